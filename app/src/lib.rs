@@ -8,6 +8,7 @@
 //! json    to and from the API  number text as numbers
 //! ```
 //! What needs no browser (`draw::raster`, `format`, `url` …) compiles and is tested on the host.
+#![forbid(unsafe_code)]
 
 pub mod draw;
 pub mod format;

@@ -1,4 +1,5 @@
 //! What the fuzz targets hold true of every input, beside that nothing panics.
+#![forbid(unsafe_code)]
 
 use radixscope_dynamo::envelope::Format;
 use radixscope_dynamo::error::{DecodeError, Faults};

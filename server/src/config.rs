@@ -3,6 +3,7 @@
 use std::ffi::OsStr;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::time::Duration;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
@@ -11,27 +12,35 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use radixscope_sim::{Fault, Topology};
 use url::Url;
 
+mod access;
 mod base_path;
 mod check;
 mod discovery_at;
+mod host;
 mod invalid;
 mod judged;
 mod log_file;
 mod metrics_url;
 mod origin;
+mod redacted;
 mod secret;
 mod survey;
 mod trees;
 mod zmq_endpoint;
 
+pub use access::Access;
 pub use base_path::BasePath;
 pub use check::{Badness, Check, Look, Output};
 pub use discovery_at::{DiscoveryAt, EtcdServers};
+pub use host::AllowedHost;
 pub use invalid::InvalidOption;
 pub use judged::Judged;
 pub use log_file::LogFile;
 pub use metrics_url::MetricsUrl;
+pub(crate) use metrics_url::without_query;
 pub use origin::{AllowedOrigin, FrameAncestors};
+use redacted::Redacted;
+pub(crate) use redacted::without_logins;
 pub use secret::Secret;
 pub use survey::Survey;
 pub use trees::{CallbackAddress, TreeDumps, Trees};
@@ -52,21 +61,21 @@ pub struct Cli {
 /// What the binary can do.
 #[derive(Subcommand, Debug)]
 pub enum Command {
-    /// Show a Dynamo deployment that publishes over NATS
-    Serve(Serve),
+    /// Show a running Dynamo deployment
+    Serve(Box<Serve>),
     /// Show a simulated cluster; nothing else has to run
-    Demo(Demo),
+    Demo(Box<Demo>),
     /// Listen to a Dynamo deployment for a while and say what is wrong with it, without serving anything
     ///
     /// Exit code 0: nothing, or only things worth knowing; 1: warnings; 2: critical findings; 3: it could not look, and
     /// says why.
-    Check(Check),
+    Check(Box<Check>),
     /// Look at a Dynamo deployment for a few seconds and say what is there, what can be received of it, and the command that
     /// shows it
     ///
     /// Looks where it is told to; else where ETCD_ENDPOINTS, DYN_FILE_KV and NATS_SERVER point, and what listens on this
     /// machine. Exit code 0: caches can be shown; 1: they cannot yet, and what to set is said.
-    Sources(Survey),
+    Sources(Box<Survey>),
 }
 
 /// `radixscope serve`.
@@ -118,7 +127,7 @@ pub struct Sources {
 pub struct Nats {
     /// NATS server that Dynamo uses; several, separated by commas, are servers of one cluster [default: none; --discovery,
     /// --zmq-broker, --prometheus or --logs do as well]
-    #[arg(long, env = "RADIXSCOPE_NATS", value_name = "URL", value_delimiter = ',', value_parser = nats_url)]
+    #[arg(long, env = "RADIXSCOPE_NATS", value_name = "URL", value_delimiter = ',', hide_env_values = true, value_parser = Redacted(nats_url))]
     pub nats: Vec<Url>,
     /// How we log in there.
     #[command(flatten)]
@@ -139,7 +148,7 @@ pub struct Discovery {
     /// Where Dynamo's processes register: etcd://[user:password@]host:2379 (several hosts separated by commas; etcds:// with
     /// TLS), as their ETCD_ENDPOINTS, or file:FOLDER, as their DYN_FILE_KV; it tells who is there, capacities, who left at
     /// once, and where the ZeroMQ event plane and the workers' answers are [default: not read]
-    #[arg(long, env = "RADIXSCOPE_DISCOVERY", value_name = "etcd://HOST:PORT|file:FOLDER")]
+    #[arg(long, env = "RADIXSCOPE_DISCOVERY", value_name = "etcd://HOST:PORT|file:FOLDER", hide_env_values = true, value_parser = Redacted(DiscoveryAt::from_str))]
     pub discovery: Option<DiscoveryAt>,
     /// User of etcd, unless the address names one
     #[arg(long, env = "RADIXSCOPE_DISCOVERY_USER", value_name = "NAME", requires = "discovery_password")]
@@ -198,7 +207,9 @@ pub struct Prometheus {
         visible_alias = "frontend",
         env = "RADIXSCOPE_PROMETHEUS",
         value_name = "[NAME=]URL",
-        value_delimiter = ','
+        value_delimiter = ',',
+        hide_env_values = true,
+        value_parser = Redacted(MetricsUrl::from_str)
     )]
     pub prometheus: Vec<MetricsUrl>,
     /// Seconds from one scrape to the next, 0.2 to 60; after failures they grow to 10
@@ -249,7 +260,7 @@ pub struct Demo {
     #[command(flatten)]
     pub simulation: Simulation,
     /// Publish the simulated cluster's messages to this NATS server, on Dynamo's subjects, instead of serving
-    #[arg(long, env = "RADIXSCOPE_DEMO_NATS", value_name = "URL", value_parser = nats_url, help_heading = "Publish instead of serving")]
+    #[arg(long, env = "RADIXSCOPE_DEMO_NATS", value_name = "URL", hide_env_values = true, value_parser = Redacted(nats_url), help_heading = "Publish instead of serving")]
     pub nats: Option<Url>,
     /// Publish even if the JetStream stream of that name already holds messages
     #[arg(long, env = "RADIXSCOPE_DEMO_YES", requires = "nats", help_heading = "Publish instead of serving")]
@@ -384,7 +395,8 @@ pub enum Router {
 #[derive(Args, Debug, Clone)]
 #[command(next_help_heading = "Serving")]
 pub struct Http {
-    /// Address to listen on; 0.0.0.0 makes it reachable from other machines, and it asks nobody for a password
+    /// Address to listen on; 0.0.0.0 makes it reachable from other machines, and everybody there may read unless a token or
+    /// a proxy is asked for
     #[arg(long, env = "RADIXSCOPE_LISTEN", value_name = "ADDR", default_value = "127.0.0.1:8321")]
     pub listen: SocketAddr,
     /// Path below which a proxy shows us, if it does not strip it and does not send X-Forwarded-Prefix
@@ -397,9 +409,36 @@ pub struct Http {
     /// Other origins whose pages may open our WebSocket, such as https://example.org; may be given more than once
     #[arg(long, env = "RADIXSCOPE_ALLOW_ORIGIN", value_name = "ORIGIN", value_delimiter = ',')]
     pub allow_origin: Vec<AllowedOrigin>,
+    /// Other names under which browsers may reach us than localhost and the address itself, such as
+    /// radixscope.example.org or *.example.org; may be given more than once
+    #[arg(long, env = "RADIXSCOPE_ALLOW_HOST", value_name = "HOST", value_delimiter = ',')]
+    pub allow_host: Vec<AllowedHost>,
     /// Most viewers at once; more are answered 503
     #[arg(long, env = "RADIXSCOPE_MAX_VIEWERS", value_name = "VIEWERS", default_value_t = 500)]
     pub max_viewers: usize,
+    /// Most connections at once, viewers and everybody else; beyond it those that ask nothing are closed, then new ones
+    /// answered 503 [default: 500 more than viewers]
+    #[arg(long, env = "RADIXSCOPE_MAX_CONNECTIONS", value_name = "CONNECTIONS", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub max_connections: Option<u32>,
+    /// Who may read.
+    #[command(flatten)]
+    pub access: Access,
+}
+
+impl Http {
+    /// Connections beyond viewers, unless told otherwise.
+    const MORE_CONNECTIONS: usize = 500;
+
+    /// Most connections at once.
+    pub fn most_connections(&self) -> usize {
+        self.max_connections
+            .map_or(self.max_viewers.saturating_add(Self::MORE_CONNECTIONS), |most| most as usize)
+    }
+
+    /// Whether everybody who reaches this machine over a network may read.
+    pub fn is_open_to_all(&self) -> bool {
+        !self.listen.ip().to_canonical().is_loopback() && !self.access.is_limited()
+    }
 }
 
 /// How much we keep.
@@ -441,15 +480,18 @@ pub enum LogFormat {
     Json,
 }
 
+/// Says nothing of `text` itself: there may be a login in it.
 fn nats_url(text: &str) -> Result<Url, String> {
     let with_scheme = if text.contains("://") { text.to_owned() } else { format!("nats://{text}") };
     let url = Url::parse(&with_scheme).map_err(|error| format!("not a URL: {error}"))?;
     match url.scheme() {
         "nats" | "tls" if url.host_str().is_some_and(|host| !host.is_empty()) => Ok(url),
         "nats" | "tls" => Err("no host in it; expected nats://host:4222".to_owned()),
-        other => {
-            Err(format!("scheme {other:?} is not one of NATS; expected nats://host:4222 or tls://host:4222"))
+        "http" | "https" | "ws" | "wss" => {
+            let scheme = url.scheme();
+            Err(format!("scheme {scheme:?} is not one of NATS; expected nats://host:4222 or tls://host:4222"))
         }
+        _ => Err("the scheme is not one of NATS; expected nats://host:4222 or tls://host:4222".to_owned()),
     }
 }
 

@@ -2,6 +2,7 @@
 //!
 //! Everything here talks to the `radixscope` binary from outside, as people and their tools do; nothing knows how
 //! the server works inside.
+#![forbid(unsafe_code)]
 
 pub mod browser;
 pub mod capture;
@@ -14,6 +15,7 @@ pub mod figures;
 pub mod flood;
 pub mod grown;
 pub mod http;
+pub mod late;
 pub mod metrics;
 pub mod nats;
 pub mod pages;
@@ -21,6 +23,7 @@ pub mod paths;
 pub mod process;
 pub mod proxy;
 pub mod radixscope;
+pub mod raw;
 pub mod recording;
 pub mod replay;
 pub mod traffic;

@@ -67,6 +67,25 @@ impl Radixscope {
         Self { process, args, port, base_path: String::new(), http: Http::default() }
     }
 
+    /// Starts `radixscope <args>`, which say where to listen.
+    pub async fn start_listening(args: impl IntoIterator<Item = &str>) -> Self {
+        let args: Vec<OsString> = args.into_iter().map(Into::into).collect();
+        let mut command = Self::command();
+        let mut process = Process::start("radixscope", command.args(&args));
+        let port = process.line("where it listens", listening_port).await;
+        Self { process, args, port, base_path: String::new(), http: Http::default() }
+    }
+
+    /// Starts `radixscope <args>` in a shell that lets it open so many files only.
+    pub async fn start_with_files(files: u32, args: &[&str]) -> Self {
+        let mut command = Command::new("sh");
+        let limited = format!("ulimit -n {files} && exec \"$0\" \"$@\"");
+        command.env("NO_COLOR", "1").arg("-c").arg(limited).arg(paths::radixscope());
+        let args: Vec<OsString> = args.iter().map(Into::into).collect();
+        let (process, port) = launch_as(&mut command, &args, 0, Stdio::null()).await;
+        Self { process, args, port, base_path: String::new(), http: Http::default() }
+    }
+
     /// `serve` for the NATS server at `url`.
     pub async fn serve(url: &str) -> Self {
         Self::serve_with(url, &[]).await
@@ -128,6 +147,11 @@ impl Radixscope {
     /// `GET`.
     pub async fn get(&self, path: &str) -> Answer {
         self.http.get(&self.url(path)).await.expect("the server answers")
+    }
+
+    /// `GET` with more headers.
+    pub async fn get_with(&self, path: &str, headers: &[(&str, &str)]) -> Answer {
+        self.http.send(Method::GET, &self.url(path), headers, Vec::new()).await.expect("the server answers")
     }
 
     /// `GET`, where there may be no answer.
@@ -212,15 +236,19 @@ impl Radixscope {
 }
 
 async fn launch(args: &[OsString], port: u16, input: Stdio) -> (Process, u16) {
-    let mut command = Radixscope::command();
+    launch_as(&mut Radixscope::command(), args, port, input).await
+}
+
+async fn launch_as(command: &mut Command, args: &[OsString], port: u16, input: Stdio) -> (Process, u16) {
     command.args(args).args(["--listen", &format!("127.0.0.1:{port}")]);
-    let mut process = Process::start_with_input("radixscope", &mut command, input);
+    let mut process = Process::start_with_input("radixscope", command, input);
     let port = process.line("where it listens", listening_port).await;
     (process, port)
 }
 
-/// The port in a line like "listening on http://127.0.0.1:8321/".
+/// The port in a line like "listening on http://127.0.0.1:8321/", of all addresses or over TLS too.
 fn listening_port(line: &str) -> Option<u16> {
-    let (_, rest) = line.split_once("http://127.0.0.1:")?;
+    let (_, rest) = line.split_once("listening on http")?;
+    let rest = rest.split_once("://127.0.0.1:").or_else(|| rest.split_once("://0.0.0.0:"))?.1;
     rest.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
 }

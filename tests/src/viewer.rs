@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use futures_util::StreamExt;
+use futures_util::{SinkExt, StreamExt};
 use radixscope_model::frame::Frame;
 use radixscope_model::id::{Millis, Seq};
 use radixscope_state::cluster::{Cluster, SnapshotReader};
@@ -197,14 +197,18 @@ impl Seen {
     }
 }
 
-/// Opens a socket with little room for what arrives, and reads nothing from it.
+/// Opens a socket with little room for what arrives, gives the one sign of life that shows a viewer, and reads nothing
+/// from it.
 pub async fn stalled(url: &str) -> Socket {
     let (_, authority) = url.split_once("://").expect("an address with a scheme");
     let (authority, _) = authority.split_once('/').expect("and a path");
     let socket = TcpSocket::new_v4().expect("a socket");
     socket.set_recv_buffer_size(4096).expect("a small buffer");
     let stream = socket.connect(authority.parse().expect("an address of numbers")).await.expect("it listens");
-    let (socket, _) = client_async(url, MaybeTlsStream::Plain(stream)).await.expect("it takes viewers");
+    let (mut socket, _) = client_async(url, MaybeTlsStream::Plain(stream)).await.expect("it takes viewers");
+    let first = wait::within("the server greets", socket.next()).await;
+    assert!(matches!(first, Some(Ok(Message::Ping(_)))), "{first:?}");
+    socket.flush().await.expect("the answer is sent");
     socket
 }
 

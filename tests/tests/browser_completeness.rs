@@ -41,7 +41,11 @@ async fn a_tree_that_was_joined_late_shows_no_share_and_says_how_much_is_known()
     let server = Radixscope::serve_with(&nats.url(), &[]).await;
     server.until_ready().await;
     replay::publish(&nats.client().await, &messages).await;
-    let cluster = server.until_quiet(messages.len() as u64).await;
+    let has_all = |cluster: &Value| {
+        let decisions = cluster["decisions"]["count"].as_u64();
+        wait::expect(decisions == Some(268), || format!("{decisions:?} decisions"))
+    };
+    let cluster = server.until_cluster("every decision is received", has_all).await;
     for worker in cluster["workers"].as_array().unwrap() {
         let knowledge = &worker["knowledge"];
         assert_eq!((&knowledge["state"], &knowledge["why"]), (&json!("partial"), &json!("joined_late")));
@@ -98,13 +102,13 @@ async fn a_tree_that_was_joined_late_shows_no_share_and_says_how_much_is_known()
     .await;
 }
 
-/// A worker's answer with five blocks, of which both workers hold the first three.
+/// A worker's answer with six blocks, of which both workers hold the first three; the last is that of its latest event.
 fn answer(call: &Call, worker: usize) -> Script {
-    let hashes = [[1, 2, 3, 4, 5], [1, 2, 3, 14, 15]][worker];
+    let hashes = [[1, 2, 3, 4, 5, 6], [1, 2, 3, 14, 15, 16]][worker];
     let blocks = hashes.map(|hash| json!({"block_hash": hash, "tokens_hash": hash}));
     let data = json!({"stored": {"parent_hash": null, "blocks": blocks}});
     let event = json!({"worker_id": WORKERS[worker], "event": {"event_id": 0, "dp_rank": 0, "data": data}});
-    let dump = json!({"TreeDump": {"events": [event], "last_event_id": LAST, "reset_scope": "all"}});
+    let dump = json!({"TreeDump": {"events": [event], "last_event_id": LAST + 1, "reset_scope": "all"}});
     let item = json!({"data": dump, "complete_final": false});
     let item = match call.is_msgpack() {
         true => rmp_serde::to_vec_named(&item).expect("plain data"),

@@ -93,9 +93,17 @@ async fn the_model_is_shown_against_itself_with_its_assumptions() {
         idle(page).await;
         let body = json!({"mode": "resimulated", "last": 200, "settings": {"router_mode": "round-robin"}});
         let said = ask(&server, body).await;
+        let fits = page.attribute("[data-testid=cf-calibration]", "data-fits").await;
+        assert_eq!(fits.as_deref(), Some(said["fits"].to_string().as_str()));
         for (column, figures) in [("model-recorded", &said["recorded"]), ("model-tried", &said["tried"])] {
             let shown = page.text(&format!("cf-hits-{column}")).await.unwrap();
-            assert_eq!(shown, format!("{:.1} %", figures["hit_rate"].as_f64().unwrap() * 100.0), "{column}");
+            let figure = format!("{:.1} %", figures["hit_rate"].as_f64().unwrap() * 100.0);
+            match (fits.as_deref(), column) {
+                (Some("true"), _) => assert_eq!(shown, figure, "{column}"),
+                // Of a model that does not fit, nothing absolute.
+                (_, "model-recorded") => assert_eq!(shown, "–"),
+                _ => assert!(shown.contains(" of 20 parts"), "{shown}"),
+            }
         }
         assert_eq!(page.text("cf-overlap-model-tried").await.unwrap(), "–", "unknown, not 0");
         let assumptions = page.text("cf-assumptions").await.unwrap();
@@ -153,6 +161,9 @@ async fn the_map_marks_the_present_setting_and_is_walked_with_the_keyboard() {
         let advice = page.text("cf-recommendation").await.unwrap();
         let is_marked = marks.to_string().contains("recommended");
         assert_eq!(is_marked, advice.starts_with("★ Recommended"), "{advice}: {marks}");
+        let set = page.text("cf-recommended-setting").await;
+        assert_eq!(set.is_some(), is_marked, "{set:?}");
+        assert!(set.is_none_or(|set| set.starts_with("--")), "flags, with their values");
         page.eval("(document.querySelector('.cf-cell[tabindex=\"0\"]').focus(), true)").await;
         let said = async || page.text("cf-said").await.unwrap();
         page.press("PageUp").await;

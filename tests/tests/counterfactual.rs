@@ -104,16 +104,18 @@ async fn a_sweep_recommends_what_it_tried_or_says_why_not() {
 #[tokio::test]
 async fn the_model_gives_what_core_gives_for_the_arrivals_that_are_served() {
     let server = paused().await;
-    let answer = server.get("/api/v1/arrivals?last=100").await;
+    let answer = server.get("/api/v1/arrivals?last=160").await;
     assert_eq!((answer.status, answer.header("content-type")), (200, "application/octet-stream"));
     assert_eq!(answer.header("cache-control"), "no-store");
     let arrivals: Arrivals = postcard::from_bytes(&answer.body).unwrap();
-    assert_eq!(arrivals.iter().len(), 100);
+    assert_eq!(arrivals.iter().len(), 160);
     let body = json!({"mode": "resimulated", "last": 80, "settings": {"router_mode": "round-robin"}});
     let said = ask(&server, body).await;
-    assert_eq!((number(&said, "arrivals"), number(&said["recorded"], "requests")), (100, 80));
+    assert_eq!((number(&said, "arrivals"), number(&said["recorded"], "requests")), (160, 80));
     assert!(said["tried"]["overlap_share"].is_null(), "round-robin keeps no index");
     assert!(said["assumptions"].as_array().unwrap().len() >= 8);
+    assert_eq!(said["fits"].as_bool().unwrap(), said["misfits"].as_array().unwrap().is_empty(), "{said}");
+    assert!(said["calibration"]["ttft_ms"]["simulated"]["p95"].as_f64().unwrap() > 0.0, "{said}");
 
     let viewer = server.viewer().await;
     let seq = number(&server.cluster().await, "seq");

@@ -1,4 +1,5 @@
 //! The page.
+#![forbid(unsafe_code)]
 
 #[cfg(target_arch = "wasm32")]
 fn main() {

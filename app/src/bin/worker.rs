@@ -1,4 +1,5 @@
 //! The Web Worker: jobs that would hold up the page.
+#![forbid(unsafe_code)]
 
 #[cfg(target_arch = "wasm32")]
 fn main() {

@@ -1,11 +1,12 @@
 //! Boxes coloured by how much or how recent something is, on one scale from dark to bright.
 //!
 //! ```text
-//! recency   age of the latest touch, logarithmic: 1 s and less … 1 h and more
+//! recency   age of the latest touch, logarithmic: 1 s and less … the age of the oldest box, in steps
 //! hits      requests of the window, logarithmic: 0 … a power of two at or above the most of any box
 //! owners    workers that hold it: 1 … all of them, step by step up to 16, then three more steps
 //! ```
 
+use radixscope_export::tree::recency;
 use radixscope_model::id::{Millis, WorkerIx};
 use radixscope_state::cluster::touched_ms;
 use radixscope_state::tree::Tree;
@@ -19,10 +20,6 @@ use crate::format;
 pub const STEPS: usize = 9;
 /// Colours between the tokens that are told apart.
 const SHADES: usize = 256;
-/// Ages from here on are the darkest colour.
-pub const OLDEST_MS: u64 = 60 * 60 * 1_000;
-/// Ages up to here are the brightest colour.
-pub const NEWEST_MS: u64 = 1_000;
 /// The clock for ages goes in steps of this: a picture must not be drawn anew only because time passes.
 pub const CLOCK_MS: u64 = 5_000;
 
@@ -59,6 +56,8 @@ pub enum Measure {
     Recency {
         /// The clock, see [`clock`].
         now: Millis,
+        /// Where the scale ends, in milliseconds, see [`recency::end_ms`].
+        oldest_ms: u64,
     },
     /// Requests that found it held.
     Hits {
@@ -85,12 +84,6 @@ pub fn hits_end(most: u32) -> u32 {
 /// Most hits of any box: a box never has more than the one above it.
 pub fn most_hits(forest: &Forest) -> u32 {
     forest.children(None).iter().map(|&id| forest.chain(id).sums.hits).max().unwrap_or(0)
-}
-
-/// Where an age stands, 0: oldest, 1: newest.
-pub fn of_age(age_ms: u64) -> f64 {
-    let age = age_ms.max(NEWEST_MS) as f64 / NEWEST_MS as f64;
-    1.0 - age.ln() / (OLDEST_MS as f64 / NEWEST_MS as f64).ln()
 }
 
 /// Where a number of hits stands, 0 … 1 at `end`.
@@ -129,7 +122,9 @@ pub struct ByHeat<'a> {
 impl ByHeat<'_> {
     fn fill(&self, is_held: bool, owners: usize, touched: u32, hits: u32, is_dimmed: bool) -> Fill {
         let share = match self.measure {
-            Measure::Recency { now } => Some(of_age(now.since(touched_ms(touched)))),
+            Measure::Recency { now, oldest_ms } => {
+                Some(recency::share(now.since(touched_ms(touched)), oldest_ms))
+            }
             Measure::Hits { end } => end.map(|end| of_hits(hits, end)),
             Measure::Owners { workers } => Some(of_owners(owners, workers)),
         };
@@ -192,14 +187,6 @@ mod tests {
         assert_eq!([scale.at(-1.0), scale.at(7.0)], [[0x00; 3], [0x88; 3]]);
         let middle = scale.at(0.5)[0];
         assert!((0x43..=0x45).contains(&middle), "{middle:x}");
-    }
-
-    #[test]
-    fn an_age_is_bright_for_a_second_and_darkest_from_an_hour_on() {
-        assert_eq!([of_age(0), of_age(NEWEST_MS)], [1.0, 1.0]);
-        assert!((of_age(60_000) - 0.5).abs() < 1e-9, "a minute is half way");
-        assert!(of_age(OLDEST_MS).abs() < 1e-9);
-        assert_eq!(scale().at(of_age(10 * OLDEST_MS)), scale().at(0.0));
     }
 
     #[test]

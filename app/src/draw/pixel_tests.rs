@@ -6,7 +6,11 @@ use radixscope_state::cluster::touched_ms;
 use radixscope_state::tree::Tree;
 use radixscope_state::tree::forest::{Arrangement, Order, Width};
 
-use super::heat::{ByHeat, Measure, NEWEST_MS, OLDEST_MS, Scale};
+use super::heat::{ByHeat, Measure, Scale};
+use radixscope_export::tree::recency::NEWEST_MS;
+
+/// Where the scale of last use ends here.
+const OLDEST_MS: u64 = 60 * 60 * 1_000;
 use super::palette::{Palette, Pattern, blend, contrast, ink, parse};
 use super::raster::{ByOwner, DIMMED, Drawn, Fills, Pixels, raster};
 use super::testing::{palette, store, store_at, token_text};
@@ -151,10 +155,14 @@ fn recency_goes_from_an_hour_to_a_second() {
     let now = 1_000_000;
     let ticks = |ms: u64| (ms / 100) as u32;
     let mut tree = stored_at([now - ticks(OLDEST_MS), now - ticks(60_000), now - ticks(NEWEST_MS)]);
-    let pixels = heated(&mut tree, Measure::Recency { now: touched_ms(now) }, None);
+    let pixels = heated(&mut tree, Measure::Recency { now: touched_ms(now), oldest_ms: OLDEST_MS }, None);
     let scale = scale();
     assert_eq!(colours(&pixels, 10, &[10, 40, 70]), [scale.at(0.0), scale.at(0.5), scale.at(1.0)]);
-    let later = heated(&mut tree, Measure::Recency { now: Millis(touched_ms(now).0 + 2 * OLDEST_MS) }, None);
+    let later = heated(
+        &mut tree,
+        Measure::Recency { now: Millis(touched_ms(now).0 + 2 * OLDEST_MS), oldest_ms: OLDEST_MS },
+        None,
+    );
     assert_eq!(colours(&later, 10, &[10, 40, 70]), [scale.at(0.0); 3]);
 }
 
@@ -250,7 +258,7 @@ fn time_of_conversations(name: &str, conversations: u64) {
     println!("{name}: {} blocks, {} boxes, {seen} seen", forest.sums().blocks, forest.sums().chains);
     let mut pixels = Pixels::default();
     let owners = ByOwner { palette: &palette, picked: None };
-    let measure = Measure::Recency { now: Millis(0) };
+    let measure = Measure::Recency { now: Millis(0), oldest_ms: OLDEST_MS };
     let heat = ByHeat { palette: &palette, scale: &scale, measure, picked: None };
     let lanes = super::lanes::Lanes { workers: (0..8).map(WorkerIx).collect(), height: 125.0, scrolled: 0.0 };
     let mut time = |name: &str, draw: &mut dyn FnMut(&mut Pixels)| {

@@ -23,3 +23,13 @@ pub(super) fn Swatch(store: Store, worker: WorkerIx) -> impl IntoView {
     let colour = move || format!("--c: var({})", token(worker, store.workers.get()));
     view! { <i class=format!("swatch {}", Pattern::of(worker).class()) style=colour aria-hidden="true"></i> }
 }
+
+/// The colours of the first two workers drawn, for keys that show one worker's colour or two.
+pub(super) fn key_colours(store: Store) -> String {
+    let workers = store.workers.get();
+    let of = |at: usize| {
+        let worker = store.drawn.with(|drawn| drawn.get(at).copied()).unwrap_or(WorkerIx(at as u16));
+        token(worker, workers)
+    };
+    format!("--key-first: var({}); --key-second: var({})", of(0), of(1))
+}

@@ -138,7 +138,7 @@ fn NoDecisions(store: Store) -> impl IntoView {
             view! { <Empty id="decisions-none-picked" head="No decision for this worker yet"/> }.into_any()
         } else if events.get() {
             view! {
-                <Empty id="decisions-missing" head="No routing decisions on NATS">
+                <Empty id="decisions-missing" head="No routing decisions received">
                     <p>{hint}</p>
                     <p>"If no request was sent since the server began to listen, there is simply nothing to show yet."</p>
                 </Empty>

@@ -64,6 +64,7 @@ pub(super) fn Notices(store: Store) -> impl IntoView {
         all.extend(of_trust(store));
         all.extend(unknown_pool(store).map(|text| Notice::new("notice-pool", "warn", text)));
         all.extend(store.misread.get().into_iter().map(|text| Notice::new("notice-address", "warn", text)));
+        all.extend(of_server());
         all.extend(of_completeness(store));
         if store.address.with(|a| a.panel == Panel::Overview) {
             let mut found = store.on_beat(|shown| of_findings(shown));
@@ -99,6 +100,12 @@ pub(super) fn Notices(store: Store) -> impl IntoView {
             }}
         </div>
     }
+}
+
+/// What the server says of how it is run, in the page itself.
+fn of_server() -> Option<Notice> {
+    let meta = document().query_selector("meta[name=radixscope-notice]").ok()??;
+    Some(Notice::new("notice-server", "warn", meta.get_attribute("content")?))
 }
 
 /// The worst findings on one line, of equals what users feel before what causes it; that there are none, where something was checked.

@@ -285,7 +285,7 @@ fn facts(cluster: &Cluster, ix: WorkerIx, w: &WorkerState) -> Vec<(&'static str,
     add("fact-unattached", unattached, "block unattached", "blocks unattached");
     add(
         "fact-unknown-removals",
-        w.unknown_removed_total,
+        w.unexplained_removed_total(),
         "removal of an unknown block",
         "removals of unknown blocks",
     );

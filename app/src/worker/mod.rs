@@ -54,6 +54,8 @@ pub enum Job {
         weights: Vec<f64>,
         /// Temperatures.
         temperatures: Vec<f64>,
+        /// Weight and temperature that were recommended last.
+        held: Option<(f64, f64)>,
     },
     /// Play arrivals through the model.
     Resimulate {
@@ -134,8 +136,8 @@ impl Job {
                 let (report, ms) = timed(|| sample.evaluate(settings));
                 Ok(Outcome::Frozen(Box::new(report), ms))
             }
-            Job::Sweep { sample, weights, temperatures } => {
-                let (report, ms) = timed(|| sample.sweep(&weights, &temperatures, told(progress, 1)));
+            Job::Sweep { sample, weights, temperatures, held } => {
+                let (report, ms) = timed(|| sample.sweep(&weights, &temperatures, held, told(progress, 1)));
                 Ok(Outcome::Sweep(Box::new(report.ok_or("the sweep was broken off")?), ms))
             }
             Job::Resimulate { arrivals, facts, span, settings } => {
@@ -243,7 +245,8 @@ mod tests {
             answers(&asked(Job::Frozen { sample: sample.clone(), settings: RouterOverrides::round_robin() }));
         let outcome = Outcome::Frozen(Box::new(sample.evaluate(RouterOverrides::round_robin())), 0.0);
         assert_eq!(frozen, [Answer::Done { id: 7, outcome }]);
-        let sweep = answers(&asked(Job::Sweep { sample, weights: vec![1.0], temperatures: vec![0.0] }));
+        let sweep =
+            answers(&asked(Job::Sweep { sample, weights: vec![1.0], temperatures: vec![0.0], held: None }));
         assert!(
             matches!(&sweep[..], [Answer::Done { outcome: Outcome::Sweep(report, _), .. }] if report.grid.is_none())
         );

@@ -1,5 +1,6 @@
 //! Token ids of a text by the reader's own `tokenizer.json`, with the library that Dynamo's frontend uses too. What is
 //! here runs on the host as in the browser; `bin/tokenizer.rs` is the Web Worker around it. Knows nothing of blocks and hashes.
+#![forbid(unsafe_code)]
 
 mod head;
 #[cfg(target_arch = "wasm32")]

@@ -26,11 +26,15 @@ struct Heard {
 
 /// A minute of the reference scenario, as far as `is_heard` lets it through.
 fn hear(config: Config, is_heard: impl Fn(&WireMessage<'_>) -> bool) -> Heard {
+    hear_for(60_000, config, is_heard)
+}
+
+fn hear_for(ms: u64, config: Config, is_heard: impl Fn(&WireMessage<'_>) -> bool) -> Heard {
     let mut heard = Heard { cluster: Cluster::default(), intake: Intake::default() };
     let Heard { cluster, intake } = &mut heard;
     let source = intake.source("simulated", SourceKind::Simulator, START, cluster).unwrap();
     let (mut simulation, mut simulated) = (Simulation::new(config, START).unwrap(), Simulated::default());
-    simulation.run_until(Millis(START.0 + 60_000), &mut |m| {
+    simulation.run_until(Millis(START.0 + ms), &mut |m| {
         if is_heard(&m) {
             let received = Received { source, at_ms: m.at_ms, payload: simulated.payload(&m) };
             intake.take(&received, cluster);
@@ -120,7 +124,7 @@ fn decisions_without_candidates_are_counted_and_the_missing_setting_named() {
     assert_eq!(headline(&report), "None of 50 decisions can be judged.");
     assert!(not_judged(&report.about).unwrap().contains("50 of which only the chosen worker is known"));
     assert!(NO_CANDIDATES_HINT.contains("--router-replica-sync"));
-    let sweep = sample.sweep(&[1.0], &[0.0], go).unwrap();
+    let sweep = sample.sweep(&[1.0], &[0.0], None, go).unwrap();
     assert!(sweep.grid.is_none() && sweep.recommendation.is_none());
     let played = resimulate(
         heard.intake.routing().arrivals(),
@@ -166,14 +170,14 @@ fn a_sweep_marks_the_present_setting_and_can_be_stopped() {
     let sample = Sample::of(&ALL.cluster, select(100));
     let weights = weights_with(Some(1.1));
     assert_eq!(weights.windows(2).filter(|two| two[0] >= two[1]).count(), 0);
-    let report = sample.sweep(&weights, &TEMPERATURES, go).unwrap();
+    let report = sample.sweep(&weights, &TEMPERATURES, None, go).unwrap();
     let said = present_setting(&report).unwrap();
     assert_eq!(
         said,
         "Present: --kv-overlap-score-weight 1. Every decision took a lowest cost, as at temperature 0."
     );
     assert!(report.recommendation.is_some());
-    assert!(sample.sweep(&weights, &TEMPERATURES, |_, _| ControlFlow::Break(())).is_none());
+    assert!(sample.sweep(&weights, &TEMPERATURES, None, |_, _| ControlFlow::Break(())).is_none());
 }
 
 #[test]
@@ -194,7 +198,7 @@ fn the_model_is_compared_with_itself_and_says_what_it_knows_from_where() {
     let facts = Facts::of(&ALL.cluster, select(100));
     let same = resimulate(arrivals, &facts, Span::Last(100), RouterOverrides::default(), go).unwrap();
     assert_eq!(same.recorded, same.tried);
-    assert_eq!((same.arrivals, same.recorded.requests, same.prefill_saved_tokens()), (125, 100, 0));
+    assert_eq!((same.arrivals, same.recorded.requests, same.prefill_saved_tokens()), (200, 100, 0));
     let from: Vec<String> = same
         .facts
         .iter()
@@ -217,7 +221,7 @@ fn a_model_with_fewer_arrivals_or_a_credit_is_the_same_or_refused() {
     let facts = Facts::of(&ALL.cluster, select(100));
     let whole = resimulate(arrivals, &facts, Span::Last(60), RouterOverrides::default(), go).unwrap();
     let sent =
-        resimulate(&arrivals.latest(75), &facts, Span::Last(60), RouterOverrides::default(), go).unwrap();
+        resimulate(&arrivals.latest(120), &facts, Span::Last(60), RouterOverrides::default(), go).unwrap();
     assert_eq!(whole.recorded.requests, sent.recorded.requests);
     assert_eq!(whole, sent);
     let credit = RouterOverrides { overlap_score_credit: Some(0.5), ..RouterOverrides::default() };
@@ -230,4 +234,44 @@ fn a_model_with_fewer_arrivals_or_a_credit_is_the_same_or_refused() {
         resimulate(&Arrivals::default(), &facts, Span::ALL, RouterOverrides::default(), go),
         Err(ModelError::NoArrivals)
     );
+}
+
+/// Four minutes of the reference scenario: the caches are as full as they will be.
+static STEADY: LazyLock<Heard> = LazyLock::new(|| hear_for(240_000, Config::default(), |_| true));
+
+#[test]
+fn the_model_fits_what_it_was_not_fitted_to() {
+    let arrivals = STEADY.intake.routing().arrivals();
+    let facts = Facts::of(&STEADY.cluster, select(300));
+    let report = resimulate(arrivals, &facts, Span::Last(300), RouterOverrides::default(), go).unwrap();
+    let found = &report.calibration;
+    assert!(found.fits(), "{:?} {:?}", found.misfits(), found);
+    assert_eq!(report.ttft_rank.better + report.ttft_rank.worse, 0, "one setting is as good as itself");
+    let turns = resimulate(arrivals, &facts, Span::Last(300), RouterOverrides::round_robin(), go).unwrap();
+    assert!(turns.ttft_rank.worse >= 15, "{:?}", turns.ttft_rank);
+    assert!(turns.hit_rate_rank.in_words().starts_with("worse in"), "{:?}", turns.hit_rate_rank);
+}
+
+#[test]
+fn a_cluster_that_is_not_like_the_model_is_said_not_to_fit() {
+    // Half of the decisions find nothing where the model finds nearly all: prompts of no worker's tree.
+    let facts = Facts::of(&STEADY.cluster, select(300));
+    let mut strange = Arrivals::default();
+    for arrival in STEADY.intake.routing().arrivals().iter() {
+        strange.push(arrival.decision, arrival.at_ms, arrival.isl_tokens, &[]);
+    }
+    let report = resimulate(&strange, &facts, Span::Last(300), RouterOverrides::default(), go).unwrap();
+    let misfits = report.calibration.misfits();
+    assert!(
+        !report.calibration.fits() && misfits.iter().any(|off| off.contains("KV hit rate −")),
+        "{misfits:?}"
+    );
+    let few = resimulate(
+        &strange,
+        &Facts::of(&STEADY.cluster, select(20)),
+        Span::Last(20),
+        RouterOverrides::default(),
+        go,
+    );
+    assert!(few.unwrap().calibration.misfits()[0].contains("40 are needed"));
 }

@@ -68,6 +68,7 @@ fn read(name: &str) -> Logged {
                 at_ms: Millis(decisions as u64),
                 ended_ms: None,
                 isl_tokens: None,
+                ttft_ms: None,
                 block_size_tokens: Some(16),
                 actual: candidates.iter().position(|c| c.worker == chosen).expect("among them") as u16,
                 recorded: RouterSettings::new(Formula::A),

@@ -5,6 +5,7 @@ use thiserror::Error;
 
 use super::fault::{Fault, FaultPlan};
 use super::holders::MOST_WORKERS;
+use super::timing::Timing;
 pub use super::topology::Topology;
 use radixscope_router::numbers::RefusedNumber;
 use radixscope_router::{Formula, Role, RouterSettings};
@@ -80,6 +81,8 @@ pub(super) struct Fleet {
     pub(super) role: Role,
     /// KV blocks each worker holds in host memory, beside those on the device.
     pub(super) host_blocks: u32,
+    /// What things take.
+    pub(super) timing: Timing,
 }
 
 /// How KV events travel (reference §2.1).
@@ -334,6 +337,7 @@ impl Config {
             predicts: self.has(Fault::Approximate) && self.router.keeps_index(),
             role: Role::Aggregated,
             host_blocks: 0,
+            timing: Timing::REFERENCE,
         }
     }
 

@@ -5,13 +5,9 @@ use std::collections::VecDeque;
 
 use super::cache::{BlockCache, Lease};
 use super::config::Fleet;
-use super::timing;
+use super::timing::Timing;
 use radixscope_model::id::BlockHash;
 use radixscope_model::record::Block;
-
-/// The overlap scheduler launches a step before it has read the tokens of the one before, so a token is seen, and
-/// the end of a request noticed, this many steps after it was computed.
-pub(super) const SEEN_AFTER_STEPS: u32 = 1;
 
 /// What an engine has to compute for a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -87,6 +83,7 @@ pub(super) struct Engine {
     max_batch: u32,
     max_num_tokens: u32,
     stepping: bool,
+    timing: Timing,
     /// What prefill takes, in percent of what it should.
     prefill_percent: u64,
 }
@@ -103,6 +100,7 @@ impl Engine {
             max_batch: fleet.max_batch,
             max_num_tokens: fleet.max_num_tokens,
             stepping: false,
+            timing: fleet.timing,
             prefill_percent: 100,
         }
     }
@@ -138,7 +136,7 @@ impl Engine {
 
     /// Requests that the last step gave a token, but not their first.
     pub(super) fn continued(&self) -> impl Iterator<Item = u32> + '_ {
-        let seen = SEEN_AFTER_STEPS + 1;
+        let seen = self.timing.seen_after_steps + 1;
         self.running.iter().filter(move |s| s.generated > seen).map(|s| s.job.request)
     }
 
@@ -181,12 +179,13 @@ impl Engine {
             self.running.push(sequence);
         }
         self.stepping = !self.running.is_empty();
-        self.stepping.then(|| timing::step_us(decoding, kv_tokens, prefilling, self.prefill_percent))
+        self.stepping.then(|| self.timing.step_us(decoding, kv_tokens, prefilling, self.prefill_percent))
     }
 
     /// Ends the step under way.
     pub(super) fn end_step(&mut self, texts: &impl Texts, happened: &mut Vec<Happening>) {
         self.stepping = false;
+        let seen_after = self.timing.seen_after_steps;
         let mut at = 0;
         while at < self.running.len() {
             let Self { cache, running, block_size_tokens, .. } = self;
@@ -202,10 +201,10 @@ impl Engine {
             }
             let Self { cache, running, .. } = self;
             let sequence = &mut running[at];
-            if sequence.generated == SEEN_AFTER_STEPS + 1 {
+            if sequence.generated == seen_after + 1 {
                 happened.push(Happening::FirstToken { request: sequence.job.request });
             }
-            if sequence.generated >= sequence.job.osl_tokens + SEEN_AFTER_STEPS {
+            if sequence.generated >= sequence.job.osl_tokens + seen_after {
                 // Order is kept: prefill chunks are planned first come, first served.
                 let Sequence { job, lease, .. } = running.remove(at);
                 self.spare.push(cache.release(lease));
@@ -220,8 +219,8 @@ impl Engine {
     fn admit_next(&mut self, texts: &impl Texts, happened: &mut Vec<Happening>) -> Option<Sequence> {
         let job = *self.queue.front()?;
         let prompt = &texts.blocks(job.request)[..job.full_blocks(self.block_size_tokens)];
-        let most =
-            (job.isl_tokens + job.max_answer_tokens + SEEN_AFTER_STEPS).div_ceil(self.block_size_tokens);
+        let most = (job.isl_tokens + job.max_answer_tokens + self.timing.seen_after_steps)
+            .div_ceil(self.block_size_tokens);
         let lease = self.spare.pop().unwrap_or_default();
         let mut lease = match self.cache.admit(prompt, most, lease) {
             Ok(lease) => lease,

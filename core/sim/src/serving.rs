@@ -7,7 +7,7 @@ use super::config::Fleet;
 use super::engine::{Engine, Happening, Job, Texts};
 use super::fault::{Delivery, Failure, Steer};
 use super::router::{Choice, Router};
-use super::timing;
+use super::timing::Timing;
 use radixscope_model::id::BlockHash;
 use radixscope_model::record::Block;
 use radixscope_router::Role;
@@ -139,6 +139,7 @@ pub(super) struct Serving {
     block_size_tokens: u32,
     router_block_size_tokens: u32,
     role: Role,
+    timing: Timing,
     happened: Vec<Happening>,
 }
 
@@ -153,6 +154,7 @@ impl Serving {
             block_size_tokens: fleet.block_size_tokens,
             router_block_size_tokens: fleet.router_block_size_tokens,
             role: fleet.role,
+            timing: fleet.timing,
             happened: Vec::new(),
         }
     }
@@ -327,7 +329,7 @@ impl Serving {
                     let Flight { routed_us, first_token_us, prefill_tokens, cached_tokens, .. } = *flight;
                     self.router.prefill_completed(around.frontend(request), worker, prefill_tokens);
                     let isl_tokens = around.job(request).isl_tokens;
-                    let ttft_us = first_token_us - routed_us + outside_us(isl_tokens);
+                    let ttft_us = first_token_us - routed_us + self.timing.outside_us(isl_tokens);
                     let first = FirstToken { worker, isl_tokens, cached_tokens, ttft_us };
                     around.prefilled(&self.router, request, &first);
                 }
@@ -366,7 +368,7 @@ impl Serving {
         let prompt = &around.routed_blocks(request)[..job.full_blocks(self.router_block_size_tokens)];
         self.router.free(around.frontend(request), worker, prompt);
         let on_worker_us = around.now_us() - routed_us;
-        let outside_us = outside_us(job.isl_tokens);
+        let outside_us = self.timing.outside_us(job.isl_tokens);
         let served = Served {
             job,
             worker,
@@ -378,9 +380,4 @@ impl Serving {
         };
         around.finished(&self.router, request, &served);
     }
-}
-
-/// What a user waits for beyond router and engine, in microseconds.
-fn outside_us(isl_tokens: u32) -> u64 {
-    timing::frontend_us(isl_tokens) + timing::FIRST_TOKEN_BACK_US
 }

@@ -13,7 +13,7 @@ use std::process::ExitCode;
 
 use tokio::sync::watch;
 
-use crate::config::{Cli, Command};
+use crate::config::{Cli, Command, without_logins};
 use crate::logging;
 
 /// Exit code of something that cannot run now but could with the same options.
@@ -58,8 +58,12 @@ pub fn run(cli: Cli) -> ExitCode {
 
 /// Ends because the command line asks for help or cannot be read.
 pub fn not_run(said: &clap::Error) -> ExitCode {
-    // Nobody is left to tell if the terminal is gone.
-    let _ = said.print();
+    match said.use_stderr() {
+        // What is wrong quotes what was given, and there may be a login in that.
+        true => eprint(&without_logins(&said.render().to_string())),
+        // Nobody is left to tell if the terminal is gone.
+        false => drop(said.print()),
+    }
     match said.exit_code() {
         0 => ExitCode::SUCCESS,
         _ if std::env::args().nth(1).is_some_and(|command| command == "check") => {
@@ -67,6 +71,11 @@ pub fn not_run(said: &clap::Error) -> ExitCode {
         }
         _ => ExitCode::from(EXIT_USAGE),
     }
+}
+
+#[expect(clippy::print_stderr, reason = "there is no log yet")]
+fn eprint(words: &str) {
+    eprint!("{words}");
 }
 
 #[expect(clippy::print_stderr, reason = "the last word before the process ends, whatever the log's filter")]
@@ -86,12 +95,12 @@ async fn run_async(command: Command) -> Result<ExitCode, Failure> {
         std::process::exit(i32::from(EXIT_FAILED));
     });
     match command {
-        Command::Check(options) => return check::run(options, stopped).await,
-        Command::Sources(options) => return survey::run(options, stopped).await,
-        Command::Serve(options) => serve::run(options, stopped).await,
+        Command::Check(options) => return check::run(*options, stopped).await,
+        Command::Sources(options) => return survey::run(*options, stopped).await,
+        Command::Serve(options) => serve::run(*options, stopped).await,
         Command::Demo(options) => match options.nats.clone() {
-            Some(url) => publish::run(options, url, stopped).await,
-            None => demo::run(options, stopped).await,
+            Some(url) => publish::run(*options, url, stopped).await,
+            None => demo::run(*options, stopped).await,
         },
     }
     .map(|()| ExitCode::SUCCESS)

@@ -13,13 +13,16 @@ use radixscope_intake::TreeDumps;
 use radixscope_model::record::SourceKind;
 
 use super::Failure;
-use crate::config::{Http, Limits};
-use crate::http::{self, ServeOptions};
+use crate::config::{Access, Http, InvalidOption, Limits};
+use crate::http::{self, AccessRules, ServeOptions, Tls, TlsFiles};
 use crate::hub::{Hub, HubConfig, QueueLimits, SourceHandle, Started};
 use crate::shutdown::{Shutdown, over};
 
-/// How long connections get to end by themselves.
-const GRACE: Duration = Duration::from_secs(3);
+/// How long connections and sources get to end by themselves.
+const GRACE: Duration = Duration::from_millis(700);
+/// What is said where everybody may read.
+const OPEN_TO_ALL: &str = "Everybody who reaches this server over the network may read: it listens beyond this machine \
+                           without --access-token or --trusted-proxy.";
 const MIB: usize = 1024 * 1024;
 
 /// A source before it runs.
@@ -121,25 +124,40 @@ pub(super) async fn run(
     feeds: Feeds,
     mut stopped: Shutdown,
 ) -> Result<(), Failure> {
+    let access = AccessRules::of(&http.access).map_err(|error| Failure::Usage(error.into()))?;
+    let tls = tls(&http.access).map_err(|error| Failure::Usage(error.into()))?;
     let listener = bind(&http).await?;
     let listening = listen(limits, checks, feeds, &stopped)?;
+    let notice = http.is_open_to_all().then_some(OPEN_TO_ALL);
+    if let Some(notice) = notice {
+        tracing::warn!("{notice}");
+    }
     let options = ServeOptions {
+        max_connections: http.most_connections(),
+        listen: listener.local_addr().unwrap_or(http.listen),
         base_path: http.base_path,
         frame_ancestors: http.frame_ancestors,
         allow_origin: http.allow_origin,
+        allow_host: http.allow_host,
+        access,
+        notice,
         max_viewers: http.max_viewers,
     };
     let hub = listening.hub.clone();
-    let serving = tokio::spawn(http::serve(listener, hub, options, stopped.clone()));
+    let serving = tokio::spawn(http::serve(listener, tls, hub, options, stopped.clone()));
     over(&mut stopped).await;
-    listening.end().await;
-    match tokio::time::timeout(GRACE, serving).await {
-        Ok(Ok(Err(error))) => return Err(Failure::Failed(anyhow!(error).context("serving"))),
-        Ok(Ok(Ok(()))) => {}
+    let (_, served) = tokio::join!(listening.end(), tokio::time::timeout(GRACE, serving));
+    match served {
+        Ok(Ok(())) => {}
         Ok(Err(error)) => return Err(Failure::Failed(anyhow!(error).context("serving"))),
         Err(_) => tracing::info!("some connections did not end in time and are cut"),
     }
     Ok(())
+}
+
+fn tls(access: &Access) -> Result<Option<Tls>, InvalidOption> {
+    let files = access.tls_cert.clone().zip(access.tls_key.clone());
+    files.map(|(cert, key)| Tls::open(TlsFiles { cert, key })).transpose()
 }
 
 async fn bind(http: &Http) -> Result<TcpListener, Failure> {
@@ -160,6 +178,7 @@ async fn bind(http: &Http) -> Result<TcpListener, Failure> {
         Failure::Failed(anyhow!("cannot listen on {address}: {error} ({what_to_do})"))
     })?;
     let bound = listener.local_addr().unwrap_or(address);
-    tracing::info!("listening on http://{bound}{}", http.base_path);
+    let scheme = if http.access.tls_cert.is_some() { "https" } else { "http" };
+    tracing::info!("listening on {scheme}://{bound}{}", http.base_path);
     Ok(listener)
 }

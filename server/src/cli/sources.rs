@@ -43,7 +43,9 @@ pub(super) fn feeds(from: Sources) -> Result<Feeds, Failure> {
         Feed::new(name, SourceKind::Discovery, |to, stopped| source.run(to, stopped))
     }));
     if listen_to.nats.is_empty() && zmq.zmq_broker.is_empty() && !is_found {
-        tracing::warn!("without --nats no KV events are received: caches and their contents stay unknown");
+        tracing::warn!(
+            "no KV events are received: caches and their contents stay unknown without --nats, --discovery or --zmq-broker"
+        );
     }
     if !listen_to.nats.is_empty() {
         let source = nats::Source::new(listen_to).map_err(|error| Failure::Usage(error.into()))?;

@@ -46,10 +46,9 @@ impl FromStr for DiscoveryAt {
         let http = match scheme {
             "etcd" | "http" => "http",
             "etcds" | "https" => "https",
-            other => {
-                return Err(format!(
-                    "scheme {other:?}; expected etcd://host:2379, etcds://host:2379 (TLS) or file:/path"
-                ));
+            _ => {
+                let expected = "scheme of another kind; expected etcd://host:2379, etcds://host:2379 (TLS) or file:/path";
+                return Err(expected.to_owned());
             }
         };
         let (login, hosts) = match rest.rsplit_once('@') {

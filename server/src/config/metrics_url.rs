@@ -28,6 +28,13 @@ impl MetricsUrl {
     }
 }
 
+/// An address as it may be shown: a query can hold a token.
+pub(crate) fn without_query(url: &Url) -> Url {
+    let mut shown = url.clone();
+    shown.set_query(None);
+    shown
+}
+
 impl FromStr for MetricsUrl {
     type Err = String;
 
@@ -43,7 +50,9 @@ impl FromStr for MetricsUrl {
         let address = if address.contains("://") { address.to_owned() } else { format!("http://{address}") };
         let mut url = Url::parse(&address).map_err(|error| format!("not a URL: {error}"))?;
         if !matches!(url.scheme(), "http" | "https") {
-            return Err(format!("scheme {:?}; expected http://host:8000 or https://host:8000", url.scheme()));
+            return Err(
+                "scheme of another protocol; expected http://host:8000 or https://host:8000".to_owned()
+            );
         }
         let Some(host) = url.host_str().filter(|host| !host.is_empty()) else {
             return Err("no host in it; expected http://host:8000".to_owned());

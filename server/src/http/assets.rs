@@ -236,6 +236,7 @@ fn index(options: &ServeOptions, headers: &HeaderMap) -> Response {
     };
     let forwarded = headers.get("x-forwarded-prefix").and_then(|value| value.to_str().ok());
     let page = page::with_base(&page, &page::prefix(&options.base_path, forwarded));
+    let page = options.notice.map_or_else(|| page.clone(), |notice| page::with_notice(&page, notice));
     let policy = page::policy(&page, &options.frame_ancestors);
     let headers = [
         (header::CONTENT_TYPE, "text/html; charset=utf-8"),

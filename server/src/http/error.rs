@@ -17,6 +17,12 @@ pub(super) mod code {
 
     pub(in crate::http) const BAD_PARAMETER: Code = Code(StatusCode::BAD_REQUEST, "bad_parameter");
     pub(in crate::http) const FOREIGN_ORIGIN: Code = Code(StatusCode::FORBIDDEN, "foreign_origin");
+    pub(in crate::http) const BAD_HOST: Code = Code(StatusCode::BAD_REQUEST, "bad_host");
+    pub(in crate::http) const FOREIGN_HOST: Code = Code(StatusCode::FORBIDDEN, "foreign_host");
+    pub(in crate::http) const UNAUTHORIZED: Code = Code(StatusCode::UNAUTHORIZED, "unauthorized");
+    pub(in crate::http) const NOT_BY_PROXY: Code = Code(StatusCode::FORBIDDEN, "not_by_proxy");
+    pub(in crate::http) const TOO_SLOW: Code = Code(StatusCode::REQUEST_TIMEOUT, "too_slow");
+    pub(in crate::http) const TOO_MANY_POSTS: Code = Code(StatusCode::SERVICE_UNAVAILABLE, "too_many_posts");
     pub(in crate::http) const TOO_LARGE: Code = Code(StatusCode::PAYLOAD_TOO_LARGE, "too_large");
     pub(in crate::http) const NOT_FOUND: Code = Code(StatusCode::NOT_FOUND, "not_found");
     pub(in crate::http) const METHOD_NOT_ALLOWED: Code =

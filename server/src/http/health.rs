@@ -1,15 +1,16 @@
 //! Liveness and readiness, in words as well as by status.
 
-use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
+use axum::{Extension, Json};
 use serde::Serialize;
 
 use radixscope_insight::completeness::coverage_words;
-use radixscope_model::record::{LinkState, MissedCause};
+use radixscope_model::record::{LinkState, MissedCause, SourceKind};
 use radixscope_state::cluster::{Cluster, MissedCount, SourceState};
 
+use super::access::Stranger;
 use super::error::ApiError;
 use crate::hub::Hub;
 
@@ -24,6 +25,11 @@ struct Readiness {
     /// How much is known, in words.
     coverage: String,
     sources: Vec<SourceReadiness>,
+}
+
+/// Queries to workers are no reason not to be ready: they may be out of reach for good, and `complete` tells what that costs.
+fn is_needed(source: &SourceState) -> bool {
+    source.kind != SourceKind::WorkerTrees
 }
 
 #[derive(Serialize)]
@@ -49,8 +55,11 @@ pub(super) async fn alive(State(hub): State<Hub>) -> Result<Json<serde_json::Val
 /// Whether the tree is complete as well is told beside it.
 ///
 /// 200 once every configured source is connected, current and allowed to see all that it asks for, and every worker that
-/// is there is shown.
-pub(super) async fn ready(State(hub): State<Hub>) -> Result<Response, ApiError> {
+/// is there is shown. Queries to workers do not count. To strangers only whether.
+pub(super) async fn ready(
+    State(hub): State<Hub>,
+    stranger: Option<Extension<Stranger>>,
+) -> Result<Response, ApiError> {
     let sources = hub.read(|view| {
         let source = |s: &SourceState| SourceReadiness {
             name: s.name.clone(),
@@ -58,15 +67,16 @@ pub(super) async fn ready(State(hub): State<Hub>) -> Result<Response, ApiError> 
             detail: s.detail.clone(),
         };
         let coverage = view.cluster.coverage(view.cluster.pools_in_use());
-        let sources: Vec<_> = view.cluster.sources().iter().map(source).collect();
-        (sources, lacks_places(view.cluster), coverage)
+        // A simulation or recording that has ended said all it will ever say.
+        let is_live = |state: LinkState| matches!(state, LinkState::Live | LinkState::Ended);
+        let all = view.cluster.sources();
+        let waiting = all.iter().filter(|s| is_needed(s) && !is_live(s.state)).map(|s| s.name.clone());
+        let waiting: Vec<String> = waiting.collect();
+        let sources: Vec<_> = all.iter().map(source).collect();
+        (sources, waiting, lacks_places(view.cluster), coverage)
     });
-    let (sources, lacks_places, coverage) = sources.await?;
+    let (sources, waiting, lacks_places, coverage) = sources.await?;
     let complete = coverage.complete == coverage.workers;
-    // A simulation or recording that has ended said all it will ever say.
-    let is_live = |state: LinkState| matches!(state, LinkState::Live | LinkState::Ended);
-    let waiting: Vec<&str> =
-        sources.iter().filter(|source| !is_live(source.state)).map(|source| source.name.as_str()).collect();
     let ready = waiting.is_empty() && !lacks_places;
     let message = if ready && coverage.is_whole() {
         "every source is connected and current".to_owned()
@@ -80,9 +90,12 @@ pub(super) async fn ready(State(hub): State<Hub>) -> Result<Response, ApiError> 
         let more = if words.is_empty() { String::new() } else { format!("; {}", words.join("; ")) };
         format!("not connected, current and allowed to see all: {}{more}", waiting.join(", "))
     };
+    let is_known = stranger.is_none();
+    let message = if is_known { message } else { "an access token is needed to know more".to_owned() };
+    let sources = if is_known { sources } else { Vec::new() };
+    let coverage = if is_known { coverage_words(&coverage) } else { String::new() };
     let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
-    Ok((status, Json(Readiness { ready, message, complete, coverage: coverage_words(&coverage), sources }))
-        .into_response())
+    Ok((status, Json(Readiness { ready, message, complete, coverage, sources })).into_response())
 }
 
 /// Whether there are workers that are not shown.

@@ -3,7 +3,7 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use axum::extract::State;
 use axum::http::header;
@@ -21,8 +21,10 @@ use radixscope_model::record::{LinkState, Phase, Severity, TreeKnowledge};
 use radixscope_state::cluster::{Cluster, PoolState, ProcessState, SourceState, WorkerState};
 use radixscope_state::tree::{Totals, Tree};
 
+use super::App;
 use super::error::{ApiError, code};
-use crate::hub::{Hub, SourceStats, View, ViewerCounts};
+use super::listen::Places;
+use crate::hub::{SourceStats, View, ViewerCounts};
 
 const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
@@ -36,9 +38,12 @@ const STATES: [LinkState; 6] = [
 ];
 const SEVERITIES: [Severity; 3] = [Severity::Info, Severity::Warning, Severity::Critical];
 
-pub(super) async fn metrics(State(hub): State<Hub>) -> Result<Response, ApiError> {
-    let viewers = Arc::clone(hub.viewers());
-    let families = hub.read(move |view| Families::of(view, &viewers)).await?;
+pub(super) async fn metrics(State(app): State<App>) -> Result<Response, ApiError> {
+    let viewers = Arc::clone(app.hub.viewers());
+    let mut families = app.hub.read(move |view| Families::of(view, &viewers)).await?;
+    if let Some(places) = &app.places {
+        families.of_connections(places);
+    }
     let mut registry = Registry::with_prefix("radixscope");
     registry.register_collector(Box::new(families));
     let mut text = String::new();
@@ -111,6 +116,18 @@ impl Families {
         self.counter("viewer_resyncs", help, viewers.resyncs.load(Ordering::Relaxed));
         let help = "Records not sent to viewers that fell behind";
         self.counter("viewer_skipped_records", help, viewers.skipped_records.load(Ordering::Relaxed));
+    }
+
+    fn of_connections(&mut self, places: &Places) {
+        self.gauge("connections", "Connections open, viewers and everybody else", places.len() as f64);
+        self.gauge("connections_limit", "Most connections at once", places.most() as f64);
+        let counted = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        let help = "Connections that asked nothing and gave way to others";
+        self.counter("connections_gave_way", help, counted(&places.gave_way));
+        let help = "Connections refused because as many as allowed had something to do";
+        self.counter("connections_refused", help, counted(&places.refused));
+        let help = "Times that the system had no room for a connection";
+        self.counter("connections_not_accepted", help, counted(&places.not_accepted));
     }
 
     fn of_sources(&mut self, view: &View<'_>) {

@@ -1,34 +1,41 @@
 //! Everything that is served: routes, the base path, headers common to all answers. Knows the hub, no source.
 
+mod access;
 mod api;
 mod assets;
 mod error;
 mod health;
+mod host;
+mod listen;
 mod metrics;
 mod origin;
 mod page;
 mod snapshot;
 mod ws;
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::ServiceExt;
 use axum::extract::{FromRef, Request};
 use axum::http::uri::{PathAndQuery, Uri};
 use axum::http::{HeaderValue, Method, header};
+use axum::middleware;
 use axum::response::Response;
 use axum::routing::get;
-use axum::serve::ListenerExt;
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tower::util::MapRequest;
 
-use crate::config::{AllowedOrigin, BasePath, FrameAncestors};
+use crate::config::{AllowedHost, AllowedOrigin, BasePath, FrameAncestors};
 use crate::hub::Hub;
-use crate::shutdown::{Shutdown, over};
+use crate::shutdown::Shutdown;
+pub use access::AccessRules;
 use assets::Assets;
 use error::{ApiError, code};
+use host::OwnNames;
+use listen::{Listener, Places};
+pub use listen::{Tls, TlsFiles};
 
 /// How we serve.
 #[derive(Clone, Debug)]
@@ -39,8 +46,18 @@ pub struct ServeOptions {
     pub frame_ancestors: FrameAncestors,
     /// Whose pages may open the socket besides our own.
     pub allow_origin: Vec<AllowedOrigin>,
+    /// Names of ours besides those of this machine.
+    pub allow_host: Vec<AllowedHost>,
+    /// Address that is listened on.
+    pub listen: SocketAddr,
+    /// Who may read.
+    pub access: AccessRules,
+    /// What every reader has to know about how we are run.
+    pub notice: Option<&'static str>,
     /// Most viewers at once.
     pub max_viewers: usize,
+    /// Most connections at once.
+    pub max_connections: usize,
 }
 
 /// What handlers share.
@@ -50,8 +67,13 @@ struct App {
     options: Arc<ServeOptions>,
     assets: Arc<Assets>,
     shutdown: Shutdown,
+    own_names: Arc<OwnNames>,
+    /// Places of connections; `None` where there is no listener.
+    places: Option<Arc<Places>>,
     /// Places for long computations.
     runs: Arc<Semaphore>,
+    /// Places for questions to the router.
+    scores: Arc<api::Scores>,
     /// Places for reading a copy of the tree.
     tree_reads: Arc<Semaphore>,
     /// Places for compressing the state.
@@ -65,39 +87,27 @@ impl FromRef<App> for Hub {
 }
 
 /// Serves until `shutdown` turns true and the last connection has ended.
-///
-/// # Errors
-/// The listener fails.
 pub async fn serve(
-    listener: TcpListener,
+    socket: TcpListener,
+    tls: Option<Tls>,
     hub: Hub,
     options: ServeOptions,
     shutdown: Shutdown,
-) -> std::io::Result<()> {
-    // Batches are small and wanted at once; Nagle's algorithm would hold them back.
-    let listener = listener.tap_io(|socket| {
-        if let Err(error) = socket.set_nodelay(true) {
-            tracing::debug!(%error, "no TCP_NODELAY");
-        }
-    });
-    let service = service(hub, options, shutdown.clone());
-    axum::serve(listener, ServiceExt::<Request>::into_make_service(service))
-        .with_graceful_shutdown(ended(shutdown))
-        .await
-}
-
-async fn ended(mut shutdown: Shutdown) {
-    over(&mut shutdown).await;
+) {
+    let listener = Listener::new(socket, options.max_connections, tls);
+    let service = service(hub, options, Some(listener.places()), shutdown.clone());
+    listener.serve(service, shutdown).await;
 }
 
 /// All routes, with the base path cut off around them: a router nested at a prefix would answer 404 to `/prefix/`.
 fn service(
     hub: Hub,
     options: ServeOptions,
+    places: Option<Arc<Places>>,
     shutdown: Shutdown,
-) -> MapRequest<Router, impl FnMut(Request) -> Request + Clone> {
+) -> MapRequest<Router, impl FnMut(Request) -> Request + Clone + use<>> {
     let base = options.base_path.clone();
-    let router = router(hub, options, shutdown);
+    let router = router(hub, options, places, shutdown);
     MapRequest::new(router, move |mut request: Request| {
         if let Some(uri) = without_prefix(&base, request.uri()) {
             *request.uri_mut() = uri;
@@ -106,13 +116,15 @@ fn service(
     })
 }
 
-fn router(hub: Hub, options: ServeOptions, shutdown: Shutdown) -> Router {
+fn router(hub: Hub, options: ServeOptions, places: Option<Arc<Places>>, shutdown: Shutdown) -> Router {
     let assets = Arc::new(Assets::new());
     assets.prepare();
     let runs = api::counterfactual::runs();
     let tree_reads = api::tree::reads();
+    let own_names = Arc::new(OwnNames::new(options.listen.ip(), options.allow_host.clone()));
+    let (options, scores) = (Arc::new(options), Arc::default());
     let snapshots = snapshot::places();
-    let app = App { hub, options: Arc::new(options), assets, shutdown, runs, tree_reads, snapshots };
+    let app = App { hub, options, assets, shutdown, own_names, places, runs, scores, tree_reads, snapshots };
     Router::new()
         .route("/ws", get(ws::open))
         .route("/snapshot", get(snapshot::snapshot))
@@ -122,7 +134,9 @@ fn router(hub: Hub, options: ServeOptions, shutdown: Shutdown) -> Router {
         .merge(api::router())
         .fallback(assets::serve)
         .method_not_allowed_fallback(method_not_allowed)
-        .layer(axum::middleware::map_response(common_headers))
+        .layer(middleware::from_fn_with_state(app.clone(), access::check))
+        .layer(middleware::from_fn_with_state(app.clone(), host::check))
+        .layer(middleware::map_response(common_headers))
         .with_state(app)
 }
 

@@ -3,7 +3,7 @@
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, Uri, header};
+use axum::http::{HeaderMap, header};
 
 use super::App;
 use super::error::{ApiError, code};
@@ -16,7 +16,7 @@ impl FromRequestParts<App> for AllowedPage {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, ApiError> {
-        if is_allowed(&parts.headers, &parts.uri, &app.options.allow_origin) {
+        if is_allowed(&parts.headers, &app.options.allow_origin) {
             return Ok(Self);
         }
         let message = "pages of this origin may not ask; start the server with --allow-origin ORIGIN";
@@ -24,15 +24,16 @@ impl FromRequestParts<App> for AllowedPage {
     }
 }
 
-/// Whether the request may be answered: no `Origin` (not a browser), our own host, or an allowed one.
-fn is_allowed(headers: &HeaderMap, uri: &Uri, allowed: &[AllowedOrigin]) -> bool {
-    let Some(origin) = headers.get(header::ORIGIN) else { return true };
-    let Ok(origin) = origin.to_str() else { return false };
+/// Whether the request may be answered: no `Origin` (not a browser), our own host over HTTP(S), or an allowed one. That the
+/// host is ours is seen to before.
+fn is_allowed(headers: &HeaderMap, allowed: &[AllowedOrigin]) -> bool {
+    let mut origins = headers.get_all(header::ORIGIN).iter();
+    let Some(origin) = origins.next() else { return true };
+    let (Ok(origin), None) = (origin.to_str(), origins.next()) else { return false };
     let host = headers.get(header::HOST).and_then(|host| host.to_str().ok());
-    let host = host.or_else(|| uri.authority().map(|authority| authority.as_str()));
-    let is_ours = origin
-        .split_once("://")
-        .is_some_and(|(_, authority)| host.is_some_and(|host| host.eq_ignore_ascii_case(authority)));
+    let is_ours = origin.split_once("://").is_some_and(|(scheme, authority)| {
+        matches!(scheme, "http" | "https") && host.is_some_and(|host| host.eq_ignore_ascii_case(authority))
+    });
     is_ours || allowed.iter().any(|allowed| allowed.as_str().eq_ignore_ascii_case(origin))
 }
 
@@ -47,7 +48,7 @@ mod tests {
             headers.insert(header::ORIGIN, origin.parse().unwrap());
         }
         let list: Vec<AllowedOrigin> = list.iter().map(|o| o.parse().unwrap()).collect();
-        is_allowed(&headers, &Uri::from_static("/ws"), &list)
+        is_allowed(&headers, &list)
     }
 
     #[test]
@@ -66,6 +67,8 @@ mod tests {
         assert!(!allowed(Some("http://evil.example"), "127.0.0.1:8321", &[]));
         assert!(!allowed(Some("http://127.0.0.1:9000"), "127.0.0.1:8321", &[]));
         assert!(!allowed(Some("null"), "127.0.0.1:8321", &[]));
+        assert!(!allowed(Some("file://127.0.0.1:8321"), "127.0.0.1:8321", &[]));
+        assert!(!allowed(Some("file://"), "", &[]));
     }
 
     #[test]

@@ -47,6 +47,11 @@ pub(super) fn with_base(page: &str, prefix: &BasePath) -> String {
     }
 }
 
+/// The page with what every reader has to know, which it shows above everything else. `notice` is text of our own.
+pub(super) fn with_notice(page: &str, notice: &str) -> String {
+    page.replacen("</head>", &format!("<meta name=\"radixscope-notice\" content=\"{notice}\"></head>"), 1)
+}
+
 /// The Content-Security-Policy for `page`: scripts of our own, its inline scripts by their hashes, WebAssembly.
 pub(super) fn policy(page: &str, frame_ancestors: &FrameAncestors) -> String {
     let mut policy = String::from("default-src 'self'; script-src 'self'");
@@ -102,6 +107,15 @@ mod tests {
         assert_eq!(prefix(&none, Some("/\"><script>")).as_str(), "");
         assert_eq!(prefix(&none, Some("//evil.example")).as_str(), "");
         assert_eq!(prefix(&base("/own"), Some("/other")).as_str(), "/own");
+    }
+
+    #[test]
+    fn a_notice_stands_in_the_head() {
+        let page = with_notice(PAGE, "Read this.");
+        assert!(
+            page.ends_with("<meta name=\"radixscope-notice\" content=\"Read this.\"></head></html>"),
+            "{page}"
+        );
     }
 
     #[test]

@@ -41,7 +41,12 @@ impl Server {
             base_path: base_path.parse().unwrap(),
             frame_ancestors: "'self'".parse().unwrap(),
             allow_origin: Vec::new(),
+            allow_host: Vec::new(),
+            listen: "127.0.0.1:8321".parse().unwrap(),
+            access: AccessRules::default(),
+            notice: None,
             max_viewers: 1,
+            max_connections: 2,
         };
         Self { hub, source: sources.into_iter().next().unwrap(), options, shutdown }
     }
@@ -52,8 +57,11 @@ impl Server {
         path: &str,
         headers: &[(&str, &str)],
     ) -> (StatusCode, HeaderMap, String) {
-        let service = service(self.hub.clone(), self.options.clone(), self.shutdown.subscribe());
+        let service = service(self.hub.clone(), self.options.clone(), None, self.shutdown.subscribe());
         let mut request = Request::builder().method(method).uri(path);
+        if !headers.iter().any(|(name, _)| *name == "host") {
+            request = request.header("host", "localhost");
+        }
         for (name, value) in headers {
             request = request.header(*name, *value);
         }

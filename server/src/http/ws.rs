@@ -4,13 +4,14 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use axum::Extension;
 use axum::extract::State;
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::extract::ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade, close_code};
 use axum::http::Uri;
 use axum::response::Response;
 use bytes::Bytes;
-use futures_util::stream::SplitSink;
+use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt, StreamExt};
 use tokio::sync::broadcast::error::RecvError;
 use tokio::time::Instant;
@@ -21,8 +22,9 @@ use radixscope_model::id::Seq;
 use super::App;
 use super::api::params::Params;
 use super::error::{ApiError, code};
+use super::listen::Peer;
 use super::origin::AllowedPage;
-use crate::hub::{AskError, Hub, Joined, Resume, ViewerSeat};
+use crate::hub::{AskError, Hub, Joined, Resume};
 use crate::shutdown::{Shutdown, over};
 
 /// Viewers have nothing to tell us: whatever they send is ignored, and may not be larger than this.
@@ -31,12 +33,18 @@ const MAX_INCOMING_BYTES: usize = 4 * 1024;
 const PING_EVERY: Duration = Duration::from_secs(20);
 /// A viewer that answered nothing for this long is gone.
 const SILENT_FOR: Duration = Duration::from_secs(65);
+/// A newcomer that gives no sign of life for this long has not joined, and its place goes to others. Browsers answer pings
+/// by themselves.
+const JOIN_WITHIN: Duration = Duration::from_secs(10);
+/// How long a viewer gets to take our farewell.
+const FAREWELL_WITHIN: Duration = Duration::from_millis(500);
 /// A viewer whose connection takes nothing at all for this long is gone; it can resume when it comes back.
 const STUCK_FOR: Duration = Duration::from_secs(30);
 
 pub(super) async fn open(
     _: AllowedPage,
     State(app): State<App>,
+    peer: Option<Extension<Peer>>,
     uri: Uri,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response, ApiError> {
@@ -52,7 +60,20 @@ pub(super) async fn open(
         ApiError::new(code::TOO_MANY_VIEWERS, message)
     })?;
     let upgrade = upgrade.max_message_size(MAX_INCOMING_BYTES).max_frame_size(MAX_INCOMING_BYTES);
-    Ok(upgrade.on_upgrade(move |socket| Viewer::follow(socket, app.hub, resume, seat, app.shutdown)))
+    // The connection has something to do as long as the viewer is followed.
+    let busy = peer.map(|Extension(peer)| peer.place.busy());
+    Ok(upgrade.on_upgrade(async move |socket| {
+        Viewer::follow(socket, app.hub, resume, app.shutdown).await;
+        drop((seat, busy));
+    }))
+}
+
+/// Waits for anything that a newcomer sends.
+async fn sign_of_life(incoming: &mut SplitStream<WebSocket>) -> Result<(), End> {
+    match tokio::time::timeout(JOIN_WITHIN, incoming.next()).await {
+        Ok(Some(Ok(message))) if !matches!(message, Message::Close(_)) => Ok(()),
+        _ => Err(End::Gone),
+    }
 }
 
 struct Viewer {
@@ -82,13 +103,7 @@ impl From<AskError> for End {
 }
 
 impl Viewer {
-    async fn follow(
-        socket: WebSocket,
-        hub: Hub,
-        resume: Option<Resume>,
-        seat: ViewerSeat,
-        shutdown: Shutdown,
-    ) {
+    async fn follow(socket: WebSocket, hub: Hub, resume: Option<Resume>, shutdown: Shutdown) {
         let (out, incoming) = socket.split();
         let mut viewer = Self { out, hub, reached: Seq(0) };
         let end = viewer.run(incoming, resume, shutdown).await;
@@ -102,13 +117,12 @@ impl Viewer {
         };
         let close = Message::Close(Some(CloseFrame { code, reason: reason.into() }));
         // The other side may be long gone.
-        let _ = tokio::time::timeout(Duration::from_secs(1), viewer.out.send(close)).await;
-        drop(seat);
+        let _ = tokio::time::timeout(FAREWELL_WITHIN, viewer.out.send(close)).await;
     }
 
     async fn run(
         &mut self,
-        mut incoming: futures_util::stream::SplitStream<WebSocket>,
+        mut incoming: SplitStream<WebSocket>,
         resume: Option<Resume>,
         mut shutdown: Shutdown,
     ) -> End {
@@ -117,7 +131,15 @@ impl Viewer {
             Err(error) => return error.into(),
         };
         self.reached = from;
-        if let Err(end) = self.send_all(std::iter::once(hello).chain(backlog)).await {
+        let greet = async {
+            self.send(Message::Ping(Bytes::new())).await?;
+            self.send_all(std::iter::once(hello).chain(backlog)).await
+        };
+        let joined = tokio::select! {
+            () = over(&mut shutdown) => Err(End::ShuttingDown),
+            joined = async { tokio::try_join!(greet, sign_of_life(&mut incoming)) } => joined.map(drop),
+        };
+        if let Err(end) = joined {
             return end;
         }
         let mut ping = tokio::time::interval_at(Instant::now() + PING_EVERY, PING_EVERY);

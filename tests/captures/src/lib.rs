@@ -2,6 +2,7 @@
 //! timeline. Opens no message and knows nothing of Dynamo's formats.
 #![forbid(unsafe_code)]
 
+mod late;
 pub mod publisher;
 #[cfg(feature = "simulated")]
 mod simulated;
@@ -18,6 +19,7 @@ use flate2::read::GzDecoder;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
+pub use late::{DiscoveryChange, Held, RecordedQuery, TrueBlock};
 #[cfg(feature = "simulated")]
 pub use simulated::Simulated;
 pub use zmq::ZmqMessage;
@@ -158,26 +160,6 @@ impl Recording {
     /// What discovery held, a JSON object `{"kvs":[{"key":…,"value":…}]}` for each change; none if it was not recorded.
     pub fn discovery(&self) -> impl Iterator<Item = String> + use<> {
         self.lines_if_any("discovery.jsonl.gz")
-    }
-
-    /// Queries for the blocks of workers, with every frame of their answers.
-    pub fn dumps<T: DeserializeOwned>(&self) -> impl Iterator<Item = T> + use<T> {
-        self.lines_if_any("dumps.jsonl.gz").map(|line| json(&line))
-    }
-
-    /// Messages of ZeroMQ publishers, with their frames.
-    pub fn zmq<T: DeserializeOwned>(&self) -> impl Iterator<Item = T> + use<T> {
-        self.lines_if_any("zmq.jsonl.gz").map(|line| json(&line))
-    }
-
-    /// Changes of discovery, with their keys.
-    pub fn discovery_changes<T: DeserializeOwned>(&self) -> impl Iterator<Item = T> + use<T> {
-        self.lines_if_any("zmq-discovery.jsonl.gz").map(|line| json(&line))
-    }
-
-    /// What workers held at the end, by every event of the whole run; `None`: the run was not received from its beginning.
-    pub fn truth<T: DeserializeOwned>(&self) -> Option<T> {
-        self.lines_if_any("truth.json.gz").next().map(|line| json(&line))
     }
 
     /// What the clients that made the traffic measured, a request each, as far as `T` takes it.

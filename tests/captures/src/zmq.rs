@@ -24,7 +24,7 @@ impl Recording {
         Self::at(fixtures().with_file_name("zmq").join(name))
     }
 
-    /// All messages of the ZeroMQ event plane.
+    /// All messages of the ZeroMQ event plane; none if it was not recorded.
     pub fn zmq_messages(&self) -> impl Iterator<Item = ZmqMessage> + use<> {
         #[derive(Deserialize)]
         struct Line {
@@ -32,7 +32,7 @@ impl Recording {
             ep: String,
             frames: Vec<String>,
         }
-        self.lines("zmq.jsonl.gz").map(|line| {
+        self.lines_if_any("zmq.jsonl.gz").map(|line| {
             let Line { t, ep, frames } = json(&line);
             let bytes = |frame: String| BASE64_STANDARD.decode(frame).expect("base64").into();
             ZmqMessage { at_s: t, endpoint: ep, frames: frames.into_iter().map(bytes).collect() }

@@ -1,5 +1,6 @@
 //! What the comparisons with Dynamo's own router crate share: captured traffic, made-up but engine-like traffic, and
 //! Dynamo's tree behind the same few calls as ours. Knows nothing of what is compared.
+#![forbid(unsafe_code)]
 
 pub mod capture;
 pub mod engine;

@@ -2,6 +2,7 @@
 //! the page shows it, with and without the way to the worker and back.
 //!
 //! `counterfactual [--json FILE] [--url URL]`; without an address it starts a simulated cluster of its own.
+#![forbid(unsafe_code)]
 
 use std::ops::ControlFlow;
 use std::time::Instant;
@@ -95,7 +96,7 @@ async fn natively(origin: &str) -> Vec<Value> {
                     "sweep of {} settings, {judged} decisions, natively",
                     weights.len() * TEMPERATURES.len()
                 ),
-                timed(|| sample.sweep(&weights, &TEMPERATURES, go)),
+                timed(|| sample.sweep(&weights, &TEMPERATURES, None, go)),
                 None,
             ),
         ]

@@ -2,6 +2,7 @@
 //! real `radixscope serve`, and prints what it found, when, and what was expected.
 //!
 //! `findings [--speed X] [--at-once N] [RECORDING …]`: recorded seconds a second, recordings at the same time.
+#![forbid(unsafe_code)]
 
 use std::process::ExitCode;
 

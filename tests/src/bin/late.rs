@@ -4,6 +4,7 @@
 //! `late --after S --for S [--ask] [--cut S] [--json FILE] [--truth "FLAGS"] --late "FLAGS"`: seconds until the second is started
 //! and that it is watched; `--ask` requests the workers' blocks at once; `--cut` keeps all its connections broken for a while,
 //! so long after its start (needs `ss` and the right to kill sockets); without `--truth` both have the same flags.
+#![forbid(unsafe_code)]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};

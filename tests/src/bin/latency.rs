@@ -2,6 +2,7 @@
 //! real NATS server, a real `radixscope serve`, 1,000 events a second in the forms of Dynamo 0.9 and 1.6.
 //!
 //! `latency [--json FILE] [--seconds N] [--viewers 1,50,200]`; the file may also be named by `RADIXSCOPE_BENCH_OUT`.
+#![forbid(unsafe_code)]
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};

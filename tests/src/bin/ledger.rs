@@ -3,6 +3,7 @@
 //! second: a frame is not held up while that stays below 16 ms.
 //!
 //! `ledger [--json FILE] [--seconds N]`; the file may also be named by `RADIXSCOPE_BENCH_OUT`.
+#![forbid(unsafe_code)]
 
 use std::time::Duration;
 

@@ -2,6 +2,7 @@
 //! `radixscope serve`, and connections that break in the middle of one.
 //!
 //! `loss [--json FILE] [--bursts 200000,500000] [--runs 5] [--forms json,stream,envelope] [--breaks N]`
+#![forbid(unsafe_code)]
 
 use std::ops::Range;
 use std::time::{Duration, Instant};

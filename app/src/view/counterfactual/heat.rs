@@ -6,13 +6,14 @@
 use std::sync::Arc;
 
 use leptos::prelude::*;
-use radixscope_insight::counterfactual::{SweepReport, present_setting};
+use radixscope_insight::counterfactual::{SweepReport, expected_in_words, options_to_set, present_setting};
 use radixscope_router::frozen::{Grid, Outcome};
 
 use super::table::{flips, percent, signed};
 use crate::draw::heat::STEPS;
 use crate::format;
 use crate::keys;
+use crate::view::clipboard::CopyButton;
 
 /// What the cells show.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -203,11 +204,31 @@ pub(super) fn HeatMap(report: Arc<SweepReport>, take: Callback<(f64, f64)>) -> i
         let key = event_target_value(&event);
         metric.set(Metric::ALL.into_iter().find(|metric| metric.key() == key).unwrap_or(Metric::Flips));
     };
-    let why = advice.map(|advice| view! {
-        <p class="cf-why" data-testid="cf-recommendation">
-            <b>{if advice.outcome.is_some() { "★ Recommended to try. " } else { "No recommendation. " }}</b>
-            {advice.why}
-        </p>
+    let why = advice.map(|advice| {
+        let head = match (advice.outcome, advice.held) {
+            (Some(_), true) => "★ Still recommended to try. ",
+            (Some(_), false) => "★ Recommended to try. ",
+            (None, _) => "No recommendation. ",
+        };
+        let set = grid.with_value(|g| {
+            let settings = advice.settings(g)?;
+            Some(options_to_set(&settings, &g.recorded).join(" "))
+        });
+        let set = set.filter(|set| !set.is_empty()).map(|set| {
+            let text = set.clone();
+            view! {
+                <p class="cf-set">
+                    <code data-testid="cf-recommended-setting">{set}</code>
+                    <CopyButton label="Copy" id="cf-copy-setting" text=move || text.clone()/>
+                </p>
+            }
+        });
+        let expected = advice.expected.as_ref().and_then(expected_in_words);
+        view! {
+            <p class="cf-why" data-testid="cf-recommendation"><b>{head}</b>{advice.why}</p>
+            {expected.map(|expected| view! { <p class="cf-why" data-testid="cf-expected">{expected}</p> })}
+            {set}
+        }
     });
     Some(view! {
         <div class="cf-map">

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use leptos::prelude::*;
 use radixscope_insight::counterfactual::{
-    About, FROZEN_LIMITS, Fact, ModelReport, NO_CANDIDATES_HINT, headline, not_judged,
+    About, FROZEN_LIMITS, Fact, ModelReport, NO_CANDIDATES_HINT, calibration_in_words, headline, not_judged,
 };
 
 use controls::{Controls, Inputs};
@@ -212,8 +212,12 @@ fn Assumptions(done: Done<ModelReport>) -> impl IntoView {
     view! {
         <section class="cf-box" data-testid="cf-assumptions" aria-label="Assumptions of the model"
             data-worker-ms=format!("{:.3}", done.worker_ms) data-total-ms=format!("{:.3}", done.total_ms)>
+            <h3>"Calibration"</h3>
+            <ul data-testid="cf-calibration" data-fits=report.calibration.fits().to_string()>
+                {calibration_in_words(&report.calibration).into_iter().map(|said| view! { <li>{said}</li> }).collect_view()}
+            </ul>
             <h3>"Assumptions"</h3>
-            <p>{format!("{} recorded arrivals were played twice.{left_out}{refused} A model compares only with itself: read its two columns against each other, not against what was measured.", format::count(report.arrivals))}</p>
+            <p>{format!("{} recorded arrivals were played once more.{left_out}{refused}", format::count(report.arrivals))}</p>
             <p>{format!("Recorded: {} Tried: {}", report.recorded_router, report.tried_router)}</p>
             <p>{format!("Made of: {}.", facts.join("; "))}</p>
             <ul>{report.assumptions.iter().map(|said| view! { <li>{said.clone()}</li> }).collect_view()}</ul>

@@ -226,6 +226,16 @@ impl Runner {
         });
     }
 
+    /// Weight and temperature that the last sweep of this pool recommends.
+    fn recommended(self) -> Option<(f64, f64)> {
+        let pool = self.pool_name();
+        self.sweep.with_untracked(|done| {
+            let report = &done.as_ref().filter(|done| done.pool == pool)?.report;
+            let settings = report.recommendation.as_ref()?.settings(report.grid.as_ref()?)?;
+            Some((settings.prefill_factor(), settings.router_temperature))
+        })
+    }
+
     /// Many settings.
     pub(super) fn sweep(self, span: Span) {
         let turn = self.begin();
@@ -235,7 +245,8 @@ impl Runner {
         let weights = weights_with(sample.latest_weight());
         let temperatures = TEMPERATURES.to_vec();
         let what = format!("Trying {} settings", weights.len() * temperatures.len());
-        let job = Job::Sweep { sample, weights, temperatures };
+        let held = self.recommended();
+        let job = Job::Sweep { sample, weights, temperatures, held };
         self.job(turn, job, &what, (1, 1), move |outcome| {
             let Outcome::Sweep(report, worker_ms) = outcome else { return };
             let total_ms = now_ms() - started;

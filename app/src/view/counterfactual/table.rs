@@ -1,7 +1,7 @@
 //! What really happened beside what was tried, figure by figure; every number with its unit.
 
 use leptos::prelude::*;
-use radixscope_insight::counterfactual::{Figures, FrozenReport, ModelReport, Times};
+use radixscope_insight::counterfactual::{Figures, FrozenReport, ModelReport, Rank, Times};
 use radixscope_model::id::WorkerIx;
 use radixscope_model::sort;
 use radixscope_router::frozen::Outcome;
@@ -58,7 +58,9 @@ struct Row {
 
 fn rows(frozen: &FrozenReport, model: Option<&ModelReport>) -> Vec<Row> {
     let (actual, tried) = (&frozen.actual, &frozen.tried);
-    let of_model = |text: &dyn Fn(&Figures) -> String| match model {
+    // Of a model that does not fit, only which setting is better means anything.
+    let fits = model.is_some_and(|model| model.calibration.fits());
+    let of_model = |text: &dyn Fn(&Figures) -> String| match model.filter(|_| fits) {
         Some(model) => [text(&model.recorded), text(&model.tried)],
         None => [UNKNOWN.to_owned(), UNKNOWN.to_owned()],
     };
@@ -74,7 +76,11 @@ fn rows(frozen: &FrozenReport, model: Option<&ModelReport>) -> Vec<Row> {
         let each = |saved: f64| signed(saved / outcome.prefill_decisions.max(1) as f64);
         or_unknown(outcome.prefill_saved_tokens, each)
     };
-    let model_saved = |of: &dyn Fn(&ModelReport) -> f64| match model {
+    let ranked = |rank: &dyn Fn(&ModelReport) -> Rank, text: &dyn Fn(&Figures) -> String| match model {
+        Some(model) if !fits => [UNKNOWN.to_owned(), rank(model).in_words()],
+        _ => of_model(text),
+    };
+    let model_saved = |of: &dyn Fn(&ModelReport) -> f64| match model.filter(|_| fits) {
         Some(model) => ["0".to_owned(), signed(of(model))],
         None => none(),
     };
@@ -114,7 +120,7 @@ fn rows(frozen: &FrozenReport, model: Option<&ModelReport>) -> Vec<Row> {
             "Cache hits",
             "Prompt tokens found in the engines' caches over prompt tokens; only the model's engines tell",
             none(),
-            of_model(&|f| or_unknown(f.hit_rate, percent)),
+            ranked(&|model| model.hit_rate_rank, &|f| or_unknown(f.hit_rate, percent)),
         ),
         row(
             "saved",
@@ -147,16 +153,16 @@ fn rows(frozen: &FrozenReport, model: Option<&ModelReport>) -> Vec<Row> {
         row(
             "ttft",
             "TTFT, p50 / p95",
-            "Actual: from the router's decision, or as the frontend measured it. Model: at the user, so about 0.1 s longer. Compare model with model",
+            "Actual: as the frontend measured it, or from the router's decision. Model: fitted to it. Where the model does not fit: in how many parts of the window the setting tried is better than the recorded one",
             [measured.map_or(UNKNOWN.to_owned(), |m| times(m.ttft_ms)), UNKNOWN.to_owned()],
-            of_model(&|f| times(f.ttft_ms)),
+            ranked(&|model| model.ttft_rank, &|f| times(f.ttft_ms)),
         ),
         row(
             "e2e",
             "End to end, p50 / p95",
             "As above, to the request's end",
             [measured.map_or(UNKNOWN.to_owned(), |m| times(m.e2e_ms)), UNKNOWN.to_owned()],
-            of_model(&|f| times(f.e2e_ms)),
+            ranked(&|model| model.e2e_rank, &|f| times(f.e2e_ms)),
         ),
     ]
 }

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use radixscope_model::id::WorkerIx;
+use radixscope_export::tree::recency;
+use radixscope_model::id::{Millis, WorkerIx};
+use radixscope_state::cluster::touch;
 use radixscope_state::tree::Tree;
 use radixscope_state::tree::forest::{ChainId, Forest};
 
@@ -57,6 +59,8 @@ pub(super) struct Brush {
     fadings: Fadings,
     /// Most hits of any box, as of a settling.
     most_hits: Option<(u64, u32)>,
+    /// Where the scale of last use ends, as of a step of the clock.
+    oldest_ms: Option<(Millis, u64)>,
 }
 
 impl Brush {
@@ -75,7 +79,15 @@ impl Brush {
         let now = store.now_ms();
         let measure = match choice.heat {
             Heat::Owner => None,
-            Heat::Recency => Some(Measure::Recency { now: heat::clock(now) }),
+            Heat::Recency => {
+                let now = heat::clock(now);
+                // Once a step of the clock: it looks at every box.
+                let fresh = self.oldest_ms.filter(|&(at, _)| at == now);
+                let end = || recency::end_ms(recency::oldest_age_ms(forest, touch(now)));
+                let (_, oldest_ms) = fresh.unwrap_or_else(|| (now, end()));
+                self.oldest_ms = Some((now, oldest_ms));
+                Some(Measure::Recency { now, oldest_ms })
+            }
             Heat::Hits => {
                 let is_known = known_requests(cluster, now) > 0;
                 let fresh = self.most_hits.filter(|&(revision, _)| revision == forest.revision());

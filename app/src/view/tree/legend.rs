@@ -1,13 +1,15 @@
 //! What the colours of the picture mean, with numbers and units.
 
 use leptos::prelude::*;
+use radixscope_export::tree::recency;
+use radixscope_state::cluster::touch;
 
 use super::state::{HITS_WINDOW_MS, Heat, TreeView};
-use crate::draw::heat::{hits_end, most_hits};
+use crate::draw::heat::{clock, hits_end, most_hits};
 use crate::draw::palette::label;
 use crate::draw::raster::MAX_TICKS;
 use crate::format;
-use crate::view::chip::Chip;
+use crate::view::chip::{Chip, key_colours};
 
 /// Workers whose colours are listed; of more, it is said how many.
 const LISTED: usize = 20;
@@ -17,13 +19,21 @@ const LISTED: usize = 20;
 pub(super) fn Legend(tree: TreeView) -> impl IntoView {
     let heat = Memo::new(move |_| tree.choice.get().heat);
     let lanes = Memo::new(move |_| tree.choice.get().lanes);
+    let oldest = Memo::new(move |_| {
+        if heat.get() != Heat::Recency {
+            return String::new();
+        }
+        let now = tree.store.on_beat(|_| touch(clock(tree.store.now_ms())));
+        let age = tree.store.with_tree(|_, forest| recency::oldest_age_ms(forest, now));
+        recency::end_in_words(recency::end_ms(age.unwrap_or(0)))
+    });
     let picked = move || tree.store.picked().map(|worker| format!("dimmed: not held by {}", label(worker)));
     view! {
-        <div class="tree-legend" role="group" aria-label="Legend" data-testid="tree-legend">
+        <div class="tree-legend" style=move || key_colours(tree.store) role="group" aria-label="Legend" data-testid="tree-legend">
             {move || match heat.get() {
                 Heat::Owner => view! { <Owners tree lanes/> }.into_any(),
                 Heat::Recency => view! {
-                    <Bar what="latest store or use" from=|| "1 h ago or more".to_owned() to=|| "just now".to_owned()/>
+                    <Bar what="latest store or use" from=oldest to=|| "just now".to_owned()/>
                 }.into_any(),
                 Heat::Hits => view! { <Hits tree/> }.into_any(),
                 Heat::Owners => view! { <Bar what="held by" from=|| "1".to_owned() to=move || of_workers(tree)/> }.into_any(),

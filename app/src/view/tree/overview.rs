@@ -13,7 +13,7 @@ use crate::draw::palette::label;
 use crate::format;
 use crate::store::Store;
 use crate::url::Panel;
-use crate::view::chip::Chip;
+use crate::view::chip::{Chip, key_colours};
 use crate::view::figure::{PanelHead, TrustedFigure};
 use crate::view::pools::TreePools;
 
@@ -134,7 +134,7 @@ fn Legend(store: Store) -> impl IntoView {
     let unit =
         Memo::new(move |_| if store.on_beat(|c| c.block_tokens().is_some()) { "tokens" } else { "blocks" });
     view! {
-        <p class="legend">
+        <p class="legend" style=move || key_colours(store)>
             <span><i class="key one"></i>"Held by one worker"</span>
             <span><i class="key many"></i>"Held by several, one tick each"</span>
             <span>"Down: " {unit} " into the prompt"</span>

@@ -1,4 +1,5 @@
 //! The Web Worker that turns a text into token ids.
+#![forbid(unsafe_code)]
 
 #[cfg(target_arch = "wasm32")]
 fn main() {

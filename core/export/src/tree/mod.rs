@@ -20,6 +20,7 @@ mod cursor;
 mod element;
 mod page;
 mod prefixes;
+pub mod recency;
 mod shown;
 mod sums;
 pub mod svg;

@@ -125,8 +125,8 @@ impl Sample {
     pub fn evaluate(&self, overrides: RouterOverrides) -> FrozenReport {
         let (frozen, about, ids) = self.frozen();
         let settings = about.recorded.map(|recorded| overrides.over(recorded));
-        let actual = self.seen(frozen.actual());
-        let mut tried = self.seen(frozen.evaluate(&settings.unwrap_or_default()));
+        let actual = self.seen(frozen.actual()).without_parts();
+        let mut tried = self.seen(frozen.evaluate(&settings.unwrap_or_default())).without_parts();
         let flips = std::mem::take(&mut tried.flips);
         let flipped = |flip: &radixscope_router::frozen::Flip| {
             let at = flip.decision as usize;
@@ -143,11 +143,13 @@ impl Sample {
         FrozenReport { about, settings, actual, flips: flips.iter().filter_map(flipped).collect(), tried }
     }
 
-    /// Tries every weight at every temperature. `progress(done, total)` is called after each; `None` if it breaks.
+    /// Tries every weight at every temperature. `held` are weight and temperature that were recommended last, of an earlier
+    /// window. `progress(done, total)` is called after each; `None` if it breaks.
     pub fn sweep(
         &self,
         weights: &[f64],
         temperatures: &[f64],
+        held: Option<(f64, f64)>,
         progress: impl FnMut(usize, usize) -> ControlFlow<()>,
     ) -> Option<SweepReport> {
         let (frozen, about, _) = self.frozen();
@@ -158,7 +160,16 @@ impl Sample {
         grid.actual = self.seen(grid.actual);
         grid.round_robin = self.seen(grid.round_robin);
         grid.outcomes = grid.outcomes.into_iter().map(|outcome| self.seen(outcome)).collect();
-        let recommendation = Some(recommend(&grid));
+        let mut advice = recommend(&grid, held);
+        let expected = |at: usize| {
+            let outcome = &grid.outcomes[at];
+            frozen.expected(&outcome.settings?, outcome, &grid.actual)
+        };
+        advice.expected = advice.outcome.and_then(expected);
+        let recommendation = Some(advice);
+        let plain = |outcome: Outcome| outcome.without_parts();
+        grid.outcomes = grid.outcomes.into_iter().map(plain).collect();
+        (grid.actual, grid.round_robin) = (plain(grid.actual), plain(grid.round_robin));
         Some(SweepReport { about, grid: Some(grid), recommendation })
     }
 

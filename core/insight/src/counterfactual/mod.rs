@@ -1,20 +1,27 @@
 //! What would have become of the latest decisions under other settings: from the state to a report.
 //!
 //! Two ways, never mixed. *Frozen* judges each decision on the very state it saw and follows nothing up; it is exact
-//! for one decision. *Re-simulated* plays the recorded arrivals through a model in which caches and loads react; there
-//! only model and model compare. Server and page use the same functions. Must not know how a report is shown or sent.
+//! for one decision. *Re-simulated* plays the recorded arrivals through a model in which caches and loads react; its
+//! times are fitted to the window first, and where that does not succeed, only which setting is better is said.
+//! Server and page use the same functions. Must not know how a report is shown or sent.
 //!
 //! # How it works
 //!
 //! *Frozen*: a `Sample` copies decisions with all candidates out of the state; each is judged on the state that it
-//! saw, and nothing is followed up. *Re-simulated*: `Arrivals` are played twice through the simulation's router and
-//! engines, under the recorded setting and under the one tried, because a model compares only with itself. The page
+//! saw, and nothing is followed up. A sweep recommends what is better beyond noise, by drawing parts of the window again and
+//! again (`core/router/src/frozen/noise.rs`). *Re-simulated*: `Arrivals` are played through the simulation's router and
+//! engines, some 40 times to fit prefill, decode and answer lengths (`calibration.rs`), then under the recorded setting and
+//! under the one tried. The page
 //! makes the sample from its own state and computes in its worker; `POST /api/v1/counterfactual` runs the same
 //! functions on a thread for long work, two at a time, and breaks off when the client goes away. What is left out is
 //! counted by reason, what is assumed stands beside the figures.
 
+mod calibration;
 mod frozen;
 mod model;
+mod observed;
+mod played;
+mod rank;
 mod sample;
 #[cfg(test)]
 mod tests;
@@ -28,12 +35,16 @@ use radixscope_router::numbers::{OVERLAP_SCORE_WEIGHT, RefusedNumber, TEMPERATUR
 use radixscope_state::cluster::{Cluster, MAX_DECISIONS};
 use radixscope_state::requests::Arrivals;
 
+pub use calibration::{Calibration, Compared, HIT_RATE_TOLERANCE, P50_TOLERANCE, P95_TOLERANCE};
 pub use frozen::{About, Flipped, FrozenReport, SweepReport, TEMPERATURES, WEIGHTS, weights_with};
-pub use model::{
-    Fact, Facts, Figures, Measured, ModelError, ModelReport, Provenance, Times, arrivals_needed, resimulate,
-};
+pub use model::{Fact, Facts, Figures, Measured, ModelError, ModelReport, Provenance, Times, resimulate};
+pub use played::arrivals_needed;
+pub use rank::Rank;
 pub use sample::{Reason, Sample};
-pub use words::{FROZEN_LIMITS, NO_ARRIVALS_HINT, NO_CANDIDATES_HINT, headline, not_judged, present_setting};
+pub use words::{
+    FROZEN_LIMITS, NO_ARRIVALS_HINT, NO_CANDIDATES_HINT, calibration_in_words, expected_in_words, headline,
+    not_judged, options_to_set, present_setting,
+};
 
 /// Most weights, and most temperatures, of one sweep.
 pub const MAX_AXIS: usize = 21;

@@ -1,11 +1,15 @@
 //! Recorded arrivals through a model of the cluster: what it is made of and where each part is known from, and its
-//! outcome under the recorded setting and under another. The two compare with each other, not with what was measured.
+//! outcome under the recorded setting and under another. Its times are fitted to what was measured first.
 
 use std::ops::ControlFlow;
 
 use serde::{Deserialize, Serialize, Serializer};
 use thiserror::Error;
 
+use super::calibration::{Calibration, Fit, RUNS};
+use super::observed::{Clock, Observed, e2e_ms, observed};
+use super::played::Played;
+use super::rank::Rank;
 use super::sample::meant;
 use super::{Selection, Span};
 use crate::capacity::reference_blocks_per_worker;
@@ -14,15 +18,11 @@ use radixscope_model::record::Role;
 use radixscope_router::numbers::TEMPERATURE;
 use radixscope_router::{Formula, RouterOverrides, RouterSettings};
 use radixscope_sim::resimulation::{
-    Arrival, MAX_REQUEST_TOKENS, Outcome, Percentiles, ResimulationError, ResimulationSettings,
-    WARM_UP_PERCENT, run,
+    MAX_REQUEST_TOKENS, Outcome, Percentiles, ResimulationError, ResimulationSettings, ServedTimes, run,
 };
 use radixscope_state::cluster::{BlockSizeSource, Cluster};
-use radixscope_state::requests::{Arrivals, MAX_ARRIVALS};
+use radixscope_state::requests::Arrivals;
 
-/// Most blocks of the prompts played: 64 MiB. Prompts are stored shared but played one by one, so that a few long ones
-/// could otherwise grow without bound; the oldest are left out.
-const MAX_PLAYED_BLOCKS: usize = 8 << 20;
 /// Tokens per block where no source knows it: the frontend's default.
 const USUAL_BLOCK_SIZE_TOKENS: u32 = 16;
 
@@ -79,6 +79,8 @@ pub struct Facts {
     /// What the workers do.
     role: Option<Role>,
     measured: Measured,
+    /// In order of decision, with those before the ones meant.
+    observed: Vec<Observed>,
 }
 
 /// What was really measured of the decisions meant.
@@ -104,7 +106,7 @@ pub struct Times {
 }
 
 impl Times {
-    fn of(values: &[f64]) -> Option<Self> {
+    pub(super) fn of(values: &[f64]) -> Option<Self> {
         let found = Percentiles::of(values.iter().copied());
         let times = Times { requests: values.len() as u64, p50_ms: found.p50, p95_ms: found.p95 };
         (!values.is_empty()).then_some(times)
@@ -116,16 +118,15 @@ impl Facts {
     pub fn of(cluster: &Cluster, selection: Selection) -> Self {
         let mut workers = std::collections::BTreeSet::new();
         let mut recorded = None;
+        let clock = Clock::of(cluster, selection);
         let (mut ttft, mut e2e) = (Vec::new(), Vec::new());
         for decided in meant(cluster, selection) {
             let decision = &decided.decision;
             workers.insert(decision.worker);
             workers.extend(decision.candidates.iter().map(|candidate| candidate.worker));
             recorded = recorded.or_else(|| RouterSettings::of_decision(decision));
-            let since = |at: Option<Millis>| Some(at?.since(decided.decided_ms()) as f64);
-            let measured = decided.progress.ttft_us.map(|us| us as f64 / 1e3);
-            ttft.extend(measured.or_else(|| since(decided.progress.first_token_ms)));
-            e2e.extend(since(decided.progress.ended_ms));
+            ttft.extend(clock.ttft_ms(decided));
+            e2e.extend(e2e_ms(decided));
         }
         let from = if workers.is_empty() { Provenance::Assumed } else { Provenance::Recorded };
         let is_meant = |ix: &WorkerIx| selection.pool.is_none_or(|pool| cluster.pool_of(*ix) == Some(pool));
@@ -145,6 +146,7 @@ impl Facts {
             recorded,
             role: selection.pool.and_then(|pool| Some(cluster.role(pool)?.0)),
             measured: Measured { ttft_ms: Times::of(&ttft), e2e_ms: Times::of(&e2e) },
+            observed: observed(cluster, selection, clock),
         }
     }
 
@@ -283,6 +285,14 @@ pub struct ModelReport {
     pub tried: Figures,
     /// What was really measured.
     pub measured: Measured,
+    /// How well the model fits that.
+    pub calibration: Calibration,
+    /// Which setting has the shorter times to the first token.
+    pub ttft_rank: Rank,
+    /// To the last token.
+    pub e2e_rank: Rank,
+    /// Which finds more of the prompts in the engines' caches.
+    pub hit_rate_rank: Rank,
     /// What the model is made of.
     pub facts: Vec<Fact>,
     /// What every figure rests on, as whole sentences.
@@ -315,8 +325,8 @@ pub enum ModelError {
 /// them. `progress(done, total)` is asked now
 /// and then whether to go on; both count requests of both runs.
 ///
-/// The caches of the model are filled by a fifth of the arrivals that is not counted: those before the ones meant, as
-/// far as they are kept.
+/// The caches of the model are filled by the arrivals before the ones meant, which are not counted: as many again, as
+/// far as they are kept, at least a fifth.
 ///
 /// # Errors
 /// What cannot be played, or that `progress` broke off.
@@ -330,19 +340,34 @@ pub fn resimulate(
     if overrides.overlap_score_credit.is_some_and(|credit| credit != 1.0) {
         return Err(ModelError::Credit);
     }
-    let (settings, known) = facts.settings(arrivals);
-    let played = Played::of(arrivals, span, settings.block_size_tokens);
+    let (mut settings, known) = facts.settings(arrivals);
+    let mut played = Played::of(arrivals, span, settings.block_size_tokens);
     let (Some(first), Some(last)) = (played.heads.first(), played.heads.last()) else {
         return Err(ModelError::NoArrivals);
     };
-    let router = facts.recorded.unwrap_or_default();
-    let recorded = ResimulationSettings { router, ..settings };
-    let tried = ResimulationSettings { router: overrides.over(router), ..recorded.clone() };
+    let (from_ms, to_ms) = (first.at_ms, last.at_ms);
+    settings.warm_up_percent = played.warm_up_percent;
+    settings.router = facts.recorded.unwrap_or_default();
     let count = played.heads.len();
-    let mut play = |settings: &ResimulationSettings, before: usize| {
-        run(played.arrivals(), settings, &mut |now| progress(before + now.done, 2 * count))
+    let mut runs = 0;
+    let mut play = |played: &Played, settings: &ResimulationSettings| {
+        let before = runs * count;
+        runs += 1;
+        run(played.arrivals(), settings, &mut |now| progress(before + now.done, (RUNS + 2) * count))
     };
-    let (of_recorded, of_tried) = (play(&recorded, 0)?, play(&tried, count)?);
+    let calibration =
+        Fit { played: &mut played, settings: &mut settings, observed: &facts.observed, play: &mut play }
+            .fit()?;
+    let recorded = settings;
+    let router = overrides.over(recorded.router);
+    let tried = ResimulationSettings { router, ..recorded.clone() };
+    let (of_recorded, of_tried) = (play(&played, &recorded)?, play(&played, &tried)?);
+    let counted = |outcome: &Outcome| {
+        let warm_up = count * recorded.warm_up_percent as usize / 100;
+        outcome.times.get(warm_up..).unwrap_or_default().to_vec()
+    };
+    let times = (counted(&of_tried), counted(&of_recorded));
+    let rank = |figure: &dyn Fn(&ServedTimes) -> f64| Rank::of(&times.0, &times.1, figure);
     let mut assumptions = tried.assumptions();
     let tried_router = assumptions.pop().unwrap_or_default();
     let recorded_router = recorded.assumptions().pop().unwrap_or_default();
@@ -364,100 +389,19 @@ pub fn resimulate(
     Ok(ModelReport {
         arrivals: count as u64,
         arrivals_left_out: played.left_out,
-        from_ms: first.at_ms,
-        to_ms: last.at_ms,
+        from_ms,
+        to_ms,
         tried_settings: tried.router,
         recorded_router,
         tried_router,
         recorded: Figures::of(&of_recorded),
         tried: Figures::of(&of_tried),
         measured: facts.measured,
+        calibration,
+        ttft_rank: rank(&|times| times.ttft_us as f64),
+        e2e_rank: rank(&|times| times.e2e_us as f64),
+        hit_rate_rank: rank(&|times| -f64::from(times.cached_tokens)),
         facts: known,
         assumptions,
     })
-}
-
-/// How many of the latest of `all` arrivals are played so that those meant are counted after the warm-up.
-fn with_warm_up(meant: usize, all: usize) -> usize {
-    (meant * 100).div_ceil(100 - WARM_UP_PERCENT as usize).min(all)
-}
-
-/// How many of the latest arrivals [`resimulate`] plays at most. Whoever sends arrivals sends as many, so that all
-/// play the same.
-pub fn arrivals_needed(span: Span) -> usize {
-    match span {
-        Span::Last(last) => with_warm_up(last as usize, MAX_ARRIVALS),
-        Span::Ms(_) => MAX_ARRIVALS,
-    }
-}
-
-/// The arrivals that are played, their prompts written out.
-struct Played {
-    heads: Vec<Head>,
-    blocks: Vec<u64>,
-    left_out: u64,
-}
-
-struct Head {
-    at_ms: Millis,
-    isl_tokens: u32,
-    osl_tokens: Option<u32>,
-    blocks: std::ops::Range<usize>,
-}
-
-impl Played {
-    fn of(arrivals: &Arrivals, span: Span, block_size_tokens: u32) -> Self {
-        let all = arrivals.iter();
-        let meant = match span {
-            Span::Last(last) => last as usize,
-            Span::Ms(ms) => {
-                let now = arrivals.iter().map(|arrival| arrival.at_ms).max().unwrap_or_default();
-                arrivals.iter().filter(|arrival| now.since(arrival.at_ms) <= ms).count()
-            }
-        };
-        let count = with_warm_up(meant.min(all.len()), all.len());
-        let latest: Vec<_> = all.skip(arrivals.iter().len() - count).collect();
-        // From the end: what does not fit is the oldest.
-        let mut room = MAX_PLAYED_BLOCKS;
-        let fitting = latest.iter().rev().take_while(|arrival| {
-            let blocks = arrival.blocks as usize;
-            let fits = blocks <= room;
-            room -= blocks.min(room);
-            fits
-        });
-        let fitting = fitting.count();
-        let mut played = Played {
-            heads: Vec::with_capacity(fitting),
-            blocks: Vec::new(),
-            left_out: (count - fitting) as u64,
-        };
-        let mut prompt = Vec::new();
-        for arrival in &latest[count - fitting..] {
-            arrivals.prompt(arrival, &mut prompt);
-            // As reported, whatever the links would give.
-            prompt.truncate(arrival.blocks as usize);
-            let first = played.blocks.len();
-            played.blocks.extend_from_slice(&prompt);
-            let full = u64::from(arrival.blocks) * u64::from(block_size_tokens);
-            let tokens = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);
-            played.heads.push(Head {
-                at_ms: arrival.at_ms,
-                isl_tokens: tokens(arrival.isl_tokens.unwrap_or(full)),
-                osl_tokens: arrival.output_tokens.map(tokens),
-                blocks: first..played.blocks.len(),
-            });
-        }
-        // Several sources may tell of requests in another order than they arrived.
-        played.heads.sort_by_key(|head| head.at_ms);
-        played
-    }
-
-    fn arrivals(&self) -> impl Iterator<Item = Arrival<'_>> {
-        self.heads.iter().map(|head| Arrival {
-            at_ms: head.at_ms,
-            isl_tokens: head.isl_tokens,
-            osl_tokens: head.osl_tokens,
-            blocks: &self.blocks[head.blocks.clone()],
-        })
-    }
 }

@@ -215,8 +215,15 @@ fn judged(decided: &DecisionEntry, now: Millis) -> Result<(FrozenDecision, bool)
         ended_ms: decided.progress.ended_ms.or(is_running.then_some(Millis(now.0.saturating_add(1)))),
         isl_tokens: decision.isl_tokens.or_else(prompt),
         block_size_tokens: decision.block_size_tokens,
+        ttft_ms: ttft_ms(decided),
         actual,
         recorded,
     };
     Ok((decision, is_running))
+}
+
+/// Time to the first token: as the frontend measured it, else from the router's decision on.
+fn ttft_ms(decided: &DecisionEntry) -> Option<f64> {
+    let from_decision = || Some(decided.progress.first_token_ms?.since(decided.decided_ms()) as f64);
+    decided.progress.ttft_us.map(|us| us as f64 / 1e3).or_else(from_decision)
 }

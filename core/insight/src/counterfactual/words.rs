@@ -1,7 +1,11 @@
 //! Reports in words: the same on the page, in the API and in a ticket.
 
+use super::calibration::{Calibration, HIT_RATE_TOLERANCE, P50_TOLERANCE, P95_TOLERANCE};
 use super::frozen::{About, FrozenReport, SweepReport};
 use radixscope_model::number_format::count;
+use radixscope_router::RouterSettings;
+use radixscope_router::frozen::{Expected, Interval};
+use radixscope_router::numbers::{NumberDoc, TEMPERATURE};
 
 /// What a frozen report leaves aside, as whole sentences.
 pub const FROZEN_LIMITS: [&str; 4] = [
@@ -17,12 +21,12 @@ pub const FROZEN_LIMITS: [&str; 4] = [
 /// Which setting gives decisions with all candidates, where there are none.
 pub const NO_CANDIDATES_HINT: &str = "A decision can be judged once all workers' costs are known. Give Radixscope the \
     frontend's log at INFO (its lines \"Formula for worker …\" name every candidate), or start the frontends with \
-    --router-replica-sync (DYN_ROUTER_REPLICA_SYNC=true) and DYN_EVENT_PLANE=nats: candidates are then computed from \
+    --router-replica-sync (DYN_ROUTER_REPLICA_SYNC=true): candidates are then computed from \
     the tree and the requests in flight.";
 
 /// Which setting gives prompts to play, where there are none.
 pub const NO_ARRIVALS_HINT: &str = "Prompts can be played again once their block hashes are known. Start the frontends \
-    with --router-replica-sync (DYN_ROUTER_REPLICA_SYNC=true) and DYN_EVENT_PLANE=nats; or from Dynamo 1.4 on with \
+    with --router-replica-sync (DYN_ROUTER_REPLICA_SYNC=true); or from Dynamo 1.4 on with \
     DYN_REQUEST_TRACE=1 and DYN_REQUEST_TRACE_SINKS=nats; or log DYN_LOG=debug, whose [ROUTING_INPUT] lines have them.";
 
 /// The report in one sentence: `With overlap_score_weight 1.5, router_temperature 0.2: 37 of 1,000
@@ -75,4 +79,83 @@ pub fn present_setting(report: &SweepReport) -> Option<String> {
             count(outcome.decisions)
         )
     })
+}
+
+/// How well the model fits the cluster, as whole sentences.
+pub fn calibration_in_words(calibration: &Calibration) -> Vec<String> {
+    let whole = |share: f64| (share * 100.0).round();
+    let mut said = Vec::new();
+    let misfits = calibration.misfits();
+    if calibration.fits() {
+        said.push("The model fits this cluster.".to_owned());
+    } else {
+        said.push(format!(
+            "The model does not fit this cluster: {}. Absolute figures are hidden; only which setting is better is \
+             shown, and in how many parts of the window.",
+            misfits.join("; ")
+        ));
+    }
+    for (name, compared) in [("TTFT", &calibration.ttft_ms), ("End to end", &calibration.e2e_ms)] {
+        if let Some(of) = compared {
+            said.push(format!(
+                "{name} p50 / p95: {:.0} / {:.0} ms simulated, {:.0} / {:.0} ms measured, of {} requests.",
+                of.simulated.p50_ms,
+                of.simulated.p95_ms,
+                of.measured.p50_ms,
+                of.measured.p95_ms,
+                count(of.measured.requests)
+            ));
+        }
+    }
+    if let Some((measured, simulated)) = calibration.hit_rate {
+        said.push(format!(
+            "KV hit rate: {:.1} % simulated, {:.1} % measured.",
+            simulated * 100.0,
+            measured * 100.0
+        ));
+    }
+    said.push(format!(
+        "It fits where p50 is within {} %, p95 within {} % and the hit rate within {} points. Each half of the window is \
+         judged by a model fitted to the other half.",
+        whole(P50_TOLERANCE),
+        whole(P95_TOLERANCE),
+        whole(HIT_RATE_TOLERANCE)
+    ));
+    if calibration.answers_by_duration > 0 {
+        said.push(format!(
+            "The output tokens of {} requests are unknown: they got as many as last as long as measured, so the end-to-end \
+             figures are no test.",
+            count(calibration.answers_by_duration)
+        ));
+    }
+    said
+}
+
+/// What is expected of a recommended setting, in one sentence; intervals hold 95 of 100 draws.
+pub fn expected_in_words(expected: &Expected) -> Option<String> {
+    let text = |of: Interval| format!("{:.0} ms ({:.0}–{:.0})", of.value, of.low, of.high);
+    let (p50, p95) = (expected.ttft_p50_ms?, expected.ttft_p95_ms?);
+    let (from_p50, from_p95) = expected.measured_ttft_ms?;
+    Some(format!(
+        "Expected TTFT p50 {} instead of {from_p50:.0}, p95 {} instead of {from_p95:.0}: each measured time with the prompt \
+         tokens saved taken off at the pace of this window; queues are not followed.",
+        text(p50),
+        text(p95)
+    ))
+}
+
+/// What is to be set for `settings` where `recorded` runs: flag and value, or the variable where the version has no flag.
+pub fn options_to_set(settings: &RouterSettings, recorded: &RouterSettings) -> Vec<String> {
+    let option = |number: NumberDoc, value: f64| match number.flag {
+        Some(flag) => format!("{flag} {value}"),
+        None => format!("{}={value}", number.variable),
+    };
+    let mut set = Vec::new();
+    if settings.prefill_factor() != recorded.prefill_factor() {
+        set.push(option(settings.prefill_factor_number(), settings.prefill_factor()));
+    }
+    if settings.router_temperature != recorded.router_temperature {
+        set.push(option(TEMPERATURE, settings.router_temperature));
+    }
+    set
 }

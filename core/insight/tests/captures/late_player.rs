@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use radixscope_captures::{Recording, bytes};
+use radixscope_captures::Recording;
 use radixscope_dynamo::envelope;
 use radixscope_dynamo::kv_event::{KvData, KvEvents};
 use radixscope_dynamo::request_plane::Codec;
@@ -18,54 +18,8 @@ use radixscope_model::id::{BlockHash, SourceIx, TokensHash, Worker};
 use radixscope_model::record::{Entry, LinkState, Phase, Record, SourceKind, Topic};
 use radixscope_state::cluster::Cluster;
 use radixscope_state::sink::RecordSink as _;
-use serde::Deserialize;
 
 use crate::replay::{millis, publications};
-
-/// A query as it was recorded.
-#[derive(Deserialize)]
-struct Dump {
-    t: f64,
-    t1: f64,
-    tag: String,
-    kind: String,
-    worker_id: String,
-    codec: String,
-    instance: serde_json::Value,
-    frames: Vec<Frame>,
-}
-
-#[derive(Deserialize)]
-struct Frame {
-    what: String,
-    p: String,
-}
-
-#[derive(Deserialize)]
-struct ZmqMessage {
-    t: f64,
-    ep: String,
-    frames: Vec<String>,
-}
-
-#[derive(Deserialize)]
-struct Change {
-    t: f64,
-    op: String,
-    k: Option<String>,
-    v: Option<serde_json::Value>,
-}
-
-#[derive(Deserialize)]
-struct Truth {
-    r#final: BTreeMap<String, FinalTruth>,
-}
-
-#[derive(Deserialize)]
-struct FinalTruth {
-    last_event_id: u64,
-    block: Vec<(String, Option<String>, String)>,
-}
 
 /// A block with the one before it and its tokens.
 pub(crate) type Held = (BlockHash, Option<BlockHash>, TokensHash);
@@ -114,11 +68,6 @@ pub(crate) struct Player {
     pub(crate) lost: usize,
 }
 
-fn part(frame: &[u8]) -> &[u8] {
-    let header = u64::from_be_bytes(frame[..8].try_into().unwrap()) as usize;
-    &frame[24 + header..]
-}
-
 impl Player {
     /// Of one who attaches at the recording's beginning, or so long before the first of the queries named so.
     pub(crate) fn new(name: &str, tag: &str, attaches_before: Option<f64>) -> Self {
@@ -126,19 +75,19 @@ impl Player {
         let mut dumps: HashMap<Worker, Vec<Recorded>> = HashMap::new();
         let mut instances = Vec::new();
         let mut first_dump = f64::MAX;
-        for dump in recording.dumps::<Dump>().filter(|dump| dump.kind == "dump") {
-            let codec = if dump.codec == "json" { Codec::Json } else { Codec::MsgPack };
-            let worker = Worker::new(dump.worker_id.parse().unwrap(), 0);
-            let data = dump.frames.iter().filter(|frame| frame.what == "data");
-            let answer = data
-                .filter_map(|frame| decode_answer(part(&bytes(&frame.p)), codec, worker).expect("an answer"))
-                .next()
-                .expect("one item");
+        for dump in recording.queries().filter(|query| query.kind == "dump") {
+            let codec = if dump.is_json { Codec::Json } else { Codec::MsgPack };
+            let worker = Worker::new(dump.worker_id, 0);
+            let mut items =
+                dump.items().filter_map(|item| decode_answer(&item, codec, worker).expect("an answer"));
+            let answer = items.next().expect("one item");
+            drop(items);
             if dump.tag == tag {
-                first_dump = first_dump.min(dump.t);
+                first_dump = first_dump.min(dump.asked_s);
             }
             instances.push(dump.instance);
-            dumps.entry(worker).or_default().push(Recorded { from: dump.t, at: dump.t1, answer });
+            let recorded = Recorded { from: dump.asked_s, at: dump.answered_s, answer };
+            dumps.entry(worker).or_default().push(recorded);
         }
         let starts = attaches_before.map_or(0.0, |before| first_dump - before);
         let mut tape: Vec<(f64, Heard)> = Vec::new();
@@ -150,18 +99,18 @@ impl Player {
         let entry = |at: f64, key: &str, value: Option<Bytes>| {
             (at, Heard::Payload(Payload::Discovery { key: key.into(), value, lease: None }))
         };
-        for change in recording.discovery_changes::<Change>() {
-            let Some(key) = change.k else { continue };
-            let value = change.v.filter(|_| change.op == "put").map(|value| Bytes::from(value.to_string()));
+        for change in recording.discovery_changes() {
+            let value = change.value.map(|value| Bytes::from(value.to_string()));
             match value {
-                value if change.t >= starts => tape.push(entry(change.t, &key, value)),
-                Some(value) => drop(there.insert(key, value)),
-                None => drop(there.remove(&key)),
+                value if change.at_s >= starts => tape.push(entry(change.at_s, &change.key, value)),
+                Some(value) => drop(there.insert(change.key, value)),
+                None => drop(there.remove(&change.key)),
             }
         }
         tape.extend(there.into_iter().map(|(key, value)| entry(starts, &key, Some(value))));
-        for message in recording.zmq::<ZmqMessage>() {
-            tape.push((message.t, Heard::Zmq(message.ep, bytes(&message.frames[3]).slice(5..))));
+        for message in recording.zmq_messages() {
+            let envelope = message.envelope();
+            tape.push((message.at_s, Heard::Zmq(message.endpoint, envelope)));
         }
         tape.retain(|(at, _)| *at >= starts);
         tape.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -360,21 +309,12 @@ impl Player {
 }
 
 fn truth(recording: &Recording) -> BTreeMap<Worker, Final> {
-    let Some(truth) = recording.truth::<Truth>() else { return BTreeMap::new() };
-    let number = |text: &String| text.parse::<u64>().unwrap();
-    truth
-        .r#final
-        .into_iter()
-        .map(|(worker, of)| {
-            let blocks = of.block.iter();
-            let mut blocks: Vec<Held> = blocks
-                .map(|(hash, parent, tokens)| {
-                    let parent = parent.as_ref().map(|parent| BlockHash(number(parent)));
-                    (BlockHash(number(hash)), parent, TokensHash(number(tokens)))
-                })
-                .collect();
-            blocks.sort_unstable();
-            (Worker::new(number(&worker), 0), Final { last_event_id: of.last_event_id, blocks })
-        })
-        .collect()
+    let of = |held: radixscope_captures::Held| {
+        let blocks = held.blocks.into_iter();
+        let blocks = blocks
+            .map(|(hash, parent, tokens)| (BlockHash(hash), parent.map(BlockHash), TokensHash(tokens)))
+            .collect();
+        Final { last_event_id: held.last_event_id, blocks }
+    };
+    recording.truth().into_iter().map(|(worker, held)| (Worker::new(worker, 0), of(held))).collect()
 }

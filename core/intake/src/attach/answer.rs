@@ -120,6 +120,10 @@ impl Attach {
                 "another process answered than the one whose events are received",
             );
         }
+        if last_event_id.is_some() && last_event_id < query.received_id {
+            // What came before it was asked was not kept, and would be taken away.
+            return self.failed(ix, query.want, "its answer is older than events that it published before");
+        }
         let Some(pool) = out.cluster().pool_of(ix) else { return };
         let is_contiguous = self.workers.of(ix).is_contiguous;
         // An id may be shared by several events where they come one by one.

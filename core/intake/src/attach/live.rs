@@ -69,6 +69,7 @@ impl Attach {
         let watched = self.workers.of(ix);
         let before = (watched.want, watched.known, watched.is_broken, watched.source);
         let is_first = watched.source.is_none();
+        watched.left_whole &= !is_first;
         watched.source = Some(live.source);
         watched.publisher_id = live.publisher_id.or(watched.publisher_id);
         watched.is_contiguous = kv.batch;

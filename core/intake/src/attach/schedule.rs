@@ -49,7 +49,7 @@ impl Attach {
     /// Says what was got back of what was lost; call it after the losses themselves were said.
     pub(crate) fn tell_recovered(&mut self, at_ms: Millis, out: &mut dyn Sink) {
         for (worker, watched) in self.workers.iter_mut() {
-            if !watched.is_complete() || watched.query.is_some() || watched.want != Want::Nothing {
+            if !watched.has_everything() {
                 continue;
             }
             for loss in std::mem::take(&mut watched.losses) {
@@ -179,7 +179,8 @@ impl Attach {
         let watched = self.workers.of(ix);
         watched.want = Want::Nothing;
         watched.next_ms = None;
-        watched.query = Some(Query { id, want, endpoint, since_ms: now, is_overtaken: false });
+        let received_id = watched.last_event_id.filter(|_| watched.is_contiguous);
+        watched.query = Some(Query { id, want, endpoint, since_ms: now, received_id, is_overtaken: false });
     }
 
     fn may_ask(&self, watched: &Watched, is_in_the_loop: bool) -> bool {

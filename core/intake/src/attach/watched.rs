@@ -53,6 +53,8 @@ pub(super) struct Watched {
     /// The connection broke, and nothing was received since.
     pub(super) is_broken: bool,
     pub(super) losses: Vec<Loss>,
+    /// It left when nothing of what was lost was missing any more. Losses are counted some time after they were repaired.
+    pub(super) left_whole: bool,
     /// What was recorded last.
     pub(super) recorded: (Asking, String),
     /// What went wrong last, in words.
@@ -78,6 +80,8 @@ pub(super) struct Query {
     pub(super) want: Want,
     pub(super) endpoint: QueryEndpoint,
     pub(super) since_ms: Millis,
+    /// Number of the last event that was received before it was asked; `None`: they are not numbered, or none was.
+    pub(super) received_id: Option<u64>,
     /// Events were lost after it was asked.
     pub(super) is_overtaken: bool,
 }
@@ -108,6 +112,11 @@ impl Watched {
 
     pub(super) fn is_complete(&self) -> bool {
         self.known.0 == TreeKnowledge::Complete
+    }
+
+    /// Whether nothing that was lost is missing, nor was when it left.
+    pub(super) fn has_everything(&self) -> bool {
+        (self.is_complete() || self.left_whole) && self.query.is_none() && self.want == Want::Nothing
     }
 
     /// Everything is known no more.
@@ -165,12 +174,16 @@ impl Watched {
 
     /// Its process began anew, or it left: nothing is known. It goes on to be the same worker.
     pub(super) fn forget(&mut self) -> Option<Query> {
+        let left_whole = self.has_everything();
+        let losses = if left_whole { std::mem::take(&mut self.losses) } else { Vec::new() };
         let query = self.query.take();
         let recorded = std::mem::take(&mut self.recorded);
         *self = Self {
             id: self.id,
             publisher_id: self.publisher_id,
             retired_id: self.retired_id,
+            losses,
+            left_whole,
             recorded,
             ..Self::default()
         };

@@ -1,5 +1,6 @@
 //! One pass over the columns for one setting.
 
+use super::noise::{PARTS, Part, part_of};
 use super::outcome::{Flip, LoadImbalance, MAX_FLIPS, Outcome, WorkerShare};
 use super::{Frozen, Row};
 use crate::pick;
@@ -15,6 +16,20 @@ enum Placing {
     Cost { prefill_factor: f64, credit: f64, temperature: f64, tie_break: TieBreak },
 }
 
+impl Placing {
+    fn of(settings: &RouterSettings) -> Self {
+        match settings.router_mode {
+            RouterMode::RoundRobin => Placing::RoundRobin { last: None },
+            RouterMode::Kv => Placing::Cost {
+                prefill_factor: settings.prefill_factor(),
+                credit: settings.device_credit(),
+                temperature: settings.router_temperature,
+                tie_break: settings.tie_break,
+            },
+        }
+    }
+}
+
 /// Buffers for the candidates of one decision, and the sums so far.
 struct Pass {
     costs: Vec<f64>,
@@ -22,6 +37,9 @@ struct Pass {
     shares: Vec<f64>,
     /// By decision: the slot of the worker drawn.
     drawn: Vec<u16>,
+    /// By decision: expected prompt tokens that need no computing, more than with the actual choice.
+    saved: Vec<f64>,
+    parts: Vec<Part>,
     flips: Vec<Flip>,
     flips_certain: u64,
     stays_expected: f64,
@@ -38,16 +56,12 @@ impl Frozen {
     /// is too kind to workers that held more than they had to compute: how much more, recorded prefill blocks of 0 do not
     /// tell.
     pub fn evaluate(&self, settings: &RouterSettings) -> Outcome {
-        let placing = match settings.router_mode {
-            RouterMode::RoundRobin => Placing::RoundRobin { last: None },
-            RouterMode::Kv => Placing::Cost {
-                prefill_factor: settings.prefill_factor(),
-                credit: settings.device_credit(),
-                temperature: settings.router_temperature,
-                tie_break: settings.tie_break,
-            },
-        };
-        self.pass(placing, Some(*settings))
+        self.pass(Placing::of(settings), Some(*settings))
+    }
+
+    /// By decision, expected prompt tokens that need no computing under `settings`, more than with the actual choice.
+    pub(super) fn saved_tokens(&self, settings: &RouterSettings) -> Vec<f64> {
+        self.pass_each(Placing::of(settings), Some(*settings)).1
     }
 
     /// What really happened, in the same figures; nothing flips. Ties are those of the recorded terms.
@@ -69,12 +83,19 @@ impl Frozen {
         Some(workers.zip(costs).collect())
     }
 
-    fn pass(&self, mut placing: Placing, settings: Option<RouterSettings>) -> Outcome {
+    fn pass(&self, placing: Placing, settings: Option<RouterSettings>) -> Outcome {
+        self.pass_each(placing, settings).0
+    }
+
+    /// The same, and by decision the expected prompt tokens that need no computing, more than with the actual choice.
+    fn pass_each(&self, mut placing: Placing, settings: Option<RouterSettings>) -> (Outcome, Vec<f64>) {
         let mut pass = Pass {
             costs: vec![0.0; self.most_candidates],
             chances: vec![0.0; self.most_candidates],
             shares: vec![0.0; self.workers.len()],
             drawn: vec![0; self.len()],
+            saved: vec![0.0; self.len()],
+            parts: vec![Part::default(); PARTS],
             flips: Vec::new(),
             flips_certain: 0,
             stays_expected: 0.0,
@@ -85,12 +106,12 @@ impl Frozen {
             saved_tokens: 0.0,
             prefill_decisions: 0,
         };
-        for &at in &self.by_start {
-            self.decision(&mut placing, at, &mut pass);
+        for (place, &at) in self.by_start.iter().enumerate() {
+            self.decision(&mut placing, at, part_of(place, self.len()), &mut pass);
         }
         let decisions = self.len() as u64;
         let share = |sum: f64| if decisions == 0 { 0.0 } else { sum / decisions as f64 };
-        Outcome {
+        let outcome = Outcome {
             settings,
             decisions,
             flips_certain: pass.flips_certain,
@@ -109,10 +130,12 @@ impl Frozen {
                 .map(|(&worker, &sum)| WorkerShare { worker, share: share(sum) })
                 .collect(),
             spread: self.spread(&pass.drawn),
-        }
+            parts: pass.parts,
+        };
+        (outcome, pass.saved)
     }
 
-    fn decision(&self, placing: &mut Placing, at: u32, pass: &mut Pass) {
+    fn decision(&self, placing: &mut Placing, at: u32, part: usize, pass: &mut Pass) {
         let row = &self.decisions[at as usize];
         let all = row.candidates();
         let len = all.len();
@@ -150,12 +173,16 @@ impl Frozen {
             pass.overlap_blocks += overlap;
             pass.isl_blocks += row.isl_blocks;
             pass.overlap_decisions += 1;
+            pass.parts[part].overlap_blocks += overlap;
+            pass.parts[part].isl_blocks += row.isl_blocks;
         }
         if row.block_size > 0.0 {
             let held = &self.overlap_blocks[all.clone()];
             let expected: f64 =
                 held.iter().zip(&*chances).map(|(&held, chance)| chance * row.cached_tokens(held)).sum();
-            pass.saved_tokens += expected - row.cached_tokens(held[actual]);
+            let saved = expected - row.cached_tokens(held[actual]);
+            pass.saved[at as usize] = saved;
+            pass.saved_tokens += saved;
             pass.prefill_decisions += 1;
         }
         let stays = chances[actual];
@@ -211,17 +238,25 @@ impl Frozen {
         if self.by_end.is_empty() || spreads.is_empty() {
             return None;
         }
+        let half = spreads.len() / 2;
+        let p95_of = |part: &[u32]| {
+            let mut part = part.to_vec();
+            let rank = percentile::index(part.len(), 95)?;
+            Some(*part.select_nth_unstable(rank).1)
+        };
+        let halves = (p95_of(&spreads[..half]), p95_of(&spreads[half..]));
         let mean = spreads.iter().map(|&s| f64::from(s)).sum::<f64>() / spreads.len() as f64;
         let rank = percentile::index(spreads.len(), 95)?;
         let (_, &mut p95, above) = spreads.select_nth_unstable(rank);
         let most = above.iter().copied().max().unwrap_or(p95);
-        Some(LoadImbalance { mean, p95, most, ended_decisions: self.by_end.len() as u64 })
+        let p95_halves = [halves.0.unwrap_or(p95), halves.1.unwrap_or(p95)];
+        Some(LoadImbalance { mean, p95, most, ended_decisions: self.by_end.len() as u64, p95_halves })
     }
 }
 
 impl Row {
     /// Prompt tokens that a worker which holds `overlap_blocks` need not compute.
-    fn cached_tokens(&self, overlap_blocks: f64) -> f64 {
+    pub(super) fn cached_tokens(&self, overlap_blocks: f64) -> f64 {
         let cached = overlap_blocks * self.block_size;
         self.isl_tokens.map_or(cached, |isl| cached.min(isl as f64))
     }
@@ -239,10 +274,15 @@ fn next_in_turn(workers: impl Iterator<Item = WorkerIx>, last: WorkerIx) -> usiz
     next.map_or(0, |(at, _)| at)
 }
 
-/// A number in `[0, 1)` that depends on the decision alone (SplitMix64).
+/// A number in `[0, 1)` that depends on the decision alone.
 fn uniform(decision: u32) -> f64 {
-    let mut z = (u64::from(decision) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    (mixed(u64::from(decision)) >> 11) as f64 / (1_u64 << 53) as f64
+}
+
+/// Bits that look random and depend on `place` alone (SplitMix64).
+pub(super) const fn mixed(place: u64) -> u64 {
+    let mut z = place.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    ((z ^ (z >> 31)) >> 11) as f64 / (1_u64 << 53) as f64
+    z ^ (z >> 31)
 }

@@ -5,6 +5,8 @@
 //! simulation of the arrivals. Must not know records, clusters or clocks.
 
 mod evaluate;
+mod expected;
+mod noise;
 mod outcome;
 mod recommend;
 mod sweep;
@@ -15,6 +17,8 @@ use super::settings::{Formula, RouterSettings};
 use radixscope_model::id::{Millis, WorkerIx};
 use radixscope_model::record::{Candidate, tree_sizes_blocks};
 
+pub use expected::Expected;
+pub use noise::{DRAWS, Interval, PARTS, Part};
 pub use outcome::{Flip, LoadImbalance, MAX_FLIPS, Outcome, WorkerShare};
 pub use recommend::{Recommendation, Suggestion, recommend};
 pub use sweep::Grid;
@@ -37,6 +41,8 @@ pub struct FrozenDecision {
     pub isl_tokens: Option<u64>,
     /// The router's block size, if that is known.
     pub block_size_tokens: Option<u32>,
+    /// Time to the first token as measured, in milliseconds, if that is known.
+    pub ttft_ms: Option<f64>,
     /// Index of the chosen worker among the candidates.
     pub actual: u16,
     /// What the router ran with. The recorded prefill blocks contain the credit, but not the factor of the prefill term.
@@ -120,6 +126,7 @@ struct Row {
     /// Block size in tokens, 0 where unknown.
     block_size: f64,
     isl_tokens: Option<u64>,
+    ttft_ms: Option<f64>,
     /// Factor of the prefill term, as recorded.
     prefill_factor: f64,
     /// Credit inside `prefill_blocks`.
@@ -229,6 +236,7 @@ impl Frozen {
             isl_blocks,
             block_size: block_size.map_or(0.0, f64::from),
             isl_tokens: decision.isl_tokens,
+            ttft_ms: decision.ttft_ms.filter(|ms| ms.is_finite() && *ms >= 0.0),
             prefill_factor: recorded.prefill_factor(),
             credit: recorded.device_credit(),
         });

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::noise::Part;
 use crate::settings::RouterSettings;
 use radixscope_model::id::WorkerIx;
 
@@ -37,6 +38,17 @@ pub struct Outcome {
     pub shares: Vec<WorkerShare>,
     /// How far workers are apart in requests in flight; `None` where no request's end is known.
     pub spread: Option<LoadImbalance>,
+    /// Consecutive parts of the window, for what of a difference is chance. Does not travel.
+    #[serde(skip)]
+    pub parts: Vec<Part>,
+}
+
+impl Outcome {
+    /// Without what only a recommendation needs and what does not travel.
+    pub fn without_parts(self) -> Self {
+        let spread = self.spread.map(|spread| LoadImbalance { p95_halves: [0; 2], ..spread });
+        Self { parts: Vec::new(), spread, ..self }
+    }
 }
 
 /// A decision that would have gone elsewhere.
@@ -75,4 +87,7 @@ pub struct LoadImbalance {
     pub most: u32,
     /// Decisions whose end is known; the others are in flight nowhere.
     pub ended_decisions: u64,
+    /// The 95th percentile of the earlier and of the later half. Does not travel.
+    #[serde(skip)]
+    pub p95_halves: [u32; 2],
 }

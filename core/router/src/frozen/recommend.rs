@@ -2,22 +2,29 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::outcome::Outcome;
+use super::expected::Expected;
+use super::noise::{DRAWS, Interval, PARTS, gain};
+use super::outcome::{LoadImbalance, Outcome};
 use super::sweep::Grid;
+use crate::settings::RouterSettings;
 
-/// The 95th percentile of the spread may be larger than the actual one by this share, and by one request, before it
-/// counts as worse: that much one draw differs from the next.
-const SPREAD_TOLERANCE: f64 = 0.1;
-/// Overlap shares closer than this are taken for equal: the setting that moves fewer decisions is preferred then.
-const OVERLAP_EQUAL: f64 = 0.001;
-/// Overlap must rise by this share of all prompt blocks for a change to be worth it.
-const OVERLAP_GAIN: f64 = 0.005;
-/// Overlap that may be given up for a much smaller spread.
-const OVERLAP_PRICE: f64 = 0.01;
-/// A spread is much smaller if it falls by this share and by [`SPREAD_FALL_REQUESTS`].
-const SPREAD_FALL: f64 = 0.25;
-/// See [`SPREAD_FALL`].
-const SPREAD_FALL_REQUESTS: u32 = 2;
+/// The 95th percentile of the in-flight imbalance may be larger than the actual one by this share, and by one request,
+/// before it counts as worse: that much one draw differs from the next.
+const IMBALANCE_TOLERANCE: f64 = 0.1;
+/// The same for a setting that was recommended before; then also by two requests.
+const IMBALANCE_TOLERANCE_HELD: f64 = 0.35;
+/// The hit rate must rise by this share of all prompt blocks, whatever is chance, for a change to be worth it.
+const LEAST_GAIN: f64 = 0.005;
+/// Of several settings the nearest to what runs that has this share of the best one's gain.
+const ENOUGH: f64 = 0.7;
+/// A setting that was recommended before stays while it has this share of it.
+const ENOUGH_HELD: f64 = 0.45;
+/// Hit rate that may be given up for a much smaller imbalance.
+const GAIN_PRICE: f64 = 0.01;
+/// The imbalance is much smaller if it falls by this share and by [`FALL_REQUESTS`], in both halves of the window.
+const FALL: f64 = 0.25;
+/// See [`FALL`].
+const FALL_REQUESTS: u32 = 2;
 
 /// What a grid suggests.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -27,7 +34,7 @@ pub enum Suggestion {
     MoreOverlap,
     /// Workers more even for little overlap.
     MoreEven,
-    /// Nothing tried is clearly better.
+    /// Nothing tried is better beyond noise.
     Keep,
     /// Something is unknown that a suggestion needs.
     Unknown,
@@ -42,108 +49,183 @@ pub struct Recommendation {
     pub outcome: Option<usize>,
     /// What is won and lost, and by which rule.
     pub why: String,
+    /// What is expected of it.
+    pub expected: Option<Expected>,
+    /// Whether it was recommended before, and stays.
+    pub held: bool,
 }
 
-/// Suggests one of the settings tried:
-///
-/// 1. of those whose 95th percentile of the in-flight spread is not above the actual one by more than a tenth and one
-///    request, the one with the most overlap, if that is half a point (of all prompt blocks) above the actual share;
-/// 2. else the one with the smallest spread, if that is a quarter and two requests below the actual one and costs at
-///    most one point of overlap;
-/// 3. else none.
-///
-/// Overlap alone is no reason: what it saves, a worker that gets all requests at once loses again in its queue.
-pub fn recommend(grid: &Grid) -> Recommendation {
-    let unknown =
-        |why: &str| Recommendation { verdict: Suggestion::Unknown, outcome: None, why: why.to_owned() };
-    let Some(actual) = figures(&grid.actual) else {
-        return unknown(if grid.actual.overlap_share.is_none() {
-            "No prompt's length in blocks is known, so overlap shares cannot be compared."
-        } else {
-            "No request's end is known, so nothing tells how evenly workers would be loaded; overlap alone would \
-             always ask for a higher weight."
-        });
-    };
-    let tried = || {
-        let figures = |(at, outcome)| Some((at, outcome, figures(outcome)?));
-        grid.outcomes.iter().enumerate().filter_map(figures)
-    };
-    let limit = f64::from(actual.p95) * (1.0 + SPREAD_TOLERANCE) + 1.0;
-    let even: Vec<_> = tried().filter(|(.., f)| f64::from(f.p95) <= limit).collect();
-    let most = even.iter().map(|(.., f)| f.overlap).fold(f64::NEG_INFINITY, f64::max);
-    let best = even
-        .iter()
-        .filter(|(.., f)| f.overlap >= most - OVERLAP_EQUAL)
-        .min_by(|a, b| a.1.flips_expected.total_cmp(&b.1.flips_expected));
-    if let Some((at, outcome, figures)) = best
-        && figures.overlap >= actual.overlap + OVERLAP_GAIN
-    {
-        let rule = format!(
-            "Of {} settings tried, {} keep that spread within a tenth and one request of the actual one; this one \
-             finds the most of each prompt.",
-            grid.outcomes.len(),
-            even.len()
-        );
-        return suggestion(Suggestion::MoreOverlap, *at, grid, outcome, *figures, actual, &rule);
+impl Recommendation {
+    /// The setting suggested.
+    pub fn settings(&self, grid: &Grid) -> Option<RouterSettings> {
+        grid.outcomes.get(self.outcome?)?.settings
     }
-    let evener = tried()
-        .filter(|(.., f)| {
-            f.overlap >= actual.overlap - OVERLAP_PRICE
-                && f64::from(f.p95) <= f64::from(actual.p95) * (1.0 - SPREAD_FALL)
-                && f.p95 + SPREAD_FALL_REQUESTS <= actual.p95
-        })
-        .min_by(|a, b| (a.2.p95).cmp(&b.2.p95).then(b.2.overlap.total_cmp(&a.2.overlap)));
-    if let Some((at, outcome, figures)) = evener {
-        let rule = "No setting finds clearly more overlap at that spread; this one is the most even of those that give \
-                    up at most one point of overlap.";
-        return suggestion(Suggestion::MoreEven, at, grid, outcome, figures, actual, rule);
+
+    fn none(verdict: Suggestion, why: String) -> Self {
+        Self { verdict, outcome: None, why, expected: None, held: false }
     }
-    let why = format!(
-        "None of {} settings tried finds half a point more of the prompts than the actual {:.1} % without a larger \
-         spread than {} requests in flight (95th percentile), and none is much more even for at most one point.",
-        grid.outcomes.len(),
-        actual.overlap * 100.0,
-        actual.p95
-    );
-    Recommendation { verdict: Suggestion::Keep, outcome: None, why }
 }
 
-/// What settings are compared by.
+/// A setting that may be recommended.
 #[derive(Clone, Copy)]
-struct Figures {
-    overlap: f64,
-    p95: u32,
-}
-
-fn figures(outcome: &Outcome) -> Option<Figures> {
-    Some(Figures { overlap: outcome.overlap_share?, p95: outcome.spread?.p95 })
-}
-
-fn suggestion(
-    verdict: Suggestion,
+struct Tried<'a> {
     at: usize,
-    grid: &Grid,
-    outcome: &Outcome,
-    figures: Figures,
-    actual: Figures,
-    rule: &str,
-) -> Recommendation {
-    let settings = outcome.settings.unwrap_or(grid.recorded);
-    let saved = match outcome.prefill_saved_tokens {
-        Some(tokens) if tokens >= 0.5 => format!(" About {tokens:.0} prompt tokens fewer to compute."),
-        Some(tokens) if tokens <= -0.5 => format!(" About {:.0} prompt tokens more to compute.", -tokens),
-        _ => String::new(),
+    outcome: &'a Outcome,
+    settings: RouterSettings,
+    imbalance: LoadImbalance,
+    /// Hit rate above the actual one.
+    gain: Interval,
+    /// How far it is from what runs.
+    change: f64,
+}
+
+/// Suggests one of the settings tried; `held` is what was suggested last, of an earlier window.
+///
+/// 1. Those count whose 95th percentile of the in-flight imbalance is not above the actual one by more than a tenth and
+///    one request, and whose hit rate is above the actual one beyond noise: the whole interval of the difference lies above
+///    half a point (of all prompt blocks). Of those that have most of the best one's gain, the one nearest to
+///    what runs; the held one stays as long as it counts and has nearly half of that gain.
+/// 2. Else the one with the smallest imbalance, if that is a quarter and two requests below the actual one in both
+///    halves of the window and costs at most one point of hit rate.
+/// 3. Else none.
+///
+/// A higher hit rate alone is no reason: what it saves, a worker that gets all requests at once loses again in its queue.
+pub fn recommend(grid: &Grid, held: Option<(f64, f64)>) -> Recommendation {
+    let actual = &grid.actual;
+    let unknown = |why: &str| Recommendation::none(Suggestion::Unknown, why.to_owned());
+    let Some(hit_rate) = actual.overlap_share else {
+        return unknown("No prompt's length in blocks is known, so hit rates cannot be compared.");
     };
+    let Some(imbalance) = actual.spread else {
+        return unknown(
+            "No request's end is known, so nothing tells how evenly workers would be loaded; the hit rate alone would \
+             always ask for a higher weight.",
+        );
+    };
+    let tried: Vec<Tried<'_>> =
+        grid.outcomes.iter().enumerate().filter_map(|at| Tried::of(at, grid)).collect();
+    let is_held = |tried: &Tried<'_>| held == Some(tried.numbers());
+    let more = |tried: &&Tried<'_>| {
+        let within = |p95: u32, from: u32, tolerance: f64, requests: f64| {
+            f64::from(p95) <= f64::from(from) * (1.0 + tolerance) + requests
+        };
+        if is_held(tried) {
+            // One half is enough: a single burst must not change what is recommended.
+            let mut halves = tried.imbalance.p95_halves.into_iter().zip(imbalance.p95_halves);
+            let is_even = halves.any(|(p95, from)| within(p95, from, IMBALANCE_TOLERANCE_HELD, 2.0));
+            return is_even && tried.gain.low > 0.0;
+        }
+        let is_even = within(tried.imbalance.p95, imbalance.p95, IMBALANCE_TOLERANCE, 1.0);
+        is_even && tried.gain.low >= LEAST_GAIN
+    };
+    let better: Vec<&Tried<'_>> = tried.iter().filter(more).collect();
+    let most = better.iter().map(|tried| tried.gain.value).fold(0.0, f64::max);
+    let nearest = better
+        .iter()
+        .filter(|tried| tried.gain.value >= ENOUGH * most)
+        .min_by(|a, b| a.change.total_cmp(&b.change));
+    let stays = better.iter().find(|tried| is_held(tried) && tried.gain.value >= ENOUGH_HELD * most);
+    if let Some(found) = stays.or(nearest) {
+        let rule = if stays.is_some() {
+            "It was recommended before and nothing is clearly better.".to_owned()
+        } else {
+            format!(
+                "Of {} settings tried, {} are better beyond noise at about that imbalance; this is the smallest change \
+                 that has most of the gain.",
+                grid.outcomes.len(),
+                better.len()
+            )
+        };
+        return found.suggested(Suggestion::MoreOverlap, stays.is_some(), (hit_rate, imbalance), &rule);
+    }
+    let falls =
+        |p95: u32, from: u32| f64::from(p95) <= f64::from(from) * (1.0 - FALL) && p95 + FALL_REQUESTS <= from;
+    let evener = tried
+        .iter()
+        .filter(|tried| tried.gain.low >= -GAIN_PRICE)
+        .filter(|tried| {
+            let halves = tried.imbalance.p95_halves.into_iter().zip(imbalance.p95_halves);
+            falls(tried.imbalance.p95, imbalance.p95)
+                && halves.into_iter().all(|(p95, from)| falls(p95, from))
+        })
+        .min_by(|a, b| {
+            (!is_held(a), a.imbalance.p95)
+                .cmp(&(!is_held(b), b.imbalance.p95))
+                .then(a.change.total_cmp(&b.change))
+        });
+    if let Some(found) = evener {
+        let rule = "No setting has a hit rate clearly higher at that imbalance; this one is the most even of those that \
+                    give up at most one point of it, in both halves of the window.";
+        return found.suggested(Suggestion::MoreEven, is_held(found), (hit_rate, imbalance), rule);
+    }
+    let best = tried.iter().map(|tried| tried.gain).max_by(|a, b| a.value.total_cmp(&b.value));
+    let best =
+        best.map_or(String::new(), |best| format!(" The highest hit rate of all is {}.", points(best)));
     let why = format!(
-        "{settings}: {:.1} % of the prompts' blocks found instead of {:.1} %, with workers {} requests in flight apart instead \
-         of {} (95th percentile); {:.0} of {} decisions go elsewhere.{saved} {rule} Judged on the state that each \
-         decision saw: caches and loads that would change with the choices are not followed.",
-        figures.overlap * 100.0,
-        actual.overlap * 100.0,
-        figures.p95,
-        actual.p95,
-        outcome.flips_expected,
-        outcome.decisions,
+        "No setting is better beyond noise: none of {} tried has a KV hit rate half a point above the actual {:.1} % over \
+         its whole interval without an imbalance above {} requests in flight (95th percentile), and none is much more \
+         even for at most one point.{best} {}",
+        grid.outcomes.len(),
+        hit_rate * 100.0,
+        imbalance.p95,
+        method()
     );
-    Recommendation { verdict, outcome: Some(at), why }
+    Recommendation::none(Suggestion::Keep, why)
+}
+
+impl<'a> Tried<'a> {
+    fn of((at, outcome): (usize, &'a Outcome), grid: &Grid) -> Option<Self> {
+        let settings = outcome.settings?;
+        let gain = gain(&outcome.parts, &grid.actual.parts)?;
+        // From 1 to 2 is as far as from 2 to 4; to change the temperature too is as far as that, and further the more.
+        let weight = |settings: &RouterSettings| (settings.prefill_factor() + 0.1).log2();
+        let change = (weight(&settings) - weight(&grid.recorded)).abs()
+            + match (settings.router_temperature - grid.recorded.router_temperature).abs() {
+                0.0 => 0.0,
+                apart => 1.0 + 4.0 * apart,
+            };
+        Some(Self { at, outcome, settings, imbalance: outcome.spread?, gain, change })
+    }
+
+    fn numbers(&self) -> (f64, f64) {
+        (self.settings.prefill_factor(), self.settings.router_temperature)
+    }
+
+    fn suggested(
+        &self,
+        verdict: Suggestion,
+        held: bool,
+        (hit_rate, imbalance): (f64, LoadImbalance),
+        rule: &str,
+    ) -> Recommendation {
+        let saved = match self.outcome.prefill_saved_tokens {
+            Some(tokens) if tokens >= 0.5 => format!(" About {tokens:.0} prompt tokens fewer to compute."),
+            Some(tokens) if tokens <= -0.5 => format!(" About {:.0} prompt tokens more to compute.", -tokens),
+            _ => String::new(),
+        };
+        let why = format!(
+            "{}: KV hit rate {:.1} % instead of {:.1} % ({}), in-flight imbalance {} requests instead of {} (95th \
+             percentile); {:.0} of {} decisions change worker.{saved} {rule} {} Judged on the state that each decision \
+             saw: caches and loads that would change with the choices are not followed.",
+            self.settings,
+            (hit_rate + self.gain.value) * 100.0,
+            hit_rate * 100.0,
+            points(self.gain),
+            self.imbalance.p95,
+            imbalance.p95,
+            self.outcome.flips_expected,
+            self.outcome.decisions,
+            method(),
+        );
+        Recommendation { verdict, outcome: Some(self.at), why, expected: None, held }
+    }
+}
+
+fn points(gain: Interval) -> String {
+    let text = |share: f64| format!("{:+.1}", share * 100.0).replace('-', "−");
+    format!("{} points, 95 % interval {} to {}", text(gain.value), text(gain.low), text(gain.high))
+}
+
+fn method() -> String {
+    format!("Intervals: {DRAWS} draws of {PARTS} consecutive parts of the window, with replacement.")
 }

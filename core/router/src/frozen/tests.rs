@@ -26,6 +26,7 @@ fn decision(at_ms: u64, ended_ms: Option<u64>, actual: u16) -> FrozenDecision {
         ended_ms: ended_ms.map(Millis),
         isl_tokens: Some(1600),
         block_size_tokens: Some(SIZE),
+        ttft_ms: None,
         actual,
         recorded: RouterSettings::new(Formula::A),
     }
@@ -220,7 +221,7 @@ fn more_overlap_is_not_recommended_at_the_price_of_an_uneven_load() {
     let (now, heavy) = (&grid.outcomes[0], &grid.outcomes[1]);
     assert!(heavy.overlap_share > now.overlap_share);
     assert!(heavy.spread.unwrap().p95 > now.spread.unwrap().p95 + 2);
-    assert_ne!(recommend(&grid).outcome, Some(1), "{}", recommend(&grid).why);
+    assert_ne!(recommend(&grid, None).outcome, Some(1), "{}", recommend(&grid, None).why);
 }
 
 #[test]
@@ -234,20 +235,97 @@ fn overlap_that_costs_no_evenness_is_recommended() {
         builder.push(&decision(at * 10, Some(at * 10 + 25), 1 - warm), &candidates).unwrap();
     }
     let grid = builder.finish().sweep(&[1.0, 1.5], &[0.0], |_, _| ControlFlow::Continue(())).unwrap();
-    let advice = recommend(&grid);
+    let advice = recommend(&grid, None);
     assert_eq!((advice.verdict, advice.outcome), (Suggestion::MoreOverlap, Some(1)), "{}", advice.why);
     assert!(
-        advice.why.starts_with("overlap_score_weight 1.5, router_temperature 0: 30.0 % of"),
+        advice.why.starts_with(
+            "overlap_score_weight 1.5, router_temperature 0: KV hit rate 30.0 % instead of 0.0 %"
+        ),
         "{}",
         advice.why
     );
+}
+
+/// Requests of which those at `warms` go to a cold worker though a warm one is as idle; the others have no choice to make.
+fn sometimes(warms: impl Fn(u64) -> bool) -> Frozen {
+    let mut builder = FrozenBuilder::default();
+    for at in 0..200 {
+        let warm = (at % 2) as u16;
+        let mut candidates = [candidate(0, 0, 100.0, 50.0), candidate(1, 0, 100.0, 50.0)];
+        let chosen = if warms(at) {
+            candidates[usize::from(warm)] = candidate(warm, 30, 70.0, 85.0 + (at % 50) as f64);
+            1 - warm
+        } else {
+            candidates[usize::from(1 - warm)].decode_blocks = 60.0;
+            warm
+        };
+        builder.push(&decision(at * 10, Some(at * 10 + 25), chosen), &candidates).unwrap();
+    }
+    builder.finish()
+}
+
+fn recommended(frozen: &Frozen, held: Option<(f64, f64)>) -> Recommendation {
+    let grid = frozen.sweep(&[1.0, 1.5, 2.0, 3.0, 4.0], &[0.0], |_, _| ControlFlow::Continue(())).unwrap();
+    recommend(&grid, held)
+}
+
+#[test]
+fn a_gain_in_one_stretch_of_the_window_alone_is_noise() {
+    let always = recommended(&sometimes(|at| at % 10 < 4), None);
+    assert_eq!(always.verdict, Suggestion::MoreOverlap, "{}", always.why);
+    let once = recommended(&sometimes(|at| at < 9), None);
+    assert_eq!((once.verdict, once.outcome), (Suggestion::Keep, None), "{}", once.why);
+    assert!(once.why.starts_with("No setting is better beyond noise"), "{}", once.why);
+}
+
+#[test]
+fn the_smallest_change_with_most_of_the_gain_is_recommended_and_stays() {
+    let frozen = sometimes(|at| at % 10 < 8);
+    let fresh = recommended(&frozen, None);
+    let most = recommended(&frozen, Some((4.0, 0.0)));
+    assert_eq!(fresh.verdict, Suggestion::MoreOverlap, "{}", fresh.why);
+    assert!(fresh.outcome < Some(4) && !fresh.held, "{}", fresh.why);
+    assert_eq!((most.outcome, most.held), (Some(4), true), "what was recommended before stays: {}", most.why);
+    let gone = recommended(&frozen, Some((7.0, 0.0)));
+    assert_eq!(gone.outcome, fresh.outcome, "what is no longer tried does not");
+}
+
+#[test]
+fn the_expected_times_follow_from_the_tokens_that_are_saved() {
+    let mut builder = FrozenBuilder::default();
+    for at in 0..200_u64 {
+        // Half find nothing and take 110 ms; the others find 80 of 100 blocks and take 30 ms.
+        let held = if at % 2 == 0 { 0 } else { 80 };
+        let other = 80 - held;
+        let candidates = [
+            candidate(0, held, f64::from(100 - held), 0.0),
+            candidate(1, other, f64::from(100 - other), if held == 0 { 100.0 } else { 0.0 }),
+        ];
+        let ttft_ms = Some(if held == 0 { 110.0 } else { 30.0 });
+        builder
+            .push(&FrozenDecision { ttft_ms, ..decision(at * 10, Some(at * 10 + 5), 0) }, &candidates)
+            .unwrap();
+    }
+    let frozen = builder.finish();
+    let heavy = weight(10.0);
+    let expected = frozen.expected(&heavy, &frozen.evaluate(&heavy), &frozen.actual()).unwrap();
+    assert_eq!(expected.measured_ttft_ms, Some((30.0, 110.0)));
+    assert_eq!(expected.hit_rate_gain.value, 0.4);
+    assert_eq!(
+        expected.ttft_p95_ms.map(|ms| (ms.value, ms.high)),
+        Some((30.0, 30.0)),
+        "80 blocks fewer to compute"
+    );
+    let same = frozen.recorded().unwrap();
+    let same = frozen.expected(&same, &frozen.actual(), &frozen.actual()).unwrap();
+    assert_eq!((same.hit_rate_gain.low, same.hit_rate_gain.high), (0.0, 0.0));
 }
 
 #[test]
 fn nothing_is_recommended_where_the_spread_is_unknown() {
     let frozen = frozen(&[(decision(1, None, 1), &example())]);
     let grid = frozen.sweep(&[0.0, 1.0], &[0.0], |_, _| ControlFlow::Continue(())).unwrap();
-    let advice = recommend(&grid);
+    let advice = recommend(&grid, None);
     assert_eq!((advice.verdict, advice.outcome), (Suggestion::Unknown, None));
     assert!(advice.why.contains("No request's end is known"), "{}", advice.why);
 }

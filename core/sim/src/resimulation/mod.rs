@@ -23,10 +23,11 @@ use radixscope_model::id::Millis;
 use radixscope_model::record::Block;
 
 use self::outcome::Tally;
-pub use self::outcome::{InFlightGap, Outcome};
+pub use self::outcome::{InFlightGap, Outcome, ServedTimes};
 use self::prompts::Prompts;
 pub use self::settings::{ResimulationSettings, WARM_UP_PERCENT};
 pub use super::report::Percentiles;
+pub use super::timing::Timing;
 
 /// Most arrivals of one re-simulation.
 pub const MAX_ARRIVALS: usize = 100_000;

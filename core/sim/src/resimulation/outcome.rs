@@ -10,7 +10,7 @@ use crate::serving::Served;
 /// Most samples of the spread of load; longer recordings are sampled less often.
 const MAX_SAMPLES: u64 = 20_000;
 
-/// What came of a re-simulation. Everything but `choices` and the counts named otherwise is about the requests after
+/// What came of a re-simulation. Everything but `choices`, `times` and the counts named otherwise is about the requests after
 /// the warm-up.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Outcome {
@@ -44,6 +44,19 @@ pub struct Outcome {
     pub requests_by_worker: Vec<u64>,
     /// The worker chosen for each arrival, warm-up included; `None` for those refused.
     pub choices: Vec<Option<u16>>,
+    /// How long each arrival took, warm-up included; `None` for those refused.
+    pub times: Vec<Option<ServedTimes>>,
+}
+
+/// How long a request took, in microseconds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct ServedTimes {
+    /// To the first token.
+    pub ttft_us: u64,
+    /// To the last token.
+    pub e2e_us: u64,
+    /// Prompt tokens found in the engine's cache; no time, but wanted with them.
+    pub cached_tokens: u32,
 }
 
 impl Outcome {
@@ -92,6 +105,7 @@ impl Tally {
             outcome: Outcome {
                 requests_by_worker: vec![0; usize::from(settings.workers)],
                 choices: vec![None; arrivals],
+                times: vec![None; arrivals],
                 ..Outcome::default()
             },
             warm_up,
@@ -138,6 +152,11 @@ impl Tally {
     }
 
     pub(super) fn finished(&mut self, request: usize, served: &Served) {
+        self.outcome.times[request] = Some(ServedTimes {
+            ttft_us: served.ttft_us,
+            e2e_us: served.e2e_us,
+            cached_tokens: served.cached_tokens,
+        });
         if request < self.warm_up {
             return;
         }

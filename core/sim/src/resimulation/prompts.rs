@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 
 use super::settings::ResimulationSettings;
 use super::{Arrival, MAX_REQUEST_TOKENS};
-use crate::engine::{Job, SEEN_AFTER_STEPS};
+use crate::engine::Job;
 use crate::tokens::mix;
 use radixscope_model::id::{BlockHash, TokensHash};
 use radixscope_model::record::Block;
@@ -72,7 +72,8 @@ impl<'a> Prompts<'a> {
         let Some(arrival) = self.arrivals.get(at) else { return false };
         let block_size = self.settings.block_size_tokens;
         let tokens = u64::from(arrival.isl_tokens) + u64::from(self.settings.osl_tokens(arrival));
-        let needed = (tokens + u64::from(SEEN_AFTER_STEPS)).div_ceil(u64::from(block_size));
+        let needed =
+            (tokens + u64::from(self.settings.timing.seen_after_steps)).div_ceil(u64::from(block_size));
         let fits =
             tokens <= u64::from(MAX_REQUEST_TOKENS) && needed <= u64::from(self.settings.blocks_per_worker);
         if arrival.isl_tokens == 0 || !fits {

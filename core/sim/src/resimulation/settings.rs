@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Arrival, MAX_REQUEST_TOKENS, ResimulationError};
 use crate::config::{Config, ConfigError, Fleet};
-use crate::timing;
+use crate::timing::Timing;
 use radixscope_router::{Formula, Role, RouterMode, RouterSettings};
 
 /// Share of the arrivals that fill the caches and are not counted, in percent, unless told otherwise.
@@ -32,6 +32,8 @@ pub struct ResimulationSettings {
     pub mean_output_tokens: u32,
     /// Share of the arrivals that only warm the caches and are not counted, in percent, below 100.
     pub warm_up_percent: u32,
+    /// What steps take.
+    pub timing: Timing,
 }
 
 impl Default for ResimulationSettings {
@@ -49,6 +51,7 @@ impl Default for ResimulationSettings {
             seed: 1,
             mean_output_tokens: 500,
             warm_up_percent: WARM_UP_PERCENT,
+            timing: Timing::REFERENCE,
         }
     }
 }
@@ -76,19 +79,15 @@ impl ResimulationSettings {
             "Requests arrive when they were recorded, however long the answers take here: users neither wait nor \
              give up (open loop)."
                 .to_owned(),
-            format!(
-                "Every worker is an engine of the reference scenario, Llama 70B in FP8 on one H200: a step takes {}, \
-                 whatever the recorded hardware was.",
-                timing::in_words()
-            ),
+            self.steps_in_words(),
             format!(
                 "Every worker holds {blocks_per_worker} blocks of {block_size_tokens} tokens, runs at most {max_batch} \
                  requests at once and computes at most {max_num_tokens} tokens a step, prompts in chunks."
             ),
             format!(
-                "The frontend takes {}, and the way back to the user {} ms; both are part of TTFT and E2E.",
-                timing::frontend_in_words(),
-                timing::FIRST_TOKEN_BACK_US / 1_000
+                "What lies outside the engines takes {} ms and {} µs for each prompt token; it is part of TTFT and E2E.",
+                self.timing.outside_us as f64 / 1e3,
+                self.timing.outside_per_token_us
             ),
             "An engine evicts the least recently used block that no running request needs, and admits a request only \
              when all its blocks will fit: nothing is preempted or swapped out."
@@ -119,6 +118,18 @@ impl ResimulationSettings {
         said
     }
 
+    fn steps_in_words(&self) -> String {
+        let takes = self.timing.in_words();
+        if self.timing == Timing::REFERENCE {
+            format!(
+                "Every worker is an engine of the reference scenario, Llama 70B in FP8 on one H200: a step takes {takes}, \
+                 whatever the recorded hardware was."
+            )
+        } else {
+            format!("A step takes {takes}: fitted to what was measured of the recorded requests.")
+        }
+    }
+
     pub(super) fn fleet(&self) -> Fleet {
         // The model's router is that of 0.9, whichever the recorded one was.
         let mut router = RouterSettings::new(Formula::A);
@@ -137,6 +148,7 @@ impl ResimulationSettings {
             predicts: false,
             role: Role::Aggregated,
             host_blocks: 0,
+            timing: self.timing,
         }
     }
 

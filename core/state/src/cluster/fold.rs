@@ -284,7 +284,9 @@ impl Cluster {
                 }
             }
             Record::Passed { stored, removed, .. } => w.passed(at, *stored, *removed),
-            Record::Knowledge { knowledge, why, .. } => w.knowledge.know(*knowledge, *why, at),
+            Record::Knowledge { knowledge, why, .. } => {
+                w.knowledge.know(*knowledge, *why, w.unknown_removed_total, at);
+            }
             Record::Asking { state, detail, .. } => w.knowledge.ask(*state, detail, at),
             Record::Drift { drift, .. } => w.knowledge.drifted(*drift, at),
             Record::OtherTier { stored, removed, .. } => {

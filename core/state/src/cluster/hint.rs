@@ -51,8 +51,8 @@ const EVENTS: HintOption = HintOption {
 };
 const REPLICA_SYNC: HintOption = HintOption {
     versions: "1.0 and later",
-    set: &["--router-replica-sync", "DYN_EVENT_PLANE=nats"],
-    on: "every frontend; the event plane on the workers too",
+    set: &["--router-replica-sync"],
+    on: "every frontend; where this server reads NATS without --discovery, also DYN_EVENT_PLANE=nats there and on the workers",
     shows: "each request with its worker and prompt, from which every candidate's cost is reconstructed",
 };
 const TRACE: HintOption = HintOption {

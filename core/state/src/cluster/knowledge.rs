@@ -17,6 +17,8 @@ pub struct KnowledgeState {
     pub since_ms: Millis,
     /// Until when blocks were missing that are known now; `None`: none ever were, or they still are.
     pub lacked_until_ms: Option<Millis>,
+    /// Removals of unknown blocks up to then: they were of those that were missing.
+    pub removed_while_lacking_total: u64,
     /// Where asking it stands.
     pub asking: Asking,
     /// The same in words; empty where there is nothing to say.
@@ -109,6 +111,7 @@ impl KnowledgeState {
             why: KnowledgeWhy::default(),
             since_ms: at,
             lacked_until_ms: None,
+            removed_while_lacking_total: 0,
             asking: Asking::default(),
             asking_detail: String::new(),
             asking_since_ms: at,
@@ -128,10 +131,18 @@ impl KnowledgeState {
         self.asking == Asking::Joining
     }
 
-    pub(super) fn know(&mut self, state: TreeKnowledge, why: KnowledgeWhy, at: Millis) {
-        if state == TreeKnowledge::Complete && self.state != state {
-            let is_late = self.state == TreeKnowledge::Partial || why == KnowledgeWhy::Dump;
-            self.lacked_until_ms = is_late.then_some(at).or(self.lacked_until_ms);
+    /// `unknown_removed_total`: of the worker.
+    pub(super) fn know(
+        &mut self,
+        state: TreeKnowledge,
+        why: KnowledgeWhy,
+        unknown_removed_total: u64,
+        at: Millis,
+    ) {
+        let is_late = self.state == TreeKnowledge::Partial || why == KnowledgeWhy::Dump;
+        if state == TreeKnowledge::Complete && self.state != state && is_late {
+            self.lacked_until_ms = Some(at);
+            self.removed_while_lacking_total = unknown_removed_total;
         }
         if (self.state, self.why) != (state, why) {
             (self.state, self.why, self.since_ms) = (state, why, at);
@@ -160,7 +171,7 @@ impl KnowledgeState {
 
     /// The worker left: what it held is gone.
     pub(super) fn left(&mut self, at: Millis) {
-        self.know(TreeKnowledge::Unknown, KnowledgeWhy::NoEvents, at);
+        self.know(TreeKnowledge::Unknown, KnowledgeWhy::NoEvents, 0, at);
         self.ask(Asking::No, "", at);
         self.drift = None;
         self.drift_ms = None;
@@ -168,7 +179,7 @@ impl KnowledgeState {
 }
 
 impl Cluster {
-    /// Blocks of `worker` that are known, and how many it holds as far as anything tells: a cache from which blocks are removed
+    /// Blocks of `worker` that are known with all that lead to them, and how many it holds as far as anything tells: a cache from which blocks are removed
     /// is full.
     pub fn known_of_used(&self, worker: WorkerIx) -> (u64, Option<Sourced<u64, UsedSource>>) {
         let held = self.tree_of(worker).holdings(worker);
@@ -177,6 +188,8 @@ impl Cluster {
         if state.knowledge.is_complete() {
             return (known, Some(Sourced { value: known, source: UsedSource::Complete, at_ms: None }));
         }
+        // What waits for a parent that is missing is in no path, so nothing about prompts follows from it.
+        let known = known.saturating_sub(held.unattached);
         let capacity = self.capacity(worker).filter(|_| state.removed_total > 0);
         let used = capacity.map(|of| Sourced {
             value: of.value.max(known),

@@ -256,6 +256,11 @@ impl WorkerState {
         }
     }
 
+    /// Removals of unknown blocks that missing blocks do not explain: all of a worker of which everything was always known.
+    pub fn unexplained_removed_total(&self) -> u64 {
+        self.unknown_removed_total.saturating_sub(self.knowledge.removed_while_lacking_total)
+    }
+
     /// An event came that was known already.
     pub(super) fn passed(&mut self, at: Millis, stored: Option<u32>, removed: Option<u32>) {
         self.received_event(at);

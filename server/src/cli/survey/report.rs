@@ -11,7 +11,7 @@ use radixscope_state::cluster::Cluster;
 use super::places::{Places, Reason};
 use super::registered::{EventPlane, Registered};
 use super::topics::{Topic, topics};
-use crate::config::{DiscoveryAt, Sources};
+use crate::config::{DiscoveryAt, Sources, without_query};
 
 /// What is there.
 #[derive(Serialize, Debug)]
@@ -158,7 +158,8 @@ fn command(from: &Sources, registered: &Registered, cluster: &Cluster) -> Option
         args.extend(from.prometheus.prometheus.iter().map(|of| {
             let is_named = of.url.host_str().is_some_and(|host| !of.name.starts_with(host));
             let name = if is_named { format!("{}=", of.name) } else { String::new() };
-            format!("--prometheus {name}{}", of.url)
+            // A query may hold a token.
+            format!("--prometheus {name}{}", without_query(&of.url))
         }));
     }
     args.extend(from.nats.namespace.iter().map(|namespace| format!("--namespace {namespace}")));

@@ -19,6 +19,7 @@ use axum::routing::{any, get, post};
 
 use super::App;
 use super::error::{ApiError, code};
+pub(super) use score::Scores;
 
 pub(super) fn router() -> Router<App> {
     Router::new()
@@ -32,7 +33,7 @@ pub(super) fn router() -> Router<App> {
         .route("/api/v1/latency", get(latency::latency))
         .route("/api/v1/memory", get(memory::memory))
         .route("/api/v1/prompt", get(prompt::prompt))
-        .route("/api/v1/score", post(score::score))
+        .route("/api/v1/score", post(score::score).fallback(only_post))
         .route("/api/v1/arrivals", get(counterfactual::arrivals))
         .route("/api/v1/counterfactual", post(counterfactual::counterfactual).fallback(only_post))
         .route("/api/v1/tree-dumps", post(tree_dumps::tree_dumps).fallback(only_post_asks))

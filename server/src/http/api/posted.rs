@@ -1,7 +1,11 @@
 //! Bodies that are posted: read as JSON within a bound, each error names the field.
 
+use std::time::Duration;
+
+use axum::body::Body;
 use axum::extract::{FromRequest, Request};
-use http_body_util::LengthLimitError;
+use bytes::Bytes;
+use http_body_util::{BodyExt as _, LengthLimitError};
 use serde::de::DeserializeOwned;
 use serde_path_to_error::Segment;
 
@@ -14,18 +18,45 @@ impl<S: Sync, T: DeserializeOwned, const MOST: usize> FromRequest<S> for Posted<
     type Rejection = ApiError;
 
     async fn from_request(request: Request, _: &S) -> Result<Self, ApiError> {
-        let body = axum::body::to_bytes(request.into_body(), MOST).await.map_err(|error| {
-            let error = error.into_inner();
-            match error.is::<LengthLimitError>() {
-                true => {
-                    let message = format!("the body is larger than {MOST} bytes; at most that is read");
-                    ApiError::new(code::TOO_LARGE, message)
-                }
-                false => bad(format!("the body cannot be read: {error}")),
-            }
-        })?;
+        let body = within(request.into_body(), MOST).await?;
         read(&body).map(Self)
     }
+}
+
+/// How long a body may take.
+const BODY_WITHIN: Duration = Duration::from_secs(20);
+
+/// A body of at most `most` bytes.
+pub(super) async fn within(body: Body, most: usize) -> Result<Bytes, ApiError> {
+    let read = tokio::time::timeout(BODY_WITHIN, axum::body::to_bytes(body, most)).await;
+    let read = read.map_err(|_| {
+        let seconds = BODY_WITHIN.as_secs();
+        ApiError::new(code::TOO_SLOW, format!("the body did not arrive within {seconds} s"))
+    })?;
+    read.map_err(|error| {
+        let error = error.into_inner();
+        match error.is::<LengthLimitError>() {
+            true => {
+                let message = format!("the body is larger than {most} bytes; at most that is read");
+                ApiError::new(code::TOO_LARGE, message)
+            }
+            false => bad(format!("the body cannot be read: {error}")),
+        }
+    })
+}
+
+/// Takes a body that nobody wants: who sends reads no answer before all is sent.
+pub(super) async fn unwanted(mut body: Body, most: usize) {
+    let mut left = most;
+    let all = async {
+        while let Some(Ok(frame)) = body.frame().await {
+            left = match left.checked_sub(frame.data_ref().map_or(0, Bytes::len)) {
+                Some(left) => left,
+                None => return,
+            };
+        }
+    };
+    let _ = tokio::time::timeout(BODY_WITHIN, all).await;
 }
 
 /// Reads `body`.

@@ -17,7 +17,7 @@ use axum::http::{HeaderValue, Request, StatusCode};
 
 use radixscope_intake::MAX_PAYLOAD_BYTES;
 
-use crate::config::{InvalidOption, Prometheus};
+use crate::config::{InvalidOption, Prometheus, without_query};
 use crate::source::Failed;
 use crate::source::http_tls::client_config;
 
@@ -57,18 +57,20 @@ impl Client {
 
     /// Asks once.
     pub(super) async fn get(&self, url: &Url) -> Result<Answer, Failed> {
-        match tokio::time::timeout(self.within, self.ask(url)).await {
+        let shown = &without_query(url);
+        match tokio::time::timeout(self.within, self.ask(url, shown)).await {
             Ok(answer) => answer,
             Err(_) => Err(Failed::connecting(format!(
-                "{url} does not answer within {} s. Check the address, and whether a firewall or network policy is in the \
+                "{shown} does not answer within {} s. Check the address, and whether a firewall or network policy is in the \
                  way; --prometheus-timeout allows more.",
                 self.within.as_secs_f64()
             ))),
         }
     }
 
-    async fn ask(&self, url: &Url) -> Result<Answer, Failed> {
-        let mut request = Request::get(url.as_str())
+    /// Errors say `url`, which is `from` as it may be shown.
+    async fn ask(&self, from: &Url, url: &Url) -> Result<Answer, Failed> {
+        let mut request = Request::get(from.as_str())
             .header(ACCEPT, "text/plain;version=0.0.4, */*;q=0.1")
             .header(ACCEPT_ENCODING, "gzip")
             .header(USER_AGENT, concat!("radixscope/", env!("CARGO_PKG_VERSION")));

@@ -15,7 +15,7 @@ use radixscope_dynamo::prometheus::{WorkerList, may_be_metrics, worker_list};
 use radixscope_intake::Payload;
 use radixscope_model::record::LinkState;
 
-use crate::config::{InvalidOption, MetricsUrl, Prometheus};
+use crate::config::{InvalidOption, MetricsUrl, Prometheus, without_query};
 use crate::hub::{HubEnded, SourceHandle};
 use crate::shutdown::{Shutdown, over};
 use crate::source::Failed;
@@ -78,7 +78,7 @@ impl Source {
     }
 
     async fn scrape(&self, to: &SourceHandle) -> Result<(), HubEnded> {
-        let url = &self.process.url;
+        let url = &without_query(&self.process.url);
         let process: Arc<str> = self.process.name.as_str().into();
         let mut said = LastState::default();
         let mut list = List::new(&self.process);
@@ -129,7 +129,7 @@ impl Source {
 
     /// The metrics of an answer, or what it was instead.
     fn metrics(&self, answer: Answer) -> Result<Bytes, Failed> {
-        let url = &self.process.url;
+        let url = &without_query(&self.process.url);
         let Answer { status, body, location } = answer;
         match status {
             StatusCode::OK if may_be_metrics(&body) => Ok(body),
@@ -151,7 +151,9 @@ impl Source {
                  of DYN_SYSTEM_PORT."
             ))),
             status if status.is_redirection() => {
-                let location = location.map(|to| format!(" to {to:?}")).unwrap_or_default();
+                // What it sends us on with may be our own query.
+                let to = |to: String| format!(" to {:?}", to.split('?').next().unwrap_or_default());
+                let location = location.map(to).unwrap_or_default();
                 Err(Failed::refused(format!(
                     "{url} redirects{location} ({status}); give that address instead."
                 )))

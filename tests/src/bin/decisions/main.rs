@@ -2,6 +2,7 @@
 //! with logs and messages late by so much, or through real sockets at the recorded pace. Prints a table.
 //!
 //! `decisions [--sockets] [--differences] [--log-late MS,…] [--nats-late MS,…] [RECORDING or FOLDER …]`
+#![forbid(unsafe_code)]
 
 mod sockets;
 mod tape;

@@ -4,6 +4,7 @@
 //!
 //! `tree [--json FILE] [--blocks 10k,100k,1m] [--seconds N]`; `tree --serve 1m [--port 8400] [--events-per-s N]` shows
 //! such a tree to a person instead, until it is ended.
+#![forbid(unsafe_code)]
 
 mod gestures;
 mod page;

@@ -8,8 +8,10 @@ use super::frame::Plot;
 use super::text::{Px, width_px};
 use super::{Drawing, Heat, MAX_BOXES, label};
 use crate::colour::{Rgb, css, ink};
+use crate::tree::recency;
 use radixscope_model::id::WorkerIx;
 use radixscope_model::number_format::{count, plural};
+use radixscope_state::cluster::TOUCH_MS;
 use radixscope_state::tree::Tree;
 use radixscope_state::tree::forest::{Chain, Forest, Holder, Run, Seen, Sliver, Window};
 
@@ -26,8 +28,6 @@ const LABELLED_PX: f64 = 13.0;
 const ROW_PX: f64 = 0.5;
 /// Columns below which a picture is not made coarser.
 const MIN_COLUMNS: u32 = 16;
-/// Age from which recency is coldest; up to a second it is hottest.
-const COLD_S: f64 = 3_600.0;
 
 /// All of them, as text.
 pub(super) struct Boxes {
@@ -41,6 +41,8 @@ pub(super) struct Boxes {
     /// Boxes that were too many.
     pub(super) left_out: usize,
     pub(super) most_hits: u32,
+    /// Where the scale of last use ends, in milliseconds.
+    pub(super) oldest_ms: u64,
 }
 
 impl Boxes {
@@ -60,6 +62,7 @@ impl Boxes {
             drawn: 0,
             left_out: 0,
             most_hits,
+            oldest_ms: recency::end_ms(recency::oldest_age_ms(forest, drawing.now)),
         };
         let mut painter = Painter { tree, forest, drawing, plot, window, boxes, slivers: String::new() };
         forest.visit(&window, |seen| match seen {
@@ -250,7 +253,10 @@ impl Painter<'_> {
                     Holder::One(worker) => (fill_of(self.drawing, worker), theme.worker(worker, workers)),
                 };
             }
-            Heat::Recency => recency(self.drawing.now.saturating_sub(touched)),
+            Heat::Recency => {
+                let age_ms = u64::from(self.drawing.now.saturating_sub(touched)) * TOUCH_MS;
+                recency::share(age_ms, self.boxes.oldest_ms)
+            }
             Heat::Hits => logarithmic(hits.into(), self.boxes.most_hits.into()),
             Heat::Owners => logarithmic(
                 owners.saturating_sub(1) as f64,
@@ -354,12 +360,6 @@ fn write_rect(svg: &mut String, rect: &Rect, fill: &str, inside: impl FnOnce(&mu
 /// `1 block`, `1,240 blocks`.
 pub(super) fn blocks(n: u32) -> String {
     plural(n.into(), "block", "blocks")
-}
-
-/// 1 for what was touched just now, 0 from an hour on; equal ratios are equally far apart.
-fn recency(age: u32) -> f64 {
-    let age_s = f64::from(age) * radixscope_state::cluster::TOUCH_MS as f64 / 1_000.0;
-    1.0 - (age_s.max(1.0).ln() / COLD_S.ln()).min(1.0)
 }
 
 /// 0 for 0, 1 for `most`; equal ratios are equally far apart.

@@ -42,16 +42,16 @@ impl Theme {
         line: rgb(0xdcdfe4),
         shared: rgb(0x8b929c),
         nobody: rgb(0xe3e6ea),
-        few: [rgb(0x663333), rgb(0x332288), rgb(0x6699cc), rgb(0x999933)],
+        few: [rgb(0x4f86f8), rgb(0x1d5246), rgb(0x6e1083), rgb(0x84698b)],
         many: [
-            rgb(0x0077bb),
-            rgb(0xcc79a7),
-            rgb(0x009e73),
-            rgb(0x332288),
-            rgb(0x999933),
-            rgb(0xaa3377),
-            rgb(0x117733),
-            rgb(0x663333),
+            rgb(0x7535f0),
+            rgb(0x244b3f),
+            rgb(0x9a7fb5),
+            rgb(0x627776),
+            rgb(0x4f21a9),
+            rgb(0x7f5791),
+            rgb(0x8f7bfa),
+            rgb(0x4e355a),
         ],
     };
 
@@ -63,16 +63,16 @@ impl Theme {
         line: rgb(0x2c3038),
         shared: rgb(0x767d8a),
         nobody: rgb(0x2a2d34),
-        few: [rgb(0xcc3311), rgb(0x99ddff), rgb(0xf0e442), rgb(0x0072b2)],
+        few: [rgb(0x99fbe1), rgb(0x715cd6), rgb(0xb5a4ea), rgb(0x845b6d)],
         many: [
-            rgb(0x009988),
-            rgb(0xf0e442),
-            rgb(0x117733),
-            rgb(0xffaabb),
-            rgb(0x999933),
-            rgb(0xaa4499),
-            rgb(0x33bbee),
-            rgb(0xee3377),
+            rgb(0x6a92ad),
+            rgb(0x99fbe1),
+            rgb(0x9670ec),
+            rgb(0xe5a6c1),
+            rgb(0x655f9f),
+            rgb(0xd4d2fe),
+            rgb(0x845b6d),
+            rgb(0xc39afa),
         ],
     };
 
@@ -106,3 +106,7 @@ pub fn ramp(share: f64) -> Rgb {
     let part = at - below as f64;
     blend(HEAT[below], HEAT[below + 1], part)
 }
+
+#[cfg(test)]
+#[path = "colours_tests.rs"]
+mod tests;

@@ -7,6 +7,7 @@ use super::colours::HEAT;
 use super::text::{Escaped, Px, cut, width_px};
 use super::{Drawing, Heat, label};
 use crate::colour::css;
+use crate::tree::recency;
 use radixscope_model::id::WorkerIx;
 use radixscope_model::number_format::{count, plural};
 use radixscope_state::tree::Tree;
@@ -177,7 +178,10 @@ pub(super) fn legend(tree: &Tree, forest: &Forest, drawing: &Drawing<'_>, boxes:
     }
     match drawing.heat {
         Heat::Owner => workers(drawing, y, svg),
-        Heat::Recency => scale("last stored or used, or below it", "1 h ago or more", "now", y, svg),
+        Heat::Recency => {
+            let end = recency::end_in_words(boxes.oldest_ms);
+            scale("last stored or used, or below it", &end, "just now", y, svg);
+        }
         Heat::Hits => {
             let most = count(boxes.most_hits.into());
             let what = match tree.hits().len() {

@@ -6,6 +6,8 @@
 //! too much is left out and said so.
 
 mod boxes;
+#[cfg(test)]
+mod cam02;
 pub mod colours;
 mod frame;
 mod text;

@@ -37,13 +37,23 @@ fn found(view: &View<'_>, lacking: &[WorkerIx]) -> Finding {
         Some(_) => format!("{} of the used blocks are known", share_words(&coverage)),
         None => "how many is not known".to_owned(),
     };
-    let mut found = Finding::new(
-        severity,
-        format!("The tree lacks blocks of {}: {share}", view.names(lacking)),
-        explanation,
-    )
-    .about(PanelRef::Tree, lacking)
-    .evidence("Coverage, by KV events and workers' answers", coverage_words(&coverage), "");
+    let whose = match lacking {
+        [_] => view.names(lacking),
+        all if all.len() as u32 == coverage.workers => {
+            format!("all {} workers", count(coverage.workers.into()))
+        }
+        some => view.names(some),
+    };
+    let totals = view.cluster.totals();
+    let unattached = (totals.unattached > 0).then(|| part(totals.unattached, totals.resident));
+    let mut found = Finding::new(severity, format!("The tree lacks blocks of {whose}: {share}"), explanation)
+        .about(PanelRef::Tree, lacking)
+        .evidence("Coverage, by KV events and workers' answers", coverage_words(&coverage), "");
+    found = found.evidence_if(
+        "Blocks whose parent is missing, which are not among the known ones, of all that were received",
+        unattached,
+        "blocks",
+    );
     for source in view.cluster.sources() {
         for missed in source.missed.iter().filter(|missed| missed.cause == MissedCause::HistoryExpired) {
             let label = format!("Messages that the stream had dropped before we read it, by {}", source.name);

@@ -65,7 +65,7 @@ pub(super) fn missing(view: &View<'_>) -> Vec<WorkerIx> {
 /// Of some workers those whose stores hang in the air, unless their parents came without a block.
 fn without_parent(view: &View<'_>, of: impl Fn(WorkerIx) -> bool) -> Vec<WorkerIx> {
     let (mut workers, mut unknown, mut stored) = (Vec::new(), 0, 0);
-    for worker in view.present().filter(|&worker| of(worker)) {
+    for worker in view.present().filter(|&worker| of(worker) && !view.has_got_back(worker, REACH_MS)) {
         let totals = view.rise(worker, REACH_MS);
         // A store without a block makes its children's parents unknown: the fault is the empty store.
         let by_empty_stores = totals.empty_stores * 2 >= totals.unknown_parents;

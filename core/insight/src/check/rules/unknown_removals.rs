@@ -20,7 +20,9 @@ fn look(view: &View<'_>) -> RuleOutcome {
     if view.cluster.workers().iter().all(|w| w.remove_events_total == 0) {
         return RuleOutcome::no_data("No worker removed a block yet.");
     }
-    let mut workers: Vec<_> = view.present().filter(|&worker| misses(view, worker)).collect();
+    let has_all = |worker| view.has_got_back(worker, AFTER_LOSS_MS);
+    let mut workers: Vec<_> =
+        view.present().filter(|&worker| misses(view, worker) && !has_all(worker)).collect();
     if workers.is_empty() {
         return RuleOutcome::Ok;
     }

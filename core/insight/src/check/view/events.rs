@@ -37,6 +37,17 @@ impl View<'_> {
         missed.any(|missed| missed.cause == MissedCause::HistoryExpired)
     }
 
+    /// Whether events of a worker were lost within the last `ms` and all were got back by asking it: what came between was of
+    /// blocks that were not known yet, and is in its place now.
+    pub(in crate::check) fn has_got_back(&self, worker: WorkerIx, ms: u64) -> bool {
+        let Some(state) = self.worker(worker) else { return false };
+        let mut missed = self.cluster.sources().iter().flat_map(|source| &source.missed);
+        state.knowledge.state == TreeKnowledge::Complete
+            && state.recovered_total > 0
+            && missed
+                .any(|m| m.topic == Topic::KvEvents && m.recovered > 0 && self.now.since(m.last_ms) <= ms)
+    }
+
     /// The finding that reports KV events lost within the last `ms`, on whatever way, be it an unknown number; `None`:
     /// none were, as far as is known.
     pub(in crate::check) fn lost_events(&self, ms: u64) -> Option<&'static str> {

@@ -101,6 +101,18 @@ fn an_answer_of_another_process_than_the_one_that_speaks_does_not_count() {
 }
 
 #[test]
+fn an_answer_older_than_what_was_received_before_it_was_asked_for_is_asked_for_again() {
+    let mut attached = Attached::new();
+    attached.hear(&[stored(90, None, &[9])]);
+    attached.answer(dump(Some(89), &[stored(0, None, &[1])]));
+    assert_eq!(attached.held(), [(9, None)]);
+    attached.knows(Partial, JoinedLate);
+    attached.pass(1_000).answer(dump(Some(90), &[stored(0, None, &[1]), stored(1, None, &[9])]));
+    assert_eq!(attached.held(), [(1, None), (9, None)]);
+    attached.knows(Complete, Dump);
+}
+
+#[test]
 fn a_dump_whose_blocks_lead_to_each_other_hangs_nobody() {
     let mut attached = Attached::new();
     attached.hear(&[stored(90, None, &[9])]);

@@ -28,6 +28,34 @@ fn lost_events_are_asked_for_by_number_and_got_back() {
 }
 
 #[test]
+fn what_was_got_back_of_a_worker_that_left_is_no_loss() {
+    let registered = |attached: &mut Attached, value: Option<Value>| {
+        let key = format!("v1/instances/dynamo/backend/generate/{WORKER:x}").into();
+        let value = value.map(|value| value.to_string().into());
+        attached.take(Payload::Discovery { key, value, lease: None });
+    };
+    let mut attached = Attached::new();
+    let instance = json!({"type": "Endpoint", "component": "backend", "endpoint": "generate",
+        "namespace": "dynamo", "instance_id": WORKER, "transport": {"tcp": "10.0.0.1:1/x"}});
+    registered(&mut attached, Some(instance));
+    attached.hear(&[stored(1, None, &[1])]);
+    attached.sequence += 1;
+    attached.hear(&[stored(3, Some(2), &[3])]);
+    attached.answer(range(3, &[stored(2, Some(1), &[2]), stored(3, Some(2), &[3])]));
+    attached.knows(Complete, FromFirstEvent);
+    // Its message is counted as lost only when it is certain that it does not come.
+    assert_eq!(attached.cluster.sources()[0].missed_total(), 0);
+    registered(&mut attached, None);
+    attached.pass(1_000).pass(1_000).pass(1_000);
+    assert!(attached.cluster.workers()[0].gone.is_some());
+    let source = &attached.cluster.sources()[0];
+    assert!(source.missed_total() > 0);
+    for missed in &source.missed {
+        assert_eq!(missed.lost(), 0, "{missed:?}");
+    }
+}
+
+#[test]
 fn lost_events_that_nobody_gives_back_are_lost_and_then_everything_is_asked_for() {
     let mut attached = Attached::new();
     attached.hear(&[stored(1, None, &[1]), stored(4, None, &[4])]);

@@ -5,11 +5,11 @@ use serde::Serialize;
 
 use radixscope_insight::counterfactual::{
     About, FROZEN_LIMITS, Flipped, FrozenReport, ModelReport, NO_CANDIDATES_HINT, SweepReport, headline,
-    present_setting,
+    options_to_set, present_setting,
 };
 use radixscope_model::id::{DecisionId, Worker, WorkerIx};
 use radixscope_router::RouterSettings;
-use radixscope_router::frozen::{LoadImbalance, Outcome, Suggestion};
+use radixscope_router::frozen::{Expected, LoadImbalance, Outcome, Suggestion};
 use radixscope_state::cluster::Cluster;
 
 /// Who the workers are.
@@ -67,6 +67,9 @@ pub(super) struct SweepAnswer {
 struct Advice {
     verdict: Suggestion,
     settings: Option<RouterSettings>,
+    /// Flags, or variables where the version has no flag.
+    set: Vec<String>,
+    expected: Option<Expected>,
     why: String,
 }
 
@@ -120,6 +123,10 @@ pub(super) struct ModelAnswer {
     #[serde(flatten)]
     report: ModelReport,
     prefill_saved_tokens: i64,
+    /// Whether the absolute figures mean anything for this cluster.
+    fits: bool,
+    /// What is too far off, in words.
+    misfits: Vec<String>,
 }
 
 impl Answer {
@@ -140,7 +147,11 @@ impl Answer {
         let grid = report.grid.as_ref();
         let advice = report.recommendation.map(|advice| Advice {
             verdict: advice.verdict,
-            settings: advice.outcome.and_then(|at| grid?.outcomes.get(at)?.settings),
+            settings: grid.and_then(|grid| advice.settings(grid)),
+            set: grid
+                .and_then(|grid| Some(options_to_set(&advice.settings(grid)?, &grid.recorded)))
+                .unwrap_or_default(),
+            expected: advice.expected,
             why: advice.why,
         });
         Answer::Sweep(Box::new(SweepAnswer {
@@ -158,7 +169,8 @@ impl Answer {
 
     pub(super) fn model(report: ModelReport) -> Self {
         let prefill_saved_tokens = report.prefill_saved_tokens();
-        Answer::Resimulated(Box::new(ModelAnswer { report, prefill_saved_tokens }))
+        let (fits, misfits) = (report.calibration.fits(), report.calibration.misfits());
+        Answer::Resimulated(Box::new(ModelAnswer { report, prefill_saved_tokens, fits, misfits }))
     }
 }
 

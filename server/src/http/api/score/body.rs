@@ -92,6 +92,14 @@ impl Asked {
             prompt: form(body, decision)?,
         })
     }
+
+    /// The same with token ids cut into blocks of `size` tokens, if that is known.
+    pub(super) fn hashed(mut self, size: Option<u32>) -> Self {
+        if let (Form::Tokens(tokens, seed), Some(size)) = (&self.prompt, size) {
+            self.prompt = Form::Ready(Prompt::Blocks(Blocks::of_tokens(tokens, size, *seed)));
+        }
+        self
+    }
 }
 
 fn form(body: Body, decision: Option<DecisionId>) -> Result<Form, ApiError> {

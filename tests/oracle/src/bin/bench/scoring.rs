@@ -183,6 +183,7 @@ fn session() -> anyhow::Result<Frozen> {
             at_ms: Millis(at * 40),
             ended_ms: Some(Millis(at * 40 + rng.random_range(500..40_000))),
             isl_tokens: Some(isl_tokens),
+            ttft_ms: None,
             block_size_tokens: Some(BLOCK_SIZE_TOKENS),
             actual: rng.random_range(0..CANDIDATES),
             recorded: RouterSettings::new(Formula::A),

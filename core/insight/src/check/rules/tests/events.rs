@@ -193,6 +193,21 @@ fn stores_in_the_air_are_a_fault_unless_we_came_late_or_lost_events() {
 }
 
 #[test]
+fn stores_that_hung_in_the_air_until_what_was_lost_was_got_back_are_none() {
+    let mut stage = Stage::new();
+    let worker = stage.worker(7);
+    let (source, topic, cause) = (SourceIx(0), Topic::KvEvents, MissedCause::EnvelopeGap);
+    for n in 0..20 {
+        stage.tell(Record::Missed { source, worker: Some(worker), topic, cause, count: 1 });
+        stage.store(worker, Some(1_000_000 + n), n * 100..n * 100 + 5);
+        stage.remove(worker, 2_000_000 + n * 10..2_000_000 + n * 10 + 5);
+        stage.tell(Record::Recovered { source, worker, topic, cause, count: 1 });
+        stage.pass(1);
+    }
+    assert!(stage.grave().is_empty(), "{:?}", stage.grave());
+}
+
+#[test]
 fn stores_that_the_router_itself_cannot_place_are_a_fault_even_where_we_can() {
     let mut stage = Stage::new();
     let worker = stage.worker(7);

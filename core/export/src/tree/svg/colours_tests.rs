@@ -1,0 +1,77 @@
+use super::super::cam02::{Vision, distance};
+use super::*;
+use crate::colour::contrast;
+
+/// Least distance of any worker's colour from the colours that states have.
+const FROM_STATES: f64 = 20.0;
+/// Least distance from the grey of shared blocks, in every vision.
+const FROM_SHARED: f64 = 9.0;
+
+/// A colour of the style sheet, its half for this theme.
+fn token(name: &str, dark: bool) -> Rgb {
+    let sheet = include_str!("../../../../../style/tokens.css");
+    let line = sheet.lines().find_map(|line| line.trim().strip_prefix(name)?.strip_prefix(": light-dark("));
+    let pair = line.and_then(|line| line.strip_suffix(");")).unwrap_or_else(|| panic!("{name} is no token"));
+    let (light, for_dark) = pair.split_once(", ").expect("two colours");
+    let hex = if dark { for_dark } else { light };
+    rgb(u32::from_str_radix(hex.trim_start_matches('#'), 16).expect("a colour"))
+}
+
+fn each_set(check: impl Fn(&str, bool, &Theme, &[Rgb])) {
+    for (dark, theme) in [(false, Theme::LIGHT), (true, Theme::DARK)] {
+        let name = if dark { "dark" } else { "light" };
+        check(&format!("{name}, few"), dark, &theme, &theme.few);
+        check(&format!("{name}, many"), dark, &theme, &theme.many);
+    }
+}
+
+#[test]
+fn no_worker_looks_like_a_state() {
+    each_set(|set, dark, _, hues| {
+        for (at, &hue) in hues.iter().enumerate() {
+            for state in ["--good", "--warn", "--bad"] {
+                let apart = distance(hue, token(state, dark), Vision::Normal);
+                assert!(apart >= FROM_STATES, "{set}: worker {at} and {state}: {apart:.1}");
+            }
+        }
+    });
+}
+
+#[test]
+fn workers_are_told_apart_in_every_vision() {
+    each_set(|set, _, _, hues| {
+        let least = if hues.len() == FEW { 20.0 } else { 13.0 };
+        for vision in Vision::ALL {
+            for (at, &a) in hues.iter().enumerate() {
+                for (other, &b) in hues.iter().enumerate().skip(at + 1) {
+                    let apart = distance(a, b, vision);
+                    assert!(apart >= least, "{set}, {vision:?}: workers {at} and {other}: {apart:.1}");
+                }
+            }
+        }
+    });
+}
+
+#[test]
+fn workers_stand_out_from_the_panel_and_from_shared_blocks() {
+    each_set(|set, _, theme, hues| {
+        for (at, &hue) in hues.iter().enumerate() {
+            let ratio = contrast(hue, theme.ground);
+            assert!(ratio >= 3.0, "{set}: worker {at}: {ratio:.2}");
+            for vision in Vision::ALL {
+                let apart = distance(hue, theme.shared, vision);
+                assert!(apart >= FROM_SHARED, "{set}, {vision:?}: worker {at} and shared: {apart:.1}");
+            }
+        }
+    });
+}
+
+#[test]
+fn distances_are_those_of_the_published_space() {
+    // White and black, by the definition of its lightness.
+    assert!((distance([255; 3], [0; 3], Vision::Normal) - 100.0).abs() < 0.1);
+    assert_eq!(distance([1, 2, 3], [1, 2, 3], Vision::Tritan), 0.0);
+    // Red and green of one lightness are far apart, and near for those who do not see the difference.
+    let (red, green) = ([0xcc, 0x44, 0x44], [0x66, 0x88, 0x22]);
+    assert!(distance(red, green, Vision::Normal) > 2.0 * distance(red, green, Vision::Deutan));
+}

@@ -1,0 +1,265 @@
+//! Who may read: whoever shows the token, or comes through a trusted proxy that names a user. Without either everybody may.
+
+use std::net::IpAddr;
+
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
+use axum::middleware::Next;
+use axum::response::{Html, IntoResponse, Response};
+use ipnet::IpNet;
+use sha2::{Digest as _, Sha256};
+use subtle::ConstantTimeEq as _;
+use url::form_urlencoded;
+
+use super::error::{ApiError, code};
+use super::listen::Peer;
+use super::{App, page};
+use crate::config::{Access, InvalidOption, Secret};
+
+/// The parameter of an address that shows the token.
+const PARAMETER: &str = "token";
+/// Most cookies of ours that are looked at: several only come from other servers of the same name.
+const MAX_COOKIES: usize = 8;
+/// What everybody may know: whether we live and are ready, for those who restart us.
+const PROBES: [&str; 2] = ["/healthz", "/readyz"];
+/// What a browser is shown instead of the page.
+const LOGIN: &str = "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+<meta name=\"viewport\" content=\"width=device-width\">\n<title>Radixscope: a token is needed</title>\n\
+<style>:root{color-scheme:light dark}body{font:16px/1.5 system-ui,sans-serif;max-width:44rem;margin:4rem auto;padding:0 1rem}\
+input,button{font:inherit;padding:.25rem .5rem}</style>\n</head>\n<body>\n<h1>A token is needed</h1>\n\
+<form method=\"get\"><label>Access token <input name=\"token\" type=\"password\" autocomplete=\"current-password\" required \
+autofocus></label> <button>Open</button></form>\n\
+<p>It is what the server was started with: <code>--access-token</code> or <code>--access-token-file</code>.</p>\n\
+</body>\n</html>\n";
+const LOGIN_POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; base-uri 'none'; \
+                            frame-ancestors ";
+
+/// Marks a request that may only know whether we live.
+#[derive(Clone, Copy)]
+pub(super) struct Stranger;
+
+/// What readers have to show.
+#[derive(Clone, Debug, Default)]
+pub struct AccessRules {
+    token: Option<Token>,
+    proxy: Option<Proxy>,
+}
+
+/// A token, kept only as hashes: of itself, and of itself as a cookie, which does not give the token away.
+#[derive(Clone, Debug)]
+struct Token {
+    hash: [u8; 32],
+    cookie: String,
+    cookie_hash: [u8; 32],
+}
+
+#[derive(Clone, Debug)]
+struct Proxy {
+    header: HeaderName,
+    networks: Vec<IpNet>,
+}
+
+impl AccessRules {
+    /// As the options say.
+    ///
+    /// # Errors
+    /// The token cannot be read.
+    pub fn of(access: &Access) -> Result<Self, InvalidOption> {
+        let header = access.trusted_proxy_header.as_deref().and_then(|name| name.parse().ok());
+        let networks = access.trusted_proxy.clone();
+        Ok(Self {
+            token: access.token()?.as_ref().map(Token::of),
+            proxy: header.map(|header| Proxy { header, networks }),
+        })
+    }
+
+    fn is_open(&self) -> bool {
+        self.token.is_none() && self.proxy.is_none()
+    }
+
+    /// Whether the request may be answered.
+    fn admits(&self, headers: &HeaderMap, peer: Option<IpAddr>, cookie: &str) -> bool {
+        let by_token = self.token.as_ref().is_some_and(|token| {
+            bearer(headers).is_some_and(|shown| token.is(shown))
+                || cookies(headers, cookie).take(MAX_COOKIES).any(|shown| token.is_cookie(shown))
+        });
+        by_token || self.proxy.as_ref().is_some_and(|proxy| proxy.vouches(headers, peer))
+    }
+}
+
+impl Token {
+    fn of(secret: &Secret) -> Self {
+        let hash: [u8; 32] = Sha256::digest(secret.reveal().as_bytes()).into();
+        let mut salted = Sha256::new_with_prefix(b"radixscope cookie\0");
+        salted.update(secret.reveal().as_bytes());
+        let cookie: String = salted.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+        let cookie_hash = Sha256::digest(cookie.as_bytes()).into();
+        Self { hash, cookie, cookie_hash }
+    }
+
+    // Hashes are of one length and compared in constant time: how long it takes tells nothing.
+    fn is(&self, shown: &str) -> bool {
+        self.hash.ct_eq(&Sha256::digest(shown.as_bytes())).into()
+    }
+
+    fn is_cookie(&self, shown: &str) -> bool {
+        self.cookie_hash.ct_eq(&Sha256::digest(shown.as_bytes())).into()
+    }
+}
+
+impl Proxy {
+    /// Whether a trusted proxy says that somebody is logged in.
+    fn vouches(&self, headers: &HeaderMap, peer: Option<IpAddr>) -> bool {
+        let is_trusted = peer.is_some_and(|peer| self.networks.iter().any(|network| network.contains(&peer)));
+        let mut named = headers.get_all(&self.header).iter();
+        let is_named = matches!((named.next(), named.next()), (Some(user), None) if !user.as_bytes().trim_ascii().is_empty());
+        is_trusted && is_named
+    }
+}
+
+/// Lets through who may read; everybody else is told what is missing, or asked for the token.
+pub(super) async fn check(State(app): State<App>, mut request: Request, next: Next) -> Response {
+    let rules = &app.options.access;
+    if rules.is_open() {
+        return next.run(request).await;
+    }
+    let peer = request.extensions().get::<Peer>().cloned();
+    let cookie = cookie_name(&app);
+    let uri = request.uri();
+    if let Some(token) = &rules.token
+        && matches!(*request.method(), Method::GET | Method::HEAD)
+        && let Some((shown, rest)) = shown_in(uri)
+        && token.is(&shown)
+    {
+        let is_tls = peer.is_some_and(|peer| peer.is_tls);
+        return remembered(&app, token, &cookie, is_tls, request.headers(), uri.path(), &rest);
+    }
+    if rules.admits(request.headers(), peer.map(|peer| peer.address), &cookie) {
+        return next.run(request).await;
+    }
+    if PROBES.contains(&uri.path()) {
+        request.extensions_mut().insert(Stranger);
+        return next.run(request).await;
+    }
+    refused(&app, request.headers())
+}
+
+/// Cookies know no ports: several servers on one machine must not take each other's.
+fn cookie_name(app: &App) -> String {
+    format!("radixscope_access_{}", app.options.listen.port())
+}
+
+/// `Bearer TOKEN`.
+fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let (scheme, token) = headers.get(header::AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then_some(token.trim())
+}
+
+fn cookies<'h>(headers: &'h HeaderMap, name: &'h str) -> impl Iterator<Item = &'h str> {
+    let texts = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
+    texts.flat_map(|text| text.split(';')).filter_map(move |pair| {
+        let (key, value) = pair.trim().split_once('=')?;
+        (key == name).then_some(value)
+    })
+}
+
+/// The token in an address, and the query without it.
+fn shown_in(uri: &Uri) -> Option<(String, String)> {
+    let query = uri.query()?;
+    let shown = form_urlencoded::parse(query.as_bytes()).find(|(key, _)| key == PARAMETER)?.1.into_owned();
+    let is_other = |pair: &&str| form_urlencoded::parse(pair.as_bytes()).all(|(key, _)| key != PARAMETER);
+    let rest: Vec<&str> = query.split('&').filter(is_other).collect();
+    Some((shown, rest.join("&")))
+}
+
+/// Sends the browser to the same address without the token, with a cookie in its stead.
+fn remembered(
+    app: &App,
+    token: &Token,
+    name: &str,
+    is_tls: bool,
+    headers: &HeaderMap,
+    path: &str,
+    rest: &str,
+) -> Response {
+    let forwarded = headers.get("x-forwarded-prefix").and_then(|value| value.to_str().ok());
+    let prefix = page::prefix(&app.options.base_path, forwarded);
+    // More than one slash at the beginning would be another server.
+    let path = path.trim_start_matches(['/', '\\']);
+    let query = if rest.is_empty() { String::new() } else { format!("?{rest}") };
+    let secure = if is_tls { "; Secure" } else { "" };
+    let cookie = format!("{name}={}; Path={prefix}; HttpOnly; SameSite=Lax{secure}", token.cookie);
+    let (Ok(location), Ok(cookie)) =
+        (HeaderValue::from_str(&format!("{prefix}{path}{query}")), HeaderValue::from_str(&cookie))
+    else {
+        return ApiError::new(code::BAD_PARAMETER, "the address cannot be read").into_response();
+    };
+    let headers =
+        [(header::LOCATION, location), (header::SET_COOKIE, cookie), (header::CACHE_CONTROL, NO_STORE)];
+    (StatusCode::SEE_OTHER, headers).into_response()
+}
+
+const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
+
+fn refused(app: &App, headers: &HeaderMap) -> Response {
+    let rules = &app.options.access;
+    if rules.token.is_none() {
+        let message = "this server answers only through its proxy, to users who are logged in there; the request did not \
+                       come from a --trusted-proxy or names nobody in the --trusted-proxy-header";
+        return ApiError::new(code::NOT_BY_PROXY, message).into_response();
+    }
+    let challenge = [(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"radixscope\""))];
+    let wants_page = headers
+        .get(header::ACCEPT)
+        .and_then(|accept| accept.to_str().ok())
+        .is_some_and(|accept| accept.contains("text/html"));
+    if wants_page {
+        let policy = format!("{LOGIN_POLICY}{}", app.options.frame_ancestors.as_str());
+        let policy = HeaderValue::from_str(&policy).unwrap_or(HeaderValue::from_static("default-src 'none'"));
+        let headers = [(header::CONTENT_SECURITY_POLICY, policy), (header::CACHE_CONTROL, NO_STORE)];
+        return (StatusCode::UNAUTHORIZED, challenge, headers, Html(LOGIN)).into_response();
+    }
+    let message = "an access token is needed: send it as `Authorization: Bearer TOKEN`, or open the page with ?token=TOKEN \
+                   once";
+    (challenge, ApiError::new(code::UNAUTHORIZED, message)).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
+        pairs.iter().map(|(name, value)| (HeaderName::from_static(name), value.parse().unwrap())).collect()
+    }
+
+    #[test]
+    fn the_token_is_cut_out_of_an_address_and_nothing_else() {
+        let uri: Uri = "/x?view=tree&token=a%2Bb&worker=1".parse().unwrap();
+        assert_eq!(shown_in(&uri), Some(("a+b".to_owned(), "view=tree&worker=1".to_owned())));
+        assert_eq!(shown_in(&"/x?tokens=1".parse().unwrap()), None);
+    }
+
+    #[test]
+    fn a_cookie_stands_for_the_token_and_is_not_it() {
+        let token = Token::of(&Secret::from("abc".to_owned()));
+        assert!(token.is("abc") && !token.is("abd") && !token.is("") && !token.is(&token.cookie));
+        assert!(token.is_cookie(&token.cookie) && !token.is_cookie("abc"));
+        assert!(!format!("{token:?}").contains("abc\""));
+    }
+
+    #[test]
+    fn only_a_trusted_proxy_that_names_one_user_is_believed() {
+        let proxy = Proxy {
+            header: HeaderName::from_static("x-user"),
+            networks: vec!["10.0.0.0/8".parse().unwrap()],
+        };
+        let from = |address: &str| Some(address.parse().unwrap());
+        let bob = headers(&[("x-user", "bob")]);
+        assert!(proxy.vouches(&bob, from("10.1.2.3")));
+        assert!(!proxy.vouches(&bob, from("11.1.2.3")) && !proxy.vouches(&bob, None));
+        assert!(!proxy.vouches(&headers(&[("x-user", " ")]), from("10.1.2.3")));
+        let mut two = bob.clone();
+        two.append("x-user", "eve".parse().unwrap());
+        assert!(!proxy.vouches(&two, from("10.1.2.3")));
+    }
+}

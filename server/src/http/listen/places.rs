@@ -1,0 +1,207 @@
+//! Places for connections: as many as are allowed, and who waits longest without asking anything gives way when none is
+//! left. Knows no sockets.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+/// A connection has at least this long to ask something before it gives way to a newer one.
+const FIRST_WORD_WITHIN: Duration = Duration::from_millis(100);
+/// Where more than so many ask nothing, the longest idle gives way at once: in a flood the newest would get no place else.
+const FEW: usize = 8;
+
+/// All places.
+#[derive(Debug)]
+pub(in crate::http) struct Places {
+    most: usize,
+    next: AtomicU64,
+    taken: Mutex<HashMap<u64, Taken>>,
+    freed: Notify,
+    /// Connections that gave way to others.
+    pub(in crate::http) gave_way: AtomicU64,
+    /// Connections for which there was no place.
+    pub(in crate::http) refused: AtomicU64,
+    /// Times that the system had no room for a connection.
+    pub(in crate::http) not_accepted: AtomicU64,
+}
+
+#[derive(Debug)]
+struct Taken {
+    /// Requests that are being answered, and sockets that are followed.
+    busy: usize,
+    /// Since when there is none.
+    idle_since: Instant,
+    end: Arc<Notify>,
+}
+
+/// A connection's place; given back when dropped.
+#[derive(Debug)]
+pub(in crate::http) struct Place {
+    id: u64,
+    of: Arc<Places>,
+    end: Arc<Notify>,
+    has_asked: AtomicBool,
+}
+
+/// As long as it lives its connection does not give way.
+#[derive(Debug)]
+pub(in crate::http) struct Busy(Arc<Place>);
+
+impl Places {
+    pub(super) fn new(most: usize) -> Self {
+        Self {
+            most,
+            next: AtomicU64::new(0),
+            taken: Mutex::default(),
+            freed: Notify::new(),
+            gave_way: AtomicU64::new(0),
+            refused: AtomicU64::new(0),
+            not_accepted: AtomicU64::new(0),
+        }
+    }
+
+    /// Connections now.
+    pub(in crate::http) fn len(&self) -> usize {
+        self.lock().len()
+    }
+
+    /// Most connections.
+    pub(in crate::http) fn most(&self) -> usize {
+        self.most
+    }
+
+    /// A place; `None` if all are taken by connections with something to do.
+    pub(super) fn take(self: &Arc<Self>) -> Option<Arc<Place>> {
+        let mut taken = self.lock();
+        if taken.len() >= self.most && !self.free_one(&mut taken, FIRST_WORD_WITHIN) {
+            drop(taken);
+            self.refused.fetch_add(1, Ordering::Relaxed);
+            return None;
+        }
+        let id = self.next.fetch_add(1, Ordering::Relaxed);
+        let end = Arc::new(Notify::new());
+        taken.insert(id, Taken { busy: 0, idle_since: Instant::now(), end: Arc::clone(&end) });
+        Some(Arc::new(Place { id, of: Arc::clone(self), end, has_asked: AtomicBool::new(false) }))
+    }
+
+    /// Ends the connection that has waited longest; false if none waits.
+    pub(super) fn make_room(&self) -> bool {
+        self.free_one(&mut self.lock(), Duration::ZERO)
+    }
+
+    /// Ends the connection that has waited longest, where there are few only if it waited for some time.
+    fn free_one(&self, taken: &mut HashMap<u64, Taken>, least: Duration) -> bool {
+        let idle = || taken.iter().filter(|(_, one)| one.busy == 0);
+        let Some((&id, longest)) = idle().min_by_key(|(id, one)| (one.idle_since, **id)) else {
+            return false;
+        };
+        if longest.idle_since.elapsed() < least && idle().count() <= FEW {
+            return false;
+        }
+        if let Some(one) = taken.remove(&id) {
+            one.end.notify_one();
+            self.gave_way.fetch_add(1, Ordering::Relaxed);
+        }
+        true
+    }
+
+    /// Waits until every connection has ended.
+    pub(super) async fn all_free(&self) {
+        loop {
+            let mut freed = std::pin::pin!(self.freed.notified());
+            freed.as_mut().enable();
+            if self.lock().is_empty() {
+                return;
+            }
+            freed.await;
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<u64, Taken>> {
+        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Place {
+    /// Something is to be done for this connection.
+    pub(in crate::http) fn busy(self: &Arc<Self>) -> Busy {
+        self.has_asked.store(true, Ordering::Relaxed);
+        if let Some(taken) = self.of.lock().get_mut(&self.id) {
+            taken.busy += 1;
+        }
+        Busy(Arc::clone(self))
+    }
+
+    /// Whether it ever asked anything.
+    pub(super) fn has_asked(&self) -> bool {
+        self.has_asked.load(Ordering::Relaxed)
+    }
+
+    /// Waits until it has to give way.
+    pub(super) async fn ended(&self) {
+        self.end.notified().await;
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.of.lock().remove(&self.id);
+        self.of.freed.notify_waiters();
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        if let Some(taken) = self.0.of.lock().get_mut(&self.0.id) {
+            taken.busy = taken.busy.saturating_sub(1);
+            taken.idle_since = Instant::now();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn who_waits_longest_gives_way_and_who_has_something_to_do_never() {
+        let places = Arc::new(Places::new(2));
+        let first = places.take().unwrap();
+        let working = first.busy();
+        tokio::time::advance(Duration::from_secs(1)).await;
+        let second = places.take().unwrap();
+        assert!(places.take().is_none(), "the second had no time yet to ask anything");
+        tokio::time::advance(Duration::from_secs(1)).await;
+        let third = places.take().unwrap();
+        second.ended().await;
+        assert_eq!((places.len(), places.gave_way.load(Ordering::Relaxed)), (2, 1));
+        let _working_too = third.busy();
+        assert!(places.take().is_none());
+        assert_eq!(places.refused.load(Ordering::Relaxed), 2);
+        drop(working);
+        tokio::time::advance(Duration::from_secs(1)).await;
+        assert!(places.take().is_some());
+        first.ended().await;
+    }
+
+    #[tokio::test]
+    async fn a_place_is_given_back_when_the_last_who_holds_it_goes() {
+        let places = Arc::new(Places::new(1));
+        let place = places.take().unwrap();
+        let busy = place.busy();
+        drop(place);
+        assert_eq!(places.len(), 1, "a socket that is followed is still a connection");
+        let waiting = tokio::spawn({
+            let places = Arc::clone(&places);
+            async move { places.all_free().await }
+        });
+        tokio::task::yield_now().await;
+        drop(busy);
+        waiting.await.unwrap();
+        assert_eq!(places.len(), 0);
+    }
+}

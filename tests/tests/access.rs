@@ -1,0 +1,131 @@
+//! Who may ask: names of the server and origins of pages, as a page of somebody else would try them.
+
+use radixscope_tests::radixscope::Radixscope;
+use radixscope_tests::raw::{self, RawAnswer};
+
+async fn demo(flags: &[&str]) -> Radixscope {
+    let flags = ["demo", "--warm-up", "0"].iter().chain(flags);
+    Radixscope::start(flags.copied()).await
+}
+
+/// `GET path` with these header lines and no others but one that ends the connection.
+async fn get(server: &Radixscope, path: &str, headers: &[String]) -> RawAnswer {
+    let lines: String = headers.iter().map(|line| format!("{line}\r\n")).collect();
+    raw::ask(server.port(), &format!("GET {path} HTTP/1.1\r\n{lines}Connection: close\r\n\r\n")).await
+}
+
+async fn with_host(server: &Radixscope, host: &str) -> RawAnswer {
+    get(server, "/api/v1/cluster", &[format!("Host: {host}")]).await
+}
+
+/// An attempt to open the socket from a page of `origin`.
+async fn open(server: &Radixscope, host: &str, origins: &[&str]) -> u16 {
+    let mut headers = vec![format!("Host: {host}")];
+    headers.extend(origins.iter().map(|origin| format!("Origin: {origin}")));
+    let handshake =
+        ["Upgrade: websocket", "Sec-WebSocket-Version: 13", "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA=="];
+    headers.extend(handshake.map(str::to_owned));
+    let lines: String = headers.iter().map(|line| format!("{line}\r\n")).collect();
+    let request = format!("GET /ws HTTP/1.1\r\n{lines}Connection: Upgrade\r\n\r\n");
+    raw::status(server.port(), &request).await
+}
+
+#[tokio::test]
+async fn a_name_that_is_not_ours_gets_nothing_whatever_is_asked() {
+    let server = demo(&["--allow-host", "radixscope.example.org,*.tools.example"]).await;
+    let port = server.port();
+    for host in [
+        "localhost",
+        "LocalHost",
+        "radix.localhost",
+        "127.0.0.1",
+        "127.1.2.3",
+        "[::1]",
+        "radixscope.example.org",
+        "Radixscope.Example.ORG.",
+        "a.tools.example",
+    ] {
+        for host in [host.to_owned(), format!("{host}:{port}"), format!("{host}:9000")] {
+            let answer = with_host(&server, &host).await;
+            assert_eq!(answer.status, 200, "{host}: {}", answer.text);
+        }
+    }
+    for host in [
+        "evil.example",
+        "127.0.0.1.evil.example",
+        "localhost.evil.example",
+        "evillocalhost",
+        "tools.example",
+        "eviltools.example",
+        "radixscope.example.org.evil.example",
+        "10.1.2.3",
+        "[2001:db8::1]",
+    ] {
+        let answer = with_host(&server, &format!("{host}:{port}")).await;
+        assert_eq!(answer.status, 403, "{host}: {}", answer.text);
+        assert!(answer.text.contains("--allow-host"), "it says what to do: {}", answer.text);
+        assert!(!answer.text.contains("workers"), "nothing of the state: {}", answer.text);
+    }
+    for path in ["/", "/ws", "/metrics", "/healthz", "/readyz", "/nothing", "/api/v1/tree"] {
+        let answer = get(&server, path, &["Host: evil.example".to_owned()]).await;
+        assert_eq!(answer.status, 403, "{path}: {}", answer.text);
+    }
+    let absolute = format!(
+        "GET http://evil.example/healthz HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nConnection: close\r\n\r\n"
+    );
+    assert_eq!(raw::ask(port, &absolute).await.status, 403, "the address of the request counts as well");
+}
+
+#[tokio::test]
+async fn a_request_without_one_name_is_refused_in_words() {
+    let server = demo(&[]).await;
+    let ours = format!("Host: 127.0.0.1:{}", server.port());
+    let wrong: [&[String]; 6] = [
+        &[],
+        &[ours.clone(), ours.clone()],
+        &[ours.clone(), "Host: evil.example".to_owned()],
+        &["Host:".to_owned()],
+        &["Host: user@127.0.0.1".to_owned()],
+        &["Host: 127.0.0.1/x".to_owned()],
+    ];
+    for headers in wrong {
+        let answer = get(&server, "/healthz", headers).await;
+        assert_eq!(answer.status, 400, "{headers:?}: {}", answer.text);
+        assert!(answer.text.contains("Host"), "{headers:?}: {}", answer.text);
+    }
+    let old = raw::ask(server.port(), "GET /healthz HTTP/1.0\r\n\r\n").await;
+    assert_eq!(old.status, 400, "{}", old.text);
+}
+
+#[tokio::test]
+async fn only_pages_of_our_own_may_open_the_socket_or_have_something_computed() {
+    let server = demo(&["--allow-origin", "https://portal.example.org"]).await;
+    let (port, host) = (server.port(), format!("127.0.0.1:{}", server.port()));
+    let ours = format!("http://{host}");
+    for origins in [&[][..], &[ours.as_str()], &["https://portal.example.org"]] {
+        assert_eq!(open(&server, &host, origins).await, 101, "{origins:?}");
+    }
+    let (rebound, file, other) =
+        (format!("http://evil.example:{port}"), format!("file://{host}"), format!("xx://{host}"));
+    assert_eq!(open(&server, &format!("evil.example:{port}"), &[&rebound]).await, 403, "rebound");
+    for origins in [
+        &[rebound.as_str()][..],
+        &[file.as_str()],
+        &[other.as_str()],
+        &["file://"],
+        &["null"],
+        &[""],
+        &[ours.as_str(), ours.as_str()],
+        &[ours.as_str(), "http://evil.example"],
+    ] {
+        assert_eq!(open(&server, &host, origins).await, 403, "{origins:?}");
+    }
+    for path in ["/api/v1/score", "/api/v1/counterfactual"] {
+        for (origin, expected) in [("http://evil.example", 403), ("null", 403), (ours.as_str(), 200)] {
+            let body = if path.ends_with("score") { r#"{"example":true}"# } else { r#"{"frozen":{}}"# };
+            let answer = server.post(path, body, &[("origin", origin)]).await;
+            let is_refused = answer.status == 403 && answer.text().contains("--allow-origin");
+            assert_eq!(is_refused, expected == 403, "{path} from {origin}: {}", answer.text());
+        }
+    }
+}
