@@ -144,7 +144,11 @@ pub struct Nats {
 #[derive(Args, Debug, Clone, Default)]
 #[command(next_help_heading = "Discovery")]
 pub struct Discovery {
-    #[allow(rustdoc::bare_urls, reason = "it is help on the command line too")]
+    #[allow(
+        rustdoc::bare_urls,
+        rustdoc::broken_intra_doc_links,
+        reason = "it is help on the command line too"
+    )]
     /// Where Dynamo's processes register: etcd://[user:password@]host:2379 (several hosts separated by commas; etcds:// with
     /// TLS), as their ETCD_ENDPOINTS, or file:FOLDER, as their DYN_FILE_KV; it tells who is there, capacities, who left at
     /// once, and where the ZeroMQ event plane and the workers' answers are [default: not read]

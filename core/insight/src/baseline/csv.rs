@@ -27,7 +27,7 @@ pub fn reference() -> Vec<Baseline> {
     reference_with(decimal)
 }
 
-/// As [`reference`], with numbers read by `number`.
+/// As [`reference()`], with numbers read by `number`.
 pub fn reference_with(number: ReadNumber) -> Vec<Baseline> {
     // Part of the program; a test reads it.
     import_with(REFERENCE_CSV, "", number).map(|import| import.baselines).unwrap_or_default()

@@ -21,7 +21,7 @@ fn warm_up_percent(meant: usize, played: usize) -> u32 {
     (before as u32).max(WARM_UP_PERCENT)
 }
 
-/// How many of the latest arrivals [`resimulate`] plays at most. Whoever sends arrivals sends as many, so that all
+/// How many of the latest arrivals a re-simulation plays at most. Whoever sends arrivals sends as many, so that all
 /// play the same.
 pub fn arrivals_needed(span: Span) -> usize {
     match span {

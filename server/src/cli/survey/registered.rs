@@ -31,7 +31,7 @@ pub(super) struct Registered {
     pub(super) nats: BTreeMap<String, usize>,
     /// Where a registered broker is subscribed to.
     pub(super) brokers: BTreeSet<String>,
-    /// Publishers of KV events, however they are heard.
+    /// Publishers of KV events, however their messages come.
     pub(super) event_sources: usize,
     /// Whether a process that is no worker publishes steps of requests: a frontend with `--router-replica-sync`. `None`: it
     /// cannot be told.

@@ -92,7 +92,7 @@ impl Seen<'_> {
                 );
             }
             let how = format!(
-                "{} registered, and no address where they are heard: they publish through a ZeroMQ broker",
+                "{} registered, and no address where they are received: they publish through a ZeroMQ broker",
                 publishers(self.registered.event_sources)
             );
             return Topic::new(name, Some(false), how)

@@ -1,7 +1,7 @@
 //! Dynamo's discovery: what its processes registered in etcd or in a folder, and who is gone, as it happens. Hands entries
 //! over as they are and knows nothing of what they mean.
 //!
-//! Another store, as the custom resources of Kubernetes, is another file here that gives [`Entry`]s under the same keys.
+//! Another store, as the custom resources of Kubernetes, is another file here that gives entries under the same keys.
 
 mod entries;
 mod etcd;
