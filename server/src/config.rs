@@ -550,13 +550,6 @@ mod tests {
     }
 
     #[test]
-    fn serve_without_a_nats_url_is_an_error_that_names_the_flag() {
-        let error = parse(&["serve"]).unwrap_err();
-        assert_eq!(error.exit_code(), 2);
-        assert!(error.to_string().contains("--nats"), "{error}");
-    }
-
-    #[test]
     fn metrics_or_logs_alone_are_worth_serving() {
         let cli =
             parse(&["serve", "--prometheus", "fe=a:8000,b:8000", "--prometheus-interval", "0.5"]).unwrap();

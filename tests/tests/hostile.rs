@@ -288,18 +288,26 @@ async fn ids_and_hashes_of_all_64_bits_come_out_exactly() {
     let server = Radixscope::serve(&nats.url()).await;
     server.until_ready().await;
     let client = nats.client().await;
-    let (worker, first, second) = (u64::MAX, u64::MAX - 1, (1 << 53) + 1);
+    let (worker, other, first, second) = (u64::MAX, u64::MAX - 2, u64::MAX - 1, (1 << 53) + 1);
+    // A worker publishes in one form only: each has its own.
     let event = stored(worker, 0, None, &[first]);
     client.publish(STREAM, event.to_string().into()).await.unwrap();
-    let event = pack(&stored(worker, 1, Some(first), &[second]));
+    let event = pack(&stored(other, 0, None, &[second]));
     client.publish(CORE, envelope("kv-events", 0, &event).into()).await.unwrap();
     client.flush().await.unwrap();
     let cluster = server.until_quiet(2).await;
-    assert_eq!(cluster["workers"][0]["worker_id"], "18446744073709551615");
-    let text = server.get("/api/v1/tree").await.text().to_owned();
-    for id in [worker, first, first ^ 0x5555, second] {
+    let all = cluster["workers"].as_array().expect("workers");
+    let mut ids: Vec<_> = all.iter().map(|worker| worker["worker_id"].as_str().expect("a text")).collect();
+    ids.sort_unstable();
+    assert_eq!(ids, ["18446744073709551613", "18446744073709551615"]);
+    let mut text = String::new();
+    for pool in cluster["pools"].as_array().expect("pools") {
+        let name = pool["pool"].as_str().expect("a name");
+        text += server.get(&format!("/api/v1/tree?pool={name}")).await.text();
+    }
+    for id in [worker, other, first, first ^ 0x5555, second] {
         assert!(text.contains(&format!("\"{id}\"")), "{id} in {text}");
     }
-    let by_hash = server.json(&format!("/api/v1/tree?root={second}&worker=18446744073709551615")).await;
+    let by_hash = server.json(&format!("/api/v1/tree?root={second}&worker={other}")).await;
     assert_eq!(by_hash["rows"][0]["block_hash"], second.to_string());
 }

@@ -78,3 +78,27 @@ pub(super) fn feeds(from: Sources) -> Result<Feeds, Failure> {
     }
     Ok(Feeds { feeds, tree_dumps: tree_dumps.into(), verify_every: asked.verify_every })
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::config::{Cli, Command};
+
+    fn feeds_of(args: &[&str]) -> Result<Feeds, Failure> {
+        let cli = Cli::try_parse_from(["radixscope", "serve"].iter().chain(args)).unwrap();
+        let Command::Serve(serve) = cli.command else { panic!("not serve") };
+        feeds(serve.from)
+    }
+
+    #[test]
+    fn nothing_to_listen_to_is_an_error_that_names_the_options() {
+        let Err(Failure::Usage(error)) = feeds_of(&[]) else { panic!("an error of usage") };
+        let words = error.to_string();
+        for option in ["--discovery", "--nats", "--zmq-broker", "--prometheus", "--logs"] {
+            assert!(words.contains(option), "{words}");
+        }
+        assert!(feeds_of(&["--prometheus", "http://a:8000/metrics"]).is_ok());
+    }
+}
