@@ -400,7 +400,7 @@ async fn hostile_answers_change_nothing() {
             stored(2, Some(3), [3]),
             stored(3, None, [4, 4, 4]),
         ],
-        LAST,
+        LAST + 1,
     );
     deployment.worker.behave(move |call| answer(call, &circles));
     server
