@@ -37,6 +37,13 @@ impl Attach {
         let mut new = None;
         let queue = std::mem::take(&mut watched.queue);
         match outcome {
+            Ok(TreeAnswer::TreeDump { events, .. } | TreeAnswer::Events { events, .. })
+                if !self.is_its(ix, &query, events) =>
+            {
+                // Its own process is asked as soon as anything tells where.
+                let words = "another process answered than the one whose events are received";
+                self.failed(ix, Want::Dump, words);
+            }
             Ok(TreeAnswer::TreeDump { events, last_event_id }) => {
                 self.tree(ix, &query, &queue, events, *last_event_id, out);
             }
@@ -102,7 +109,7 @@ impl Attach {
         is_same_process && events.events.iter().all(|event| event.worker == query.endpoint.worker)
     }
 
-    /// All blocks of a worker.
+    /// All blocks of a worker, which answered itself.
     fn tree(
         &mut self,
         ix: WorkerIx,
@@ -112,14 +119,6 @@ impl Attach {
         last_event_id: Option<u64>,
         out: &mut dyn Sink,
     ) {
-        if !self.is_its(ix, query, events) {
-            // Its own process is asked as soon as anything tells where.
-            return self.failed(
-                ix,
-                Want::Dump,
-                "another process answered than the one whose events are received",
-            );
-        }
         if last_event_id.is_some() && last_event_id < query.received_id {
             // What came before it was asked was not kept, and would be taken away.
             return self.failed(ix, query.want, "its answer is older than events that it published before");
@@ -200,7 +199,7 @@ impl Attach {
         true
     }
 
-    /// Events that were missed.
+    /// Events that were missed, of the worker itself.
     fn events(
         &mut self,
         ix: WorkerIx,
@@ -217,13 +216,6 @@ impl Attach {
                 "it answered with single events where all blocks were asked for",
             );
         };
-        if !self.is_its(ix, query, events) {
-            return self.failed(
-                ix,
-                Want::Dump,
-                "another process answered than the one whose events are received",
-            );
-        }
         let at_ms = self.now;
         let last = last_event_id.or_else(|| events.events.last().map(|event| event.event_id));
         let is_contiguous = self.workers.of(ix).is_contiguous;
