@@ -1,7 +1,6 @@
 //! The sources that the command line names, for `serve` and `check` alike.
 
 use anyhow::anyhow;
-use tokio::sync::mpsc;
 
 use radixscope_model::record::SourceKind;
 
@@ -55,10 +54,7 @@ pub(super) fn feeds(from: Sources) -> Result<Feeds, Failure> {
     // A broker is listened to without being told to, publishers as discovery names them.
     if is_found || !zmq.zmq_broker.is_empty() {
         let source = zmq::Source::new(zmq.zmq_broker, namespace);
-        feeds.push(Feed::new(source.name(), SourceKind::Zmq, move |to, stopped| {
-            let commands = to.take_commands().unwrap_or_else(|| mpsc::channel(1).1);
-            source.run(to, commands, stopped)
-        }));
+        feeds.push(Feed::new(source.name(), SourceKind::Zmq, |to, stopped| source.run(to, stopped)));
     }
     let sources = prometheus::Source::all(scraped).map_err(|error| Failure::Usage(error.into()))?;
     feeds.extend(sources.into_iter().map(|source| {

@@ -254,7 +254,7 @@ impl SourceHandle {
     }
 }
 
-/// The other end of a source that runs without a hub.
+/// The other end of a source that runs without a hub: what it hands over, as it is, and what it is to do.
 #[cfg(test)]
 pub(crate) struct LoneInbox {
     inbox: Inbox,
@@ -263,52 +263,20 @@ pub(crate) struct LoneInbox {
 
 #[cfg(test)]
 impl LoneInbox {
+    /// Commands that may wait.
+    const COMMANDS: usize = 1_000;
+    /// How long anything may take.
+    const PATIENCE: std::time::Duration = std::time::Duration::from_secs(30);
+
     /// A source's end, and this.
-    pub(crate) fn new() -> (SourceHandle, Self) {
-        let (commands, receiver) = mpsc::channel(64);
-        let inbox = Inbox::new(QueueLimits { messages: 64, bytes: 1 << 20 });
+    pub(crate) fn new(limits: QueueLimits) -> (SourceHandle, Self) {
+        let (commands, receiver) = mpsc::channel(Self::COMMANDS);
+        let inbox = Inbox::new(limits);
         (inbox.handle(SourceIx(0), Some(receiver)), Self { inbox, commands })
     }
 
     pub(crate) async fn command(&self, command: Command) {
         self.commands.send(command).await.unwrap();
-    }
-
-    /// The next payload, and the words on the way to it.
-    pub(crate) async fn received(&mut self) -> (Payload, Vec<(LinkState, String)>) {
-        let (mut taken, mut words) = (Vec::new(), Vec::new());
-        loop {
-            self.inbox.receive(&mut taken, 1).await;
-            match taken.pop() {
-                Some(Input::Received(queued)) => return (queued.received.payload, words),
-                Some(Input::State { state, detail, .. }) => words.push((state, detail)),
-                _ => {}
-            }
-        }
-    }
-
-    /// The next words.
-    pub(crate) async fn said(&mut self) -> (LinkState, String) {
-        let mut taken = Vec::new();
-        loop {
-            self.inbox.receive(&mut taken, 1).await;
-            if let Some(Input::State { state, detail, .. }) = taken.pop() {
-                return (state, detail);
-            }
-        }
-    }
-}
-
-/// The queue without a hub behind it: what a source hands over, as it is.
-#[cfg(test)]
-pub(crate) struct HandedOver(Inbox);
-
-#[cfg(test)]
-impl HandedOver {
-    pub(crate) fn new(limits: QueueLimits) -> (Self, SourceHandle) {
-        let inbox = Inbox::new(limits);
-        let handle = inbox.handle(SourceIx(0), None);
-        (Self(inbox), handle)
     }
 
     /// Waits for the next payload, and what is missing before it; passes over states.
@@ -331,7 +299,7 @@ impl HandedOver {
 
     async fn input(&mut self) -> Input {
         let mut inputs = Vec::new();
-        let waited = tokio::time::timeout(std::time::Duration::from_secs(30), self.0.receive(&mut inputs, 1));
+        let waited = tokio::time::timeout(Self::PATIENCE, self.inbox.receive(&mut inputs, 1));
         waited.await.expect("something is handed over");
         inputs.pop().expect("the source is there")
     }

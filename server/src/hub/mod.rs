@@ -25,7 +25,7 @@ use radixscope_model::record::{Entry, Record, SourceKind};
 use radixscope_state::sink::RecordSink;
 
 #[cfg(test)]
-pub(crate) use inbox::{HandedOver, LoneInbox};
+pub(crate) use inbox::LoneInbox;
 pub use inbox::{HubEnded, QueueLimits, SourceHandle};
 pub use log::Published;
 pub use snapshot::EncodeError;

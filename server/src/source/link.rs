@@ -1,12 +1,15 @@
 //! Where the link of a source stands and why an attempt failed, in words; waits, and waits as people say them.
 
+use std::thread;
 use std::time::Duration;
 
-use tokio::sync::watch;
+use tokio::sync::{mpsc, oneshot, watch};
 
+use radixscope_intake::Command;
 use radixscope_model::record::LinkState;
 
 use crate::hub::{HubEnded, SourceHandle};
+use crate::shutdown::{Shutdown, over};
 
 /// Why an attempt failed.
 #[derive(Debug)]
@@ -72,7 +75,7 @@ pub(super) fn spread(wait: Duration) -> Duration {
 
 /// Tells the hub where the link stands, whenever that changes: the latest only, because the hub may be slow and the
 /// connection must not wait for it.
-pub(super) async fn pass_words(
+async fn pass_words(
     mut said: watch::Receiver<(LinkState, String)>,
     name: String,
     to: &SourceHandle,
@@ -85,6 +88,45 @@ pub(super) async fn pass_words(
             return Ok(());
         }
     }
+}
+
+/// Runs `listen` on a thread that does nothing else, until it ends or the process does, and passes on where it says that it
+/// stands. However busy decoding is, the system gives reading its share.
+pub(super) async fn on_own_thread(
+    thread: &str,
+    source: String,
+    first: (LinkState, String),
+    (to, shutdown): (&SourceHandle, Shutdown),
+    listen: impl FnOnce(watch::Sender<(LinkState, String)>) + Send + 'static,
+) {
+    let (say, said) = watch::channel(first);
+    let (ended, has_ended) = oneshot::channel();
+    let thread = thread::Builder::new().name(thread.to_owned()).spawn(move || {
+        listen(say);
+        let _ = ended.send(());
+    });
+    if let Err(error) = thread {
+        tracing::error!(%error, "no thread to listen on");
+        return;
+    }
+    let mut end = shutdown;
+    tokio::select! {
+        () = over(&mut end) => {}
+        _ = has_ended => {}
+        // The hub ends only with the process.
+        _ = pass_words(said, source, to) => {}
+    }
+}
+
+/// Waits for a command, for ever if none can come.
+pub(super) async fn next_of(commands: &mut Option<mpsc::Receiver<Command>>) -> Command {
+    if let Some(receiver) = commands {
+        if let Some(command) = receiver.recv().await {
+            return command;
+        }
+        *commands = None;
+    }
+    std::future::pending().await
 }
 
 /// A wait, to half a second.

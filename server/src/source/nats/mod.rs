@@ -22,11 +22,10 @@ mod status;
 pub(super) mod tls;
 
 use std::collections::HashMap;
-use std::thread;
 use std::time::Duration;
 
 use tokio::runtime::{Builder, Handle};
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{mpsc, watch};
 
 use radixscope_intake::{Command, NatsSubjects};
 use radixscope_model::id::Millis;
@@ -38,7 +37,7 @@ use crate::config::{InvalidOption, Nats};
 use crate::hub::SourceHandle;
 use crate::shutdown::{Shutdown, over};
 use crate::source::Failed;
-use crate::source::link::{doubled, pass_words, seconds, spread};
+use crate::source::link::{doubled, on_own_thread, seconds, spread};
 use line::Line;
 use session::Session;
 
@@ -101,27 +100,11 @@ impl Source {
     /// Listens until the process ends.
     pub async fn run(self, to: SourceHandle, shutdown: Shutdown) {
         let words = (LinkState::Connecting, format!("Connecting to NATS at {}.", self.target.shown()));
-        let (say, said) = watch::channel(words);
         let name = self.target.shown().to_owned();
-        let (ended, has_ended) = oneshot::channel();
         let elsewhere = Handle::current();
         let (to_thread, stopped) = (to.clone(), shutdown.clone());
-        // A thread of its own: however busy decoding is, the system gives reading its share.
-        let thread = thread::Builder::new().name("nats".to_owned()).spawn(move || {
-            self.listen(&to_thread, &Words(say), &stopped, &elsewhere);
-            let _ = ended.send(());
-        });
-        if let Err(error) = thread {
-            tracing::error!(%error, "no thread to listen on");
-            return;
-        }
-        let mut end = shutdown;
-        tokio::select! {
-            () = over(&mut end) => {}
-            _ = has_ended => {}
-            // The hub ends only with the process.
-            _ = pass_words(said, name, &to) => {}
-        }
+        let listen = move |say| self.listen(&to_thread, &Words(say), &stopped, &elsewhere);
+        on_own_thread("nats", name, words, (&to, shutdown), listen).await;
     }
 
     /// Connects for ever. Each connection has a runtime of its own, with which everything of the client ends: it does

@@ -19,7 +19,7 @@ use async_nats::{Client, Message, Subscriber};
 use bytes::Bytes;
 use futures_util::{FutureExt, StreamExt};
 use tokio::runtime::Handle;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
 
@@ -38,6 +38,7 @@ use super::{Kept, Words};
 use crate::config::Nats;
 use crate::hub::SourceHandle;
 use crate::shutdown::{Shutdown, over};
+use crate::source::link::next_of;
 use crate::time::now;
 
 /// What the client reads in one turn at most: the runtime lets a task read 128 times, each at most a buffer of 64 KiB.
@@ -517,17 +518,6 @@ impl<'s> Session<'s> {
         let is_all = self.denied.len() == self.subjects.len();
         (if is_all { LinkState::Refused } else { LinkState::Partial }, words)
     }
-}
-
-/// Waits for a command, for ever if none can come.
-async fn next_of(commands: &mut Option<mpsc::Receiver<Command>>) -> Command {
-    if let Some(receiver) = commands {
-        if let Some(command) = receiver.recv().await {
-            return command;
-        }
-        *commands = None;
-    }
-    std::future::pending().await
 }
 
 /// Waits for a message. `None`: a subscription ended, there will be no more.

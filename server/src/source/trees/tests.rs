@@ -11,7 +11,7 @@ use tokio::sync::{oneshot, watch};
 use tokio::time::timeout;
 
 use super::*;
-use crate::hub::LoneInbox;
+use crate::hub::{LoneInbox, QueueLimits};
 use fake_worker::{Acknowledge, Call, FakeWorker, Script, last_item, part, prologue, whole, whole_json};
 use radixscope_dynamo::request_plane::{Codec, QueryEndpoint, RequestTransport};
 
@@ -345,16 +345,8 @@ async fn strangers_are_closed_and_the_worker_is_let_in() {
         part(b"{}", b"data"),
         b"GET / HTTP/1.1\r\nHost: radixscope\r\n\r\n".to_vec(),
     ] {
-        let (called, is_called) = oneshot::channel();
+        let (worker, is_called) = called().await;
         let (strangers_are_gone, go_on) = oneshot::channel::<()>();
-        let called = std::sync::Mutex::new(Some(called));
-        let worker = FakeWorker::start(move |call: &Call| {
-            if let Some(called) = called.lock().unwrap().take() {
-                called.send(call.clone()).unwrap();
-            }
-            Script::silence()
-        })
-        .await;
         let asker = asker();
         let strange = async {
             let call = is_called.await.unwrap();
@@ -379,8 +371,8 @@ async fn strangers_are_closed_and_the_worker_is_let_in() {
     }
 }
 
-#[tokio::test]
-async fn those_that_say_nothing_take_few_places_for_a_short_time() {
+/// A worker that accepts and does not call back, and its first call.
+async fn called() -> (FakeWorker, oneshot::Receiver<Call>) {
     let (called, is_called) = oneshot::channel();
     let called = std::sync::Mutex::new(Some(called));
     let worker = FakeWorker::start(move |call: &Call| {
@@ -388,8 +380,13 @@ async fn those_that_say_nothing_take_few_places_for_a_short_time() {
             called.send(call.clone()).unwrap();
         }
         Script::silence()
-    })
-    .await;
+    });
+    (worker.await, is_called)
+}
+
+#[tokio::test]
+async fn those_that_say_nothing_take_few_places_for_a_short_time() {
+    let (worker, is_called) = called().await;
     let asker = asker();
     let slow = async {
         let call = is_called.await.unwrap();
@@ -432,7 +429,7 @@ struct Running {
 impl Running {
     fn start() -> Self {
         let (stop, stopped) = watch::channel(false);
-        let (handle, inbox) = LoneInbox::new();
+        let (handle, inbox) = LoneInbox::new(QueueLimits { messages: 64, bytes: 1 << 20 });
         let source = Source { asker: Arc::new(asker()) };
         Self { inbox, stop, task: tokio::spawn(source.run(handle, stopped)) }
     }
@@ -443,7 +440,7 @@ impl Running {
     }
 
     async fn answer(&mut self) -> (u64, Result<TreeAnswer, QueryFault>, usize) {
-        let (payload, _) = timeout(LONG, self.inbox.received()).await.expect("an answer");
+        let (payload, _) = self.inbox.payload().await;
         let Payload::TreeAnswer { query, outcome, size_bytes } = payload else { panic!("{payload:?}") };
         (query, outcome.as_ref().clone().map_err(|failed| failed.why), size_bytes)
     }
@@ -477,14 +474,14 @@ async fn every_query_is_answered_once_also_one_that_is_cancelled() {
 async fn the_state_says_who_does_not_answer_and_when_that_is_over() {
     let worker = FakeWorker::start(|_| Script::refusal("Server overloaded: worker at capacity")).await;
     let mut running = Running::start();
-    assert_eq!(running.inbox.said().await.0, LinkState::Live);
+    assert_eq!(running.inbox.state().await.0, LinkState::Live);
     running.ask(1, &worker).await;
     assert_eq!(running.answer().await.1, Err(QueryFault::Refused));
-    let (state, words) = running.inbox.said().await;
+    let (state, words) = running.inbox.state().await;
     assert_eq!(state, LinkState::Refused);
     assert!(words.contains("Worker 7/0: The worker refused the query: Server overloaded"), "{words}");
     worker.behave(|_| Script::answer(whole_json(&tree(1))));
     running.ask(2, &worker).await;
     assert_eq!(running.answer().await.0, 2);
-    assert_eq!(running.inbox.said().await.0, LinkState::Live);
+    assert_eq!(running.inbox.state().await.0, LinkState::Live);
 }

@@ -20,11 +20,10 @@ mod tests;
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::thread;
 use std::time::Duration;
 
 use tokio::runtime::Builder;
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{mpsc, watch};
 use tokio::task::AbortHandle;
 use tokio::time::MissedTickBehavior;
 
@@ -35,7 +34,7 @@ use radixscope_model::record::{LinkState, Topic};
 use crate::config::ZmqEndpoint;
 use crate::hub::SourceHandle;
 use crate::shutdown::{Shutdown, over};
-use crate::source::link::{doubled, pass_words, spread};
+use crate::source::link::{doubled, next_of, on_own_thread, spread};
 use broker::Brokers;
 use links::{Links, Standing};
 use peer::Waits;
@@ -91,36 +90,21 @@ impl Source {
         }
     }
 
-    /// Listens until the process ends, to whom `commands` name.
-    pub async fn run(self, to: SourceHandle, commands: mpsc::Receiver<Command>, shutdown: Shutdown) {
-        let (say, words) = watch::channel((LinkState::Connecting, "Starting.".to_owned()));
+    /// Listens until the process ends, to brokers or to whom commands name.
+    pub async fn run(self, to: SourceHandle, shutdown: Shutdown) {
+        let first = (LinkState::Connecting, "Starting.".to_owned());
         let name = self.name();
-        let (ended, has_ended) = oneshot::channel();
         let (to_thread, mut stopped) = (to.clone(), shutdown.clone());
-        // A thread of its own: however busy decoding is, the system gives reading its share.
-        let thread = thread::Builder::new().name("zmq".to_owned()).spawn(move || {
-            match Builder::new_current_thread().enable_all().build() {
-                Ok(runtime) => runtime.block_on(async {
-                    tokio::select! {
-                        () = over(&mut stopped) => {}
-                        () = Listening::new(self, to_thread, say).run(commands) => {}
-                    }
-                }),
-                Err(error) => tracing::error!(%error, "no runtime to listen with"),
-            }
-            let _ = ended.send(());
-        });
-        if let Err(error) = thread {
-            tracing::error!(%error, "no thread to listen on");
-            return;
-        }
-        let mut end = shutdown;
-        tokio::select! {
-            () = over(&mut end) => {}
-            _ = has_ended => {}
-            // The hub ends only with the process.
-            _ = pass_words(words, name, &to) => {}
-        }
+        let listen = move |say| match Builder::new_current_thread().enable_all().build() {
+            Ok(runtime) => runtime.block_on(async {
+                tokio::select! {
+                    () = over(&mut stopped) => {}
+                    () = Listening::new(self, to_thread, say).run() => {}
+                }
+            }),
+            Err(error) => tracing::error!(%error, "no runtime to listen with"),
+        };
+        on_own_thread("zmq", name, first, (&to, shutdown), listen).await;
     }
 }
 
@@ -151,19 +135,16 @@ impl Listening {
         Self { source, to, say, links, report, reports, publishers: HashMap::new(), next_id: 0 }
     }
 
-    async fn run(mut self, mut commands: mpsc::Receiver<Command>) {
+    async fn run(mut self) {
+        let mut commands = self.to.take_commands();
         self.listen_to_brokers();
         let mut look = tokio::time::interval(LOOK_EVERY);
         look.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut is_commanded = true;
         loop {
             tokio::select! {
                 _ = look.tick() => {}
                 Some((id, standing)) = self.reports.recv() => self.links.stands(id, standing),
-                command = commands.recv(), if is_commanded => match command {
-                    Some(command) => self.obey(command),
-                    None => is_commanded = false,
-                },
+                command = next_of(&mut commands) => self.obey(command),
             }
             let words = self.links.words();
             self.say.send_if_modified(|last| {

@@ -14,7 +14,7 @@ use radixscope_dynamo::subject;
 use radixscope_intake::Payload;
 
 use super::*;
-use crate::hub::{HandedOver, QueueLimits};
+use crate::hub::{LoneInbox, QueueLimits};
 
 const PLACE: &str = "namespace.dynamo.component.backend.endpoint.generate";
 const KV_EVENTS: &str = "kv-events";
@@ -28,8 +28,7 @@ const SHORT: Waits = Waits {
 
 /// A source at work, and what it hands over.
 struct Running {
-    commands: mpsc::Sender<Command>,
-    handed: HandedOver,
+    handed: LoneInbox,
     stop: watch::Sender<bool>,
 }
 
@@ -39,11 +38,10 @@ impl Running {
     }
 
     fn with(source: Source, limits: QueueLimits) -> Self {
-        let (handed, to) = HandedOver::new(limits);
-        let (commands, taken) = mpsc::channel(1_000);
+        let (to, handed) = LoneInbox::new(limits);
         let (stop, stopped) = watch::channel(false);
-        tokio::spawn(source.run(to, taken, stopped));
-        Self { commands, handed, stop }
+        tokio::spawn(source.run(to, stopped));
+        Self { handed, stop }
     }
 
     /// To publishers that commands name.
@@ -62,7 +60,7 @@ impl Running {
 
     async fn listen(&self, endpoint: String, publisher_id: u64, topic: &str) {
         let subject = Arc::new(subject::parse(&format!("{PLACE}.{topic}")).expect("one that is read"));
-        self.commands.send(Command::Listen(ZmqChannel { endpoint, publisher_id, subject })).await.unwrap();
+        self.handed.command(Command::Listen(ZmqChannel { endpoint, publisher_id, subject })).await;
     }
 
     async fn subscribed(&mut self) -> Option<u64> {
@@ -297,10 +295,10 @@ async fn whoever_is_withdrawn_is_left_and_whoever_takes_a_port_over_is_another()
     publisher.wait_for_connections(2);
     // The first is withdrawn only now, as leases have it: the second stays.
     let unlisten = |publisher_id| Command::Unlisten { endpoint: publisher.endpoint(), publisher_id };
-    running.commands.send(unlisten(1)).await.unwrap();
+    running.handed.command(unlisten(1)).await;
     say(&publisher, "kv_metrics", 2, 0);
     assert_eq!(running.message().await, (0, false));
-    running.commands.send(unlisten(2)).await.unwrap();
+    running.handed.command(unlisten(2)).await;
     publisher.wait_for_nobody();
     running.listen(publisher.endpoint(), 3, KV_EVENTS).await;
     assert_eq!(running.subscribed().await, Some(3));
