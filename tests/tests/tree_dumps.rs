@@ -1,15 +1,12 @@
 //! Attaching late to workers that answer queries for their blocks, over real sockets: as real ones do, and as none should.
 
-use std::fs;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use tempfile::TempDir;
 use tokio::sync::Semaphore;
-use tokio::task::AbortHandle;
 
-use radixscope_tests::discovery::{Registered, file_name};
+use radixscope_tests::discovery::{Folder, Registered};
 use radixscope_tests::envelope::envelope;
 use radixscope_tests::fake_worker::{Acknowledge, Call, FakeWorker, Script, prologue, whole};
 use radixscope_tests::nats::Nats;
@@ -75,16 +72,10 @@ fn asked(call: &Call) -> (Option<u64>, u64) {
 struct Deployment {
     nats: Nats,
     client: async_nats::Client,
-    folder: TempDir,
-    renewing: AbortHandle,
+    folder: Folder,
+    registered: Vec<String>,
     worker: FakeWorker,
     sequence: u64,
-}
-
-impl Drop for Deployment {
-    fn drop(&mut self) {
-        self.renewing.abort();
-    }
 }
 
 impl Deployment {
@@ -92,9 +83,8 @@ impl Deployment {
         let nats = Nats::start().await;
         let client = nats.client().await;
         let worker = FakeWorker::start(behaviour).await;
-        let folder = TempDir::new().expect("a writable folder");
-        let renewing = tokio::spawn(async {}).abort_handle();
-        let mut deployment = Self { nats, client, folder, renewing, worker, sequence: 300 };
+        let (folder, registered) = (Folder::default(), Vec::new());
+        let mut deployment = Self { nats, client, folder, registered, worker, sequence: 300 };
         deployment.register(PUBLISHER);
         deployment
     }
@@ -110,29 +100,11 @@ impl Deployment {
 
     /// Keeps these entries and no others.
     fn keep(&mut self, entries: Vec<(String, Value)>) {
-        self.renewing.abort();
-        let _ = fs::remove_dir_all(self.folder.path().join("v1"));
-        let folder = self.folder.path().to_owned();
-        let write = move || {
-            for (key, value) in &entries {
-                let path = folder.join(file_name(key));
-                fs::create_dir_all(path.parent().expect("a folder")).expect("a writable folder");
-                // In one step, as Dynamo does: a reader never sees half of it.
-                let unfinished = path.with_file_name(".tmp_entry");
-                fs::write(&unfinished, value.to_string()).expect("a writable folder");
-                fs::rename(unfinished, path).expect("a writable folder");
-            }
-        };
-        write();
-        // As workers do: what is not renewed counts no more after ten seconds.
-        self.renewing = tokio::spawn(async move {
-            let mut renew = tokio::time::interval(Duration::from_secs(2));
-            loop {
-                renew.tick().await;
-                write();
-            }
-        })
-        .abort_handle();
+        self.registered.drain(..).for_each(|key| self.folder.remove(&key));
+        for (key, value) in entries {
+            self.folder.put(&key, &value);
+            self.registered.push(key);
+        }
     }
 
     /// Publishes events in one message.
@@ -149,7 +121,7 @@ impl Deployment {
 
     /// A server that comes late.
     async fn attach(&self, more: &[&str]) -> Radixscope {
-        let folder = format!("file:{}", self.folder.path().display());
+        let folder = self.folder.url();
         let more: Vec<&str> = ["--discovery", &folder].iter().chain(more).copied().collect();
         let server = Radixscope::serve_with(&self.nats.url(), &more).await;
         server
