@@ -62,19 +62,37 @@ pub async fn with_unrecorded_page(test: impl AsyncFnOnce(&Page)) {
     with_page_of(false, test).await;
 }
 
+/// Attempts to start the driver, see [`start_driver`].
+const DRIVER_STARTS: usize = 5;
+
+/// Starts the driver; gives it and its port. It takes a free port of IPv6 and then wants the same one of IPv4, which
+/// another test may have by then: it ends, and is started again.
+async fn start_driver(profile: &TempDir) -> (Process, u16) {
+    let mut said = String::new();
+    for _ in 0..DRIVER_STARTS {
+        let mut command = Command::new(paths::on_path("chromedriver"));
+        // The port 0 lets the system choose; the driver says which.
+        command.arg("--port=0").env("HOME", profile.path());
+        let mut driver = Process::start("chromedriver", &mut command);
+        let port = driver
+            .line_or_end("its port", |line| {
+                let (_, rest) = line.split_once("started successfully on port ")?;
+                rest.trim_end_matches('.').parse().ok()
+            })
+            .await;
+        match port {
+            Ok(port) => return (driver, port),
+            Err(status) => said = format!("{status}: {}", driver.output()),
+        }
+        assert!(said.contains("port not available"), "chromedriver ended with {said}");
+    }
+    panic!("chromedriver found no port {DRIVER_STARTS} times: {said}");
+}
+
 async fn with_page_of(is_recorded: bool, test: impl AsyncFnOnce(&Page)) {
-    let mut command = Command::new(paths::on_path("chromedriver"));
     let profile =
         tempfile::Builder::new().prefix("radixscope-chromium-").tempdir().expect("a writable folder");
-    // The port 0 lets the system choose; the driver says which.
-    command.arg("--port=0").env("HOME", profile.path());
-    let mut driver = Process::start("chromedriver", &mut command);
-    let port: u16 = driver
-        .line("its port", |line| {
-            let (_, rest) = line.split_once("started successfully on port ")?;
-            rest.trim_end_matches('.').parse().ok()
-        })
-        .await;
+    let (driver, port) = start_driver(&profile).await;
     let page = Page::open_browser(port, &profile, is_recorded).await;
     let browser_id = page.browser_id;
     let outcome = AssertUnwindSafe(async {

@@ -59,17 +59,25 @@ impl Process {
 
     /// Waits for a line of which `pick` makes something.
     pub async fn line<T>(&mut self, what: &str, pick: impl Fn(&str) -> Option<T>) -> T {
+        self.line_or_end(what, pick).await.unwrap_or_else(|status| {
+            panic!("{} ended with {status} before it said {what}:\n{}", self.name, self.output())
+        })
+    }
+
+    /// The same for a program that may end before it says that; then its status.
+    pub async fn line_or_end<T>(
+        &mut self,
+        what: &str,
+        pick: impl Fn(&str) -> Option<T>,
+    ) -> Result<T, ExitStatus> {
         let name = self.name.clone();
         wait::until(&format!("{name} says {what}"), async || {
             // The status first: a program that ended has then printed all it had to say.
             let ended = self.child.try_wait().expect("the child is ours");
             if let Some(found) = self.lines().iter().find_map(|line| pick(line)) {
-                return Ok(found);
+                return Ok(Ok(found));
             }
-            if let Some(status) = ended {
-                panic!("{name} ended with {status} before it said {what}:\n{}", self.output());
-            }
-            Err(self.output())
+            ended.map(Err).ok_or_else(|| self.output())
         })
         .await
     }
