@@ -25,6 +25,7 @@ mod prompt_text;
 mod rates;
 mod resize;
 mod status;
+mod summary;
 mod tree;
 mod virtual_table;
 mod whatif;
@@ -71,6 +72,7 @@ pub(crate) fn App() -> impl IntoView {
                 <status::StatusBar store help/>
             </Show>
             <notices::Notices store/>
+            <Show when=move || shown.get() == Panel::Overview><summary::Summary store/></Show>
             <main class="panels" id="panels" tabindex="-1" class:single=move || shown.get() != Panel::Overview>
                 {move || panel(shown.get(), store, dark)}
             </main>

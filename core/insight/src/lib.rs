@@ -12,5 +12,7 @@ pub mod counterfactual;
 pub mod in_flight;
 pub mod latency;
 pub mod memory;
+pub mod queues;
+pub mod random_worker;
 pub mod recent_window;
 pub mod whatif;

@@ -1,7 +1,7 @@
 //! How long requests take against their targets, how many there are, and how evenly they lie on the workers.
 
 mod counts;
-mod goals;
+pub(super) mod goals;
 mod quantity;
 mod spread;
 
