@@ -57,6 +57,7 @@ pub(crate) fn App() -> impl IntoView {
         _ => None,
     };
     let shown = Memo::new(move |_| store.address.with(|a| a.panel));
+    drop_skeleton(store);
     focus_another(shown);
     let kiosk = Memo::new(move |_| store.address.with(|a| a.kiosk));
     view! {
@@ -67,7 +68,7 @@ pub(crate) fn App() -> impl IntoView {
             "Skip to the tree"
         </a>
         <div class="page" class:kiosk=move || kiosk.get() data-view=move || shown.get().as_str()
-            data-old=move || old(store)>
+            data-old=move || old(store) data-waiting=move || (!store.ready()).then_some("")>
             <Show when=move || !kiosk.get()>
                 <status::StatusBar store help/>
             </Show>
@@ -81,6 +82,18 @@ pub(crate) fn App() -> impl IntoView {
         <help::Help raised=help/>
         {incompatible}
     }
+}
+
+/// The skeleton of the document shows through until there is something to show: panels then appear in its place, and nothing
+/// moves.
+fn drop_skeleton(store: Store) {
+    Effect::new(move |_| {
+        if store.ready()
+            && let Some(skeleton) = document().get_element_by_id("skeleton")
+        {
+            skeleton.remove();
+        }
+    });
 }
 
 /// What is not current, for the style sheets: everything, what comes from the event plane, or what is scraped.
