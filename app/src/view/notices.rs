@@ -66,7 +66,7 @@ pub(super) fn Notices(store: Store) -> impl IntoView {
         all.extend(store.misread.get().into_iter().map(|text| Notice::new("notice-address", "warn", text)));
         all.extend(of_server());
         all.extend(of_completeness(store));
-        if store.address.with(|a| a.panel == Panel::Overview) {
+        if store.address.with(|a| a.panel == Panel::Overview && !a.kiosk) {
             let mut found = store.on_beat(|shown| of_findings(shown));
             // What was checked when data came is not known to be so now.
             if let Some(found) =
