@@ -20,6 +20,7 @@ mod decision_path;
 mod empty;
 mod grid;
 mod input;
+mod kiosk;
 mod lanes;
 mod legend;
 mod lists;
@@ -47,6 +48,7 @@ use crate::url::Panel;
 use crate::view::figure::{Figure, PanelHead};
 use crate::view::pools::TreePools;
 use empty::EmptyTree;
+pub(super) use kiosk::KioskTree;
 pub(super) use overview::OverviewTree;
 use state::{Form, TreeView};
 
