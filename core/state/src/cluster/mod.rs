@@ -15,6 +15,7 @@ mod in_flight;
 mod knowledge;
 #[cfg(test)]
 mod knowledge_tests;
+mod order;
 mod parts;
 mod places;
 mod pool;
@@ -56,6 +57,7 @@ pub use fold::{TOUCH_MS, touch, touched_ms};
 pub use hint::{Hint, HintOption, candidates_hint};
 pub use in_flight::InFlight;
 pub use knowledge::{KnowledgeState, PoolKnowledge, QueryTotals, UsedSource};
+pub use order::{Column, Sort};
 pub use parts::RequestParts;
 pub use places::{MAX_DEPARTED, SILENT_AFTER_MS};
 pub use pool::{PoolState, is_peer};
