@@ -125,8 +125,10 @@ pub struct Address {
     pub pools: PoolQuery,
     /// Theme.
     pub theme: Theme,
-    /// No status bar, for frames within other pages.
+    /// For a screen that nobody sits at: on the overview the kiosk, on other panels as [`Address::no_chrome`].
     pub kiosk: bool,
+    /// The panel alone, for frames within other pages: no bar, no navigation, no buttons in its head.
+    pub no_chrome: bool,
     /// What fills the page.
     pub panel: Panel,
     /// Order of siblings in the tree.
@@ -160,6 +162,7 @@ impl Address {
                     .find(|theme| theme.as_str() == value)
                     .map(|theme| address.theme = theme),
                 "kiosk" => parse_switch(&value).map(|kiosk| address.kiosk = kiosk),
+                "chrome" => parse_switch(&value).map(|chrome| address.no_chrome = !chrome),
                 "view" => Panel::ALL
                     .iter()
                     .find(|panel| panel.as_str() == value)
@@ -183,6 +186,16 @@ impl Address {
             }
         }
         (address, notices)
+    }
+
+    /// Whether the kiosk is shown: what can be read from afar, and nothing to click.
+    pub fn is_kiosk(&self) -> bool {
+        self.kiosk && self.panel == Panel::Overview
+    }
+
+    /// Whether bar and navigation are left out.
+    pub const fn is_bare(&self) -> bool {
+        self.kiosk || self.no_chrome
     }
 
     /// The same view with `panel` filling the page.
@@ -213,12 +226,12 @@ impl Address {
         address
     }
 
-    /// A panel with this worker selected, looking as this view does: its theme, its order, with or without the status bar.
+    /// A panel with this worker selected, looking as this view does: its theme, its order, with or without bar and navigation.
     /// The worker may be of another pool than the one shown, so that with one all pools are.
     pub fn of_panel(&self, panel: Panel, worker: Option<Worker>) -> Self {
-        let (theme, kiosk, order) = (self.theme, self.kiosk, self.order);
+        let Self { theme, kiosk, no_chrome, order, .. } = *self;
         let pools = if worker.is_none() { self.pools.clone() } else { PoolQuery::default() };
-        Self { panel, worker, theme, kiosk, order, pools, ..Self::default() }
+        Self { panel, worker, theme, kiosk, no_chrome, order, pools, ..Self::default() }
     }
 
     /// Sets a key that only one panel reads, at its place if it is there; `None` takes it out.
@@ -266,6 +279,9 @@ impl Address {
         if self.kiosk {
             parts.push("kiosk".to_owned());
         }
+        if self.no_chrome {
+            parts.push("chrome=0".to_owned());
+        }
         parts.extend(self.rest.iter().cloned());
         if parts.is_empty() { String::new() } else { format!("?{}", parts.join("&")) }
     }
@@ -277,7 +293,8 @@ fn expected(key: &str) -> &'static str {
         "pool" => "a pool is NAMESPACE/COMPONENT; all pools are shown",
         "model" => "a model is its name; all models are shown",
         "theme" => "dark, light or auto; auto is used",
-        "kiosk" => "1 or 0; the status bar is shown",
+        "kiosk" => "1 or 0; the page is shown as usual",
+        "chrome" => "0 or 1; bar and navigation are shown",
         "view" => Panel::EXPECTED,
         "decision" => "a decision is its decimal number; none is opened",
         "sort" => "a column, with - for the most first: -ttft, hit-rate, -cost-gap; newest first is used",
@@ -342,6 +359,26 @@ mod tests {
         assert_eq!(address.worker, Some(Worker::new(u64::MAX, 3)));
         assert_eq!((address.theme, address.panel, address.kiosk), (Theme::Light, Panel::Tree, true));
         assert_eq!(address.query(), query);
+    }
+
+    #[test]
+    fn a_kiosk_is_asked_for_as_grafana_asks_and_other_panels_stand_alone() {
+        for query in ["kiosk", "kiosk=", "kiosk=1", "kiosk=tv", "kiosk=true"] {
+            let (address, notices) = Address::parse(query);
+            assert!(address.is_kiosk() && address.is_bare() && notices.is_empty(), "{query}");
+            assert_eq!(address.query(), "?kiosk");
+        }
+        let panel = Address::parse("view=tree&kiosk=tv").0;
+        assert!(!panel.is_kiosk() && panel.is_bare());
+        for (query, is_bare) in
+            [("view=tree&chrome=0", true), ("view=tree&chrome=1", false), ("chrome=0", true)]
+        {
+            let (address, notices) = Address::parse(query);
+            assert!(!address.is_kiosk() && address.is_bare() == is_bare && notices.is_empty(), "{query}");
+        }
+        let alone = Address::parse("view=findings&chrome=0").0;
+        assert_eq!(alone.of_panel(Panel::Workers, None).query(), "?view=workers&chrome=0", "links keep it");
+        assert_eq!(Address::parse("chrome=none").1.len(), 1);
     }
 
     #[test]
