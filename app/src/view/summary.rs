@@ -113,7 +113,7 @@ fn latency_tile(shown: &Shown<'_>, quantity: Quantity, target: f64, now: Millis,
         Standing::Unknown if times.samples < MIN_SAMPLES => {
             format!("{} of {MIN_SAMPLES} samples", times.samples)
         }
-        Standing::Unknown => ["target ", &target_words, " in this range"].concat(),
+        Standing::Unknown => ["target ", &target_words, " in range"].concat(),
     };
     let why = times.why_unknown(quantity, target).map_or(String::new(), |why| [". ", &why].concat());
     let title = format!(
