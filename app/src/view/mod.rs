@@ -26,6 +26,7 @@ mod prompt_text;
 mod rates;
 mod resize;
 mod status;
+mod summary;
 mod tree;
 mod virtual_table;
 mod whatif;
@@ -75,6 +76,7 @@ pub(crate) fn App() -> impl IntoView {
                 <status::StatusBar store help/>
             </Show>
             <notices::Notices store/>
+            <Show when=move || shown.get() == Panel::Overview && !is_kiosk.get()><summary::Summary store/></Show>
             <main class="panels" id="panels" tabindex="-1" class:single=move || shown.get() != Panel::Overview>
                 {move || match is_kiosk.get() {
                     true => view! { <kiosk::Kiosk store dark/> }.into_any(),

@@ -35,6 +35,7 @@ mod side;
 mod speech;
 mod stage;
 mod state;
+mod still;
 mod tip;
 mod toolbar;
 
@@ -74,6 +75,7 @@ pub(super) fn TreePanel(store: Store, dark: Signal<bool>) -> impl IntoView {
             </PanelHead>
             <toolbar::Toolbar tree/>
             <breadcrumb::Breadcrumb tree>
+                <still::StillNote tree/>
                 <span class="showing quiet" data-testid="tree-showing">{tree.showing}</span>
             </breadcrumb::Breadcrumb>
             <toolbar::HitsNote tree/>
