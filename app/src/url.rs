@@ -5,7 +5,7 @@
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use radixscope_model::id::{DecisionId, Worker};
 use radixscope_model::record::PanelRef;
-use radixscope_state::cluster::Kind;
+use radixscope_state::cluster::{Kind, Sort};
 use radixscope_state::tree::forest::Order;
 
 use crate::shown::PoolQuery;
@@ -137,8 +137,10 @@ pub struct Address {
     pub decision: Option<DecisionId>,
     /// Only decisions of this kind are listed.
     pub outcome: Option<Kind>,
-    /// Only decisions are listed whose request id contains this; empty: all.
-    pub request: String,
+    /// Only decisions are listed that contain this in what is said of them; empty: all.
+    pub find: String,
+    /// What decisions are listed by.
+    pub sort: Sort,
     /// Keys of others, raw, in their order.
     rest: Vec<String>,
 }
@@ -168,10 +170,12 @@ impl Address {
                 "order" => parse_order(&value).map(|order| address.order = order),
                 "decision" => value.parse().ok().map(|id| address.decision = Some(DecisionId(id))),
                 "outcome" => Kind::named(&value).map(|kind| address.outcome = Some(kind)),
-                "request" => {
-                    address.request = value.clone();
+                // Links of earlier versions look for a request id.
+                "find" | "request" => {
+                    address.find = value.clone();
                     Some(())
                 }
+                "sort" => Sort::named(&value).map(|sort| address.sort = sort),
                 _ => {
                     address.rest.push(part.to_owned());
                     Some(())
@@ -263,8 +267,11 @@ impl Address {
         if let Some(kind) = self.outcome {
             parts.push(format!("outcome={}", kind.as_str()));
         }
-        if !self.request.is_empty() {
-            parts.push(format!("request={}", encode(&self.request)));
+        if !self.find.is_empty() {
+            parts.push(format!("find={}", encode(&self.find)));
+        }
+        if self.sort != Sort::default() {
+            parts.push(format!("sort={}", self.sort.value()));
         }
         if let Some(decision) = self.decision {
             parts.push(format!("decision={decision}"));
@@ -290,6 +297,7 @@ fn expected(key: &str) -> &'static str {
         "chrome" => "0 or 1; bar and navigation are shown",
         "view" => Panel::EXPECTED,
         "decision" => "a decision is its decimal number; none is opened",
+        "sort" => "a column, with - for the most first: -ttft, hit-rate, -cost-gap; newest first is used",
         "outcome" => "hit, partial, miss, tie, lost-affinity or unknown; all are shown",
         _ => "size or stable; size is used",
     }
@@ -340,6 +348,7 @@ fn decode(raw: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use radixscope_state::cluster::Column;
 
     #[test]
     fn an_address_survives_reading_and_writing() {
@@ -429,14 +438,15 @@ mod tests {
 
     #[test]
     fn what_is_looked_for_in_the_ledger_is_in_the_address() {
-        let query =
-            "?view=decisions&outcome=lost-affinity&request=a%26b%20%C3%A9&decision=18446744073709551615";
+        let query = "?view=decisions&outcome=lost-affinity&find=a%26b%20%C3%A9&sort=-ttft&decision=18446744073709551615";
         let (address, notices) = Address::parse(query);
         assert!(notices.is_empty(), "{notices:?}");
-        assert_eq!((address.outcome, address.request.as_str()), (Some(Kind::LostAffinity), "a&b é"));
+        assert_eq!((address.outcome, address.find.as_str()), (Some(Kind::LostAffinity), "a&b é"));
+        assert_eq!(address.sort, Sort::by(Column::Ttft));
         assert_eq!(address.query(), query);
-        let (address, notices) = Address::parse("outcome=good&decision=x");
-        assert_eq!((address, notices.len()), (Address::default(), 2));
+        assert_eq!(Address::parse("request=a").0.query(), "?find=a", "as links of earlier versions have it");
+        let (address, notices) = Address::parse("outcome=good&decision=x&sort=best");
+        assert_eq!((address, notices.len()), (Address::default(), 3));
         assert!(notices[0].ends_with("lost-affinity or unknown; all are shown"));
     }
 

@@ -197,11 +197,12 @@ fn finding(shown: &Shown<'_>) -> Option<(String, String)> {
 }
 
 fn hit_rate(shown: &Shown<'_>, now: Millis) -> Option<(String, String)> {
-    let chosen = format::percent(shown.recent_sums(now, WINDOW_MS).hit_rate()?);
-    let random = random_worker(shown, now, WINDOW_MS, |pool| shown.has(pool))?;
+    let both = random_worker(shown, now, WINDOW_MS, |pool| shown.has(pool))?;
     let text = format!(
-        "Chosen workers held {chosen} of the prompts' blocks, a worker taken at random would have held {}. Last 60 s.",
-        format::percent(random.hit_rate()),
+        "Chosen workers held {} of the prompts' blocks, a worker taken at random would have held {}. Last 60 s, {}.",
+        format::percent(both.chosen_hit_rate()),
+        format::percent(both.hit_rate()),
+        format::plural(both.decisions, "decision", "decisions"),
     );
     Some(("Does routing help?".to_owned(), text))
 }

@@ -163,10 +163,10 @@ fn hit_rate(shown: &Shown<'_>, now: Millis) -> Tile {
         Some(random) => {
             let share = format::percent(random.hit_rate());
             title.push_str(&format!(
-                ". A worker taken at random would have held {share}: the mean of all candidates, in these caches, over the latest {}",
+                ". A worker taken without looking, as round-robin takes it, would have held {share}: the mean of all candidates, in these caches, over the latest {}",
                 format::plural(random.decisions, "decision", "decisions")
             ));
-            ["random worker ", &share].concat()
+            ["round-robin ≈ ", &share].concat()
         }
         None if sums.count == 0 => "no decision in 60 s".to_owned(),
         None if sums.prompts.is_none_or(|(prompts, ..)| prompts == 0) && sums.apart.is_empty() => {

@@ -23,12 +23,19 @@ pub struct RandomWorker {
     prompts: f64,
     /// Tokens that a candidate held on average.
     random: f64,
+    /// Tokens that the chosen workers held.
+    chosen: f64,
 }
 
 impl RandomWorker {
     /// KV hit rate of a worker taken at random, 0 … 1.
     pub fn hit_rate(&self) -> f64 {
         self.random / self.prompts
+    }
+
+    /// KV hit rate of the chosen workers over the same decisions, 0 … 1.
+    pub fn chosen_hit_rate(&self) -> f64 {
+        self.chosen / self.prompts
     }
 
     fn add(&mut self, decided: &DecisionEntry, block_tokens: f64) -> Option<()> {
@@ -39,12 +46,16 @@ impl RandomWorker {
         if all.is_empty() {
             return None;
         }
-        let held = all
-            .iter()
-            .map(|c| f64::from(c.overlap_blocks) + f64::from(c.host_blocks) + f64::from(c.disk_blocks));
+        let held = all.iter().map(|candidate| {
+            let tiers = [candidate.overlap_blocks, candidate.host_blocks, candidate.disk_blocks];
+            tiers.into_iter().map(u64::from).sum::<u64>().min(blocks) as f64
+        });
+        let random = held.sum::<f64>() / all.len() as f64;
+        let chosen = decided.held_blocks()?.min(blocks) as f64;
         self.decisions += 1;
         self.prompts += blocks as f64 * block_tokens;
-        self.random += held.sum::<f64>() / all.len() as f64 * block_tokens;
+        self.random += random * block_tokens;
+        self.chosen += chosen * block_tokens;
         Some(())
     }
 }
