@@ -24,6 +24,10 @@ extern "C" {
     type Echarts;
     #[wasm_bindgen(js_namespace = echarts, js_name = init, catch)]
     fn init(element: &Element, theme: &JsValue) -> Result<Echarts, JsValue>;
+    #[wasm_bindgen(js_namespace = echarts, js_name = connect)]
+    fn connect(group: &str);
+    #[wasm_bindgen(method, setter, js_name = group)]
+    fn set_group(this: &Echarts, group: &str);
     #[wasm_bindgen(method, js_name = setOption)]
     fn set_option(this: &Echarts, option: &JsValue, how: &JsValue);
     #[wasm_bindgen(method)]
@@ -31,6 +35,9 @@ extern "C" {
     #[wasm_bindgen(method)]
     fn dispose(this: &Echarts);
 }
+
+/// The charts with a time axis: where the pointer is over one, all show the values of that time.
+const OVER_TIME: &str = "time";
 
 /// An element and what is drawn in it.
 pub struct Drawing {
@@ -58,6 +65,12 @@ impl Drawing {
             self.drawn = JSON::parse(&theme)
                 .and_then(|parsed| init(&self.element, &parsed))
                 .ok()
+                .inspect(|echarts| {
+                    if option.is_over_time {
+                        echarts.set_group(OVER_TIME);
+                        connect(OVER_TIME);
+                    }
+                })
                 .map(|echarts| Drawn { echarts, theme, option: String::new() });
         }
         let option = json::text(option);
