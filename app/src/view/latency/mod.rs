@@ -9,7 +9,7 @@ use leptos::prelude::*;
 use radixscope_insight::latency::Quantity;
 
 use counts::Numbers;
-pub(super) use goals::{Goal, TPOT, TTFT};
+use goals::{Goal, TPOT, TTFT};
 use quantity::QuantityCard;
 use spread::SpreadSection;
 
