@@ -79,7 +79,8 @@ impl CostScale {
         let sum: f64 = more.iter().filter(|blocks| blocks.is_finite()).sum();
         let beyond = cost - self.base;
         let part = |at: usize| {
-            let share = if sum > 0.0 && sum.is_finite() { more[at] / sum } else { f64::from(u8::from(at == 2)) };
+            let share =
+                if sum > 0.0 && sum.is_finite() { more[at] / sum } else { f64::from(u8::from(at == 2)) };
             (beyond > 0.0 && share > 0.0).then(|| {
                 let width = self.width(self.base + beyond * share);
                 view! { <i class=classes[at] style=["width:", &width].concat()></i> }
@@ -94,7 +95,9 @@ impl CostScale {
         match self.candidates {
             0 | 1 => format!("One candidate: {shared} blocks of cost"),
             all if self.end <= self.base => format!("All {all} candidates cost {shared} blocks"),
-            all => format!("All {all} candidates share {shared} blocks of cost; bars show what each costs beyond"),
+            all => format!(
+                "All {all} candidates share {shared} blocks of cost; bars show what each costs beyond"
+            ),
         }
     }
 }
