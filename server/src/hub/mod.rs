@@ -262,7 +262,7 @@ impl HubTask {
         let before = state.cluster.seq();
         intake.take(received, state);
         let records = state.cluster.seq().0 - before.0;
-        if matches!(received.payload, Payload::Subscribed { .. }) {
+        if received.payload.is_of_the_source() {
             return;
         }
         stats.message(received.source, received.payload.size_bytes(), records, queued.elapsed());

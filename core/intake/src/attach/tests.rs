@@ -1,6 +1,7 @@
 //! How answers and events become one tree, one pitfall at a time.
 
 mod asking;
+mod holes;
 mod joining;
 mod losses;
 
@@ -176,6 +177,15 @@ impl Attached {
 
     fn subscribe(&mut self) {
         self.take(Payload::Subscribed { publisher_id: None });
+    }
+
+    fn unsubscribe(&mut self) {
+        self.take(Payload::Unsubscribed { publisher_id: None });
+    }
+
+    fn request(&mut self) {
+        assert!(self.intake.request_dump(Worker::new(WORKER, 0)));
+        self.pass(0);
     }
 
     /// A frontend lists the worker, so that it is known, with these endpoints.
