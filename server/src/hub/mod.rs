@@ -19,7 +19,7 @@ use tokio::task::JoinHandle;
 use tokio::time::MissedTickBehavior;
 
 use radixscope_insight::check::Checks;
-use radixscope_intake::{Intake, Payload, TreeDumps};
+use radixscope_intake::{Intake, TreeDumps};
 use radixscope_model::id::Worker;
 use radixscope_model::record::{Entry, Record, SourceKind};
 use radixscope_state::sink::RecordSink;

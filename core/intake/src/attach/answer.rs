@@ -92,9 +92,6 @@ impl Attach {
             _ => LAST_WAIT_MS,
         };
         watched.next_ms = Some(Millis(now.0.saturating_add(wait)));
-        if matches!(want, Want::Events(_)) {
-            watched.doubt(KnowledgeWhy::EventsLost);
-        }
         if watched.failures > WAITS {
             watched.is_requested = false;
         }
@@ -125,7 +122,7 @@ impl Attach {
             return self.failed(ix, query.want, "its answer is older than events that it published before");
         }
         let watched = self.workers.of(ix);
-        if last_event_id.is_none() && !query.is_kept && watched.source.is_some() {
+        if last_event_id.is_none() && !query.is_kept {
             watched.is_unnumbered = true;
             watched.want = query.want;
             return;
@@ -311,7 +308,8 @@ impl Attach {
             watched.doubt(KnowledgeWhy::ConnectionBroke);
             watched.want = watched.next_event().map_or(Want::Dump, Want::Events);
         } else if query.is_overtaken {
-            watched.has_gap = had_gap;
+            // Which of its messages came first after the break is forgotten by now.
+            watched.has_gap = true;
             watched.doubt(if had_gap { KnowledgeWhy::EventsLost } else { KnowledgeWhy::ConnectionBroke });
             watched.want = missed;
         }

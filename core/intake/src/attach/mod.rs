@@ -271,7 +271,8 @@ impl Attach {
         }
         for (_, watched) in self.workers.iter_mut() {
             let is_its = match publisher_id {
-                None => watched.source == Some(source),
+                // A stream is read on from where it was: its next event tells.
+                None => watched.source == Some(source) && !watched.is_stream,
                 Some(id) => watched.publisher_id == Some(id),
             };
             if is_its {
@@ -352,6 +353,7 @@ impl Attach {
                 let before = watched.last_event_id.unwrap_or(0);
                 let from = watched.gap.map_or(before, |gap| gap.from.min(before));
                 watched.gap = Some(Gap { from, last });
+                watched.kept_since = None;
                 if watched.known.1 == KnowledgeWhy::ConnectionBroke {
                     watched.has_gap = true;
                     watched.lost_since(Some(from), KnowledgeWhy::EventsLost);
@@ -380,11 +382,16 @@ impl Attach {
                 continue;
             }
             watched.has_gap = true;
-            if watched.query.as_ref().is_some_and(|query| gap <= query.gap) {
-                watched.doubt(KnowledgeWhy::EventsLost);
-            } else {
-                let from = watched.gap.map(|gap| gap.from).or(watched.last_event_id);
-                watched.lost_since(from, KnowledgeWhy::EventsLost);
+            let from = watched.gap.map(|gap| gap.from).or(watched.last_event_id);
+            let is_before = watched.query.as_ref().map(|query| gap <= query.gap);
+            // Events are kept only since the latest gap.
+            match (is_before.unwrap_or(watched.kept_since.is_some()), from) {
+                (true, Some(from)) if watched.query.is_none() => {
+                    watched.lost_from(from);
+                    watched.doubt(KnowledgeWhy::EventsLost);
+                }
+                (true, _) => watched.doubt(KnowledgeWhy::EventsLost),
+                (false, from) => watched.lost_since(from, KnowledgeWhy::EventsLost),
             }
         }
         self.due = Some(Millis(0));

@@ -151,9 +151,8 @@ impl Attach {
         let Some(endpoint) = endpoint.filter(|_| may_ask) else {
             let watched = self.workers.of(ix);
             match watched.want {
-                Want::Events(_) => watched.doubt(KnowledgeWhy::EventsLost),
                 Want::Verify => (watched.want, watched.verify_ms) = (Want::Nothing, None),
-                Want::Nothing | Want::Dump => {}
+                Want::Nothing | Want::Dump | Want::Events(_) => {}
             }
             return;
         };
@@ -167,7 +166,7 @@ impl Attach {
             self.due = Some(self.due.map_or(at, |due| due.min(at)));
             return;
         }
-        let is_kept = watched.source.is_some() && (watched.is_unnumbered || is_in_the_loop(&endpoint));
+        let is_kept = watched.is_unnumbered || is_in_the_loop(&endpoint);
         if is_kept && !self.are_kept(ix) {
             return;
         }

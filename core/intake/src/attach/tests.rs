@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use radixscope_dynamo::envelope::Format;
 use radixscope_dynamo::kv_event::KvEvents;
+use radixscope_dynamo::subject::{self, Transport};
 use radixscope_dynamo::tree_query::{QueryFailed, QueryFault, TreeAnswer};
 use radixscope_model::id::{BlockHash, Millis, SourceIx, Worker, WorkerIx};
 use radixscope_model::record::{Asking, KnowledgeWhy, SourceKind, TreeKnowledge};
@@ -162,6 +163,17 @@ impl Attached {
         let message = rmp_serde::to_vec_named(&message).expect("encodes");
         let payload = self.subjects.publication(SUBJECT, None, message.into()).expect("kv-events");
         self.take(payload);
+    }
+
+    /// Events come in a stream of JetStream, as JSON without an envelope.
+    fn hear_in_stream(&mut self, events: &[Value]) {
+        let mut subject = subject::parse(SUBJECT).expect("a subject");
+        subject.transport = Transport::JetStream;
+        let subject = Arc::new(subject);
+        for event in events {
+            let message = json!({"worker_id": WORKER, "event": event}).to_string().into();
+            self.take(Payload::Nats { subject: Arc::clone(&subject), message });
+        }
     }
 
     /// The latest query is answered.

@@ -68,6 +68,7 @@ struct World {
     events: Vec<(u64, u64)>,
     is_up: bool,
     is_noticed: bool,
+    is_heard: bool,
     /// Events that were published when the connection was there again.
     at_mend: u64,
     /// The query that is awaited, and what the worker read of it.
@@ -79,13 +80,18 @@ struct World {
 
 impl World {
     fn new(is_old: bool) -> Self {
-        let attached = if is_old { Attached::of_0_9() } else { Attached::new() };
+        let (mut attached, endpoint) = match is_old {
+            true => (Attached::of_0_9(), "worker_kv_indexer_query"),
+            false => (Attached::new(), "worker_kv_query_source_abc"),
+        };
+        attached.list_worker(&[endpoint]);
         let events = (0..BEFORE).map(|n| (n * n % BLOCKS + 1, 0)).collect();
         let mut world = Self {
             attached,
             events,
             is_up: true,
             is_noticed: false,
+            is_heard: false,
             at_mend: 0,
             open: None,
             seen: 0,
@@ -117,7 +123,9 @@ impl World {
 
     fn publish(&mut self, block: u64, is_heard: bool) {
         self.events.push((block, self.attached.now));
-        if is_heard && self.is_up {
+        // A loss before its first message nothing would ever show.
+        if self.is_up && (is_heard || !self.is_heard) {
+            self.is_heard = true;
             let event = self.event(self.published());
             self.attached.hear(&[event]);
             // Numbers of events tell at once, those of messages after they might have come late.
@@ -241,8 +249,96 @@ impl World {
     }
 }
 
+#[test]
+fn nobody_is_complete_while_the_connection_is_lost() {
+    let mut attached = Attached::new();
+    attached.hear(&[stored(1, None, &[1])]);
+    attached.unsubscribe();
+    attached.knows(Partial, ConnectionBroke);
+    attached.pass(1_000);
+    assert_eq!(attached.queries, [], "what it answered would be older than what is missed");
+    attached.break_connection();
+    attached.hear(&[stored(2, None, &[2])]);
+    attached.knows(Complete, KnowledgeWhy::FromFirstEvent);
+}
+
+#[test]
+fn what_was_answered_before_a_break_was_noticed_is_not_all() {
+    let mut attached = Attached::of_0_9();
+    attached.hear(&[stored(50, None, &[5])]);
+    attached.request();
+    attached.pass(500);
+    attached.answer(dump(None, &[stored(0, None, &[5])]));
+    attached.knows(Complete, Dump);
+    // Two messages are lost with the connection, which breaks once more after the next one.
+    attached.sequence += 2;
+    attached.break_connection();
+    attached.hear(&[stored(53, None, &[6])]);
+    attached.knows(Partial, EventsLost);
+    attached.break_connection();
+    attached.hear(&[stored(54, None, &[7])]).pass(1_000).pass(1_000).pass(1_000);
+    attached.knows(Partial, EventsLost);
+    attached.request();
+    attached.pass(500);
+    attached.answer(dump(None, &[stored(0, None, &[7])]));
+    attached.knows(Complete, Dump);
+    assert_eq!(attached.held(), [(7, None)]);
+    attached.pass(1_000);
+    assert_eq!(attached.cluster.sources()[0].missed.iter().map(|missed| missed.lost()).sum::<u64>(), 0);
+}
+
+#[test]
+fn a_loss_that_is_certain_only_after_an_answer_that_holds_it_is_none() {
+    let mut attached = Attached::of_0_9();
+    attached.hear(&[stored(50, None, &[5])]);
+    attached.sequence += 1;
+    attached.hear(&[stored(52, None, &[6])]);
+    assert!(attached.intake.request_dump(Worker::new(WORKER, 0)));
+    attached.pass(0).pass(500);
+    attached.answer(dump(None, &[stored(0, None, &[6])]));
+    attached.knows(Complete, Dump);
+    attached.pass(1_000).pass(1_000).pass(1_000);
+    attached.knows(Complete, Dump);
+}
+
+#[test]
+fn a_worker_that_was_asked_before_it_spoke_is_asked_again_after_a_break() {
+    let mut attached = Attached::new();
+    attached.list_worker(&["worker_kv_query_source_abc"]);
+    attached.subscribe();
+    attached.answer(dump(Some(70), &[stored(0, None, &[1])]));
+    attached.knows(Partial, NoEvents);
+    attached.unsubscribe();
+    attached.break_connection();
+    attached.subscribe();
+    assert_eq!(attached.starts(), [None, None]);
+    attached.knows(Partial, NoEvents);
+}
+
+#[test]
+fn a_stream_that_is_read_on_after_a_break_has_lost_nothing() {
+    let mut attached = Attached::with_endpoints(&[]);
+    attached.hear_in_stream(&[stored(0, None, &[1]), stored(1, None, &[2])]);
+    attached.knows(Complete, History);
+    attached.unsubscribe();
+    attached.knows(Partial, ConnectionBroke);
+    attached.break_connection();
+    attached.subscribe();
+    attached.knows(Partial, ConnectionBroke);
+    attached.hear_in_stream(&[removed(2, &[1])]);
+    attached.knows(Complete, History);
+    // The server is another one, and its stream is not what was read.
+    let mut missing = Missing::default();
+    let at = Break { since_ms: Millis(attached.now - 1_000), until_ms: Millis(attached.now) };
+    missing.broke(at);
+    missing.broke_for_good(radixscope_model::record::Topic::KvEvents, at);
+    attached.intake.missing(attached.source, &missing);
+    attached.hear_in_stream(&[removed(3, &[2])]);
+    attached.knows(Partial, EventsLost);
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
 
     #[test]
     fn complete_is_said_of_what_is(is_old: bool, steps in prop::collection::vec(step(), 1..60)) {
