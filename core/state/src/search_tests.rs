@@ -132,7 +132,7 @@ fn more_than_wanted_is_said() {
 fn where_was_looked_is_said_with_numbers() {
     assert_eq!(
         looked_through(&cluster()),
-        "Looked through distinct blocks: 3, blocks that wait for a parent: 1, workers: 2, decisions: 3 kept of 3 heard."
+        "Looked through distinct blocks: 3, blocks that wait for a parent: 1, workers: 2, decisions: 3 retained of 3 received."
     );
 }
 

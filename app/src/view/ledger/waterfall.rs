@@ -78,7 +78,7 @@ fn bar(
 ) -> impl IntoView + use<> {
     let worker = part.candidate.worker;
     let overlap = u64::from(part.candidate.overlap_blocks);
-    let holds = (!ignores_cache).then(|| format!(", holds {}", format::plural(overlap, "block", "blocks")));
+    let holds = (!ignores_cache).then(|| format!(", {} cached", format::plural(overlap, "block", "blocks")));
     let words = match (part.is_chosen, part.is_lowest && tied > 1) {
         (true, true) => "chosen, tied",
         (true, false) => "chosen",
@@ -89,7 +89,7 @@ fn bar(
         let (from, to) = (chosen.min(next), chosen.max(next));
         let text = if next < chosen { "blocks above the lowest cost" } else { "blocks to the next best" };
         let style = format!("left: {}; width: {}", scale.width(from), scale.width(to - from));
-        let text = format!("margin {} {text}", Short(to - from));
+        let text = format!("{} {text}", Short(to - from));
         view! {
             <span class="margin" data-testid="margin"><i style=style aria-hidden="true"></i><span>{text}</span></span>
         }

@@ -194,7 +194,7 @@ fn take_from_live(calculator: Calculator) -> String {
     }
     if !absent.is_empty() {
         said.push_str(&format!(
-            ". Left as it was: {}; --prometheus frontend=http://HOST:8000/metrics would tell",
+            ". Unchanged: {}; --prometheus frontend=http://HOST:8000/metrics reports it",
             absent.join(", ")
         ));
     }

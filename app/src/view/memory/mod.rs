@@ -86,8 +86,8 @@ pub(crate) fn MemoryPanel(store: Store) -> impl IntoView {
     };
     let of_all = move || {
         by_pool(&sums.get(), |live| match live.capacity_blocks {
-            Some(all) => format!("Of {} blocks of all workers that are there", format::count(all)),
-            None => "The capacity of at least one worker is not known".to_owned(),
+            Some(all) => format!("Of the {} blocks of all workers", format::count(all)),
+            None => "The capacity of at least one worker is unknown".to_owned(),
         })
     };
     let title = Signal::derive(of_all);

@@ -76,6 +76,6 @@ fn against(capacity: &Capacity, live: Option<(u64, u64)>) -> String {
             format::count(least),
             format::count(most)
         ),
-        None => "No live capacity to compare with: a model card from discovery or --prometheus frontend=http://HOST:8000/metrics would tell.".to_owned(),
+        None => "No live capacity to compare with: a model card from discovery or --prometheus frontend=http://HOST:8000/metrics reports it.".to_owned(),
     }
 }

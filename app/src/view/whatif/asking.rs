@@ -223,7 +223,7 @@ impl Asking {
             text => Some(text.parse().map_err(|_| {
                 Fault::new(
                     "block_size_tokens",
-                    format!("“{text}” is no block size: expected a whole number of tokens"),
+                    format!("“{text}” is not a block size: expected a whole number of tokens"),
                 )
             })?),
         };
@@ -236,7 +236,7 @@ impl Asking {
                         "No decision was received yet: every request that the router places can be asked about"
                             .to_owned()
                     } else {
-                        format!("“{typed}” is no decision: expected its number, as the ledger shows it")
+                        format!("“{typed}” is not a decision: expected its number, as Decisions shows it")
                     };
                     Fault::new("decision", message)
                 })?;
@@ -250,13 +250,13 @@ impl Asking {
             }
             Mode::Prefix => {
                 let worker = self.prefix_worker.with(|text| worker(cluster, text));
-                let worker =
-                    worker.ok_or_else(|| Fault::new("after", "Choose a worker that holds the prefix"))?;
+                let worker = worker
+                    .ok_or_else(|| Fault::new("after", "Choose a worker on which the prefix is cached"))?;
                 let block = self.prefix_block.get();
                 let block_hash = block.trim().parse().map(BlockHash).map_err(|_| {
                     Fault::new(
                         "after",
-                        "Give the block hash of the prefix's last block in decimal, as the tree shows it",
+                        "Enter the block hash of the prefix's last block in decimal, as the tree shows it",
                     )
                 })?;
                 Prompt::After { worker, block_hash, new_tokens: self.new_tokens.get() }
@@ -264,13 +264,13 @@ impl Asking {
             mode @ (Mode::Text | Mode::Tokens) => {
                 if self.tokens.with(|tokens| tokens.ids.is_empty()) {
                     let message = match mode {
-                        Mode::Text => "The text has no token ids yet: give a tokenizer and a text",
+                        Mode::Text => "The text has no token ids yet: choose a tokenizer and enter a text",
                         _ => "Paste token ids to see where their prompt would go",
                     };
                     return Err(Fault::new("prompt", message));
                 }
                 let unknown = || {
-                    let message = "Tokens per block are unknown: no model card was read; give them below";
+                    let message = "Tokens per block are unknown: no model card was read; enter them below";
                     Fault::new("block_size_tokens", message)
                 };
                 Prompt::Blocks(self.token_blocks.get().ok_or_else(unknown)?)

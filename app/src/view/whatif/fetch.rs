@@ -66,8 +66,7 @@ async fn get(url: &str) -> Result<Blocks, String> {
         let why = field(&field(&body, "error"), "message").as_string();
         return Err(why.unwrap_or_else(|| "The server refused to give the prompt".to_owned()));
     }
-    read(&body)
-        .ok_or_else(|| "The server's answer was not understood: it may be of another version".to_owned())
+    read(&body).ok_or_else(|| "The server's response is invalid: it may be of another version".to_owned())
 }
 
 /// Hashes are text, in decimal: a reader of JSON may round numbers as large.

@@ -71,7 +71,7 @@ pub(super) fn Fleet(store: Store, asking: Asking, fault: Signal<Option<Fault>>) 
                 <thead><tr>
                     <th scope="col">"Worker"</th>
                     <th scope="col">"Exclude"</th>
-                    <th scope="col" title="Prompt tokens that wait there, more or less than now">"± waiting tokens"</th>
+                    <th scope="col" title="Prompt tokens queued there, more or less than now">"± waiting tokens"</th>
                     <th scope="col" title="Blocks in use there, more or less than now">"± blocks in use"</th>
                     <Show when=move || counts_requests.get()><th scope="col">"± requests"</th></Show>
                 </tr></thead>

@@ -236,7 +236,7 @@ fn number(field: Field, text: &str, read_number: ReadNumber) -> Result<Option<f6
     if digits.is_empty() {
         return if field.is_optional { Ok(None) } else { Err(format!("{label} is needed")) };
     }
-    let value = read_number(&digits).ok_or_else(|| format!("{label}: {text:?} is no number"))?;
+    let value = read_number(&digits).ok_or_else(|| format!("{label}: {text:?} is not a number"))?;
     if is_whole(field.input) && value.fract() != 0.0 {
         return Err(format!("{label} is {text}; it must be a whole number"));
     }

@@ -41,7 +41,7 @@ fn every_bad_field_is_named_with_what_is_wrong() {
     let faults = form.read().unwrap_err();
     let inputs: Vec<Input> = faults.iter().map(|fault| fault.input).collect();
     assert_eq!(inputs, [Input::HbmPerGpu, Input::Fraction, Input::BlockSize, Input::Workers]);
-    assert_eq!(faults[0].message, "HBM per GPU: \"lots\" is no number");
+    assert_eq!(faults[0].message, "HBM per GPU: \"lots\" is not a number");
     assert_eq!(faults[1].message, "Memory fraction is 1.5; it must be between 0.01 and 1");
     assert_eq!(faults[2].message, "Block size is 16.5; it must be a whole number");
     assert_eq!(faults[3].message, "Workers is needed");

@@ -90,12 +90,12 @@ fn what_is_impossible_names_the_input_in_a_sentence() {
         (
             Inputs { fraction: 0.4, ..REFERENCE },
             Input::Weights,
-            "Weights per worker are 70.6 GB, but memory fraction 0.4 of 141.0 GB HBM is 56.4 GB: nothing is left for KV",
+            "Weights per worker are 70.6 GB, but memory fraction 0.4 of 141.0 GB HBM is 56.4 GB: none is left for KV",
         ),
         (
             Inputs { weight_bytes: 141 * GB, convention: Convention::FreeMemory, ..REFERENCE },
             Input::Weights,
-            "Weights per worker are 141.0 GB, but there are 141.0 GB HBM: nothing is left for KV",
+            "Weights per worker are 141.0 GB, but there are 141.0 GB HBM: none is left for KV",
         ),
         (
             Inputs { fraction: 90.0, ..REFERENCE },
@@ -120,7 +120,7 @@ fn what_is_impossible_names_the_input_in_a_sentence() {
         (
             Inputs { p50_tokens: Some(20_000), ..REFERENCE },
             Input::P50,
-            "Sequence length p50 is 20,000 tokens, above p95 of 13,530; it cannot be the longer one",
+            "Sequence length p50 is 20,000 tokens, above p95 of 13,530; it must not be the longer one",
         ),
     ];
     for (inputs, input, sentence) in cases {
@@ -158,7 +158,7 @@ fn remedies_follow_from_what_fills_the_memory() {
     assert_eq!(advice(live(3_000, Some(100), 4)), [NotIndicated, NotIndicated, Unknown, NotIndicated]);
     assert_eq!(
         remedies(&live(10_300, None, 12))[0].why,
-        "Running sequences use 95 % of 10,738 blocks, and 12 sequences wait."
+        "Running sequences use 95 % of 10,738 blocks, and 12 sequences are queued."
     );
 }
 
