@@ -53,7 +53,7 @@ pub use scrape::{
 };
 
 /// Version of the binary form of everything in this file.
-pub const RECORD_VERSION: u8 = 9;
+pub const RECORD_VERSION: u8 = 10;
 
 /// One KV block as a worker stored it: the engine's identity of it and the router's hash of its tokens.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]

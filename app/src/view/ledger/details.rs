@@ -7,6 +7,7 @@ use radixscope_state::cluster::{DecisionEntry, candidates_hint};
 
 use radixscope_router::explain::Short;
 
+use super::instead::{Instead, RoundRobinInstead};
 use super::row::{clock_of, known_from, milliseconds, time};
 use super::state::Ledger;
 use super::strip::Strip;
@@ -77,6 +78,7 @@ fn One(ledger: Ledger, open: Open) -> impl IntoView {
     let (worker, id) = (decision.worker, decision.id);
     let request = decision.request_id.as_ref().map(ToString::to_string);
     let lost = decided.why_affinity_was_lost(label);
+    let instead = Instead::of(store, &decided);
     let is_chosen_only = decision.completeness == Completeness::ChosenOnly || decision.candidates.is_empty();
     let knows_prompt = decision.isl_blocks.is_some_and(|isl| isl > 0);
     let costs = if is_chosen_only {
@@ -122,6 +124,7 @@ fn One(ledger: Ledger, open: Open) -> impl IntoView {
         <div class="one">
             <p class="why" data-testid="why">{decided.why(label)}</p>
             {lost.map(|lost| view! { <p class="why lost" data-testid="lost-affinity">{lost}</p> })}
+            <RoundRobinInstead store decided=decided.clone() instead=instead.clone()/>
             <OtherPart ledger decided=decided.clone()/>
             {is_dropped.then(|| view! { <p class="caption" data-testid="details-dropped">"The server no longer retains it; shown as last received."</p> })}
             <dl>
@@ -138,7 +141,7 @@ fn One(ledger: Ledger, open: Open) -> impl IntoView {
             {(!decided.ignores_cache).then_some(in_tree)}
             <h4>"The request"</h4>
             {timeline(&decided)}
-            <Ticket ledger decided/>
+            <Ticket ledger decided instead/>
         </div>
     }
 }
@@ -253,13 +256,17 @@ fn timeline(decided: &DecisionEntry) -> impl IntoView + use<> {
 
 /// The whole decision as text.
 #[component]
-fn Ticket(ledger: Ledger, decided: DecisionEntry) -> impl IntoView {
+fn Ticket(ledger: Ledger, decided: DecisionEntry, instead: Instead) -> impl IntoView {
     let at = js_sys::Date::new(&(decided.decided_ms().0 as f64).into()).to_iso_string();
-    let text = ledger.store.peek(|cluster| {
+    let mut text = ledger.store.peek(|cluster| {
         decided.ticket(&String::from(at), |worker| {
             (label(worker), cluster.worker(worker).map(|worker| worker.id))
         })
     });
+    text.push_str(&format!("- {}\n", instead.sentence));
+    if let Some(how) = instead.derivation {
+        text.push_str(&format!("- {how}\n"));
+    }
     let copied = text.clone();
     let copy = move |_| match copy(&copied) {
         true => ledger.said.set("Copied".to_owned()),

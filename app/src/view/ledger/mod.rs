@@ -11,6 +11,7 @@
 
 mod details;
 mod filters;
+mod instead;
 mod row;
 mod save;
 mod state;

@@ -550,6 +550,19 @@ impl Decisions {
         self.latest.iter().rev()
     }
 
+    /// The latest ones, newest first, each with how many were taken before it in its pool: its turn, if requests went round.
+    pub fn with_turns(&self) -> impl Iterator<Item = (u64, &DecisionEntry)> {
+        let mut turns: Vec<u64> = self.per_pool.iter().map(|totals| totals.count).collect();
+        self.newest_first().map(move |decided| {
+            let turn = turns.get_mut(decided.pool.at());
+            let turn = turn.map_or(0, |turn| {
+                *turn = turn.saturating_sub(1);
+                *turn
+            });
+            (turn, decided)
+        })
+    }
+
     /// The one so many places behind the newest.
     pub fn newest(&self, place: usize) -> Option<&DecisionEntry> {
         self.latest.get(self.latest.len().checked_sub(place + 1)?)

@@ -11,6 +11,7 @@ mod filter;
 mod findings;
 mod fold;
 mod hint;
+mod history;
 mod in_flight;
 mod knowledge;
 #[cfg(test)]
@@ -54,6 +55,7 @@ pub use explain::CostParts;
 pub use filter::{Filter, Kind, Picked};
 pub use fold::{TOUCH_MS, touch, touched_ms};
 pub use hint::{Hint, HintOption, candidates_hint};
+pub use history::{HISTORY_S, HISTORY_STEP_S, TimeSteps};
 pub use in_flight::InFlight;
 pub use knowledge::{KnowledgeState, PoolKnowledge, QueryTotals, UsedSource};
 pub use parts::RequestParts;
