@@ -36,7 +36,7 @@ impl Fetched {
         match self {
             Fetched::Done(id, Ok(blocks)) if *id == wanted => Ok(blocks.clone()),
             Fetched::Done(id, Err(why)) if *id == wanted => Err(Fault::new("decision", why.clone())),
-            _ => Err(Fault::new("decision", "Fetching the prompt's hashes from the server …")),
+            _ => Err(Fault::hint("decision", "Fetching the prompt's hashes from the server …")),
         }
     }
 }

@@ -22,6 +22,8 @@ pub struct Live {
     pub capacity_blocks: Option<u64>,
     /// Queued sequences.
     pub waiting_sequences: Option<u64>,
+    /// Whether an active finding says that memory is short: without one no remedy is suggested.
+    pub is_short: bool,
 }
 
 /// Which remedy.
@@ -113,7 +115,8 @@ pub fn remedies(live: &Live) -> Vec<Remedy> {
         .into_iter()
         .map(|kind| {
             let (advice, why) = live.judge(kind);
-            Remedy { kind, advice, why }
+            let is_asked_for = advice != Advice::Suggested || live.is_short;
+            Remedy { kind, advice: if is_asked_for { advice } else { Advice::NotIndicated }, why }
         })
         .collect()
 }

@@ -89,10 +89,7 @@ impl RoundRobin {
 
 /// What is missing, where nothing can be said.
 pub fn not_known(missing: Reason) -> String {
-    format!(
-        "What round-robin would have done is not known for decisions {}.",
-        missing.as_str()
-    )
+    format!("What round-robin would have done is not known for decisions {}.", missing.as_str())
 }
 
 fn more_or_fewer(blocks: f64) -> String {

@@ -59,7 +59,8 @@ impl<T: Copy, const MOST: usize> Ring<T, MOST> {
 
     /// Numbers of the first and the last step kept; `None` before the first value.
     pub(super) fn ends(&self) -> Option<(u64, u64)> {
-        (!self.values.is_empty()).then(|| ((self.last + 1).saturating_sub(self.values.len() as u64), self.last))
+        (!self.values.is_empty())
+            .then(|| ((self.last + 1).saturating_sub(self.values.len() as u64), self.last))
     }
 }
 
@@ -124,11 +125,18 @@ mod tests {
         *ring.entry(10, 0).unwrap() += 5;
         *ring.entry(12, 0).unwrap() += 7;
         *ring.entry(9, 1).unwrap() += 1;
-        assert_eq!([8, 9, 10, 11, 12, 13].map(|at| ring.get(at)), [None, Some(2), Some(5), Some(0), Some(7), None]);
+        assert_eq!(
+            [8, 9, 10, 11, 12, 13].map(|at| ring.get(at)),
+            [None, Some(2), Some(5), Some(0), Some(7), None]
+        );
         *ring.entry(13, 0).unwrap() += 1;
         assert_eq!((ring.ends(), ring.entry(9, 0)), (Some((10, 13)), None), "what is too old is not taken");
         *ring.entry(99, 3).unwrap() += 1;
-        assert_eq!((ring.ends(), ring.get(99)), (Some((99, 99)), Some(4)), "long after, nothing of it is left");
+        assert_eq!(
+            (ring.ends(), ring.get(99)),
+            (Some((99, 99)), Some(4)),
+            "long after, nothing of it is left"
+        );
     }
 
     #[test]
@@ -136,7 +144,10 @@ mod tests {
         let now = Millis(10_000_500);
         let ago = |seconds: u64| Millis(now.0 - seconds * 1_000);
         let fine = TimeSteps::between(ago(300), now, now);
-        assert_eq!((fine.len_s(), fine.begins().next(), fine.numbers().count()), (1, Some(Millis(9_701_000)), 299));
+        assert_eq!(
+            (fine.len_s(), fine.begins().next(), fine.numbers().count()),
+            (1, Some(Millis(9_701_000)), 299)
+        );
         let coarse = TimeSteps::between(ago(900), ago(600), now);
         assert_eq!((coarse.len_s(), coarse.begins().count()), (HISTORY_STEP_S, 19), "only whole ones");
         assert!(coarse.begins().all(|at| at >= ago(900) && at.0 + 15_000 <= ago(600).0));

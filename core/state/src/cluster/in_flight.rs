@@ -21,8 +21,7 @@ impl InFlight {
         let second = (at.0 / RATE_BUCKET_MS).max(last);
         // Nothing was reported in between because nothing changed.
         let before = self.now;
-        let values =
-            [self.seconds.entry(second, before), self.steps.entry(second / HISTORY_STEP_S, before)];
+        let values = [self.seconds.entry(second, before), self.steps.entry(second / HISTORY_STEP_S, before)];
         for value in values.into_iter().flatten() {
             *value = (*value).max(most).max(now);
         }

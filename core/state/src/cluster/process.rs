@@ -7,8 +7,8 @@ use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
 
-use super::{HISTORY_S, hash};
 use super::quantile::Distribution;
+use super::{HISTORY_S, hash};
 use radixscope_model::id::{Millis, WorkerIx};
 use radixscope_model::record::{
     Counter, Gauge, Histogram, HistogramKind, ModelFigures, ProcessRole, RankFigures, Scrape, WorkerFigures,

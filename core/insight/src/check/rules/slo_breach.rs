@@ -297,6 +297,6 @@ mod tests {
         assert!(explained(&stage).contains("KV cache"));
         stage.used(0, 9, 100);
         stage.choose(&[30, 30], 0);
-        assert!(explained(&stage).contains("computed whole"));
+        assert!(explained(&stage).contains("whole prompts"));
     }
 }
