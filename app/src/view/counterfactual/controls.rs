@@ -50,7 +50,7 @@ impl Inputs {
         match (number, is_time) {
             (Some(seconds), true) => Ok(Span::Ms(u64::from(seconds) * 1_000)),
             (Some(last @ ..=10_000), false) => Ok(Span::Last(last)),
-            (_, false) => Err(format!("{text:?} decisions: invalid, 1 to 10000 are kept")),
+            (_, false) => Err(format!("{text:?} decisions: invalid, 1 to 10000 are retained")),
             (None, true) => Err(format!("{text:?} seconds: invalid")),
         }
     }

@@ -125,7 +125,7 @@ fn rows(frozen: &FrozenReport, model: Option<&ModelReport>) -> Vec<Row> {
         row(
             "saved",
             "Prompt tokens saved",
-            "Prompt tokens that need no computing, more (+) or fewer (−) than with the actual choices; in the model, than with the recorded setting",
+            "Prompt tokens that need no prefill, more (+) or fewer (−) than with the actual choices; in the model, than with the recorded setting",
             both(&saved),
             model_saved(&|model| model.prefill_saved_tokens() as f64),
         ),

@@ -96,7 +96,9 @@ fn path_of(cluster: &Shown<'_>, canvas: &Canvas<'_>, id: DecisionId) -> (String,
     };
     let depth = cluster.tree().position(node) + 1;
     let Some(rects) = rects(canvas, node, depth) else {
-        return without(format!("The blocks of decision {id} wait for a parent that was never received"));
+        return without(format!(
+            "The blocks of decision {id} are unattached: their parent was never received"
+        ));
     };
     let is_in_sight = |rect: &&Rect| {
         let (right, bottom) = (f64::from(canvas.view.width), f64::from(canvas.view.height));

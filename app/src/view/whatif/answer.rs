@@ -134,7 +134,7 @@ fn shown(cluster: &Cluster, answer: &Answer<'_>) -> Response {
                 .collect(),
             ghost: recorded_cost(c.candidate.worker),
             about: format!(
-                "Load: {}. {} prompt tokens wait, {} with this prompt",
+                "Load: {}. {} prompt tokens queued, {} with this prompt",
                 c.load_from.words(),
                 format::count(c.load.active_prefill_tokens),
                 format::plural(c.load.decode_blocks, "block", "blocks")

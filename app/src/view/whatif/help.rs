@@ -37,7 +37,7 @@ pub(super) fn Explained() -> impl IntoView {
                 <thead><tr><th>"Worker"</th><th>"Cached"</th><th>"Prefill = 100 − cached"</th><th>"Decode blocks"</th><th>"Cost"</th></tr></thead>
                 <tbody>{rows.collect_view()}</tbody>
             </table>
-            <p>"Prefill also counts prompt tokens that wait on the worker for their first output token; decode counts the blocks
+            <p>"Prefill also counts prompt tokens queued on the worker; decode counts the blocks
                 of its running requests and those that this prompt would add. Dynamo 0.8 to 1.1 multiply prefill by
                 overlap_score_weight. From 1.2 on the cache is a credit taken off prefill, and prefill_load_scale multiplies what
                 is left. From 1.4 on active requests may cost extra. Above temperature 0 the worker is drawn: the higher its

@@ -64,7 +64,7 @@ impl NoMargin {
     pub const fn as_str(self) -> &'static str {
         match self {
             NoMargin::ChosenOnly => "only the chosen worker's part is known",
-            NoMargin::Forgotten => "the candidates of this decision are no longer kept",
+            NoMargin::Forgotten => "the candidates of this decision are no longer retained",
             NoMargin::Alone => "there was one candidate",
             NoMargin::PartialTree => {
                 "the tree lacked blocks, so others may have had more cached and cost less"

@@ -131,8 +131,8 @@ impl DecisionEntry {
                 );
             }
             _ if self.ignores_cache => format!(
-                "{who} was chosen by the blocks in use; decode decisions ignore cached blocks. What the others would \
-                 have cost is not known."
+                "{who} was chosen by the blocks in use; decode decisions ignore cached blocks. The cost of the \
+                 others is unknown."
             ),
             (_, Some(held), Some(isl)) => format!(
                 "{who} was chosen; {held} of {isl} prompt blocks were cached there. The cost of the others is unknown."
