@@ -235,8 +235,11 @@ fn fullest(shown: &Shown<'_>) -> Option<(String, String)> {
         |a: &(WorkerIx, u64, u64), b: &(WorkerIx, u64, u64)| share(a.1, a.2).total_cmp(&share(b.1, b.2));
     let (worker, held, capacity) = shown.worker_list().filter_map(of).max_by(by_share)?;
     let (worker, share) = (label(worker), format::percent(share(held, capacity)));
-    let text =
-        format!("{worker} holds {} of {} KV blocks: {share}.", format::count(held), format::count(capacity));
+    let text = format!(
+        "{} of {} KV blocks are cached on {worker}: {share}.",
+        format::count(held),
+        format::count(capacity)
+    );
     Some(("Fullest worker".to_owned(), text))
 }
 
@@ -257,7 +260,7 @@ fn shared(shown: &Shown<'_>) -> Option<(String, String)> {
     }
     let share = format::percent(totals.shared as f64 / totals.nodes as f64);
     let text = format!(
-        "{share} of {} distinct blocks are held by two workers or more.",
+        "{share} of {} distinct blocks are cached on two workers or more.",
         format::count(totals.nodes)
     );
     Some(("Shared prefixes".to_owned(), text))

@@ -138,7 +138,7 @@ fn hit_rate(shown: &Shown<'_>, now: Millis) -> Tile {
         Some(random) => {
             let share = format::percent(random.hit_rate());
             title.push_str(&format!(
-                ". A worker taken without looking, as round-robin takes it, would have held {share}: the mean of all candidates, in these caches, over the latest {}",
+                ". A worker chosen by round-robin would have had {share} cached: the mean of all candidates, in these caches, over the latest {}",
                 format::plural(random.decisions, "decision", "decisions")
             ));
             ["round-robin ≈ ", &share].concat()
@@ -179,7 +179,9 @@ fn in_flight(shown: &Shown<'_>) -> Tile {
     let queued = queues::in_all(shown, shown.worker_list());
     let waits = queued.map_or(UNKNOWN.to_owned(), |queued| format::count(queued.requests));
     let by = queued
-        .map_or("not reported: a scraped frontend (Dynamo ≥ 1.1) or worker tells", |queued| queued.source);
+        .map_or("not reported: a scraped frontend (Dynamo ≥ 1.1) or worker reports it", |queued| {
+            queued.source
+        });
     let title = format!(
         "Tracked from decision to end, sum over {}; fullest: {} with {}. Queued: {by}. The table of workers has each worker's",
         format::plural(known.len() as u64, "worker", "workers"),

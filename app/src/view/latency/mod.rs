@@ -29,7 +29,7 @@ pub(crate) fn LatencyPanel(store: Store, dark: Signal<bool>) -> impl IntoView {
         <section class="panel latency" aria-labelledby="latency-title" data-testid="latency">
             <PanelHead store panel=Panel::Latency title="Latency">
                 <span class="quiet cf-sub">{move || match store.as_of(Feed::Metrics) {
-                    None => "Last 60 s against the targets; how evenly requests lie on the workers".to_owned(),
+                    None => "Last 60 s against the targets, and in-flight imbalance between workers".to_owned(),
                     Some(at) => format!("60 s before {}; not current", time_of_day(at)),
                 }}</span>
             </PanelHead>
