@@ -6,7 +6,7 @@ use radixscope_model::formula::Formula;
 use radixscope_model::record::{DecisionSource, Outcome};
 use radixscope_state::cluster::{Cluster, DecisionEntry};
 
-const HEADER: [&str; 32] = [
+const HEADER: [&str; 34] = [
     "decision_id",
     "seq",
     "at_ms",
