@@ -11,7 +11,7 @@ use crate::url::Panel;
 pub const KEYS: [(&str, &str); 17] = [
     ("?", "Show this list"),
     ("T", "Theme: auto, dark, light"),
-    ("K", "Hide or show the status bar"),
+    ("K", "Kiosk, for a screen on a wall; other panels alone, without bar"),
     ("1 … 9", "Select a worker; again to clear"),
     ("0", "Let the picked worker go"),
     ("F", "Move the focus to the tree"),

@@ -8,6 +8,7 @@ mod apply;
 mod as_of;
 mod clock;
 mod link;
+mod still;
 
 use leptos::prelude::*;
 use radixscope_model::id::{Millis, PoolIx, Seq, WorkerIx};
@@ -47,6 +48,7 @@ struct Live {
     pace: clock::Pace,
     /// How many draw the tree.
     forest_keepers: u32,
+    still: still::Still,
 }
 
 /// Handle to everything the page knows; copied freely.
@@ -171,9 +173,12 @@ impl Store {
     }
 
     fn look_at_tree(self, arrangement: Arrangement, look: impl FnOnce(&Shown<'_>, &Forest)) {
-        let ShownPools { pool, tier, .. } = self.pools.get();
-        self.live.update_value(|live| live.cluster.arrange_forest(pool, tier, arrangement));
-        self.peek(|shown| shown.tree().forest().map(|forest| look(shown, forest)));
+        let pools = self.pools.get();
+        self.live.update_value(|live| {
+            live.cluster.arrange_forest(pools.pool, pools.tier, arrangement);
+            live.still.keep(Shown::new(&live.cluster, pools).tree(), pools.drawn(), arrangement);
+        });
+        self.peek_still(|shown| shown.tree().forest().map(|forest| look(shown, forest)));
     }
 
     /// From now on the forest tells what each frame brought and took, see
@@ -183,10 +188,15 @@ impl Store {
         self.live.update_value(|live| live.cluster.keep_forest_changes(true));
     }
 
-    /// Looks at the tree with its forest settled, once; `None` where none is kept.
+    /// Looks at the tree that is drawn with its forest settled, once; `None` where none is kept.
     pub fn with_tree<T>(self, look: impl FnOnce(&Tree, &Forest) -> T) -> Option<T> {
+        self.look(|shown, forest| look(shown.tree(), forest))
+    }
+
+    /// The same with the state around it.
+    pub fn look<T>(self, look: impl FnOnce(&Shown<'_>, &Forest) -> T) -> Option<T> {
         self.live.update_value(|live| live.cluster.settle_forest());
-        self.peek(|shown| shown.tree().forest().map(|forest| look(shown.tree(), forest)))
+        self.peek_still(|shown| shown.tree().forest().map(|forest| look(shown, forest)))
     }
 
     /// The forest is kept until the present owner is cleaned up. When a panel with the tree follows another one, the
@@ -197,6 +207,7 @@ impl Store {
             self.live.try_update_value(|live| {
                 live.forest_keepers -= 1;
                 if live.forest_keepers == 0 {
+                    live.still = still::Still::default();
                     live.cluster.fell_forest();
                 }
             });

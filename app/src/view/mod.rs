@@ -14,6 +14,7 @@ mod findings;
 mod help;
 mod hint;
 mod history;
+mod kiosk;
 mod latency;
 mod ledger;
 mod losses;
@@ -25,6 +26,7 @@ mod prompt_text;
 mod rates;
 mod resize;
 mod status;
+mod summary;
 mod tree;
 mod virtual_table;
 mod whatif;
@@ -57,22 +59,29 @@ pub(crate) fn App() -> impl IntoView {
     };
     let shown = Memo::new(move |_| store.address.with(|a| a.panel));
     focus_another(shown);
-    let kiosk = Memo::new(move |_| store.address.with(|a| a.kiosk));
+    let is = |what: fn(&Address) -> bool| Memo::new(move |_| store.address.with(what));
+    let (is_kiosk, is_bare) = (is(Address::is_kiosk), is(Address::is_bare));
     view! {
-        <a class="skip" href="#tree" on:click=move |event| {
-            event.prevent_default();
-            keys::focus("tree");
-        }>
-            "Skip to the tree"
-        </a>
-        <div class="page" class:kiosk=move || kiosk.get() data-view=move || shown.get().as_str()
+        <Show when=move || !is_bare.get()>
+            <a class="skip" href="#tree" on:click=move |event| {
+                event.prevent_default();
+                keys::focus("tree");
+            }>
+                "Skip to the tree"
+            </a>
+        </Show>
+        <div class="page" class:bare=move || is_bare.get() data-view=move || shown.get().as_str()
             data-old=move || old(store)>
-            <Show when=move || !kiosk.get()>
+            <Show when=move || !is_bare.get()>
                 <status::StatusBar store help/>
             </Show>
             <notices::Notices store/>
+            <Show when=move || shown.get() == Panel::Overview><summary::Summary store/></Show>
             <main class="panels" id="panels" tabindex="-1" class:single=move || shown.get() != Panel::Overview>
-                {move || panel(shown.get(), store, dark)}
+                {move || match is_kiosk.get() {
+                    true => view! { <kiosk::Kiosk store dark/> }.into_any(),
+                    false => panel(shown.get(), store, dark),
+                }}
             </main>
         </div>
         <losses::Losses store/>

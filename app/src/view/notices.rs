@@ -1,21 +1,13 @@
-//! What the reader must know before believing the rest: sources in trouble, a stale picture, a wrong version; and, above
-//! the overview, what was found.
+//! What the reader must know before believing the rest: sources in trouble, a stale picture, a wrong version.
 
 use leptos::prelude::*;
-use radixscope_export::finding_ticket::severity_word;
 use radixscope_insight::completeness::coverage_words;
-use radixscope_model::record::{Finding, LinkState, Phase, Severity};
-use radixscope_state::cluster::Cluster;
+use radixscope_model::record::LinkState;
 
 use crate::format;
 use crate::store::{Feed, Link, Store, time_of_day};
 use crate::url::Panel;
-use crate::view::figure::severity_mark;
-use crate::view::old;
 use crate::view::pools::unknown_pool;
-
-/// So many findings are named.
-const NAMED: usize = 3;
 
 #[derive(Clone, PartialEq)]
 struct Notice {
@@ -66,17 +58,6 @@ pub(super) fn Notices(store: Store) -> impl IntoView {
         all.extend(store.misread.get().into_iter().map(|text| Notice::new("notice-address", "warn", text)));
         all.extend(of_server());
         all.extend(of_completeness(store));
-        if store.address.with(|a| a.panel == Panel::Overview) {
-            let mut found = store.on_beat(|shown| of_findings(shown));
-            // What was checked when data came is not known to be so now.
-            if let Some(found) =
-                found.as_mut().filter(|found| found.level == "good" && !old(store).is_empty())
-            {
-                found.level = "info";
-                found.text.replace_range(.."✓".len(), "Last check:");
-            }
-            all.extend(found);
-        }
         all
     });
     view! {
@@ -106,39 +87,6 @@ pub(super) fn Notices(store: Store) -> impl IntoView {
 fn of_server() -> Option<Notice> {
     let meta = document().query_selector("meta[name=radixscope-notice]").ok()??;
     Some(Notice::new("notice-server", "warn", meta.get_attribute("content")?))
-}
-
-/// The worst findings on one line, of equals what users feel before what causes it; that there are none, where something was checked.
-fn of_findings(cluster: &Cluster) -> Option<Notice> {
-    let checked = cluster.checked().len();
-    if checked == 0 {
-        return None;
-    }
-    let (mut text, mut found, mut level) = (String::new(), 0, "good");
-    let worst_first = [Severity::Critical, Severity::Warning, Severity::Info];
-    for (severity, is_felt) in
-        worst_first.into_iter().flat_map(|severity| [(severity, true), (severity, false)])
-    {
-        let is_held = |head: &&Finding| {
-            head.severity == severity && head.cause.is_empty() != is_felt && head.phase != Phase::Cleared
-        };
-        for head in cluster.findings().iter().filter(is_held) {
-            if found == 0 {
-                level = ["info", "warn", "bad"][severity as usize];
-            }
-            if found < NAMED {
-                let words = [severity_mark(severity), " ", severity_word(severity), ": ", &head.title, "   "];
-                words.into_iter().for_each(|part| text.push_str(part));
-            }
-            found += 1;
-        }
-    }
-    if found > NAMED {
-        text.push_str(&format!("and {} more", found - NAMED));
-    } else if found == 0 {
-        text = format!("✓ No findings · {checked} rules checked");
-    }
-    Some(Notice { act: Some(Act::ShowFindings), ..Notice::new("notice-findings", level, text) })
 }
 
 /// On panels that rest on the tree: that it lacks blocks. The overview names the finding.

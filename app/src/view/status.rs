@@ -17,15 +17,7 @@ use crate::url::{Panel, Theme};
 pub(super) fn StatusBar(store: Store, help: RwSignal<u32>) -> impl IntoView {
     view! {
         <header class="bar">
-            <h1 class="mark">
-                <svg viewBox="0 0 20 20" aria-hidden="true">
-                    <rect x="1" y="2" width="18" height="4" rx="1"/>
-                    <rect x="1" y="8" width="10" height="4" rx="1"/>
-                    <rect x="13" y="8" width="6" height="4" rx="1"/>
-                    <rect x="1" y="14" width="5" height="4" rx="1"/>
-                </svg>
-                "Radixscope"
-            </h1>
+            <Mark/>
             <Nav store/>
             <Connection store/>
             <PoolSwitch store/>
@@ -39,8 +31,25 @@ pub(super) fn StatusBar(store: Store, help: RwSignal<u32>) -> impl IntoView {
     }
 }
 
+/// Our name.
 #[component]
-fn Connection(store: Store) -> impl IntoView {
+pub(super) fn Mark() -> impl IntoView {
+    view! {
+        <h1 class="mark">
+            <svg viewBox="0 0 20 20" aria-hidden="true">
+                <rect x="1" y="2" width="18" height="4" rx="1"/>
+                <rect x="1" y="8" width="10" height="4" rx="1"/>
+                <rect x="13" y="8" width="6" height="4" rx="1"/>
+                <rect x="1" y="14" width="5" height="4" rx="1"/>
+            </svg>
+            "Radixscope"
+        </h1>
+    }
+}
+
+/// Where the link to the server stands, in a word.
+#[component]
+pub(super) fn Connection(store: Store) -> impl IntoView {
     let words = Memo::new(move |_| match store.link.get() {
         Link::Live if store.stale.get() => ("stale", "Stale".to_owned()),
         Link::Live => source_words(store),

@@ -2,6 +2,7 @@
 
 use leptos::prelude::*;
 use radixscope_insight::completeness::{asking_words, known_words, why_words};
+use radixscope_insight::queues;
 use radixscope_model::id::{Millis, PoolIx, WorkerIx};
 use radixscope_model::record::{Asking, Tier};
 use radixscope_state::cluster::{CapacitySource, Cluster, Sign, Sourced, TierCounts, WorkerState};
@@ -27,6 +28,8 @@ struct Row {
     bar: String,
     /// Whether the bar is a share of the capacity, or of the worker that holds most.
     of_capacity: bool,
+    in_flight: String,
+    in_flight_title: String,
     used: String,
     stored: String,
     removed: String,
@@ -83,6 +86,7 @@ pub(super) fn WorkersPanel(store: Store) -> impl IntoView {
                         <thead><tr>
                             <th scope="col">"Worker"</th>
                             <th scope="col">"Blocks held"</th>
+                            <th scope="col" class="n" title="Requests in flight on it now, tracked from decisions; behind the plus: queued there">"In flight"</th>
                             <th scope="col" class="n c-used" title="Blocks that running requests use, by the engine">"In use"</th>
                             <th scope="col" class="n" title="Blocks stored per second, mean of the last 10 s">"Stored/s"</th>
                             <th scope="col" class="n" title="Blocks removed per second, mean of the last 10 s">"Removed/s"</th>
@@ -159,6 +163,7 @@ fn WorkerRow(store: Store, worker: WorkerIx) -> impl IntoView {
                     </span>
                     <span data-testid="held">{of(|r| &r.held)}</span>
                 </td>
+                <td class="n" title=of(|r| &r.in_flight_title) data-testid="in-flight">{of(|r| &r.in_flight)}</td>
                 <td class="n c-used">{of(|r| &r.used)}</td>
                 <td class="n" data-testid="stored-rate">{of(|r| &r.stored)}</td>
                 <td class="n" data-testid="removed-rate">{of(|r| &r.removed)}</td>
@@ -166,14 +171,14 @@ fn WorkerRow(store: Store, worker: WorkerIx) -> impl IntoView {
                 <td class="n c-age">{of(|r| &r.age)}</td>
             </tr>
             <Show when=move || row.with(|r| r.lacks.is_some())>
-                <tr class="worker-facts"><td colspan="7" data-testid="knowledge">
+                <tr class="worker-facts"><td colspan="8" data-testid="knowledge">
                     {of(|r| r.lacks.as_ref().unwrap_or(&r.tail))}
                     {move || row.with(|r| r.asking.clone()).map(|words| view! { <span class="quiet" data-testid="asking">{words}</span> })}
                     <Show when=move || row.with(|r| r.can_ask)><AskForBlocks store worker/></Show>
                 </td></tr>
             </Show>
             <Show when=move || row.with(|r| !r.facts.is_empty())>
-                <tr class="worker-facts"><td colspan="7">
+                <tr class="worker-facts"><td colspan="8">
                     {move || {
                         let fact = |(id, text): (&'static str, String)| {
                             view! { <span class:quiet=id.contains("tier") data-testid=id>{text}</span> }
@@ -193,6 +198,7 @@ fn look(cluster: &Cluster, ix: WorkerIx, w: &WorkerState, now: Millis, is_curren
     let rates = cluster.rate_per_second(ix, now, RATE_SECONDS).filter(|_| is_current);
     let rate = |per_second: Option<f64>| per_second.map_or(UNKNOWN.to_owned(), format::rate);
     let totals = cluster.decisions().totals_of(ix);
+    let (in_flight, in_flight_title) = in_flight(cluster, ix, w);
     let sign = w.sign(now);
     let is_incomplete = cluster.is_incomplete(ix);
     let knowledge = &w.knowledge;
@@ -204,6 +210,8 @@ fn look(cluster: &Cluster, ix: WorkerIx, w: &WorkerState, now: Millis, is_curren
         held_title,
         bar,
         of_capacity: capacity.is_some(),
+        in_flight,
+        in_flight_title,
         used: w.engine_used_blocks.map_or(UNKNOWN.to_owned(), format::short),
         stored: rate(rates.map(|rates| rates.0)),
         removed: rate(rates.map(|rates| rates.1)),
@@ -225,6 +233,29 @@ fn look(cluster: &Cluster, ix: WorkerIx, w: &WorkerState, now: Millis, is_curren
         can_ask: is_incomplete
             && is_current
             && matches!(knowledge.asking, Asking::OnRequest | Asking::Failed { .. }),
+    }
+}
+
+/// Requests on it and those that wait there, and where both are from.
+fn in_flight(cluster: &Cluster, ix: WorkerIx, w: &WorkerState) -> (String, String) {
+    let now = w.in_flight.now().map(|n| format::count(n.into()));
+    let tracked = match now {
+        Some(_) => "In flight: tracked from decision to end",
+        None => {
+            "In flight: not reported; active_sequences_events (routers with --router-replica-sync) or a frontend's log (--logs) tells"
+        }
+    };
+    let text = now.unwrap_or(UNKNOWN.to_owned());
+    match queues::on_worker(cluster, ix) {
+        Some(queued) => {
+            let plus = if queued.requests > 0 {
+                format!("{text} + {}", format::count(queued.requests))
+            } else {
+                text
+            };
+            (plus, format!("{tracked}. {} queued: {}", format::count(queued.requests), queued.source))
+        }
+        None => (text, format!("{tracked}. Queued: not reported; a scraped worker tells")),
     }
 }
 

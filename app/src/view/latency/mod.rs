@@ -1,7 +1,7 @@
 //! How long requests take against their targets, how many there are, and how evenly they lie on the workers.
 
 mod counts;
-mod goals;
+pub(super) mod goals;
 mod quantity;
 mod spread;
 
@@ -9,7 +9,7 @@ use leptos::prelude::*;
 use radixscope_insight::latency::Quantity;
 
 use counts::Numbers;
-use goals::{Goal, TPOT, TTFT};
+pub(super) use goals::{Goal, TPOT, TTFT};
 use quantity::QuantityCard;
 use spread::SpreadSection;
 

@@ -150,7 +150,7 @@ fn TrendChart(
     let step = Memo::new(move |_| second.get().0 / TREND_STEP_MS);
     let line = Memo::new(move |_| {
         let now = Millis(step.get() * TREND_STEP_MS);
-        store.peek(|shown| latency::trend(shown, quantity, now))
+        store.peek(|shown| latency::trend(shown, quantity, (Millis(now.0.saturating_sub(600_000)), now), now))
     });
     let option = move |palette: &Palette| {
         let target = goal.ms.get();

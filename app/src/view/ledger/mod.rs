@@ -14,6 +14,7 @@ mod filters;
 mod instead;
 mod row;
 mod save;
+mod search;
 mod state;
 mod strip;
 mod table;
@@ -102,7 +103,15 @@ fn Summary(ledger: Ledger) -> impl IntoView {
             )
         })
     };
-    view! { <p class="caption" data-testid="ledger-summary">{words}</p> }
+    let held_back = move || {
+        ledger.newer_held_back().map(|newer| match newer {
+            0 => " · held while you are in the list".to_owned(),
+            newer => format!(" · held while you are in the list, {} newer", format::count(newer)),
+        })
+    };
+    view! {
+        <p class="caption"><span data-testid="ledger-summary">{words}</span><span class="held-back" data-testid="ledger-held">{held_back}</span></p>
+    }
 }
 
 #[component]

@@ -30,6 +30,8 @@ pub(super) struct BlockSummary {
     pub touched: Millis,
     /// Whether workers name the block differently.
     pub names_differ: bool,
+    /// Whether it was evicted since the tree holds still.
+    pub is_evicted: bool,
 }
 
 impl BlockSummary {
@@ -49,6 +51,7 @@ impl BlockSummary {
             above: if tree.chain_owners(chain).is_empty() { 0 } else { position - chain.position },
             touched: touched_ms(tree.touched(node)),
             names_differ: !tree.hashes_agree(node),
+            is_evicted: cluster.has_evicted(node),
         }
     }
 

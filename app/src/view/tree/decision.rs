@@ -6,7 +6,6 @@ use radixscope_model::sort;
 use radixscope_router::explain::Short;
 use radixscope_state::cluster::DecisionEntry;
 
-use super::side;
 use super::state::TreeView;
 use crate::draw::camera::Goal;
 use crate::draw::crumb::Crumb;
@@ -42,10 +41,11 @@ pub(super) fn follow(tree: TreeView) {
         if let Some(pool) = other {
             return store.show_pool(pool);
         }
-        let end = side::look(store, |cluster, _| end_of(cluster, id));
+        let end = store.look(|cluster, _| end_of(cluster, id));
         if let Some(end) = end.filter(|_| store.ready()) {
             seen.set_value(Some(id));
             if let Some(crumb) = end {
+                store.renew_tree();
                 tree.selected.set(Some(crumb));
                 tree.look_at(Goal::Path(crumb));
             }
@@ -55,7 +55,7 @@ pub(super) fn follow(tree: TreeView) {
 
 /// The last block of a decision's path that is still there.
 fn end_of(cluster: &Shown<'_>, id: DecisionId) -> Option<Crumb> {
-    let (tree, path) = (cluster.tree(), cluster.decisions().get(id)?.decision.path?);
+    let (tree, path) = (cluster.live_tree(), cluster.decisions().get(id)?.decision.path?);
     let node = tree.find(path.worker, path.block_hash).filter(|&node| tree.is_attached(node))?;
     Some(Crumb::at(tree, node, tree.position(node)))
 }

@@ -69,7 +69,7 @@ pub(super) fn List(tree: TreeView, by: Ranked) -> impl IntoView {
             }
             _ => {
                 computed.set_value((now_ms(), asked));
-                side::look(store, |cluster, forest| of(cluster, forest, by, most)).unwrap_or_default()
+                store.look(|cluster, forest| of(cluster, forest, by, most)).unwrap_or_default()
             }
         }
     });

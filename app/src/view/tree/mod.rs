@@ -20,6 +20,7 @@ mod decision_path;
 mod empty;
 mod grid;
 mod input;
+mod kiosk;
 mod lanes;
 mod legend;
 mod lists;
@@ -34,6 +35,7 @@ mod side;
 mod speech;
 mod stage;
 mod state;
+mod still;
 mod tip;
 mod toolbar;
 
@@ -46,6 +48,7 @@ use crate::url::Panel;
 use crate::view::figure::{Figure, PanelHead};
 use crate::view::pools::TreePools;
 use empty::EmptyTree;
+pub(super) use kiosk::KioskTree;
 pub(super) use overview::OverviewTree;
 use state::{Form, TreeView};
 
@@ -72,6 +75,7 @@ pub(super) fn TreePanel(store: Store, dark: Signal<bool>) -> impl IntoView {
             </PanelHead>
             <toolbar::Toolbar tree/>
             <breadcrumb::Breadcrumb tree>
+                <still::StillNote tree/>
                 <span class="showing quiet" data-testid="tree-showing">{tree.showing}</span>
             </breadcrumb::Breadcrumb>
             <toolbar::HitsNote tree/>

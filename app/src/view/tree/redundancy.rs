@@ -3,7 +3,6 @@
 use leptos::prelude::*;
 use radixscope_state::redundancy::{BlockSize, Redundancy, gib};
 
-use super::side;
 use super::state::TreeView;
 use crate::format::{self, UNKNOWN};
 use crate::store::Store;
@@ -52,7 +51,7 @@ pub(super) fn Copies(tree: TreeView, size: Memo<BlockSize>) -> impl IntoView {
     let below = Memo::new(move |_| {
         let crumb = tree.selected.get()?;
         store.on_beat(|_| ());
-        let of = side::look(store, |cluster, _| cluster.tree().prefix(crumb.node(cluster.tree())?));
+        let of = store.look(|cluster, _| cluster.tree().prefix(crumb.node(cluster.tree())?));
         Some(Redundancy::from(&of.flatten()?))
     });
     let trust = Memo::new(move |_| store.on_beat(|shown| shown.trust()));

@@ -8,7 +8,6 @@ use radixscope_state::tree::forest::{Forest, Width};
 use wasm_bindgen::JsCast;
 use web_sys::HtmlCanvasElement;
 
-use super::side;
 use super::state::{Choice, Heat, TreeView};
 use crate::draw::photo::{self, Caption};
 use crate::draw::viewport::Region;
@@ -80,9 +79,8 @@ impl Facts {
 fn view<T>(tree: TreeView, see: impl FnOnce(&Shown<'_>, &Forest, Region, Choice) -> T) -> Option<T> {
     let choice = tree.choice.get_untracked();
     let region = tree.camera.with_value(|camera| camera.region());
-    side::look(tree.store, |cluster, forest| {
-        see(cluster, forest, region.unwrap_or_else(|| Region::all(forest)), choice)
-    })
+    tree.store
+        .look(|cluster, forest| see(cluster, forest, region.unwrap_or_else(|| Region::all(forest)), choice))
 }
 
 fn save_svg(tree: TreeView) -> String {

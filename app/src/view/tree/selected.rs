@@ -28,7 +28,7 @@ pub(super) fn begin_at(tree: TreeView) {
         if let Some(hash) = wanted.get_value().filter(|_| selected.is_none()) {
             store.on_beat(|_| ());
             // The state or its forest may not be there yet.
-            let found = side::look(store, |cluster, _| {
+            let found = store.look(|cluster, _| {
                 let tree = cluster.tree();
                 let node = tree.find_any(hash).filter(|&node| tree.is_attached(node))?;
                 Some(Crumb::at(tree, node, tree.position(node)))
@@ -126,7 +126,7 @@ pub(super) fn Details(tree: TreeView, size: Memo<BlockSize>) -> impl IntoView {
         };
         let Some(crumb) = tree.selected.get().or_else(under) else { return Subject::Nothing };
         store.on_beat(|_| ());
-        match side::look(store, |cluster, forest| of(cluster, forest, crumb)).flatten() {
+        match store.look(|cluster, forest| of(cluster, forest, crumb)).flatten() {
             Some(detail) => Subject::Block(Box::new(detail)),
             // What nobody holds can be pointed at, but has no name.
             None if tree.selected.get().is_some() => Subject::Gone(crumb),

@@ -568,6 +568,11 @@ impl Decisions {
         self.latest.get(self.latest.len().checked_sub(place + 1)?)
     }
 
+    /// How many are newer than this one; `None` if it is not kept.
+    pub fn newer_than(&self, id: DecisionId) -> Option<usize> {
+        Some(self.latest.len() - 1 - self.position(id)?)
+    }
+
     /// Sums over all decisions ever received.
     pub fn totals(&self) -> DecisionTotals {
         self.totals

@@ -16,6 +16,7 @@ mod in_flight;
 mod knowledge;
 #[cfg(test)]
 mod knowledge_tests;
+mod order;
 mod parts;
 mod places;
 mod pool;
@@ -58,6 +59,7 @@ pub use hint::{Hint, HintOption, candidates_hint};
 pub use history::{HISTORY_S, HISTORY_STEP_S, TimeSteps};
 pub use in_flight::InFlight;
 pub use knowledge::{KnowledgeState, PoolKnowledge, QueryTotals, UsedSource};
+pub use order::{Column, Sort};
 pub use parts::RequestParts;
 pub use places::{MAX_DEPARTED, SILENT_AFTER_MS};
 pub use pool::{PoolState, is_peer};
