@@ -115,12 +115,14 @@ impl Span {
         (at.0 as f64 - self.from.0 as f64) / (self.until.since(self.from).max(1)) as f64
     }
 
+    /// The moment at a share of it.
+    pub fn at(self, share: f64) -> Millis {
+        Millis(self.from.0 + (self.until.since(self.from) as f64 * share.clamp(0.0, 1.0)) as u64)
+    }
+
     /// The part between two shares of it, in whole seconds and at least `MIN_PART_MS` long.
     pub fn part(self, one: f64, other: f64) -> Self {
-        let at = |share: f64| {
-            let ms = self.until.since(self.from) as f64 * share.clamp(0.0, 1.0);
-            (self.from.0 + ms as u64) / 1_000 * 1_000
-        };
+        let at = |share: f64| self.at(share).0 / 1_000 * 1_000;
         let from = at(one.min(other));
         Self { from: Millis(from), until: Millis(at(one.max(other)).max(from + MIN_PART_MS)) }
     }

@@ -19,9 +19,6 @@ pub struct ChartOption {
     x_axis: Vec<Axis>,
     y_axis: Vec<Axis>,
     series: Vec<Series>,
-    /// Whether it has a time axis: the line at the pointer is then that of all such charts of the page.
-    #[serde(skip)]
-    pub(super) is_over_time: bool,
 }
 
 /// A series; `charming`'s types say themselves of which kind they are.
@@ -36,7 +33,6 @@ impl ChartOption {
     /// An empty chart whose tooltip follows `trigger`.
     pub fn new(trigger: Trigger) -> Self {
         Self {
-            is_over_time: trigger == Trigger::Axis,
             tooltip: Tooltip::new().trigger(trigger),
             axis_pointer: None,
             grid: Vec::new(),

@@ -17,6 +17,9 @@ use radixscope_model::id::Millis;
 /// Height of a strip with what is free below it, CSS pixels: as the style sheet's row beside it.
 const STRIP_PX: usize = 38;
 
+/// More strips than this show the values at the pointer one by one: the tooltip would be higher than the chart.
+const MAX_LINKED: usize = 9;
+
 /// One strip.
 pub struct Strip {
     /// What it is, with its unit.
@@ -32,13 +35,16 @@ pub struct Strip {
 }
 
 /// Where its area is.
-pub const INSETS: Insets = Insets { left: 0, right: 14, bottom: 22 };
+pub const INSETS: Insets = Insets { left: 20, right: 14, bottom: 22 };
 
 /// The chart of `strips` up to `most`, which have a value at each of `times`.
 pub fn option(strips: &[Strip], times: &[Millis], span: Span, most: f64, palette: &Palette) -> ChartOption {
-    // All strips show the same time.
-    let mut chart =
-        over_time().axis_pointer(AxisPointer::new().link(vec![AxisPointerLink::new().x_axis_index("all")]));
+    let mut chart = over_time();
+    if strips.len() <= MAX_LINKED {
+        // All strips show the same time.
+        let all = AxisPointerLink::new().x_axis_index("all");
+        chart = chart.axis_pointer(AxisPointer::new().link(vec![all]));
+    }
     for (at, strip) in strips.iter().enumerate() {
         let grid = Grid::new()
             .left(INSETS.left)
@@ -50,6 +56,7 @@ pub fn option(strips: &[Strip], times: &[Millis], span: Span, most: f64, palette
             .background_color(css(palette.raised));
         let is_last = at + 1 == strips.len();
         let time = time_axis(at, span)
+            .split_number(3)
             .axis_label(AxisLabel::new().show(is_last))
             .axis_line(AxisLine::new().show(is_last));
         let range = Axis::new().type_(AxisType::Value).grid_index(at as i32).show(false).min(0).max(most);

@@ -21,7 +21,7 @@ const THEME: &str = r#"{
         "textStyle": {"color": "$text", "fontSize": $px}
     },
     "timeAxis": {
-        "axisLabel": {"color": "$quiet", "fontSize": $px, "hideOverlap": true},
+        "axisLabel": {"color": "$quiet", "fontSize": $px, "hideOverlap": true, "rich": {"primary": {"fontWeight": "normal"}}},
         "axisLine": {"lineStyle": {"color": "$line"}},
         "axisTick": {"show": false},
         "splitLine": {"show": false}

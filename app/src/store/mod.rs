@@ -83,6 +83,8 @@ pub struct Store {
     pub address: RwSignal<Address>,
     /// The time that charts showed before the reader zoomed in.
     pub unzoomed: RwSignal<Option<TimeRange>>,
+    /// The time that the pointer is at, and the chart that it is over.
+    pub pointed: RwSignal<Option<(Millis, String)>>,
     /// Parts of the address that were not understood, in words.
     pub misread: RwSignal<Vec<String>>,
     /// Raised when the reader asks not to wait for the next attempt.
@@ -146,6 +148,7 @@ impl Store {
             server: RwSignal::new(String::new()),
             address,
             unzoomed: RwSignal::new(None),
+            pointed: RwSignal::new(None),
             misread: RwSignal::new(misread),
             retry: RwSignal::new(0),
         }

@@ -16,6 +16,9 @@ use crate::time_range::{Span, TimeRange};
 /// A drag shorter than this share of the chart is a click.
 const LEAST_DRAG: f64 = 0.015;
 
+/// A height that every chart draws something at, CSS pixels from above.
+const POINTED_Y: f64 = 20.0;
+
 /// The time that all charts of the page show.
 pub(super) fn shown_span(store: Store) -> Memo<Span> {
     let second = store.second();
@@ -57,9 +60,33 @@ pub(super) fn TimeChart(
         let at = share(&event).filter(|at| (0.0..=1.0).contains(at) && event.button() == 0);
         drag.set(at.map(|at| (at, at)));
     };
+    // The pointer stays where it is while time goes on under it.
+    let here = RwSignal::new(None::<f64>);
+    let name = StoredValue::new(id.clone());
+    let is_here = move |over: &Option<(_, String)>| {
+        over.as_ref().is_some_and(|(_, chart)| name.with_value(|name| name == chart))
+    };
+    Effect::new(move |_| match here.get() {
+        Some(share) => store.pointed.set(Some((span.get().at(share), name.get_value()))),
+        None if store.pointed.with_untracked(is_here) => store.pointed.set(None),
+        None => {}
+    });
+    on_cleanup(move || {
+        if store.pointed.with_untracked(is_here) {
+            store.pointed.set(None);
+        }
+    });
+    let elsewhere = Memo::new(move |_| {
+        let at = store.pointed.with(|over| over.as_ref().filter(|_| !is_here(over)).map(|(at, _)| *at))?;
+        let share = Some(span.get().share(at)).filter(|share| (0.0..=1.0).contains(share))?;
+        let width = area.get_untracked()?.get_bounding_client_rect().width();
+        Some((f64::from(insets.left) + share * width, POINTED_Y))
+    });
     let moved = move |event: PointerEvent| {
+        let at = share(&event);
+        here.set(at.filter(|at| (0.0..=1.0).contains(at)));
         let Some((from, _)) = drag.get_untracked() else { return };
-        if let Some(to) = share(&event) {
+        if let Some(to) = at {
             drag.set(Some((from, to.clamp(0.0, 1.0))));
             // From here on also where the pointer leaves the chart.
             if let Some(area) = area.get_untracked() {
@@ -87,8 +114,8 @@ pub(super) fn TimeChart(
     let edges = format!("left: {}px; right: {}px; bottom: {}px", insets.left, insets.right, insets.bottom);
     view! {
         <div class=format!("time-chart {class}") on:pointerdown=down on:pointermove=moved on:pointerup=up
-            on:pointercancel=move |_| drag.set(None)>
-            <Charted store dark id words class="chart-fill" option/>
+            on:pointerleave=move |_| here.set(None) on:pointercancel=move |_| drag.set(None)>
+            <Charted store dark id words class="chart-fill" pointed=elsewhere option/>
             <div class="time-area" node_ref=area style=edges>
                 {move || brushed().map(|style| view! { <div class="time-brush" data-testid="time-brush" style=style></div> })}
                 <Marks store span/>
