@@ -153,7 +153,7 @@ pub(super) fn CostRows(store: Store, rows: Signal<Vec<CostRow>>) -> impl IntoVie
             <thead><tr>
                 <th scope="col" class="n">"Rank"</th>
                 <th scope="col">"Worker"</th>
-                <th scope="col" class="n" title="Blocks of the prompt that the worker holds">"Cached blocks"</th>
+                <th scope="col" class="n" title="Blocks of the prompt that are cached on the worker">"Cached blocks"</th>
                 <th scope="col" class="bar-head">"Cost beyond the cheapest, blocks"</th>
                 <th scope="col" class="n">"Cost"</th>
                 <th scope="col" class="n chance">"Probability"</th>

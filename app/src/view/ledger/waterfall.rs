@@ -73,7 +73,7 @@ fn bar(
 ) -> impl IntoView + use<> {
     let worker = part.candidate.worker;
     let overlap = u64::from(part.candidate.overlap_blocks);
-    let holds = (!ignores_cache).then(|| format!(", holds {}", format::plural(overlap, "block", "blocks")));
+    let holds = (!ignores_cache).then(|| format!(", {} cached", format::plural(overlap, "block", "blocks")));
     let words = match (part.is_chosen, part.is_lowest && tied > 1) {
         (true, true) => "chosen, tied",
         (true, false) => "chosen",
