@@ -2,8 +2,7 @@
 //! another component's. So a class like `other` in one panel's sheet cannot change another panel.
 //!
 //! A sheet owns the class that it is named after, the [`OWN`] classes beside it, and all that begin with one of them and
-//! a hyphen. Classes of [`SHARED`] sheets and [`LENT`] ones may be refined by others
-//! within their own.
+//! a hyphen. Classes of [`SHARED`] sheets and [`LENT`] ones may be refined by others within their own.
 
 use std::{collections::BTreeMap, fs, path::Path};
 
@@ -136,8 +135,6 @@ fn faults(sheet: &str, selectors: &[Selector], sheets: &[&str]) -> Vec<String> {
 
 /// The sheet that a class belongs to: the one with the longest name for it.
 fn owner<'a>(class: &str, sheets: &[&'a str]) -> Option<&'a str> {
-    let begins =
-        |name: &str| class.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'));
     let own = |sheet: &&str| OWN.iter().find(|(name, _)| name == sheet).map_or(&[][..], |(_, own)| own);
     let length = |sheet: &&str| {
         let names = own(sheet).iter().copied().chain([*sheet]);
