@@ -12,14 +12,15 @@ use anyhow::{Context, Result, bail};
 const PAGE: [&str; 2] = ["tokens", "base"];
 
 /// Sheets of what every panel is made of.
-const SHARED: [&str; 4] = ["bar", "panel", "table", "virtual-table"];
+const SHARED: [&str; 5] = ["bar", "chart", "panel", "table", "virtual-table"];
 
 /// Parts of components that others show too: the picture of the tree.
 const LENT: [&str; 1] = ["icicle"];
 
 /// Classes that a sheet owns beside that of its own name: parts of its component, or components as small as a button.
-const OWN: [(&str, &[&str]); 17] = [
+const OWN: [(&str, &[&str]); 18] = [
     ("bar", &["mark", "nav", "menu", "state", "pool-switch", "fact", "facts", "check", "notice", "notices"]),
+    ("chart", &["time"]),
     ("compare", &["cmp"]),
     ("costs", &["cost-legend", "mark-word", "stack"]),
     ("counterfactual", &["cf"]),
@@ -51,7 +52,6 @@ const OWN: [(&str, &[&str]); 17] = [
             "field-fault",
             "cell-sub",
             "key",
-            "chart",
         ],
     ),
     ("prompt", &["prompt-text", "drop", "file"]),
