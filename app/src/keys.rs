@@ -11,9 +11,9 @@ use crate::url::Panel;
 pub const KEYS: [(&str, &str); 17] = [
     ("?", "Show this list"),
     ("T", "Theme: auto, dark, light"),
-    ("K", "Hide or show the status bar"),
+    ("K", "Kiosk, for a screen on a wall; other panels alone, without bar"),
     ("1 … 9", "Select a worker; again to clear"),
-    ("0", "Let the picked worker go"),
+    ("0", "Clear the selected worker"),
     ("F", "Move the focus to the tree"),
     ("Arrow keys", "In the tree: move between boxes"),
     ("Enter", "In the tree: zoom to the box"),
@@ -22,9 +22,9 @@ pub const KEYS: [(&str, &str); 17] = [
     ("/", "In the tree's panel: search"),
     ("+, −, wheel", "In the tree's own panel: zoom; with Alt the width alone, with Shift sideways"),
     ("Drag, double click", "In the tree's own panel: move, zoom to a box"),
-    ("Space, P", "In the ledger: pause, go on"),
-    ("Arrow keys, Page, Home, End", "In the ledger: move between decisions"),
-    ("Enter, Escape", "In the ledger: open a decision, close it"),
+    ("Space, P", "In Decisions: pause, resume"),
+    ("Arrow keys, Page, Home, End", "In Decisions: move between rows"),
+    ("Enter, Escape", "In Decisions: open a row, close it"),
     ("V", "Next panel, in the order of the bar"),
 ];
 

@@ -5,10 +5,11 @@
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use radixscope_model::id::{DecisionId, Worker};
 use radixscope_model::record::PanelRef;
-use radixscope_state::cluster::Kind;
+use radixscope_state::cluster::{Kind, Sort};
 use radixscope_state::tree::forest::Order;
 
 use crate::shown::PoolQuery;
+use crate::time_range::{Moment, TimeRange};
 
 /// Which theme.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -95,7 +96,7 @@ panels! {
     Decisions "decisions" "Decisions",
     /// What the router would decide now.
     WhatIf "whatif" "What-if",
-    /// What other settings would have made of the latest decisions.
+    /// The latest decisions under other router settings.
     Counterfactual "counterfactual" "Counterfactual",
     /// Live traffic beside baselines.
     Compare "compare" "Compare",
@@ -125,8 +126,10 @@ pub struct Address {
     pub pools: PoolQuery,
     /// Theme.
     pub theme: Theme,
-    /// No status bar, for frames within other pages.
+    /// For a screen that nobody sits at: on the overview the kiosk, on other panels as [`Address::no_chrome`].
     pub kiosk: bool,
+    /// The panel alone, for frames within other pages: no bar, no navigation, no buttons in its head.
+    pub no_chrome: bool,
     /// What fills the page.
     pub panel: Panel,
     /// Order of siblings in the tree.
@@ -135,8 +138,12 @@ pub struct Address {
     pub decision: Option<DecisionId>,
     /// Only decisions of this kind are listed.
     pub outcome: Option<Kind>,
-    /// Only decisions are listed whose request id contains this; empty: all.
-    pub request: String,
+    /// Only decisions are listed that contain this in what is said of them; empty: all.
+    pub find: String,
+    /// What decisions are listed by.
+    pub sort: Sort,
+    /// The time that every chart shows.
+    pub range: TimeRange,
     /// Keys of others, raw, in their order.
     rest: Vec<String>,
 }
@@ -158,6 +165,7 @@ impl Address {
                     .find(|theme| theme.as_str() == value)
                     .map(|theme| address.theme = theme),
                 "kiosk" => parse_switch(&value).map(|kiosk| address.kiosk = kiosk),
+                "chrome" => parse_switch(&value).map(|chrome| address.no_chrome = !chrome),
                 "view" => Panel::ALL
                     .iter()
                     .find(|panel| panel.as_str() == value)
@@ -165,20 +173,40 @@ impl Address {
                 "order" => parse_order(&value).map(|order| address.order = order),
                 "decision" => value.parse().ok().map(|id| address.decision = Some(DecisionId(id))),
                 "outcome" => Kind::named(&value).map(|kind| address.outcome = Some(kind)),
-                "request" => {
-                    address.request = value.clone();
+                // Links of earlier versions look for a request id.
+                "find" | "request" => {
+                    address.find = value.clone();
                     Some(())
                 }
+                "sort" => Sort::named(&value).map(|sort| address.sort = sort),
+                "from" => Moment::parse(&value).map(|from| address.range.from = from),
+                "to" => Moment::parse(&value).map(|to| address.range.to = to),
                 _ => {
                     address.rest.push(part.to_owned());
                     Some(())
                 }
             };
             if understood.is_none() {
-                notices.push(format!("{key}={value} in the address is not understood: {}", expected(key)));
+                notices.push(format!("{key}={value} in the address is invalid: {}", expected(key)));
             }
         }
+        if !address.range.is_forward() {
+            let TimeRange { from, to } = std::mem::take(&mut address.range);
+            notices.push(format!(
+                "from={from} in the address is not before to={to}: the last 5 minutes are shown"
+            ));
+        }
         (address, notices)
+    }
+
+    /// Whether the kiosk is shown: what can be read from afar, and nothing to click.
+    pub fn is_kiosk(&self) -> bool {
+        self.kiosk && self.panel == Panel::Overview
+    }
+
+    /// Whether bar and navigation are left out.
+    pub const fn is_bare(&self) -> bool {
+        self.kiosk || self.no_chrome
     }
 
     /// The same view with `panel` filling the page.
@@ -209,12 +237,12 @@ impl Address {
         address
     }
 
-    /// A panel with this worker selected, looking as this view does: its theme, its order, with or without the status bar.
+    /// A panel with this worker selected, looking as this view does: its theme, its order, with or without bar and navigation.
     /// The worker may be of another pool than the one shown, so that with one all pools are.
     pub fn of_panel(&self, panel: Panel, worker: Option<Worker>) -> Self {
-        let (theme, kiosk, order) = (self.theme, self.kiosk, self.order);
+        let Self { theme, kiosk, no_chrome, order, range, .. } = *self;
         let pools = if worker.is_none() { self.pools.clone() } else { PoolQuery::default() };
-        Self { panel, worker, theme, kiosk, order, pools, ..Self::default() }
+        Self { panel, worker, theme, kiosk, no_chrome, order, range, pools, ..Self::default() }
     }
 
     /// Sets a key that only one panel reads, at its place if it is there; `None` takes it out.
@@ -250,14 +278,24 @@ impl Address {
         if let Some(kind) = self.outcome {
             parts.push(format!("outcome={}", kind.as_str()));
         }
-        if !self.request.is_empty() {
-            parts.push(format!("request={}", encode(&self.request)));
+        if !self.find.is_empty() {
+            parts.push(format!("find={}", encode(&self.find)));
+        }
+        if self.sort != Sort::default() {
+            parts.push(format!("sort={}", self.sort.value()));
         }
         if let Some(decision) = self.decision {
             parts.push(format!("decision={decision}"));
         }
         if self.kiosk {
             parts.push("kiosk".to_owned());
+        }
+        if self.no_chrome {
+            parts.push("chrome=0".to_owned());
+        }
+        if self.range != TimeRange::default() {
+            parts.push(format!("from={}", self.range.from));
+            parts.push(format!("to={}", self.range.to));
         }
         parts.extend(self.rest.iter().cloned());
         if parts.is_empty() { String::new() } else { format!("?{}", parts.join("&")) }
@@ -266,13 +304,16 @@ impl Address {
 
 fn expected(key: &str) -> &'static str {
     match key {
-        "worker" => "a worker is its decimal id, optionally with /rank; no worker is picked out",
+        "worker" => "a worker is its decimal id, optionally with /rank; no worker is selected",
         "pool" => "a pool is NAMESPACE/COMPONENT; all pools are shown",
         "model" => "a model is its name; all models are shown",
         "theme" => "dark, light or auto; auto is used",
-        "kiosk" => "1 or 0; the status bar is shown",
+        "kiosk" => "1 or 0; the page is shown as usual",
+        "chrome" => "0 or 1; bar and navigation are shown",
         "view" => Panel::EXPECTED,
         "decision" => "a decision is its decimal number; none is opened",
+        "sort" => "a column, with - for the most first: -ttft, hit-rate, -cost-gap; newest first is used",
+        "from" | "to" => "now, now-15m or Unix milliseconds; the last 5 minutes are shown",
         "outcome" => "hit, partial, miss, tie, lost-affinity or unknown; all are shown",
         _ => "size or stable; size is used",
     }
@@ -323,11 +364,11 @@ fn decode(raw: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use radixscope_state::cluster::Column;
 
     #[test]
     fn an_address_survives_reading_and_writing() {
-        let query =
-            "?view=tree&worker=18446744073709551615/3&theme=light&order=stable&kiosk&from=now-5m&var-x=a%20b";
+        let query = "?view=tree&worker=18446744073709551615/3&theme=light&order=stable&kiosk&from=now-15m&to=now-2m&var-x=a%20b";
         let (address, notices) = Address::parse(query);
         assert!(notices.is_empty(), "{notices:?}");
         assert_eq!(address.worker, Some(Worker::new(u64::MAX, 3)));
@@ -336,10 +377,43 @@ mod tests {
     }
 
     #[test]
+    fn a_kiosk_is_asked_for_as_grafana_asks_and_other_panels_stand_alone() {
+        for query in ["kiosk", "kiosk=", "kiosk=1", "kiosk=tv", "kiosk=true"] {
+            let (address, notices) = Address::parse(query);
+            assert!(address.is_kiosk() && address.is_bare() && notices.is_empty(), "{query}");
+            assert_eq!(address.query(), "?kiosk");
+        }
+        let panel = Address::parse("view=tree&kiosk=tv").0;
+        assert!(!panel.is_kiosk() && panel.is_bare());
+        for (query, is_bare) in
+            [("view=tree&chrome=0", true), ("view=tree&chrome=1", false), ("chrome=0", true)]
+        {
+            let (address, notices) = Address::parse(query);
+            assert!(!address.is_kiosk() && address.is_bare() == is_bare && notices.is_empty(), "{query}");
+        }
+        let alone = Address::parse("view=findings&chrome=0").0;
+        assert_eq!(alone.of_panel(Panel::Workers, None).query(), "?view=workers&chrome=0", "links keep it");
+        assert_eq!(Address::parse("chrome=none").1.len(), 1);
+    }
+
+    #[test]
     fn unknown_keys_are_kept_untouched() {
         let (address, notices) = Address::parse("refresh=5s&orgId=1&%zz&theme=dark");
         assert!(notices.is_empty());
         assert_eq!(address.query(), "?theme=dark&refresh=5s&orgId=1&%zz");
+    }
+
+    #[test]
+    fn the_range_of_time_is_read_as_grafana_writes_it_and_every_link_keeps_it() {
+        let fixed = "?view=latency&from=1800000000000&to=1800000060000";
+        let (address, notices) = Address::parse(fixed);
+        assert!(notices.is_empty(), "{notices:?}");
+        assert_eq!(address.query(), fixed);
+        assert_eq!(address.of_panel(Panel::Findings, None).range, address.range);
+        assert_eq!(Address::parse("from=now-5m&to=now").0.query(), "", "the default is not written");
+        let (address, notices) = Address::parse("from=now-1m&to=now-1h");
+        assert_eq!((address.range, notices.len()), (TimeRange::default(), 1));
+        assert_eq!(Address::parse("from=2026-11-22").1.len(), 1);
     }
 
     #[test]
@@ -353,10 +427,10 @@ mod tests {
 
     #[test]
     fn what_only_one_panel_reads_can_be_set_and_taken_out() {
-        let address = Address::parse("?view=latency&ttft_slo=500&from=now-5m").0;
+        let address = Address::parse("?view=latency&ttft_slo=500&refresh=5s").0;
         let other = address.with_other("ttft_slo", Some("1 000"));
         assert_eq!(other.other("ttft_slo").as_deref(), Some("1 000"));
-        assert_eq!(other.with_other("ttft_slo", None).query(), "?view=latency&from=now-5m");
+        assert_eq!(other.with_other("ttft_slo", None).query(), "?view=latency&refresh=5s");
     }
 
     #[test]
@@ -387,19 +461,20 @@ mod tests {
         let (address, notices) = Address::parse("?theme=blue&worker=W1&kiosk=maybe&view=&order=");
         assert_eq!(address, Address::default());
         assert_eq!(notices.len(), 5);
-        assert!(notices[0].starts_with("theme=blue in the address is not understood: dark, light or auto"));
+        assert!(notices[0].starts_with("theme=blue in the address is invalid: dark, light or auto"));
     }
 
     #[test]
     fn what_is_looked_for_in_the_ledger_is_in_the_address() {
-        let query =
-            "?view=decisions&outcome=lost-affinity&request=a%26b%20%C3%A9&decision=18446744073709551615";
+        let query = "?view=decisions&outcome=lost-affinity&find=a%26b%20%C3%A9&sort=-ttft&decision=18446744073709551615";
         let (address, notices) = Address::parse(query);
         assert!(notices.is_empty(), "{notices:?}");
-        assert_eq!((address.outcome, address.request.as_str()), (Some(Kind::LostAffinity), "a&b é"));
+        assert_eq!((address.outcome, address.find.as_str()), (Some(Kind::LostAffinity), "a&b é"));
+        assert_eq!(address.sort, Sort::by(Column::Ttft));
         assert_eq!(address.query(), query);
-        let (address, notices) = Address::parse("outcome=good&decision=x");
-        assert_eq!((address, notices.len()), (Address::default(), 2));
+        assert_eq!(Address::parse("request=a").0.query(), "?find=a", "as links of earlier versions have it");
+        let (address, notices) = Address::parse("outcome=good&decision=x&sort=best");
+        assert_eq!((address, notices.len()), (Address::default(), 3));
         assert!(notices[0].ends_with("lost-affinity or unknown; all are shown"));
     }
 

@@ -16,6 +16,7 @@ pub mod flood;
 pub mod grown;
 pub mod http;
 pub mod late;
+pub mod look;
 pub mod metrics;
 pub mod nats;
 pub mod pages;

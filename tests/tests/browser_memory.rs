@@ -89,12 +89,12 @@ async fn the_calculator_is_typed_with_the_keyboard_and_bad_values_are_named_in_p
         type_into(page, "cap-seqs", "16").await;
         says(page, "cap-verdicts", "Fits.").await;
         type_into(page, "cap-fraction", "much").await;
-        says(page, "cap-fraction-fault", "Memory fraction: \"much\" is no number").await;
+        says(page, "cap-fraction-fault", "Memory fraction: \"much\" is not a number").await;
         assert_eq!(page.attribute("#cap-fraction", "aria-invalid").await.as_deref(), Some("true"));
         assert_eq!(page.eval("document.activeElement.id").await, "cap-fraction", "typing keeps the focus");
-        says(page, "cap-error", "is no number").await;
+        says(page, "cap-error", "is not a number").await;
         type_into(page, "cap-fraction", "0.4").await;
-        says(page, "cap-weights-fault", "nothing is left for KV").await;
+        says(page, "cap-weights-fault", "none is left for KV").await;
         type_into(page, "cap-fraction", "0.80").await;
         let inputs =
             radixscope_insight::capacity::Inputs { fraction: 0.8, max_num_seqs: Some(16), ..REFERENCE };

@@ -104,7 +104,7 @@ async fn sliders_by_keyboard_and_pasted_token_ids_give_what_the_api_says() {
         page.open(&server.url(&format!("/?view=whatif&decision={id}"))).await;
         let recorded = asked(&server, json!({"decision": id})).await;
         until_costs(page, "the recorded costs", &recorded).await;
-        assert!(page.text("whatif-versus").await.expect("compared").contains("The same choice"));
+        assert!(page.text("whatif-versus").await.expect("compared").contains("Same worker"));
 
         let slider = "document.querySelector('[data-testid=slider-overlap_score_weight]')";
         page.eval(&format!("{slider}.focus()")).await;

@@ -16,6 +16,7 @@
 pub mod camera;
 pub mod crumb;
 pub mod curves;
+pub mod evicted;
 pub mod fading;
 pub mod heat;
 pub mod lanes;

@@ -24,7 +24,7 @@ pub struct Surface {
     pub size: (u32, u32),
     /// Device pixels that the axis takes at the left.
     pub gutter: u32,
-    /// Device pixels per CSS pixel.
+    /// Device pixels per CSS pixel, times what text is larger than usual.
     pub scale: f64,
     /// Widths of texts in the labels' font: the same words are written frame after frame, and each measuring is a call
     /// out of here.
@@ -59,10 +59,13 @@ impl Surface {
         })
     }
 
-    /// Makes the canvases fit `width` × `height` CSS pixels, of which the axis takes `gutter`. Says whether anything
-    /// changed.
+    /// Makes the canvases fit `width` × `height` CSS pixels, of which the axis usually takes `gutter`. Where the style
+    /// sheet gives it more, everything is written larger by as much. Says whether anything changed.
     pub fn fit(&mut self, width: f64, height: f64, gutter: f64) -> bool {
-        let scale = window().device_pixel_ratio().clamp(0.5, 4.0);
+        let axis = self.below.canvas().map_or(0.0, |canvas| f64::from(canvas.offset_left()));
+        let larger = if gutter > 0.0 { (axis / gutter).max(1.0) } else { 1.0 };
+        let (width, height) = (width / larger, height / larger);
+        let scale = (window().device_pixel_ratio() * larger).clamp(0.5, 12.0);
         let pixels = |css: f64| (css * scale).round().max(0.0) as u32;
         let gutter = pixels(gutter);
         let size = (pixels(width).saturating_sub(gutter), pixels(height));

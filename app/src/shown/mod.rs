@@ -11,7 +11,7 @@ use radixscope_insight::completeness::Trust;
 use radixscope_model::id::{PoolIx, WorkerIx};
 use radixscope_model::record::{Role, Tier};
 use radixscope_state::cluster::{Cluster, Coverage};
-use radixscope_state::tree::Tree;
+use radixscope_state::tree::{NodeId, Tree};
 
 pub use labels::PoolLabel;
 pub use sums::{Sums, Unit};
@@ -88,16 +88,28 @@ pub struct Shown<'a> {
     pub only: Option<PoolIx>,
     /// The lower tier whose tree is drawn; `None`: the device's.
     pub tier: Option<Tier>,
+    /// The copy that is drawn in the tree's place while the reader points at it.
+    pub still: Option<&'a Tree>,
 }
 
 impl<'a> Shown<'a> {
     /// Looks at `pools` of a state.
     pub fn new(cluster: &'a Cluster, pools: ShownPools) -> Self {
-        Self { cluster, pool: pools.pool, only: pools.only, tier: pools.tier }
+        Self { cluster, pool: pools.pool, only: pools.only, tier: pools.tier, still: None }
     }
 
-    /// The prefix tree of the pool that is drawn.
+    /// The prefix tree of the pool that is drawn; the copy, where one is held.
     pub fn tree(&self) -> &'a Tree {
+        self.still.unwrap_or_else(|| self.live_tree())
+    }
+
+    /// Whether a block of the copy that is held was evicted since.
+    pub fn has_evicted(&self, node: NodeId) -> bool {
+        self.still.is_some_and(|still| self.live_tree().has_evicted(still, node))
+    }
+
+    /// The prefix tree of the pool that is drawn, as it is now.
+    pub fn live_tree(&self) -> &'a Tree {
         self.tier.map_or_else(|| self.cluster.tree(self.pool), |tier| self.cluster.tier_tree(self.pool, tier))
     }
 

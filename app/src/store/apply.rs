@@ -90,6 +90,7 @@ impl Store {
             if let Some(cluster) = cluster {
                 live.reader = None;
                 live.cluster = cluster;
+                live.still.renew();
                 live.epoch = live.speaking;
                 // The reader has compared it with the digest that came with the snapshot.
                 live.digest = Some((live.cluster.seq(), live.cluster.digest()));
@@ -151,6 +152,7 @@ impl Live {
         if self.epoch != self.speaking {
             // Another run of the server, and it begins with records: they continue the empty state.
             self.cluster = Cluster::default();
+            self.still.renew();
             self.epoch = self.speaking;
             self.digest = None;
         }

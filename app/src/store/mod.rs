@@ -8,6 +8,7 @@ mod apply;
 mod as_of;
 mod clock;
 mod link;
+mod still;
 
 use leptos::prelude::*;
 use radixscope_model::id::{Millis, PoolIx, Seq, WorkerIx};
@@ -17,12 +18,13 @@ use radixscope_state::tree::Tree;
 use radixscope_state::tree::forest::{Arrangement, Forest};
 
 pub use apply::Broken;
-pub use as_of::{Feed, time_of_day};
+pub use as_of::{Feed, time_of_day, zone};
 pub(crate) use clock::now_ms;
 pub use link::{Check, Link, Resyncs};
 
 pub use crate::shown::Shown;
 use crate::shown::{PoolLabel, PoolQuery, ShownPools};
+use crate::time_range::TimeRange;
 use crate::url::{Address, Panel};
 
 /// Key in the address: `host_pinned`, `disk` or `external`, the tier whose blocks the tree panel draws; absent: the device.
@@ -47,6 +49,7 @@ struct Live {
     pace: clock::Pace,
     /// How many draw the tree.
     forest_keepers: u32,
+    still: still::Still,
 }
 
 /// Handle to everything the page knows; copied freely.
@@ -78,6 +81,10 @@ pub struct Store {
     pub server: RwSignal<String>,
     /// The view that the address names.
     pub address: RwSignal<Address>,
+    /// The time that charts showed before the reader zoomed in.
+    pub unzoomed: RwSignal<Option<TimeRange>>,
+    /// The time that the pointer is at, and the chart that it is over.
+    pub pointed: RwSignal<Option<(Millis, String)>>,
     /// Parts of the address that were not understood, in words.
     pub misread: RwSignal<Vec<String>>,
     /// Raised when the reader asks not to wait for the next attempt.
@@ -140,6 +147,8 @@ impl Store {
             resyncs: RwSignal::new(Resyncs::default()),
             server: RwSignal::new(String::new()),
             address,
+            unzoomed: RwSignal::new(None),
+            pointed: RwSignal::new(None),
             misread: RwSignal::new(misread),
             retry: RwSignal::new(0),
         }
@@ -171,9 +180,12 @@ impl Store {
     }
 
     fn look_at_tree(self, arrangement: Arrangement, look: impl FnOnce(&Shown<'_>, &Forest)) {
-        let ShownPools { pool, tier, .. } = self.pools.get();
-        self.live.update_value(|live| live.cluster.arrange_forest(pool, tier, arrangement));
-        self.peek(|shown| shown.tree().forest().map(|forest| look(shown, forest)));
+        let pools = self.pools.get();
+        self.live.update_value(|live| {
+            live.cluster.arrange_forest(pools.pool, pools.tier, arrangement);
+            live.still.keep(Shown::new(&live.cluster, pools).tree(), pools.drawn(), arrangement);
+        });
+        self.peek_still(|shown| shown.tree().forest().map(|forest| look(shown, forest)));
     }
 
     /// From now on the forest tells what each frame brought and took, see
@@ -183,10 +195,15 @@ impl Store {
         self.live.update_value(|live| live.cluster.keep_forest_changes(true));
     }
 
-    /// Looks at the tree with its forest settled, once; `None` where none is kept.
+    /// Looks at the tree that is drawn with its forest settled, once; `None` where none is kept.
     pub fn with_tree<T>(self, look: impl FnOnce(&Tree, &Forest) -> T) -> Option<T> {
+        self.look(|shown, forest| look(shown.tree(), forest))
+    }
+
+    /// The same with the state around it.
+    pub fn look<T>(self, look: impl FnOnce(&Shown<'_>, &Forest) -> T) -> Option<T> {
         self.live.update_value(|live| live.cluster.settle_forest());
-        self.peek(|shown| shown.tree().forest().map(|forest| look(shown.tree(), forest)))
+        self.peek_still(|shown| shown.tree().forest().map(|forest| look(shown, forest)))
     }
 
     /// The forest is kept until the present owner is cleaned up. When a panel with the tree follows another one, the
@@ -197,6 +214,7 @@ impl Store {
             self.live.try_update_value(|live| {
                 live.forest_keepers -= 1;
                 if live.forest_keepers == 0 {
+                    live.still = still::Still::default();
                     live.cluster.fell_forest();
                 }
             });

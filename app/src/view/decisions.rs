@@ -12,8 +12,10 @@ use crate::shown::Sums;
 use crate::store::{Shown, Store, time_of_day};
 use crate::url::Panel;
 
-/// Rows shown: more than anyone reads while they move, few enough for the document.
-const ROWS: usize = 120;
+/// Rows shown: more than anyone reads while they move, few enough to be written anew with each decision.
+const ROWS: usize = 60;
+/// What a click on a row does.
+const OPEN: &str = "Click for the candidates and the reason";
 /// Window of the first figure.
 const WINDOW_MS: u64 = 60_000;
 
@@ -27,13 +29,15 @@ struct Row {
     overlap: String,
     share: Option<f64>,
     source: DecisionSource,
-    request: Option<String>,
+    title: String,
 }
 
 /// The panel.
 #[component]
 pub(super) fn DecisionsPanel(store: Store) -> impl IntoView {
-    let held = RwSignal::new(false);
+    // A row is read by pointing at it or by tabbing to it.
+    let (pointed, focused) = (RwSignal::new(false), RwSignal::new(false));
+    let held = Memo::new(move |_| pointed.get() || focused.get());
     let rows = Memo::new(move |before: Option<&Vec<Row>>| match before {
         Some(before) if held.get() => before.clone(),
         _ => {
@@ -41,6 +45,7 @@ pub(super) fn DecisionsPanel(store: Store) -> impl IntoView {
             store.on_beat(|cluster| latest(cluster, picked))
         }
     });
+    let count = Memo::new(move |_| rows.with(Vec::len));
     let newer = Memo::new(move |_| {
         let shown = rows.with(|rows| rows.first().map_or(0, |r| r.seq));
         let picked = store.picked();
@@ -69,27 +74,31 @@ pub(super) fn DecisionsPanel(store: Store) -> impl IntoView {
             <Show when=move || any.get() fallback=move || view! { <NoDecisions store/> }>
                 <p class="caption" data-testid="decisions-caption">{move || totals.with(caption)}</p>
                 <div class="scroll" tabindex="0" role="region" aria-label="Table of decisions"
-                    on:pointerenter=move |_| held.set(true) on:pointerleave=move |_| held.set(false)>
+                    on:pointerenter=move |_| pointed.set(true) on:pointerleave=move |_| pointed.set(false)
+                    on:focusin=move |_| focused.set(true) on:focusout=move |_| focused.set(false)>
                     <table>
                         <thead><tr>
                             <th scope="col">"Time"</th>
                             <th scope="col">"Worker"</th>
                             <th scope="col" class="n" title="Prompt length in blocks, rounded up">"Prompt"</th>
-                            <th scope="col" class="n" title="Blocks of the prompt that the chosen worker held, by the router's own count">"Cached"</th>
+                            <th scope="col" class="n" title="Blocks of the prompt that were cached on the chosen worker, as the router counted them">"Cached"</th>
                             <th scope="col" class="share-head" title="KV hit rate: cached blocks ÷ prompt blocks">"Hit rate"</th>
                             <th scope="col" class="c-source">"Source"</th>
                         </tr></thead>
                         <tbody>
-                            <For each=move || rows.get() key=|row| row.seq let:row>
-                                <DecisionRow store row/>
+                            <For each=move || 0..count.get() key=|at| *at let:at>
+                                <DecisionRow store rows at/>
                             </For>
                         </tbody>
                     </table>
                 </div>
                 <p class="held-note" class:on=move || held.get() aria-live="off">
-                    {move || match newer.get() {
-                        0 => "Held while the pointer is here".to_owned(),
-                        n => format!("Held while the pointer is here, {} newer", format::count(n as u64)),
+                    {move || {
+                        let what = if pointed.get() { "pointer" } else { "focus" };
+                        match newer.get() {
+                            0 => format!("Held while the {what} is here"),
+                            n => format!("Held while the {what} is here, {} newer", format::count(n as u64)),
+                        }
                     }}
                 </p>
             </Show>
@@ -97,32 +106,46 @@ pub(super) fn DecisionsPanel(store: Store) -> impl IntoView {
     }
 }
 
+/// The row at a place: decisions move through the rows, and no row moves.
 #[component]
-fn DecisionRow(store: Store, row: Row) -> impl IntoView {
-    let (worker, id) = (row.worker, row.id);
-    let open = move |_| store.address.update(|a| *a = a.with_decision(Panel::Decisions, id));
-    let bar = row.share.map(|share| format!("width:{}", format::width(share)));
-    let source = match row.source {
+fn DecisionRow(store: Store, rows: Memo<Vec<Row>>, at: usize) -> impl IntoView {
+    let row = Memo::new(move |before: Option<&Option<Row>>| {
+        rows.with(|rows| rows.get(at).cloned()).or_else(|| before.cloned().flatten())
+    });
+    let of = move |part: fn(&Row) -> String| move || row.with(|row| row.as_ref().map(part));
+    let worker = Memo::new(move |_| row.with(|row| row.as_ref().map(|row| row.worker)));
+    let open = move |_| {
+        if let Some(id) = row.with_untracked(|row| row.as_ref().map(|row| row.id)) {
+            store.address.update(|a| *a = a.with_decision(Panel::Decisions, id));
+        }
+    };
+    // The button is what the keyboard finds; its click is the row's.
+    view! {
+        <tr data-testid="decision" data-seq=of(|row| row.seq.to_string()) title=of(|row| row.title.clone()) on:click=open>
+            <td class="time"><button class="pick" data-testid="decision-open">{of(|row| row.time.clone())}</button></td>
+            <td>
+                {move || worker.get().map(|worker| view! {
+                    <Chip store worker/>
+                    {move || store.pool_words(worker).map(|(beside, words)| view! { " " <span class="of-pool" title=words data-testid="decision-pool">{beside}</span> })}
+                })}
+            </td>
+            <td class="n">{of(|row| row.prompt.clone())}</td>
+            <td class="n">{of(|row| row.overlap.clone())}</td>
+            <td class="share">
+                <span class="meter" aria-hidden="true"><i style=of(|row| format!("width:{}", format::width(row.share.unwrap_or(0.0))))></i></span>
+                <span>{of(|row| row.share.map_or(UNKNOWN.to_owned(), format::percent))}</span>
+            </td>
+            <td class="c-source">{of(|row| source_words(row.source).to_owned())}</td>
+        </tr>
+    }
+}
+
+const fn source_words(source: DecisionSource) -> &'static str {
+    match source {
         DecisionSource::KvHitRate => "hit rate",
         DecisionSource::ActiveSequences => "sequences",
         DecisionSource::Log => "log",
         DecisionSource::RequestTrace => "trace",
-    };
-    view! {
-        <tr data-testid="decision" data-seq=row.seq.to_string() title=row.request.map(|id| format!("Request {id}"))>
-            <td class="time"><button class="pick" on:click=open title="Open in the ledger" data-testid="decision-open">{row.time}</button></td>
-            <td>
-                <button class="pick" on:click=move |_| store.pick(worker)><Chip store worker/></button>
-                {move || store.pool_words(worker).map(|(beside, words)| view! { " " <span class="of-pool" title=words data-testid="decision-pool">{beside}</span> })}
-            </td>
-            <td class="n">{row.prompt}</td>
-            <td class="n">{row.overlap}</td>
-            <td class="share">
-                <span class="meter" aria-hidden="true"><i style=bar></i></span>
-                <span>{row.share.map_or(UNKNOWN.to_owned(), format::percent)}</span>
-            </td>
-            <td class="c-source" title=row.source.as_str()>{source}</td>
-        </tr>
     }
 }
 
@@ -140,14 +163,14 @@ fn NoDecisions(store: Store) -> impl IntoView {
             view! {
                 <Empty id="decisions-missing" head="No routing decisions received">
                     <p>{hint}</p>
-                    <p>"If no request was sent since the server began to listen, there is simply nothing to show yet."</p>
+                    <p>"If no request was sent since the server started, there is nothing to show yet."</p>
                 </Empty>
             }
             .into_any()
         } else {
             view! {
                 <Empty id="decisions-empty" head="No decision received yet">
-                    <p>"Every request that the KV router places appears here, with the share of its prompt that the chosen worker already held."</p>
+                    <p>"Every request that the KV router places appears here, with the share of its prompt that was cached on the chosen worker."</p>
                 </Empty>
             }
             .into_any()
@@ -177,7 +200,11 @@ fn latest(cluster: &Shown<'_>, picked: Option<WorkerIx>) -> Vec<Row> {
             overlap: number(d.overlap_blocks().filter(|_| !d.ignores_cache)),
             share: d.overlap_share(),
             source: d.decision.source,
-            request: d.decision.request_id.as_ref().map(ToString::to_string),
+            title: d
+                .decision
+                .request_id
+                .as_ref()
+                .map_or(OPEN.to_owned(), |id| format!("Request {id}. {OPEN}")),
         })
         .collect()
 }
@@ -205,24 +232,26 @@ pub(super) fn rate(sums: &Sums) -> String {
     sums.apart.iter().map(one).collect::<Vec<_>>().join(" · ")
 }
 
-fn explain(sums: &Sums, when: &str) -> String {
+pub(super) fn explain(sums: &Sums, when: &str) -> String {
     let over = format::plural(sums.count, "decision", "decisions");
     match sums.prompts {
         Some((prompts, cached, unit)) => format!(
-            "{} of {} prompt {} were held by the chosen worker, router's own count, over {over} {when}",
+            "{} of {} prompt {} were cached on the chosen worker, as the router counted them, over {over} {when}",
             format::count(cached),
             format::count(prompts),
             unit.words(),
         ),
         None => {
-            format!("By pool: their blocks are of different size. Router's own count, over {over} {when}")
+            format!(
+                "By pool: their blocks are of different size. As the router counted them, over {over} {when}"
+            )
         }
     }
 }
 
 fn caption((recent, all): &(Sums, Sums)) -> String {
     format!(
-        "Router's own count of prompt blocks: {} in 60 s, {} since start",
+        "Prompt blocks as the router counted them: {} in 60 s, {} since start",
         format::plural(recent.count, "decision", "decisions"),
         format::count(all.count)
     )

@@ -10,6 +10,21 @@ use crate::url::Panel;
 /// Id of the list, for the button that opens it as a menu.
 const NAV_ID: &str = "nav";
 
+/// The address of a panel, looking as this view does. Tracked.
+pub(super) fn href(store: Store, panel: Panel) -> String {
+    ["./", &store.address.with(|a| a.with_panel(panel).query())].concat()
+}
+
+/// Shows a panel, unless the click asks for another tab or window; says whether it did.
+pub(super) fn open(store: Store, panel: Panel, event: &MouseEvent) -> bool {
+    if event.ctrl_key() || event.meta_key() || event.shift_key() {
+        return false;
+    }
+    event.prevent_default();
+    store.address.update(|a| a.panel = panel);
+    true
+}
+
 /// Links to all panels. They are true links: they can be copied and opened in another tab.
 #[component]
 pub(super) fn Nav(store: Store) -> impl IntoView {
@@ -25,14 +40,11 @@ pub(super) fn Nav(store: Store) -> impl IntoView {
     let badge = move |panel| found.with(|(n, _)| (panel == Panel::Findings && *n > 0).then(|| n.to_string()));
     let worst = move |panel| badge(panel).map(|_| found.get().1.as_str());
     let link = |&panel: &Panel| {
-        let address = move || format!("./{}", store.address.with(|a| a.with_panel(panel).query()));
+        let address = move || href(store, panel);
         let open = move |event: MouseEvent| {
-            if event.ctrl_key() || event.meta_key() || event.shift_key() {
-                return;
+            if open(store, panel, &event) {
+                crate::keys::close(NAV_ID);
             }
-            event.prevent_default();
-            store.address.update(|a| a.panel = panel);
-            crate::keys::close(NAV_ID);
         };
         // The marks are in a file of their own, by the address's words; a panel without one there has none.
         let mark = format!("nav.svg#{}", panel.as_str());

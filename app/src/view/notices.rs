@@ -1,21 +1,13 @@
-//! What the reader must know before believing the rest: sources in trouble, a stale picture, a wrong version; and, above
-//! the overview, what was found.
+//! What the reader must know before believing the rest: sources in trouble, a stale picture, a wrong version.
 
 use leptos::prelude::*;
-use radixscope_export::finding_ticket::severity_word;
 use radixscope_insight::completeness::coverage_words;
-use radixscope_model::record::{Finding, LinkState, Phase, Severity};
-use radixscope_state::cluster::Cluster;
+use radixscope_model::record::LinkState;
 
 use crate::format;
 use crate::store::{Feed, Link, Store, time_of_day};
 use crate::url::Panel;
-use crate::view::figure::severity_mark;
-use crate::view::old;
 use crate::view::pools::unknown_pool;
-
-/// So many findings are named.
-const NAMED: usize = 3;
 
 #[derive(Clone, PartialEq)]
 struct Notice {
@@ -66,17 +58,6 @@ pub(super) fn Notices(store: Store) -> impl IntoView {
         all.extend(store.misread.get().into_iter().map(|text| Notice::new("notice-address", "warn", text)));
         all.extend(of_server());
         all.extend(of_completeness(store));
-        if store.address.with(|a| a.panel == Panel::Overview) {
-            let mut found = store.on_beat(|shown| of_findings(shown));
-            // What was checked when data came is not known to be so now.
-            if let Some(found) =
-                found.as_mut().filter(|found| found.level == "good" && !old(store).is_empty())
-            {
-                found.level = "info";
-                found.text.replace_range(.."✓".len(), "Last check:");
-            }
-            all.extend(found);
-        }
         all
     });
     view! {
@@ -108,39 +89,6 @@ fn of_server() -> Option<Notice> {
     Some(Notice::new("notice-server", "warn", meta.get_attribute("content")?))
 }
 
-/// The worst findings on one line, of equals what users feel before what causes it; that there are none, where something was checked.
-fn of_findings(cluster: &Cluster) -> Option<Notice> {
-    let checked = cluster.checked().len();
-    if checked == 0 {
-        return None;
-    }
-    let (mut text, mut found, mut level) = (String::new(), 0, "good");
-    let worst_first = [Severity::Critical, Severity::Warning, Severity::Info];
-    for (severity, is_felt) in
-        worst_first.into_iter().flat_map(|severity| [(severity, true), (severity, false)])
-    {
-        let is_held = |head: &&Finding| {
-            head.severity == severity && head.cause.is_empty() != is_felt && head.phase != Phase::Cleared
-        };
-        for head in cluster.findings().iter().filter(is_held) {
-            if found == 0 {
-                level = ["info", "warn", "bad"][severity as usize];
-            }
-            if found < NAMED {
-                let words = [severity_mark(severity), " ", severity_word(severity), ": ", &head.title, "   "];
-                words.into_iter().for_each(|part| text.push_str(part));
-            }
-            found += 1;
-        }
-    }
-    if found > NAMED {
-        text.push_str(&format!("and {} more", found - NAMED));
-    } else if found == 0 {
-        text = format!("✓ No findings · {checked} rules checked");
-    }
-    Some(Notice { act: Some(Act::ShowFindings), ..Notice::new("notice-findings", level, text) })
-}
-
 /// On panels that rest on the tree: that it lacks blocks. The overview names the finding.
 fn of_completeness(store: Store) -> Option<Notice> {
     let rests_on_tree = store.address.with(|address| {
@@ -160,7 +108,7 @@ fn of_completeness(store: Store) -> Option<Notice> {
     let coverage = store.on_beat(|shown| shown.coverage());
     (!coverage.is_whole()).then(|| {
         let text = format!(
-            "The tree lacks blocks: {}. Shares, duplicates and costs of candidates are withheld or marked until it is complete.",
+            "The tree is incomplete: {}. Shares, duplicates and costs of candidates are withheld or marked until it is complete.",
             coverage_words(&coverage)
         );
         Notice { act: Some(Act::ShowFindings), ..Notice::new("notice-partial", "warn", text) }
@@ -171,7 +119,7 @@ fn of_link(store: Store) -> Option<Notice> {
     let (since, seen) = match store.as_of(Feed::Any) {
         Some(at) => {
             let at = time_of_day(at);
-            (format!(" since {at}"), format!(" What is shown is the last known state, as of {at}."))
+            (format!(" since {at}"), format!(" Shown is the last known state, as of {at}."))
         }
         None => (String::new(), String::new()),
     };
@@ -221,7 +169,7 @@ fn of_trust(store: Store) -> Vec<Notice> {
     if check.different > 0 {
         let times = format::plural(check.different, "time", "times");
         let text = format!(
-            "This page's state differed from the server's {times}; it was fetched anew each time. Please report this."
+            "This page's state differed from the server's {times}; it was fetched again each time. Please report this."
         );
         all.push(Notice::new("notice-digest", "bad", text));
     }
@@ -237,8 +185,8 @@ fn of_trust(store: Store) -> Vec<Notice> {
     if resyncs.unreadable > 0 {
         let times = format::plural(resyncs.unreadable, "time", "times");
         let text = format!(
-            "Frames from the server could not be read or did not fit {times}; the state was fetched anew. \
-             The last time: {}.",
+            "Frames from the server were invalid {times}; the state was fetched again. \
+             The last error: {}.",
             resyncs.why
         );
         all.push(Notice::new("notice-unreadable", "warn", text));
@@ -258,7 +206,7 @@ pub(super) fn Incompatible(store: Store, theirs: u8) -> impl IntoView {
     view! {
         <div class="full" role="alertdialog" aria-modal="true" aria-labelledby="incompatible" data-testid="incompatible">
             <div>
-                <h1 id="incompatible">"This page and the server do not fit together"</h1>
+                <h1 id="incompatible">"This page and the server are of different versions"</h1>
                 <p>{format!("{server} speaks protocol version {theirs}, this page version {ours}.")}</p>
                 <p>"The server was probably updated while this page was open. Loading the page again fetches the one that fits."</p>
                 <button class="primary" autofocus on:click=reload>"Load the page again"</button>

@@ -2,6 +2,7 @@
 
 use leptos::prelude::*;
 use radixscope_insight::completeness::{asking_words, known_words, why_words};
+use radixscope_insight::queues;
 use radixscope_model::id::{Millis, PoolIx, WorkerIx};
 use radixscope_model::record::{Asking, Tier};
 use radixscope_state::cluster::{CapacitySource, Cluster, Sign, Sourced, TierCounts, WorkerState};
@@ -27,6 +28,8 @@ struct Row {
     bar: String,
     /// Whether the bar is a share of the capacity, or of the worker that holds most.
     of_capacity: bool,
+    in_flight: String,
+    in_flight_title: String,
     used: String,
     stored: String,
     removed: String,
@@ -60,10 +63,13 @@ pub(super) fn WorkersPanel(store: Store) -> impl IntoView {
     });
     let title = Signal::derive(move || {
         match store.on_beat(|shown| shown.held()) {
-        Some((.., Unit::Blocks)) => "Sum over the workers of the blocks each holds",
-        Some((.., Unit::Tokens)) => "Sum over the workers of the tokens in the blocks each holds: pools have blocks of different size",
-        None => "Pools have blocks of different size, and the size of some is not known: choose a pool",
-    }.to_owned()
+            Some((.., Unit::Blocks)) => "Cached blocks, summed over the workers",
+            Some((.., Unit::Tokens)) => {
+                "Tokens in cached blocks, summed over the workers: pools have blocks of different size"
+            }
+            None => "Pools have blocks of different size, and the size of some is unknown: choose a pool",
+        }
+        .to_owned()
     });
     let count = move || store.listed.with(Vec::len);
     let unsized_workers = Memo::new(move |_| {
@@ -75,14 +81,15 @@ pub(super) fn WorkersPanel(store: Store) -> impl IntoView {
     view! {
         <section class="panel workers" aria-labelledby="workers-title" data-testid="workers">
             <PanelHead store panel=Panel::Workers title="Workers">
-                <Figure id="resident" label="blocks held in all" value=resident title/>
+                <Figure id="resident" label="cached blocks, all workers" value=resident title/>
             </PanelHead>
             <Show when=move || count() != 0 fallback=move || view! { <NoWorkers store/> }>
                 <div class="scroll" tabindex="0" role="region" aria-label="Table of workers">
                     <table>
                         <thead><tr>
                             <th scope="col">"Worker"</th>
-                            <th scope="col">"Blocks held"</th>
+                            <th scope="col">"Cached blocks"</th>
+                            <th scope="col" class="n" title="Requests in flight on it now, tracked from decisions; behind the plus: queued there">"In flight"</th>
                             <th scope="col" class="n c-used" title="Blocks that running requests use, by the engine">"In use"</th>
                             <th scope="col" class="n" title="Blocks stored per second, mean of the last 10 s">"Stored/s"</th>
                             <th scope="col" class="n" title="Blocks removed per second, mean of the last 10 s">"Removed/s"</th>
@@ -96,7 +103,7 @@ pub(super) fn WorkersPanel(store: Store) -> impl IntoView {
                 </div>
                 <Show when=move || unsized_workers.get() != 0>
                     <p class="caption" data-testid="capacity-unknown">{move || format!(
-                        "Capacity not known for {}: total_kv_blocks of the model card, read from discovery, would tell. Bars compare with the fullest.",
+                        "Capacity unknown for {}: total_kv_blocks of the model card, read from discovery, reports it. Bars compare with the worker with most blocks.",
                         format::plural(unsized_workers.get() as u64, "worker", "workers")
                     )}</p>
                 </Show>
@@ -113,7 +120,7 @@ fn NoWorkers(store: Store) -> impl IntoView {
             <Empty id="workers-empty" head="No worker known yet">
                 <p>
                     "Workers appear with their first KV event, load report or routing decision, or at once with "
-                    <code>"--discovery"</code> ". If they serve requests and stay unseen: from Dynamo 1.3 on, events are on ZeroMQ,
+                    <code>"--discovery"</code> ". If they serve requests and do not appear: from Dynamo 1.3 on, events are on ZeroMQ,
                     which " <code>"--discovery etcd://HOST:2379"</code> " or " <code>"--discovery file:DIR"</code>
                     " finds, and on NATS only with " <code>"DYN_EVENT_PLANE=nats"</code>
                     " on frontends and workers alike; KV events need " <code>"--kv-events-config"</code> " (vLLM) or "
@@ -143,7 +150,7 @@ fn WorkerRow(store: Store, worker: WorkerIx) -> impl IntoView {
             data-testid="worker" data-worker=id>
             <tr>
                 <th scope="row">
-                    <button class="pick" aria-pressed=move || picked().to_string() title=move || format!("Worker {}, click to pick it out", id())>
+                    <button class="pick" aria-pressed=move || picked().to_string() title=move || format!("Worker {}, click to select it", id())>
                         <i class="sign" title=move || row.with(|r| r.sign_title) aria-hidden="true"></i>
                         <Chip store worker/>
                         <span class="id">{of(|r| &r.tail)}</span>
@@ -159,6 +166,7 @@ fn WorkerRow(store: Store, worker: WorkerIx) -> impl IntoView {
                     </span>
                     <span data-testid="held">{of(|r| &r.held)}</span>
                 </td>
+                <td class="n" title=of(|r| &r.in_flight_title) data-testid="in-flight">{of(|r| &r.in_flight)}</td>
                 <td class="n c-used">{of(|r| &r.used)}</td>
                 <td class="n" data-testid="stored-rate">{of(|r| &r.stored)}</td>
                 <td class="n" data-testid="removed-rate">{of(|r| &r.removed)}</td>
@@ -166,14 +174,14 @@ fn WorkerRow(store: Store, worker: WorkerIx) -> impl IntoView {
                 <td class="n c-age">{of(|r| &r.age)}</td>
             </tr>
             <Show when=move || row.with(|r| r.lacks.is_some())>
-                <tr class="worker-facts"><td colspan="7" data-testid="knowledge">
+                <tr class="worker-facts"><td colspan="8" data-testid="knowledge">
                     {of(|r| r.lacks.as_ref().unwrap_or(&r.tail))}
                     {move || row.with(|r| r.asking.clone()).map(|words| view! { <span class="quiet" data-testid="asking">{words}</span> })}
                     <Show when=move || row.with(|r| r.can_ask)><AskForBlocks store worker/></Show>
                 </td></tr>
             </Show>
             <Show when=move || row.with(|r| !r.facts.is_empty())>
-                <tr class="worker-facts"><td colspan="7">
+                <tr class="worker-facts"><td colspan="8">
                     {move || {
                         let fact = |(id, text): (&'static str, String)| {
                             view! { <span class:quiet=id.contains("tier") data-testid=id>{text}</span> }
@@ -193,6 +201,7 @@ fn look(cluster: &Cluster, ix: WorkerIx, w: &WorkerState, now: Millis, is_curren
     let rates = cluster.rate_per_second(ix, now, RATE_SECONDS).filter(|_| is_current);
     let rate = |per_second: Option<f64>| per_second.map_or(UNKNOWN.to_owned(), format::rate);
     let totals = cluster.decisions().totals_of(ix);
+    let (in_flight, in_flight_title) = in_flight(cluster, ix, w);
     let sign = w.sign(now);
     let is_incomplete = cluster.is_incomplete(ix);
     let knowledge = &w.knowledge;
@@ -204,6 +213,8 @@ fn look(cluster: &Cluster, ix: WorkerIx, w: &WorkerState, now: Millis, is_curren
         held_title,
         bar,
         of_capacity: capacity.is_some(),
+        in_flight,
+        in_flight_title,
         used: w.engine_used_blocks.map_or(UNKNOWN.to_owned(), format::short),
         stored: rate(rates.map(|rates| rates.0)),
         removed: rate(rates.map(|rates| rates.1)),
@@ -212,11 +223,11 @@ fn look(cluster: &Cluster, ix: WorkerIx, w: &WorkerState, now: Millis, is_curren
         age: w.last_event_ms.map_or("never".to_owned(), |last| format::age(now.since(last))),
         sign: if is_current { sign.as_str() } else { "unknown" },
         sign_title: match sign {
-            _ if !is_current => "Not known: no connection",
+            _ if !is_current => "Unknown: no connection",
             Sign::Active => "Active: received from it within the last 10 s",
             Sign::Quiet => "Quiet: idle or gone, nothing received for more than 10 s",
             Sign::NeverHeard => "Nothing received from it: only routers report it",
-            Sign::Gone => "Gone: it left the deployment",
+            Sign::Gone => "Left: it left the deployment",
         },
         facts: facts(cluster, ix, w),
         lacks: is_incomplete
@@ -228,9 +239,32 @@ fn look(cluster: &Cluster, ix: WorkerIx, w: &WorkerState, now: Millis, is_curren
     }
 }
 
+/// Requests on it and those that wait there, and where both are from.
+fn in_flight(cluster: &Cluster, ix: WorkerIx, w: &WorkerState) -> (String, String) {
+    let now = w.in_flight.now().map(|n| format::count(n.into()));
+    let tracked = match now {
+        Some(_) => "In flight: tracked from decision to end",
+        None => {
+            "In flight: not reported; active_sequences_events (routers with --router-replica-sync) or a frontend's log (--logs) reports it"
+        }
+    };
+    let text = now.unwrap_or(UNKNOWN.to_owned());
+    match queues::on_worker(cluster, ix) {
+        Some(queued) => {
+            let plus = if queued.requests > 0 {
+                format!("{text} + {}", format::count(queued.requests))
+            } else {
+                text
+            };
+            (plus, format!("{tracked}. {} queued: {}", format::count(queued.requests), queued.source))
+        }
+        None => (text, format!("{tracked}. Queued: not reported; a scraped worker reports it")),
+    }
+}
+
 fn overlap_title(totals: radixscope_state::cluster::DecisionTotals) -> String {
     format!(
-        "{} of {} prompt blocks over {}, router's own count, since the server started",
+        "{} of {} prompt blocks over {}, as the router counted them, since the server started",
         format::count(totals.overlap_blocks),
         format::count(totals.isl_blocks),
         format::plural(totals.count, "decision", "decisions")
@@ -245,7 +279,7 @@ fn held(
     blocks: Option<u64>,
 ) -> (String, String, String) {
     let Some(blocks) = blocks else {
-        let why = "No KV event of this worker was received, so what it holds is not known";
+        let why = "No KV event of this worker was received, so what is cached is unknown";
         return (UNKNOWN.to_owned(), why.to_owned(), "0%".to_owned());
     };
     match capacity {
@@ -264,8 +298,8 @@ fn held(
             let workers = cluster.workers_in(pool);
             let most = workers.filter_map(|worker| cluster.blocks(worker)).max().unwrap_or(0).max(1);
             let title = format!(
-                "{} blocks. Capacity not known: its model card (total_kv_blocks), read from discovery, would tell. \
-                 The bar compares with the worker that holds most",
+                "{} blocks. Capacity unknown: its model card (total_kv_blocks), read from discovery, reports it. \
+                 The bar compares with the worker with most blocks",
                 format::count(blocks)
             );
             (format::count(blocks), title, format::width(blocks as f64 / most as f64))
@@ -296,7 +330,7 @@ fn facts(cluster: &Cluster, ix: WorkerIx, w: &WorkerState) -> Vec<(&'static str,
         "event missed",
         "events missed",
     );
-    add("fact-recovered", w.recovered_total, "missed event got back", "missed events got back");
+    add("fact-recovered", w.recovered_total, "missed event recovered", "missed events recovered");
     add("fact-cleared", w.cleared_total, "time cleared", "times cleared");
     facts.extend(tier_facts(cluster, ix, w));
     facts

@@ -6,7 +6,7 @@
 
 use radixscope_model::id::{Millis, WorkerIx};
 use radixscope_model::sort;
-use radixscope_state::cluster::{Cluster, RATE_BUCKET_MS, WorkerState};
+use radixscope_state::cluster::{Cluster, RATE_BUCKET_MS, TimeSteps, WorkerState};
 
 /// A worker is too full only if it stays so for this many seconds.
 pub const HOLD_S: u64 = 3;
@@ -68,15 +68,23 @@ pub struct Episode {
 
 /// The `seconds` full seconds before `now`, as far as they are kept ([`radixscope_state::cluster::RATE_WINDOW_S`]).
 pub fn series(cluster: &Cluster, now: Millis, seconds: u64) -> Series {
-    let end = now.0 / RATE_BUCKET_MS;
-    let first_s = end.saturating_sub(seconds);
+    let steps = TimeSteps::seconds(now, seconds);
+    let first_s = steps.begins().next().unwrap_or(now).0 / RATE_BUCKET_MS;
+    Series { first_s, workers: per_worker(cluster, steps) }
+}
+
+/// Workers whose requests are known, in the order in which they were first seen, with the most requests at once in each of
+/// `steps`; `None`: not known in that step, or the worker had left.
+pub fn per_worker(cluster: &Cluster, steps: TimeSteps) -> Vec<(WorkerIx, Vec<Option<u32>>)> {
     let of = |state: &WorkerState| {
-        let left_s = state.gone.map(|gone| gone.at_ms.0 / RATE_BUCKET_MS);
-        let there = move |second: &u64| left_s.is_none_or(|left| *second < left);
-        (first_s..end).map(|s| Some(s).filter(there).and_then(|s| state.in_flight.most_in(s))).collect()
+        let left = state.gone.map(|gone| gone.at_ms);
+        let there =
+            |at: Millis| left.is_none_or(|left| Millis(at.0 + steps.len_s() * RATE_BUCKET_MS) <= left);
+        let known = steps.begins().zip(state.in_flight.most_in_steps(steps));
+        known.map(|(at, most)| most.filter(|_| there(at))).collect()
     };
     let known = cluster.workers().iter().enumerate().filter(|(_, state)| state.in_flight.now().is_some());
-    Series { first_s, workers: known.map(|(at, state)| (WorkerIx(at as u16), of(state))).collect() }
+    known.map(|(at, state)| (WorkerIx(at as u16), of(state))).collect()
 }
 
 /// Most sequences in a batch of one worker, as the frontends' metrics give it; `None`: nobody says, or models differ.

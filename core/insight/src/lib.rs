@@ -1,5 +1,5 @@
 //! Questions asked of the state: findings (one file a rule), latency, memory, in-flight imbalance, baselines, capacity,
-//! what-if, counterfactual.
+//! what-if, counterfactual, round-robin for one request.
 //!
 //! Must not know how an answer is shown or sent.
 #![forbid(unsafe_code)]
@@ -12,5 +12,8 @@ pub mod counterfactual;
 pub mod in_flight;
 pub mod latency;
 pub mod memory;
+pub mod queues;
+pub mod random_worker;
 pub mod recent_window;
+pub mod round_robin;
 pub mod whatif;

@@ -66,6 +66,7 @@ fn read(name: &str) -> Logged {
             ties += usize::from(candidates.iter().filter(|c| exact(c) == least).count() > 1);
             let decision = FrozenDecision {
                 at_ms: Millis(decisions as u64),
+                turn: decisions as u64,
                 ended_ms: None,
                 isl_tokens: None,
                 ttft_ms: None,

@@ -10,35 +10,35 @@ const MOST_MS: f64 = 600_000.0;
 
 /// Where a target is in the address, and what it is if nobody says.
 #[derive(Clone, Copy)]
-pub(super) struct Kind {
+pub(in crate::view) struct Kind {
     key: &'static str,
     default_ms: f64,
 }
 
 /// Time to first token.
-pub(super) const TTFT: Kind = Kind { key: "ttft_slo", default_ms: 600.0 };
+pub(in crate::view) const TTFT: Kind = Kind { key: "ttft_slo", default_ms: 600.0 };
 /// Time per output token.
-pub(super) const TPOT: Kind = Kind { key: "tpot_slo", default_ms: 60.0 };
+pub(in crate::view) const TPOT: Kind = Kind { key: "tpot_slo", default_ms: 60.0 };
 
 /// A target.
 #[derive(Clone, Copy)]
-pub(super) struct Goal {
+pub(in crate::view) struct Goal {
     store: Store,
     kind: Kind,
     /// In milliseconds.
-    pub(super) ms: Memo<f64>,
+    pub(in crate::view) ms: Memo<f64>,
     fault: Memo<Option<String>>,
 }
 
 impl Goal {
     /// As the address says.
-    pub(super) fn of(store: Store, kind: Kind) -> Self {
+    pub(in crate::view) fn of(store: Store, kind: Kind) -> Self {
         let said = Memo::new(move |_| store.address.with(|address| address.other(kind.key)));
         let ms = Memo::new(move |_| said.get().and_then(|said| parse(&said)).unwrap_or(kind.default_ms));
         let fault = Memo::new(move |_| {
             let said = said.get().filter(|said| parse(said).is_none())?;
             Some(format!(
-                "{}={said} in the address is not understood: milliseconds above 0; {} is used",
+                "{}={said} in the address is invalid: milliseconds above 0; {} is used",
                 kind.key, kind.default_ms
             ))
         });

@@ -1,41 +1,54 @@
 //! Filters of the ledger, which live in the address, and its exports.
 
 use leptos::prelude::*;
+use radixscope_model::id::{Worker, WorkerIx};
 use radixscope_state::cluster::{HIT_SHARE, Kind};
 
 use super::kind_words;
 use super::save;
 use super::state::Ledger;
+use crate::draw::palette::label;
 use crate::format;
-use crate::view::chip::Chip;
+use crate::store::Shown;
+
+/// Workers to choose from in a list; any other is chosen in the table of workers.
+const LISTED: usize = 256;
 
 #[component]
 pub(super) fn Filters(ledger: Ledger) -> impl IntoView {
     let store = ledger.store;
     let picked = Memo::new(move |_| store.picked());
-    let worker = move || {
-        picked.get().map(|worker| {
-            view! {
-                <button class="filter on" data-testid="filter-worker" title="Show all workers again"
-                    on:click=move |_| store.pick(worker)>
-                    <Chip store worker/> " only ×"
-                </button>
-            }
-        })
+    let workers = Memo::new(move |_| store.on_beat(|shown| workers(shown)));
+    let option = move |(worker, id): (WorkerIx, Worker)| {
+        let title = format!("{} ({id})", label(worker));
+        view! { <option value=id.to_string() selected=move || picked.get() == Some(worker)>{title}</option> }
     };
-    let request = move || store.address.with(|address| address.request.clone());
+    let options = move || workers.get().into_iter().map(option).collect_view();
+    let choose = move |event| {
+        let id = event_target_value(&event);
+        let chosen = workers.with(|all| all.iter().map(|(_, of)| *of).find(|of| of.to_string() == id));
+        store.address.update(|address| address.worker = chosen);
+    };
+    let find = move || store.address.with(|address| address.find.clone());
     view! {
         <div class="filters">
             <div class="kinds" role="group" aria-label="Outcome">
                 <KindButton ledger kind=None/>
                 {Kind::ALL.map(|kind| view! { <KindButton ledger kind=Some(kind)/> }).collect_view()}
             </div>
-            {worker}
             <label class="find">
-                <span>"Request"</span>
-                <input type="search" data-testid="filter-request" placeholder="part of its id" spellcheck="false"
-                    prop:value=request
-                    on:input=move |event| store.address.update(|a| a.request = event_target_value(&event))/>
+                <span>"Worker"</span>
+                <select data-testid="filter-worker" on:change=choose>
+                    <option value="" selected=move || picked.get().is_none()>"all"</option>
+                    {options}
+                </select>
+            </label>
+            <label class="find">
+                <span>"Find"</span>
+                <input type="search" data-testid="filter-find" placeholder="request, model, reason" spellcheck="false"
+                    title="Text in the request id, in the name of worker, pool or model, or in the reason"
+                    prop:value=find
+                    on:input=move |event| store.address.update(|a| a.find = event_target_value(&event))/>
             </label>
             <span class="spacer"></span>
             <span class="exports" role="group" aria-label="Export what is shown">
@@ -46,6 +59,12 @@ pub(super) fn Filters(ledger: Ledger) -> impl IntoView {
             </span>
         </div>
     }
+}
+
+/// The workers that a reader can choose from: those of the pools shown.
+fn workers(shown: &Shown<'_>) -> Vec<(WorkerIx, Worker)> {
+    let of = |ix: WorkerIx| Some((ix, shown.worker(ix).filter(|of| shown.has(of.pool))?.id));
+    (0..shown.workers().len()).filter_map(|at| of(WorkerIx(at as u16))).take(LISTED).collect()
 }
 
 /// One kind with its count; `None` is every kind.
@@ -80,21 +99,23 @@ fn explained(kind: Option<Kind>) -> String {
         None => "Every decision".to_owned(),
         Some(Kind::Hit) => {
             format!(
-                "The chosen worker held at least {} of the prompt's full blocks",
+                "At least {} of the prompt's full blocks were cached on the chosen worker",
                 format::percent(HIT_SHARE)
             )
         }
         Some(Kind::Partial) => {
             format!(
-                "The chosen worker held some, but less than {} of the full blocks",
+                "Some, but less than {} of the full blocks were cached on the chosen worker",
                 format::percent(HIT_SHARE)
             )
         }
-        Some(Kind::Miss) => "The chosen worker held no block of the prompt".to_owned(),
+        Some(Kind::Miss) => "No block of the prompt was cached on the chosen worker".to_owned(),
         Some(Kind::Tie) => {
             "The router reported a tie, or several workers share the lowest known cost".to_owned()
         }
-        Some(Kind::LostAffinity) => "Another worker held more of the prompt than the chosen one".to_owned(),
-        Some(Kind::Unknown) => "The prompt's length or what was held of it is not known".to_owned(),
+        Some(Kind::LostAffinity) => {
+            "Another worker had more of the prompt cached than the chosen one".to_owned()
+        }
+        Some(Kind::Unknown) => "The prompt's length or its cached part is unknown".to_owned(),
     }
 }

@@ -11,8 +11,10 @@
 
 mod details;
 mod filters;
+mod instead;
 mod row;
 mod save;
+mod search;
 mod state;
 mod strip;
 mod table;
@@ -101,7 +103,15 @@ fn Summary(ledger: Ledger) -> impl IntoView {
             )
         })
     };
-    view! { <p class="caption" data-testid="ledger-summary">{words}</p> }
+    let held_back = move || {
+        ledger.newer_held_back().map(|newer| match newer {
+            0 => " · held while you are in the list".to_owned(),
+            newer => format!(" · held while you are in the list, {} newer", format::count(newer)),
+        })
+    };
+    view! {
+        <p class="caption"><span data-testid="ledger-summary">{words}</span><span class="held-back" data-testid="ledger-held">{held_back}</span></p>
+    }
 }
 
 #[component]
@@ -111,7 +121,7 @@ fn Nothing(store: Store) -> impl IntoView {
         <Show when=move || store.ready()
             fallback=|| view! { <Empty id="ledger-wait" head="Waiting for the server's state"/> }>
             <Empty id="ledger-empty" head="No decision received yet">
-                <p>"Every request that the KV router places is listed here, with what every worker would have cost."</p>
+                <p>"Every request that the KV router places is listed here, with the cost of every candidate."</p>
                 {move || hint.get().map(|hint| view! { <HintList hint/> })}
             </Empty>
         </Show>

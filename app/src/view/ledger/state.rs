@@ -1,11 +1,12 @@
-//! What the ledger shows: the live decisions or those held since Pause, filtered, and where in them the reader is.
+//! What the ledger shows: the live decisions or those held since Pause, filtered and in order, and where in them the reader is.
 
 use std::sync::Arc;
 
 use leptos::prelude::*;
 use radixscope_model::id::DecisionId;
-use radixscope_state::cluster::{Cluster, DecisionEntry, Filter, Picked};
+use radixscope_state::cluster::{Cluster, Column, DecisionEntry, Filter, Picked, Sort};
 
+use super::search::Search;
 use crate::store::{Shown, Store};
 
 /// What is shown while paused: a copy, because the state forgets.
@@ -26,6 +27,8 @@ pub(super) struct View {
     pub ever: u64,
     /// Record that the state was at: equal views show the same.
     seq: u64,
+    /// What was asked for.
+    asked: (Filter, String),
 }
 
 /// Since Pause.
@@ -42,6 +45,8 @@ pub(super) struct Since {
 pub(super) struct Ledger {
     pub store: Store,
     held: RwSignal<Option<Arc<Held>>>,
+    /// Whether the pointer, and whether the keyboard, is in the list.
+    visited: RwSignal<(bool, bool)>,
     pub view: Memo<View>,
     /// The row that the keyboard is on.
     pub cursor: RwSignal<Option<DecisionId>>,
@@ -53,33 +58,82 @@ impl Ledger {
     pub(super) fn new(store: Store) -> Self {
         let held = RwSignal::new(None::<Arc<Held>>);
         let cursor = store.address.with_untracked(|address| address.decision);
-        let filter = Memo::new(move |_| {
+        let asked = Memo::new(move |_| {
             let (worker, pool) = (store.picked(), store.pools.get().only);
-            store.address.with(|address| Filter {
-                pool,
-                worker,
-                kind: address.outcome,
-                request: address.request.clone(),
+            store.address.with(|address| {
+                let filter = Filter { pool, worker, kind: address.outcome, sort: address.sort };
+                (filter, address.find.clone())
             })
         });
-        let view = Memo::new(move |_| match held.get() {
-            Some(held) => View {
-                picked: filter.with(|filter| Picked::of(filter, held.decisions.iter())),
-                kept: held.decisions.len() as u64,
-                ever: held.ever,
-                seq: 0,
-            },
-            None => store.on_beat(|cluster| {
-                let decisions = cluster.decisions();
-                View {
-                    picked: filter.with(|filter| Picked::of(filter, decisions.newest_first())),
-                    kept: decisions.newest_first().len() as u64,
-                    ever: decisions.totals().count,
-                    seq: cluster.seq().0,
-                }
-            }),
+        let visited = RwSignal::new((false, false));
+        let is_visited = Memo::new(move |_| visited.get() != (false, false));
+        let search = StoredValue::new_local(Search::default());
+        let view = Memo::new(move |before: Option<&View>| {
+            let asked = asked.get();
+            let held = held.get();
+            let look = |shown: &Shown<'_>| {
+                let mut view = View { asked: asked.clone(), ..View::default() };
+                search.update_value(|search| {
+                    let (filter, text) = &asked;
+                    let mut pass = search.pass(shown, text, filter);
+                    let is_found = |decided: &DecisionEntry| pass.is_found(decided);
+                    if let Some(held) = &held {
+                        view.picked = Picked::of(filter, held.decisions.iter(), is_found);
+                        (view.kept, view.ever) = (held.decisions.len() as u64, held.ever);
+                    } else {
+                        let decisions = shown.decisions();
+                        view.picked = Picked::of(filter, decisions.newest_first(), is_found);
+                        (view.kept, view.ever) =
+                            (decisions.newest_first().len() as u64, decisions.totals().count);
+                        view.seq = shown.seq().0;
+                    }
+                });
+                view
+            };
+            let stays = held.is_none() && is_visited.get();
+            match before.filter(|before| stays && before.asked == asked && before.seq > 0) {
+                Some(before) => before.clone(),
+                None if stays || held.is_some() => store.peek(look),
+                None => store.on_beat(look),
+            }
         });
-        Self { store, held, view, cursor: RwSignal::new(cursor), said: RwSignal::new(String::new()) }
+        Self { store, held, visited, view, cursor: RwSignal::new(cursor), said: RwSignal::new(String::new()) }
+    }
+
+    /// The pointer or the keyboard came into the list, or left it: meanwhile the list stays as it is.
+    pub(super) fn visit(self, change: impl FnOnce(&mut (bool, bool))) {
+        let mut visited = self.visited.get_untracked();
+        change(&mut visited);
+        if visited != self.visited.get_untracked() {
+            self.visited.set(visited);
+        }
+    }
+
+    /// Whether the list stays as it is because the pointer or the keyboard is in it, and how many decisions came since.
+    /// Tracked.
+    pub(super) fn newer_held_back(self) -> Option<u64> {
+        if self.is_paused() || self.visited.get() == (false, false) {
+            return None;
+        }
+        let ever = self.view.with(|view| view.ever);
+        let newer = self.store.on_beat(|shown| shown.decisions().totals().count.checked_sub(ever));
+        if newer.is_none() {
+            // Another server, or the same one begun anew: what was held is of no state that there is.
+            queue_microtask(move || {
+                let _ = self.visited.try_set((false, false));
+            });
+        }
+        newer
+    }
+
+    /// What the lines are ordered by. Tracked.
+    pub(super) fn sort(self) -> Sort {
+        self.store.address.with(|address| address.sort)
+    }
+
+    /// Orders the lines by a column, or the other way round.
+    pub(super) fn sort_by(self, column: Column) {
+        self.store.address.update(|address| address.sort = address.sort.clicked(column));
     }
 
     /// Whether the view stands still. Tracked.
@@ -99,7 +153,7 @@ impl Ledger {
             ever: cluster.decisions().totals().count,
         });
         self.held.set(Some(Arc::new(held)));
-        self.said.set("Paused. What comes now is counted and shown when you go on.".to_owned());
+        self.said.set("Paused. New decisions are counted, and shown when you resume.".to_owned());
     }
 
     /// What happened since Pause. Tracked.
@@ -124,7 +178,11 @@ impl Ledger {
                 cluster,
                 match &held {
                     Some(held) => Listed::Held(&held.decisions),
-                    None => Listed::Live(cluster.cluster),
+                    None => {
+                        let ever = self.view.with_untracked(|view| view.ever);
+                        let newer = cluster.decisions().totals().count.saturating_sub(ever);
+                        Listed::Live(cluster.cluster, usize::try_from(newer).unwrap_or(usize::MAX))
+                    }
                 },
             )
         })
@@ -135,12 +193,16 @@ impl Ledger {
         self.look(|cluster, shown| shown.find(id).or_else(|| cluster.decisions().get(id)).cloned())
     }
 
-    /// Line of a decision among those picked out: its own, or that of the next older one.
-    pub(super) fn line_of(self, id: DecisionId) -> usize {
+    /// Line of a decision among those picked out. In order of time, that of the next older one if it is not among them.
+    pub(super) fn line_of(self, id: DecisionId) -> Option<usize> {
         self.look(|_, shown| {
             self.view.with_untracked(|view| {
-                let is_newer = |&place: &u32| shown.at(place).is_some_and(|d| d.decision.id > id);
-                view.picked.at.partition_point(is_newer)
+                if view.asked.0.sort == Sort::default() {
+                    let is_newer = |&place: &u32| shown.at(place).is_some_and(|d| d.decision.id > id);
+                    return Some(view.picked.at.partition_point(is_newer));
+                }
+                let place = shown.place_of(id)?;
+                view.picked.at.iter().position(|&at| at as usize == place)
             })
         })
     }
@@ -163,7 +225,8 @@ impl Ledger {
 /// The decisions that are shown, newest first.
 #[derive(Clone, Copy)]
 pub(super) enum Listed<'a> {
-    Live(&'a Cluster),
+    /// Those of the state, and how many came since they were looked through.
+    Live(&'a Cluster, usize),
     Held(&'a [DecisionEntry]),
 }
 
@@ -171,18 +234,23 @@ impl<'a> Listed<'a> {
     /// The one so many places behind the newest.
     pub(super) fn at(self, place: u32) -> Option<&'a DecisionEntry> {
         match self {
-            Listed::Live(cluster) => cluster.decisions().newest(place as usize),
+            Listed::Live(cluster, newer) => cluster.decisions().newest((place as usize).checked_add(newer)?),
             Listed::Held(decisions) => decisions.get(place as usize),
         }
     }
 
     fn find(self, id: DecisionId) -> Option<&'a DecisionEntry> {
         match self {
-            Listed::Live(cluster) => cluster.decisions().get(id),
-            Listed::Held(decisions) => {
-                let at = decisions.binary_search_by(|d| id.cmp(&d.decision.id)).ok()?;
-                decisions.get(at)
-            }
+            Listed::Live(cluster, _) => cluster.decisions().get(id),
+            Listed::Held(decisions) => decisions.get(self.place_of(id)?),
+        }
+    }
+
+    /// How many places behind the newest a decision is.
+    fn place_of(self, id: DecisionId) -> Option<usize> {
+        match self {
+            Listed::Live(cluster, newer) => cluster.decisions().newer_than(id)?.checked_sub(newer),
+            Listed::Held(decisions) => decisions.binary_search_by(|d| id.cmp(&d.decision.id)).ok(),
         }
     }
 }

@@ -1,12 +1,13 @@
-//! The table, newest first. At the top it follows what comes; scrolled down, or with a decision open, the lines in sight
-//! stay where they are.
+//! The table, newest first or by a column. At the top it follows what comes; scrolled down, or with a decision open, the
+//! lines in sight stay where they are; with the pointer or the keyboard in it, all of it stays.
 
 use std::ops::Range;
 
 use leptos::prelude::*;
 use radixscope_model::id::DecisionId;
-use radixscope_state::cluster::CacheOutcome;
-use web_sys::KeyboardEvent;
+use radixscope_state::cluster::{CacheOutcome, Column, Sort};
+use wasm_bindgen::JsCast;
+use web_sys::{Element, FocusEvent, KeyboardEvent};
 
 use super::row::{IGNORED, Row};
 use super::state::Ledger;
@@ -17,20 +18,20 @@ use crate::view::virtual_table::{Scroll, VirtualTable};
 /// Id of what takes the focus.
 pub(super) const GRID_ID: &str = "ledger-grid";
 
-/// The head: class that says where the column stands, name, explanation.
+/// The head, a row for each of [`Column::ALL`]: class that says where the column stands, name, explanation.
 const COLUMNS: [(&str, &str, &str); 11] = [
     (
         "l-time",
         "Time",
-        "When it was decided, by the router's own clock where that is known, else when it was received; each line says which",
+        "When it was decided, by the router's own clock where that is known, else when it was received; each row says which",
     ),
-    ("l-request", "Request", "The router's request id, shortened; click a line for all of it"),
+    ("l-request", "Request", "The router's request id, shortened; click a row for all of it"),
     ("l-worker", "Worker", "The worker chosen"),
-    ("l-prompt n", "Prompt", "Length in tokens, if known, and in blocks, the begun one included"),
+    ("l-prompt n", "Prompt", "Length in tokens, if known, and in blocks, a partial last one included"),
     (
         "l-overlap n",
         "Cached",
-        "Cached blocks: blocks of the prompt that the chosen worker held, by the router's own count, else as reconstructed here; after +, those in host memory and below",
+        "Blocks of the prompt that were cached on the chosen worker, as the router counted them, else as reconstructed here; after +, those in host memory and below",
     ),
     ("l-share", "Hit rate", "KV hit rate: cached blocks ÷ prompt blocks"),
     ("l-cost n", "Cost", "Cost of the chosen worker, in blocks"),
@@ -38,7 +39,7 @@ const COLUMNS: [(&str, &str, &str); 11] = [
     (
         "l-verdict",
         "Outcome",
-        "How much of the prompt was held; tie: several share the lowest cost; lost: blocks that another worker held beyond the chosen one's",
+        "How much of the prompt was cached on the chosen worker; tie: several share the lowest cost; skipped: more blocks were cached on another worker",
     ),
     (
         "l-known",
@@ -73,7 +74,11 @@ impl Place {
     fn keep(self, ledger: Ledger) {
         // Called in a later frame, when the panel may be gone.
         let Some(anchor) = self.anchor.try_get_value() else { return };
-        self.scroll.to(anchor.map_or((0, 0.0), |(id, cut)| (ledger.line_of(id), cut)));
+        match anchor.map(|(id, cut)| (ledger.line_of(id), cut)) {
+            Some((Some(line), cut)) => self.scroll.to((line, cut)),
+            Some((None, _)) => self.scroll.follow(),
+            None => self.scroll.to((0, 0.0)),
+        }
         self.turn.update(|turn| *turn += 1);
     }
 }
@@ -108,18 +113,29 @@ pub(super) fn Table(ledger: Ledger) -> impl IntoView {
             })
         })
     };
-    let head = COLUMNS.map(|(class, name, title)| {
-        view! { <span class=class role="columnheader" title=title>{name}</span> }
+    // Another order begins at its top.
+    Effect::new(move |before: Option<Sort>| {
+        let sort = ledger.sort();
+        if before.is_some_and(|before| before != sort) {
+            place.scroll.to((0, 0.0));
+            place.anchor.set_value(None);
+        }
+        sort
     });
+    let head = Column::ALL.into_iter().zip(COLUMNS).map(|(column, named)| heading(ledger, column, named));
     let active = Signal::derive(move || ledger.cursor.get().map(row_id));
     let above = Memo::new(move |_| place.scroll.first());
     view! {
-        <div class="ledger-table" class:with-pools=move || ledger.store.labels.with(|labels| labels.len() > 1)>
-            <VirtualTable scroll=place.scroll id=GRID_ID role="grid" label="Decisions, newest first" columns=COLUMNS.len() count active
-                head=head.into_iter().collect_view().into_any() rows line=move |row| view! { <Line ledger row/> }.into_any()
+        <div class="ledger-table" class:with-pools=move || ledger.store.labels.with(|labels| labels.len() > 1)
+            on:pointerenter=move |_| ledger.visit(|(pointer, _)| *pointer = true)
+            on:pointerleave=move |_| ledger.visit(|(pointer, _)| *pointer = false)
+            on:focusin=move |event| if is_by_keyboard(&event) { ledger.visit(|(_, keyboard)| *keyboard = true) }
+            on:focusout=move |_| ledger.visit(|(_, keyboard)| *keyboard = false)>
+            <VirtualTable scroll=place.scroll id=GRID_ID role="grid" label="Decisions" columns=COLUMNS.len() count active
+                head=head.collect_view().into_any() rows line=move |row| view! { <Line ledger row/> }.into_any()
                 on_scroll=move |()| place.hold(ledger) on_key=move |event| key(ledger, place, &event)>
                 <Show when=move || count.get() == 0>
-                    <p class="ledger-none" data-testid="ledger-none">"No decision that is kept is like that: choose another outcome, worker or request"</p>
+                    <p class="ledger-none" data-testid="ledger-none">"No retained decision matches these filters: choose another outcome, worker or text"</p>
                 </Show>
             </VirtualTable>
             <Show when=move || { above.get() > 0 }>
@@ -132,6 +148,33 @@ pub(super) fn Table(ledger: Ledger) -> impl IntoView {
             </Show>
         </div>
     }
+}
+
+/// The heading of a column, which orders the lines by it.
+fn heading(
+    ledger: Ledger,
+    column: Column,
+    (class, name, title): (&'static str, &'static str, &'static str),
+) -> impl IntoView {
+    let order = move || {
+        let sort = ledger.sort();
+        match (sort.column == column, sort.is_descending) {
+            (false, _) => "none",
+            (true, true) => "descending",
+            (true, false) => "ascending",
+        }
+    };
+    view! {
+        <span class=class role="columnheader" title=title aria-sort=order>
+            <button type="button" data-testid=column.as_str() on:click=move |_| ledger.sort_by(column)>{name}</button>
+        </span>
+    }
+}
+
+/// Whether the focus came by the keyboard: with the mouse it stays behind when the pointer has long left.
+fn is_by_keyboard(event: &FocusEvent) -> bool {
+    let element = event.target().and_then(|target| target.dyn_into::<Element>().ok());
+    element.is_some_and(|element| element.matches(":focus-visible").unwrap_or(false))
 }
 
 fn row_id(id: DecisionId) -> String {
@@ -196,9 +239,11 @@ fn Line(ledger: Ledger, row: RwSignal<Option<Row>>) -> impl IntoView {
 
 fn key(ledger: Ledger, place: Place, event: &KeyboardEvent) {
     let lines = ledger.view.with_untracked(|view| view.picked.at.len());
-    if lines == 0 || event.ctrl_key() || event.meta_key() || event.alt_key() {
+    let is_on_heading = event.target().is_some_and(|target| target.has_type::<web_sys::HtmlButtonElement>());
+    if lines == 0 || is_on_heading || event.ctrl_key() || event.meta_key() || event.alt_key() {
         return;
     }
+    ledger.visit(|(_, keyboard)| *keyboard = true);
     let cursor = ledger.cursor.get_untracked();
     let key = event.key();
     if key == "Enter" {
@@ -208,7 +253,7 @@ fn key(ledger: Ledger, place: Place, event: &KeyboardEvent) {
         }
         return;
     }
-    let at = cursor.map(|id| ledger.line_of(id));
+    let at = cursor.and_then(|id| ledger.line_of(id));
     let Some(line) = place.scroll.line_after(&key, at, lines) else { return };
     event.prevent_default();
     let id = ledger.id_at(line);

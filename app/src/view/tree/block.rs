@@ -30,6 +30,8 @@ pub(super) struct BlockSummary {
     pub touched: Millis,
     /// Whether workers name the block differently.
     pub names_differ: bool,
+    /// Whether it was evicted since the tree holds still.
+    pub is_evicted: bool,
 }
 
 impl BlockSummary {
@@ -49,6 +51,7 @@ impl BlockSummary {
             above: if tree.chain_owners(chain).is_empty() { 0 } else { position - chain.position },
             touched: touched_ms(tree.touched(node)),
             names_differ: !tree.hashes_agree(node),
+            is_evicted: cluster.has_evicted(node),
         }
     }
 
@@ -64,7 +67,7 @@ impl BlockSummary {
         let holders = if names.is_empty() { "no worker".to_owned() } else { names.join(", ") };
         let age = format::ago(store.now_ms().since(self.touched));
         format!(
-            "Block {} of the prompt, {} in a row, held by {holders}, {} in the subtree, last stored {age}, hash {}",
+            "Block {} of the prompt, {} in a row, on {holders}, {} in the subtree, last stored {age}, hash {}",
             self.position,
             format::plural(u64::from(self.len), "block", "blocks"),
             format::plural(u64::from(self.blocks), "block", "blocks"),

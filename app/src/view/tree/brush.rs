@@ -9,6 +9,7 @@ use radixscope_state::tree::Tree;
 use radixscope_state::tree::forest::{ChainId, Forest};
 
 use super::state::{Choice, Heat, known_requests};
+use crate::draw::evicted;
 use crate::draw::fading::Fadings;
 use crate::draw::heat::{self, ByHeat, Measure, Scale};
 use crate::draw::lanes::{self, Lanes};
@@ -113,18 +114,24 @@ impl Brush {
     pub(super) fn raster(
         &self,
         how: &How,
-        tree: &Tree,
+        cluster: &Shown<'_>,
         view: &Viewport,
         palette: &Palette,
         pixels: &mut Pixels,
     ) -> Drawn {
-        self.with_fills(how, palette, |fills| match &how.lanes {
+        let tree = cluster.tree();
+        let mut drawn = self.with_fills(how, palette, |fills| match &how.lanes {
             None => raster(tree, view, palette, fills, pixels),
             Some(lanes) => {
                 let heat = how.measure.map(|_| fills);
                 lanes::raster(tree, view, lanes, palette, heat, how.picked, pixels)
             }
-        })
+        });
+        if cluster.still.is_some() {
+            let both = (tree, cluster.live_tree());
+            evicted::paint(both, view, how.lanes.as_ref(), palette, pixels, &mut drawn);
+        }
+        drawn
     }
 
     /// Writes into boxes and beside the picture.

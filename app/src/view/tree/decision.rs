@@ -6,7 +6,6 @@ use radixscope_model::sort;
 use radixscope_router::explain::Short;
 use radixscope_state::cluster::DecisionEntry;
 
-use super::side;
 use super::state::TreeView;
 use crate::draw::camera::Goal;
 use crate::draw::crumb::Crumb;
@@ -42,10 +41,11 @@ pub(super) fn follow(tree: TreeView) {
         if let Some(pool) = other {
             return store.show_pool(pool);
         }
-        let end = side::look(store, |cluster, _| end_of(cluster, id));
+        let end = store.look(|cluster, _| end_of(cluster, id));
         if let Some(end) = end.filter(|_| store.ready()) {
             seen.set_value(Some(id));
             if let Some(crumb) = end {
+                store.renew_tree();
                 tree.selected.set(Some(crumb));
                 tree.look_at(Goal::Path(crumb));
             }
@@ -55,7 +55,7 @@ pub(super) fn follow(tree: TreeView) {
 
 /// The last block of a decision's path that is still there.
 fn end_of(cluster: &Shown<'_>, id: DecisionId) -> Option<Crumb> {
-    let (tree, path) = (cluster.tree(), cluster.decisions().get(id)?.decision.path?);
+    let (tree, path) = (cluster.live_tree(), cluster.decisions().get(id)?.decision.path?);
     let node = tree.find(path.worker, path.block_hash).filter(|&node| tree.is_attached(node))?;
     Some(Crumb::at(tree, node, tree.position(node)))
 }
@@ -113,10 +113,10 @@ pub(super) fn DecisionOnTree(tree: TreeView) -> impl IntoView {
         </p>
         {move || match (open.get(), decided.get()) {
             (None, _) => view! {
-                <p class="caption" data-testid="decision-none">"No decision is open. The latest one with a known prompt is a press away; the ledger and the search open any other. Its path is then outlined, with a bracket where each candidate's part of it ends."</p>
+                <p class="caption" data-testid="decision-none">"No decision is open. Open the latest one with a known prompt here, any other one in Decisions or by search. Its path is outlined, with a bracket where each candidate's cached part ends."</p>
             }.into_any(),
             (Some(id), None) => {
-                let text = format!("Decision {id} is not kept any more, or was not received yet.");
+                let text = format!("Decision {id} is no longer retained, or was not received yet.");
                 view! { <p class="caption" data-testid="decision-none">{text}</p> }.into_any()
             }
             (Some(_), Some(decided)) => view! { <One tree decided/> }.into_any(),
@@ -145,7 +145,7 @@ fn One(tree: TreeView, decided: DecisionEntry) -> impl IntoView {
     let table = (!candidates.is_empty()).then(|| {
         view! {
             <table class="copies-table">
-                <thead><tr><th scope="col">"Worker"</th><th scope="col">"Held, blocks"</th><th scope="col">"Cost, blocks"</th></tr></thead>
+                <thead><tr><th scope="col">"Worker"</th><th scope="col">"Cached, blocks"</th><th scope="col">"Cost, blocks"</th></tr></thead>
                 <tbody>{candidates.into_iter().take(CANDIDATES).map(line).collect_view()}</tbody>
             </table>
         }
@@ -175,6 +175,6 @@ fn One(tree: TreeView, decided: DecisionEntry) -> impl IntoView {
         {is_partial.then(|| view! { <p class="partial-note" data-testid="decision-partial">{ON_PARTIAL_TREE}</p> })}
         {table}
         {more.map(|more| view! { <p class="caption">{more}</p> })}
-        <p class="side-actions"><button class="plain" on:click=to_ledger>"Open in the ledger"</button></p>
+        <p class="side-actions"><button class="plain" on:click=to_ledger>"Open in Decisions"</button></p>
     }
 }

@@ -7,7 +7,7 @@ use radixscope_state::tree::forest::{ChainId, Forest};
 use web_sys::{KeyboardEvent, MouseEvent, PointerEvent, WheelEvent};
 
 use super::moves::{Move, first_wide, is_held, neighbour};
-use super::state::{Form, TreeView};
+use super::state::{Form, Hovered, TreeView};
 use crate::draw::camera::{Axes, Goal};
 use crate::draw::crumb::Crumb;
 use crate::draw::viewport::Region;
@@ -23,6 +23,8 @@ const PINCH_PX_PER_E: f64 = 100.0;
 const MOST_E: f64 = 0.7;
 /// One press of a button or a key zooms by this.
 const STEP: f64 = 1.8;
+/// A click on what is too narrow to be told apart zooms in by this.
+const INTO_RUN: f64 = 4.0;
 /// A line of a wheel that counts in lines, CSS pixels.
 const LINE_PX: f64 = 33.0;
 
@@ -118,6 +120,7 @@ impl Input {
 
     pub(super) fn moved(self, event: &PointerEvent) {
         let at = self.place(event);
+        self.tree.hold_by_pointer(true);
         let mut hands = self.hands.get_value();
         let before = hands.clone();
         let Some(mine) = hands.down.iter_mut().find(|(id, _)| *id == event.pointer_id()) else {
@@ -161,24 +164,43 @@ impl Input {
 
     pub(super) fn left(self) {
         self.tree.pointer.set(None);
+        self.tree.hold_by_pointer(false);
         self.tree.redraw_soon();
     }
 
-    /// Selects the block that was clicked, or nothing; in the overview, zooms to its box.
+    /// Selects the block that was clicked, or nothing; in the overview, zooms to its box. Where a pointer rests, that is
+    /// the block that was said to be under it.
     pub(super) fn click(self, event: &MouseEvent) {
         if self.hands.with_value(|hands| hands.is_dragging) {
             return;
         }
-        let at = self.share(self.place(event));
+        let place = self.place(event);
+        let at = self.share(place);
+        let said = self.tree.seen.get_value().filter(|(then, _)| *then == place).and_then(|(_, what)| what);
+        if let Some(Hovered::Run(_)) = said {
+            return self.tree.steer(|camera| camera.zoom(INTO_RUN, at, Axes::Both, true));
+        }
         if self.tree.form == Form::Overview {
             return self.zoom_or_leave(at);
         }
         let hit = self.tree.store.with_tree(|tree, forest| {
-            let (id, position) = under(self.tree, forest, at)?;
-            let chain = forest.chain(id);
-            is_held(tree, forest, id).then(|| Crumb::at(tree, tree.block_at(chain, position), position))
+            let (crumb, id) = match said {
+                Some(Hovered::Block(crumb)) => (crumb, crumb.chain(tree)?),
+                _ => {
+                    let (id, position) = under(self.tree, forest, at)?;
+                    (Crumb::at(tree, tree.block_at(forest.chain(id), position), position), id)
+                }
+            };
+            is_held(tree, forest, id).then_some(crumb)
         });
         self.tree.selected.set(hit.flatten());
+    }
+
+    /// The keyboard has come to the tree: a click gives it the focus too, but holds nothing.
+    pub(super) fn focused(self) {
+        let is_keyed =
+            self.frame.get_untracked().is_some_and(|frame| frame.matches(":focus-visible") == Ok(true));
+        self.tree.hold_by_focus(is_keyed);
     }
 
     /// Zooms to the whole box that was clicked twice.
@@ -220,11 +242,23 @@ impl Input {
         let is_done = match event.key().as_str() {
             "+" | "=" => zoom_step(self.tree, 1),
             "-" => zoom_step(self.tree, -1),
-            key => Move::of(key).is_some_and(|to| make(self.tree, to)),
+            key => Move::of(key).is_some_and(|to| self.make(to)),
         };
         if is_done {
             event.prevent_default();
         }
+    }
+}
+
+impl Input {
+    /// Makes a move. A box that a key leads to is held; Escape lets go.
+    fn make(self, to: Move) -> bool {
+        let is_done = make(self.tree, to);
+        match to {
+            Move::Out => self.tree.let_go(),
+            _ => self.tree.hold_by_focus(true),
+        }
+        is_done
     }
 }
 

@@ -8,7 +8,8 @@ use super::block::BlockSummary;
 use super::breadcrumb::Breadcrumb;
 use super::empty::EmptyTree;
 use super::state::{Form, Hovered, TreeView};
-use super::{BlockFigures, decision_path, input, side, stage, tip};
+use super::still::StillNote;
+use super::{BlockFigures, decision_path, input, stage, tip};
 use crate::draw::palette::label;
 use crate::format;
 use crate::store::Store;
@@ -35,9 +36,9 @@ pub(in crate::view) fn OverviewTree(store: Store, dark: Signal<bool>) -> impl In
             <PanelHead store panel=Panel::Tree title="Prefix tree">
                 <TreePools store/>
                 <BlockFigures store totals/>
-                <TrustedFigure store id="shared" label="shared" value=shared title="Distinct blocks held by two workers or more"/>
+                <TrustedFigure store id="shared" label="shared" value=shared title="Distinct blocks cached on two workers or more"/>
             </PanelHead>
-            <Breadcrumb tree><Tools tree/></Breadcrumb>
+            <Breadcrumb tree><StillNote tree/><Tools tree/></Breadcrumb>
             <decision_path::Note store painted=tree.painted/>
             <div class="icicle-box">
                 <stage::Canvas tree/>
@@ -76,7 +77,7 @@ fn DetailBar(tree: TreeView) -> impl IntoView {
     let selected = Memo::new(move |_| {
         let crumb = tree.selected.get()?;
         store.on_beat(|_| ());
-        let block = side::look(store, |cluster, forest| {
+        let block = store.look(|cluster, forest| {
             Some(BlockSummary::of(cluster, forest, crumb.chain(cluster.tree())?, crumb.position))
         });
         block.flatten()
@@ -115,9 +116,10 @@ fn Block(store: Store, block: BlockSummary) -> impl IntoView {
     let owners =
         block.owners.iter().take(OWNERS).map(|&worker| view! { <Chip store worker/> }).collect_view();
     let nobody = block.owners.is_empty().then_some("no worker");
+    let evicted = block.is_evicted.then_some("evicted since");
     view! {
         <dl>
-            <div class="w-owners" title=all><dt>"Held by"</dt><dd>{owners}{more}{nobody}</dd></div>
+            <div class="w-owners" title=all><dt>"Cached on"</dt><dd>{owners}{more}{nobody}{evicted}</dd></div>
             <div class="w-place"><dt>"Position"</dt><dd>{place}</dd></div>
             <div><dt>"Chain"</dt><dd>{format::count(u64::from(block.len))}</dd></div>
             <div><dt>"Subtree"</dt><dd>{format::count(u64::from(block.blocks))}</dd></div>
@@ -135,10 +137,10 @@ fn Legend(store: Store) -> impl IntoView {
         Memo::new(move |_| if store.on_beat(|c| c.block_tokens().is_some()) { "tokens" } else { "blocks" });
     view! {
         <p class="legend" style=move || key_colours(store)>
-            <span><i class="key one"></i>"Held by one worker"</span>
-            <span><i class="key many"></i>"Held by several, one tick each"</span>
+            <span><i class="key one"></i>"On one worker"</span>
+            <span><i class="key many"></i>"On several, one tick each"</span>
             <span>"Down: " {unit} " into the prompt"</span>
-            <span>"Point at a box for its blocks and holders, click it to zoom in, Esc leads back"</span>
+            <span>"Point at a box for its blocks and workers, click it to zoom in, Esc zooms out"</span>
         </p>
     }
 }

@@ -3,7 +3,6 @@
 use leptos::prelude::*;
 use radixscope_model::id::WorkerIx;
 use radixscope_state::redundancy::BlockSize;
-use radixscope_state::tree::forest::Forest;
 
 use super::decision::DecisionOnTree;
 use super::lists::{List, Ranked};
@@ -12,7 +11,7 @@ use super::save::Save;
 use super::search::Search;
 use super::selected::Details;
 use super::state::TreeView;
-use crate::store::{Shown, Store};
+use crate::store::Store;
 use crate::view::chip::Chip;
 use crate::view::memory;
 
@@ -91,12 +90,6 @@ pub(super) fn block_size(store: Store) -> Memo<BlockSize> {
     let bytes_per_token = memory::bytes_per_token(store);
     let tokens = Memo::new(move |_| store.on_beat(|shown| shown.block_tokens()));
     Memo::new(move |_| BlockSize { tokens: tokens.get(), bytes_per_token: bytes_per_token.get() })
-}
-
-/// Looks at the state with its forest settled; `None` where none is kept. Not tracked.
-pub(super) fn look<T>(store: Store, look: impl FnOnce(&Shown<'_>, &Forest) -> T) -> Option<T> {
-    store.with_tree(|_, _| ())?;
-    store.peek(|cluster| cluster.tree().forest().map(|forest| look(cluster, forest)))
 }
 
 /// Labels of up to `most` workers, and how many more there are.

@@ -18,9 +18,8 @@ const REST: Duration = Duration::from_millis(600);
 pub(super) fn Speech(tree: TreeView) -> impl IntoView {
     let block = Memo::new(move |_| {
         let crumb = tree.selected.get()?;
-        let detail = tree.store.with_tree(|mirror, forest| {
-            let id = crumb.chain(mirror)?;
-            Some(tree.store.peek(|cluster| BlockSummary::of(cluster, forest, id, crumb.position)))
+        let detail = tree.store.look(|cluster, forest| {
+            Some(BlockSummary::of(cluster, forest, crumb.chain(cluster.tree())?, crumb.position))
         });
         detail.flatten().map(|detail| detail.sentence(tree.store))
     });

@@ -31,7 +31,8 @@ use crate::view::resize;
 /// Everything that pixels are made of.
 #[derive(Clone, PartialEq)]
 struct Made {
-    revision: u64,
+    /// Of what is drawn, and of the present.
+    revisions: (u64, u64),
     region: Region,
     palette_of: (bool, usize),
     choice: Choice,
@@ -99,6 +100,7 @@ pub(super) fn Canvas(tree: TreeView) -> impl IntoView {
         untrack(|| draw(tree, stage, minimap, &frame));
     });
     let input = Input::new(tree, frame);
+    on_cleanup(move || tree.let_go());
     let pointed =
         move |part: fn(&BlockSummary) -> String| move || tree.pointed.with(|block| block.as_ref().map(part));
     let workers = move || {
@@ -108,13 +110,14 @@ pub(super) fn Canvas(tree: TreeView) -> impl IntoView {
     };
     view! {
         <div class="icicle" class:stage=is_page id="tree" node_ref=frame tabindex="0" role="application" aria-roledescription="icicle"
-            aria-label="Prefix tree. Arrow keys move between boxes, Enter zooms to one, Escape goes up, plus and minus zoom, Home shows everything."
+            aria-label="Prefix tree. Arrow keys move between boxes, Enter zooms to one, Escape goes up and lets changes in, plus and minus zoom, Home shows everything."
             aria-describedby="tree-said" data-testid="tree" class:dragging=input.dragging
             data-hover-hash=pointed(|block| block.hash.to_string()) data-hover-workers=workers
             data-hover-blocks=pointed(|block| (block.blocks - block.above).to_string())
             data-path-end=tree.painted.end
             data-focus-hash=move || tree.selected.with(|s| s.map(|s| s.hash.to_string()))
             on:wheel=move |event| input.wheel(&event)
+            on:focus=move |_| input.focused() on:blur=move |_| tree.hold_by_focus(false)
             on:pointerdown=move |event| input.down(&event) on:pointermove=move |event| input.moved(&event)
             on:pointerup=move |event| input.up(&event) on:pointercancel=move |event| input.up(&event)
             on:pointerleave=move |_| input.left()
@@ -160,7 +163,7 @@ fn draw(
             let scrolled = tree.scrolled.get();
             let how = stage.brush.how(tree.store, seen, (choice, picked, dark), &stage.surface, scrolled);
             tree.lanes.set_value(how.lanes.as_ref().map(|lanes| lanes.in_css(view.scale)));
-            stage.paint(cluster.tree(), forest, &view, how.clone(), choice);
+            stage.paint(seen, &view, how.clone(), choice);
             stage.surface.clear_above();
             let fades = stage.brush.fade(&how, &stage.surface, forest, &view, &stage.palette, goes_on);
             stage.annotate(tree, seen, &view, &how);
@@ -191,15 +194,16 @@ impl Stage {
     }
 
     /// The lower canvas: boxes.
-    fn paint(&mut self, tree: &Tree, forest: &Forest, view: &Viewport, how: How, choice: Choice) {
+    fn paint(&mut self, (cluster, forest): (&Shown<'_>, &Forest), view: &Viewport, how: How, choice: Choice) {
         let Some(palette_of) = self.palette_of else { return };
         let (region, size) = (view.region, self.surface.size);
-        let made = Some(Made { revision: forest.revision(), region, palette_of, choice, how, size });
+        let now = cluster.live_tree().forest().map_or(0, Forest::revision);
+        let made = Some(Made { revisions: (forest.revision(), now), region, palette_of, choice, how, size });
         if self.made == made {
             return;
         }
         let Some(Made { how, .. }) = &made else { return };
-        self.drawn = self.brush.raster(how, tree, view, &self.palette, &mut self.pixels);
+        self.drawn = self.brush.raster(how, cluster, view, &self.palette, &mut self.pixels);
         self.surface.put(&self.pixels);
         self.made = made;
     }
@@ -235,6 +239,7 @@ impl Stage {
         let decision = tree.store.address.with_untracked(|address| address.decision).filter(|_| !has_lanes);
         let canvas = decision_path::Canvas { surface, view: *view, forest, palette };
         decision_path::paint(cluster, &canvas, decision, tree.painted);
+        tree.seen.set_value(tree.pointer.get().map(|at| (at, hovered)));
         set_if_new(tree.hovered, hovered);
         set_if_new(tree.pointed, detail);
     }

@@ -10,6 +10,7 @@ use radixscope_state::tree::forest::{Arrangement, Run, Width};
 
 use super::block::BlockSummary;
 use super::decision_path::Painted;
+use super::still::Hold;
 use crate::draw::camera::{Camera, Goal};
 use crate::draw::crumb::Crumb;
 use crate::draw::lanes::Lanes;
@@ -117,6 +118,10 @@ pub(super) struct TreeView {
     pub hovered: RwSignal<Option<Hovered>>,
     /// The block under the pointer, in short.
     pub pointed: RwSignal<Option<BlockSummary>>,
+    /// What was under it, and where it was then.
+    pub seen: StoredValue<Option<((f64, f64), Option<Hovered>)>>,
+    /// Why the tree holds still.
+    pub hold: Hold,
     /// Pointer over the picture, CSS pixels from its upper left corner, the axis included.
     pub pointer: RwSignal<Option<(f64, f64)>>,
     /// Boxes from the top to the one that spans the window, or that is looked at.
@@ -172,6 +177,8 @@ impl TreeView {
             selected: RwSignal::new(None),
             hovered: RwSignal::new(None),
             pointed: RwSignal::new(None),
+            seen: StoredValue::new(None),
+            hold: Hold::new(),
             pointer: RwSignal::new(None),
             path: RwSignal::new(Vec::new()),
             showing: RwSignal::new(String::new()),
@@ -191,6 +198,7 @@ impl TreeView {
             return;
         }
         self.drawn.set_value(drawn);
+        self.seen.set_value(None);
         self.selected.set(None);
         self.hovered.set(None);
         self.pointed.set(None);
@@ -207,6 +215,8 @@ impl TreeView {
             self.store.address.update(|address| address.set_other(TIER_KEY, None));
         }
         self.begin((pool, None));
+        // It may have come after the tree began to hold still.
+        self.store.renew_tree();
         self.go_to(crumb);
     }
 

@@ -40,6 +40,7 @@ pub use frozen::{About, Flipped, FrozenReport, SweepReport, TEMPERATURES, WEIGHT
 pub use model::{Fact, Facts, Figures, Measured, ModelError, ModelReport, Provenance, Times, resimulate};
 pub use played::arrivals_needed;
 pub use rank::Rank;
+pub(crate) use sample::chosen_among;
 pub use sample::{Reason, Sample};
 pub use words::{
     FROZEN_LIMITS, NO_ARRIVALS_HINT, NO_CANDIDATES_HINT, calibration_in_words, expected_in_words, headline,

@@ -48,7 +48,7 @@ impl Reason {
     pub const fn as_str(self) -> &'static str {
         match self {
             Reason::ChosenOnly => "of which only the chosen worker is known",
-            Reason::Forgotten => "whose candidates are no longer kept",
+            Reason::Forgotten => "whose candidates are no longer retained",
             Reason::WeightUnknown => "whose weight is unknown",
             Reason::ChosenNotAmong => "whose worker was not among the candidates",
             Reason::BadNumber => "with a term that is no cost",
@@ -97,22 +97,22 @@ impl Sample {
             candidates: Vec::new(),
             whole: selection.worker.is_none(),
         };
-        let mut meant: Vec<&DecisionEntry> = meant(cluster, selection).collect();
+        let mut meant: Vec<(u64, &DecisionEntry)> = meant_in_turn(cluster, selection).collect();
         meant.reverse();
         sample.rows.reserve(meant.len());
-        for decided in meant {
-            sample.take(decided, cluster.now_ms());
+        for (turn, decided) in meant {
+            sample.take(turn, decided, cluster.now_ms());
         }
         sample
     }
 
-    fn take(&mut self, decided: &DecisionEntry, now: Millis) {
+    fn take(&mut self, turn: u64, decided: &DecisionEntry, now: Millis) {
         let about = &mut self.about;
         about.considered += 1;
         let at_ms = decided.decided_ms();
         about.from_ms = Some(about.from_ms.map_or(at_ms, |from| from.min(at_ms)));
         about.to_ms = about.to_ms.max(Some(at_ms));
-        match judged(decided, now) {
+        match judged(turn, decided, now) {
             Ok((decision, is_running)) => {
                 let known = &decided.decision.candidates;
                 about.reconstructed += u64::from(
@@ -175,6 +175,11 @@ impl Sample {
 
 /// The decisions meant, newest first.
 pub(super) fn meant(cluster: &Cluster, selection: Selection) -> impl Iterator<Item = &DecisionEntry> {
+    meant_in_turn(cluster, selection).map(|(_, decided)| decided)
+}
+
+/// The same, each with how many were taken before it in its pool.
+fn meant_in_turn(cluster: &Cluster, selection: Selection) -> impl Iterator<Item = (u64, &DecisionEntry)> {
     let now = cluster.now_ms();
     let (last, ms) = match selection.span {
         Span::Last(last) => (last as usize, u64::MAX),
@@ -182,15 +187,15 @@ pub(super) fn meant(cluster: &Cluster, selection: Selection) -> impl Iterator<It
     };
     cluster
         .decisions()
-        .newest_first()
-        .take_while(move |decided| now.since(decided.at_ms) <= ms)
-        .filter(move |decided| selection.pool.is_none_or(|pool| pool == decided.pool))
-        .filter(move |decided| selection.worker.is_none_or(|worker| worker == decided.decision.worker))
+        .with_turns()
+        .take_while(move |(_, decided)| now.since(decided.at_ms) <= ms)
+        .filter(move |(_, decided)| selection.pool.is_none_or(|pool| pool == decided.pool))
+        .filter(move |(_, decided)| selection.worker.is_none_or(|worker| worker == decided.decision.worker))
         .take(last)
 }
 
-/// A decision as it is judged, and whether its request still runs.
-fn judged(decided: &DecisionEntry, now: Millis) -> Result<(FrozenDecision, bool), Reason> {
+/// Place of the chosen worker among the candidates, where what each of them held and did is known.
+pub(crate) fn chosen_among(decided: &DecisionEntry) -> Result<usize, Reason> {
     let decision = &decided.decision;
     if decision.candidates.is_empty() {
         return Err(if decided.candidates_forgotten() { Reason::Forgotten } else { Reason::ChosenOnly });
@@ -201,9 +206,15 @@ fn judged(decided: &DecisionEntry, now: Millis) -> Result<(FrozenDecision, bool)
     if decided.partial {
         return Err(Reason::PartialTree);
     }
-    let recorded = RouterSettings::of_decision(decision).ok_or(Reason::WeightUnknown)?;
     let chosen = decision.candidates.iter().position(|candidate| candidate.worker == decision.worker);
-    let actual = chosen.ok_or(Reason::ChosenNotAmong)? as u16;
+    chosen.ok_or(Reason::ChosenNotAmong)
+}
+
+/// A decision as it is judged, and whether its request still runs.
+fn judged(turn: u64, decided: &DecisionEntry, now: Millis) -> Result<(FrozenDecision, bool), Reason> {
+    let decision = &decided.decision;
+    let actual = chosen_among(decided)? as u16;
+    let recorded = RouterSettings::of_decision(decision).ok_or(Reason::WeightUnknown)?;
     let at_ms = decided.decided_ms();
     // Replicas get the ends of requests whose beginnings they get; Dynamo itself gives up waiting.
     let is_running = decided.progress.ended_ms.is_none()
@@ -212,18 +223,13 @@ fn judged(decided: &DecisionEntry, now: Millis) -> Result<(FrozenDecision, bool)
     let prompt = || decision.isl_blocks?.checked_mul(decision.block_size_tokens?.into());
     let decision = FrozenDecision {
         at_ms,
+        turn,
         ended_ms: decided.progress.ended_ms.or(is_running.then_some(Millis(now.0.saturating_add(1)))),
         isl_tokens: decision.isl_tokens.or_else(prompt),
         block_size_tokens: decision.block_size_tokens,
-        ttft_ms: ttft_ms(decided),
+        ttft_ms: decided.time_to_first_token_ms().map(|(ms, _)| ms),
         actual,
         recorded,
     };
     Ok((decision, is_running))
-}
-
-/// Time to the first token: as the frontend measured it, else from the router's decision on.
-fn ttft_ms(decided: &DecisionEntry) -> Option<f64> {
-    let from_decision = || Some(decided.progress.first_token_ms?.since(decided.decided_ms()) as f64);
-    decided.progress.ttft_us.map(|us| us as f64 / 1e3).or_else(from_decision)
 }

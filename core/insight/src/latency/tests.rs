@@ -60,7 +60,7 @@ fn what_nobody_tells_is_not_there() {
     let cluster = cluster();
     for quantity in Quantity::ALL {
         assert!(latest(&cluster, quantity, Millis(NOW)).is_empty());
-        assert_eq!(trend(&cluster, quantity, Millis(NOW)), None);
+        assert_eq!(trend(&cluster, quantity, (Millis(NOW - 300_000), Millis(NOW)), Millis(NOW)), None);
         assert_eq!(burn(&cluster, quantity, 600.0), None);
     }
     assert_eq!(counts(&cluster, Millis(NOW)), Counts::default());
@@ -184,9 +184,9 @@ fn requests_one_by_one_are_exact_and_come_first() {
     assert_eq!(Quantity::Ttft.range_words(&all[0].quantiles.unwrap()[1]), "950 ms");
     let burn = burn(&cluster, Quantity::Ttft, 600.0).unwrap();
     assert_eq!((burn.over, burn.samples), ((40, 40), 100));
-    let line = trend(&cluster, Quantity::Ttft, now).unwrap();
+    let line = trend(&cluster, Quantity::Ttft, (Millis(now.0 - 300_000), now), now).unwrap();
     assert_eq!(line.p95.last(), Some(&Some(Range::exact(950.0))));
-    assert_eq!(line.p95.first(), Some(&None));
+    assert_eq!((line.p95.first(), line.step_ms), (Some(&None), TREND_STEP_MS));
     // A minute later the window is empty: known to be reported, but without a sample.
     let later = latest(&cluster, Quantity::Ttft, Millis(NOW + 62_000));
     assert_eq!((later[0].samples, later[0].quantiles), (0, None));

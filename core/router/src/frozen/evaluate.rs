@@ -12,14 +12,14 @@ use radixscope_model::percentile;
 #[derive(Clone, Copy)]
 enum Placing {
     Actual,
-    RoundRobin { last: Option<WorkerIx> },
+    RoundRobin,
     Cost { prefill_factor: f64, credit: f64, temperature: f64, tie_break: TieBreak },
 }
 
 impl Placing {
     fn of(settings: &RouterSettings) -> Self {
         match settings.router_mode {
-            RouterMode::RoundRobin => Placing::RoundRobin { last: None },
+            RouterMode::RoundRobin => Placing::RoundRobin,
             RouterMode::Kv => Placing::Cost {
                 prefill_factor: settings.prefill_factor(),
                 credit: settings.device_credit(),
@@ -64,7 +64,7 @@ impl Frozen {
         self.pass_each(Placing::of(settings), Some(*settings)).1
     }
 
-    /// What really happened, in the same figures; nothing flips. Ties are those of the recorded terms.
+    /// What happened, as recorded, in the same figures; nothing flips. Ties are those of the recorded terms.
     pub fn actual(&self) -> Outcome {
         self.pass(Placing::Actual, None)
     }
@@ -88,7 +88,7 @@ impl Frozen {
     }
 
     /// The same, and by decision the expected prompt tokens that need no computing, more than with the actual choice.
-    fn pass_each(&self, mut placing: Placing, settings: Option<RouterSettings>) -> (Outcome, Vec<f64>) {
+    fn pass_each(&self, placing: Placing, settings: Option<RouterSettings>) -> (Outcome, Vec<f64>) {
         let mut pass = Pass {
             costs: vec![0.0; self.most_candidates],
             chances: vec![0.0; self.most_candidates],
@@ -107,7 +107,7 @@ impl Frozen {
             prefill_decisions: 0,
         };
         for (place, &at) in self.by_start.iter().enumerate() {
-            self.decision(&mut placing, at, part_of(place, self.len()), &mut pass);
+            self.decision(placing, at, part_of(place, self.len()), &mut pass);
         }
         let decisions = self.len() as u64;
         let share = |sum: f64| if decisions == 0 { 0.0 } else { sum / decisions as f64 };
@@ -135,7 +135,7 @@ impl Frozen {
         (outcome, pass.saved)
     }
 
-    fn decision(&self, placing: &mut Placing, at: u32, part: usize, pass: &mut Pass) {
+    fn decision(&self, placing: Placing, at: u32, part: usize, pass: &mut Pass) {
         let row = &self.decisions[at as usize];
         let all = row.candidates();
         let len = all.len();
@@ -143,7 +143,7 @@ impl Frozen {
         let (costs, chances) = (&mut pass.costs[..len], &mut pass.chances[..len]);
         let actual = usize::from(row.actual);
 
-        let (factor, credit) = match *placing {
+        let (factor, credit) = match placing {
             Placing::Cost { prefill_factor, credit, .. } => (prefill_factor, credit),
             _ => (row.prefill_factor, row.credit),
         };
@@ -153,14 +153,12 @@ impl Frozen {
         match placing {
             Placing::Cost { temperature, tie_break, .. } => {
                 let tree_sizes = &self.tree_size_blocks[all.clone()];
-                pick::probabilities(costs, *temperature, *tie_break, |at| tree_sizes[at], chances);
+                pick::probabilities(costs, temperature, tie_break, |at| tree_sizes[at], chances);
             }
             Placing::Actual => certainly(actual, chances),
-            Placing::RoundRobin { last } => {
-                let worker = |at: usize| self.workers[usize::from(slots[at])];
-                let next = last.map_or(actual, |last| next_in_turn((0..len).map(worker), last));
-                *last = Some(worker(next));
-                certainly(next, chances);
+            Placing::RoundRobin => {
+                let workers = slots.iter().map(|&slot| self.workers[usize::from(slot)]);
+                certainly(in_turn(workers, row.turn).unwrap_or(actual), chances);
             }
         }
 
@@ -267,11 +265,12 @@ fn certainly(chosen: usize, chances: &mut [f64]) {
     chances[chosen] = 1.0;
 }
 
-/// The candidate after `last` by worker index, or the first one.
-fn next_in_turn(workers: impl Iterator<Item = WorkerIx>, last: WorkerIx) -> usize {
-    let turn = |worker: WorkerIx| (worker <= last, worker);
-    let next = workers.enumerate().min_by_key(|&(_, worker)| turn(worker));
-    next.map_or(0, |(at, _)| at)
+/// Whose turn it is among `workers` by round-robin, as a place among them; `None` where there is none. As Dynamo's: the number
+/// of the request modulo the number of workers, here by worker index. So it hangs on no earlier choice.
+pub fn in_turn(workers: impl Iterator<Item = WorkerIx>, turn: u64) -> Option<usize> {
+    let mut by_index: Vec<(WorkerIx, usize)> = workers.enumerate().map(|(at, worker)| (worker, at)).collect();
+    let nth = turn.checked_rem(by_index.len() as u64)? as usize;
+    Some(by_index.select_nth_unstable(nth).1.1)
 }
 
 /// A number in `[0, 1)` that depends on the decision alone.

@@ -11,7 +11,7 @@ use super::outcome::Outcome;
 use crate::settings::RouterSettings;
 
 /// Fewer measured requests tell no pace.
-const LEAST_REQUESTS: usize = 60;
+pub const LEAST_REQUESTS: usize = 60;
 
 /// Expected figures of a setting, with their intervals.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
@@ -67,18 +67,23 @@ impl Frozen {
             Some((isl - row.cached_tokens(held), row.ttft_ms?)).filter(|_| row.block_size > 0.0)
         };
         let mut known: Vec<(f64, f64)> = self.decisions.iter().filter_map(computed).collect();
-        if known.len() < LEAST_REQUESTS {
-            return None;
-        }
-        known.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let third = known.len() / 3;
-        let median = |of: &[(f64, f64)]| {
-            let mut ms: Vec<f64> = of.iter().map(|(_, ms)| *ms).collect();
-            ms.sort_by(f64::total_cmp);
-            (of[of.len() / 2].0, ms[ms.len() / 2])
-        };
-        let (few, many) = (median(&known[..third]), median(&known[known.len() - third..]));
-        let slope = (many.1 - few.1) / (many.0 - few.0);
-        (slope.is_finite() && slope > 0.0).then_some(slope)
+        let slope = if known.len() < LEAST_REQUESTS { None } else { slope(&mut known) };
+        slope.filter(|&slope| slope > 0.0)
     }
+}
+
+/// By how much the second figure rises for each one of the first: between the medians of the third with the least of it and
+/// of the third with the most, so that single slow requests do not count. Sorts `known`. `None` where the first is the same for
+/// nearly all.
+pub fn slope(known: &mut [(f64, f64)]) -> Option<f64> {
+    known.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1)));
+    let third = known.len() / 3;
+    let median = |of: &[(f64, f64)]| {
+        let mut ms: Vec<f64> = of.iter().map(|(_, ms)| *ms).collect();
+        ms.sort_unstable_by(f64::total_cmp);
+        Some((of.get(of.len() / 2)?.0, *ms.get(ms.len() / 2)?))
+    };
+    let (few, many) = (median(&known[..third])?, median(&known[known.len() - third..])?);
+    let slope = (many.1 - few.1) / (many.0 - few.0);
+    slope.is_finite().then_some(slope)
 }

@@ -17,7 +17,8 @@ use super::settings::{Formula, RouterSettings};
 use radixscope_model::id::{Millis, WorkerIx};
 use radixscope_model::record::{Candidate, tree_sizes_blocks};
 
-pub use expected::Expected;
+pub use evaluate::in_turn;
+pub use expected::{Expected, LEAST_REQUESTS, slope};
 pub use noise::{DRAWS, Interval, PARTS, Part};
 pub use outcome::{Flip, LoadImbalance, MAX_FLIPS, Outcome, WorkerShare};
 pub use recommend::{Recommendation, Suggestion, recommend};
@@ -35,6 +36,8 @@ pub const MAX_ROWS: usize = 16_000_000;
 pub struct FrozenDecision {
     /// When it was taken.
     pub at_ms: Millis,
+    /// How many decisions were taken before it among the same workers, judged or not.
+    pub turn: u64,
     /// When the request ended, if that is known.
     pub ended_ms: Option<Millis>,
     /// Length of the prompt, if that is known.
@@ -119,6 +122,7 @@ struct Row {
     len: u16,
     actual: u16,
     at_ms: u64,
+    turn: u64,
     /// `u64::MAX` where unknown.
     ended_ms: u64,
     /// Prompt length in blocks, 0 where unknown.
@@ -232,6 +236,7 @@ impl Frozen {
             len: candidates.len() as u16,
             actual: decision.actual,
             at_ms: decision.at_ms.0,
+            turn: decision.turn,
             ended_ms: decision.ended_ms.map_or(u64::MAX, |at| at.0.max(decision.at_ms.0)),
             isl_blocks,
             block_size: block_size.map_or(0.0, f64::from),

@@ -23,6 +23,7 @@ fn candidate(worker: u16, overlap_blocks: u32, prefill_blocks: f64, decode_block
 fn decision(at_ms: u64, ended_ms: Option<u64>, actual: u16) -> FrozenDecision {
     FrozenDecision {
         at_ms: Millis(at_ms),
+        turn: at_ms / 10,
         ended_ms: ended_ms.map(Millis),
         isl_tokens: Some(1600),
         block_size_tokens: Some(SIZE),
@@ -100,10 +101,17 @@ fn with_temperature_flips_and_shares_are_expected_values() {
 }
 
 #[test]
-fn round_robin_begins_at_the_first_decisions_worker_and_goes_round() {
+fn round_robin_goes_by_the_number_of_the_decision_whatever_was_chosen() {
     let candidates = example();
-    let decisions: Vec<_> = (0..4).map(|at| (decision(at, None, 1), &candidates[..])).collect();
+    let turn = |turn| FrozenDecision { turn, ..decision(turn, None, 1) };
+    let decisions: Vec<_> = (1..5).map(|at| (turn(at), &candidates[..])).collect();
     let outcome = frozen(&decisions).evaluate(&RouterSettings::round_robin());
+    let later = frozen(&decisions[2..]).evaluate(&RouterSettings::round_robin());
+    assert_eq!(
+        later.flips.iter().map(|flip| flip.to).collect::<Vec<_>>(),
+        [outcome.flips[1].to],
+        "the window does not matter"
+    );
     let to: Vec<_> = outcome.flips.iter().map(|flip| (flip.decision, flip.to.0)).collect();
     assert_eq!(to, [(1, 3), (2, 1)]);
     assert_eq!(outcome.flips_certain, 2);

@@ -369,6 +369,8 @@ impl Decisions {
                 fill(&mut known.ended_ms, more.ended_ms);
                 fill(&mut known.outcome, more.outcome);
                 fill(&mut known.ttft_us, more.ttft_us);
+                fill(&mut known.queue_us, more.queue_us);
+                fill(&mut known.prefill_us, more.prefill_us);
                 fill(&mut known.itl_us, more.itl_us);
                 fill(&mut known.output_tokens, more.output_tokens);
                 fill(&mut known.cached_tokens, more.cached_tokens);
@@ -550,9 +552,27 @@ impl Decisions {
         self.latest.iter().rev()
     }
 
+    /// The latest ones, newest first, each with how many were taken before it in its pool: its turn, if requests went round.
+    pub fn with_turns(&self) -> impl Iterator<Item = (u64, &DecisionEntry)> {
+        let mut turns: Vec<u64> = self.per_pool.iter().map(|totals| totals.count).collect();
+        self.newest_first().map(move |decided| {
+            let turn = turns.get_mut(decided.pool.at());
+            let turn = turn.map_or(0, |turn| {
+                *turn = turn.saturating_sub(1);
+                *turn
+            });
+            (turn, decided)
+        })
+    }
+
     /// The one so many places behind the newest.
     pub fn newest(&self, place: usize) -> Option<&DecisionEntry> {
         self.latest.get(self.latest.len().checked_sub(place + 1)?)
+    }
+
+    /// How many are newer than this one; `None` if it is not kept.
+    pub fn newer_than(&self, id: DecisionId) -> Option<usize> {
+        Some(self.latest.len() - 1 - self.position(id)?)
     }
 
     /// Sums over all decisions ever received.

@@ -1,6 +1,6 @@
-//! Which of the kept decisions are meant, and how many there are of each kind. Pure.
+//! Which of the kept decisions are meant, in which order, and how many there are of each kind. Pure.
 
-use super::{CacheOutcome, DecisionEntry, DecisionTotals};
+use super::{CacheOutcome, DecisionEntry, DecisionTotals, Sort};
 use radixscope_model::id::{PoolIx, WorkerIx};
 
 /// A kind of decision that can be picked out. A decision can be of several.
@@ -55,8 +55,8 @@ impl Kind {
     }
 }
 
-/// Which decisions are meant.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+/// Which decisions are meant, and in which order.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Filter {
     /// Only those in this pool.
     pub pool: Option<PoolIx>,
@@ -64,23 +64,21 @@ pub struct Filter {
     pub worker: Option<WorkerIx>,
     /// Only those of this kind.
     pub kind: Option<Kind>,
-    /// Only those whose request id contains this; empty: all.
-    pub request: String,
+    /// What they are listed by.
+    pub sort: Sort,
 }
 
 impl Filter {
     fn is_among(&self, decided: &DecisionEntry) -> bool {
-        let id = || decided.decision.request_id.as_deref().unwrap_or_default();
         self.pool.is_none_or(|pool| pool == decided.pool)
             && self.worker.is_none_or(|worker| worker == decided.decision.worker)
-            && (self.request.is_empty() || id().contains(&self.request))
     }
 }
 
 /// Decisions that a [`Filter`] picks out.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Picked {
-    /// Places in what was looked through, in its order.
+    /// Places in what was looked through, in the order asked for.
     pub at: Vec<u32>,
     /// Sums over them. Blocks of several pools may be of different size.
     pub totals: DecisionTotals,
@@ -93,11 +91,17 @@ pub struct Picked {
 }
 
 impl Picked {
-    /// Looks through `decisions` once.
-    pub fn of<'a>(filter: &Filter, decisions: impl Iterator<Item = &'a DecisionEntry>) -> Self {
+    /// Looks through `decisions` once, which come newest first; `is_found`: whether one has what the reader looks for.
+    pub fn of<'a>(
+        filter: &Filter,
+        decisions: impl Iterator<Item = &'a DecisionEntry>,
+        mut is_found: impl FnMut(&DecisionEntry) -> bool,
+    ) -> Self {
         let mut picked = Self::default();
+        let mut keys: Vec<(u64, u32)> = Vec::new();
+        let is_sorted = filter.sort != Sort::default();
         for (at, decided) in decisions.enumerate() {
-            if !filter.is_among(decided) {
+            if !filter.is_among(decided) || !is_found(decided) {
                 continue;
             }
             picked.of_any_kind += 1;
@@ -106,9 +110,16 @@ impl Picked {
                 *count += u32::from(is);
             }
             if filter.kind.is_none_or(|kind| kinds[kind as usize]) {
-                picked.at.push(at as u32);
+                match is_sorted {
+                    true => keys.push((filter.sort.key(decided), at as u32)),
+                    false => picked.at.push(at as u32),
+                }
                 picked.add(decided);
             }
+        }
+        if is_sorted {
+            keys.sort_unstable();
+            picked.at.extend(keys.iter().map(|&(_, at)| at));
         }
         picked
     }
@@ -149,7 +160,8 @@ mod tests {
             decided(Some(100), None, &[(0, 30.0), (0, 30.0)]),
             decided(None, None, &[]),
         ];
-        let picked = Picked::of(&Filter { kind: Some(Kind::Miss), ..Filter::default() }, all.iter());
+        let picked =
+            Picked::of(&Filter { kind: Some(Kind::Miss), ..Filter::default() }, all.iter(), |_| true);
         assert_eq!((picked.at, picked.of_any_kind), (vec![2], 4));
         assert_eq!(picked.of_kind, [1, 1, 1, 1, 1, 1]);
         assert_eq!(
@@ -174,22 +186,23 @@ mod tests {
         ];
         all[1].pool = PoolIx(7);
         (all[2].pool, all[2].ignores_cache) = (PoolIx(7), true);
-        let picked = Picked::of(&Filter::default(), all.iter());
+        let picked = Picked::of(&Filter::default(), all.iter(), |_| true);
         let sums: Vec<_> = picked.of_pool.iter().map(|(pool, t)| (pool.0, t.count, t.isl_blocks)).collect();
         assert_eq!(sums, [(0, 1, 10), (7, 2, 30)], "a choice that ignores caches has no hit rate");
-        let picked = Picked::of(&Filter { pool: Some(PoolIx(7)), ..Filter::default() }, all.iter());
+        let picked = Picked::of(&Filter { pool: Some(PoolIx(7)), ..Filter::default() }, all.iter(), |_| true);
         assert_eq!((picked.at, picked.of_any_kind), (vec![1, 2], 2));
         assert_eq!(picked.of_kind, [0, 1, 0, 0, 0, 0], "neither a miss nor unknown");
     }
 
     #[test]
-    fn a_part_of_a_request_id_picks_it_out_and_so_does_its_worker() {
+    fn a_worker_picks_its_decisions_out_and_so_does_what_is_looked_for() {
         let mut one = decided(Some(9), Some(1), &[]);
         one.decision.request_id = Some("chat-17-b".into());
         let all = [one, decided(Some(9), Some(1), &[])];
-        let picked = |filter: Filter| Picked::of(&filter, all.iter()).at;
-        assert_eq!(picked(Filter { request: "17".to_owned(), ..Filter::default() }), [0]);
+        let picked = |filter: Filter| Picked::of(&filter, all.iter(), |_| true).at;
         assert_eq!(picked(Filter { worker: Some(WorkerIx(1)), ..Filter::default() }), [0, 1]);
         assert!(picked(Filter { worker: Some(WorkerIx(0)), ..Filter::default() }).is_empty());
+        let found = Picked::of(&Filter::default(), all.iter(), |d| d.decision.request_id.is_some());
+        assert_eq!((found.at, found.of_any_kind), (vec![0], 1), "others are not counted");
     }
 }

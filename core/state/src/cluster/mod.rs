@@ -11,10 +11,12 @@ mod filter;
 mod findings;
 mod fold;
 mod hint;
+mod history;
 mod in_flight;
 mod knowledge;
 #[cfg(test)]
 mod knowledge_tests;
+mod order;
 mod parts;
 mod places;
 mod pool;
@@ -29,6 +31,7 @@ mod snapshot;
 mod source;
 mod ticket;
 mod tiers;
+mod ttft;
 mod worker;
 
 #[cfg(test)]
@@ -54,8 +57,10 @@ pub use explain::CostParts;
 pub use filter::{Filter, Kind, Picked};
 pub use fold::{TOUCH_MS, touch, touched_ms};
 pub use hint::{Hint, HintOption, candidates_hint};
+pub use history::{HISTORY_S, HISTORY_STEP_S, TimeSteps};
 pub use in_flight::InFlight;
 pub use knowledge::{KnowledgeState, PoolKnowledge, QueryTotals, UsedSource};
+pub use order::{Column, Sort};
 pub use parts::RequestParts;
 pub use places::{MAX_DEPARTED, SILENT_AFTER_MS};
 pub use pool::{PoolState, is_peer};
@@ -69,6 +74,7 @@ pub use sizes::{BlockSizeSource, CapacitySource, Sourced};
 pub use snapshot::{SnapshotError, SnapshotPart, SnapshotReader};
 pub use source::{MissedCount, RejectedCount, SourceState, UnknownGaps};
 pub use tiers::{TierBlocks, TierPaths};
+pub use ttft::TtftPart;
 pub use worker::{Gone, Line, QUIET_AFTER_MS, RouterLoad, Sequences, Sign, TierCounts, WorkerState};
 
 /// Most workers kept apart. More would make every per-worker panel useless long before memory is a problem.

@@ -7,8 +7,8 @@ use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
 
-use super::hash;
 use super::quantile::Distribution;
+use super::{HISTORY_S, hash};
 use radixscope_model::id::{Millis, WorkerIx};
 use radixscope_model::record::{
     Counter, Gauge, Histogram, HistogramKind, ModelFigures, ProcessRole, RankFigures, Scrape, WorkerFigures,
@@ -20,6 +20,10 @@ pub const MAX_PROCESSES: usize = 256;
 pub const SCRAPE_WINDOW_MS: u64 = 300_000;
 /// Most scrapes kept of a process: one a second over the window.
 const MAX_STEPS: usize = 300;
+/// Of the scrapes before, up to [`HISTORY_S`] ago, those are kept that are at least this far apart.
+const OLDER_STEP_MS: u64 = 30_000;
+/// So many of them at most.
+const MAX_OLDER: usize = (HISTORY_S * 1_000 / OLDER_STEP_MS) as usize;
 
 /// A process as its metrics show it.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -32,7 +36,7 @@ pub struct ProcessState {
     pub first_ms: Millis,
     /// Last scrape.
     pub last_ms: Millis,
-    /// Times it was seen to have restarted.
+    /// Restarts seen.
     pub restarts: u32,
     /// When the last restart was noticed.
     pub restarted_ms: Option<Millis>,
@@ -47,7 +51,9 @@ pub struct ProcessState {
     first: Sums,
     /// What had been counted at the later ones.
     steps: VecDeque<(Millis, Sums)>,
-    /// Sum of the hashes of `steps`, so that the state's digest need not read them all. Not written: it follows from them.
+    /// The same of the hour before, thinned.
+    older: VecDeque<(Millis, Sums)>,
+    /// Sum of the hashes of `steps` and `older`, so that the state's digest need not read them all. Not written: it follows from them.
     #[serde(skip)]
     steps_digest: u64,
 }
@@ -96,6 +102,7 @@ impl ProcessState {
             bounds: Vec::new(),
             first: Sums::of(scrape),
             steps: VecDeque::new(),
+            older: VecDeque::new(),
             steps_digest: 0,
         };
         state.take_present(at, scrape);
@@ -114,8 +121,25 @@ impl ProcessState {
         let is_old = |(first, _): &(Millis, Sums)| at.since(*first) > SCRAPE_WINDOW_MS;
         while self.steps.len() > MAX_STEPS || self.steps.front().is_some_and(is_old) {
             let Some(step) = self.steps.pop_front() else { break };
-            self.steps_digest = self.steps_digest.wrapping_sub(hash(&step));
+            self.thin(step);
         }
+        let is_old = |(first, _): &(Millis, Sums)| at.since(*first) > HISTORY_S * 1_000;
+        while self.older.len() > MAX_OLDER || self.older.front().is_some_and(is_old) {
+            let Some(step) = self.older.pop_front() else { break };
+            self.forget(&step);
+        }
+    }
+
+    /// Keeps a scrape that leaves the window if the one kept before it is long enough ago.
+    fn thin(&mut self, step: (Millis, Sums)) {
+        match self.older.back().is_none_or(|(last, _)| step.0.since(*last) >= OLDER_STEP_MS) {
+            true => self.older.push_back(step),
+            false => self.forget(&step),
+        }
+    }
+
+    fn forget(&mut self, step: &(Millis, Sums)) {
+        self.steps_digest = self.steps_digest.wrapping_sub(hash(step));
     }
 
     /// Takes what a scrape says of the present.
@@ -145,7 +169,7 @@ impl ProcessState {
 
     /// Works out what is not written into a snapshot.
     pub(super) fn restored(&mut self) {
-        self.steps_digest = self.steps.iter().map(hash).fold(0, u64::wrapping_add);
+        self.steps_digest = self.older.iter().chain(&self.steps).map(hash).fold(0, u64::wrapping_add);
     }
 
     /// Sums at the last scrape.
@@ -153,13 +177,20 @@ impl ProcessState {
         self.steps.back().map_or(&self.first, |(_, sums)| sums)
     }
 
-    /// Sums at the last scrape that was not after `at`; of times that are no longer kept, those of the first one kept.
+    /// Sums at the last scrape that was not after `at`; of times of which not every scrape is kept, at the nearest one kept.
     fn sums(&self, at: Millis) -> &Sums {
-        let step = self.steps.iter().rev().find(|(step, _)| *step <= at);
-        let is_forgotten =
-            self.steps.len() == MAX_STEPS || self.last_ms.since(self.first_ms) > SCRAPE_WINDOW_MS;
-        let oldest = || self.steps.front().filter(|_| is_forgotten && at >= self.first_ms);
-        step.or_else(oldest).map_or(&self.first, |(_, sums)| sums)
+        if at < self.first_ms {
+            return &self.first;
+        }
+        let by_time = |(step, _): &&(Millis, Sums)| *step <= at;
+        if let Some((_, sums)) = self.steps.iter().rev().find(by_time) {
+            return sums;
+        }
+        if self.older.is_empty() {
+            return &self.first;
+        }
+        let kept = self.older.iter().chain(self.steps.front());
+        kept.min_by_key(|(step, _)| step.0.abs_diff(at.0)).map_or(&self.first, |(_, sums)| sums)
     }
 
     /// Its connection id where its metrics carry it, see [`Scrape::instance`].

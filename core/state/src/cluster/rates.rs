@@ -2,10 +2,10 @@
 //! nobody listened before the first connection and while there was none, and a rate of 0 would be made up.
 
 use std::cell::OnceCell;
-use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
 
+use super::history::{HISTORY_STEP_S, HISTORY_STEPS, Ring, SECONDS, TimeSteps};
 use super::{Cluster, SourceState};
 use radixscope_model::id::{Millis, WorkerIx};
 
@@ -23,54 +23,34 @@ pub struct Bucket {
     pub removed: u32,
 }
 
-/// Buckets up to the second of the last event.
+/// Buckets up to the last event: each second, and the longer steps of the last hour.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Rates {
-    /// Unix second of the last bucket; meaningless while there is none.
-    last_s: u64,
-    buckets: VecDeque<Bucket>,
+    seconds: Ring<Bucket, SECONDS>,
+    steps: Ring<Bucket, HISTORY_STEPS>,
 }
 
 impl Rates {
     pub(super) fn add(&mut self, at: Millis, stored: u32, removed: u32) {
         let second = at.0 / RATE_BUCKET_MS;
-        if self.buckets.is_empty() || second >= self.last_s + RATE_WINDOW_S {
-            self.buckets.clear();
-            self.buckets.push_back(Bucket::default());
-            self.last_s = second;
+        let none = Bucket::default();
+        // What is older than is kept counts in totals only.
+        let buckets = [self.seconds.entry(second, none), self.steps.entry(second / HISTORY_STEP_S, none)];
+        for bucket in buckets.into_iter().flatten() {
+            bucket.stored = bucket.stored.saturating_add(stored);
+            bucket.removed = bucket.removed.saturating_add(removed);
         }
-        while self.last_s < second {
-            self.buckets.push_back(Bucket::default());
-            self.last_s += 1;
-            if self.buckets.len() as u64 > RATE_WINDOW_S {
-                self.buckets.pop_front();
-            }
-        }
-        // History may arrive out of order with what is live: it goes where it belongs, or counts in totals only.
-        let back = (self.last_s - second) as usize;
-        if back as u64 >= RATE_WINDOW_S {
-            return;
-        }
-        while self.buckets.len() <= back {
-            self.buckets.push_front(Bucket::default());
-        }
-        let at = self.buckets.len() - 1 - back;
-        let bucket = &mut self.buckets[at];
-        bucket.stored = bucket.stored.saturating_add(stored);
-        bucket.removed = bucket.removed.saturating_add(removed);
     }
 
     /// The first Unix second that is kept; `None` before the first event.
     fn first_s(&self) -> Option<u64> {
-        (!self.buckets.is_empty()).then(|| (self.last_s + 1).saturating_sub(self.buckets.len() as u64))
+        let (second, _) = self.seconds.ends()?;
+        // A step may have begun before its first event: what follows it is known whole.
+        Some(self.steps.ends().map_or(second, |(step, _)| second.min((step + 1) * HISTORY_STEP_S)))
     }
 
-    fn bucket(&self, second: u64) -> Bucket {
-        let back = self.last_s.checked_sub(second).map(|back| back as usize);
-        back.and_then(|back| self.buckets.len().checked_sub(back + 1))
-            .and_then(|at| self.buckets.get(at))
-            .copied()
-            .unwrap_or_default()
+    fn bucket(&self, step: u64, len_s: u64) -> Bucket {
+        if len_s == 1 { self.seconds.get(step) } else { self.steps.get(step) }.unwrap_or_default()
     }
 }
 
@@ -84,12 +64,18 @@ impl Cluster {
         now: Millis,
         seconds: u64,
     ) -> impl Iterator<Item = (u64, Option<Bucket>)> + '_ {
+        let steps = TimeSteps::seconds(now, seconds);
+        steps.begins().map(|at| at.0 / RATE_BUCKET_MS).zip(self.rates_in(worker, steps))
+    }
+
+    /// The same for every step of `steps`: sums over the step.
+    pub fn rates_in(&self, worker: WorkerIx, steps: TimeSteps) -> impl Iterator<Item = Option<Bucket>> + '_ {
         let state = self.worker(worker).filter(|state| state.last_event_ms.is_some());
         let listened = Listened::of(self);
-        let end = now.0 / RATE_BUCKET_MS;
-        (end.saturating_sub(seconds)..end).map(move |second| {
-            let bucket = state.map(|state| state.rates.bucket(second));
-            (second, bucket.filter(|bucket| *bucket != Bucket::default() || listened.to(second)))
+        steps.numbers().map(move |step| {
+            let bucket = state?.rates.bucket(step, steps.len_s());
+            let is_known = || steps.seconds_of(step).all(|second| listened.to(second));
+            Some(bucket).filter(|bucket| *bucket != Bucket::default() || is_known())
         })
     }
 

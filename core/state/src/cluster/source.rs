@@ -4,11 +4,11 @@ use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
 
-use super::{RATE_BUCKET_MS, RATE_WINDOW_S};
+use super::{HISTORY_S, RATE_BUCKET_MS};
 use radixscope_model::id::{Millis, WorkerIx};
 use radixscope_model::record::{LinkState, MissedCause, RejectReason, SourceKind, Topic};
 
-/// Most stretches of a connection that are kept: one that comes and goes more often within the rates' window is shown as
+/// Most stretches of a connection that are kept: one that comes and goes more often within that hour is shown as
 /// not connected where the oldest ones are missing.
 const MAX_STRETCHES: usize = 32;
 
@@ -30,7 +30,7 @@ pub struct SourceState {
     pub since_ms: Millis,
     /// When it was connected first; `None`: never yet.
     first_connected_ms: Option<Millis>,
-    /// When it was connected within the last [`RATE_WINDOW_S`] seconds: from, and until; no end: it is.
+    /// When it was connected within the last [`HISTORY_S`] seconds: from, and until; no end: it is.
     connected: VecDeque<(Millis, Option<Millis>)>,
     /// Messages received since the server started; up to a second old.
     pub received: u64,
@@ -177,7 +177,7 @@ impl SourceState {
             }
             _ => {}
         }
-        let is_old = |until: Millis| at.since(until) > RATE_WINDOW_S * RATE_BUCKET_MS;
+        let is_old = |until: Millis| at.since(until) > HISTORY_S * RATE_BUCKET_MS;
         while self.connected.len() > MAX_STRETCHES
             || self.connected.front().is_some_and(|(_, until)| until.is_some_and(is_old))
         {

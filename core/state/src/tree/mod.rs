@@ -44,6 +44,7 @@ mod join;
 mod overlap;
 mod owners;
 mod snapshot;
+mod still;
 mod store;
 mod twins;
 mod walk;
@@ -62,6 +63,7 @@ pub use hits::{HIT_WINDOW, MAX_HITS};
 pub use overlap::OverlapRule;
 pub use owners::OwnerSet;
 pub use snapshot::{RestoreError, TreePart, TreeReader};
+pub use still::Turnover;
 pub use store::StoreOutcome;
 pub use walk::{Step, Walk};
 
@@ -97,7 +99,7 @@ pub struct Totals {
     pub nodes: u64,
     /// Of those, held by two workers or more.
     pub shared: u64,
-    /// Sum over the workers of the blocks each holds, unattached ones and those outside the picture included.
+    /// Cached blocks, summed over the workers, unattached ones and those outside the picture included.
     pub resident: u64,
     /// Sum over the workers of blocks whose parent was never seen.
     pub unattached: u64,
@@ -159,6 +161,7 @@ pub struct Tree {
     hits: Hits,
     digest: u64,
     limit: u32,
+    turnover: Turnover,
     forest: Option<Box<Forest>>,
 }
 
@@ -186,6 +189,7 @@ impl Tree {
             hits: Hits::default(),
             digest: 0,
             limit: limit.max(1),
+            turnover: Turnover::default(),
             forest: None,
         }
     }
@@ -205,6 +209,7 @@ impl Tree {
             hits: self.hits.clone(),
             digest: self.digest,
             limit: self.limit,
+            turnover: self.turnover,
             forest: None,
         }
     }

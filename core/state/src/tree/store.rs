@@ -333,6 +333,7 @@ impl Tree {
     fn count(&mut self, worker: WorkerIx, node: NodeId, owners: usize, step: i64) {
         let add = |total: &mut u64, by: i64| *total = total.wrapping_add_signed(by);
         let unattached = self.arena[node].is_unattached();
+        self.turnover.count(step);
         let holdings = self.holdings_mut(worker);
         add(&mut holdings.resident, step);
         if unattached {

@@ -54,7 +54,7 @@ fn keep_largest(all: &mut Vec<Found>) {
     all.truncate(MAX_CHANGES);
 }
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct Changes {
     is_kept: bool,
     /// The next settling tells nothing: it arranges anew.

@@ -12,7 +12,7 @@ const GROUP: usize = if cfg!(test) { 4 } else { 32 };
 const SMALL: usize = if cfg!(test) { 6 } else { 96 };
 
 /// A mark for each chain, a bit each: a family of a million is looked through for those that changed.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct Marks(Vec<u64>);
 
 impl Marks {

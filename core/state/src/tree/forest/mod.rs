@@ -221,6 +221,7 @@ impl Chain {
 pub const MAX_CHAIN: u32 = if cfg!(test) { 12 } else { 16 * 1024 };
 
 /// The chains of a tree. See the module's documentation.
+#[derive(Clone)]
 pub struct Forest {
     chains: Vec<Chain>,
     free: Vec<ChainId>,

@@ -181,6 +181,7 @@ fn session() -> anyhow::Result<Frozen> {
             .collect();
         let decision = FrozenDecision {
             at_ms: Millis(at * 40),
+            turn: at,
             ended_ms: Some(Millis(at * 40 + rng.random_range(500..40_000))),
             isl_tokens: Some(isl_tokens),
             ttft_ms: None,

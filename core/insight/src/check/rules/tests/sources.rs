@@ -131,14 +131,14 @@ fn publishers_that_are_not_reached_are_not_denied() {
 #[test]
 fn a_silent_nats_is_worth_knowing_and_a_fault_where_requests_are_served() {
     let mut stage = silence();
-    assert_eq!(stage.codes(), ["nothing_heard"]);
-    assert_eq!(stage.found("nothing_heard").severity, Severity::Info);
+    assert_eq!(stage.codes(), ["nothing_received"]);
+    assert_eq!(stage.found("nothing_received").severity, Severity::Info);
     for n in 0..10u32 {
         stage.scrape(ProcessRole::Frontend, &[(Counter::RequestsOk, f64::from(n))], &[], Vec::new());
         stage.pass(1);
     }
-    assert_eq!(stage.found("nothing_heard").severity, Severity::Warning);
+    assert_eq!(stage.found("nothing_received").severity, Severity::Warning);
     traffic(&mut stage, 1, 3);
     stage.pass(2);
-    assert!(stage.finding("nothing_heard").is_none());
+    assert!(stage.finding("nothing_received").is_none());
 }

@@ -1,0 +1,60 @@
+//! The tree holds still while somebody points at it: what is drawn and read of it is a copy from the moment when that
+//! began, and the state goes on beside it. One copy at most, as large as the tree that is drawn.
+
+use leptos::prelude::*;
+use radixscope_state::tree::forest::{Arrangement, Forest};
+use radixscope_state::tree::{Tree, Turnover};
+
+use super::{Shown, Store};
+use crate::shown::DrawnTree;
+
+/// The copy, and whether there is to be one.
+#[derive(Default)]
+pub(super) struct Still {
+    is_asked: bool,
+    copy: Option<(DrawnTree, Box<Tree>)>,
+}
+
+impl Still {
+    /// Makes the copy if it is asked for and is not there yet, and lets go of one of something else.
+    pub(super) fn keep(&mut self, tree: &Tree, drawn: DrawnTree, arrangement: Arrangement) {
+        let is_arranged = |tree: &Tree| tree.forest().map(Forest::arrangement) == Some(arrangement);
+        self.copy = self.copy.take().filter(|(of, copy)| self.is_asked && *of == drawn && is_arranged(copy));
+        if self.is_asked && self.copy.is_none() {
+            self.copy = Some((drawn, Box::new(tree.copy_with_forest())));
+        }
+    }
+
+    /// The next copy is of the present.
+    pub(super) fn renew(&mut self) {
+        self.copy = None;
+    }
+
+    fn of(&self, drawn: DrawnTree) -> Option<&Tree> {
+        self.copy.as_ref().filter(|(of, _)| *of == drawn).map(|(_, tree)| &**tree)
+    }
+}
+
+impl Store {
+    /// From the next frame of the tree on it holds still, or no longer. Asked for by who draws it.
+    pub fn hold_tree(self, is_asked: bool) {
+        self.live.update_value(|live| live.still.is_asked = is_asked);
+    }
+
+    /// Takes in all that waits; if the tree is to hold still, it does so from there on.
+    pub fn renew_tree(self) {
+        self.live.update_value(|live| live.still.renew());
+    }
+
+    /// What was stored and evicted since the tree holds still; `None`: it does not.
+    pub fn waiting(self) -> Option<Turnover> {
+        self.peek_still(|shown| Some(shown.live_tree().turnover().since(shown.still?.turnover())))
+    }
+
+    pub(super) fn peek_still<T>(self, look: impl FnOnce(&Shown<'_>) -> T) -> T {
+        let pools = self.pools.get_untracked();
+        self.live.with_value(|live| {
+            look(&Shown { still: live.still.of(pools.drawn()), ..Shown::new(&live.cluster, pools) })
+        })
+    }
+}

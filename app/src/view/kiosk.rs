@@ -1,0 +1,267 @@
+//! The kiosk: what a screen on a wall says to those who stand before it. Nothing in it can be clicked or takes the focus;
+//! the style sheet sizes everything by the screen.
+
+use std::time::Duration;
+
+use leptos::prelude::*;
+use radixscope_export::Wanted;
+use radixscope_export::finding_ticket::severity_word;
+use radixscope_insight::in_flight::batch_limit;
+use radixscope_insight::latency::{self, WINDOW_MS};
+use radixscope_insight::random_worker::random_worker;
+use radixscope_insight::round_robin::RoundRobin;
+use radixscope_model::id::{Millis, WorkerIx};
+use radixscope_model::number_format;
+use radixscope_state::cluster::DecisionEntry;
+
+use super::chip::Chip;
+use super::figure::severity_mark;
+use super::status::{Connection, Mark};
+use super::summary::{TILES, Tile, tiles};
+use super::tree::KioskTree;
+use crate::draw::palette::label;
+use crate::format;
+use crate::store::{Feed, Shown, Store, time_of_day};
+
+/// How long a reason stays: it has to be read from afar. A highlight stays twice as long.
+const TURN: Duration = Duration::from_secs(5);
+
+/// The overview's figures by their place there, as far as there is room for them.
+const FIGURES: [(usize, &str); 4] =
+    [(0, "kiosk-ttft"), (1, "kiosk-itl"), (2, "kiosk-hit-rate"), (4, "kiosk-in-flight")];
+
+/// The whole page.
+#[component]
+pub(super) fn Kiosk(store: Store, dark: Signal<bool>) -> impl IntoView {
+    let turn = RwSignal::new(0_usize);
+    if let Ok(turning) = set_interval_with_handle(move || turn.update(|n| *n += 1), TURN) {
+        on_cleanup(move || turning.clear());
+    }
+    let name = Memo::new(move |_| store.on_beat(pool_words));
+    let as_of = move || store.as_of(Feed::Any).or_else(|| store.as_of(Feed::Events));
+    let tiles = tiles(store);
+    let figure = move |(at, id): (usize, &'static str)| {
+        let of = move |part: fn(&Tile) -> &String| move || tiles.with(|all| part(&all[at]).clone());
+        view! {
+            <div class=move || tiles.with(|all| all[at].state)>
+                <dt>{TILES[at].1}</dt>
+                <dd data-testid=id>{of(|tile| &tile.value)}</dd>
+                <dd class="kiosk-note">{of(|tile| &tile.said)}</dd>
+            </div>
+        }
+    };
+    view! {
+        <div class="kiosk" data-testid="kiosk">
+            <header class="kiosk-head">
+                <Mark/>
+                <p class="kiosk-name" data-testid="kiosk-name">{move || name.get()}</p>
+                {move || as_of().map(|at| view! { <p class="as-of" data-testid="as-of">"as of "{time_of_day(at)}</p> })}
+                <Connection store/>
+            </header>
+            <dl class="kiosk-figures">{FIGURES.map(figure).collect_view()}</dl>
+            <KioskTree store dark/>
+            <div class="kiosk-words"><Reason store turn/><Highlight store turn/></div>
+        </div>
+    }
+}
+
+/// The pool that is shown and its model; of several how many there are.
+fn pool_words(shown: &Shown<'_>) -> String {
+    let pools = shown.pool_list().len();
+    if pools > 1 && shown.only.is_none() {
+        return format!(
+            "{pools} pools, {}",
+            format::plural(shown.workers().len() as u64, "worker", "workers")
+        );
+    }
+    let name = shown.cluster.pool(shown.pool).map(|pool| pool.name());
+    let models = Some(shown.models_in(shown.pool).join(", ")).filter(|models| !models.is_empty());
+    [name, models].into_iter().flatten().collect::<Vec<_>>().join(" · ")
+}
+
+/// Workers shown that did not leave, with their requests in flight.
+fn loads<'a>(shown: &Shown<'a>) -> impl Iterator<Item = (WorkerIx, u32)> + use<'a> {
+    let cluster = shown.cluster;
+    let here = shown.worker_list().filter_map(move |ix| Some((ix, cluster.worker(ix)?)));
+    here.filter(|(_, state)| state.gone.is_none())
+        .filter_map(|(ix, state)| Some((ix, state.in_flight.now()?)))
+}
+
+/// What is said of a decision.
+#[derive(Clone, PartialEq)]
+struct Said {
+    worker: WorkerIx,
+    why: String,
+    /// What round-robin would have done, where that is known.
+    instead: Option<String>,
+    at: String,
+}
+
+impl Said {
+    fn of(shown: &Shown<'_>, decided: &DecisionEntry) -> Self {
+        let blocks = |isl| [", a prompt of ", &format::plural(isl, "block", "blocks")].concat();
+        let prompt = decided.decision.isl_blocks.map_or(String::new(), blocks);
+        Self {
+            worker: decided.decision.worker,
+            why: decided.why(label),
+            instead: RoundRobin::of(shown.cluster, decided).ok().map(|found| found.sentence(label)),
+            at: ["at ", &time_of_day(decided.decided_ms()), &prompt].concat(),
+        }
+    }
+}
+
+/// Why the latest decision went where it went; it stays for a turn.
+#[component]
+fn Reason(store: Store, turn: RwSignal<usize>) -> impl IntoView {
+    let latest = Memo::new(move |before: Option<&(usize, Option<Said>)>| {
+        let turn = turn.get();
+        let is_due = before.is_none_or(|(at, said)| *at != turn || said.is_none());
+        // Without one it is looked for with every beat.
+        let found = store.on_beat(|shown| {
+            let mut newest = shown.decisions().newest_first().filter(|decided| decided.pool == shown.pool);
+            newest.next().filter(|_| is_due).map(|decided| Said::of(shown, decided))
+        });
+        (turn, if is_due { found } else { before.and_then(|(_, said)| said.clone()) })
+    });
+    let hint = move || {
+        let hint = store.on_beat(|shown| shown.decisions_hint());
+        hint.map_or("No decision received yet".to_owned(), |hint| hint.to_string())
+    };
+    view! {
+        <section class="kiosk-card kiosk-reason">
+            {move || match latest.get().1 {
+                Some(said) => view! {
+                    <h2>"Latest decision: "<Chip store worker=said.worker/></h2>
+                    <p data-testid="kiosk-why">{said.why}</p>
+                    {said.instead.map(|instead| view! { <p data-testid="kiosk-instead">{instead}</p> })}
+                    <p class="kiosk-note">{said.at}</p>
+                }.into_any(),
+                None => view! { <h2>"Latest decision"</h2><p data-testid="kiosk-no-decision">{hint}</p> }.into_any(),
+            }}
+        </section>
+    }
+}
+
+/// Something worth knowing; the next every second turn.
+#[component]
+fn Highlight(store: Store, turn: RwSignal<usize>) -> impl IntoView {
+    let at = Memo::new(move |_| turn.get() / 2);
+    let shown = Memo::new(move |_| {
+        let at = at.get();
+        // What is told is told as of its turn, and none while nothing is known to be current.
+        let is_current = !store.is_lost() && store.ready();
+        let mut all =
+            if is_current { store.peek(|shown| highlights(shown, store.received_ms())) } else { Vec::new() };
+        let (n, of) = (at % all.len().max(1), all.len());
+        (n < of).then(|| (all.swap_remove(n), n + 1, of))
+    });
+    move || {
+        shown.get().map(|((title, text), n, of)| {
+            view! {
+                // Two names for one movement: it begins anew only with another one.
+                <section class="kiosk-card kiosk-highlight" class:even={n % 2 == 0} data-testid="kiosk-highlight">
+                    <h2>{title}" "<span class="kiosk-note">{format!("{n} of {of}")}</span></h2>
+                    <p>{text}</p>
+                </section>
+            }
+        })
+    }
+}
+
+/// What is known and worth saying, each with its title. Nothing unknown is said.
+fn highlights(shown: &Shown<'_>, now: Millis) -> Vec<(String, String)> {
+    let all = [
+        finding(shown),
+        hit_rate(shown, now),
+        busiest(shown),
+        fullest(shown),
+        throughput(shown, now),
+        shared(shown),
+    ];
+    all.into_iter().flatten().collect()
+}
+
+fn finding(shown: &Shown<'_>) -> Option<(String, String)> {
+    let checked = shown.checked().len() as u64;
+    match Wanted::default().of(shown).first() {
+        Some(worst) => {
+            let title = format!("{} {}", severity_mark(worst.severity), severity_word(worst.severity));
+            Some((title, worst.title.to_string()))
+        }
+        None if checked > 0 => Some((
+            "✓ No findings".to_owned(),
+            format!("{} checked", format::plural(checked, "rule", "rules")),
+        )),
+        None => None,
+    }
+}
+
+fn hit_rate(shown: &Shown<'_>, now: Millis) -> Option<(String, String)> {
+    let both = random_worker(shown, now, WINDOW_MS, |pool| shown.has(pool))?;
+    let text = format!(
+        "Chosen workers held {} of the prompts' blocks, a worker taken at random would have held {}. Last 60 s, {}.",
+        format::percent(both.chosen_hit_rate()),
+        format::percent(both.hit_rate()),
+        format::plural(both.decisions, "decision", "decisions"),
+    );
+    Some(("Does routing help?".to_owned(), text))
+}
+
+fn busiest(shown: &Shown<'_>) -> Option<(String, String)> {
+    let (most, least) = (loads(shown).max_by_key(|load| load.1)?, loads(shown).min_by_key(|load| load.1)?);
+    if most.0 == least.0 {
+        return None;
+    }
+    let limit =
+        batch_limit(shown).map_or(String::new(), |limit| format!(", batch limit {}", format::count(limit)));
+    let text = format!(
+        "{} requests in flight on {}, {} on {}{limit}.",
+        most.1,
+        label(most.0),
+        least.1,
+        label(least.0)
+    );
+    Some(("Busiest and idlest worker".to_owned(), text))
+}
+
+fn fullest(shown: &Shown<'_>) -> Option<(String, String)> {
+    let of = |worker: WorkerIx| {
+        let capacity = shown.capacity(worker).filter(|capacity| capacity.value > 0)?.value;
+        let held = shown.blocks(worker).filter(|_| shown.worker(worker).is_some_and(|w| w.gone.is_none()))?;
+        Some((worker, held, capacity))
+    };
+    let share = |held: u64, capacity: u64| held as f64 / capacity as f64;
+    let by_share =
+        |a: &(WorkerIx, u64, u64), b: &(WorkerIx, u64, u64)| share(a.1, a.2).total_cmp(&share(b.1, b.2));
+    let (worker, held, capacity) = shown.worker_list().filter_map(of).max_by(by_share)?;
+    let (worker, share) = (label(worker), format::percent(share(held, capacity)));
+    let text = format!(
+        "{} of {} KV blocks are cached on {worker}: {share}.",
+        format::count(held),
+        format::count(capacity)
+    );
+    Some(("Fullest worker".to_owned(), text))
+}
+
+fn throughput(shown: &Shown<'_>, now: Millis) -> Option<(String, String)> {
+    let all = latency::counts(shown, now).throughput?;
+    let tokens = all.output_tokens_per_s.map(|n| format!(", {} output tokens/s", number_format::digits(n)));
+    let requests = number_format::digits(all.requests_per_s);
+    Some((
+        "Throughput".to_owned(),
+        format!("{requests} requests/s{}, last 60 s.", tokens.unwrap_or_default()),
+    ))
+}
+
+fn shared(shown: &Shown<'_>) -> Option<(String, String)> {
+    let totals = shown.tree().totals();
+    if totals.nodes == 0 || shown.trust().withheld().is_some() {
+        return None;
+    }
+    let share = format::percent(totals.shared as f64 / totals.nodes as f64);
+    let text = format!(
+        "{share} of {} distinct blocks are cached on two workers or more.",
+        format::count(totals.nodes)
+    );
+    Some(("Shared prefixes".to_owned(), text))
+}

@@ -1,0 +1,108 @@
+//! The words that a reader looks for among decisions: in the request id, in what worker, pool and model are called, and in the
+//! reason. Reasons are sentences that are made anew each time, so what was found is kept until another text is asked for.
+
+use radixscope_model::id::{PoolIx, WorkerIx};
+use radixscope_state::cluster::{DecisionEntry, Filter};
+
+use crate::draw::palette::label;
+use crate::store::Shown;
+
+/// The latest decisions, which may still get their candidates and with them another reason.
+const UNSETTLED: u64 = 200;
+
+/// What was looked for, and where it was found.
+#[derive(Default)]
+pub(super) struct Search {
+    text: String,
+    /// Among which decisions.
+    among: (Option<PoolIx>, Option<WorkerIx>),
+    /// Ids of the settled decisions that have it, ascending.
+    found: Vec<u64>,
+    /// Those before this one are settled.
+    settled: u64,
+}
+
+/// One pass over the decisions, which are asked about newest first.
+pub(super) struct Pass<'a> {
+    search: &'a mut Search,
+    /// By worker: whether it, its pool or its model is called so.
+    workers: Vec<bool>,
+    found: Vec<u64>,
+    settled: Option<u64>,
+}
+
+impl Search {
+    /// Begins a pass for `text` among the decisions that `filter` lets through.
+    pub(super) fn pass(&mut self, shown: &Shown<'_>, text: &str, filter: &Filter) -> Pass<'_> {
+        let (text, among) = (text.trim(), (filter.pool, filter.worker));
+        if self.text != text || self.among != among {
+            *self = Self { text: text.to_owned(), among, ..Self::default() };
+        }
+        let called = |at: usize| {
+            let worker = WorkerIx(at as u16);
+            let of = shown.cluster.worker(worker);
+            let id = of.map(|of| of.id.to_string()).unwrap_or_default();
+            let pool = of.and_then(|of| shown.cluster.pool(of.pool)).map(|pool| pool.name());
+            let model = shown.cluster.model_of(worker).unwrap_or_default();
+            // A label is meant as a whole: W1 is not W12.
+            label(worker).eq_ignore_ascii_case(text)
+                || [&id, &pool.unwrap_or_default(), model].into_iter().any(|name| has(name, text))
+        };
+        let workers = match text.is_empty() {
+            true => Vec::new(),
+            false => (0..shown.cluster.workers().len()).map(called).collect(),
+        };
+        Pass { search: self, workers, found: Vec::new(), settled: None }
+    }
+}
+
+impl Pass<'_> {
+    /// Whether the text stands in what is said of `decided`.
+    pub(super) fn is_found(&mut self, decided: &DecisionEntry) -> bool {
+        let (text, id) = (&self.search.text, decided.decision.id.0);
+        if text.is_empty() {
+            return true;
+        }
+        let settled = *self.settled.get_or_insert(id.saturating_sub(UNSETTLED));
+        let is_found = if id < self.search.settled {
+            self.search.found.binary_search(&id).is_ok()
+        } else {
+            let request = decided.decision.request_id.as_deref().unwrap_or_default();
+            let lost = || decided.why_affinity_was_lost(label);
+            has(request, text)
+                || has(&decided.why(label), text)
+                || lost().is_some_and(|lost| has(&lost, text))
+        };
+        if is_found && id < settled {
+            self.found.push(id);
+        }
+        is_found || self.workers.get(decided.decision.worker.at()) == Some(&true)
+    }
+}
+
+impl Drop for Pass<'_> {
+    /// What was found among all that are settled now stays known.
+    fn drop(&mut self) {
+        if let Some(settled) = self.settled {
+            self.found.reverse();
+            (self.search.found, self.search.settled) = (std::mem::take(&mut self.found), settled);
+        }
+    }
+}
+
+/// Whether `text` stands in `all`, whatever the case of its letters.
+fn has(all: &str, text: &str) -> bool {
+    let (all, text) = (all.as_bytes(), text.as_bytes());
+    all.windows(text.len().max(1)).any(|part| part.eq_ignore_ascii_case(text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::has;
+
+    #[test]
+    fn letters_count_whatever_their_case() {
+        assert!(has("W1 was chosen", "w1 WAS") && has("é", "é"));
+        assert!(!has("W1", "W12") && !has("", "a"));
+    }
+}

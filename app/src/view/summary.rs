@@ -1,0 +1,278 @@
+//! The overview's first answer: is it fast, does routing help, and what is wrong. Five figures, each a link to the panel
+//! that explains it, and the worst finding with its fix. All keep their place and their height, whatever they say.
+
+use leptos::prelude::*;
+use radixscope_export::finding_ticket::{setting_line, severity_word};
+use radixscope_insight::latency::{self, ENABLE_FRONTEND, MIN_SAMPLES, Quantity, WINDOW_MS};
+use radixscope_insight::queues;
+use radixscope_insight::random_worker::random_worker;
+use radixscope_model::id::{Millis, WorkerIx};
+use radixscope_model::number_format;
+use radixscope_model::range::Standing;
+use radixscope_model::record::{Finding, Phase, Severity};
+use radixscope_state::cluster::Cluster;
+
+use super::clipboard::CopyButton;
+use super::decisions::{explain, rate};
+use super::figure::severity_mark;
+use super::latency::goals::{Goal, TPOT, TTFT};
+use super::nav;
+use crate::draw::palette::label;
+use crate::format::{self, UNKNOWN};
+use crate::store::{Feed, Shown, Store};
+use crate::url::Panel;
+
+const NO_METRICS: &str = "no data: set --prometheus";
+
+/// A figure with what it is held against.
+#[derive(Clone, PartialEq, Default)]
+pub(super) struct Tile {
+    pub(super) value: String,
+    /// How it stands to its target, for the style sheet.
+    pub(super) state: &'static str,
+    /// The same in words, or what else is to be known beside it.
+    pub(super) said: String,
+    /// Window, source and denominator.
+    title: String,
+}
+
+/// Where a figure stands, its name on screen and for tests, and the panel that explains it.
+pub(super) const TILES: [(usize, &str, &str, Panel); 5] = [
+    (0, "TTFT p95", "summary-ttft", Panel::Latency),
+    (1, "ITL p95", "summary-itl", Panel::Latency),
+    (2, "KV hit rate", "summary-hit-rate", Panel::Decisions),
+    (3, "Throughput", "summary-throughput", Panel::Latency),
+    (4, "In flight", "summary-in-flight", Panel::Latency),
+];
+
+/// The figures, once a second.
+pub(super) fn tiles(store: Store) -> Memo<[Tile; 5]> {
+    let second = store.second();
+    let goals = [Goal::of(store, TTFT), Goal::of(store, TPOT)].map(|goal| goal.ms);
+    Memo::new(move |_| {
+        let (now, goals) = (second.get(), goals.map(|ms| ms.get()));
+        let is_current = store.as_of(Feed::Metrics).is_none();
+        store.pools.track();
+        match store.ready() {
+            true => store.peek(|shown| look(shown, now, goals, is_current)),
+            false => Default::default(),
+        }
+    })
+}
+
+/// The figures, and below them the worst finding.
+#[component]
+pub(super) fn Summary(store: Store) -> impl IntoView {
+    let tiles = tiles(store);
+    let tile = move |(at, label, id, panel): (usize, &'static str, &'static str, Panel)| {
+        let of = move |part: fn(&Tile) -> &String| move || tiles.with(|all| part(&all[at]).clone());
+        view! {
+            <a class=move || tiles.with(|all| ["tile ", all[at].state].concat()) data-testid=id
+                href=move || nav::href(store, panel) on:click=move |event| { nav::open(store, panel, &event); }
+                title=of(|tile| &tile.title)>
+                <span class="tile-label">{label}</span>
+                <b>{of(|tile| &tile.value)}</b>
+                <span class="tile-said">{of(|tile| &tile.said)}</span>
+            </a>
+        }
+    };
+    view! {
+        <section class="summary" aria-label="Summary" data-testid="summary">
+            <div class="tiles">{TILES.map(tile).collect_view()}</div>
+            <Worst store/>
+        </section>
+    }
+}
+
+fn look(shown: &Shown<'_>, now: Millis, goals: [f64; 2], is_current: bool) -> [Tile; 5] {
+    [
+        latency_tile(shown, Quantity::Ttft, goals[0], now, is_current),
+        latency_tile(shown, Quantity::Tpot, goals[1], now, is_current),
+        hit_rate(shown, now),
+        throughput(shown, now),
+        in_flight(shown),
+    ]
+}
+
+fn latency_tile(shown: &Shown<'_>, quantity: Quantity, target: f64, now: Millis, is_current: bool) -> Tile {
+    let all = latency::latest(shown, quantity, now);
+    let found = all.iter().find(|times| times.samples > 0);
+    let Some((times, [_, p95, _])) = found.and_then(|times| Some((times, times.quantiles?))) else {
+        let (said, title) = match all.is_empty() {
+            true => (
+                NO_METRICS,
+                format!(
+                    "Not reported. Scrape a frontend's metrics: {ENABLE_FRONTEND}, or read a frontend's log: --logs FILE (Dynamo ≥ 1.5)"
+                ),
+            ),
+            false => ("no sample in 60 s", "No request ended in the last 60 s".to_owned()),
+        };
+        return Tile { value: UNKNOWN.to_owned(), said: said.to_owned(), title, ..Tile::default() };
+    };
+    let target_words = quantity.words(target);
+    let standing = if is_current { times.standing(target) } else { Standing::Unknown };
+    let said = match standing {
+        Standing::Within => ["✓ within target ", &target_words].concat(),
+        Standing::Above => ["◆ above target ", &target_words].concat(),
+        Standing::Unknown if !is_current => "not current".to_owned(),
+        Standing::Unknown if times.samples < MIN_SAMPLES => {
+            format!("{} of {MIN_SAMPLES} samples", times.samples)
+        }
+        Standing::Unknown => ["target ", &target_words, " in this range"].concat(),
+    };
+    let why = times.why_unknown(quantity, target).map_or(String::new(), |why| [". ", &why].concat());
+    let title = format!(
+        "95th percentile over the last 60 s, all pools: {} of {} samples, {}{why}",
+        format::count(times.samples),
+        format::count(times.of),
+        times.source.words(),
+    );
+    Tile { value: quantity.range_words(&p95), state: standing.as_str(), said, title }
+}
+
+fn hit_rate(shown: &Shown<'_>, now: Millis) -> Tile {
+    let sums = shown.recent_sums(now, WINDOW_MS);
+    let mut title = explain(&sums, "in the last 60 s");
+    let random = sums.prompts.and_then(|_| random_worker(shown, now, WINDOW_MS, |pool| shown.has(pool)));
+    let said = match random {
+        Some(random) => {
+            let share = format::percent(random.hit_rate());
+            title.push_str(&format!(
+                ". A worker chosen by round-robin would have had {share} cached: the mean of all candidates, in these caches, over the latest {}",
+                format::plural(random.decisions, "decision", "decisions")
+            ));
+            ["round-robin ≈ ", &share].concat()
+        }
+        None if sums.count == 0 => "no decision in 60 s".to_owned(),
+        None if sums.prompts.is_none_or(|(prompts, ..)| prompts == 0) && sums.apart.is_empty() => {
+            "prompts not visible".to_owned()
+        }
+        None => format::plural(sums.count, "decision", "decisions"),
+    };
+    Tile { value: rate(&sums), said, title, ..Tile::default() }
+}
+
+fn throughput(shown: &Shown<'_>, now: Millis) -> Tile {
+    let Some(found) = latency::counts(shown, now).throughput else {
+        let title =
+            format!("Not reported. {ENABLE_FRONTEND}, or a log that reports when requests end: --logs FILE");
+        return Tile { value: UNKNOWN.to_owned(), said: NO_METRICS.to_owned(), title, ..Tile::default() };
+    };
+    let tokens = found.output_tokens_per_s.map_or(UNKNOWN.to_owned(), number_format::digits);
+    let title = format!(
+        "Requests that ended and output tokens per second, mean of the last 60 s, all pools, {}",
+        found.source
+    );
+    let value = [&number_format::digits(found.requests_per_s), " req/s"].concat();
+    Tile { value, said: [&tokens, " tokens/s"].concat(), title, ..Tile::default() }
+}
+
+fn in_flight(shown: &Shown<'_>) -> Tile {
+    let known = shown.worker_list().filter_map(|ix| Some((ix, shown.worker(ix)?.in_flight.now()?)));
+    let known: Vec<(WorkerIx, u32)> = known.collect();
+    let Some(&most) = known.iter().max_by_key(|(_, requests)| *requests) else {
+        let title = "Not reported: when requests begin and end on a worker. Known from active_sequences_events (routers with --router-replica-sync), or from a frontend's log: --logs FILE (Dynamo ≥ 1.5)";
+        let said = "no data: set --logs".to_owned();
+        return Tile { value: UNKNOWN.to_owned(), said, title: title.to_owned(), ..Tile::default() };
+    };
+    let sum = known.iter().map(|(_, requests)| u64::from(*requests)).sum();
+    let queued = queues::in_all(shown, shown.worker_list());
+    let waits = queued.map_or(UNKNOWN.to_owned(), |queued| format::count(queued.requests));
+    let by = queued
+        .map_or("not reported: a scraped frontend (Dynamo ≥ 1.1) or worker reports it", |queued| {
+            queued.source
+        });
+    let title = format!(
+        "Tracked from decision to end, sum over {}; fullest: {} with {}. Queued: {by}. The table of workers has each worker's",
+        format::plural(known.len() as u64, "worker", "workers"),
+        label(most.0),
+        most.1,
+    );
+    let said = format!("max {} on {}, {waits} queued", most.1, label(most.0));
+    Tile { value: format::count(sum), said, title, ..Tile::default() }
+}
+
+/// What the line below the figures says.
+#[derive(Clone, PartialEq, Default)]
+struct Line {
+    level: &'static str,
+    text: String,
+    /// The first setting to change, ready to be copied; empty: none.
+    setting: String,
+    /// Why.
+    fix: String,
+    /// The other findings.
+    more: String,
+}
+
+/// So many findings are named.
+const NAMED: usize = 3;
+
+/// The worst finding on one line, its fix to copy, and the others after it.
+#[component]
+fn Worst(store: Store) -> impl IntoView {
+    let line = Memo::new(move |_| {
+        let mut line = store.on_beat(|shown| line_of(shown));
+        // What was checked when data came is not known to be so now.
+        if line.level == "good" && !super::old(store).is_empty() {
+            line.level = "info";
+            line.text.replace_range(.."✓".len(), "Last check:");
+        }
+        line
+    });
+    let of = move |part: fn(&Line) -> &String| Memo::new(move |_| line.with(|line| part(line).clone()));
+    let (text, setting, fix, more) = (of(|l| &l.text), of(|l| &l.setting), of(|l| &l.fix), of(|l| &l.more));
+    let has_setting = Memo::new(move |_| setting.with(|setting| !setting.is_empty()));
+    view! {
+        <div class=move || line.with(|line| ["worst ", line.level].concat()) role="status" data-testid="notice-findings">
+            <span class="worst-text" title=text>{text}</span>
+            <Show when=move || has_setting.get()>
+                <code title=move || format!("{} {}", fix.get(), setting.get()) data-testid="worst-setting">{setting}</code>
+                <CopyButton label="Copy fix" id="copy-fix" text=Callback::new(move |()| setting.get_untracked())/>
+            </Show>
+            <span class="worst-more" title=more>{more}</span>
+            <a class="plain" data-testid="show-findings" href=move || nav::href(store, Panel::Findings)
+                on:click=move |event| { nav::open(store, Panel::Findings, &event); }>"Show"</a>
+        </div>
+    }
+}
+
+/// The worst findings, of equals what users feel before what causes it; that there are none, where something was checked.
+fn line_of(cluster: &Cluster) -> Line {
+    let checked = cluster.checked().len();
+    let mut line = Line::default();
+    let mut found = 0;
+    let worst_first = [Severity::Critical, Severity::Warning, Severity::Info];
+    for (severity, is_felt) in
+        worst_first.into_iter().flat_map(|severity| [(severity, true), (severity, false)])
+    {
+        let is_held = |head: &&Finding| {
+            head.severity == severity && head.cause.is_empty() != is_felt && head.phase != Phase::Cleared
+        };
+        for head in cluster.findings().iter().filter(is_held) {
+            let words = [severity_mark(severity), " ", severity_word(severity), ": ", &head.title];
+            if found == 0 {
+                line.level = ["info", "warn", "bad"][severity as usize];
+                line.text = words.concat();
+                // The setting itself is what is copied; a fix without one is in the panel.
+                if let Some(fix) = head.fix.iter().find(|fix| !setting_line(fix).is_empty()) {
+                    line.setting = setting_line(fix);
+                    line.fix = fix.text.to_string();
+                }
+            } else if found < NAMED {
+                line.more.push_str(&words.concat());
+                line.more.push_str("   ");
+            }
+            found += 1;
+        }
+    }
+    if found > NAMED {
+        line.more.push_str(&format!("and {} more", found - NAMED));
+    } else if found == 0 && checked > 0 {
+        line.level = "good";
+        line.text = format!("✓ No findings · {checked} rules checked");
+    } else if found == 0 {
+        line.text = "Nothing was checked yet".to_owned();
+    }
+    line
+}

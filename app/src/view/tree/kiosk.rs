@@ -1,0 +1,65 @@
+//! The tree of the kiosk: the picture alone, which nobody can touch, with the workers' colours and loads below it.
+
+use leptos::prelude::*;
+use radixscope_insight::completeness::coverage_words;
+use radixscope_model::id::WorkerIx;
+
+use super::empty::EmptyTree;
+use super::stage;
+use super::state::{Form, TreeView};
+use crate::format;
+use crate::store::Store;
+use crate::view::chip::{Chip, key_colours};
+
+/// Workers named below the picture; more have no room there.
+const NAMED: usize = 8;
+
+/// The picture and what its colours mean.
+#[component]
+pub(in crate::view) fn KioskTree(store: Store, dark: Signal<bool>) -> impl IntoView {
+    let tree = TreeView::new(Form::Overview, store, dark);
+    let totals = Memo::new(move |_| store.on_beat(|shown| shown.tree().totals()));
+    let empty = Memo::new(move |_| totals.get().nodes == 0);
+    let blocks = Memo::new(move |_| match totals.get().nodes {
+        0 => String::new(),
+        nodes => {
+            format!("{}, {}", format::plural(nodes, "distinct block", "distinct blocks"), coverage(store))
+        }
+    });
+    let here =
+        move |worker: &WorkerIx| store.peek(|shown| shown.worker(*worker).is_some_and(|w| w.gone.is_none()));
+    let named = Memo::new(move |_| store.drawn.get().into_iter().filter(here).collect::<Vec<_>>());
+    let more = move || named.with(|all| all.len().checked_sub(NAMED).filter(|more| *more > 0));
+    view! {
+        <section class="kiosk-card kiosk-tree tree" aria-labelledby="kiosk-tree-title">
+            <h2 id="kiosk-tree-title">"Prefix tree "<span class="kiosk-note" data-testid="kiosk-blocks">{move || blocks.get()}</span></h2>
+            <div class="icicle-box">
+                <div inert=true><stage::Canvas tree/></div>
+                <Show when=move || empty.get()><EmptyTree store/></Show>
+            </div>
+            <ul class="kiosk-workers" style=move || key_colours(store)>
+                <For each=move || named.get().into_iter().take(NAMED) key=|worker| *worker let:worker>
+                    <li><Chip store worker/>" "<span>{move || store.on_beat(|shown| held(shown, worker))}</span></li>
+                </For>
+                {move || more().map(|more| view! { <li>{format!("and {more} more")}</li> })}
+                <li><i class="key many"></i>" on several"</li>
+            </ul>
+        </section>
+    }
+}
+
+fn coverage(store: Store) -> String {
+    store.on_beat(|shown| coverage_words(&shown.coverage()))
+}
+
+/// How full a worker is, where that is known; else what it holds.
+fn held(shown: &crate::store::Shown<'_>, worker: WorkerIx) -> String {
+    let capacity = shown.capacity(worker).filter(|capacity| capacity.value > 0);
+    match (shown.blocks(worker), capacity) {
+        (Some(held), Some(capacity)) => {
+            format!("{} full", format::percent(held as f64 / capacity.value as f64))
+        }
+        (Some(held), None) => format!("{} blocks", format::short(held)),
+        (None, _) => "unknown".to_owned(),
+    }
+}
