@@ -8,5 +8,5 @@ use radixscope_state::search::{Query, find};
 fuzz_target!(|text: &str| {
     let query = Query::parse(text);
     let _ = query.words();
-    assert!(find(&Cluster::default(), &query, 20).found.is_empty(), "nothing is in an empty state");
+    assert!(find(&Cluster::default(), &query, 0..20).found.is_empty(), "nothing is in an empty state");
 });

@@ -665,6 +665,13 @@ pub struct Progress {
     /// Time to first token as the frontend measured it, in microseconds.
     #[serde(rename = "ttft_ms", serialize_with = "us_in_ms")]
     pub ttft_us: Option<u64>,
+    /// From the request's arrival until a worker was sent it, as the frontend measured it, in microseconds
+    /// (`prefill_wait_time_ms` of a request trace).
+    #[serde(rename = "queue_ms", serialize_with = "us_in_ms")]
+    pub queue_us: Option<u64>,
+    /// From then to the end of prefill, likewise (`prefill_time_ms`).
+    #[serde(rename = "prefill_ms", serialize_with = "us_in_ms")]
+    pub prefill_us: Option<u64>,
     /// Mean time between output tokens as the frontend measured it, in microseconds.
     #[serde(rename = "itl_ms", serialize_with = "us_in_ms")]
     pub itl_us: Option<u64>,

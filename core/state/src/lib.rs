@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 pub mod cluster;
+pub mod hash_part;
 pub mod per_worker;
 pub mod redundancy;
 pub mod requests;

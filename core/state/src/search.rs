@@ -2,8 +2,10 @@
 //! of it. Pure; knows no screen.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use crate::cluster::Cluster;
+use crate::hash_part::HashPart;
 use crate::tree::NodeId;
 use radixscope_model::id::{BlockHash, DecisionId, PoolIx, TokensHash, WorkerIx};
 use radixscope_model::number_format::count;
@@ -13,6 +15,9 @@ use radixscope_model::sort;
 pub const MAX_TEXT: usize = 256;
 /// Shortest beginning of a request id that is looked for, in characters: nearly every id begins with some one letter.
 pub const MIN_REQUEST: usize = 2;
+
+/// Most results of a kind that are looked at one by one; those beyond are counted.
+const MOST: usize = 10_000;
 
 /// How a number was written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -30,6 +35,8 @@ pub enum Written {
 pub struct Query {
     /// Hashes. Sixteen digits without a letter are both a decimal and a hexadecimal number.
     pub hashes: Vec<(u64, Written)>,
+    /// Digits of a hash, four or more.
+    pub part: Option<HashPart>,
     /// Number of a worker as the page labels it: `W3` is the third worker seen.
     pub label: Option<WorkerIx>,
     /// Id of a worker, with a rank or without.
@@ -53,6 +60,7 @@ impl Query {
             return query;
         }
         query.hashes = hashes(text);
+        query.part = HashPart::parse(text);
         query.worker = worker(text);
         query.label = text.strip_prefix(['W', 'w']).and_then(decimal).and_then(|number| {
             let at = u16::try_from(number.checked_sub(1)?).ok()?;
@@ -79,6 +87,7 @@ impl Query {
                 Written::Hex => format!("block hash or tokens hash, decimal {hash}"),
             });
         }
+        parts.extend(self.part.as_ref().map(|_| "part of a block hash or tokens hash".to_owned()));
         parts.extend(self.label.map(|label| format!("worker W{}", label.at() + 1)));
         parts.extend(self.worker.map(|(_, rank)| match rank {
             Some(rank) => format!("worker id with rank {rank}"),
@@ -144,44 +153,80 @@ pub enum Found {
         /// Where it is.
         node: NodeId,
     },
+    /// A block of which one of the hashes has the digits.
+    Part {
+        /// In which pool's tree.
+        pool: PoolIx,
+        /// Where it is.
+        node: NodeId,
+        /// The hash.
+        hash: u64,
+        /// It is the tokens hash; else what an engine calls the block.
+        is_tokens: bool,
+    },
     /// A worker.
     Worker(WorkerIx),
     /// A decision that is kept.
     Decision(DecisionId),
 }
 
-/// What was found: blocks by their engines' hash, blocks by tokens hash, workers, decisions with the newest first.
+/// What was found: blocks by their engines' hash, blocks by tokens hash, workers and the decision named, blocks by a part of
+/// a hash with those that begin with it first, decisions of requests with the newest first.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Answer {
-    /// In this order.
+    /// Those asked for, in this order.
     pub found: Vec<Found>,
-    /// There is more than was asked for.
-    pub is_cut: bool,
+    /// How many there are.
+    pub total: usize,
 }
 
-/// Looks for up to `most` things. Linear in the tree where the text is a hash.
-pub fn find(cluster: &Cluster, query: &Query, most: usize) -> Answer {
+/// Looks for things and gives those of a range. Linear in the tree where the text is a hash or a part of one.
+pub fn find(cluster: &Cluster, query: &Query, range: Range<usize>) -> Answer {
     let mut found = Vec::new();
     for &(hash, _) in &query.hashes {
         found.extend(blocks(cluster, BlockHash(hash)));
     }
-    // One more than wanted tells that there is more. Exact names of others keep a place.
-    let exact: Vec<Found> = workers(cluster, query).into_iter().chain(decision(cluster, query)).collect();
-    let room = (most + 1).saturating_sub(found.len() + exact.len());
-    let mut by_tokens = Vec::new();
     for &(hash, _) in &query.hashes {
         for (pool, tree) in cluster.trees() {
-            let nodes = tree.find_tokens(TokensHash(hash), room.saturating_sub(by_tokens.len()));
-            by_tokens.extend(nodes.into_iter().map(|node| Found::Tokens { pool, node }));
+            let nodes = tree.find_tokens(TokensHash(hash), MOST);
+            found.extend(nodes.into_iter().map(|node| Found::Tokens { pool, node }));
         }
     }
-    found.append(&mut by_tokens);
-    found.extend(exact);
-    let room = (most + 1).saturating_sub(found.len());
-    found.extend(requests(cluster, query, room));
-    let is_cut = found.len() > most;
-    found.truncate(most);
-    Answer { found, is_cut }
+    found.extend(workers(cluster, query));
+    found.extend(decision(cluster, query));
+    let beyond = parts(cluster, query, &mut found);
+    found.extend(requests(cluster, query));
+    let total = found.len() + beyond;
+    let found = found.into_iter().skip(range.start).take(range.len()).collect();
+    Answer { found, total }
+}
+
+/// Adds the blocks of which a hash has the digits; gives how many there are beyond the most that are looked at.
+fn parts(cluster: &Cluster, query: &Query, found: &mut Vec<Found>) -> usize {
+    let Some(part) = &query.part else { return 0 };
+    let mut parts = Vec::new();
+    let mut beyond = 0;
+    for (pool, tree) in cluster.trees() {
+        tree.each_hash(|node, hash, is_tokens| {
+            let is_found = query.hashes.iter().any(|&(exact, _)| exact == hash);
+            let Some(place) = part.place_in(hash).filter(|_| !is_found) else { return };
+            if parts.len() < MOST {
+                parts.push((place, is_tokens, hash, pool, node));
+            } else {
+                beyond += 1;
+            }
+        });
+    }
+    sort::sort_by(&mut parts, Ord::cmp);
+    // Workers may share a name that is not the first one's.
+    parts.dedup();
+    found.extend(parts.into_iter().map(|(_, is_tokens, hash, pool, node)| Found::Part {
+        pool,
+        node,
+        hash,
+        is_tokens,
+    }));
+    beyond
 }
 
 /// Each block that some worker calls so, with those who do: a hash means something only within its worker.
@@ -216,14 +261,14 @@ fn decision(cluster: &Cluster, query: &Query) -> Option<Found> {
     query.decision.filter(|&id| cluster.decisions().get(id).is_some()).map(Found::Decision)
 }
 
-fn requests(cluster: &Cluster, query: &Query, most: usize) -> Vec<Found> {
+fn requests(cluster: &Cluster, query: &Query) -> Vec<Found> {
     let Some(begin) = query.request.as_deref() else { return Vec::new() };
     let begins = |id: &str| id.get(..begin.len()).is_some_and(|head| head.eq_ignore_ascii_case(begin));
     let of = cluster.decisions().newest_first().filter(|decided| {
         decided.decision.request_id.as_deref().is_some_and(begins)
             && Some(decided.decision.id) != query.decision
     });
-    of.take(most).map(|decided| Found::Decision(decided.decision.id)).collect()
+    of.take(MOST).map(|decided| Found::Decision(decided.decision.id)).collect()
 }
 
 /// Where was looked, and what could not be found: what to say when there is nothing.

@@ -94,7 +94,7 @@ fn cluster() -> Cluster {
 }
 
 fn found(text: &str) -> Vec<Found> {
-    find(&cluster(), &Query::parse(text), 20).found
+    find(&cluster(), &Query::parse(text), 0..20).found
 }
 
 #[test]
@@ -123,9 +123,43 @@ fn workers_and_decisions_are_found() {
 
 #[test]
 fn more_than_wanted_is_said() {
-    let answer = find(&cluster(), &Query::parse("req-"), 2);
-    assert_eq!((answer.found.len(), answer.is_cut), (2, true));
-    assert!(!find(&cluster(), &Query::parse("req-"), 3).is_cut);
+    let of = |range| find(&cluster(), &Query::parse("req-"), range);
+    assert_eq!((of(0..2).found.len(), of(0..2).total), (2, 3));
+    assert_eq!((of(2..4).found, of(2..4).total), (vec![Found::Decision(DecisionId(1))], 3));
+    assert_eq!(of(7..9).found, []);
+}
+
+#[test]
+fn blocks_are_found_by_a_part_of_any_hash() {
+    let mut cluster = Cluster::default();
+    let hashes = [123_456_789_u64, 991_234_500, 0xabcd_1234_0000];
+    let id = Worker::new(1, 0);
+    let record = Record::Worker { worker: WorkerIx(0), id, namespace: "n".into(), component: "c".into() };
+    cluster.fold(Seq(1), &Entry { at_ms: Millis(1_800_000_000_000), record });
+    for (at, hash) in hashes.into_iter().enumerate() {
+        let blocks =
+            vec![Block { block_hash: BlockHash(hash), tokens_hash: TokensHash(77_000_077 + at as u64) }];
+        let record = Record::Stored { worker: WorkerIx(0), parent: None, blocks: blocks.into() };
+        cluster.fold(Seq(at as u64 + 2), &Entry { at_ms: Millis(1_800_000_000_000), record });
+    }
+    let parts = |text: &str| {
+        let answer = find(&cluster, &Query::parse(text), 0..20);
+        let part = |found| {
+            if let Found::Part { hash, is_tokens, .. } = found { Some((hash, is_tokens)) } else { None }
+        };
+        assert_eq!(answer.total, answer.found.len());
+        answer.found.into_iter().filter_map(part).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        parts("1234"),
+        [123_456_789, 991_234_500, 0xabcd_1234_0000].map(|hash| (hash, false)),
+        "beginnings first"
+    );
+    assert_eq!(parts("0xabcd…"), [(0xabcd_1234_0000, false)]);
+    assert_eq!(parts("12345..."), [(123_456_789, false)]);
+    assert_eq!(parts("770000"), [77_000_077, 77_000_078, 77_000_079].map(|hash| (hash, true)));
+    assert_eq!(parts("123456789"), [], "the whole hash is no part");
+    assert_eq!(parts("0xffff"), []);
 }
 
 #[test]
@@ -147,6 +181,6 @@ proptest! {
     #[test]
     fn no_text_is_too_odd(text in "\\PC*") {
         let query = Query::parse(&text);
-        let _ = (query.words(), find(&cluster(), &query, 3));
+        let _ = (query.words(), find(&cluster(), &query, 0..3));
     }
 }

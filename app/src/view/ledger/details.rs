@@ -2,8 +2,9 @@
 
 use leptos::prelude::*;
 use radixscope_model::id::{Millis, WorkerIx};
+use radixscope_model::number_format::duration;
 use radixscope_model::record::{Completeness, Outcome};
-use radixscope_state::cluster::{DecisionEntry, candidates_hint};
+use radixscope_state::cluster::{DecisionEntry, TtftPart, candidates_hint};
 
 use radixscope_router::explain::Short;
 
@@ -141,6 +142,7 @@ fn One(ledger: Ledger, open: Open) -> impl IntoView {
             {(!decided.ignores_cache).then_some(in_tree)}
             <h4>"The request"</h4>
             {timeline(&decided)}
+            {ttft_split(ledger, &decided)}
             <Ticket ledger decided instead/>
         </div>
     }
@@ -251,6 +253,27 @@ fn timeline(decided: &DecisionEntry) -> impl IntoView + use<> {
             <li class:untold=progress.ended_ms.is_none()><b>"End"</b> " " {end}</li>
         </ol>
         {(!more.is_empty()).then(|| view! { <p class="caption">{more.join(", ")}</p> })}
+    }
+}
+
+/// What the time to first token is made of, with where each part is known from.
+fn ttft_split(ledger: Ledger, decided: &DecisionEntry) -> impl IntoView + use<> {
+    let parts = ledger.store.peek(|shown| decided.ttft_parts(shown.parts_of(decided)));
+    let sum: f64 = parts.iter().filter_map(|part| part.ms).sum();
+    let class = ["queued", "computed", "handed"];
+    let bar = move |(part, class): (&TtftPart, &'static str)| {
+        let ms = part.ms.filter(|ms| *ms > 0.0 && sum > 0.0)?;
+        Some(view! { <i class=class style=["width:", &format::width(ms / sum)].concat()></i> })
+    };
+    let row = |(part, class): (&TtftPart, &'static str)| {
+        let time = part.ms.map_or("not reported".to_owned(), duration);
+        view! { <li><i class=class aria-hidden="true"></i><b>{part.name}</b> " " {time} " " <span class="quiet">{part.source}</span></li> }
+    };
+    view! {
+        <div class="ttft-split" data-testid="ttft-split">
+            <div class="ttft-bar" aria-hidden="true">{parts.iter().zip(class).map(bar).collect_view()}</div>
+            <ul>{parts.iter().zip(class).map(row).collect_view()}</ul>
+        </div>
     }
 }
 

@@ -45,7 +45,7 @@ pub(super) fn Filters(ledger: Ledger) -> impl IntoView {
             </label>
             <label class="find">
                 <span>"Find"</span>
-                <input type="search" data-testid="filter-find" placeholder="request, worker, model, reason" spellcheck="false"
+                <input type="search" data-testid="filter-find" placeholder="request, model, reason" spellcheck="false"
                     title="Text in the request id, in the name of worker, pool or model, or in the reason"
                     prop:value=find
                     on:input=move |event| store.address.update(|a| a.find = event_target_value(&event))/>

@@ -86,7 +86,7 @@ fn WorkerRow(store: Store, bytes: Memo<Option<u64>>, worker: WorkerIx) -> impl I
         view! {
             <td class="n" title=move || cell.with(|c| c.title.clone())>
                 <b data-testid=name>{move || cell.with(|c| c.main.clone())}</b>
-                <span class="mem-sub">{move || cell.with(|c| c.sub.clone())}</span>
+                <span class="cell-sub">{move || cell.with(|c| c.sub.clone())}</span>
             </td>
         }
     };

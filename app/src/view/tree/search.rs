@@ -17,7 +17,7 @@ use crate::format;
 use crate::keys;
 use crate::store::Shown;
 
-/// Results shown at most.
+/// Results shown at a time.
 const MOST: usize = 20;
 /// How long a text must stand before it is looked for: a tokens hash is looked for in the whole tree.
 const REST: Duration = Duration::from_millis(150);
@@ -48,22 +48,26 @@ struct Answer {
     text: String,
     understood: String,
     lines: Vec<Line>,
-    is_cut: bool,
+    /// Number of results before those.
+    from: usize,
+    /// How many there are.
+    total: usize,
     /// Where was looked.
     through: String,
 }
 
 impl Answer {
-    /// For a text that is not empty.
-    fn of(cluster: &Shown<'_>, text: &str) -> Self {
+    /// For a text that is not empty, from one of its results on.
+    fn of(cluster: &Shown<'_>, text: &str, from: usize) -> Self {
         let query = Query::parse(text);
-        let answer = search::find(cluster, &query, MOST);
+        let answer = search::find(cluster, &query, from..from + MOST);
         let lines = answer.found.into_iter().filter_map(|found| Line::of(cluster, found)).collect();
         Self {
             text: text.trim().to_owned(),
             understood: query.words(),
             lines,
-            is_cut: answer.is_cut,
+            from,
+            total: answer.total,
             through: search::looked_through(cluster),
         }
     }
@@ -80,16 +84,32 @@ impl Answer {
     /// For those who hear the page, and below the field.
     fn summary(&self) -> String {
         if self.understood.is_empty() {
-            return "Not understood: a block hash or tokens hash (decimal, signed or 0x…), a worker (W3, its id, id/rank), \
-                    #decision or the beginning of a request id"
+            return "Not understood: a block hash or tokens hash (decimal, signed or 0x…, four digits of one or more), a \
+                    worker (W3, its id, id/rank), #decision or the beginning of a request id"
                 .to_owned();
         }
         if self.lines.is_empty() {
             return format!("Nothing found for {} as {}. {}", self.text, self.understood, self.through);
         }
-        let results = format::plural(self.lines.len() as u64, "result", "results");
-        let cut = if self.is_cut { "; there are more" } else { "" };
-        format!("{results} for {}{cut}", self.understood)
+        let results = format::plural(self.total as u64, "result", "results");
+        let shown = self.is_part().then(|| {
+            format!(", {}–{} shown", self.from + 1, format::count((self.from + self.lines.len()) as u64))
+        });
+        format!("{results} for {}{}", self.understood, shown.unwrap_or_default())
+    }
+
+    /// Whether there are more than are shown.
+    fn is_part(&self) -> bool {
+        self.lines.len() < self.total
+    }
+
+    /// Where the results after these, or before them, begin; `None`: there are none.
+    fn beside(&self, is_next: bool) -> Option<usize> {
+        if is_next {
+            Some(self.from + MOST).filter(|&from| from < self.total)
+        } else {
+            (self.from > 0).then(|| self.from.saturating_sub(MOST))
+        }
     }
 }
 
@@ -107,6 +127,11 @@ impl Line {
             Found::Tokens { pool, node } => {
                 let hash = cluster.cluster.tree(pool).block_hash(node);
                 Self::block(cluster, (pool, node), "Blocks by tokens hash", &format!("block hash {hash}"))
+            }
+            Found::Part { pool, node, hash, is_tokens } => {
+                let which = if is_tokens { "tokens hash" } else { "block hash" };
+                let name = format!("{which} {hash}, 0x{}", format::hex(hash));
+                Self::block(cluster, (pool, node), "Blocks by a part of a hash", &name)
             }
             Found::Worker(ix) => {
                 let worker = cluster.worker(ix)?;
@@ -162,18 +187,21 @@ pub(super) fn Search(tree: TreeView) -> impl IntoView {
     let at = RwSignal::new(0usize);
     let is_open = RwSignal::new(false);
     let waiting = StoredValue::new(None::<TimeoutHandle>);
-    let look = move || {
+    let look_from = move |from: usize| {
         if let Some(timer) = waiting.try_update_value(Option::take).flatten() {
             timer.clear();
         }
         let now = text.get_untracked();
-        let found = (!now.trim().is_empty()).then(|| store.peek(|cluster| Answer::of(cluster, &now)));
+        let found = (!now.trim().is_empty()).then(|| store.peek(|cluster| Answer::of(cluster, &now, from)));
         let pool = store.pools.get_untracked().pool;
         tree.found.set(found.as_ref().map(|found| found.blocks(pool)).unwrap_or_default());
         tree.redraw_soon();
         at.set(0);
         answer.set(found);
     };
+    let look = move || look_from(0);
+    let beside = move |is_next| answer.with_untracked(|answer| answer.as_ref()?.beside(is_next));
+    let turn = move |is_next| beside(is_next).map(look_from).is_some();
     let typed = move |event| {
         text.set(event_target_value(&event));
         is_open.set(true);
@@ -212,12 +240,18 @@ pub(super) fn Search(tree: TreeView) -> impl IntoView {
         match event.key().as_str() {
             "ArrowDown" | "ArrowUp" if lines() > 0 => {
                 let n = lines();
-                if is_open.get_untracked() {
-                    let step = if event.key() == "ArrowDown" { 1 } else { n - 1 };
+                let is_down = event.key() == "ArrowDown";
+                let is_last = at.get_untracked() == if is_down { n - 1 } else { 0 };
+                if is_open.get_untracked() && is_last && turn(is_down) {
+                    at.set(if is_down { 0 } else { lines().saturating_sub(1) });
+                } else if is_open.get_untracked() {
+                    let step = if is_down { 1 } else { n - 1 };
                     at.update(|at| *at = (*at + step) % n);
                 }
                 is_open.set(true);
             }
+            "PageDown" => _ = turn(true),
+            "PageUp" => _ = turn(false),
             "Enter" => {
                 let is_fresh = answer
                     .with_untracked(|a| a.as_ref().is_some_and(|a| a.text == text.get_untracked().trim()));
@@ -255,7 +289,7 @@ pub(super) fn Search(tree: TreeView) -> impl IntoView {
     view! {
         <div class="search" role="search">
             <input id=FIELD node_ref=field type="search" class="search-field" data-testid="tree-search" spellcheck="false" autocomplete="off"
-                placeholder="Search  /" title="Block hash or tokens hash (decimal, signed or 0x…), worker (W3, id, id/rank), #decision, request id"
+                placeholder="Search  /" title="Block hash or tokens hash (decimal, signed or 0x…) or four digits of one, worker (W3, id, id/rank), #decision, request id"
                 aria-label="Search the tree: block hash, tokens hash, worker, decision or request id"
                 role="combobox" aria-expanded=move || is_shown.get().to_string() aria-controls="found" aria-autocomplete="list"
                 aria-activedescendant=active
@@ -263,6 +297,13 @@ pub(super) fn Search(tree: TreeView) -> impl IntoView {
                 on:focus=move |_| is_open.set(true) on:blur=move |_| is_open.set(false)/>
             <div class="found-list" class:shown=move || is_shown.get()>
                 <p class="caption" role="status" data-testid="found-summary">{move || answer.with(|a| a.as_ref().map(Answer::summary))}</p>
+                <p class="found-turn" class:shown=move || answer.with(|a| a.as_ref().is_some_and(Answer::is_part))>
+                    {[(false, "found-previous", "Previous"), (true, "found-next", "Next")].map(|(is_next, id, name)| view! {
+                        <button type="button" class="plain" tabindex="-1" data-testid=id
+                            disabled=move || answer.with(|a| a.as_ref().and_then(|a| a.beside(is_next)).is_none())
+                            on:mousedown=|event| event.prevent_default() on:click=move |_| { turn(is_next); }>{name}</button>
+                    })}
+                </p>
                 <div id="found" role="listbox" aria-label="Found">
                     {move || answer.with(|a| a.as_ref().map(|a| groups(a, at, go)))}
                 </div>

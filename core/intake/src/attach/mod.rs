@@ -41,7 +41,7 @@ use crate::command::{Command, NamedSubject, ZmqChannel};
 use crate::ingest::Sink;
 use endpoints::{Endpoints, Told};
 pub(crate) use live::Live;
-use watched::{Loss, Want, Watched};
+use watched::{Gap, Loss, Want, Watched};
 
 /// Most publishers that are remembered, and most commands that wait.
 const MAX_PUBLISHERS: usize = 40_000;
@@ -82,6 +82,8 @@ pub(crate) struct Attach {
     heard: BTreeSet<SourceIx>,
     running: BTreeMap<u64, WorkerIx>,
     last_query: u64,
+    /// Gaps in what publishers said, so far.
+    gaps: u64,
     next_slot: Millis,
     /// Most workers that waited to be asked for all their blocks, since none did.
     wave: usize,
@@ -109,6 +111,7 @@ impl Default for Attach {
             heard: BTreeSet::new(),
             running: BTreeMap::new(),
             last_query: 0,
+            gaps: 0,
             next_slot: Millis(0),
             wave: 0,
             now: Millis(0),
@@ -157,7 +160,8 @@ impl Attach {
             return false;
         }
         if watched.query.is_none() {
-            watched.want = if watched.is_complete() { Want::Verify } else { Want::Dump };
+            let is_whole = watched.is_complete() && watched.want == Want::Nothing;
+            watched.want = if is_whole { Want::Verify } else { Want::Dump };
         }
         watched.is_requested = true;
         watched.next_ms = None;
@@ -267,7 +271,8 @@ impl Attach {
         }
         for (_, watched) in self.workers.iter_mut() {
             let is_its = match publisher_id {
-                None => watched.source == Some(source),
+                // A stream is read on from where it was: its next event tells.
+                None => watched.source == Some(source) && !watched.is_stream,
                 Some(id) => watched.publisher_id == Some(id),
             };
             if is_its {
@@ -286,16 +291,32 @@ impl Attach {
         }
     }
 
-    /// A source's connection broke and is there again: anything may have been missed.
+    /// A source receives nothing more, for now: of all publishers, or of this one.
+    pub(crate) fn unsubscribed(&mut self, source: SourceIx, publisher_id: Option<u64>) {
+        match publisher_id {
+            None => self.broke(source),
+            Some(publisher_id) => {
+                self.subscribed.remove(&publisher_id);
+                self.broke_of(publisher_id);
+            }
+        }
+    }
+
+    /// A source's connection broke, or did and is there again: anything may have been missed.
     pub(crate) fn broke(&mut self, source: SourceIx) {
         self.open.remove(&source);
-        for (_, watched) in self.workers.iter_mut().filter(|(_, watched)| watched.source == Some(source)) {
+        let direct = &self.direct;
+        let is_its = |watched: &Watched| match watched.source {
+            Some(its) => its == source,
+            None => !watched.publisher_id.is_some_and(|id| direct.contains(&id)),
+        };
+        for (_, watched) in self.workers.iter_mut().filter(|(_, watched)| is_its(watched)) {
             broke(watched);
         }
         self.due = Some(Millis(0));
     }
 
-    /// The connection to one publisher broke and is there again.
+    /// The connection to one publisher broke, or did and is there again.
     pub(crate) fn broke_of(&mut self, publisher_id: u64) {
         for (_, watched) in self.workers.iter_mut() {
             if watched.publisher_id == Some(publisher_id) {
@@ -313,30 +334,74 @@ impl Attach {
                 && !watched.is_contiguous
         };
         for (_, watched) in self.workers.iter_mut().filter(|(_, watched)| its(watched)) {
-            if watched.known.1 == KnowledgeWhy::ConnectionBroke && watched.query.is_none() {
-                watched.is_broken = false;
-                watched.want = Want::Nothing;
-                watched.restore();
+            if watched.known.1 == KnowledgeWhy::ConnectionBroke {
+                watched.went_on();
             }
         }
         self.due = Some(Millis(0));
     }
 
-    /// So much of what a publisher said is lost, and counted.
-    pub(crate) fn lost_of(&mut self, publisher_id: u64, source: SourceIx, cause: MissedCause, count: u64) {
+    /// Messages of a publisher are missing before the next one. They may come late, but not across a break. Gives the number
+    /// of the gap, which is told with [`Attach::lost_of`] once it is certain.
+    pub(crate) fn gap_of(&mut self, publisher_id: u64) -> u64 {
+        self.gaps += 1;
+        let last = self.gaps;
+        for (_, watched) in self.workers.iter_mut().filter(|(_, w)| w.publisher_id == Some(publisher_id)) {
+            // Else its ids tell.
+            if !watched.is_contiguous && watched.source.is_some() {
+                // Several events may share an id, so that the last is asked for again.
+                let before = watched.last_event_id.unwrap_or(0);
+                let from = watched.gap.map_or(before, |gap| gap.from.min(before));
+                watched.gap = Some(Gap { from, last });
+                watched.kept_since = None;
+                if watched.known.1 == KnowledgeWhy::ConnectionBroke {
+                    watched.has_gap = true;
+                    watched.lost_since(Some(from), KnowledgeWhy::EventsLost);
+                }
+            }
+        }
+        self.due = Some(Millis(0));
+        last
+    }
+
+    /// So much of what a publisher said is lost, and counted; it was missing since gap number `gap`.
+    pub(crate) fn lost_of(
+        &mut self,
+        publisher_id: u64,
+        source: SourceIx,
+        cause: MissedCause,
+        (gap, count): (u64, u64),
+    ) {
         for (_, watched) in self.workers.iter_mut() {
             if watched.publisher_id != Some(publisher_id) {
                 continue;
             }
             watched.lose(Loss { source, topic: Topic::KvEvents, cause, count });
-            if !watched.is_contiguous && watched.source.is_some() {
-                // Its ids tell nothing of it: of 0.9 several events share one, so that the last is asked for again.
-                match watched.last_event_id {
-                    Some(last) => watched.lost_from(last),
-                    None => watched.want = Want::Dump,
-                }
-                watched.doubt(KnowledgeWhy::EventsLost);
+            // An answer that was asked for later holds it.
+            if watched.is_contiguous || watched.source.is_none() || gap <= watched.covered {
+                continue;
             }
+            watched.has_gap = true;
+            let from = watched.gap.map(|gap| gap.from).or(watched.last_event_id);
+            let is_before = watched.query.as_ref().map(|query| gap <= query.gap);
+            // Events are kept only since the latest gap.
+            match (is_before.unwrap_or(watched.kept_since.is_some()), from) {
+                (true, Some(from)) if watched.query.is_none() => {
+                    watched.lost_from(from);
+                    watched.doubt(KnowledgeWhy::EventsLost);
+                }
+                (true, _) => watched.doubt(KnowledgeWhy::EventsLost),
+                (false, from) => watched.lost_since(from, KnowledgeWhy::EventsLost),
+            }
+        }
+        self.due = Some(Millis(0));
+    }
+
+    /// A source lost events, and nothing will tell of whom.
+    pub(crate) fn lost_for_good(&mut self, source: SourceIx) {
+        for (_, watched) in self.workers.iter_mut().filter(|(_, w)| w.source == Some(source)) {
+            watched.has_gap = true;
+            watched.lost_since(watched.next_event(), KnowledgeWhy::EventsLost);
         }
         self.due = Some(Millis(0));
     }
@@ -392,14 +457,16 @@ impl Attach {
 
 /// Anything of a worker may have been missed.
 fn broke(watched: &mut Watched) {
-    if watched.source.is_none() && watched.known.0 != TreeKnowledge::Complete {
+    if watched.source.is_none() {
+        // What it answered is true no more once its events do not come.
+        let is_asked = watched.query.is_some() || watched.known.1 == KnowledgeWhy::NoEvents;
+        if watched.is_complete() || (is_asked && watched.known.0 == TreeKnowledge::Partial) {
+            watched.lost_since(None, KnowledgeWhy::ConnectionBroke);
+        } else if let Some(query) = &mut watched.query {
+            query.is_overtaken = true;
+        }
         return;
     }
     watched.is_broken = true;
-    match watched.last_event_id {
-        Some(last) if watched.is_contiguous => watched.lost_from(last.saturating_add(1)),
-        Some(last) => watched.lost_from(last),
-        None => watched.want = Want::Dump,
-    }
-    watched.doubt(KnowledgeWhy::ConnectionBroke);
+    watched.lost_since(watched.next_event(), KnowledgeWhy::ConnectionBroke);
 }

@@ -159,6 +159,11 @@ impl BlockIndex {
         self.per_node.get(&node).is_none_or(|&variants| (variants as usize) < owners)
     }
 
+    /// Nodes and what a worker calls them otherwise. In no order.
+    pub(super) fn variant_names(&self) -> impl Iterator<Item = (NodeId, u64)> + '_ {
+        self.by_name.iter().map(|(&(_, name), &node)| (node, name))
+    }
+
     pub(super) fn variants(&self) -> u64 {
         self.by_node.len() as u64
     }

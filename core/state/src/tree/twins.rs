@@ -37,6 +37,11 @@ impl Twins {
         named.next().map(|(_, &node)| node)
     }
 
+    /// Nodes and what a worker also calls them. In no order.
+    pub(super) fn all_names(&self) -> impl Iterator<Item = (NodeId, u64)> + '_ {
+        self.by_name.iter().map(|(&(_, name), &node)| (node, name))
+    }
+
     /// `worker` also calls `node` so; it has no other node of this name.
     pub(super) fn add(&mut self, node: NodeId, worker: WorkerIx, name: u64) {
         self.by_name.insert((worker, name), node);

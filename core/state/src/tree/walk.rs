@@ -146,6 +146,22 @@ impl Tree {
         found
     }
 
+    /// Every hash of every block that somebody holds: its tokens' (`true`) and each name that it has. Linear in the tree; in
+    /// no order.
+    pub fn each_hash(&self, mut each: impl FnMut(NodeId, u64, bool)) {
+        for node in self.arena.ids().skip(1) {
+            let n = &self.arena[node];
+            if !n.is_free() && !n.is_anchor() && !self.owners(node).is_empty() {
+                each(node, n.tokens, true);
+                each(node, n.block, false);
+            }
+        }
+        self.index
+            .variant_names()
+            .chain(self.twins.all_names())
+            .for_each(|(node, name)| each(node, name, false));
+    }
+
     /// Length in blocks of the longest attached path that ends in a held block. Linear in the tree.
     pub fn max_depth(&self) -> u32 {
         let mut deepest = 0;
