@@ -8,7 +8,7 @@ use crate::store::Store;
 use crate::url::Panel;
 
 /// Every key and what it does.
-pub const KEYS: [(&str, &str); 17] = [
+pub const KEYS: [(&str, &str); 18] = [
     ("?", "Show this list"),
     ("T", "Theme: auto, dark, light"),
     ("K", "Kiosk, for a screen on a wall; other panels alone, without bar"),
@@ -25,6 +25,7 @@ pub const KEYS: [(&str, &str); 17] = [
     ("Space, P", "In the ledger: pause, go on"),
     ("Arrow keys, Page, Home, End", "In the ledger: move between decisions"),
     ("Enter, Escape", "In the ledger: open a decision, close it"),
+    ("Drag, Escape", "Over a chart: show this time alone in all charts, go back"),
     ("V", "Next panel, in the order of the bar"),
 ];
 
