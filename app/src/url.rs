@@ -96,7 +96,7 @@ panels! {
     Decisions "decisions" "Decisions",
     /// What the router would decide now.
     WhatIf "whatif" "What-if",
-    /// What other settings would have made of the latest decisions.
+    /// The latest decisions under other router settings.
     Counterfactual "counterfactual" "Counterfactual",
     /// Live traffic beside baselines.
     Compare "compare" "Compare",
@@ -187,7 +187,7 @@ impl Address {
                 }
             };
             if understood.is_none() {
-                notices.push(format!("{key}={value} in the address is not understood: {}", expected(key)));
+                notices.push(format!("{key}={value} in the address is invalid: {}", expected(key)));
             }
         }
         if !address.range.is_forward() {
@@ -304,7 +304,7 @@ impl Address {
 
 fn expected(key: &str) -> &'static str {
     match key {
-        "worker" => "a worker is its decimal id, optionally with /rank; no worker is picked out",
+        "worker" => "a worker is its decimal id, optionally with /rank; no worker is selected",
         "pool" => "a pool is NAMESPACE/COMPONENT; all pools are shown",
         "model" => "a model is its name; all models are shown",
         "theme" => "dark, light or auto; auto is used",
@@ -461,7 +461,7 @@ mod tests {
         let (address, notices) = Address::parse("?theme=blue&worker=W1&kiosk=maybe&view=&order=");
         assert_eq!(address, Address::default());
         assert_eq!(notices.len(), 5);
-        assert!(notices[0].starts_with("theme=blue in the address is not understood: dark, light or auto"));
+        assert!(notices[0].starts_with("theme=blue in the address is invalid: dark, light or auto"));
     }
 
     #[test]

@@ -148,12 +148,12 @@ pub(super) fn CostRows(store: Store, rows: Signal<Vec<CostRow>>) -> impl IntoVie
         })
     });
     view! {
-        <p class="cost-shared" data-testid="cost-shared">{move || scale.with(CostScale::shared_words)}</p>
+        <p class="costs-shared" data-testid="cost-shared">{move || scale.with(CostScale::shared_words)}</p>
         <table class="costs" data-testid="costs">
             <thead><tr>
                 <th scope="col" class="n">"Rank"</th>
                 <th scope="col">"Worker"</th>
-                <th scope="col" class="n" title="Blocks of the prompt that the worker holds">"Cached blocks"</th>
+                <th scope="col" class="n" title="Blocks of the prompt that are cached on the worker">"Cached blocks"</th>
                 <th scope="col" class="bar-head">"Cost beyond the cheapest, blocks"</th>
                 <th scope="col" class="n">"Cost"</th>
                 <th scope="col" class="n chance">"Probability"</th>

@@ -26,18 +26,18 @@ const NO_METRICS: &str = "no data: set --prometheus";
 
 /// A figure with what it is held against.
 #[derive(Clone, PartialEq, Default)]
-struct Tile {
-    value: String,
+pub(super) struct Tile {
+    pub(super) value: String,
     /// How it stands to its target, for the style sheet.
-    state: &'static str,
+    pub(super) state: &'static str,
     /// The same in words, or what else is to be known beside it.
-    said: String,
+    pub(super) said: String,
     /// Window, source and denominator.
     title: String,
 }
 
 /// Where a figure stands, its name on screen and for tests, and the panel that explains it.
-const TILES: [(usize, &str, &str, Panel); 5] = [
+pub(super) const TILES: [(usize, &str, &str, Panel); 5] = [
     (0, "TTFT p95", "summary-ttft", Panel::Latency),
     (1, "ITL p95", "summary-itl", Panel::Latency),
     (2, "KV hit rate", "summary-hit-rate", Panel::Decisions),
@@ -45,12 +45,11 @@ const TILES: [(usize, &str, &str, Panel); 5] = [
     (4, "In flight", "summary-in-flight", Panel::Latency),
 ];
 
-/// The figures, and below them the worst finding.
-#[component]
-pub(super) fn Summary(store: Store) -> impl IntoView {
+/// The figures, once a second.
+pub(super) fn tiles(store: Store) -> Memo<[Tile; 5]> {
     let second = store.second();
     let goals = [Goal::of(store, TTFT), Goal::of(store, TPOT)].map(|goal| goal.ms);
-    let tiles = Memo::new(move |_| {
+    Memo::new(move |_| {
         let (now, goals) = (second.get(), goals.map(|ms| ms.get()));
         let is_current = store.as_of(Feed::Metrics).is_none();
         store.pools.track();
@@ -58,7 +57,13 @@ pub(super) fn Summary(store: Store) -> impl IntoView {
             true => store.peek(|shown| look(shown, now, goals, is_current)),
             false => Default::default(),
         }
-    });
+    })
+}
+
+/// The figures, and below them the worst finding.
+#[component]
+pub(super) fn Summary(store: Store) -> impl IntoView {
+    let tiles = tiles(store);
     let tile = move |(at, label, id, panel): (usize, &'static str, &'static str, Panel)| {
         let of = move |part: fn(&Tile) -> &String| move || tiles.with(|all| part(&all[at]).clone());
         view! {
@@ -113,7 +118,7 @@ fn latency_tile(shown: &Shown<'_>, quantity: Quantity, target: f64, now: Millis,
         Standing::Unknown if times.samples < MIN_SAMPLES => {
             format!("{} of {MIN_SAMPLES} samples", times.samples)
         }
-        Standing::Unknown => ["target ", &target_words, " in this range"].concat(),
+        Standing::Unknown => ["target ", &target_words, " in range"].concat(),
     };
     let why = times.why_unknown(quantity, target).map_or(String::new(), |why| [". ", &why].concat());
     let title = format!(
@@ -133,7 +138,7 @@ fn hit_rate(shown: &Shown<'_>, now: Millis) -> Tile {
         Some(random) => {
             let share = format::percent(random.hit_rate());
             title.push_str(&format!(
-                ". A worker taken without looking, as round-robin takes it, would have held {share}: the mean of all candidates, in these caches, over the latest {}",
+                ". A worker chosen by round-robin would have had {share} cached: the mean of all candidates, in these caches, over the latest {}",
                 format::plural(random.decisions, "decision", "decisions")
             ));
             ["round-robin ≈ ", &share].concat()
@@ -174,9 +179,11 @@ fn in_flight(shown: &Shown<'_>) -> Tile {
     let queued = queues::in_all(shown, shown.worker_list());
     let waits = queued.map_or(UNKNOWN.to_owned(), |queued| format::count(queued.requests));
     let by = queued
-        .map_or("not reported: a scraped frontend (Dynamo ≥ 1.1) or worker tells", |queued| queued.source);
+        .map_or("not reported: a scraped frontend (Dynamo ≥ 1.1) or worker reports it", |queued| {
+            queued.source
+        });
     let title = format!(
-        "Tracked from decision to end, sum over {}; fullest: {} with {}. Queued: {by}. The table of workers has each worker's",
+        "Tracked from decision to end, sum over {}; most loaded: {} with {}. Queued: {by}. The table of workers has each worker's",
         format::plural(known.len() as u64, "worker", "workers"),
         label(most.0),
         most.1,

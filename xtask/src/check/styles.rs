@@ -2,7 +2,7 @@
 //! another component's. So a class like `other` in one panel's sheet cannot change another panel.
 //!
 //! A sheet owns the class that it is named after, the [`OWN`] classes beside it, and all that begin with one of them and
-//! a hyphen. Sheets of what every panel is made of are [`SHARED`]: others may refine their classes within their own.
+//! a hyphen. Classes of [`SHARED`] sheets and [`LENT`] ones may be refined by others within their own.
 
 use std::{collections::BTreeMap, fs, path::Path};
 
@@ -13,6 +13,9 @@ const PAGE: [&str; 2] = ["tokens", "base"];
 
 /// Sheets of what every panel is made of.
 const SHARED: [&str; 5] = ["bar", "chart", "panel", "table", "virtual-table"];
+
+/// Parts of components that others show too: the picture of the tree.
+const LENT: [&str; 1] = ["icicle"];
 
 /// Classes that a sheet owns beside that of its own name: parts of its component, or components as small as a button.
 const OWN: [(&str, &[&str]); 18] = [
@@ -115,7 +118,7 @@ fn faults(sheet: &str, selectors: &[Selector], sheets: &[&str]) -> Vec<String> {
             let Some(owner) = owner(class, sheets) else { continue };
             let is_own = is_family(owner, sheet);
             own |= is_own;
-            if !is_own && !SHARED.contains(&owner) {
+            if !is_own && !SHARED.contains(&owner) && !LENT.iter().any(|lent| begins(class, lent)) {
                 found.push(format!(
                     "style/{sheet}.css:{line}: `{text}` has the class `{class}` of style/{owner}.css"
                 ));
@@ -132,15 +135,18 @@ fn faults(sheet: &str, selectors: &[Selector], sheets: &[&str]) -> Vec<String> {
 
 /// The sheet that a class belongs to: the one with the longest name for it.
 fn owner<'a>(class: &str, sheets: &[&'a str]) -> Option<&'a str> {
-    let begins =
-        |name: &str| class.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'));
     let own = |sheet: &&str| OWN.iter().find(|(name, _)| name == sheet).map_or(&[][..], |(_, own)| own);
     let length = |sheet: &&str| {
         let names = own(sheet).iter().copied().chain([*sheet]);
-        names.filter(|name| begins(name)).map(str::len).max()
+        names.filter(|name| begins(class, name)).map(str::len).max()
     };
     let best = sheets.iter().filter_map(|sheet| Some((length(sheet)?, *sheet))).max()?;
     Some(best.1)
+}
+
+/// Whether a class is `name` or begins with it and a hyphen.
+fn begins(class: &str, name: &str) -> bool {
+    class.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
 }
 
 /// Whether both are sheets of one component, `tree` and `tree-side`, or both of what every panel is made of.
@@ -230,6 +236,12 @@ mod tests {
 
     fn found(sheet: &str, text: &str) -> Vec<String> {
         faults(sheet, &selectors(text), &SHEETS)
+    }
+
+    #[test]
+    fn the_sheets_of_this_checkout_keep_to_it() {
+        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        super::check(&root).unwrap();
     }
 
     #[test]

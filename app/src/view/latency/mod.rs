@@ -9,7 +9,7 @@ use leptos::prelude::*;
 use radixscope_insight::latency::Quantity;
 
 use counts::Numbers;
-pub(super) use goals::{Goal, TPOT, TTFT};
+use goals::{Goal, TPOT, TTFT};
 use quantity::QuantityCard;
 use spread::SpreadSection;
 
@@ -29,7 +29,7 @@ pub(crate) fn LatencyPanel(store: Store, dark: Signal<bool>) -> impl IntoView {
         <section class="panel latency" aria-labelledby="latency-title" data-testid="latency">
             <PanelHead store panel=Panel::Latency title="Latency">
                 <span class="quiet cf-sub">{move || match store.as_of(Feed::Metrics) {
-                    None => "Last 60 s against the targets; how evenly requests lie on the workers".to_owned(),
+                    None => "Last 60 s against the targets, and in-flight imbalance between workers".to_owned(),
                     Some(at) => format!("60 s before {}; not current", time_of_day(at)),
                 }}</span>
             </PanelHead>

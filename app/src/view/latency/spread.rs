@@ -131,7 +131,7 @@ impl Imbalance {
         let [now, most, p95] = self.gap_figures().map(or_unknown);
         let workers: String = self.drawn().map(of_worker).collect();
         format!(
-            "{workers}Difference between fullest and emptiest worker: {now} now, max {most}, p95 {p95} in the last 5 minutes"
+            "{workers}Difference between the most and the least loaded worker: {now} now, max {most}, p95 {p95} in the last 5 minutes"
         )
     }
 }

@@ -99,21 +99,23 @@ fn explained(kind: Option<Kind>) -> String {
         None => "Every decision".to_owned(),
         Some(Kind::Hit) => {
             format!(
-                "The chosen worker held at least {} of the prompt's full blocks",
+                "At least {} of the prompt's full blocks were cached on the chosen worker",
                 format::percent(HIT_SHARE)
             )
         }
         Some(Kind::Partial) => {
             format!(
-                "The chosen worker held some, but less than {} of the full blocks",
+                "Some, but less than {} of the full blocks were cached on the chosen worker",
                 format::percent(HIT_SHARE)
             )
         }
-        Some(Kind::Miss) => "The chosen worker held no block of the prompt".to_owned(),
+        Some(Kind::Miss) => "No block of the prompt was cached on the chosen worker".to_owned(),
         Some(Kind::Tie) => {
             "The router reported a tie, or several workers share the lowest known cost".to_owned()
         }
-        Some(Kind::LostAffinity) => "Another worker held more of the prompt than the chosen one".to_owned(),
-        Some(Kind::Unknown) => "The prompt's length or what was held of it is not known".to_owned(),
+        Some(Kind::LostAffinity) => {
+            "Another worker had more of the prompt cached than the chosen one".to_owned()
+        }
+        Some(Kind::Unknown) => "The prompt's length or its cached part is unknown".to_owned(),
     }
 }

@@ -45,7 +45,7 @@ pub(super) fn Waterfall(store: Store, decided: DecisionEntry) -> impl IntoView {
     };
     let [from, to] = [scale.base, scale.end].map(|cost| Short((cost * 10.0).round() / 10.0).to_string());
     view! {
-        <p class="cost-shared" data-testid="cost-shared">{scale.shared_words()}</p>
+        <p class="costs-shared" data-testid="cost-shared">{scale.shared_words()}</p>
         <div class="waterfall" role="list" aria-label="Cost of every candidate, cheapest first">
             <p class="scale" aria-hidden="true"><span>{from}</span><span>{to} " blocks"</span></p>
             {bars}
@@ -73,7 +73,7 @@ fn bar(
 ) -> impl IntoView + use<> {
     let worker = part.candidate.worker;
     let overlap = u64::from(part.candidate.overlap_blocks);
-    let holds = (!ignores_cache).then(|| format!(", holds {}", format::plural(overlap, "block", "blocks")));
+    let holds = (!ignores_cache).then(|| format!(", {} cached", format::plural(overlap, "block", "blocks")));
     let words = match (part.is_chosen, part.is_lowest && tied > 1) {
         (true, true) => "chosen, tied",
         (true, false) => "chosen",
