@@ -183,7 +183,7 @@ fn in_flight(shown: &Shown<'_>) -> Tile {
             queued.source
         });
     let title = format!(
-        "Tracked from decision to end, sum over {}; fullest: {} with {}. Queued: {by}. The table of workers has each worker's",
+        "Tracked from decision to end, sum over {}; most loaded: {} with {}. Queued: {by}. The table of workers has each worker's",
         format::plural(known.len() as u64, "worker", "workers"),
         label(most.0),
         most.1,
