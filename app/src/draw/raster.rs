@@ -16,6 +16,8 @@ use super::viewport::{Rect, Viewport};
 pub const MAX_TICKS: usize = 16;
 /// What is left of the colour of a box that the worker picked out does not hold.
 pub const DIMMED: f64 = 0.22;
+/// How much of the colour of shared blocks their boxes have within their frame.
+const SHARED_BODY: f64 = 0.42;
 /// A box at least this wide, in CSS pixels, has a gap to its neighbour.
 const GAP_FROM: f64 = 4.0;
 /// Height of the ticks, in CSS pixels.
@@ -150,7 +152,7 @@ impl Pattern {
 pub struct Fill {
     /// Its colour.
     pub colour: Rgb,
-    /// Colour of the pattern's marks.
+    /// Colour of the pattern's marks; without a pattern, of the frame.
     pub mark: Rgb,
     /// What tells apart workers of the same hue.
     pub pattern: Pattern,
@@ -282,12 +284,18 @@ impl ByOwner<'_> {
         let colour = if dimmed { blend(ground, colour, DIMMED) } else { colour };
         Fill::of(colour, ground, pattern)
     }
+
+    /// A box of several owners is quieter than those of one: its colour is its frame's, and most of it is ground.
+    fn framed(&self, fill: Fill) -> Fill {
+        Fill { colour: blend(self.palette.ground, fill.colour, SHARED_BODY), ..fill }
+    }
 }
 
 impl Fills for ByOwner<'_> {
     fn of_chain(&self, tree: &Tree, chain: &Chain) -> Fill {
         let owners = tree.chain_owners(chain);
-        self.fill(Holder::of(owners), lacks(self.picked, owners))
+        let fill = self.fill(Holder::of(owners), lacks(self.picked, owners));
+        if owners.len() > 1 { self.framed(fill) } else { fill }
     }
 
     fn of_sliver(&self, sliver: &Sliver) -> Fill {
@@ -309,7 +317,15 @@ struct Painter<'a> {
 impl Painter<'_> {
     fn draw(&self, owners: &OwnerSet, rect: Rect, fill: Fill, pixels: &mut Pixels) {
         let (x, y) = body(rect, (pixels.width, pixels.height), self.scale);
-        pixels.paint(x, y, fill);
+        if fill.pattern == Pattern::Plain && fill.mark != fill.colour {
+            let line = self.scale;
+            pixels.paint(x, y, Fill::plain(fill.mark));
+            if x.1 - x.0 > 2 * line && y.1 - y.0 > 2 * line {
+                pixels.paint((x.0 + line, x.1 - line), (y.0 + line, y.1 - line), fill);
+            }
+        } else {
+            pixels.paint(x, y, fill);
+        }
         let above_is_visible = rect.top >= -0.5;
         if owners.len() > 1 && above_is_visible {
             self.draw_ticks(owners, x, y, pixels);
@@ -472,7 +488,8 @@ mod tests {
         let (pixels, _) = draw(&mut three(), 100, 60, None);
         let p = palette();
         assert_eq!(pixels.at(30, 30), p.worker(WorkerIx(0)));
-        assert_eq!(pixels.at(75, 20), p.shared);
+        assert_eq!(pixels.at(75, 20), blend(p.ground, p.shared, SHARED_BODY));
+        assert_eq!(pixels.at(75, 29), p.shared, "its frame");
         assert_eq!(pixels.at(75, 40), p.ground, "below the shared chain of 30");
         assert_eq!(pixels.at(95, 5), p.worker(WorkerIx(2)));
         assert_eq!(pixels.at(95, 12), p.ground);
@@ -493,7 +510,7 @@ mod tests {
         assert_eq!(pixels.at(76, 1), p.worker(WorkerIx(1)));
         assert_eq!(pixels.at(73, 1), p.ground, "between two ticks");
         assert_eq!(pixels.at(62, 4), p.ground, "below the ticks");
-        assert_eq!(pixels.at(62, 6), p.shared);
+        assert_eq!(pixels.at(62, 6), blend(p.ground, p.shared, SHARED_BODY));
     }
 
     #[test]
@@ -501,7 +518,7 @@ mod tests {
         let mut tree = Tree::default();
         (0..MAX_TICKS as u16 + 1).for_each(|w| store(&mut tree, w, 1..=50));
         let (pixels, _) = draw(&mut tree, 400, 100, None);
-        assert_eq!(pixels.at(5, 1), palette().shared);
+        assert_eq!(pixels.at(5, 0), palette().shared);
     }
 
     #[test]
@@ -509,7 +526,7 @@ mod tests {
         let (pixels, _) = draw(&mut three(), 100, 60, Some(1));
         let p = palette();
         assert_eq!(pixels.at(30, 30), blend(p.ground, p.worker(WorkerIx(0)), DIMMED));
-        assert_eq!(pixels.at(75, 20), p.shared);
+        assert_eq!(pixels.at(75, 20), blend(p.ground, p.shared, SHARED_BODY));
     }
 
     #[test]

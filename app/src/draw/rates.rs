@@ -77,6 +77,8 @@ fn rate_axis(name: &str) -> Axis {
 #[cfg(test)]
 mod tests {
     use super::{Band, option};
+    use crate::time_range::Span;
+    use radixscope_model::id::Millis;
 
     #[test]
     fn a_second_that_is_not_known_is_a_gap_and_no_zero() {
@@ -86,9 +88,14 @@ mod tests {
             stored: vec![Some(4.0), None, Some(0.0)],
             removed: vec![None; 3],
         };
-        let option = serde_json::to_value(option(&[band])).expect("an option");
+        let (times, span) =
+            ([1_000, 2_000, 3_000].map(Millis), Span { from: Millis(0), until: Millis(4_000) });
+        let option = serde_json::to_value(option(&[band], &times, span)).expect("an option");
         let data = |at: usize| option["series"][at]["data"].to_string();
-        assert_eq!([data(0), data(1)], ["[4.0,null,0.0]", "[null,null,null]"]);
+        assert_eq!(
+            [data(0), data(1)],
+            ["[[1000,4.0],[2000,null],[3000,0.0]]", "[[1000,null],[2000,null],[3000,null]]"]
+        );
         assert_eq!(option["series"][1]["name"], "W1 removed");
         assert_eq!(option["yAxis"][1]["name"], "removed/s");
     }

@@ -100,6 +100,24 @@ pub fn marks(top: f64, bottom: f64, height: f64, gap: f64) -> Vec<u64> {
     (0..).map(|i| first + i * step).take_while(|&at| at as f64 <= bottom).collect()
 }
 
+/// Moves labels that want to stand at these heights, from the top down, so that each is `gap` below the one before and none
+/// is above `top`; and below `bottom` only as many as there is no room for.
+pub fn spread(heights: &mut [f64], gap: f64, top: f64, bottom: f64) {
+    let mut least = top;
+    for y in heights.iter_mut() {
+        *y = y.max(least);
+        least = *y + gap;
+    }
+    let mut most = bottom;
+    let room = ((bottom - top) / gap).max(0.0) as usize + 1;
+    for (i, y) in heights.iter_mut().enumerate().rev() {
+        if i < room {
+            *y = y.min(most.max(top + i as f64 * gap));
+            most = *y - gap;
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -123,6 +141,30 @@ mod tests {
         assert_eq!(marks(0.0, 4.0, 400.0, 60.0), [0, 1, 2, 3, 4]);
         assert_eq!(marks(100.0, 200.0, 100.0, 60.0), [128, 192]);
         assert!(marks(5.0, 5.0, 100.0, 60.0).is_empty());
+    }
+
+    fn spread_out(heights: &[f64]) -> Vec<f64> {
+        let mut heights = heights.to_vec();
+        spread(&mut heights, 10.0, 5.0, 95.0);
+        heights
+    }
+
+    #[test]
+    fn labels_that_have_room_stay_and_others_move_apart() {
+        assert_eq!(spread_out(&[20.0, 40.0, 60.0]), [20.0, 40.0, 60.0]);
+        assert_eq!(spread_out(&[20.0, 21.0, 60.0]), [20.0, 30.0, 60.0]);
+        assert_eq!(spread_out(&[0.0, 0.0]), [5.0, 15.0]);
+        assert_eq!(spread_out(&[90.0, 91.0, 92.0]), [75.0, 85.0, 95.0]);
+        assert_eq!(spread_out(&[]), [0.0; 0]);
+    }
+
+    #[test]
+    fn labels_never_stand_on_each_other() {
+        for count in 1..15 {
+            let heights = spread_out(&vec![90.0; count]);
+            assert!(heights.windows(2).all(|pair| pair[1] - pair[0] >= 10.0), "{heights:?}");
+            assert!(heights[0] >= 5.0 && (count > 10 || heights[count - 1] <= 95.0), "{heights:?}");
+        }
     }
 
     #[test]

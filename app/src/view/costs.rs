@@ -148,7 +148,7 @@ pub(super) fn CostRows(store: Store, rows: Signal<Vec<CostRow>>) -> impl IntoVie
         })
     });
     view! {
-        <p class="cost-shared" data-testid="cost-shared">{move || scale.with(CostScale::shared_words)}</p>
+        <p class="costs-shared" data-testid="cost-shared">{move || scale.with(CostScale::shared_words)}</p>
         <table class="costs" data-testid="costs">
             <thead><tr>
                 <th scope="col" class="n">"Rank"</th>

@@ -240,7 +240,7 @@ fn fullest(shown: &Shown<'_>) -> Option<(String, String)> {
         format::count(held),
         format::count(capacity)
     );
-    Some(("Fullest worker".to_owned(), text))
+    Some(("Most loaded worker".to_owned(), text))
 }
 
 fn throughput(shown: &Shown<'_>, now: Millis) -> Option<(String, String)> {

@@ -75,7 +75,7 @@ pub(super) fn Legend(hidden: Hidden, all: Memo<Vec<Series>>) -> impl IntoView {
             false => id.with_value(|id| hidden.toggle(id)),
         };
         view! {
-            <button class="legend-item" aria-pressed=move || (!is_hidden()).to_string() data-testid="legend-item"
+            <button class="chart-legend-item" aria-pressed=move || (!is_hidden()).to_string() data-testid="legend-item"
                 title="Click: show or hide; double click or Shift: this one alone"
                 on:click=press on:dblclick=move |_| isolate()>
                 <i class=format!("swatch {}", series.swatch) style=format!("--c: var({})", series.colour) aria-hidden="true"></i>
@@ -84,7 +84,7 @@ pub(super) fn Legend(hidden: Hidden, all: Memo<Vec<Series>>) -> impl IntoView {
         }
     };
     view! {
-        <div class="legend" role="group" aria-label="Series of the chart">
+        <div class="chart-legend" role="group" aria-label="Series of the chart">
             <For each=move || all.get() key=|series| (series.id.clone(), series.colour.clone()) children=button/>
         </div>
     }

@@ -51,6 +51,7 @@ pub(crate) fn App() -> impl IntoView {
     let dark = theme::provide(store);
     let help = RwSignal::new(0);
     keys::listen(store, help);
+    help::open_when(help, store);
     history::keep_address(store);
     keep_attributes(store);
     store.keep_time();
@@ -90,7 +91,6 @@ pub(crate) fn App() -> impl IntoView {
             </main>
         </div>
         <losses::Losses store/>
-        <help::Help raised=help/>
         {incompatible}
     }
 }

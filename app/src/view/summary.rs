@@ -118,7 +118,7 @@ fn latency_tile(shown: &Shown<'_>, quantity: Quantity, target: f64, now: Millis,
         Standing::Unknown if times.samples < MIN_SAMPLES => {
             format!("{} of {MIN_SAMPLES} samples", times.samples)
         }
-        Standing::Unknown => ["target ", &target_words, " in this range"].concat(),
+        Standing::Unknown => ["target ", &target_words, " in range"].concat(),
     };
     let why = times.why_unknown(quantity, target).map_or(String::new(), |why| [". ", &why].concat());
     let title = format!(
@@ -183,7 +183,7 @@ fn in_flight(shown: &Shown<'_>) -> Tile {
             queued.source
         });
     let title = format!(
-        "Tracked from decision to end, sum over {}; fullest: {} with {}. Queued: {by}. The table of workers has each worker's",
+        "Tracked from decision to end, sum over {}; most loaded: {} with {}. Queued: {by}. The table of workers has each worker's",
         format::plural(known.len() as u64, "worker", "workers"),
         label(most.0),
         most.1,

@@ -2,8 +2,7 @@
 //! another component's. So a class like `other` in one panel's sheet cannot change another panel.
 //!
 //! A sheet owns the class that it is named after, the [`OWN`] classes beside it, and all that begin with one of them and
-//! a hyphen. Classes of [`SHARED`] sheets and [`LENT`] ones may be refined by others
-//! within their own.
+//! a hyphen. Classes of [`SHARED`] sheets and [`LENT`] ones may be refined by others within their own.
 
 use std::{collections::BTreeMap, fs, path::Path};
 
@@ -13,14 +12,15 @@ use anyhow::{Context, Result, bail};
 const PAGE: [&str; 2] = ["tokens", "base"];
 
 /// Sheets of what every panel is made of.
-const SHARED: [&str; 4] = ["bar", "panel", "table", "virtual-table"];
+const SHARED: [&str; 5] = ["bar", "chart", "panel", "table", "virtual-table"];
 
 /// Parts of components that others show too: the picture of the tree.
 const LENT: [&str; 1] = ["icicle"];
 
 /// Classes that a sheet owns beside that of its own name: parts of its component, or components as small as a button.
-const OWN: [(&str, &[&str]); 17] = [
+const OWN: [(&str, &[&str]); 18] = [
     ("bar", &["mark", "nav", "menu", "state", "pool-switch", "fact", "facts", "check", "notice", "notices"]),
+    ("chart", &["time"]),
     ("compare", &["cmp"]),
     ("costs", &["cost-legend", "mark-word", "stack"]),
     ("counterfactual", &["cf"]),
@@ -52,7 +52,6 @@ const OWN: [(&str, &[&str]); 17] = [
             "field-fault",
             "cell-sub",
             "key",
-            "chart",
         ],
     ),
     ("prompt", &["prompt-text", "drop", "file"]),
@@ -136,12 +135,10 @@ fn faults(sheet: &str, selectors: &[Selector], sheets: &[&str]) -> Vec<String> {
 
 /// The sheet that a class belongs to: the one with the longest name for it.
 fn owner<'a>(class: &str, sheets: &[&'a str]) -> Option<&'a str> {
-    let begins =
-        |name: &str| class.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'));
     let own = |sheet: &&str| OWN.iter().find(|(name, _)| name == sheet).map_or(&[][..], |(_, own)| own);
     let length = |sheet: &&str| {
         let names = own(sheet).iter().copied().chain([*sheet]);
-        names.filter(|name| begins(class, name)).map(str::len).max()
+        names.filter(|name| begins(name)).map(str::len).max()
     };
     let best = sheets.iter().filter_map(|sheet| Some((length(sheet)?, *sheet))).max()?;
     Some(best.1)

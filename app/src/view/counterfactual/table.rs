@@ -213,7 +213,7 @@ pub(super) fn Comparison(
                 <tbody>
                     {body}
                     <tr class="cf-shares">
-                        <th scope="row" title="Requests of each worker, in % of all. The model's workers are not the real ones: fullest first">"Requests by worker"</th>
+                        <th scope="row" title="Requests of each worker, in % of all. The model's workers are not the real ones: most loaded first">"Requests by worker"</th>
                         {bars.into_iter().map(|of| view! { <td>{of.into_iter().map(|(worker, share)| view! { <ShareBar store worker share/> }).collect_view()}</td> }).collect_view()}
                     </tr>
                 </tbody>

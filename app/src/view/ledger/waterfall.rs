@@ -45,7 +45,7 @@ pub(super) fn Waterfall(store: Store, decided: DecisionEntry) -> impl IntoView {
     };
     let [from, to] = [scale.base, scale.end].map(|cost| Short((cost * 10.0).round() / 10.0).to_string());
     view! {
-        <p class="cost-shared" data-testid="cost-shared">{scale.shared_words()}</p>
+        <p class="costs-shared" data-testid="cost-shared">{scale.shared_words()}</p>
         <div class="waterfall" role="list" aria-label="Cost of every candidate, cheapest first">
             <p class="scale" aria-hidden="true"><span>{from}</span><span>{to} " blocks"</span></p>
             {bars}

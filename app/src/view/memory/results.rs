@@ -48,8 +48,8 @@ pub(super) fn Results(calculator: Calculator, faults: Memo<Vec<Fault>>) -> impl 
 }
 
 /// Beside figures that rest on a number of blocks, not on memory.
-const GIVEN: &str = "KV blocks per worker are given: GPU memory, weights and fraction change nothing. Empty that field to \
-    compute the blocks from them.";
+const GIVEN: &str = "KV blocks per worker, as the deployment reports them or as typed, stand for GPU memory, weights and \
+    fraction. Empty that field to compute the blocks from those.";
 
 fn figures(capacity: &Capacity) -> [(&'static str, &'static str, String, &'static str); 6] {
     [

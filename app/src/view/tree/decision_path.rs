@@ -11,7 +11,7 @@ use radixscope_state::tree::forest::Forest;
 
 use crate::draw::palette::{Palette, ink, label};
 use crate::draw::surface::{LABEL_WEIGHT, Surface};
-use crate::draw::viewport::{Rect, Viewport};
+use crate::draw::viewport::{Rect, Viewport, spread};
 use crate::format;
 use crate::store::{Shown, Store};
 
@@ -115,8 +115,10 @@ fn path_of(cluster: &Shown<'_>, canvas: &Canvas<'_>, id: DecisionId) -> (String,
     let end_label = format!("decision {id}, block {}", format::count(depth));
     if let Some(last) = last {
         canvas.surface.font(LABEL_WEIGHT);
-        let free_from = depths(canvas, decided, &rects, last);
-        tag(canvas, last, free_from.max(last.bottom + LABEL_GAP * canvas.view.scale), &end_label, None);
+        let mut tags = brackets(canvas, decided, &rects, last);
+        let at = last.bottom + LABEL_GAP * canvas.view.scale;
+        tags.push(Tag { beside: last, at, text: end_label.clone(), worker: None });
+        draw_tags(canvas, &tags);
     }
     let blocks = format::plural(depth, "block", "blocks");
     let words = format!(
@@ -144,8 +146,18 @@ fn rects(canvas: &Canvas<'_>, node: NodeId, depth: u32) -> Option<Vec<Rect>> {
     Some(rects)
 }
 
-/// A bracket at each depth that a candidate held. Gives where the next label has room, in device pixels from the top.
-fn depths(canvas: &Canvas<'_>, decided: &DecisionEntry, rects: &[Rect], last: Rect) -> f64 {
+/// A label of the path.
+struct Tag {
+    beside: Rect,
+    /// Where its middle wants to be, device pixels from the top.
+    at: f64,
+    text: String,
+    /// Whose colour it has.
+    worker: Option<WorkerIx>,
+}
+
+/// A bracket at each depth that a candidate held. Gives their labels, from the top down.
+fn brackets(canvas: &Canvas<'_>, decided: &DecisionEntry, rects: &[Rect], last: Rect) -> Vec<Tag> {
     let chosen = decided.decision.worker;
     let mut depths: Vec<(u32, WorkerIx)> =
         decided.decision.candidates.iter().map(|c| (c.overlap_blocks, c.worker)).collect();
@@ -156,7 +168,7 @@ fn depths(canvas: &Canvas<'_>, decided: &DecisionEntry, rects: &[Rect], last: Re
     depths.truncate(DEPTHS);
     sort::sort_by(&mut depths, Ord::cmp);
     let scale = canvas.view.scale;
-    let mut free_from = LABEL_GAP * scale;
+    let mut tags = Vec::new();
     for (depth, worker) in depths {
         let y = canvas.view.y(f64::from(depth)).min(last.bottom);
         // The bracket is on the box that ends at or below this depth.
@@ -174,23 +186,26 @@ fn depths(canvas: &Canvas<'_>, decided: &DecisionEntry, rects: &[Rect], last: Re
             String::new()
         };
         let text = format!("{} {}{words}", label(worker), format::count(depth.into()));
-        let at = y.max(free_from).min(f64::from(canvas.view.height) - 2.0 * LABEL_GAP * scale);
-        tag(canvas, Rect { left, right, ..on }, at, &text, Some(worker));
-        free_from = at + LABEL_GAP * scale;
+        tags.push(Tag { beside: Rect { left, right, ..on }, at: y, text, worker: Some(worker) });
     }
-    free_from
+    tags
 }
 
-/// A label beside the path, at the side where there is room.
-fn tag(canvas: &Canvas<'_>, beside: Rect, y: f64, text: &str, worker: Option<WorkerIx>) {
+/// Labels beside the path, each at the side where there is room, none on another one.
+fn draw_tags(canvas: &Canvas<'_>, tags: &[Tag]) {
     let (surface, scale) = (canvas.surface, canvas.view.scale);
-    let width = surface.measure(text) + 8.0 * scale;
-    let room = f64::from(canvas.view.width);
-    let right = beside.right.max(0.0) + 6.0 * scale;
-    let left = beside.left - width;
-    let x = if right + width <= room { right } else { left.max(4.0 * scale).min((room - width).max(0.0)) };
-    let y = y.min(f64::from(canvas.view.height) - 8.0 * scale);
-    let ground = worker.map_or(canvas.palette.text, |worker| canvas.palette.worker(worker));
-    surface.plate(text, x, y, ground);
-    surface.text(text, x, y, ink(ground), false);
+    let mut heights: Vec<f64> = tags.iter().map(|tag| tag.at).collect();
+    let (edge, bottom) = (8.0 * scale, f64::from(canvas.view.height));
+    spread(&mut heights, LABEL_GAP * scale, edge, bottom - edge);
+    for (tag, y) in tags.iter().zip(heights) {
+        let width = surface.measure(&tag.text) + 8.0 * scale;
+        let room = f64::from(canvas.view.width);
+        let right = tag.beside.right.max(0.0) + 6.0 * scale;
+        let left = tag.beside.left - width;
+        let x =
+            if right + width <= room { right } else { left.max(4.0 * scale).min((room - width).max(0.0)) };
+        let ground = tag.worker.map_or(canvas.palette.text, |worker| canvas.palette.worker(worker));
+        surface.plate(&tag.text, x, y, ground);
+        surface.text(&tag.text, x, y, ink(ground), false);
+    }
 }

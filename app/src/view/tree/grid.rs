@@ -207,7 +207,7 @@ pub(super) fn TreeGrid(tree: TreeView) -> impl IntoView {
     let active = Signal::derive(move || grid.cursor.get().map(row_id));
     view! {
         <VirtualTable scroll=grid.scroll id=GRID_ID role="treegrid" columns=COLUMNS.len() count active
-            label="Prefix tree, one row per run of blocks. Right opens a row, Left closes it, Enter shows it in the picture"
+            label="Prefix tree, one row per run of blocks. Right opens a row, Left closes it, Enter shows it as a picture"
             head=head.into_iter().collect_view().into_any() rows=move |lines| look_up(grid, lines)
             line=move |line| view! { <GridLine grid line/> }.into_any()
             on_scroll=move |()| grid.scroll.follow() on_key=move |event| key(grid, &event)/>

@@ -33,7 +33,7 @@ impl TreeView {
     /// The pointer is over the tree, or no longer.
     pub(super) fn hold_by_pointer(self, is_over: bool) {
         // Nobody points at a screen that is only looked at.
-        let is_kiosk = self.store.address.with_untracked(|address| address.kiosk);
+        let is_kiosk = self.store.address.with_untracked(|address| address.is_kiosk());
         self.hold.is_over.set_value(is_over && !is_kiosk);
         self.choose_holder();
     }
@@ -82,14 +82,15 @@ pub(super) fn StillNote(tree: TreeView) -> impl IntoView {
             Holder::Pointer => "Held while the pointer is here",
             Holder::Focus => "Held while a box has the focus",
         };
-        Some(match waiting.get() {
-            None => held.to_owned(),
-            Some(waiting) => format!(
-                "{held}: +{} stored, −{} evicted since",
-                format::plural(waiting.stored, "block", "blocks"),
-                format::count(waiting.evicted)
-            ),
-        })
+        // Two parts, each of which stays whole where there is little room.
+        let since = waiting.get().map(|waiting| {
+            let stored = format::plural(waiting.stored, "block", "blocks");
+            view! {
+                <span>"+" {stored} " stored, " <i class="key evicted" aria-hidden="true"></i> "−" {format::count(waiting.evicted)} " evicted since"</span>
+            }
+        });
+        let colon = since.is_some().then_some(":");
+        Some(view! { <span>{held}{colon}</span> " " {since} })
     };
     view! {
         <span class="still" class:on=move || by.with(Option::is_some) data-testid="tree-still"

@@ -204,7 +204,7 @@ impl Input {
             Self::HeadDim => ("Head dimension", "", 1.0, 1e4),
             Self::BytesPerElement => ("Bytes per KV element", "bytes", 1.0, 8.0),
             Self::BlockSize => ("Block size", "tokens", 1.0, 1e6),
-            Self::Blocks => ("KV blocks per worker", "blocks", 1.0, 1e9),
+            Self::Blocks => ("KV blocks per worker", "", 1.0, 1e9),
             Self::Workers => ("Workers", "", 1.0, 1e4),
             Self::MaxNumSeqs => ("Sequences at once per worker", "", 1.0, 1e6),
             Self::P50 => ("Sequence length p50", "tokens", 1.0, 1e9),

@@ -9,7 +9,7 @@ const ENABLE_EVENTS: &str =
     "what is cached: its KV events (vLLM --kv-events-config, TensorRT-LLM --publish-events-and-metrics)";
 const ENABLE_CAPACITY: &str =
     "capacity: its model card from discovery, or --prometheus frontend=http://HOST:8000/metrics";
-const ENABLE_AGES: &str = "lifetimes: KV events over some time; none of the followed blocks was removed yet";
+const ENABLE_AGES: &str = "lifetimes: KV events over some time; none of the sampled blocks was removed yet";
 
 impl Memory {
     /// How the count by KV events compares with the engine.
@@ -59,7 +59,7 @@ impl Memory {
         let ages = self.ages.as_ref()?;
         let life = ages.lifetime_p50_ms?;
         let sample = format!(
-            "followed: one block in {}, {} removed in the last minute",
+            "sampled: one block in {}, {} removed in the last minute",
             ages.one_in,
             count(u64::from(ages.removed))
         );

@@ -14,9 +14,8 @@ fn look(view: &View<'_>) -> RuleOutcome {
     let lost = |missed: &&MissedCount| {
         let on_the_way = matches!(missed.cause, MissedCause::EnvelopeGap | MissedCause::EventIdGap);
         on_the_way
-            && missed.lost() > 0
             && missed.topic == Topic::KvEvents
-            && view.now.since(missed.last_ms) <= WINDOW_MS
+            && missed.lost_since(Millis(view.now.0.saturating_sub(WINDOW_MS))) > 0
     };
     let workers: Vec<WorkerIx> =
         view.present().filter(|&worker| view.rise(worker, WINDOW_MS).missed > 0).collect();

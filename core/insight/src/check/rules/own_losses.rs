@@ -14,7 +14,7 @@ pub(in crate::check) const RULE: Rule =
 
 fn look(view: &View<'_>) -> RuleOutcome {
     let dropped = |missed: &&MissedCount| {
-        missed.cause.is_own() && missed.lost() > 0 && view.now.since(missed.last_ms) <= RECENT_MS
+        missed.cause.is_own() && missed.lost_since(Millis(view.now.0.saturating_sub(RECENT_MS))) > 0
     };
     let is_all_known = view.is_all_known();
     let unseen = |gaps: &&UnknownGaps| {

@@ -110,6 +110,29 @@ pub(super) fn late() -> Stage {
 }
 
 #[test]
+fn a_loss_that_is_got_back_is_none_though_an_earlier_one_was_not() {
+    let mut stage = gap();
+    let other = stage.worker(8);
+    let (source, topic, cause) = (SourceIx(0), Topic::KvEvents, MissedCause::EnvelopeGap);
+    stage.pass(2);
+    assert!(stage.finding("event_gaps").is_some());
+    stage.pass(100);
+    assert!(stage.finding("event_gaps").is_none(), "long ago");
+    for worker in [other, WorkerIx(0)] {
+        stage.tell(Record::Missed { source, worker: Some(worker), topic, cause, count: 2 });
+        stage.tell(Record::Recovered { source, worker, topic, cause, count: 2 });
+        stage.pass(5);
+        assert!(stage.finding("event_gaps").is_none(), "{worker:?}");
+    }
+    // One of two that is got back leaves the other.
+    stage.tell(Record::Missed { source, worker: Some(other), topic, cause, count: 2 });
+    stage.tell(Record::Missed { source, worker: Some(WorkerIx(0)), topic, cause, count: 2 });
+    stage.tell(Record::Recovered { source, worker: other, topic, cause, count: 2 });
+    stage.pass(5);
+    assert!(stage.finding("event_gaps").is_some());
+}
+
+#[test]
 fn a_worker_that_gets_requests_and_publishes_nothing_is_named() {
     let stage = one_silent();
     assert_eq!(stage.grave(), ["no_events"]);
