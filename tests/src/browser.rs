@@ -56,7 +56,8 @@ pub async fn with_unrecorded_page(test: impl AsyncFnOnce(&Page)) {
 
 async fn with_page_of(is_recorded: bool, test: impl AsyncFnOnce(&Page)) {
     let engine = Engine::chosen();
-    let profile = tempfile::Builder::new().prefix("radixscope-browser-").tempdir().expect("a writable folder");
+    let profile =
+        tempfile::Builder::new().prefix("radixscope-browser-").tempdir().expect("a writable folder");
     let driver = engine::start(engine, &profile).await;
     let page = Page::open_browser(engine, driver.port, &profile, is_recorded).await;
     let browser_id = page.browser_id;
@@ -87,7 +88,12 @@ impl Page {
             .capabilities(engine.capabilities(profile, is_recorded))
             .connect(&driver)
             .await
-            .unwrap_or_else(|e| panic!("starting {}: {e}; does `cargo xtask setup test` or `… setup browsers` help?", engine.as_str()));
+            .unwrap_or_else(|e| {
+                panic!(
+                    "starting {}: {e}; does `cargo xtask setup test` or `… setup browsers` help?",
+                    engine.as_str()
+                )
+            });
         let id = client.session_id().await.expect("the driver answers").expect("a session");
         let said = client.capabilities().cloned().unwrap_or_default();
         let browser_id = said.get("goog:processID").or(said.get("moz:processID")).and_then(Value::as_u64);
@@ -344,10 +350,12 @@ impl Page {
 
     /// The same by the size of the window, which is larger by its bars and has a least width of its own.
     async fn window_size(&self, width: u32, height: u32) {
-        let asked = async |width, height| self.client.set_window_size(width, height).await.expect("it has a size");
+        let asked =
+            async |width, height| self.client.set_window_size(width, height).await.expect("it has a size");
         asked(width, height).await;
         self.until("the window has the size", async |page| {
-            let inner: (u32, u32) = serde_json::from_value(page.eval("[innerWidth, innerHeight]").await).expect("two");
+            let inner: (u32, u32) =
+                serde_json::from_value(page.eval("[innerWidth, innerHeight]").await).expect("two");
             if inner.1 != height {
                 asked(width, height + outer_height(page).await.saturating_sub(inner.1)).await;
             }

@@ -95,7 +95,9 @@ impl Engine {
 /// Where Debian's `webkit2gtk-driver` has the browser that it drives.
 fn mini_browser() -> PathBuf {
     let folders = std::fs::read_dir("/usr/lib").into_iter().flatten().flatten();
-    let in_folder = |folder: PathBuf| ["webkit2gtk-4.1", "webkit2gtk-4.0"].map(|name| folder.join(name).join("MiniBrowser"));
+    let in_folder = |folder: PathBuf| {
+        ["webkit2gtk-4.1", "webkit2gtk-4.0"].map(|name| folder.join(name).join("MiniBrowser"))
+    };
     folders
         .flat_map(|folder| in_folder(folder.path()))
         .find(|file| file.is_file())

@@ -138,7 +138,7 @@ fn owner<'a>(class: &str, sheets: &[&'a str]) -> Option<&'a str> {
     let own = |sheet: &&str| OWN.iter().find(|(name, _)| name == sheet).map_or(&[][..], |(_, own)| own);
     let length = |sheet: &&str| {
         let names = own(sheet).iter().copied().chain([*sheet]);
-        names.filter(|name| begins(name)).map(str::len).max()
+        names.filter(|name| begins(class, name)).map(str::len).max()
     };
     let best = sheets.iter().filter_map(|sheet| Some((length(sheet)?, *sheet))).max()?;
     Some(best.1)
