@@ -1,4 +1,4 @@
-//! The keyboard, for the page as a whole; the tree has keys of its own. Lists them for the help dialog.
+//! The keyboard, for the page as a whole; the tree has keys of its own. `help.html` lists all of them.
 
 use leptos::prelude::*;
 use radixscope_model::id::WorkerIx;
@@ -6,27 +6,6 @@ use wasm_bindgen::JsCast;
 
 use crate::store::Store;
 use crate::url::Panel;
-
-/// Every key and what it does.
-pub const KEYS: [(&str, &str); 17] = [
-    ("?", "Show this list"),
-    ("T", "Theme: auto, dark, light"),
-    ("K", "Kiosk, for a screen on a wall; other panels alone, without bar"),
-    ("1 … 9", "Select a worker; again to clear"),
-    ("0", "Let the picked worker go"),
-    ("F", "Move the focus to the tree"),
-    ("Arrow keys", "In the tree: move between boxes"),
-    ("Enter", "In the tree: zoom to the box"),
-    ("Escape, Backspace", "In the tree: one level up"),
-    ("Home", "In the tree: show everything"),
-    ("/", "In the tree's panel: search"),
-    ("+, −, wheel", "In the tree's own panel: zoom; with Alt the width alone, with Shift sideways"),
-    ("Drag, double click", "In the tree's own panel: move, zoom to a box"),
-    ("Space, P", "In the ledger: pause, go on"),
-    ("Arrow keys, Page, Home, End", "In the ledger: move between decisions"),
-    ("Enter, Escape", "In the ledger: open a decision, close it"),
-    ("V", "Next panel, in the order of the bar"),
-];
 
 /// Listens for the page's keys for as long as it is open. `help` is raised for `?`.
 pub fn listen(store: Store, help: RwSignal<u32>) {

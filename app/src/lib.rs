@@ -5,7 +5,7 @@
 //! view    one file a panel, reads the store           draw    pixels, colours, canvas, chart
 //! worker  long jobs beside the page, without Leptos   url     the address of a view
 //! keys    the keyboard         theme  dark or light   format  numbers as text
-//! json    to and from the API  number text as numbers
+//! json    to and from the API  number text as numbers   time_range  the time that charts show
 //! ```
 //! What needs no browser (`draw::raster`, `format`, `url` …) compiles and is tested on the host.
 #![forbid(unsafe_code)]
@@ -16,6 +16,7 @@ pub mod json;
 pub mod net;
 pub mod paste;
 pub mod shown;
+pub mod time_range;
 pub mod url;
 pub mod worker;
 

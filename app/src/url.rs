@@ -9,6 +9,7 @@ use radixscope_state::cluster::{Kind, Sort};
 use radixscope_state::tree::forest::Order;
 
 use crate::shown::PoolQuery;
+use crate::time_range::{Moment, TimeRange};
 
 /// Which theme.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -95,7 +96,7 @@ panels! {
     Decisions "decisions" "Decisions",
     /// What the router would decide now.
     WhatIf "whatif" "What-if",
-    /// What other settings would have made of the latest decisions.
+    /// The latest decisions under other router settings.
     Counterfactual "counterfactual" "Counterfactual",
     /// Live traffic beside baselines.
     Compare "compare" "Compare",
@@ -141,6 +142,8 @@ pub struct Address {
     pub find: String,
     /// What decisions are listed by.
     pub sort: Sort,
+    /// The time that every chart shows.
+    pub range: TimeRange,
     /// Keys of others, raw, in their order.
     rest: Vec<String>,
 }
@@ -176,14 +179,22 @@ impl Address {
                     Some(())
                 }
                 "sort" => Sort::named(&value).map(|sort| address.sort = sort),
+                "from" => Moment::parse(&value).map(|from| address.range.from = from),
+                "to" => Moment::parse(&value).map(|to| address.range.to = to),
                 _ => {
                     address.rest.push(part.to_owned());
                     Some(())
                 }
             };
             if understood.is_none() {
-                notices.push(format!("{key}={value} in the address is not understood: {}", expected(key)));
+                notices.push(format!("{key}={value} in the address is invalid: {}", expected(key)));
             }
+        }
+        if !address.range.is_forward() {
+            let TimeRange { from, to } = std::mem::take(&mut address.range);
+            notices.push(format!(
+                "from={from} in the address is not before to={to}: the last 5 minutes are shown"
+            ));
         }
         (address, notices)
     }
@@ -229,9 +240,9 @@ impl Address {
     /// A panel with this worker selected, looking as this view does: its theme, its order, with or without bar and navigation.
     /// The worker may be of another pool than the one shown, so that with one all pools are.
     pub fn of_panel(&self, panel: Panel, worker: Option<Worker>) -> Self {
-        let Self { theme, kiosk, no_chrome, order, .. } = *self;
+        let Self { theme, kiosk, no_chrome, order, range, .. } = *self;
         let pools = if worker.is_none() { self.pools.clone() } else { PoolQuery::default() };
-        Self { panel, worker, theme, kiosk, no_chrome, order, pools, ..Self::default() }
+        Self { panel, worker, theme, kiosk, no_chrome, order, range, pools, ..Self::default() }
     }
 
     /// Sets a key that only one panel reads, at its place if it is there; `None` takes it out.
@@ -282,6 +293,10 @@ impl Address {
         if self.no_chrome {
             parts.push("chrome=0".to_owned());
         }
+        if self.range != TimeRange::default() {
+            parts.push(format!("from={}", self.range.from));
+            parts.push(format!("to={}", self.range.to));
+        }
         parts.extend(self.rest.iter().cloned());
         if parts.is_empty() { String::new() } else { format!("?{}", parts.join("&")) }
     }
@@ -289,7 +304,7 @@ impl Address {
 
 fn expected(key: &str) -> &'static str {
     match key {
-        "worker" => "a worker is its decimal id, optionally with /rank; no worker is picked out",
+        "worker" => "a worker is its decimal id, optionally with /rank; no worker is selected",
         "pool" => "a pool is NAMESPACE/COMPONENT; all pools are shown",
         "model" => "a model is its name; all models are shown",
         "theme" => "dark, light or auto; auto is used",
@@ -298,6 +313,7 @@ fn expected(key: &str) -> &'static str {
         "view" => Panel::EXPECTED,
         "decision" => "a decision is its decimal number; none is opened",
         "sort" => "a column, with - for the most first: -ttft, hit-rate, -cost-gap; newest first is used",
+        "from" | "to" => "now, now-15m or Unix milliseconds; the last 5 minutes are shown",
         "outcome" => "hit, partial, miss, tie, lost-affinity or unknown; all are shown",
         _ => "size or stable; size is used",
     }
@@ -352,8 +368,7 @@ mod tests {
 
     #[test]
     fn an_address_survives_reading_and_writing() {
-        let query =
-            "?view=tree&worker=18446744073709551615/3&theme=light&order=stable&kiosk&from=now-5m&var-x=a%20b";
+        let query = "?view=tree&worker=18446744073709551615/3&theme=light&order=stable&kiosk&from=now-15m&to=now-2m&var-x=a%20b";
         let (address, notices) = Address::parse(query);
         assert!(notices.is_empty(), "{notices:?}");
         assert_eq!(address.worker, Some(Worker::new(u64::MAX, 3)));
@@ -389,6 +404,19 @@ mod tests {
     }
 
     #[test]
+    fn the_range_of_time_is_read_as_grafana_writes_it_and_every_link_keeps_it() {
+        let fixed = "?view=latency&from=1800000000000&to=1800000060000";
+        let (address, notices) = Address::parse(fixed);
+        assert!(notices.is_empty(), "{notices:?}");
+        assert_eq!(address.query(), fixed);
+        assert_eq!(address.of_panel(Panel::Findings, None).range, address.range);
+        assert_eq!(Address::parse("from=now-5m&to=now").0.query(), "", "the default is not written");
+        let (address, notices) = Address::parse("from=now-1m&to=now-1h");
+        assert_eq!((address.range, notices.len()), (TimeRange::default(), 1));
+        assert_eq!(Address::parse("from=2026-11-22").1.len(), 1);
+    }
+
+    #[test]
     fn what_only_one_panel_reads_can_be_read_and_stays() {
         let query = "?theme=dark&prefix=7%2F0%3A5";
         let address = Address::parse(query).0;
@@ -399,10 +427,10 @@ mod tests {
 
     #[test]
     fn what_only_one_panel_reads_can_be_set_and_taken_out() {
-        let address = Address::parse("?view=latency&ttft_slo=500&from=now-5m").0;
+        let address = Address::parse("?view=latency&ttft_slo=500&refresh=5s").0;
         let other = address.with_other("ttft_slo", Some("1 000"));
         assert_eq!(other.other("ttft_slo").as_deref(), Some("1 000"));
-        assert_eq!(other.with_other("ttft_slo", None).query(), "?view=latency&from=now-5m");
+        assert_eq!(other.with_other("ttft_slo", None).query(), "?view=latency&refresh=5s");
     }
 
     #[test]
@@ -433,7 +461,7 @@ mod tests {
         let (address, notices) = Address::parse("?theme=blue&worker=W1&kiosk=maybe&view=&order=");
         assert_eq!(address, Address::default());
         assert_eq!(notices.len(), 5);
-        assert!(notices[0].starts_with("theme=blue in the address is not understood: dark, light or auto"));
+        assert!(notices[0].starts_with("theme=blue in the address is invalid: dark, light or auto"));
     }
 
     #[test]

@@ -65,16 +65,15 @@ pub enum Command {
     Serve(Box<Serve>),
     /// Show a simulated cluster; nothing else has to run
     Demo(Box<Demo>),
-    /// Listen to a Dynamo deployment for a while and say what is wrong with it, without serving anything
+    /// Watch a Dynamo deployment for a while and report what is wrong with it, without serving anything
     ///
-    /// Exit code 0: nothing, or only things worth knowing; 1: warnings; 2: critical findings; 3: it could not look, and
-    /// says why.
+    /// Exit code 0: no finding, or only info; 1: warnings; 2: critical findings; 3: no data, with the reason.
     Check(Box<Check>),
-    /// Look at a Dynamo deployment for a few seconds and say what is there, what can be received of it, and the command that
+    /// Look at a Dynamo deployment for a few seconds and print what is there, what can be received of it, and the command that
     /// shows it
     ///
-    /// Looks where it is told to; else where ETCD_ENDPOINTS, DYN_FILE_KV and NATS_SERVER point, and what listens on this
-    /// machine. Exit code 0: caches can be shown; 1: they cannot yet, and what to set is said.
+    /// Looks at the given addresses; else where ETCD_ENDPOINTS, DYN_FILE_KV and NATS_SERVER point, and what listens on this
+    /// machine. Exit code 0: caches can be shown; 1: they cannot yet; the missing settings are printed.
     Sources(Box<Survey>),
 }
 
@@ -84,7 +83,7 @@ pub struct Serve {
     /// What we listen to.
     #[command(flatten)]
     pub from: Sources,
-    /// What live figures are held against.
+    /// What live figures are compared with.
     #[command(flatten)]
     pub judged: Judged,
     /// How we serve.
@@ -129,13 +128,13 @@ pub struct Nats {
     /// --zmq-broker, --prometheus or --logs do as well]
     #[arg(long, env = "RADIXSCOPE_NATS", value_name = "URL", value_delimiter = ',', hide_env_values = true, value_parser = Redacted(nats_url))]
     pub nats: Vec<Url>,
-    /// How we log in there.
+    /// Credentials.
     #[command(flatten)]
     pub login: NatsLogin,
     /// Dynamo namespace to listen to [default: all]
     #[arg(long, env = "RADIXSCOPE_NAMESPACE", value_name = "NS", value_parser = namespace)]
     pub namespace: Option<String>,
-    /// Most messages of JetStream history (Dynamo 0.8, 0.9) read per stream at the start; 0 reads none
+    /// Maximum messages of JetStream history (Dynamo 0.8, 0.9) read per stream at the start; 0 reads none
     #[arg(long, env = "RADIXSCOPE_HISTORY_MESSAGES", value_name = "MESSAGES", default_value_t = 2_000_000)]
     pub history_messages: u64,
 }
@@ -150,8 +149,8 @@ pub struct Discovery {
         reason = "it is help on the command line too"
     )]
     /// Where Dynamo's processes register: etcd://[user:password@]host:2379 (several hosts separated by commas; etcds:// with
-    /// TLS), as their ETCD_ENDPOINTS, or file:FOLDER, as their DYN_FILE_KV; it tells who is there, capacities, who left at
-    /// once, and where the ZeroMQ event plane and the workers' answers are [default: not read]
+    /// TLS), as their ETCD_ENDPOINTS, or file:FOLDER, as their DYN_FILE_KV; it has the workers, their capacities and departures, the
+    /// publishers of the ZeroMQ event plane and the endpoints for queries [default: not read]
     #[arg(long, env = "RADIXSCOPE_DISCOVERY", value_name = "etcd://HOST:PORT|file:FOLDER", hide_env_values = true, value_parser = Redacted(DiscoveryAt::from_str))]
     pub discovery: Option<DiscoveryAt>,
     /// User of etcd, unless the address names one
@@ -191,8 +190,7 @@ pub struct Zmq {
 #[derive(Args, Debug, Clone)]
 #[command(next_help_heading = "Dynamo's logs")]
 pub struct Logs {
-    /// Log of a frontend, which says why a request went where it went, or of a worker, which says what it does not
-    /// publish; a file is read from its beginning and followed, also
+    /// Log of a frontend, which has the cost of each candidate, or of a worker, which has what it does not publish; a file is read from its beginning and followed, also
     /// when it is rotated, - reads standard input; may be given more than once, or several separated by commas in the
     /// variable [default: none; its name is that of the file]
     #[arg(long, env = "RADIXSCOPE_LOGS", value_name = "[NAME=]FILE|-", value_delimiter = ',')]
@@ -269,10 +267,10 @@ pub struct Demo {
     /// Publish even if the JetStream stream of that name already holds messages
     #[arg(long, env = "RADIXSCOPE_DEMO_YES", requires = "nats", help_heading = "Publish instead of serving")]
     pub yes: bool,
-    /// How we log in there.
+    /// Credentials.
     #[command(flatten)]
     pub login: NatsLogin,
-    /// What live figures are held against.
+    /// What live figures are compared with.
     #[command(flatten)]
     pub judged: Judged,
     /// How we serve.
@@ -299,7 +297,7 @@ pub struct Simulation {
     /// Workers of each pool: of those that prefill and of those that decode, or of each model
     #[arg(long, env = "RADIXSCOPE_WORKERS", default_value_t = 3)]
     pub workers: u16,
-    /// KV blocks that each worker holds [default: those of an H200 with Llama 70B in FP8; half of them with the topology
+    /// KV blocks of each worker [default: those of an H200 with Llama 70B in FP8; half of them with the topology
     /// tiers]
     #[arg(long, env = "RADIXSCOPE_BLOCKS", value_name = "BLOCKS")]
     pub blocks: Option<u32>,
@@ -315,24 +313,24 @@ pub struct Simulation {
     /// Weight of the prompt blocks still to compute in the router's cost
     #[arg(long, env = "RADIXSCOPE_OVERLAP_SCORE_WEIGHT", default_value_t = 1.0)]
     pub overlap_score_weight: f64,
-    /// Temperature of the router's choice; 0 picks the cheapest worker
+    /// Temperature of the router's choice; 0 chooses the lowest cost
     #[arg(long, env = "RADIXSCOPE_ROUTER_TEMPERATURE", default_value_t = 0.0)]
     pub router_temperature: f64,
-    /// Simulated time that passed before the first viewer comes, in seconds [default: 120; 300 with a fault or a topology
+    /// Simulated time before the start, in seconds [default: 120; 300 with a fault or a topology
     /// that shows once blocks are evicted]
     #[arg(long, env = "RADIXSCOPE_WARM_UP", value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(0..=86_400))]
     pub warm_up: Option<u64>,
     /// Simulated seconds per second
     #[arg(long, env = "RADIXSCOPE_SPEED", value_name = "X", default_value_t = 1.0, value_parser = speed)]
     pub speed: f64,
-    /// What goes wrong in the cluster [default: nothing]
+    /// Fault in the cluster [default: nothing]
     #[arg(long, env = "RADIXSCOPE_FAULT", value_name = "NAME", value_parser = FaultName)]
     pub fault: Option<Fault>,
-    /// When it begins: simulated time since the start, warm-up included, in seconds [default: 0; for what was alive
-    /// before it is 30 s before the end of the warm-up]
+    /// When it begins: simulated time since the start, warm-up included, in seconds [default: 0; for faults of running
+    /// processes 30 s before the end of the warm-up]
     #[arg(long, env = "RADIXSCOPE_FAULT_AFTER", value_name = "SECONDS", requires = "fault", value_parser = clap::value_parser!(u64).range(0..=86_400))]
     pub fault_after: Option<u64>,
-    /// Component of the workers that it hits, where there are several [default: the first in which it shows]
+    /// Component whose workers it affects, where there are several [default: the first in which it has an effect]
     #[arg(long, env = "RADIXSCOPE_FAULT_POOL", value_name = "COMPONENT", requires = "fault")]
     pub fault_pool: Option<String>,
 }
@@ -391,7 +389,7 @@ impl TypedValueParser for FaultName {
 pub enum Router {
     /// By cached prefix and load
     Kv,
-    /// One worker after the other
+    /// Round-robin
     RoundRobin,
 }
 
@@ -403,25 +401,24 @@ pub struct Http {
     /// a proxy is asked for
     #[arg(long, env = "RADIXSCOPE_LISTEN", value_name = "ADDR", default_value = "127.0.0.1:8321")]
     pub listen: SocketAddr,
-    /// Path below which a proxy shows us, if it does not strip it and does not send X-Forwarded-Prefix
+    /// Path below which a proxy serves the page, if it does not strip it and does not send X-Forwarded-Prefix
     #[arg(long, env = "RADIXSCOPE_BASE_PATH", value_name = "/x/", default_value = "/")]
     pub base_path: BasePath,
-    /// Sites that may show us in a frame: sources of the Content-Security-Policy directive frame-ancestors
+    /// Sites that may frame the page: sources of the Content-Security-Policy directive frame-ancestors
     #[arg(long, env = "RADIXSCOPE_FRAME_ANCESTORS", value_name = "SRC …", default_value = "'self'")]
     pub frame_ancestors: FrameAncestors,
     #[allow(rustdoc::bare_urls, reason = "it is help on the command line too")]
-    /// Other origins whose pages may open our WebSocket, such as https://example.org; may be given more than once
+    /// Other origins whose pages may open the WebSocket, such as https://example.org; may be given more than once
     #[arg(long, env = "RADIXSCOPE_ALLOW_ORIGIN", value_name = "ORIGIN", value_delimiter = ',')]
     pub allow_origin: Vec<AllowedOrigin>,
-    /// Other names under which browsers may reach us than localhost and the address itself, such as
+    /// Further names under which browsers reach the page, besides localhost and the address itself, such as
     /// radixscope.example.org or *.example.org; may be given more than once
     #[arg(long, env = "RADIXSCOPE_ALLOW_HOST", value_name = "HOST", value_delimiter = ',')]
     pub allow_host: Vec<AllowedHost>,
-    /// Most viewers at once; more are answered 503
+    /// Maximum viewers at once; more get 503
     #[arg(long, env = "RADIXSCOPE_MAX_VIEWERS", value_name = "VIEWERS", default_value_t = 500)]
     pub max_viewers: usize,
-    /// Most connections at once, viewers and everybody else; beyond it those that ask nothing are closed, then new ones
-    /// answered 503 [default: 500 more than viewers]
+    /// Maximum connections at once, viewers and others; beyond it idle ones are closed, then new ones get 503 [default: 500 more than viewers]
     #[arg(long, env = "RADIXSCOPE_MAX_CONNECTIONS", value_name = "CONNECTIONS", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub max_connections: Option<u32>,
     /// Who may read.
@@ -449,16 +446,16 @@ impl Http {
 #[derive(Args, Debug, Clone)]
 #[command(next_help_heading = "Limits")]
 pub struct Limits {
-    /// Most blocks kept in the tree; beyond it the coldest leave the picture, and the picture says so
+    /// Maximum blocks in the tree; beyond it the coldest are hidden, and the page says so
     #[arg(long, env = "RADIXSCOPE_MAX_NODES", value_name = "BLOCKS", default_value_t = radixscope_state::tree::DEFAULT_LIMIT_NODES, value_parser = clap::value_parser!(u32).range(1..=100_000_000))]
     pub max_nodes: u32,
-    /// Most received messages that wait to be decoded; more are dropped and counted
+    /// Maximum received messages queued for decoding; more are dropped and counted
     #[arg(long, env = "RADIXSCOPE_QUEUE_MESSAGES", value_name = "MESSAGES", default_value_t = 1_000_000, value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     pub queue_messages: u32,
-    /// Most bytes of received messages that wait to be decoded, in MiB; more are dropped and counted
+    /// Maximum bytes of received messages queued for decoding, in MiB; more are dropped and counted
     #[arg(long, env = "RADIXSCOPE_QUEUE_MIB", value_name = "MIB", default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..=4095))]
     pub queue_mib: u32,
-    /// Most bytes of recent records kept for viewers that come back, in MiB
+    /// Maximum bytes of recent records kept for viewers that reconnect, in MiB
     #[arg(long, env = "RADIXSCOPE_LOG_MIB", value_name = "MIB", default_value_t = 32, value_parser = clap::value_parser!(u32).range(1..=4095))]
     pub log_mib: u32,
 }
@@ -467,7 +464,7 @@ pub struct Limits {
 #[derive(Args, Debug, Clone)]
 #[command(next_help_heading = "Log")]
 pub struct Log {
-    /// Form of our own log on standard error
+    /// Format of Radixscope's log on standard error
     #[arg(long, env = "RADIXSCOPE_LOG_FORMAT", value_enum, default_value_t = LogFormat::Text)]
     pub log_format: LogFormat,
     /// What to log, as target=level,… [default: info; check: warn]

@@ -101,7 +101,7 @@ async fn files_are_taken_whole_or_refused_with_line_and_column() {
     with_page(async |page| {
         open(page, &server, VIEW).await;
         choose(page, &bad).await;
-        says(page, "cmp-said", "bad.csv was not taken: line 2, column ttft_p50_ms: \"fast\" is not").await;
+        says(page, "cmp-said", "bad.csv was not imported: line 2, column ttft_p50_ms: \"fast\" is not").await;
         assert_eq!(page.texts("[data-testid=cmp-baseline]").await.len(), 2);
         choose(page, &good).await;
         says(page, "cmp-said", "mine.csv: 1 baseline with 2 levels taken.").await;

@@ -111,7 +111,7 @@ async fn two_models_are_shown_apart_and_every_panel_obeys_the_switch() {
         page.open(&server.url("/?pool=dynamo/none")).await;
         page.until("an unknown pool is named", async |page| {
             let notice = page.text("notice-pool").await.unwrap_or_default();
-            let wanted = "pool=dynamo/none in the address is not understood: there are the pools ";
+            let wanted = "pool=dynamo/none in the address is invalid: there are the pools ";
             wait::expect(notice.starts_with(wanted), || notice)
         })
         .await;
@@ -175,7 +175,7 @@ async fn both_choices_of_a_disaggregated_request_lead_to_each_other() {
             assert_eq!(digits, wanted.to_string(), "{kind}");
         }
         let title = page.attribute("[data-testid=ledger-row] .verdict.ignored", "title").await;
-        assert_eq!(title.as_deref(), Some("decode choices do not look at caches"));
+        assert_eq!(title.as_deref(), Some("decode decisions ignore cached blocks"));
 
         let (from, to) = (prefill["id"].as_str().unwrap(), decode["id"].as_str().unwrap());
         page.open(&server.url(&format!("/?view=decisions&decision={from}"))).await;

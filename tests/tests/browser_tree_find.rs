@@ -178,12 +178,12 @@ async fn an_open_decision_is_painted_with_its_margin_and_leads_to_the_next() {
         let said = match cost {
             0.0 => "ties with W",
             less if less < 0.0 => "above the cost of W",
-            _ => "cheaper than W",
+            _ => "below the cost of W",
         };
         assert!(margin.contains(said), "{margin}: {cost}");
         let painted = page.text("painted").await.unwrap();
         assert!(
-            painted.contains("brackets show how far each worker held it") && painted.contains(said),
+            painted.contains("brackets show how far on each worker") && painted.contains(said),
             "{painted}"
         );
         let shown = page
@@ -219,7 +219,7 @@ async fn what_is_saved_is_what_is_seen() {
         page.until_true("it is read", "!!window.svg").await;
         let svg = page.eval("window.svg").await;
         assert_eq!(svg["error"], json!(false), "{svg}");
-        assert!(svg["title"].as_str().unwrap().starts_with("Prefix tree, all prompts; width: held blocks"), "{svg}");
+        assert!(svg["title"].as_str().unwrap().starts_with("Prefix tree, all prompts; width: cached blocks"), "{svg}");
         assert!(svg["boxes"].as_u64().unwrap() > 3, "{svg}");
         page.click("save-png").await;
         page.until_true("there is a second file", "window.saved.length === 2").await;

@@ -86,6 +86,19 @@ async fn the_help_explains_the_choice_and_leads_to_the_example() {
         page.until_true("the page is live", "document.body.dataset.connection === 'live'").await;
         page.press("?").await;
         page.until_true("the help is open", "document.querySelector('[data-testid=help]').open").await;
+        let terms = page.texts("[data-testid=glossary] dt").await;
+        assert!(terms.iter().any(|term| term == "KV hit rate") && terms.len() >= 12, "{terms:?}");
+        // By the keyboard alone: the first term's link leads to its panel without loading the page again.
+        page.eval("window.isSame = true").await;
+        page.eval("document.querySelector('[data-testid=glossary] a').focus()").await;
+        page.press("Enter").await;
+        page.until_true("the panel is open", "!!document.querySelector('[data-testid=memory]')").await;
+        assert_eq!(
+            page.eval("window.isSame && !document.querySelector('[data-testid=help]').open").await,
+            true
+        );
+        page.press("?").await;
+        page.until_true("the help is open", "document.querySelector('[data-testid=help]').open").await;
         page.click("help-example").await;
         until_costs(page, "the example's costs", &[30.0, 90.0, 99.0]).await;
         until_winner(page, "Worker 2 wins").await;
@@ -104,7 +117,7 @@ async fn sliders_by_keyboard_and_pasted_token_ids_give_what_the_api_says() {
         page.open(&server.url(&format!("/?view=whatif&decision={id}"))).await;
         let recorded = asked(&server, json!({"decision": id})).await;
         until_costs(page, "the recorded costs", &recorded).await;
-        assert!(page.text("whatif-versus").await.expect("compared").contains("The same choice"));
+        assert!(page.text("whatif-versus").await.expect("compared").contains("Same worker"));
 
         let slider = "document.querySelector('[data-testid=slider-overlap_score_weight]')";
         page.eval(&format!("{slider}.focus()")).await;

@@ -91,7 +91,7 @@ async fn the_prompt_of_a_decision_can_be_had_and_asked_again() {
     assert_eq!(by_decision["versus"]["decision"], id);
     let missing = server.get("/api/v1/prompt?decision=18446744073709551615").await;
     assert_eq!(missing.status, 404);
-    assert!(missing.text().contains("is not kept"), "{}", missing.text());
+    assert!(missing.text().contains("is not retained"), "{}", missing.text());
     assert_eq!(server.get("/api/v1/prompt").await.status, 400);
 }
 
@@ -139,8 +139,8 @@ async fn options_and_changes_to_the_cluster_change_the_answer() {
 async fn a_body_that_cannot_be_meant_is_refused_with_its_field_in_words() {
     let server = demo().await;
     for (body, says) in [
-        ("", "not a question in JSON"),
-        ("[]", "not a question in JSON"),
+        ("", "is not valid"),
+        ("[]", "is not valid"),
         ("{}", "no prompt is given"),
         (r#"{"token_idz":[1]}"#, "token_idz"),
         (r#"{"token_ids":[1],"block_hashes":["1"]}"#, "token_ids and block_hashes are given"),

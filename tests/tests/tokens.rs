@@ -238,7 +238,7 @@ async fn over_tls_everything_is_served_and_a_renewed_certificate_is_used_without
     std::fs::write(&cert, "-----BEGIN CERTIFICATE-----\n").expect("it can be written");
     wait::until("the log says so", async || {
         let log = server.process().output();
-        wait::expect(log.contains("the former are kept"), || log.clone())
+        wait::expect(log.contains("the previous ones stay in use"), || log.clone())
     })
     .await;
     certificate

@@ -210,15 +210,15 @@ async fn bad_questions_are_answered_in_words() {
         ("/api/v1/tree.svg?width=100", "from 240 to 8192"),
         ("/api/v1/tree.svg?heat=red", "one of owner, recency, hits, owners"),
         ("/api/v1/tree.svg?theme=sepia", "one of light, dark"),
-        ("/api/v1/tree.svg?colour=1", "there is no parameter"),
+        ("/api/v1/tree.svg?colour=1", "unknown parameter"),
     ] {
         is_error(&server.get(path).await, 400, "bad_parameter", says);
     }
     for (path, says) in [
-        ("/api/v1/tree/block?hash=1", "hash=1 is no block that any worker holds"),
-        ("/api/v1/tree/block?tokens=1", "tokens=1 is no block that any worker holds"),
+        ("/api/v1/tree/block?hash=1", "hash=1 is not a cached block"),
+        ("/api/v1/tree/block?tokens=1", "tokens=1 is not a cached block"),
         ("/api/v1/tree/block?hash=1&worker=5", "nothing was ever received of worker 5"),
-        ("/api/v1/tree.svg?root=1", "root=1 is no block that any worker holds"),
+        ("/api/v1/tree.svg?root=1", "root=1 is not a cached block"),
         ("/api/v1/tree?after=b.1.2.3.4.5", "has left the tree"),
         ("/api/v1/tree/blocks", "there is no /api/v1/tree/blocks here"),
     ] {

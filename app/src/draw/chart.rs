@@ -14,9 +14,9 @@ use crate::json;
 
 /// Below whatever path the page is served at; the version is in the name, so that it may be cached for ever.
 const SCRIPT: &str = "vendor/echarts-5.6.0.min.js";
-/// An option takes the place of the one before, lines that are no longer there included, in the next frame; what the
-/// pointer shows stays, which it does not where ECharts is told to merge nothing.
-const HOW: &str = r#"{"replaceMerge": ["series", "grid", "xAxis", "yAxis"], "lazyUpdate": true}"#;
+/// An option takes the place of the one before, lines that are no longer there included; what the pointer shows stays, which
+/// it does not where ECharts is told to merge nothing. Not in the next frame: until then ECharts fails where it is pointed at.
+const HOW: &str = r#"{"replaceMerge": ["series", "grid", "xAxis", "yAxis"]}"#;
 
 #[wasm_bindgen]
 extern "C" {
@@ -24,6 +24,8 @@ extern "C" {
     type Echarts;
     #[wasm_bindgen(js_namespace = echarts, js_name = init, catch)]
     fn init(element: &Element, theme: &JsValue) -> Result<Echarts, JsValue>;
+    #[wasm_bindgen(method, js_name = dispatchAction)]
+    fn dispatch_action(this: &Echarts, action: &JsValue);
     #[wasm_bindgen(method, js_name = setOption)]
     fn set_option(this: &Echarts, option: &JsValue, how: &JsValue);
     #[wasm_bindgen(method)]
@@ -66,6 +68,18 @@ impl Drawing {
         {
             drawn.echarts.set_option(&parsed, &how);
             drawn.option = option;
+        }
+    }
+
+    /// Shows what it shows where the pointer is, as if it were at this place, CSS pixels; `None`: no longer. ECharts' own way
+    /// to connect charts takes the same place in the data of each, and these have values at other times.
+    pub fn point(&self, at: Option<(f64, f64)>) {
+        let action = match at {
+            Some((x, y)) => format!(r#"{{"type": "showTip", "x": {x}, "y": {y}}}"#),
+            None => r#"{"type": "updateAxisPointer", "currTrigger": "leave"}"#.to_owned(),
+        };
+        if let (Some(drawn), Ok(action)) = (&self.drawn, JSON::parse(&action)) {
+            drawn.echarts.dispatch_action(&action);
         }
     }
 

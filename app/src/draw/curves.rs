@@ -44,7 +44,7 @@ pub fn option(picture: &Picture, palette: &Palette) -> ChartOption {
         Axis::new().type_(AxisType::Value).name(name).name_location(NameLocation::Middle).name_gap(gap)
     };
     let mut chart = ChartOption::new(Trigger::Item)
-        .grid(Grid::new().left(64).right(130).top(56).bottom(44))
+        .grid(Grid::new().left(64).right(130).top(66).bottom(44))
         .x_axis(axis("Concurrency, requests in flight", 26).scale(true))
         .y_axis(axis(&picture.values, 46));
     for (at, curve) in picture.curves.iter().enumerate() {
@@ -108,7 +108,7 @@ fn live(points: &[(f64, f64, String)], palette: &Palette) -> Line {
 fn marks(picture: &Picture, palette: &Palette) -> MarkLine {
     let mark = |(place, (at, said)): (usize, &(f64, String))| {
         // Neighbours stand on different heights, so that they can be read.
-        let distance = 4.0 + (place % 3) as f64 * 14.0;
+        let distance = 4.0 + (place % 4) as f64 * 14.0;
         let label = Label::new().formatter(said.as_str()).distance(distance);
         MarkLineVariant::Simple(MarkLineData::new().x_axis(*at).label(label))
     };

@@ -3,7 +3,7 @@
 //! ```text
 //! recency   age of the latest touch, logarithmic: 1 s and less … the age of the oldest box, in steps
 //! hits      requests of the window, logarithmic: 0 … a power of two at or above the most of any box
-//! owners    workers that hold it: 1 … all of them, step by step up to 16, then three more steps
+//! owners    replica count: 1 … all of them, step by step up to 16, then three more steps
 //! ```
 
 use radixscope_export::tree::recency;

@@ -9,7 +9,9 @@ use charming::series::Line;
 
 use super::option::ChartOption;
 use super::palette::{Rgb, css};
-use super::theme::{over_time, time_axis};
+use super::theme::{Insets, over, over_time, time_axis};
+use crate::time_range::Span;
+use radixscope_model::id::Millis;
 
 /// More bands than this are drawn without lines, which would hide them.
 const MAX_LINES: usize = 8;
@@ -20,26 +22,28 @@ pub struct Band {
     pub name: String,
     /// Colour.
     pub colour: Rgb,
-    /// Blocks stored in each second, oldest first; `None`: not known, and left blank.
+    /// Blocks stored per second at each time, oldest first; `None`: not known, and left blank.
     pub stored: Vec<Option<f64>>,
-    /// Blocks removed in each second.
+    /// Blocks removed per second.
     pub removed: Vec<Option<f64>>,
 }
 
-/// The chart of `bands`.
-pub fn option(bands: &[Band]) -> ChartOption {
-    let seconds = bands.first().map_or(0, |band| band.stored.len());
-    let grid = || Grid::new().left(64).right(10);
-    let is_written = |show: bool| AxisLabel::new().show(show).interval(59.0);
+/// Where its area is.
+pub const INSETS: Insets = Insets { left: 64, right: 10, bottom: 22 };
+
+/// The chart of `bands`, which have a value at each of `times`.
+pub fn option(bands: &[Band], times: &[Millis], span: Span) -> ChartOption {
+    let grid = || Grid::new().left(INSETS.left).right(INSETS.right);
+    let is_written = |show: bool| AxisLabel::new().show(show);
     // The axis of the lower half is written below it, not at its zero, which is at its top.
     let below = AxisLine::new().on_zero(false);
     let chart = over_time()
         // Both halves show the same second.
         .axis_pointer(AxisPointer::new().link(vec![AxisPointerLink::new().x_axis_index("all")]))
         .grid(grid().top(8).bottom("57%"))
-        .grid(grid().top("50%").bottom(22))
-        .x_axis(time_axis(0, seconds, 1).axis_label(is_written(false)))
-        .x_axis(time_axis(1, seconds, 1).axis_label(is_written(true)).axis_line(below))
+        .grid(grid().top("50%").bottom(INSETS.bottom))
+        .x_axis(time_axis(0, span).axis_label(is_written(false)))
+        .x_axis(time_axis(1, span).axis_label(is_written(true)).axis_line(below))
         .y_axis(rate_axis("stored/s"))
         .y_axis(rate_axis("removed/s").grid_index(1).inverse(true));
     let width = if bands.len() > MAX_LINES { 0.0 } else { 1.0 };
@@ -54,7 +58,7 @@ pub fn option(bands: &[Band]) -> ChartOption {
                 .line_style(LineStyle::new().width(width))
                 .area_style(AreaStyle::new().opacity(0.75))
                 .item_style(ItemStyle::new().color(css(band.colour)))
-                .data(data.to_vec())
+                .data(over(times, data.iter().copied()))
         };
         chart.line(line(0, "stored", &band.stored)).line(line(1, "removed", &band.removed))
     })
@@ -73,6 +77,8 @@ fn rate_axis(name: &str) -> Axis {
 #[cfg(test)]
 mod tests {
     use super::{Band, option};
+    use crate::time_range::Span;
+    use radixscope_model::id::Millis;
 
     #[test]
     fn a_second_that_is_not_known_is_a_gap_and_no_zero() {
@@ -82,9 +88,14 @@ mod tests {
             stored: vec![Some(4.0), None, Some(0.0)],
             removed: vec![None; 3],
         };
-        let option = serde_json::to_value(option(&[band])).expect("an option");
+        let (times, span) =
+            ([1_000, 2_000, 3_000].map(Millis), Span { from: Millis(0), until: Millis(4_000) });
+        let option = serde_json::to_value(option(&[band], &times, span)).expect("an option");
         let data = |at: usize| option["series"][at]["data"].to_string();
-        assert_eq!([data(0), data(1)], ["[4.0,null,0.0]", "[null,null,null]"]);
+        assert_eq!(
+            [data(0), data(1)],
+            ["[[1000,4.0],[2000,null],[3000,0.0]]", "[[1000,null],[2000,null],[3000,null]]"]
+        );
         assert_eq!(option["series"][1]["name"], "W1 removed");
         assert_eq!(option["yAxis"][1]["name"], "removed/s");
     }

@@ -2,17 +2,23 @@
 
 use charming::component::{Axis, Grid};
 use charming::element::{
-    AreaStyle, AxisType, ItemStyle, Label, LineStyle, LineStyleType, MarkArea, MarkAreaData, MarkLine,
-    MarkLineData, MarkLineVariant, Step, Symbol,
+    AreaStyle, AxisLabel, AxisLine, AxisPointer, AxisPointerLink, AxisType, ItemStyle, Label, LineStyle,
+    LineStyleType, MarkArea, MarkAreaData, MarkLine, MarkLineData, MarkLineVariant, Step, Symbol,
 };
 use charming::series::Line;
 
 use super::option::ChartOption;
 use super::palette::{Palette, Rgb, css};
-use super::theme::{before_now, over_time, time_axis};
+use super::theme::{Insets, over, over_time, time_axis};
+use crate::time_range::Span;
+use radixscope_export::finding_ticket;
+use radixscope_model::id::Millis;
 
 /// Height of a strip with what is free below it, CSS pixels: as the style sheet's row beside it.
 const STRIP_PX: usize = 38;
+
+/// More strips than this show the values at the pointer one by one: the tooltip would be higher than the chart.
+const MAX_LINKED: usize = 9;
 
 /// One strip.
 pub struct Strip {
@@ -20,30 +26,41 @@ pub struct Strip {
     pub name: String,
     /// Colour.
     pub colour: Rgb,
-    /// A value each second, oldest first; `None`: not known, and a hole.
+    /// A value at each time, oldest first; `None`: not known, and a hole.
     pub values: Vec<Option<u32>>,
-    /// Stretches that are marked: seconds from the left.
-    pub spikes: Vec<(usize, usize)>,
+    /// Stretches that are marked: from, and until.
+    pub spikes: Vec<(Millis, Millis)>,
     /// Where a dashed line is drawn.
     pub limit: Option<f64>,
 }
 
-/// The chart of `strips` up to `most`.
-pub fn option(strips: &[Strip], most: f64, palette: &Palette) -> ChartOption {
+/// Where its area is.
+pub const INSETS: Insets = Insets { left: 20, right: 14, bottom: 22 };
+
+/// The chart of `strips` up to `most`, which have a value at each of `times`.
+pub fn option(strips: &[Strip], times: &[Millis], span: Span, most: f64, palette: &Palette) -> ChartOption {
     let mut chart = over_time();
+    if strips.len() <= MAX_LINKED {
+        // All strips show the same time.
+        let all = AxisPointerLink::new().x_axis_index("all");
+        chart = chart.axis_pointer(AxisPointer::new().link(vec![all]));
+    }
     for (at, strip) in strips.iter().enumerate() {
         let grid = Grid::new()
-            .left(0)
-            .right(14)
+            .left(INSETS.left)
+            .right(INSETS.right)
             .top((at * STRIP_PX) as i32)
             .height(STRIP_PX as i32 - 3)
             .show(true)
             .border_width(0)
             .background_color(css(palette.raised));
-        let seconds = strip.values.len();
-        let time = time_axis(at, seconds, 1).show(at + 1 == strips.len());
+        let is_last = at + 1 == strips.len();
+        let time = time_axis(at, span)
+            .split_number(3)
+            .axis_label(AxisLabel::new().show(is_last))
+            .axis_line(AxisLine::new().show(is_last));
         let range = Axis::new().type_(AxisType::Value).grid_index(at as i32).show(false).min(0).max(most);
-        let data = strip.values.iter().map(|value| value.map(f64::from)).collect::<Vec<_>>();
+        let data = over(times, strip.values.iter().map(|value| value.map(f64::from)));
         let mut line = Line::new()
             .name(&strip.name)
             .x_axis_index(at as i32)
@@ -55,8 +72,7 @@ pub fn option(strips: &[Strip], most: f64, palette: &Palette) -> ChartOption {
             .item_style(ItemStyle::new().color(css(strip.colour)))
             .data(data);
         if !strip.spikes.is_empty() {
-            let end =
-                |second: usize| MarkAreaData::new().x_axis(before_now(seconds - second.min(seconds - 1)));
+            let end = |at: Millis| MarkAreaData::new().x_axis(utc(at));
             let spikes = strip.spikes.iter().map(|&(from, until)| (end(from), end(until))).collect();
             let style = ItemStyle::new().color(css(palette.bad)).opacity(0.28);
             line = line.mark_area(MarkArea::new().silent(true).item_style(style).data(spikes));
@@ -67,6 +83,11 @@ pub fn option(strips: &[Strip], most: f64, palette: &Palette) -> ChartOption {
         chart = chart.grid(grid).x_axis(time).y_axis(range).line(line);
     }
     chart
+}
+
+/// A time as `charming` has it for marks: text that ECharts reads, where all else is Unix milliseconds.
+fn utc(at: Millis) -> String {
+    finding_ticket::utc(at).replace(" UTC", "Z")
 }
 
 fn dashed(at: f64, palette: &Palette) -> MarkLine {
@@ -82,6 +103,8 @@ fn dashed(at: f64, palette: &Palette) -> MarkLine {
 mod tests {
     use super::{Strip, option};
     use crate::draw::testing::palette;
+    use crate::time_range::Span;
+    use radixscope_model::id::Millis;
 
     #[test]
     fn what_is_not_known_is_a_hole_and_a_spike_has_its_seconds() {
@@ -89,17 +112,20 @@ mod tests {
             name: "W1, in flight".to_owned(),
             colour: [0; 3],
             values: vec![None, Some(7), Some(0)],
-            spikes: vec![(1, 2)],
+            spikes: vec![(Millis(1_000), Millis(2_000))],
             limit: Some(4.0),
         };
-        let option = serde_json::to_value(option(&[strip], 8.0, &palette())).expect("an option");
+        let span = Span { from: Millis(0), until: Millis(3_000) };
+        let option = option(&[strip], &[0, 1_000, 2_000].map(Millis), span, 8.0, &palette());
+        let option = serde_json::to_value(option).expect("an option");
         let line = &option["series"][0];
-        assert_eq!(line["data"].to_string(), "[null,7.0,0.0]");
-        assert_eq!(line["markArea"]["data"].to_string(), r#"[[{"xAxis":"−2 s"},{"xAxis":"−1 s"}]]"#);
+        assert_eq!(line["data"].to_string(), "[[0,null],[1000,7.0],[2000,0.0]]");
+        let spike = r#"[[{"xAxis":"1970-01-01 00:00:01Z"},{"xAxis":"1970-01-01 00:00:02Z"}]]"#;
+        assert_eq!(line["markArea"]["data"].to_string(), spike);
         assert_eq!(line["markLine"]["data"][0]["yAxis"], 4.0);
         assert_eq!(
-            [&option["yAxis"][0]["max"], &option["xAxis"][0]["data"][1]],
-            [&serde_json::json!(8.0), &serde_json::json!("−2 s")]
+            [&option["yAxis"][0]["max"], &option["xAxis"][0]["max"]],
+            [&serde_json::json!(8.0), &serde_json::json!(3_000)]
         );
     }
 }

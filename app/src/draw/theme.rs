@@ -1,10 +1,13 @@
 //! What all charts have in common, as ECharts' theme, and their time axis. Pure.
 
 use charming::component::Axis;
-use charming::element::{AxisLabel, AxisType, Trigger};
+use charming::datatype::CompositeValue;
+use charming::element::{AxisType, Trigger};
+use radixscope_model::id::Millis;
 
 use super::option::ChartOption;
 use super::palette::{Palette, css};
+use crate::time_range::Span;
 
 /// The theme: JSON, as `charming` knows none but ECharts' own. What `charming`'s tooltip cannot say is here too.
 const THEME: &str = r#"{
@@ -17,10 +20,11 @@ const THEME: &str = r#"{
         "borderColor": "$line",
         "textStyle": {"color": "$text", "fontSize": $px}
     },
-    "categoryAxis": {
-        "axisLabel": {"color": "$quiet", "fontSize": $px, "alignMinLabel": "left"},
+    "timeAxis": {
+        "axisLabel": {"color": "$quiet", "fontSize": $px, "hideOverlap": true, "rich": {"primary": {"fontWeight": "normal"}}},
         "axisLine": {"lineStyle": {"color": "$line"}},
-        "axisTick": {"show": false}
+        "axisTick": {"show": false},
+        "splitLine": {"show": false}
     },
     "valueAxis": {
         "axisLabel": {"color": "$quiet", "fontSize": $px},
@@ -32,8 +36,7 @@ const THEME: &str = r#"{
     "line": {"label": {"fontSize": $px}, "markLine": {"label": {"color": "$quiet", "fontSize": $px}}}
 }"#;
 
-/// The theme in the page's colours. Where a tooltip has no room for all lines the largest are seen; the first mark of time
-/// stands within the chart.
+/// The theme in the page's colours. Where a tooltip has no room for all lines the largest are seen.
 pub fn theme(palette: &Palette, font_px: f64) -> String {
     let values = [
         ("$ground", css(palette.ground)),
@@ -50,26 +53,35 @@ pub(super) fn over_time() -> ChartOption {
     ChartOption::new(Trigger::Axis)
 }
 
-/// Time before now in `points` steps, from left to right, of the chart's `grid`. Only whole minutes are written.
-pub(super) fn time_axis(grid: usize, points: usize, step_s: usize) -> Axis {
-    let names: Vec<String> = (0..points).map(|at| before_now((points - at) * step_s)).collect();
-    let per_minute = 60 / step_s.max(1);
+/// How far the area of a chart with a time axis is from the edges of its box, CSS pixels: what lies over it has its place by
+/// them.
+#[derive(Clone, Copy)]
+pub struct Insets {
+    /// From the left.
+    pub left: i32,
+    /// From the right.
+    pub right: i32,
+    /// From below: the room of the axis.
+    pub bottom: i32,
+}
+
+/// The time axis of the chart's `grid`, in the browser's time zone.
+pub(super) fn time_axis(grid: usize, span: Span) -> Axis {
     Axis::new()
         .id(format!("time-{grid}"))
         .grid_index(grid as i32)
-        .type_(AxisType::Category)
-        .boundary_gap(false)
-        .axis_label(AxisLabel::new().interval(per_minute as f64 - 1.0))
-        .data(names)
+        .type_(AxisType::Time)
+        .min(span.from.0 as i64)
+        .max(span.until.0 as i64)
 }
 
-/// How long ago, as a mark of the time axis.
-pub(super) fn before_now(seconds: usize) -> String {
-    match (seconds / 60, seconds % 60) {
-        (minutes, 0) => format!("−{minutes} min"),
-        (0, s) => format!("−{s} s"),
-        (minutes, s) => format!("−{minutes} min {s} s"),
-    }
+/// Values with their times, as a line's data; `None`: a hole.
+pub(super) fn over(
+    times: &[Millis],
+    values: impl IntoIterator<Item = Option<f64>>,
+) -> Vec<Vec<CompositeValue>> {
+    let point = |(at, value): (&Millis, Option<f64>)| vec![CompositeValue::from(at.0 as i64), value.into()];
+    times.iter().zip(values).map(point).collect()
 }
 
 #[cfg(test)]

@@ -8,7 +8,9 @@ use charming::series::Line;
 
 use super::option::ChartOption;
 use super::palette::{Rgb, css};
-use super::theme::{over_time, time_axis};
+use super::theme::{Insets, over, over_time, time_axis};
+use crate::time_range::Span;
+use radixscope_model::id::Millis;
 
 /// A line and what it is held against.
 pub struct Trend<'l> {
@@ -16,18 +18,23 @@ pub struct Trend<'l> {
     pub name: &'l str,
     /// Colour of the line.
     pub colour: Rgb,
-    /// Least and most each `step_s` seconds, oldest first, the same where the value is known; `None`: nothing is.
+    /// Times of the values, oldest first.
+    pub times: &'l [Millis],
+    /// Least and most at each of them, the same where the value is known; `None`: nothing is.
     pub values: &'l [Option<(f64, f64)>],
-    /// Seconds between two values.
-    pub step_s: usize,
-    /// The same at all times.
-    pub target: f64,
+    /// Whether the line is drawn.
+    pub is_shown: bool,
+    /// The same at all times; `None`: it is not drawn.
+    pub target: Option<f64>,
     /// Colour of the target.
     pub target_colour: Rgb,
 }
 
+/// Where its area is.
+pub const INSETS: Insets = Insets { left: 64, right: 24, bottom: 24 };
+
 /// The chart of `trend`, in milliseconds.
-pub fn option(trend: &Trend<'_>) -> ChartOption {
+pub fn option(trend: &Trend<'_>, span: Span) -> ChartOption {
     let of = |value: fn((f64, f64)) -> Option<f64>| -> Vec<Option<f64>> {
         trend.values.iter().map(|known| known.and_then(value).map(|v| (v * 10.0).round() / 10.0)).collect()
     };
@@ -37,12 +44,11 @@ pub fn option(trend: &Trend<'_>) -> ChartOption {
             .symbol(Symbol::None)
             .line_style(LineStyle::new().width(width))
             .item_style(ItemStyle::new().color(css(colour)))
-            .data(data)
+            .data(over(trend.times, data))
     };
-    let target = vec![Some(trend.target); trend.values.len()];
-    over_time()
-        .grid(Grid::new().left(64).right(24).top(10).bottom(24))
-        .x_axis(time_axis(0, trend.values.len(), trend.step_s))
+    let chart = over_time()
+        .grid(Grid::new().left(INSETS.left).right(INSETS.right).top(10).bottom(INSETS.bottom))
+        .x_axis(time_axis(0, span))
         .y_axis(
             Axis::new()
                 .type_(AxisType::Value)
@@ -51,7 +57,16 @@ pub fn option(trend: &Trend<'_>) -> ChartOption {
                 .name_gap(46)
                 .min(0)
                 .split_number(3),
-        )
+        );
+    let chart = trend.target.into_iter().fold(chart, |chart, target| {
+        let dashed = LineStyle::new().width(1.0).type_(LineStyleType::Dashed);
+        let all = vec![Some(target); trend.times.len()];
+        chart.line(line("target", trend.target_colour, 1.0, all).line_style(dashed))
+    });
+    if !trend.is_shown {
+        return chart;
+    }
+    chart
         // The band is drawn upon a line that is not seen.
         .line(
             line("at least, ms", trend.colour, 0.0, of(|(low, _)| Some(low))).stack("bucket").step(Step::End),
@@ -63,15 +78,13 @@ pub fn option(trend: &Trend<'_>) -> ChartOption {
                 .area_style(AreaStyle::new().opacity(0.3)),
         )
         .line(line(trend.name, trend.colour, 2.0, of(|(low, high)| (low == high).then_some(low))))
-        .line(
-            line("target", trend.target_colour, 1.0, target)
-                .line_style(LineStyle::new().width(1.0).type_(LineStyleType::Dashed)),
-        )
 }
 
 #[cfg(test)]
 mod tests {
     use super::{Trend, option};
+    use crate::time_range::Span;
+    use radixscope_model::id::Millis;
 
     #[test]
     fn a_bucket_is_a_band_and_what_is_not_known_a_gap() {
@@ -79,12 +92,18 @@ mod tests {
             name: "TTFT p95, ms",
             colour: [0; 3],
             values: &[Some((10.0, 25.0)), None, Some((30.04, 30.04))],
-            step_s: 5,
-            target: 600.0,
+            times: &[1_000, 6_000, 11_000].map(Millis),
+            is_shown: true,
+            target: Some(600.0),
             target_colour: [0; 3],
         };
-        let option = serde_json::to_value(option(&trend)).expect("an option");
+        let span = Span { from: Millis(1_000), until: Millis(11_000) };
+        let option = serde_json::to_value(option(&trend, span)).expect("an option");
         let data = [0, 1, 2, 3].map(|at| option["series"][at]["data"].to_string());
-        assert_eq!(data, ["[10.0,null,30.0]", "[15.0,null,0.0]", "[null,null,30.0]", "[600.0,600.0,600.0]"]);
+        assert_eq!(data[0], "[[1000,600.0],[6000,600.0],[11000,600.0]]");
+        assert_eq!(data[1], "[[1000,10.0],[6000,null],[11000,30.0]]");
+        assert_eq!(data[2], "[[1000,15.0],[6000,null],[11000,0.0]]");
+        assert_eq!(data[3], "[[1000,null],[6000,null],[11000,30.0]]");
+        assert_eq!(option["xAxis"][0]["max"], 11_000);
     }
 }

@@ -105,3 +105,10 @@ thread_local! {
 pub fn time_of_day(at: Millis) -> String {
     crate::format::clock(at.0, ZONE_MS.with(|zone_ms| *zone_ms))
 }
+
+/// The page's time zone in words: `UTC+01:00`.
+pub fn zone() -> String {
+    let minutes = ZONE_MS.with(|zone_ms| *zone_ms) / 60_000;
+    let sign = if minutes < 0 { '−' } else { '+' };
+    format!("UTC{sign}{:02}:{:02}", minutes.abs() / 60, minutes.abs() % 60)
+}

@@ -18,12 +18,13 @@ use radixscope_state::tree::Tree;
 use radixscope_state::tree::forest::{Arrangement, Forest};
 
 pub use apply::Broken;
-pub use as_of::{Feed, time_of_day};
+pub use as_of::{Feed, time_of_day, zone};
 pub(crate) use clock::now_ms;
 pub use link::{Check, Link, Resyncs};
 
 pub use crate::shown::Shown;
 use crate::shown::{PoolLabel, PoolQuery, ShownPools};
+use crate::time_range::TimeRange;
 use crate::url::{Address, Panel};
 
 /// Key in the address: `host_pinned`, `disk` or `external`, the tier whose blocks the tree panel draws; absent: the device.
@@ -80,6 +81,10 @@ pub struct Store {
     pub server: RwSignal<String>,
     /// The view that the address names.
     pub address: RwSignal<Address>,
+    /// The time that charts showed before the reader zoomed in.
+    pub unzoomed: RwSignal<Option<TimeRange>>,
+    /// The time that the pointer is at, and the chart that it is over.
+    pub pointed: RwSignal<Option<(Millis, String)>>,
     /// Parts of the address that were not understood, in words.
     pub misread: RwSignal<Vec<String>>,
     /// Raised when the reader asks not to wait for the next attempt.
@@ -142,6 +147,8 @@ impl Store {
             resyncs: RwSignal::new(Resyncs::default()),
             server: RwSignal::new(String::new()),
             address,
+            unzoomed: RwSignal::new(None),
+            pointed: RwSignal::new(None),
             misread: RwSignal::new(misread),
             retry: RwSignal::new(0),
         }

@@ -10,7 +10,7 @@ use crate::json::field;
 use crate::store::Store;
 
 /// The server took the request, and asks nobody.
-const NOT_ASKED: &str = "Not asked: nothing says where (--discovery, or a frontend in --prometheus, does), or --tree-dumps is off";
+const NOT_ASKED: &str = "Not asked: its endpoint is unknown (--discovery, or a frontend in --prometheus, reports it), or --tree-dumps is off";
 
 /// The button, and what the server says where it refuses.
 #[component]
@@ -41,7 +41,7 @@ pub(super) fn AskForBlocks(store: Store, worker: WorkerIx) -> impl IntoView {
 
 /// Ids are text: they do not fit a JavaScript number.
 async fn post(worker: u64, dp_rank: u32) -> Result<(), String> {
-    let broken = |_: JsValue| "The connection to the server broke off".to_owned();
+    let broken = |_: JsValue| "The connection to the server was lost".to_owned();
     let body = format!(r#"{{"workers":[{{"worker_id":"{worker}","dp_rank":{dp_rank}}}]}}"#);
     let init = RequestInit::new();
     init.set_method("POST");

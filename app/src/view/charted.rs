@@ -32,6 +32,9 @@ pub(super) fn Charted(
     /// Class of its box.
     #[prop(default = "chart-box")]
     class: &'static str,
+    /// Where another chart has the pointer, as a place in this one, CSS pixels.
+    #[prop(optional, into)]
+    pointed: Option<Signal<Option<(f64, f64)>>>,
     /// What is drawn, in the colours given.
     option: impl Fn(&Palette) -> Option<ChartOption> + 'static,
 ) -> impl IntoView {
@@ -50,6 +53,15 @@ pub(super) fn Charted(
             drawing.update_value(|drawing| drawing.iter_mut().for_each(|d| d.show(&option, theme.clone())));
         });
     });
+    if let Some(pointed) = pointed {
+        Effect::new(move |was: Option<bool>| {
+            let at = pointed.get();
+            if at.is_some() || was == Some(true) {
+                drawing.with_value(|drawing| drawing.iter().for_each(|drawing| drawing.point(at)));
+            }
+            at.is_some()
+        });
+    }
     let failed_id = format!("{id}-failed");
     view! {
         <div class=class>

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use leptos::html;
 use leptos::prelude::*;
 
 /// How long a button says what became of it.
@@ -37,6 +38,53 @@ pub(super) fn CopyButton(
             <span role="status" class="copied">{said}</span>
         </span>
     }
+}
+
+/// A button that copies the address of the view as it is. Where the browser refuses, the address stands selected in a field.
+#[component]
+pub(super) fn CopyLink() -> impl IntoView {
+    let said = RwSignal::new("");
+    let refused = RwSignal::new(None::<String>);
+    let field = NodeRef::<html::Input>::new();
+    Effect::new(move |_| {
+        if let Some(field) = field.get() {
+            field.select();
+        }
+    });
+    let press = move |_| {
+        let address = window().location().href().unwrap_or_default();
+        leptos::task::spawn_local(async move {
+            let copied = is_copied(&address).await;
+            // The button may be gone by then.
+            refused.try_set((!copied).then_some(address));
+            said.try_set(if copied { "Link copied" } else { "" });
+            let silent = move || {
+                said.try_set("");
+            };
+            set_timeout(silent, SAID_FOR);
+        });
+    };
+    view! {
+        <span class="copy-link">
+            <button class="icon" title="Copy link to this view" aria-label="Copy link to this view" data-testid="copy-link" on:click=press>
+                <svg viewBox="0 0 16 16" aria-hidden="true"><path d="M7 5l2-2a2.8 2.8 0 0 1 4 4l-2 2M9 11l-2 2a2.8 2.8 0 0 1-4-4l2-2M6 10l4-4"/></svg>
+            </button>
+            <span role="status" class="copied" data-testid="copy-link-said">{said}</span>
+            {move || refused.get().map(|address| view! {
+                <input node_ref=field readonly prop:value=address aria-label="Link to this view: copy it by hand"
+                    data-testid="copy-link-text" on:blur=move |_| refused.set(None)/>
+            })}
+        </span>
+    }
+}
+
+/// Copies text and waits for what became of it. Pages from other machines must come by HTTPS to be allowed to.
+async fn is_copied(text: &str) -> bool {
+    if !window().is_secure_context() {
+        return false;
+    }
+    let written = window().navigator().clipboard().write_text(text);
+    wasm_bindgen_futures::JsFuture::from(written).await.is_ok()
 }
 
 /// Copies text; says whether the browser lets pages do so. Pages from other machines must come by HTTPS for that.

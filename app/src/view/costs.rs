@@ -1,5 +1,6 @@
-//! Costs as stacked bars, a row for each worker: what a cost is made of, what the cache saved, who was chosen. Plain data
-//! in; knows neither decisions nor questions.
+//! Costs as bars, a row for each worker: by how much one costs more than the cheapest, and which terms that is of. Bars from 0
+//! would all look the same, because candidates of a busy pool differ by a few blocks of thousands. Plain data in; knows
+//! neither decisions nor questions.
 //!
 //! The bars are cells of a table, whose other cells are text and buttons: elements, which a chart beside the table could not
 //! keep in line with it.
@@ -38,24 +39,77 @@ pub(super) struct CostRow {
     pub about: String,
 }
 
-/// A part of a cost, in blocks.
-struct Part {
-    class: &'static str,
-    blocks: f64,
+/// What bars are drawn on: what every candidate costs at least is left out.
+#[derive(Clone, Copy, PartialEq, Default)]
+pub(super) struct CostScale {
+    /// Cost of the cheapest, in blocks, where the bars begin.
+    pub base: f64,
+    /// The highest cost, or what else is to be on the scale.
+    pub end: f64,
+    /// The terms of the cheapest.
+    least: [f64; 3],
+    candidates: usize,
+}
+
+impl CostScale {
+    /// The scale of `costs`, each with its terms, of which it is the sum. `also`: what else is to be on it.
+    pub(super) fn of(costs: impl Iterator<Item = (f64, [f64; 3])>, also: impl Iterator<Item = f64>) -> Self {
+        let mut scale = Self { base: f64::INFINITY, end: f64::NEG_INFINITY, ..Self::default() };
+        for (cost, terms) in costs {
+            scale.candidates += 1;
+            if cost < scale.base {
+                (scale.base, scale.least) = (cost, terms);
+            }
+            scale.end = if cost.is_finite() { scale.end.max(cost) } else { scale.end };
+        }
+        scale.end = also.filter(|other| other.is_finite()).fold(scale.end, f64::max);
+        if scale.base.is_finite() { scale } else { Self { candidates: scale.candidates, ..Self::default() } }
+    }
+
+    /// Where a cost lies, as a width for style sheets.
+    pub(super) fn width(&self, cost: f64) -> String {
+        let span = self.end - self.base;
+        let beyond = if span > 0.0 { (cost - self.base) / span } else { 0.0 };
+        format::width(if beyond.is_finite() { beyond } else { 1.0 })
+    }
+
+    /// The bar of a cost: what it has beyond the cheapest, shared out among the terms that it has more of.
+    pub(super) fn bar(&self, cost: f64, terms: [f64; 3], classes: [&'static str; 3]) -> AnyView {
+        let more: [f64; 3] = std::array::from_fn(|at| (terms[at] - self.least[at]).max(0.0));
+        let sum: f64 = more.iter().filter(|blocks| blocks.is_finite()).sum();
+        let beyond = cost - self.base;
+        let part = |at: usize| {
+            let share =
+                if sum > 0.0 && sum.is_finite() { more[at] / sum } else { f64::from(u8::from(at == 2)) };
+            (beyond > 0.0 && share > 0.0).then(|| {
+                let width = self.width(self.base + beyond * share);
+                view! { <i class=classes[at] style=["width:", &width].concat()></i> }
+            })
+        };
+        [part(0), part(1), part(2)].collect_view().into_any()
+    }
+
+    /// What is left out, in words.
+    pub(super) fn shared_words(&self) -> String {
+        let shared = Short(tenths(self.base));
+        match self.candidates {
+            0 | 1 => format!("One candidate: {shared} blocks of cost"),
+            all if self.end <= self.base => format!("All {all} candidates cost {shared} blocks"),
+            all => format!(
+                "All {all} candidates share {shared} blocks of cost; bars show what each costs beyond"
+            ),
+        }
+    }
 }
 
 impl CostRow {
-    /// What the bar is stacked of, in the order of the formulas; together the cost.
-    fn parts(&self) -> [Part; 3] {
+    /// What the cost is the sum of, in the order of the formulas: prefill, decode, active requests.
+    fn parts(&self) -> [f64; 3] {
         let t = &self.terms;
         let times = t.taint_multiplier.unwrap_or(1.0);
         let decode =
             if t.is_decode_only { (t.decode_blocks - t.credit_blocks).max(0.0) } else { t.decode_blocks };
-        [
-            Part { class: "prefill", blocks: t.prefill_factor * t.prefill_blocks * times },
-            Part { class: "decode", blocks: decode * times },
-            Part { class: "requests", blocks: t.active_request_blocks * times },
-        ]
+        [t.prefill_factor * t.prefill_blocks * times, decode * times, t.active_request_blocks * times]
     }
 
     /// What it would cost more without its cache.
@@ -76,10 +130,9 @@ pub(super) fn CostLegend(
 ) -> impl IntoView {
     view! {
         <p class="cost-legend" aria-hidden="true">
-            <span><i class="prefill"></i>"prefill × weight or scale"</span>
-            <span><i class="decode"></i>"decode"</span>
-            <span><i class="requests"></i>"active requests"</span>
-            <span><i class="saved"></i>"saved by the cache"</span>
+            <span><i class="prefill"></i>"more prefill × weight or scale"</span>
+            <span><i class="decode"></i>"more decode"</span>
+            <span><i class="requests"></i>"more active requests"</span>
             {ghost.map(|ghost| view! { <span><b class="ghost"></b>{ghost}</span> })}
         </p>
     }
@@ -88,52 +141,46 @@ pub(super) fn CostLegend(
 /// The rows, in their order. Bars share one scale.
 #[component]
 pub(super) fn CostRows(store: Store, rows: Signal<Vec<CostRow>>) -> impl IntoView {
+    let scale = Memo::new(move |_| {
+        rows.with(|rows| {
+            let costs = rows.iter().map(|row| (row.terms.cost, row.parts()));
+            CostScale::of(costs, rows.iter().filter_map(|row| row.ghost))
+        })
+    });
     view! {
+        <p class="costs-shared" data-testid="cost-shared">{move || scale.with(CostScale::shared_words)}</p>
         <table class="costs" data-testid="costs">
             <thead><tr>
                 <th scope="col" class="n">"Rank"</th>
                 <th scope="col">"Worker"</th>
-                <th scope="col" class="n" title="Blocks of the prompt that the worker holds">"Cached blocks"</th>
-                <th scope="col" class="bar-head">"Cost breakdown, blocks"</th>
+                <th scope="col" class="n" title="Blocks of the prompt that are cached on the worker">"Cached blocks"</th>
+                <th scope="col" class="bar-head">"Cost beyond the cheapest, blocks"</th>
                 <th scope="col" class="n">"Cost"</th>
                 <th scope="col" class="n chance">"Probability"</th>
             </tr></thead>
             <tbody>
                 {move || {
-                    let rows = rows.get();
-                    let most = longest(&rows);
-                    let row = |row: CostRow| view! { <OneRow store row most/> };
-                    rows.into_iter().map(row).collect_view()
+                    let scale = scale.get();
+                    let row = |row: CostRow| view! { <OneRow store row scale/> };
+                    rows.get().into_iter().map(row).collect_view()
                 }}
             </tbody>
         </table>
     }
 }
 
-/// Blocks at the end of the scale.
-fn longest(rows: &[CostRow]) -> f64 {
-    let ends = rows.iter().flat_map(|row| [row.terms.cost + row.saved_blocks(), row.ghost.unwrap_or(0.0)]);
-    ends.filter(|end| end.is_finite()).fold(0.0, f64::max)
-}
-
 #[component]
-fn OneRow(store: Store, row: CostRow, most: f64) -> impl IntoView {
-    let width =
-        |blocks: f64| format!("width:{}", format::width(if most > 0.0 { blocks / most } else { 0.0 }));
-    let parts = row.parts();
-    let saved = row.saved_blocks();
-    let bars = parts.iter().filter(|part| part.blocks > 0.0).map(|part| {
-        let title = format!("{} {} blocks", part.class, Short(part.blocks));
-        view! { <i class=part.class style=width(part.blocks) title=title></i> }
-    });
-    let bars = bars.collect_view();
+fn OneRow(store: Store, row: CostRow, scale: CostScale) -> impl IntoView {
+    let bars = scale.bar(row.terms.cost, row.parts(), ["prefill", "decode", "requests"]);
     let ghost = row.ghost.map(|ghost| {
-        let left = format!("left:{}", format::width(if most > 0.0 { ghost / most } else { 0.0 }));
+        let left = ["left:", &scale.width(ghost)].concat();
         view! { <b class="ghost" style=left title=format!("{} blocks, to compare with", Short(ghost))></b> }
     });
-    let saved = (saved > 0.0).then(|| {
-        view! { <i class="saved" style=width(saved) title=format!("{} blocks saved by the cache", Short(saved))></i> }
-    });
+    let saved = match row.saved_blocks() {
+        saved if saved > 0.0 => format!("; {} blocks saved by the cache", Short(saved)),
+        _ => String::new(),
+    };
+    let about = row.about + &saved;
     let name = match row.worker {
         Some(worker) => view! { <Chip store worker/> }.into_any(),
         None => view! { <span class="chip">{row.label.clone()}</span> }.into_any(),
@@ -149,8 +196,8 @@ fn OneRow(store: Store, row: CostRow, most: f64) -> impl IntoView {
             <th scope="row"><span class="who">{name}{chosen}{marks}</span></th>
             <td class="n">{format::count(row.overlap_blocks.into())}</td>
             <td class="bar-cell">
-                <span class="stack" aria-hidden="true">{bars}{saved}{ghost}</span>
-                <span class="sum" title=row.about>{row.terms.sum().to_string()}</span>
+                <span class="stack" aria-hidden="true">{bars}{ghost}</span>
+                <span class="sum" title=about>{row.terms.sum().to_string()}</span>
             </td>
             <td class="n cost">{Short(tenths(row.terms.cost)).to_string()}</td>
             <td class="n chance"><span class="meter" aria-hidden="true"><i style=meter></i></span>" "{chance}</td>

@@ -81,7 +81,7 @@ pub(super) fn DecisionsPanel(store: Store) -> impl IntoView {
                             <th scope="col">"Time"</th>
                             <th scope="col">"Worker"</th>
                             <th scope="col" class="n" title="Prompt length in blocks, rounded up">"Prompt"</th>
-                            <th scope="col" class="n" title="Blocks of the prompt that the chosen worker held, by the router's own count">"Cached"</th>
+                            <th scope="col" class="n" title="Blocks of the prompt that were cached on the chosen worker, as the router counted them">"Cached"</th>
                             <th scope="col" class="share-head" title="KV hit rate: cached blocks ÷ prompt blocks">"Hit rate"</th>
                             <th scope="col" class="c-source">"Source"</th>
                         </tr></thead>
@@ -163,14 +163,14 @@ fn NoDecisions(store: Store) -> impl IntoView {
             view! {
                 <Empty id="decisions-missing" head="No routing decisions received">
                     <p>{hint}</p>
-                    <p>"If no request was sent since the server began to listen, there is simply nothing to show yet."</p>
+                    <p>"If no request was sent since the server started, there is nothing to show yet."</p>
                 </Empty>
             }
             .into_any()
         } else {
             view! {
                 <Empty id="decisions-empty" head="No decision received yet">
-                    <p>"Every request that the KV router places appears here, with the share of its prompt that the chosen worker already held."</p>
+                    <p>"Every request that the KV router places appears here, with the share of its prompt that was cached on the chosen worker."</p>
                 </Empty>
             }
             .into_any()
@@ -236,20 +236,22 @@ pub(super) fn explain(sums: &Sums, when: &str) -> String {
     let over = format::plural(sums.count, "decision", "decisions");
     match sums.prompts {
         Some((prompts, cached, unit)) => format!(
-            "{} of {} prompt {} were held by the chosen worker, router's own count, over {over} {when}",
+            "{} of {} prompt {} were cached on the chosen worker, as the router counted them, over {over} {when}",
             format::count(cached),
             format::count(prompts),
             unit.words(),
         ),
         None => {
-            format!("By pool: their blocks are of different size. Router's own count, over {over} {when}")
+            format!(
+                "By pool: their blocks are of different size. As the router counted them, over {over} {when}"
+            )
         }
     }
 }
 
 fn caption((recent, all): &(Sums, Sums)) -> String {
     format!(
-        "Router's own count of prompt blocks: {} in 60 s, {} since start",
+        "Prompt blocks as the router counted them: {} in 60 s, {} since start",
         format::plural(recent.count, "decision", "decisions"),
         format::count(all.count)
     )

@@ -4,6 +4,7 @@ use leptos::prelude::*;
 use radixscope_insight::completeness::Trust;
 use radixscope_model::record::Severity;
 
+use super::clipboard::CopyLink;
 use crate::format::UNKNOWN;
 use crate::store::{Feed, Store, time_of_day};
 use crate::url::Panel;
@@ -106,6 +107,7 @@ pub(super) fn PanelHead(
                 <span class="all-pools" data-testid="all-pools" title="Its sources do not report figures by pool">"all pools"</span>
             })}
             <div class="figures">{children()}</div>
+            <CopyLink/>
             <button class="icon" on:click=toggle title=name aria-label=name aria-pressed=move || whole.get().to_string()
                 data-testid=format!("{}-whole", panel.as_str())>
                 <svg viewBox="0 0 16 16" aria-hidden="true">

@@ -7,124 +7,61 @@ use leptos::prelude::*;
 use radixscope_export::Wanted;
 use radixscope_export::finding_ticket::severity_word;
 use radixscope_insight::in_flight::batch_limit;
-use radixscope_insight::latency::{self, MIN_SAMPLES, Quantity, Times, WINDOW_MS};
+use radixscope_insight::latency::{self, WINDOW_MS};
 use radixscope_insight::random_worker::random_worker;
+use radixscope_insight::round_robin::RoundRobin;
 use radixscope_model::id::{Millis, WorkerIx};
 use radixscope_model::number_format;
-use radixscope_model::range::Standing;
 use radixscope_state::cluster::DecisionEntry;
 
 use super::chip::Chip;
-use super::decisions::rate;
 use super::figure::severity_mark;
-use super::latency::{Goal, TPOT, TTFT};
 use super::status::{Connection, Mark};
+use super::summary::{TILES, Tile, tiles};
 use super::tree::KioskTree;
 use crate::draw::palette::label;
-use crate::format::{self, UNKNOWN};
+use crate::format;
 use crate::store::{Feed, Shown, Store, time_of_day};
 
 /// How long a reason stays: it has to be read from afar. A highlight stays twice as long.
 const TURN: Duration = Duration::from_secs(5);
 
+/// The overview's figures by their place there, as far as there is room for them.
+const FIGURES: [(usize, &str); 4] =
+    [(0, "kiosk-ttft"), (1, "kiosk-itl"), (2, "kiosk-hit-rate"), (4, "kiosk-in-flight")];
+
 /// The whole page.
 #[component]
 pub(super) fn Kiosk(store: Store, dark: Signal<bool>) -> impl IntoView {
-    let second = store.second();
     let turn = RwSignal::new(0_usize);
     if let Ok(turning) = set_interval_with_handle(move || turn.update(|n| *n += 1), TURN) {
         on_cleanup(move || turning.clear());
     }
     let name = Memo::new(move |_| store.on_beat(pool_words));
-    let hit_rate = Memo::new(move |_| {
-        let now = second.get();
-        store.peek(|shown| {
-            let sums = shown.recent_sums(now, WINDOW_MS);
-            (rate(&sums), format!("last 60 s, {}", format::plural(sums.count, "decision", "decisions")))
-        })
-    });
-    let in_flight = Memo::new(move |_| store.on_beat(in_flight_words));
-    let note = move |feed: Feed, words: String| match store.as_of(feed) {
-        Some(at) => format!("as of {}", time_of_day(at)),
-        None => words,
+    let as_of = move || store.as_of(Feed::Any).or_else(|| store.as_of(Feed::Events));
+    let tiles = tiles(store);
+    let figure = move |(at, id): (usize, &'static str)| {
+        let of = move |part: fn(&Tile) -> &String| move || tiles.with(|all| part(&all[at]).clone());
+        view! {
+            <div class=move || tiles.with(|all| all[at].state)>
+                <dt>{TILES[at].1}</dt>
+                <dd data-testid=id>{of(|tile| &tile.value)}</dd>
+                <dd class="kiosk-note">{of(|tile| &tile.said)}</dd>
+            </div>
+        }
     };
     view! {
         <div class="kiosk" data-testid="kiosk">
             <header class="kiosk-head">
                 <Mark/>
                 <p class="kiosk-name" data-testid="kiosk-name">{move || name.get()}</p>
+                {move || as_of().map(|at| view! { <p class="as-of" data-testid="as-of">"as of "{time_of_day(at)}</p> })}
                 <Connection store/>
             </header>
-            <dl class="kiosk-figures">
-                <Latency store second goal=Goal::of(store, TTFT) quantity=Quantity::Ttft id="kiosk-ttft" title="TTFT p95"/>
-                <Latency store second goal=Goal::of(store, TPOT) quantity=Quantity::Tpot id="kiosk-itl" title="ITL p95"/>
-                <div>
-                    <dt>"KV hit rate"</dt>
-                    <dd data-testid="kiosk-hit-rate">{move || hit_rate.get().0}</dd>
-                    <dd class="kiosk-note">{move || note(Feed::Events, hit_rate.get().1)}</dd>
-                </div>
-                <div>
-                    <dt>"Requests in flight"</dt>
-                    <dd data-testid="kiosk-in-flight">{move || in_flight.get().0}</dd>
-                    <dd class="kiosk-note">{move || note(Feed::Events, in_flight.get().1)}</dd>
-                </div>
-            </dl>
+            <dl class="kiosk-figures">{FIGURES.map(figure).collect_view()}</dl>
             <KioskTree store dark/>
             <div class="kiosk-words"><Reason store turn/><Highlight store turn/></div>
         </div>
-    }
-}
-
-/// A percentile and how it stands to its target, in words and with a mark.
-#[component]
-fn Latency(
-    store: Store,
-    second: Memo<Millis>,
-    goal: Goal,
-    quantity: Quantity,
-    id: &'static str,
-    title: &'static str,
-) -> impl IntoView {
-    let times = Memo::new(move |_| {
-        let now = second.get();
-        store.peek(|shown| latency::figure(shown, quantity, now))
-    });
-    let old = move || store.as_of(Feed::Metrics);
-    let standing = move || {
-        let of =
-            |times: &Option<Times>| times.as_ref().map_or(Standing::Unknown, |t| t.standing(goal.ms.get()));
-        if old().is_some() { Standing::Unknown } else { times.with(of) }
-    };
-    let value = move || times.with(|times| p95_words(times.as_ref(), quantity));
-    let note = move || match old() {
-        Some(at) => format!("as of {}", time_of_day(at)),
-        None => {
-            times.with(|times| standing_words(times.as_ref(), standing(), &quantity.words(goal.ms.get())))
-        }
-    };
-    view! {
-        <div class=move || standing().as_str()>
-            <dt>{title}</dt>
-            <dd data-testid=id>{value}</dd>
-            <dd class="kiosk-note" data-testid=format!("{id}-note")>{note}</dd>
-        </div>
-    }
-}
-
-fn p95_words(times: Option<&Times>, quantity: Quantity) -> String {
-    let p95 = times.and_then(|times| times.quantiles).map(|[_, p95, _]| p95);
-    p95.map_or(UNKNOWN.to_owned(), |p95| quantity.range_words(&p95))
-}
-
-fn standing_words(times: Option<&Times>, standing: Standing, target: &str) -> String {
-    let Some(times) = times else { return "no data: no frontend's metrics or log".to_owned() };
-    match standing {
-        Standing::Within => format!("✓ within target {target}"),
-        Standing::Above => format!("◆ above target {target}"),
-        Standing::Unknown if times.samples < MIN_SAMPLES => {
-            format!("{} of at least {MIN_SAMPLES} samples", times.samples)
-        }
-        Standing::Unknown => format!("target {target} lies within"),
     }
 }
 
@@ -150,53 +87,59 @@ fn loads<'a>(shown: &Shown<'a>) -> impl Iterator<Item = (WorkerIx, u32)> + use<'
         .filter_map(|(ix, state)| Some((ix, state.in_flight.now()?)))
 }
 
-fn in_flight_words(shown: &Shown<'_>) -> (String, String) {
-    let (sum, workers) =
-        loads(shown).fold((0, 0), |(sum, n), (_, requests)| (sum + u64::from(requests), n + 1));
-    match workers {
-        0 => (UNKNOWN.to_owned(), "no data: no source reports when requests end".to_owned()),
-        n => (format::count(sum), format!("on {}", format::plural(n, "worker", "workers"))),
+/// What is said of a decision.
+#[derive(Clone, PartialEq)]
+struct Said {
+    worker: WorkerIx,
+    why: String,
+    /// What round-robin would have done, where that is known.
+    instead: Option<String>,
+    at: String,
+}
+
+impl Said {
+    fn of(shown: &Shown<'_>, decided: &DecisionEntry) -> Self {
+        let blocks = |isl| [", a prompt of ", &format::plural(isl, "block", "blocks")].concat();
+        let prompt = decided.decision.isl_blocks.map_or(String::new(), blocks);
+        Self {
+            worker: decided.decision.worker,
+            why: decided.why(label),
+            instead: RoundRobin::of(shown.cluster, decided).ok().map(|found| found.sentence(label)),
+            at: ["at ", &time_of_day(decided.decided_ms()), &prompt].concat(),
+        }
     }
 }
 
 /// Why the latest decision went where it went; it stays for a turn.
 #[component]
 fn Reason(store: Store, turn: RwSignal<usize>) -> impl IntoView {
-    let latest = Memo::new(move |before: Option<&(usize, Option<(WorkerIx, String, String)>)>| {
+    let latest = Memo::new(move |before: Option<&(usize, Option<Said>)>| {
         let turn = turn.get();
+        let is_due = before.is_none_or(|(at, said)| *at != turn || said.is_none());
+        // Without one it is looked for with every beat.
         let found = store.on_beat(|shown| {
             let mut newest = shown.decisions().newest_first().filter(|decided| decided.pool == shown.pool);
-            newest.next().map(reason)
+            newest.next().filter(|_| is_due).map(|decided| Said::of(shown, decided))
         });
-        match before {
-            Some((at, Some(before))) if *at == turn => (turn, Some(before.clone())),
-            _ => (turn, found),
-        }
+        (turn, if is_due { found } else { before.and_then(|(_, said)| said.clone()) })
     });
+    let hint = move || {
+        let hint = store.on_beat(|shown| shown.decisions_hint());
+        hint.map_or("No decision received yet".to_owned(), |hint| hint.to_string())
+    };
     view! {
         <section class="kiosk-card kiosk-reason">
             {move || match latest.get().1 {
-                Some((worker, why, at)) => view! {
-                    <h2>"Latest decision: "<Chip store worker/></h2>
-                    <p data-testid="kiosk-why">{why}</p>
-                    <p class="kiosk-note">{at}</p>
+                Some(said) => view! {
+                    <h2>"Latest decision: "<Chip store worker=said.worker/></h2>
+                    <p data-testid="kiosk-why">{said.why}</p>
+                    {said.instead.map(|instead| view! { <p data-testid="kiosk-instead">{instead}</p> })}
+                    <p class="kiosk-note">{said.at}</p>
                 }.into_any(),
-                None => view! {
-                    <h2>"Latest decision"</h2>
-                    <p data-testid="kiosk-no-decision">{move || store.on_beat(|shown| shown.decisions_hint()).map_or("No decision received yet".to_owned(), |hint| hint.to_string())}</p>
-                }.into_any(),
+                None => view! { <h2>"Latest decision"</h2><p data-testid="kiosk-no-decision">{hint}</p> }.into_any(),
             }}
         </section>
     }
-}
-
-fn reason(decided: &DecisionEntry) -> (WorkerIx, String, String) {
-    let prompt = decided
-        .decision
-        .isl_blocks
-        .map(|isl| format!(", a prompt of {}", format::plural(isl, "block", "blocks")));
-    let at = format!("at {}{}", time_of_day(decided.decided_ms()), prompt.unwrap_or_default());
-    (decided.decision.worker, decided.why(label), at)
 }
 
 /// Something worth knowing; the next every second turn.
@@ -229,7 +172,7 @@ fn Highlight(store: Store, turn: RwSignal<usize>) -> impl IntoView {
 fn highlights(shown: &Shown<'_>, now: Millis) -> Vec<(String, String)> {
     let all = [
         finding(shown),
-        against_round_robin(shown, now),
+        hit_rate(shown, now),
         busiest(shown),
         fullest(shown),
         throughput(shown, now),
@@ -253,15 +196,15 @@ fn finding(shown: &Shown<'_>) -> Option<(String, String)> {
     }
 }
 
-fn against_round_robin(shown: &Shown<'_>, now: Millis) -> Option<(String, String)> {
-    let both = random_worker(shown, now, WINDOW_MS, |pool| pool == shown.pool)?;
+fn hit_rate(shown: &Shown<'_>, now: Millis) -> Option<(String, String)> {
+    let both = random_worker(shown, now, WINDOW_MS, |pool| shown.has(pool))?;
     let text = format!(
-        "{} of prompt blocks were cached on the chosen worker. Round-robin would have found {} in the same caches. Last 60 s, {}.",
+        "Chosen workers held {} of the prompts' blocks, a worker taken at random would have held {}. Last 60 s, {}.",
         format::percent(both.chosen_hit_rate()),
         format::percent(both.hit_rate()),
         format::plural(both.decisions, "decision", "decisions"),
     );
-    Some(("KV hit rate against round-robin".to_owned(), text))
+    Some(("Does routing help?".to_owned(), text))
 }
 
 fn busiest(shown: &Shown<'_>) -> Option<(String, String)> {
@@ -292,9 +235,12 @@ fn fullest(shown: &Shown<'_>) -> Option<(String, String)> {
         |a: &(WorkerIx, u64, u64), b: &(WorkerIx, u64, u64)| share(a.1, a.2).total_cmp(&share(b.1, b.2));
     let (worker, held, capacity) = shown.worker_list().filter_map(of).max_by(by_share)?;
     let (worker, share) = (label(worker), format::percent(share(held, capacity)));
-    let text =
-        format!("{worker} holds {} of {} KV blocks: {share}.", format::count(held), format::count(capacity));
-    Some(("Fullest worker".to_owned(), text))
+    let text = format!(
+        "{} of {} KV blocks are cached on {worker}: {share}.",
+        format::count(held),
+        format::count(capacity)
+    );
+    Some(("Most loaded worker".to_owned(), text))
 }
 
 fn throughput(shown: &Shown<'_>, now: Millis) -> Option<(String, String)> {
@@ -314,7 +260,7 @@ fn shared(shown: &Shown<'_>) -> Option<(String, String)> {
     }
     let share = format::percent(totals.shared as f64 / totals.nodes as f64);
     let text = format!(
-        "{share} of {} distinct blocks are held by two workers or more.",
+        "{share} of {} distinct blocks are cached on two workers or more.",
         format::count(totals.nodes)
     );
     Some(("Shared prefixes".to_owned(), text))

@@ -43,10 +43,10 @@ pub(super) fn Losses(store: Store) -> impl IntoView {
         <div id=LOSSES_ID class="popover" popover="auto" aria-label="Lost and rejected messages" data-testid="losses">
             <h2>"Lost and rejected messages"</h2>
             <p class="quiet">
-                "Lost: published but never folded in. Rejected: received but not understood. Both since the server started."
+                "Lost: published, but not received here. Rejected: received, but invalid. Both since the server started."
             </p>
             <Show when=move || !rows().is_empty()
-                fallback=|| view! { <p>"None: every message that is known of was received and understood."</p> }>
+                fallback=|| view! { <p>"None: every known message was received and valid."</p> }>
                 <table>
                     <thead><tr>
                         <th scope="col">"Source"</th><th scope="col">"Topic"</th><th scope="col">"Cause"</th>
@@ -94,9 +94,9 @@ const fn missed_in_words(cause: MissedCause) -> &'static str {
         MissedCause::HistoryExpired => "Lost: the stream no longer keeps them",
         MissedCause::QueueFull => "Lost: Radixscope's queue was full",
         MissedCause::SlowConsumer => "Lost: dropped in Radixscope's NATS client (at least)",
-        MissedCause::TooManyWorkers => "Lost: more workers than are kept apart",
-        MissedCause::LogRotated => "Lost: the log was rotated before it was read (at least so many files)",
-        MissedCause::TooManyProcesses => "Lost: more scraped processes than are kept apart",
+        MissedCause::TooManyWorkers => "Lost: more workers than the limit",
+        MissedCause::LogRotated => "Lost: the log was rotated before it was read (at least this many files)",
+        MissedCause::TooManyProcesses => "Lost: more scraped processes than the limit",
         MissedCause::EventsInLost => "Events in lost messages, by event id (messages counted above)",
     }
 }
@@ -108,6 +108,6 @@ const fn rejected_in_words(reason: RejectReason) -> &'static str {
         RejectReason::WrongType => "Rejected: a field has another type",
         RejectReason::MissingField => "Rejected: a field is missing",
         RejectReason::TooLarge => "Rejected: too large or too deep",
-        RejectReason::UnknownKind => "Rejected: a kind that is not known",
+        RejectReason::UnknownKind => "Rejected: unknown kind of message",
     }
 }

@@ -17,7 +17,9 @@ mod history;
 mod kiosk;
 mod latency;
 mod ledger;
+mod legend;
 mod losses;
+mod marks;
 mod memory;
 mod nav;
 mod notices;
@@ -27,6 +29,8 @@ mod rates;
 mod resize;
 mod status;
 mod summary;
+mod time_chart;
+mod time_menu;
 mod tree;
 mod virtual_table;
 mod whatif;
@@ -47,6 +51,7 @@ pub(crate) fn App() -> impl IntoView {
     let dark = theme::provide(store);
     let help = RwSignal::new(0);
     keys::listen(store, help);
+    help::open_when(help, store);
     history::keep_address(store);
     keep_attributes(store);
     store.keep_time();
@@ -58,6 +63,7 @@ pub(crate) fn App() -> impl IntoView {
         _ => None,
     };
     let shown = Memo::new(move |_| store.address.with(|a| a.panel));
+    drop_skeleton(store);
     focus_another(shown);
     let is = |what: fn(&Address) -> bool| Memo::new(move |_| store.address.with(what));
     let (is_kiosk, is_bare) = (is(Address::is_kiosk), is(Address::is_bare));
@@ -71,12 +77,12 @@ pub(crate) fn App() -> impl IntoView {
             </a>
         </Show>
         <div class="page" class:bare=move || is_bare.get() data-view=move || shown.get().as_str()
-            data-old=move || old(store)>
+            data-old=move || old(store) data-waiting=move || (!store.ready()).then_some("")>
             <Show when=move || !is_bare.get()>
                 <status::StatusBar store help/>
             </Show>
             <notices::Notices store/>
-            <Show when=move || shown.get() == Panel::Overview><summary::Summary store/></Show>
+            <Show when=move || shown.get() == Panel::Overview && !is_kiosk.get()><summary::Summary store/></Show>
             <main class="panels" id="panels" tabindex="-1" class:single=move || shown.get() != Panel::Overview>
                 {move || match is_kiosk.get() {
                     true => view! { <kiosk::Kiosk store dark/> }.into_any(),
@@ -85,9 +91,20 @@ pub(crate) fn App() -> impl IntoView {
             </main>
         </div>
         <losses::Losses store/>
-        <help::Help raised=help/>
         {incompatible}
     }
+}
+
+/// The skeleton of the document shows through until there is something to show: panels then appear in its place, and nothing
+/// moves.
+fn drop_skeleton(store: Store) {
+    Effect::new(move |_| {
+        if store.ready()
+            && let Some(skeleton) = document().get_element_by_id("skeleton")
+        {
+            skeleton.remove();
+        }
+    });
 }
 
 /// What is not current, for the style sheets: everything, what comes from the event plane, or what is scraped.

@@ -108,7 +108,7 @@ fn of_completeness(store: Store) -> Option<Notice> {
     let coverage = store.on_beat(|shown| shown.coverage());
     (!coverage.is_whole()).then(|| {
         let text = format!(
-            "The tree lacks blocks: {}. Shares, duplicates and costs of candidates are withheld or marked until it is complete.",
+            "The tree is incomplete: {}. Shares, duplicates and costs of candidates are withheld or marked until it is complete.",
             coverage_words(&coverage)
         );
         Notice { act: Some(Act::ShowFindings), ..Notice::new("notice-partial", "warn", text) }
@@ -119,7 +119,7 @@ fn of_link(store: Store) -> Option<Notice> {
     let (since, seen) = match store.as_of(Feed::Any) {
         Some(at) => {
             let at = time_of_day(at);
-            (format!(" since {at}"), format!(" What is shown is the last known state, as of {at}."))
+            (format!(" since {at}"), format!(" Shown is the last known state, as of {at}."))
         }
         None => (String::new(), String::new()),
     };
@@ -169,7 +169,7 @@ fn of_trust(store: Store) -> Vec<Notice> {
     if check.different > 0 {
         let times = format::plural(check.different, "time", "times");
         let text = format!(
-            "This page's state differed from the server's {times}; it was fetched anew each time. Please report this."
+            "This page's state differed from the server's {times}; it was fetched again each time. Please report this."
         );
         all.push(Notice::new("notice-digest", "bad", text));
     }
@@ -185,8 +185,8 @@ fn of_trust(store: Store) -> Vec<Notice> {
     if resyncs.unreadable > 0 {
         let times = format::plural(resyncs.unreadable, "time", "times");
         let text = format!(
-            "Frames from the server could not be read or did not fit {times}; the state was fetched anew. \
-             The last time: {}.",
+            "Frames from the server were invalid {times}; the state was fetched again. \
+             The last error: {}.",
             resyncs.why
         );
         all.push(Notice::new("notice-unreadable", "warn", text));
@@ -206,7 +206,7 @@ pub(super) fn Incompatible(store: Store, theirs: u8) -> impl IntoView {
     view! {
         <div class="full" role="alertdialog" aria-modal="true" aria-labelledby="incompatible" data-testid="incompatible">
             <div>
-                <h1 id="incompatible">"This page and the server do not fit together"</h1>
+                <h1 id="incompatible">"This page and the server are of different versions"</h1>
                 <p>{format!("{server} speaks protocol version {theirs}, this page version {ours}.")}</p>
                 <p>"The server was probably updated while this page was open. Loading the page again fetches the one that fits."</p>
                 <button class="primary" autofocus on:click=reload>"Load the page again"</button>

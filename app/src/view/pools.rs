@@ -33,7 +33,7 @@ pub(super) fn PoolSwitch(store: Store) -> impl IntoView {
             <label class="pool-switch">
                 <span>"Pool"</span>
                 <select data-testid="pool-switch" on:change=choose prop:value=move || name().unwrap_or_default()
-                    title="Workers of one component of one namespace: those that a router chooses among. Every panel shows the chosen pool">
+                    title="Workers of one component of one namespace: those that a router chooses among. Every panel shows the selected pool">
                     <option value="" selected=move || only.get().is_none()>"All pools"</option>
                     {move || labels.get().into_iter().map(option).collect_view()}
                 </select>
@@ -95,7 +95,7 @@ pub(super) fn unknown_pool(store: Store) -> Option<String> {
             shown.pool_list().into_iter().filter_map(|at| Some(shown.pool(at)?.name())).collect();
         let (key, value) = query.find(shown.cluster).err().filter(|_| !known.is_empty())?;
         Some(format!(
-            "{key}={value} in the address is not understood: there are the pools {}; all pools are shown",
+            "{key}={value} in the address is invalid: there are the pools {}; all pools are shown",
             known.join(", ")
         ))
     })

@@ -113,7 +113,7 @@ fn Facts(store: Store) -> impl IntoView {
         let coverage = shown.coverage();
         let used = coverage.used_blocks.map_or("an unknown number of".to_owned(), format::count);
         format!(
-            "{} of {used} blocks that workers hold are in the tree. Complete: every block of the worker is known. Workers that left and decode workers that by design publish no KV events do not count; click for what is missing",
+            "{} of {used} blocks that workers have are in the tree. Complete: every block of the worker is known. Workers that left and decode workers that by design publish no KV events do not count; click for what is missing",
             format::count(coverage.known_blocks)
         )
     });
@@ -125,18 +125,18 @@ fn Facts(store: Store) -> impl IntoView {
     });
     let exact = look(|shown| match shown.held() {
         Some((held, in_tree, Unit::Blocks)) => format!(
-            "{} of {} resident blocks are in the picture, summed over the workers; {} are hidden by the memory limit",
+            "{} of {} resident blocks are shown, summed over the workers; {} are hidden by the memory limit",
             format::count(in_tree),
             format::count(held),
             format::count(held - in_tree)
         ),
         Some((held, in_tree, Unit::Tokens)) => format!(
-            "In tokens, for pools have blocks of different size: {} of {} in resident blocks are in the picture, summed over the workers",
+            "In tokens, for pools have blocks of different size: {} of {} in resident blocks are shown, summed over the workers",
             format::count(in_tree),
             format::count(held)
         ),
         None => {
-            "Pools have blocks of different size, and the size of some is not known: choose a pool".to_owned()
+            "Pools have blocks of different size, and the size of some is unknown: choose a pool".to_owned()
         }
     });
     let seq = look(|c| format::count(c.seq().0));

@@ -26,47 +26,51 @@ const NO_METRICS: &str = "no data: set --prometheus";
 
 /// A figure with what it is held against.
 #[derive(Clone, PartialEq, Default)]
-struct Tile {
-    label: String,
-    value: String,
+pub(super) struct Tile {
+    pub(super) value: String,
     /// How it stands to its target, for the style sheet.
-    state: &'static str,
+    pub(super) state: &'static str,
     /// The same in words, or what else is to be known beside it.
-    said: String,
+    pub(super) said: String,
     /// Window, source and denominator.
     title: String,
 }
 
-/// Where a figure stands, its name for tests, and the panel that explains it.
-const TILES: [(usize, &str, Panel); 5] = [
-    (0, "summary-ttft", Panel::Latency),
-    (1, "summary-itl", Panel::Latency),
-    (2, "summary-hit-rate", Panel::Decisions),
-    (3, "summary-throughput", Panel::Latency),
-    (4, "summary-in-flight", Panel::Latency),
+/// Where a figure stands, its name on screen and for tests, and the panel that explains it.
+pub(super) const TILES: [(usize, &str, &str, Panel); 5] = [
+    (0, "TTFT p95", "summary-ttft", Panel::Latency),
+    (1, "ITL p95", "summary-itl", Panel::Latency),
+    (2, "KV hit rate", "summary-hit-rate", Panel::Decisions),
+    (3, "Throughput", "summary-throughput", Panel::Latency),
+    (4, "In flight", "summary-in-flight", Panel::Latency),
 ];
 
-/// The figures, and below them the worst finding.
-#[component]
-pub(super) fn Summary(store: Store) -> impl IntoView {
+/// The figures, once a second.
+pub(super) fn tiles(store: Store) -> Memo<[Tile; 5]> {
     let second = store.second();
     let goals = [Goal::of(store, TTFT), Goal::of(store, TPOT)].map(|goal| goal.ms);
-    let tiles = Memo::new(move |_| {
+    Memo::new(move |_| {
         let (now, goals) = (second.get(), goals.map(|ms| ms.get()));
         let is_current = store.as_of(Feed::Metrics).is_none();
         store.pools.track();
         match store.ready() {
             true => store.peek(|shown| look(shown, now, goals, is_current)),
-            false => waiting(goals),
+            false => Default::default(),
         }
-    });
-    let tile = move |(at, id, panel): (usize, &'static str, Panel)| {
+    })
+}
+
+/// The figures, and below them the worst finding.
+#[component]
+pub(super) fn Summary(store: Store) -> impl IntoView {
+    let tiles = tiles(store);
+    let tile = move |(at, label, id, panel): (usize, &'static str, &'static str, Panel)| {
         let of = move |part: fn(&Tile) -> &String| move || tiles.with(|all| part(&all[at]).clone());
         view! {
             <a class=move || tiles.with(|all| ["tile ", all[at].state].concat()) data-testid=id
                 href=move || nav::href(store, panel) on:click=move |event| { nav::open(store, panel, &event); }
                 title=of(|tile| &tile.title)>
-                <span class="tile-label">{of(|tile| &tile.label)}</span>
+                <span class="tile-label">{label}</span>
                 <b>{of(|tile| &tile.value)}</b>
                 <span class="tile-said">{of(|tile| &tile.said)}</span>
             </a>
@@ -80,40 +84,17 @@ pub(super) fn Summary(store: Store) -> impl IntoView {
     }
 }
 
-/// Before the server's state is there.
-fn waiting(goals: [f64; 2]) -> [Tile; 5] {
-    let labels =
-        [latency_label("TTFT", Quantity::Ttft, goals[0]), latency_label("ITL", Quantity::Tpot, goals[1])];
-    let others = [HIT_RATE, THROUGHPUT, IN_FLIGHT].map(str::to_owned);
-    let tile = |label| Tile { label, value: UNKNOWN.to_owned(), ..Tile::default() };
-    let [a, b] = labels.map(tile);
-    let [c, d, e] = others.map(tile);
-    [a, b, c, d, e]
-}
-
 fn look(shown: &Shown<'_>, now: Millis, goals: [f64; 2], is_current: bool) -> [Tile; 5] {
     [
-        latency_tile(shown, "TTFT", Quantity::Ttft, goals[0], now, is_current),
-        latency_tile(shown, "ITL", Quantity::Tpot, goals[1], now, is_current),
+        latency_tile(shown, Quantity::Ttft, goals[0], now, is_current),
+        latency_tile(shown, Quantity::Tpot, goals[1], now, is_current),
         hit_rate(shown, now),
         throughput(shown, now),
         in_flight(shown),
     ]
 }
 
-fn latency_label(name: &str, quantity: Quantity, target: f64) -> String {
-    [name, " p95, target ", &quantity.words(target)].concat()
-}
-
-fn latency_tile(
-    shown: &Shown<'_>,
-    name: &str,
-    quantity: Quantity,
-    target: f64,
-    now: Millis,
-    is_current: bool,
-) -> Tile {
-    let label = latency_label(name, quantity, target);
+fn latency_tile(shown: &Shown<'_>, quantity: Quantity, target: f64, now: Millis, is_current: bool) -> Tile {
     let all = latency::latest(shown, quantity, now);
     let found = all.iter().find(|times| times.samples > 0);
     let Some((times, [_, p95, _])) = found.and_then(|times| Some((times, times.quantiles?))) else {
@@ -126,17 +107,18 @@ fn latency_tile(
             ),
             false => ("no sample in 60 s", "No request ended in the last 60 s".to_owned()),
         };
-        return Tile { label, value: UNKNOWN.to_owned(), said: said.to_owned(), title, ..Tile::default() };
+        return Tile { value: UNKNOWN.to_owned(), said: said.to_owned(), title, ..Tile::default() };
     };
+    let target_words = quantity.words(target);
     let standing = if is_current { times.standing(target) } else { Standing::Unknown };
     let said = match standing {
-        Standing::Within => "✓ within target".to_owned(),
-        Standing::Above => "◆ above target".to_owned(),
+        Standing::Within => ["✓ within target ", &target_words].concat(),
+        Standing::Above => ["◆ above target ", &target_words].concat(),
         Standing::Unknown if !is_current => "not current".to_owned(),
         Standing::Unknown if times.samples < MIN_SAMPLES => {
             format!("{} of {MIN_SAMPLES} samples", times.samples)
         }
-        Standing::Unknown => "target in this range".to_owned(),
+        Standing::Unknown => ["target ", &target_words, " in range"].concat(),
     };
     let why = times.why_unknown(quantity, target).map_or(String::new(), |why| [". ", &why].concat());
     let title = format!(
@@ -145,10 +127,8 @@ fn latency_tile(
         format::count(times.of),
         times.source.words(),
     );
-    Tile { label, value: quantity.range_words(&p95), state: standing.as_str(), said, title }
+    Tile { value: quantity.range_words(&p95), state: standing.as_str(), said, title }
 }
-
-const HIT_RATE: &str = "KV hit rate, last 60 s";
 
 fn hit_rate(shown: &Shown<'_>, now: Millis) -> Tile {
     let sums = shown.recent_sums(now, WINDOW_MS);
@@ -158,7 +138,7 @@ fn hit_rate(shown: &Shown<'_>, now: Millis) -> Tile {
         Some(random) => {
             let share = format::percent(random.hit_rate());
             title.push_str(&format!(
-                ". A worker taken without looking, as round-robin takes it, would have held {share}: the mean of all candidates, in these caches, over the latest {}",
+                ". A worker chosen by round-robin would have had {share} cached: the mean of all candidates, in these caches, over the latest {}",
                 format::plural(random.decisions, "decision", "decisions")
             ));
             ["round-robin ≈ ", &share].concat()
@@ -169,23 +149,14 @@ fn hit_rate(shown: &Shown<'_>, now: Millis) -> Tile {
         }
         None => format::plural(sums.count, "decision", "decisions"),
     };
-    Tile { label: HIT_RATE.to_owned(), value: rate(&sums), said, title, ..Tile::default() }
+    Tile { value: rate(&sums), said, title, ..Tile::default() }
 }
 
-const THROUGHPUT: &str = "Throughput, last 60 s";
-
 fn throughput(shown: &Shown<'_>, now: Millis) -> Tile {
-    let label = THROUGHPUT.to_owned();
     let Some(found) = latency::counts(shown, now).throughput else {
         let title =
             format!("Not reported. {ENABLE_FRONTEND}, or a log that reports when requests end: --logs FILE");
-        return Tile {
-            label,
-            value: UNKNOWN.to_owned(),
-            said: NO_METRICS.to_owned(),
-            title,
-            ..Tile::default()
-        };
+        return Tile { value: UNKNOWN.to_owned(), said: NO_METRICS.to_owned(), title, ..Tile::default() };
     };
     let tokens = found.output_tokens_per_s.map_or(UNKNOWN.to_owned(), number_format::digits);
     let title = format!(
@@ -193,10 +164,8 @@ fn throughput(shown: &Shown<'_>, now: Millis) -> Tile {
         found.source
     );
     let value = [&number_format::digits(found.requests_per_s), " req/s"].concat();
-    Tile { label, value, said: [&tokens, " output tokens/s"].concat(), title, ..Tile::default() }
+    Tile { value, said: [&tokens, " tokens/s"].concat(), title, ..Tile::default() }
 }
-
-const IN_FLIGHT: &str = "Requests in flight, now";
 
 fn in_flight(shown: &Shown<'_>) -> Tile {
     let known = shown.worker_list().filter_map(|ix| Some((ix, shown.worker(ix)?.in_flight.now()?)));
@@ -204,27 +173,23 @@ fn in_flight(shown: &Shown<'_>) -> Tile {
     let Some(&most) = known.iter().max_by_key(|(_, requests)| *requests) else {
         let title = "Not reported: when requests begin and end on a worker. Known from active_sequences_events (routers with --router-replica-sync), or from a frontend's log: --logs FILE (Dynamo ≥ 1.5)";
         let said = "no data: set --logs".to_owned();
-        return Tile {
-            label: IN_FLIGHT.to_owned(),
-            value: UNKNOWN.to_owned(),
-            said,
-            title: title.to_owned(),
-            ..Tile::default()
-        };
+        return Tile { value: UNKNOWN.to_owned(), said, title: title.to_owned(), ..Tile::default() };
     };
     let sum = known.iter().map(|(_, requests)| u64::from(*requests)).sum();
     let queued = queues::in_all(shown, shown.worker_list());
     let waits = queued.map_or(UNKNOWN.to_owned(), |queued| format::count(queued.requests));
     let by = queued
-        .map_or("not reported: a scraped frontend (Dynamo ≥ 1.1) or worker tells", |queued| queued.source);
+        .map_or("not reported: a scraped frontend (Dynamo ≥ 1.1) or worker reports it", |queued| {
+            queued.source
+        });
     let title = format!(
-        "Tracked from decision to end, sum over {}; fullest: {} with {}. Queued: {by}. The table of workers has each worker's",
+        "Tracked from decision to end, sum over {}; most loaded: {} with {}. Queued: {by}. The table of workers has each worker's",
         format::plural(known.len() as u64, "worker", "workers"),
         label(most.0),
         most.1,
     );
     let said = format!("max {} on {}, {waits} queued", most.1, label(most.0));
-    Tile { label: IN_FLIGHT.to_owned(), value: format::count(sum), said, title, ..Tile::default() }
+    Tile { value: format::count(sum), said, title, ..Tile::default() }
 }
 
 /// What the line below the figures says.

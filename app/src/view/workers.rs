@@ -63,10 +63,13 @@ pub(super) fn WorkersPanel(store: Store) -> impl IntoView {
     });
     let title = Signal::derive(move || {
         match store.on_beat(|shown| shown.held()) {
-        Some((.., Unit::Blocks)) => "Sum over the workers of the blocks each holds",
-        Some((.., Unit::Tokens)) => "Sum over the workers of the tokens in the blocks each holds: pools have blocks of different size",
-        None => "Pools have blocks of different size, and the size of some is not known: choose a pool",
-    }.to_owned()
+            Some((.., Unit::Blocks)) => "Cached blocks, summed over the workers",
+            Some((.., Unit::Tokens)) => {
+                "Tokens in cached blocks, summed over the workers: pools have blocks of different size"
+            }
+            None => "Pools have blocks of different size, and the size of some is unknown: choose a pool",
+        }
+        .to_owned()
     });
     let count = move || store.listed.with(Vec::len);
     let unsized_workers = Memo::new(move |_| {
@@ -78,14 +81,14 @@ pub(super) fn WorkersPanel(store: Store) -> impl IntoView {
     view! {
         <section class="panel workers" aria-labelledby="workers-title" data-testid="workers">
             <PanelHead store panel=Panel::Workers title="Workers">
-                <Figure id="resident" label="blocks held in all" value=resident title/>
+                <Figure id="resident" label="cached blocks, all workers" value=resident title/>
             </PanelHead>
             <Show when=move || count() != 0 fallback=move || view! { <NoWorkers store/> }>
                 <div class="scroll" tabindex="0" role="region" aria-label="Table of workers">
                     <table>
                         <thead><tr>
                             <th scope="col">"Worker"</th>
-                            <th scope="col">"Blocks held"</th>
+                            <th scope="col">"Cached blocks"</th>
                             <th scope="col" class="n" title="Requests in flight on it now, tracked from decisions; behind the plus: queued there">"In flight"</th>
                             <th scope="col" class="n c-used" title="Blocks that running requests use, by the engine">"In use"</th>
                             <th scope="col" class="n" title="Blocks stored per second, mean of the last 10 s">"Stored/s"</th>
@@ -100,7 +103,7 @@ pub(super) fn WorkersPanel(store: Store) -> impl IntoView {
                 </div>
                 <Show when=move || unsized_workers.get() != 0>
                     <p class="caption" data-testid="capacity-unknown">{move || format!(
-                        "Capacity not known for {}: total_kv_blocks of the model card, read from discovery, would tell. Bars compare with the fullest.",
+                        "Capacity unknown for {}: total_kv_blocks of the model card, read from discovery, reports it. Bars compare with the worker with most blocks.",
                         format::plural(unsized_workers.get() as u64, "worker", "workers")
                     )}</p>
                 </Show>
@@ -117,7 +120,7 @@ fn NoWorkers(store: Store) -> impl IntoView {
             <Empty id="workers-empty" head="No worker known yet">
                 <p>
                     "Workers appear with their first KV event, load report or routing decision, or at once with "
-                    <code>"--discovery"</code> ". If they serve requests and stay unseen: from Dynamo 1.3 on, events are on ZeroMQ,
+                    <code>"--discovery"</code> ". If they serve requests and do not appear: from Dynamo 1.3 on, events are on ZeroMQ,
                     which " <code>"--discovery etcd://HOST:2379"</code> " or " <code>"--discovery file:DIR"</code>
                     " finds, and on NATS only with " <code>"DYN_EVENT_PLANE=nats"</code>
                     " on frontends and workers alike; KV events need " <code>"--kv-events-config"</code> " (vLLM) or "
@@ -147,7 +150,7 @@ fn WorkerRow(store: Store, worker: WorkerIx) -> impl IntoView {
             data-testid="worker" data-worker=id>
             <tr>
                 <th scope="row">
-                    <button class="pick" aria-pressed=move || picked().to_string() title=move || format!("Worker {}, click to pick it out", id())>
+                    <button class="pick" aria-pressed=move || picked().to_string() title=move || format!("Worker {}, click to select it", id())>
                         <i class="sign" title=move || row.with(|r| r.sign_title) aria-hidden="true"></i>
                         <Chip store worker/>
                         <span class="id">{of(|r| &r.tail)}</span>
@@ -220,11 +223,11 @@ fn look(cluster: &Cluster, ix: WorkerIx, w: &WorkerState, now: Millis, is_curren
         age: w.last_event_ms.map_or("never".to_owned(), |last| format::age(now.since(last))),
         sign: if is_current { sign.as_str() } else { "unknown" },
         sign_title: match sign {
-            _ if !is_current => "Not known: no connection",
+            _ if !is_current => "Unknown: no connection",
             Sign::Active => "Active: received from it within the last 10 s",
             Sign::Quiet => "Quiet: idle or gone, nothing received for more than 10 s",
             Sign::NeverHeard => "Nothing received from it: only routers report it",
-            Sign::Gone => "Gone: it left the deployment",
+            Sign::Gone => "Left: it left the deployment",
         },
         facts: facts(cluster, ix, w),
         lacks: is_incomplete
@@ -242,7 +245,7 @@ fn in_flight(cluster: &Cluster, ix: WorkerIx, w: &WorkerState) -> (String, Strin
     let tracked = match now {
         Some(_) => "In flight: tracked from decision to end",
         None => {
-            "In flight: not reported; active_sequences_events (routers with --router-replica-sync) or a frontend's log (--logs) tells"
+            "In flight: not reported; active_sequences_events (routers with --router-replica-sync) or a frontend's log (--logs) reports it"
         }
     };
     let text = now.unwrap_or(UNKNOWN.to_owned());
@@ -255,13 +258,13 @@ fn in_flight(cluster: &Cluster, ix: WorkerIx, w: &WorkerState) -> (String, Strin
             };
             (plus, format!("{tracked}. {} queued: {}", format::count(queued.requests), queued.source))
         }
-        None => (text, format!("{tracked}. Queued: not reported; a scraped worker tells")),
+        None => (text, format!("{tracked}. Queued: not reported; a scraped worker reports it")),
     }
 }
 
 fn overlap_title(totals: radixscope_state::cluster::DecisionTotals) -> String {
     format!(
-        "{} of {} prompt blocks over {}, router's own count, since the server started",
+        "{} of {} prompt blocks over {}, as the router counted them, since the server started",
         format::count(totals.overlap_blocks),
         format::count(totals.isl_blocks),
         format::plural(totals.count, "decision", "decisions")
@@ -276,7 +279,7 @@ fn held(
     blocks: Option<u64>,
 ) -> (String, String, String) {
     let Some(blocks) = blocks else {
-        let why = "No KV event of this worker was received, so what it holds is not known";
+        let why = "No KV event of this worker was received, so what is cached is unknown";
         return (UNKNOWN.to_owned(), why.to_owned(), "0%".to_owned());
     };
     match capacity {
@@ -295,8 +298,8 @@ fn held(
             let workers = cluster.workers_in(pool);
             let most = workers.filter_map(|worker| cluster.blocks(worker)).max().unwrap_or(0).max(1);
             let title = format!(
-                "{} blocks. Capacity not known: its model card (total_kv_blocks), read from discovery, would tell. \
-                 The bar compares with the worker that holds most",
+                "{} blocks. Capacity unknown: its model card (total_kv_blocks), read from discovery, reports it. \
+                 The bar compares with the worker with most blocks",
                 format::count(blocks)
             );
             (format::count(blocks), title, format::width(blocks as f64 / most as f64))
@@ -327,7 +330,7 @@ fn facts(cluster: &Cluster, ix: WorkerIx, w: &WorkerState) -> Vec<(&'static str,
         "event missed",
         "events missed",
     );
-    add("fact-recovered", w.recovered_total, "missed event got back", "missed events got back");
+    add("fact-recovered", w.recovered_total, "missed event recovered", "missed events recovered");
     add("fact-cleared", w.cleared_total, "time cleared", "times cleared");
     facts.extend(tier_facts(cluster, ix, w));
     facts

@@ -69,7 +69,7 @@ impl Client {
             // Whatever it was, the next job has a new worker. This one's listeners are still running.
             let broken = client.0.borrow_mut().worker.take();
             wasm_bindgen_futures::spawn_local(async move { drop(broken) });
-            client.end(Answer::Failed { id, message: format!("the worker broke off: {why}") });
+            client.end(Answer::Failed { id, message: format!("the worker failed: {why}") });
         };
         Running::start(SCRIPT, heard, broken)
     }

@@ -138,7 +138,7 @@ impl Job {
             }
             Job::Sweep { sample, weights, temperatures, held } => {
                 let (report, ms) = timed(|| sample.sweep(&weights, &temperatures, held, told(progress, 1)));
-                Ok(Outcome::Sweep(Box::new(report.ok_or("the sweep was broken off")?), ms))
+                Ok(Outcome::Sweep(Box::new(report.ok_or("the sweep was cancelled")?), ms))
             }
             Job::Resimulate { arrivals, facts, span, settings } => {
                 let arrivals: Arrivals = postcard::from_bytes(&arrivals)

@@ -85,7 +85,7 @@ impl Tokenizer {
         let broken = move |why: String| {
             if let Some(own) = weak.upgrade() {
                 let why = if why.is_empty() { "it could not be fetched" } else { &why };
-                Self(own).give_up(&format!("The tokenizer broke off: {why}."));
+                Self(own).give_up(&format!("The tokenizer failed: {why}."));
             }
         };
         let worker = Running::start(SCRIPT, heard, broken);

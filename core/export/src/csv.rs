@@ -6,7 +6,7 @@ use radixscope_model::formula::Formula;
 use radixscope_model::record::{DecisionSource, Outcome};
 use radixscope_state::cluster::{Cluster, DecisionEntry};
 
-const HEADER: [&str; 32] = [
+const HEADER: [&str; 34] = [
     "decision_id",
     "seq",
     "at_ms",
@@ -36,6 +36,8 @@ const HEADER: [&str; 32] = [
     "ended_ms",
     "outcome",
     "ttft_ms",
+    "queue_ms",
+    "prefill_ms",
     "itl_ms",
     "output_tokens",
     "cached_tokens",
@@ -87,6 +89,8 @@ fn row(cluster: &Cluster, decided: &DecisionEntry) -> Option<[String; HEADER.len
         known(progress.ended_ms),
         progress.outcome.map_or("", Outcome::as_str).to_owned(),
         ms(progress.ttft_us),
+        ms(progress.queue_us),
+        ms(progress.prefill_us),
         ms(progress.itl_us),
         known(progress.output_tokens),
         known(progress.cached_tokens),

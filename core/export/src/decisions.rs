@@ -117,7 +117,7 @@ struct DecisionRow {
     sources: Vec<DecisionSource>,
     completeness: Completeness,
     /// What was computed here rests on a tree that lacked blocks: overlaps of `candidates` may be too small and their costs too
-    /// high, so there is no margin and no lost affinity.
+    /// high, so there is no cost gap (`margin_blocks`) and no better-cached worker skipped (`lost_affinity_blocks`).
     partial: bool,
     /// Why the costs of all workers could not be computed though the prompt is known: `block_size_unknown`,
     /// `state_unknown` (what workers held and did at that time), `overlap_differs` or `cost_differs` (computed, they
@@ -126,7 +126,7 @@ struct DecisionRow {
     /// How much of the prompt the chosen worker held: `hit`, `partial`, `miss`, `unknown`, or `ignored` among decode
     /// workers and in other modes than KV, where the choice does not depend on it.
     verdict: &'static str,
-    /// Cost of the next best less that of the chosen one, in blocks.
+    /// Cost of the next best candidate less that of the chosen one, in blocks.
     margin_blocks: Option<f64>,
     /// Blocks of the prompt that another candidate held beyond those of the chosen one; absent where none did.
     lost_affinity_blocks: Option<u32>,

@@ -32,14 +32,14 @@ impl Trust {
                 Self::Marked(format!("of the known {}", share_words(&coverage)))
             }
             Some(_) => Self::Withheld(format!(
-                "{} of the blocks that workers hold are known, so this share would be wrong",
+                "{} of the cached blocks are known, so this share would be wrong",
                 share_words(&coverage)
             )),
             None if lost_only(cluster, pool) => {
                 Self::Marked("of the known blocks: events were lost".to_owned())
             }
             None => Self::Withheld(format!(
-                "Blocks of {} are missing, and how many is not known",
+                "Blocks of {} are missing, how many is unknown",
                 of_workers(coverage.incomplete, coverage.workers)
             )),
         }
@@ -101,17 +101,17 @@ pub fn note(cluster: &Cluster, pool: PoolIx) -> Option<String> {
     let coverage = cluster.coverage([pool]);
     (!coverage.is_whole()).then(|| {
         format!(
-            "The tree lacks blocks ({}): workers may hold more of the prompt than shown, so the ranking may be wrong.",
+            "The tree lacks blocks ({}): workers may have more of the prompt cached than shown, so the ranking may be wrong.",
             coverage_words(&coverage)
         )
     })
 }
 
-/// `861 of 1,600 used blocks`; `861 blocks, of how many is not known`.
+/// `861 of 1,600 used blocks`; `861 blocks, of how many is unknown`.
 pub fn known_words(cluster: &Cluster, worker: WorkerIx) -> String {
     match cluster.known_of_used(worker) {
         (known, Some(used)) => format!("{} of {} used blocks", count(known), count(used.value)),
-        (known, None) => format!("{} blocks, of how many is not known", count(known)),
+        (known, None) => format!("{} blocks, of how many is unknown", count(known)),
     }
 }
 
@@ -138,7 +138,7 @@ pub const fn why_words(why: KnowledgeWhy) -> &'static str {
             "the connection for its KV events broke, and what it published meanwhile is unknown"
         }
         KnowledgeWhy::Restarted => {
-            "another process publishes under its id, and what that stored before is unknown"
+            "another process publishes under its id, and what it stored before is unknown"
         }
     }
 }
@@ -153,12 +153,12 @@ pub fn asking_words(knowledge: &KnowledgeState, now: Millis) -> Option<String> {
     Some(match knowledge.asking {
         Asking::No if knowledge.is_complete() => return None,
         Asking::No => with_detail("it is not asked for its blocks"),
-        Asking::NoEndpoint => with_detail("where it can be asked for its blocks is not known"),
+        Asking::NoEndpoint => with_detail("its endpoint for queries is unknown"),
         Asking::OnRequest => with_detail("it can be asked for its blocks, on request"),
         Asking::Waiting => with_detail("it will be asked for its blocks"),
         Asking::Dump => "it is being asked for all its blocks".to_owned(),
         Asking::Range => "it is being asked for the lost events".to_owned(),
-        Asking::Joining => "its answer is being joined with its events".to_owned(),
+        Asking::Joining => "its response is being merged with its events".to_owned(),
         Asking::Failed { next_ms: Some(next) } => {
             let seconds = next.since(now).div_ceil(1_000);
             format!("{}; next try in {} s", with_detail("the last query failed"), count(seconds))

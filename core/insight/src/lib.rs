@@ -1,5 +1,5 @@
 //! Questions asked of the state: findings (one file a rule), latency, memory, in-flight imbalance, baselines, capacity,
-//! what-if, counterfactual, round-robin for one request, hit rates against round-robin.
+//! what-if, counterfactual, round-robin for one request.
 //!
 //! Must not know how an answer is shown or sent.
 #![forbid(unsafe_code)]

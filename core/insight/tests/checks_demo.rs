@@ -118,7 +118,7 @@ fn a_healthy_cluster_at_a_load_it_can_take_raises_nothing() {
 fn above_the_knee_requests_crowd_and_answers_are_late() {
     let watched = watch(Config { concurrency: 180, ..Config::default() }, 0, 180);
     let codes = watched.grave();
-    assert!(codes.contains(&"spread") && codes.contains(&"slo_breach"), "{codes:?}");
+    assert!(codes.contains(&"in_flight_imbalance") && codes.contains(&"slo_breach"), "{codes:?}");
 }
 
 /// What a fault has to be called, and for how many seconds from the beginning on it is looked at.
@@ -135,7 +135,7 @@ fn own_finding(fault: Fault) -> (&'static str, u64) {
         Fault::GhostWorker => ("ghost_worker", 150),
         Fault::RouterRestart => ("cold_tree", 180),
         Fault::HashSeed => ("engine_hashes_differ", 100),
-        Fault::MixedPlanes => ("event_lines_mixed", 150),
+        Fault::MixedPlanes => ("event_planes_mixed", 150),
         Fault::UnknownParents => ("unknown_parents", 260),
         Fault::UnknownRemovals => ("unknown_removals", 150),
         Fault::Churn => ("churn", 220),
@@ -150,12 +150,12 @@ fn own_finding(fault: Fault) -> (&'static str, u64) {
 fn symptoms(fault: Fault) -> &'static [&'static str] {
     match fault {
         Fault::BlockSizeOversize | Fault::Churn => &["slo_breach"],
-        Fault::HotWorker => &["spread", "queueing", "slo_breach"],
-        Fault::StarvedWorker => &["spread", "cascade", "slo_breach"],
+        Fault::HotWorker => &["in_flight_imbalance", "queueing", "slo_breach"],
+        Fault::StarvedWorker => &["in_flight_imbalance", "cascade", "slo_breach"],
         Fault::KillWorker => &["errors", "queueing", "slo_breach"],
         Fault::GhostWorker | Fault::Gap => &["tree_partial"],
         Fault::RouterRestart => &["router_restarted"],
-        Fault::MixedPlanes => &["spread"],
+        Fault::MixedPlanes => &["in_flight_imbalance"],
         Fault::MemoryFull => &["queueing", "slo_breach", "churn"],
         _ => &[],
     }

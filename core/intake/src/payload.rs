@@ -110,6 +110,11 @@ pub enum Payload {
         /// The publisher. `None`: all whose messages this source receives.
         publisher_id: Option<u64>,
     },
+    /// The connection is lost: until [`Payload::Subscribed`] nothing that publishers say is received.
+    Unsubscribed {
+        /// The publisher. `None`: all whose messages this source receives.
+        publisher_id: Option<u64>,
+    },
 }
 
 /// Largest payload that is opened. NATS allows 1 MiB by default, 64 MiB at most; Dynamo's own stay below 1 MiB.
@@ -130,7 +135,7 @@ impl Payload {
             Self::Health { .. } => Topic::Health,
             Self::TreeAnswer { .. } => Topic::TreeDump,
             Self::Unreadable { topic, .. } => *topic,
-            Self::Subscribed { .. } => Topic::Other,
+            Self::Subscribed { .. } | Self::Unsubscribed { .. } => Topic::Other,
         }
     }
 
@@ -144,7 +149,12 @@ impl Payload {
             | Self::Health { answer: bytes, .. } => bytes.len(),
             Self::Discovery { key, value, .. } => key.len() + value.as_ref().map_or(0, Bytes::len),
             Self::TreeAnswer { size_bytes, .. } | Self::Unreadable { size_bytes, .. } => *size_bytes,
-            Self::Subscribed { .. } => 0,
+            Self::Subscribed { .. } | Self::Unsubscribed { .. } => 0,
         }
+    }
+
+    /// Whether it is what a source says of itself, and no message.
+    pub const fn is_of_the_source(&self) -> bool {
+        matches!(self, Self::Subscribed { .. } | Self::Unsubscribed { .. })
     }
 }

@@ -591,8 +591,8 @@ impl NotReconstructed {
     /// In a few words.
     pub const fn words(self) -> &'static str {
         match self {
-            Self::BlockSize => "block size or prompt length not known",
-            Self::State => "state at that time not known",
+            Self::BlockSize => "block size or prompt length unknown",
+            Self::State => "state at that time unknown",
             Self::Overlap => "overlap differs from the router's",
             Self::Cost => "cost differs from the router's",
             Self::Prompt => "blocks of the prompt not published",
@@ -602,19 +602,19 @@ impl NotReconstructed {
     /// In a sentence.
     pub const fn sentence(self) -> &'static str {
         match self {
-            Self::BlockSize => "The router's block size or the length of the prompt is not known.",
-            Self::State => "What the workers held, or how busy they were, is not known for that time.",
+            Self::BlockSize => "The router's block size or the length of the prompt is unknown.",
+            Self::State => "What was cached on the workers, or their load, is unknown for that time.",
             Self::Overlap => {
-                "What the chosen worker held differs from what the router reported, so the costs of the others are not \
+                "The cached blocks of the chosen worker differ from what the router reported, so the costs of the others are not \
                  shown."
             }
             Self::Cost => {
-                "The cost of the chosen worker differs from what the router reported, or another worker would have been \
-                 cheaper: a load or an option of the router is not known."
+                "The cost of the chosen worker differs from what the router reported, or another worker would have had \
+                 a lower cost: a load or an option of the router is unknown."
             }
             Self::Prompt => {
-                "The router's messages name the blocks of this prompt at random, so what the other workers held of it is not \
-                 known. The frontend's log at DEBUG tells."
+                "The router's messages name the blocks of this prompt at random, so its cached blocks on the other workers are unknown. \
+                 The frontend's log at DEBUG has them."
             }
         }
     }
@@ -665,6 +665,13 @@ pub struct Progress {
     /// Time to first token as the frontend measured it, in microseconds.
     #[serde(rename = "ttft_ms", serialize_with = "us_in_ms")]
     pub ttft_us: Option<u64>,
+    /// From the request's arrival until a worker was sent it, as the frontend measured it, in microseconds
+    /// (`prefill_wait_time_ms` of a request trace).
+    #[serde(rename = "queue_ms", serialize_with = "us_in_ms")]
+    pub queue_us: Option<u64>,
+    /// From then to the end of prefill, likewise (`prefill_time_ms`).
+    #[serde(rename = "prefill_ms", serialize_with = "us_in_ms")]
+    pub prefill_us: Option<u64>,
     /// Mean time between output tokens as the frontend measured it, in microseconds.
     #[serde(rename = "itl_ms", serialize_with = "us_in_ms")]
     pub itl_us: Option<u64>,

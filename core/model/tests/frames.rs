@@ -154,6 +154,8 @@ fn about_workers() -> impl Strategy<Value = Record<'static>> {
                 ended_ms: ended.map(Millis),
                 outcome: Some(Outcome::Success),
                 ttft_us,
+                queue_us: itl_us,
+                prefill_us: ttft_us,
                 itl_us,
                 output_tokens,
                 cached_tokens: None,

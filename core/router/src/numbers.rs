@@ -102,7 +102,7 @@ pub const OVERLAP_SCORE_CREDIT: NumberDoc = NumberDoc {
     default: 1.0,
     most: None,
     formulas: FROM_B,
-    meaning: "Credit for a prompt block that the worker holds on its device",
+    meaning: "Credit for a prompt block cached on the worker's device",
 };
 /// `d`.
 pub const OVERLAP_SCORE_CREDIT_DECAY: NumberDoc = NumberDoc {
@@ -168,7 +168,7 @@ pub const TEMPERATURE: NumberDoc = NumberDoc {
     default: 0.0,
     most: None,
     formulas: &Formula::ALL,
-    meaning: "0 takes the lowest cost; above, workers are drawn, the costlier the rarer",
+    meaning: "0 takes the lowest cost; above, workers are drawn, those of higher cost more rarely",
 };
 
 /// Every number of [`super::RouterSettings`], in the order of the formulas.

@@ -69,15 +69,13 @@ impl Redundancy {
 
     /// What it means, in a sentence with its denominator.
     pub fn sentence(&self, size: BlockSize) -> String {
-        let Some(share) = self.copies_share() else { return "No worker holds a block here.".to_owned() };
+        let Some(share) = self.copies_share() else { return "No block is cached here.".to_owned() };
         let held = count(self.held());
         if self.copies == 0 {
-            return format!(
-                "Each of the {held} blocks here is held by one worker alone: nothing is held twice."
-            );
+            return format!("Each of the {held} blocks here is cached on one worker only: no duplicates.");
         }
         let mut text = format!(
-            "Of {held} blocks of memory that the workers use for these, {} ({}) hold what another worker holds too",
+            "Of {held} blocks of memory that the workers use for these, {} ({}) are copies of another worker's blocks",
             count(self.copies),
             percent(share)
         );
@@ -146,17 +144,17 @@ mod tests {
         let some = Redundancy { blocks: 3_000, shared: 500, copies: 1_000 };
         assert_eq!(
             some.sentence(BlockSize::default()),
-            "Of 4,000 blocks of memory that the workers use for these, 1,000 (25 %) hold what another worker holds too."
+            "Of 4,000 blocks of memory that the workers use for these, 1,000 (25 %) are copies of another worker's blocks."
         );
         let size = BlockSize { tokens: Some(16), bytes_per_token: Some(131_072) };
         assert!(
-            some.sentence(size).ends_with("holds too: 16,000 tokens, 1.95 GiB."),
+            some.sentence(size).ends_with("another worker's blocks: 16,000 tokens, 1.95 GiB."),
             "{}",
             some.sentence(size)
         );
         assert_eq!(gib(1), "<0.01 GiB");
         let single = Redundancy { blocks: 3, shared: 0, copies: 0 };
-        assert!(single.sentence(size).ends_with("nothing is held twice."));
+        assert!(single.sentence(size).ends_with("no duplicates."));
         assert_eq!(Redundancy::default().copies_share(), None);
     }
 }

@@ -275,7 +275,7 @@ fn requests(cluster: &Cluster, query: &Query) -> Vec<Found> {
 pub fn looked_through(cluster: &Cluster) -> String {
     let (totals, decisions) = (cluster.totals(), cluster.decisions());
     let mut text = format!(
-        "Looked through distinct blocks: {}, blocks that wait for a parent: {}, workers: {}, decisions: {} kept of {} heard.",
+        "Looked through distinct blocks: {}, blocks that wait for a parent: {}, workers: {}, decisions: {} retained of {} received.",
         count(totals.nodes),
         count(totals.unattached),
         count(cluster.workers().len() as u64),
@@ -284,7 +284,7 @@ pub fn looked_through(cluster: &Cluster) -> String {
     );
     if totals.hidden > 0 {
         text += &format!(
-            " {} blocks that workers hold are beyond the limit of {} and cannot be found.",
+            " {} cached blocks are beyond the limit of {} and cannot be found.",
             count(totals.hidden),
             count(cluster.limit_nodes().into())
         );

@@ -21,8 +21,8 @@ use crate::shutdown::{Shutdown, over};
 /// How long connections and sources get to end by themselves.
 const GRACE: Duration = Duration::from_millis(700);
 /// What is said where everybody may read.
-const OPEN_TO_ALL: &str = "Everybody who reaches this server over the network may read: it listens beyond this machine \
-                           without --access-token or --trusted-proxy.";
+const OPEN_TO_ALL: &str = "Everybody on the network may read: this server listens beyond this machine without --access-token or \
+                           --trusted-proxy.";
 const MIB: usize = 1024 * 1024;
 
 /// A source before it runs.

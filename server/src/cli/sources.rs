@@ -20,8 +20,8 @@ pub(super) fn is_nothing(from: &Sources) -> bool {
 pub(super) fn feeds(from: Sources) -> Result<Feeds, Failure> {
     if is_nothing(&from) {
         return Err(Failure::Usage(anyhow!(
-            "nothing to listen to: give --discovery, --nats, --zmq-broker, --prometheus or --logs; `radixscope sources` finds \
-             out what there is and prints the command"
+            "nothing to listen to: give --discovery, --nats, --zmq-broker, --prometheus or --logs; `radixscope sources` looks \
+             what there is and prints the command"
         )));
     }
     let Sources { nats: listen_to, discovery, zmq, logs, prometheus: scraped, trees: asked } = from;
@@ -43,7 +43,7 @@ pub(super) fn feeds(from: Sources) -> Result<Feeds, Failure> {
     }));
     if listen_to.nats.is_empty() && zmq.zmq_broker.is_empty() && !is_found {
         tracing::warn!(
-            "no KV events are received: caches and their contents stay unknown without --nats, --discovery or --zmq-broker"
+            "no KV events are received: cached blocks stay unknown without --nats, --discovery or --zmq-broker"
         );
     }
     if !listen_to.nats.is_empty() {

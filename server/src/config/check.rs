@@ -14,7 +14,7 @@ pub struct Check {
     /// What we listen to.
     #[command(flatten)]
     pub from: Sources,
-    /// What live figures are held against.
+    /// What live figures are compared with.
     #[command(flatten)]
     pub judged: Judged,
     /// How long we look, and how we answer.

@@ -96,11 +96,11 @@ impl Families {
         let build = labels([("version", env!("CARGO_PKG_VERSION"))]);
         self.gauges("build_info", "Version of the server", [(build, 1.0)]);
         self.gauge("uptime_seconds", "Time since the server started", stats.started.elapsed().as_secs_f64());
-        self.gauge("queue_messages", "Messages that wait to be decoded", stats.queued_messages as f64);
-        self.gauge("queue_bytes", "Bytes of messages that wait to be decoded", stats.queued_bytes as f64);
+        self.gauge("queue_messages", "Messages queued for decoding", stats.queued_messages as f64);
+        self.gauge("queue_bytes", "Bytes of messages queued for decoding", stats.queued_bytes as f64);
         let most = stats.queue_limits;
-        self.gauge("queue_limit_messages", "Most messages that may wait", most.messages as f64);
-        self.gauge("queue_limit_bytes", "Most bytes that may wait", most.bytes as f64);
+        self.gauge("queue_limit_messages", "Maximum of queued messages", most.messages as f64);
+        self.gauge("queue_limit_bytes", "Maximum of queued bytes", most.bytes as f64);
         if let Some(lag) = stats.fold_lag {
             let help = "Longest time from a message's arrival to its fold, in the last second with messages";
             self.gauge("fold_lag_seconds", help, lag.as_secs_f64());
@@ -111,7 +111,7 @@ impl Families {
         self.gauge("log_bytes", help, stats.log_bytes as f64);
         self.gauge("viewers", "Viewers connected", viewers.now.load(Ordering::Relaxed) as f64);
         let total = viewers.total.load(Ordering::Relaxed);
-        self.counter("viewers_connected", "Viewers that ever connected", total);
+        self.counter("viewers_connected", "Viewers connected since the start", total);
         let help = "Times a viewer fell behind and got a new snapshot";
         self.counter("viewer_resyncs", help, viewers.resyncs.load(Ordering::Relaxed));
         let help = "Records not sent to viewers that fell behind";
@@ -119,14 +119,14 @@ impl Families {
     }
 
     fn of_connections(&mut self, places: &Places) {
-        self.gauge("connections", "Connections open, viewers and everybody else", places.len() as f64);
+        self.gauge("connections", "Connections open, viewers and others", places.len() as f64);
         self.gauge("connections_limit", "Most connections at once", places.most() as f64);
         let counted = |count: &AtomicU64| count.load(Ordering::Relaxed);
-        let help = "Connections that asked nothing and gave way to others";
+        let help = "Idle connections closed for others";
         self.counter("connections_gave_way", help, counted(&places.gave_way));
-        let help = "Connections refused because as many as allowed had something to do";
+        let help = "Connections refused because all allowed ones were in use";
         self.counter("connections_refused", help, counted(&places.refused));
-        let help = "Times that the system had no room for a connection";
+        let help = "Times that the system refused a connection";
         self.counter("connections_not_accepted", help, counted(&places.not_accepted));
     }
 
@@ -145,7 +145,7 @@ impl Families {
                 (labels, f64::from(u8::from(source.state == state)))
             })
         });
-        self.gauges("source_state", "1 for the state that the link to the source is in", states);
+        self.gauges("source_state", "1 for the current state of the source", states);
         let lags = sources().filter_map(|source| Some((name(source), source.lag_ms? as f64 / 1_000.0)));
         let help = "Arrival minus publication of the slowest recent message, by two clocks";
         self.gauges("source_lag_seconds", help, lags);
@@ -157,7 +157,7 @@ impl Families {
             let (topic, cause) = (missed.topic.as_str(), missed.cause.as_str());
             (labels([("source", &source.name), ("topic", topic), ("cause", cause)]), missed.count)
         });
-        let help = "Messages known to be lost, each under one cause; slow_consumer is a lower bound";
+        let help = "Messages lost, each under one cause; slow_consumer is a lower bound";
         self.counters("ingest_missed", help, by_cause);
         let events = missed(true).map(|(source, missed)| {
             (labels([("source", &source.name), ("topic", missed.topic.as_str())]), missed.count)
@@ -166,7 +166,7 @@ impl Families {
             let (topic, cause) = (missed.topic.as_str(), missed.cause.as_str());
             (labels([("source", &source.name), ("topic", topic), ("cause", cause)]), missed.recovered)
         });
-        let help = "Of ingest_missed, those that were got back by asking workers";
+        let help = "Of ingest_missed, those recovered by queries to workers";
         self.counters("ingest_recovered", help, recovered);
         let help = "Events in lost messages, by the workers' event ids; their messages are in ingest_missed";
         self.counters("ingest_missed_events", help, events);
@@ -174,8 +174,7 @@ impl Families {
             let of = |topic: &str| labels([("source", &source.name), ("topic", topic)]);
             source.gaps.iter().map(move |gaps| (of(gaps.topic.as_str()), gaps.count as f64))
         });
-        let help =
-            "Times without connection that cost an unknown number of messages; they are in no other count";
+        let help = "Connection losses with an unknown number of messages lost, which are in no other count";
         self.gauges("ingest_unknown_gaps", help, gaps);
         let rejected = sources().flat_map(|source| {
             source.rejected.iter().map(|rejected| {
@@ -183,7 +182,7 @@ impl Families {
                 (labels([("source", &source.name), ("topic", topic), ("reason", reason)]), rejected.count)
             })
         });
-        self.counters("ingest_rejected", "Inputs that were not understood", rejected);
+        self.counters("ingest_rejected", "Invalid inputs", rejected);
     }
 
     fn of_tree(&mut self, cluster: &Cluster) {
@@ -197,20 +196,24 @@ impl Families {
                 pools.iter().map(|(labels, tree)| (Arc::clone(labels), number(&tree.totals()) as f64));
             self.gauges(name, help, samples);
         };
-        blocks("tree_nodes", "Distinct blocks held by at least one worker of the pool", |totals| {
+        blocks("tree_nodes", "Distinct blocks cached on at least one worker of the pool", |totals| {
             totals.nodes
         });
-        blocks("tree_shared_nodes", "Distinct blocks held by two workers or more", |totals| totals.shared);
-        blocks("tree_copies", "Holders beyond the first, over all distinct blocks", Totals::copies);
+        blocks("tree_shared_nodes", "Distinct blocks cached on two workers or more", |totals| totals.shared);
+        blocks(
+            "tree_copies",
+            "Duplicate blocks: copies beyond the first, over all distinct blocks",
+            Totals::copies,
+        );
         blocks("tree_blocks", "Sum of the blocks that each worker holds", |totals| totals.resident);
-        blocks("tree_blocks_shown", "Of those, in the picture", |totals| totals.resident - totals.hidden);
-        let help = "Of those, below a parent that was never seen";
+        blocks("tree_blocks_shown", "Of those, in the tree", |totals| totals.resident - totals.hidden);
+        let help = "Of those, unattached: below a parent that was never received";
         blocks("tree_blocks_unattached", help, |totals| totals.unattached);
         let sum = |of: fn(&Tree) -> u64| cluster.trees().map(|(_, tree)| of(tree)).sum::<u64>() as f64;
         self.gauge("tree_allocated_nodes", "Nodes in memory", sum(|tree| tree.allocated().into()));
-        self.gauge("tree_limit_nodes", "Most nodes in memory", cluster.limit_nodes().into());
+        self.gauge("tree_limit_nodes", "Maximum of nodes in memory", cluster.limit_nodes().into());
         self.gauge("tree_heap_bytes", "Memory that the trees use", sum(|tree| tree.heap_bytes() as u64));
-        self.counter("decisions", "Routing decisions heard", cluster.decisions().totals().count);
+        self.counter("decisions", "Routing decisions received", cluster.decisions().totals().count);
     }
 
     /// How much of what workers hold is known, and what asking them came to.
@@ -221,7 +224,7 @@ impl Families {
         let complete = publishes.map(|(_, worker, labels)| {
             (Arc::clone(labels), f64::from(u8::from(worker.knowledge.is_complete())))
         });
-        let help = "1 while every block that the worker holds is known, 0 while some or all are not";
+        let help = "1 while every block of the worker is known, 0 while some or all are not";
         self.gauges("worker_tree_complete", help, complete);
         let is_known = |worker: &WorkerState| worker.knowledge.state != TreeKnowledge::Unknown;
         let known = workers.iter().filter(|(_, worker, _)| is_known(worker));
@@ -231,7 +234,7 @@ impl Families {
         let used = workers.iter().filter_map(|(ix, _, labels)| {
             Some((Arc::clone(labels), cluster.known_of_used(*ix).1?.value as f64))
         });
-        let help = "Blocks that the worker holds: all known ones where the tree is complete, else its capacity once it removes \
+        let help = "Cached blocks of the worker: all known ones where the tree is complete, else its capacity once it removes \
                     blocks; absent while it is unknown";
         self.gauges("worker_tree_used_blocks", help, used);
         let queries = workers.iter().flat_map(|(_, worker, labels)| {
@@ -253,7 +256,7 @@ impl Families {
         self.gauges("worker_tree_drift_blocks", help, drift);
         let coverage = cluster.coverage(cluster.pools_in_use());
         if let Some(share) = coverage.share() {
-            let help = "Known blocks over blocks that workers hold, 0 to 1; absent while that is unknown";
+            let help = "Known blocks ÷ cached blocks, 0 to 1; absent while that is unknown";
             self.gauge("tree_known_ratio", help, share);
         }
     }
@@ -267,29 +270,30 @@ impl Families {
         let counted = |value: fn(&WorkerState) -> u64| {
             workers.iter().map(move |(_, worker, labels)| (Arc::clone(labels), value(worker)))
         };
-        let help = "Blocks that the worker holds; absent while it is unknown";
+        let help = "Cached blocks of the worker; absent while unknown";
         self.gauges("worker_blocks", help, known(|cluster, ix, _| cluster.blocks(ix)));
-        let help = "Of those, below a parent that was never seen";
+        let help = "Of those, unattached: below a parent that was never received";
         let unattached =
             known(|cluster, ix, _| cluster.blocks(ix).map(|_| cluster.tree_of(ix).holdings(ix).unattached));
         self.gauges("worker_unattached_blocks", help, unattached);
-        let help = "Blocks that its KV cache can hold, by its model card";
+        let help = "Capacity of its KV cache in blocks, by its model card";
         let capacity = known(|cluster, ix, _| cluster.capacity(ix).map(|capacity| capacity.value));
         self.gauges("worker_capacity_blocks", help, capacity);
         let help = "Blocks that running requests use, by its engine";
         self.gauges("worker_used_blocks", help, known(|_, _, worker| worker.engine_used_blocks));
         self.counters("worker_stored_blocks", "Blocks in its stored events", counted(|w| w.stored_total));
         self.counters("worker_removed_blocks", "Blocks in its removed events", counted(|w| w.removed_total));
-        self.counters("worker_cleared", "Times it dropped everything", counted(|w| w.cleared_total));
+        self.counters("worker_cleared", "Times it cleared all blocks", counted(|w| w.cleared_total));
         let help = "Messages or events of it known to be lost";
         self.counters("worker_missed", help, counted(|w| w.missed_total));
-        let help = "Of those, the ones that were got back by asking it";
+        let help = "Of those, the ones recovered by queries to it";
         self.counters("worker_recovered", help, counted(|w| w.recovered_total));
         let decisions = workers
             .iter()
             .map(|(ix, _, labels)| (Arc::clone(labels), cluster.decisions().totals_of(*ix).count));
         self.counters("worker_decisions", "Routing decisions that chose it", decisions);
-        let help = "Requests between choice and end; absent where no source tells when requests end";
+        let help =
+            "Requests in flight, from decision to end; absent where no source reports when requests end";
         let in_flight = known(|_, _, worker| worker.in_flight.now().map(u64::from));
         self.gauges("worker_in_flight_requests", help, in_flight);
     }
@@ -300,7 +304,7 @@ impl Families {
         let ages = processes().map(|p| (name(p), view.at_ms.since(p.last_ms) as f64 / 1_000.0));
         self.gauges("process_scrape_age_seconds", "Time since it last answered a scrape", ages);
         let restarts = processes().map(|p| (name(p), p.restarts.into()));
-        self.counters("process_restarts", "Times it was seen to have restarted", restarts);
+        self.counters("process_restarts", "Restarts seen", restarts);
     }
 
     fn of_findings(&mut self, cluster: &Cluster) {
@@ -309,12 +313,12 @@ impl Families {
             let labels = labels([("code", &finding.code), ("severity", finding.severity.as_str())]);
             (labels, f64::from(u8::from(is_present)))
         });
-        self.gauges("findings", "1 while the finding is present, 0 once it is over", each);
+        self.gauges("findings", "1 while the finding is active, 0 once it is resolved", each);
         let totals = SEVERITIES.map(|severity| {
             let present = findings().filter(|(f, is_present)| *is_present && f.severity == severity).count();
             (labels([("severity", severity.as_str())]), present as f64)
         });
-        self.gauges("findings_present", "Findings that are present", totals);
+        self.gauges("findings_present", "Active findings", totals);
     }
 
     fn gauge(&mut self, name: &'static str, help: &'static str, value: f64) {

@@ -40,7 +40,7 @@ pub use listen::{Tls, TlsFiles};
 /// How we serve.
 #[derive(Clone, Debug)]
 pub struct ServeOptions {
-    /// Path below which a proxy shows us.
+    /// Path below which a proxy serves the page.
     pub base_path: BasePath,
     /// Who may frame us.
     pub frame_ancestors: FrameAncestors,

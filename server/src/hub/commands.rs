@@ -51,9 +51,9 @@ impl Commands {
             Command::Subscribe(_) => &self.nats,
         };
         let Some(Way { source, commands }) = way else {
-            tracing::debug!(?command, "no source carries this out");
+            tracing::debug!(?command, "no source does this");
             // The source that is named hardly matters: there is none.
-            return unanswered(command, SourceIx(0), at_ms, "no source asks workers");
+            return unanswered(command, SourceIx(0), at_ms, "no source sends queries to workers");
         };
         let (command, why) = match commands.try_send(command) {
             Ok(()) => return None,

@@ -19,7 +19,7 @@ use tokio::task::JoinHandle;
 use tokio::time::MissedTickBehavior;
 
 use radixscope_insight::check::Checks;
-use radixscope_intake::{Intake, Payload, TreeDumps};
+use radixscope_intake::{Intake, TreeDumps};
 use radixscope_model::id::Worker;
 use radixscope_model::record::{Entry, Record, SourceKind};
 use radixscope_state::sink::RecordSink;
@@ -262,7 +262,7 @@ impl HubTask {
         let before = state.cluster.seq();
         intake.take(received, state);
         let records = state.cluster.seq().0 - before.0;
-        if matches!(received.payload, Payload::Subscribed { .. }) {
+        if received.payload.is_of_the_source() {
             return;
         }
         stats.message(received.source, received.payload.size_bytes(), records, queued.elapsed());

@@ -24,6 +24,11 @@
   };
   const say = (kind, e, text, more) => faults.push([`${kind}: ${quote(text)} in ${where(e)}`, more]);
 
+  const overlap = (a, b) => {
+    const w = Math.min(a.right, b.right) - Math.max(a.left, b.left);
+    const h = Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top);
+    return w > SLACK && h > SLACK ? [w, h] : null;
+  };
   // Hidden on purpose: for screen readers, or until it is pointed at.
   const isHidden = e => {
     if (!e.checkVisibility({ opacityProperty: true, visibilityProperty: true, contentVisibilityAuto: true })) return true;
@@ -106,22 +111,24 @@
   const pieces = [];
   const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
   const range = document.createRange();
-  const cutNodes = new Set();
   while (walker.nextNode()) {
     const node = walker.currentNode, e = node.parentElement;
     if (!node.data.trim() || e.closest("script, style, noscript, option, title, textarea") || isHidden(e)) continue;
     range.selectNodeContents(node);
     const size = parseFloat(css(e).fontSize);
-    for (const r of range.getClientRects()) {
-      if (r.width < 1) continue;
+    const lines = [...range.getClientRects()].filter(r => r.width >= 1);
+    // Where dots take the place of the end, the browser gives the whole and what is left of it.
+    const isShort = lines.some((a, i) => lines.some((b, j) => j > i && overlap(a, b)));
+    if (isShort && !isTold(e, node.data)) { say("cut", e, node.data, "its end is dots"); continue; }
+    for (const r of lines) {
       // A line's rectangle is as high as its font may ever be; the ink is about as high as the font's size.
       const spare = Math.max(0, (r.height - size * 0.8) / 2);
       const ink = { left: r.left, right: r.right, top: r.top + spare, bottom: r.bottom - spare };
-      if (cutNodes.has(node)) break;
       const before = faults.length;
       const seen = cut(e, ink, node.data);
-      if (faults.length > before) { cutNodes.add(node); break; }
+      if (faults.length > before) break;
       if (seen) pieces.push({ e, text: node.data, ...seen });
+      if (isShort) break;
     }
   }
 
@@ -132,8 +139,8 @@
     const s = css(field);
     const text = field.localName === "select" ? field.selectedOptions[0]?.label ?? "" : field.value || field.placeholder;
     pen.font = `${s.fontStyle} ${s.fontWeight} ${s.fontSize} ${s.fontFamily}`;
-    // A select's arrow takes room, and so do the arrows of a number that is pointed at.
-    const arrow = field.localName === "select" && s.appearance !== "none" ? 16 : 0;
+    // A select's arrow takes room, and so do the arrows of a number, which are shown when it is pointed at.
+    const arrow = field.localName === "select" || field.type === "number" ? 16 : 0;
     const room = field.clientWidth - parseFloat(s.paddingLeft) - parseFloat(s.paddingRight) - arrow;
     const missing = pen.measureText(text).width - room;
     if (missing > SLACK && !(isTold(field, text) && s.textOverflow === "ellipsis")) say("cut", field, text, `${Math.round(missing)} px too narrow`);
@@ -154,11 +161,6 @@
   }
 
   // Where two things lie on each other, the one in front has a ground of its own only in what opens above the page.
-  const overlap = (a, b) => {
-    const w = Math.min(a.right, b.right) - Math.max(a.left, b.left);
-    const h = Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top);
-    return w > SLACK && h > SLACK ? [w, h] : null;
-  };
   const ABOVE = "dialog, [popover], [role=tooltip], .minimap, .to-top, .held-note, .full, .found-list";
   const layer = e => e.closest(ABOVE);
   pieces.sort((a, b) => a.left - b.left);

@@ -1,5 +1,6 @@
-//! Checks of form: formatting, words, lints for the host and for the browser, documentation, licences, spelling.
+//! Checks of form: formatting, words, style sheets, lints for the host and for the browser, documentation, licences, spelling.
 
+mod styles;
 mod words;
 
 use std::process::ExitCode;
@@ -42,7 +43,7 @@ pub(crate) fn run(workspace: &Workspace) -> Result<ExitCode> {
 }
 
 /// How many steps [`form`] takes.
-pub(crate) const FORM_STEPS: usize = 5;
+pub(crate) const FORM_STEPS: usize = 6;
 
 /// Formatting and lints.
 ///
@@ -51,6 +52,7 @@ pub(crate) const FORM_STEPS: usize = 5;
 pub(crate) fn form(steps: &mut Steps<'_>, workspace: &Workspace) -> Result<()> {
     steps.step("Formatting", "", |step| step.run(workspace.cargo(["fmt", "--all", "--check"])))?;
     steps.step("Words", "", |_| words::check(&workspace.root))?;
+    steps.step("Style sheets", "", |_| styles::check(&workspace.root))?;
     steps.step("Lints for the host", "about 1 min on two cores", |step| {
         step.run(workspace.cargo([
             "clippy",

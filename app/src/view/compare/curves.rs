@@ -11,9 +11,15 @@ use crate::draw::palette::{Palette, parse};
 use crate::store::Store;
 use crate::theme;
 use crate::view::charted::Charted;
+use crate::view::legend::{Hidden, Legend, Series};
 
 /// Key of the chart's figure in the address.
 const FIGURE_KEY: &str = "cmp.figure";
+
+/// Key of the lines that are hidden, by name.
+const HIDDEN_KEY: &str = "cmp.hide";
+/// Both baselines: name and colour.
+const LOOKS: [(&str, &str); 2] = [("KV-aware", "--cost-prefill"), ("Round-robin", "--cost-decode")];
 
 /// Value in the address, name, figures that are drawn together.
 type Choice = (&'static str, &'static str, &'static [Figure]);
@@ -49,10 +55,9 @@ fn crossings(figure: Figure, [kv, rr]: &[Option<Baseline>; 2]) -> Vec<(f64, Stri
 fn picture(choice: Choice, live: &Live, playing: &[Option<Baseline>; 2], dark: bool) -> Picture {
     let (_, name, figures) = choice;
     let colour = |token: &str| parse(&theme::token(token), dark).unwrap_or_default();
-    let looks =
-        [("KV-aware", colour("--cost-prefill"), false), ("Round-robin", colour("--cost-decode"), true)];
     let mut curves = Vec::new();
-    for (baseline, (who, colour, squares)) in playing.iter().zip(looks) {
+    for ((baseline, (who, token)), squares) in playing.iter().zip(LOOKS).zip([false, true]) {
+        let colour = colour(token);
         for (at, &figure) in figures.iter().enumerate() {
             let rows = baseline.iter().flat_map(Baseline::rows);
             let points: Vec<(f64, f64)> =
@@ -102,6 +107,17 @@ pub(super) fn Curves(
     let shown = Memo::new(move |_| {
         live.with(|live| playing.with(|playing| picture(CHOICES[choice.get()], live, playing, dark.get())))
     });
+    let hidden = Hidden::of(store, HIDDEN_KEY);
+    let legend = Memo::new(move |_| {
+        let names: Vec<String> =
+            shown.with(|shown| shown.curves.iter().map(|curve| curve.name.clone()).collect());
+        let of = |name: String| {
+            let kv = name.starts_with(LOOKS[0].0);
+            let (_, colour) = LOOKS[usize::from(!kv)];
+            Series { id: name.clone(), name, swatch: "", colour: colour.to_owned() }
+        };
+        names.into_iter().map(of).collect::<Vec<_>>()
+    });
     let said = Memo::new(move |_| {
         let (_, name, figures) = CHOICES[choice.get()];
         let all: Vec<String> = playing.with(|playing| {
@@ -112,7 +128,16 @@ pub(super) fn Curves(
             false => format!("Crossovers: {}.", all.join("; ")),
         }
     });
-    let option = move |palette: &Palette| Some(shown.with(|picture| curves::option(picture, palette)));
+    let option = move |palette: &Palette| {
+        let mut picture = shown.get();
+        let of = picture.curves.len();
+        picture.curves.retain(|curve| !hidden.has(&curve.name));
+        if picture.curves.len() < of {
+            // Where a line is hidden nobody sees what it crosses.
+            picture.marks.clear();
+        }
+        Some(curves::option(&picture, palette))
+    };
     let words = move || {
         format!("{} by concurrency. {} The table has the figures.", CHOICES[choice.get()].1, said.get())
     };
@@ -125,6 +150,7 @@ pub(super) fn Curves(
                     prop:checked=move || choice.get() == at on:change=move |_| choose(key)/><span>{name}</span></label>
             }).collect_view()}
         </fieldset>
+        <Legend hidden all=legend/>
         <Charted store dark id="cmp-chart" class="chart-box cmp-chart" words=Signal::derive(words) option/>
         <p class="caption" data-testid="cmp-crossovers">{said}</p>
     }

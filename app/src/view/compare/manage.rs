@@ -11,7 +11,7 @@ use crate::view::file::{FileDrop, offer};
 fn read(baselines: Baselines, file: &File) {
     let name = file.name();
     if file.size() > MAX_BYTES as f64 {
-        baselines.said.set(Err(format!("{name} was not taken: it is larger than {MAX_BYTES} bytes.")));
+        baselines.said.set(Err(format!("{name} was not imported: it is larger than {MAX_BYTES} bytes.")));
         return;
     }
     let text = file.text();
@@ -20,7 +20,9 @@ fn read(baselines: Baselines, file: &File) {
         match text {
             Some(text) => baselines.import(&text, &name),
             None => {
-                baselines.said.try_set(Err(format!("{name} was not taken: the browser could not read it.")));
+                baselines
+                    .said
+                    .try_set(Err(format!("{name} was not imported: the browser could not read it.")));
             }
         }
     });
@@ -39,7 +41,7 @@ pub(super) fn Manage(baselines: Baselines, live: Memo<Live>) -> impl IntoView {
     view! {
         <div class="cmp-manage">
             <FileDrop id="cmp" accept=".csv,text/csv" take=move |file| read(baselines, &file)>
-                <p><label for="cmp-file" class="file-button">"Import a CSV"</label>" or drop it here: a line each level, columns as in the export. "
+                <p><label for="cmp-file" class="file-button">"Import a CSV"</label>" or drop it here: one row per concurrency, columns as in the export.  "
                     <button type="button" class="plain" data-testid="cmp-export" on:click=export>"Export all"</button></p>
             </FileDrop>
             <Save baselines live/>
@@ -86,7 +88,7 @@ fn Save(baselines: Baselines, live: Memo<Live>) -> impl IntoView {
         live.with_untracked(|live| match live.concurrency {
             Some(_) => baselines.save(typed.trim(), router.get_untracked(), &live.window),
             None => {
-                baselines.said.set(Err("Nothing was saved: the present concurrency is not known.".to_owned()))
+                baselines.said.set(Err("Nothing was saved: the current concurrency is unknown.".to_owned()))
             }
         });
     };

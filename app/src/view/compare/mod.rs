@@ -55,7 +55,7 @@ pub(crate) fn ComparePanel(store: Store, dark: Signal<bool>) -> impl IntoView {
             Some((mean, how)) => {
                 format!("{what}, {name}, concurrency {} ({}).", whole(mean), how.label())
             }
-            None => format!("{what}, {name}, concurrency not known."),
+            None => format!("{what}, {name}, concurrency unknown."),
         })
     };
     let tells_nothing = Memo::new(move |_| {

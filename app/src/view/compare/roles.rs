@@ -109,7 +109,7 @@ impl Baselines {
     pub(super) fn import(self, text: &str, file: &str) {
         let name = file.trim_end_matches(".csv");
         match baseline::import_with(text, name, number::decimal) {
-            Err(error) => self.said.set(Err(format!("{file} was not taken: {error}."))),
+            Err(error) => self.said.set(Err(format!("{file} was not imported: {error}."))),
             Ok(mut import) => {
                 // An export holds the samples, too.
                 import.baselines.retain(|baseline| !self.is_sample(baseline));
@@ -159,7 +159,7 @@ impl Baselines {
         self.said.set(match is_kept {
             true => Ok(said),
             false => Err(format!(
-                "{said} The browser keeps nothing for this page: it is gone with the page; export it."
+                "{said} The browser stores nothing for this page: the baseline is lost when the page closes, so export it."
             )),
         });
     }

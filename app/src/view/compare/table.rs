@@ -26,7 +26,7 @@ fn at(
     let none = |text: String, why: String| (text, why, None);
     let Some(baseline) = baseline else { return none(UNKNOWN.to_owned(), "No such baseline".to_owned()) };
     let Some(concurrency) = concurrency else {
-        return none(UNKNOWN.to_owned(), "The present concurrency is not known".to_owned());
+        return none(UNKNOWN.to_owned(), "The current concurrency is unknown".to_owned());
     };
     match (baseline.interpolate(concurrency, figure), baseline.range(figure)) {
         (Some(read), _) => {
@@ -34,12 +34,12 @@ fn at(
             let why = if from == to {
                 format!("Measured at {from}")
             } else {
-                format!("Between the levels {from} and {to}, on the straight line")
+                format!("Interpolated linearly between concurrency {from} and {to}")
             };
             (digits(figure, read.value), why, Some(read.value))
         }
         (None, Some((least, most))) => {
-            let why = format!("Measured from {least} to {most} only; nothing is guessed outside");
+            let why = format!("Measured from {least} to {most} only, not extrapolated");
             none("outside".to_owned(), why)
         }
         (None, None) => none(UNKNOWN.to_owned(), "Not measured in this baseline".to_owned()),
@@ -116,7 +116,7 @@ pub(super) fn Table(live: Memo<Live>, baselines: Baselines) -> impl IntoView {
         view! {
             <tr>
                 <th scope="row">{figure.label()}" "<span class="quiet">{figure.unit()}</span></th>
-                <td class="n"><b data-testid=id("live")>{live_text}</b><span class="mem-sub">{live_sub}</span></td>
+                <td class="n"><b data-testid=id("live")>{live_text}</b><span class="cell-sub">{live_sub}</span></td>
                 <td class="n" title=whys[0] data-testid=id("kv")>{bases[0]}</td>
                 <td class=move || format!("n cmp-diff {}", classes[0].get()) data-testid=id("kv-diff")>{diffs[0]}</td>
                 <td class="n" title=whys[1] data-testid=id("rr")>{bases[1]}</td>

@@ -50,7 +50,7 @@ impl Inputs {
         match (number, is_time) {
             (Some(seconds), true) => Ok(Span::Ms(u64::from(seconds) * 1_000)),
             (Some(last @ ..=10_000), false) => Ok(Span::Last(last)),
-            (_, false) => Err(format!("{text:?} decisions: invalid, 1 to 10000 are kept")),
+            (_, false) => Err(format!("{text:?} decisions: invalid, 1 to 10000 are retained")),
             (None, true) => Err(format!("{text:?} seconds: invalid")),
         }
     }
@@ -62,7 +62,7 @@ impl Inputs {
     pub(super) fn asked(self) -> Result<Asked, String> {
         let number = |name: &str, text: RwSignal<String>| {
             let text = text.get_untracked();
-            crate::number::decimal(&text).ok_or_else(|| format!("{name} {text:?} is no number"))
+            crate::number::decimal(&text).ok_or_else(|| format!("{name} {text:?} is not a number"))
         };
         let settings = if self.round_robin.get_untracked() {
             RouterOverrides::round_robin()
@@ -154,8 +154,8 @@ pub(super) fn Controls(
                     title="--router-temperature, DYN_ROUTER_TEMPERATURE: 0 takes the lowest cost, more draws".to_owned()/>
                 <Number id="cf-credit" value=inputs.credit disabled=no_credit label="overlap_score_credit".to_owned()
                     title=Signal::derive(move || match formula.get() {
-                        Formula::A => "Dynamo 0.8 to 1.1 knows no credit".to_owned(),
-                        _ => "DYN_ROUTER_KV_OVERLAP_SCORE_CREDIT: credit of a prompt block that the worker holds".to_owned(),
+                        Formula::A => "Dynamo 0.8 to 1.1 has no overlap score credit".to_owned(),
+                        _ => "DYN_ROUTER_KV_OVERLAP_SCORE_CREDIT: credit of a prompt block cached on the worker".to_owned(),
                     })/>
             </div>
             <div class="cf-line">

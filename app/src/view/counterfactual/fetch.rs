@@ -27,13 +27,13 @@ pub(super) async fn arrivals(
     let address = format!("api/v1/arrivals?last={last}{pool}");
     let asked = JsFuture::from(window().fetch_with_str_and_init(&address, &init)).await;
     let broken =
-        |_: JsValue| "the prompts could not be fetched: the connection to the server broke off".to_owned();
+        |_: JsValue| "the prompts could not be fetched: the connection to the server was lost".to_owned();
     let answer: Response = asked.map_err(broken)?.unchecked_into();
     if !answer.ok() {
-        return Err(format!("the server gave no prompts: status {}", answer.status()));
+        return Err(format!("the server returned no prompts: status {}", answer.status()));
     }
     let total = answer.headers().get("content-length").ok().flatten().and_then(|length| length.parse().ok());
-    let body = answer.body().ok_or("the server gave no prompts: its answer is empty")?;
+    let body = answer.body().ok_or("the server returned no prompts: its response is empty")?;
     let reader: ReadableStreamDefaultReader = body.get_reader().unchecked_into();
     let mut bytes = Vec::new();
     loop {

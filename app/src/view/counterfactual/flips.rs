@@ -15,7 +15,7 @@ use crate::view::chip::Chip;
 pub(super) fn Flips(store: Store, report: Arc<FrozenReport>) -> impl IntoView {
     let shown = report.flips.len();
     let caption = match shown {
-        0 => "No decision would most likely have gone elsewhere.".to_owned(),
+        0 => "No decision would most likely change worker.".to_owned(),
         _ => format!(
             "{shown} decisions, oldest first, whose worker is no longer among the likeliest. Costs are in blocks, under the setting tried; round-robin: as recorded."
         ),

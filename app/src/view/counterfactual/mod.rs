@@ -1,4 +1,4 @@
-//! What other settings would have made of the latest decisions: exact on the state each saw, and in a model that reacts.
+//! The latest decisions under other router settings: exact on the state each saw, and in a model that reacts.
 //! Computed beside the page, on request, and kept with its time until it is computed again.
 
 mod controls;
@@ -84,7 +84,7 @@ pub(crate) fn CounterfactualPanel(store: Store) -> impl IntoView {
     view! {
         <section class="panel counterfactual" aria-labelledby="counterfactual-title" data-testid="counterfactual">
             <PanelHead store panel=Panel::Counterfactual title="Counterfactual">
-                <span class="quiet cf-sub">"What other settings would have made of the latest decisions"</span>
+                <span class="quiet cf-sub">"The latest decisions under other router settings"</span>
             </PanelHead>
             <Show when=move || known.get() fallback=move || view! { <Nothing store/> }>
                 <div class="scroll cf-scroll">
@@ -179,8 +179,8 @@ fn Progress(runner: Runner) -> impl IntoView {
 #[component]
 fn Limits() -> impl IntoView {
     view! {
-        <section class="cf-box" data-testid="cf-limits" aria-label="Limits of the frozen figures">
-            <h3>"What the frozen figures leave aside"</h3>
+        <section class="cf-box" data-testid="cf-limits" aria-label="Limits of the fixed-state figures">
+            <h3>"What the fixed-state replay does not follow"</h3>
             <ul>{FROZEN_LIMITS.map(|limit| view! { <li>{limit}</li> }).collect_view()}</ul>
         </section>
     }
@@ -203,7 +203,10 @@ fn Assumptions(done: Done<ModelReport>) -> impl IntoView {
     let facts: Vec<String> = report.facts.iter().map(fact).collect();
     let left_out = match report.arrivals_left_out {
         0 => String::new(),
-        n => format!(" {} older ones were excluded: their prompts are too long together.", format::count(n)),
+        n => format!(
+            " {} older ones were excluded: their prompts together exceed the limit.",
+            format::count(n)
+        ),
     };
     let refused = match report.recorded.refused_requests.max(report.tried.refused_requests) {
         0 => String::new(),
@@ -217,7 +220,7 @@ fn Assumptions(done: Done<ModelReport>) -> impl IntoView {
                 {calibration_in_words(&report.calibration).into_iter().map(|said| view! { <li>{said}</li> }).collect_view()}
             </ul>
             <h3>"Assumptions"</h3>
-            <p>{format!("{} recorded arrivals were played once more.{left_out}{refused}", format::count(report.arrivals))}</p>
+            <p>{format!("{} recorded arrivals were replayed.{left_out}{refused}", format::count(report.arrivals))}</p>
             <p>{format!("Recorded: {} Tried: {}", report.recorded_router, report.tried_router)}</p>
             <p>{format!("Made of: {}.", facts.join("; "))}</p>
             <ul>{report.assumptions.iter().map(|said| view! { <li>{said.clone()}</li> }).collect_view()}</ul>
@@ -235,7 +238,7 @@ fn Nothing(store: Store) -> impl IntoView {
         let head = "No routing decision received yet";
         match hint {
             Some(hint) => view! { <Empty id="cf-empty" head><HintList hint/></Empty> }.into_any(),
-            None => view! { <Empty id="cf-empty" head><p>"Once the router places requests, they can be judged under other settings here."</p></Empty> }.into_any(),
+            None => view! { <Empty id="cf-empty" head><p>"Once the router places requests, they can be replayed here under other settings."</p></Empty> }.into_any(),
         }
     }
 }

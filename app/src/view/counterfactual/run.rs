@@ -158,7 +158,7 @@ impl Runner {
         let (sample, facts) =
             self.store.peek(|cluster| (Sample::of(cluster, selection), Facts::of(cluster, selection)));
         self.model.set(None);
-        let what = "Judging each decision on the state it saw";
+        let what = "Replaying each decision on the state it saw";
         let job = Job::Frozen { sample, settings: asked.settings };
         self.job(turn, job, what, (1, steps), move |outcome| {
             let Outcome::Frozen(report, worker_ms) = outcome else { return };
@@ -211,7 +211,7 @@ impl Runner {
     fn play(self, turn: u32, asked: Asked, facts: Facts, arrivals: Vec<u8>, at_ms: Millis) {
         let started = now_ms();
         let job = Job::Resimulate { arrivals, facts, span: asked.span, settings: asked.settings };
-        let what = "Playing the arrivals through the model, twice";
+        let what = "Simulating the arrivals, twice";
         self.job(turn, job, what, (3, 3), move |outcome| {
             let Outcome::Model(report, worker_ms) = outcome else { return };
             let total_ms = now_ms() - started;

@@ -1,4 +1,4 @@
-//! What really happened beside what was tried, figure by figure; every number with its unit.
+//! What happened, as recorded beside what was tried, figure by figure; every number with its unit.
 
 use leptos::prelude::*;
 use radixscope_insight::counterfactual::{Figures, FrozenReport, ModelReport, Rank, Times};
@@ -111,21 +111,21 @@ fn rows(frozen: &FrozenReport, model: Option<&ModelReport>) -> Vec<Row> {
         row(
             "overlap",
             "KV hit rate",
-            "Blocks that the chosen workers held over blocks of the prompts, as the router sees it; unknown where it keeps no index",
+            "Cached blocks on the chosen workers ÷ prompt blocks, as the router counts them; unknown where it keeps no index",
             both(&|o| or_unknown(o.overlap_share, percent)),
             of_model(&|f| or_unknown(f.overlap_share, percent)),
         ),
         row(
             "hits",
             "Cache hits",
-            "Prompt tokens found in the engines' caches over prompt tokens; only the model's engines tell",
+            "Prompt tokens found in the engines' caches over prompt tokens; reported by the model's engines only",
             none(),
             ranked(&|model| model.hit_rate_rank, &|f| or_unknown(f.hit_rate, percent)),
         ),
         row(
             "saved",
             "Prompt tokens saved",
-            "Prompt tokens that need no computing, more (+) or fewer (−) than with the actual choices; in the model, than with the recorded setting",
+            "Prompt tokens that need no prefill, more (+) or fewer (−) than with the actual choices; in the model, than with the recorded setting",
             both(&saved),
             model_saved(&|model| model.prefill_saved_tokens() as f64),
         ),
@@ -139,7 +139,7 @@ fn rows(frozen: &FrozenReport, model: Option<&ModelReport>) -> Vec<Row> {
         row(
             "spread-mean",
             "In-flight imbalance, mean",
-            "Requests in flight on the fullest worker less those on the emptiest: right after each decision, in the model four times a second",
+            "Requests in flight on the most loaded worker less those on the least loaded: right after each decision, in the model four times a second",
             both(&|o| or_unknown(o.spread, |s| format!("{:.1}", s.mean))),
             of_model(&|f| or_unknown(f.spread_mean, |s| format!("{s:.1}"))),
         ),
@@ -203,7 +203,7 @@ pub(super) fn Comparison(
             <table class="cf-table" data-testid="cf-table">
                 <thead><tr>
                     <th scope="col">"Figure"</th>
-                    <th scope="col" class="n" title="What really happened">"Actual"</th>
+                    <th scope="col" class="n" title="What happened, as recorded">"Actual"</th>
                     <th scope="col" class="n" title="The setting tried, each decision replayed on the state it saw">"Replay"</th>
                     {has_model.then(|| view! {
                         <th scope="col" class="n" title="The model under the recorded setting: what its other column compares with">"Model, recorded"</th>
@@ -213,7 +213,7 @@ pub(super) fn Comparison(
                 <tbody>
                     {body}
                     <tr class="cf-shares">
-                        <th scope="row" title="Requests of each worker, in % of all. The model's workers are not the real ones: fullest first">"Requests by worker"</th>
+                        <th scope="row" title="Requests of each worker, in % of all. The model's workers are not the real ones: most loaded first">"Requests by worker"</th>
                         {bars.into_iter().map(|of| view! { <td>{of.into_iter().map(|(worker, share)| view! { <ShareBar store worker share/> }).collect_view()}</td> }).collect_view()}
                     </tr>
                 </tbody>

@@ -71,7 +71,7 @@ pub(super) fn Card(store: Store, code: String) -> impl IntoView {
         <li class=move || format!("finding {}", severity.get()) aria-labelledby=labelled data-testid="finding" data-code=code>
             <header>
                 <span class="severity">{mark}</span>
-                <h3 id=heading>{title}</h3>
+                <h3 id=heading tabindex="-1">{title}</h3>
                 <span class="spacer"></span>
                 <span class="phase">{phase}</span>
             </header>

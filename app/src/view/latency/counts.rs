@@ -32,7 +32,7 @@ pub(super) fn Numbers(store: Store, second: Memo<Millis>) -> impl IntoView {
             rows.extend(latency::loads(cluster).into_iter().map(of_load));
             for (quantity, id, what, since) in [
                 (Quantity::InputTokens, "input", "Prompt length p50 / p95", ""),
-                (Quantity::OutputTokens, "output", "Answer length p50 / p95", ""),
+                (Quantity::OutputTokens, "output", "Output length p50 / p95", ""),
                 (Quantity::RouterOverhead, "overhead", "Router overhead p50 / p95", "only from Dynamo 1.0; "),
             ] {
                 rows.push(of_quantity(id, what, since, quantity, &latency::latest(cluster, quantity, now)));

@@ -38,7 +38,7 @@ impl Goal {
         let fault = Memo::new(move |_| {
             let said = said.get().filter(|said| parse(said).is_none())?;
             Some(format!(
-                "{}={said} in the address is not understood: milliseconds above 0; {} is used",
+                "{}={said} in the address is invalid: milliseconds above 0; {} is used",
                 kind.key, kind.default_ms
             ))
         });

@@ -9,34 +9,38 @@ use leptos::prelude::*;
 use radixscope_insight::latency::Quantity;
 
 use counts::Numbers;
-pub(super) use goals::{Goal, TPOT, TTFT};
+use goals::{Goal, TPOT, TTFT};
 use quantity::QuantityCard;
 use spread::SpreadSection;
 
 use crate::store::{Feed, Store, time_of_day};
 use crate::url::Panel;
 use crate::view::figure::PanelHead;
+use crate::view::time_chart::shown_span;
+use crate::view::time_menu::TimeMenu;
 
 /// The panel.
 #[component]
 pub(crate) fn LatencyPanel(store: Store, dark: Signal<bool>) -> impl IntoView {
     let second = store.second();
+    let span = shown_span(store);
     let (ttft, tpot) = (Goal::of(store, TTFT), Goal::of(store, TPOT));
     view! {
         <section class="panel latency" aria-labelledby="latency-title" data-testid="latency">
             <PanelHead store panel=Panel::Latency title="Latency">
                 <span class="quiet cf-sub">{move || match store.as_of(Feed::Metrics) {
-                    None => "Last 60 s against the targets; how evenly requests lie on the workers".to_owned(),
+                    None => "Last 60 s against the targets, and in-flight imbalance between workers".to_owned(),
                     Some(at) => format!("60 s before {}; not current", time_of_day(at)),
                 }}</span>
             </PanelHead>
+            <div class="chart-tools"><TimeMenu store span/></div>
             <div class="scroll latency-scroll">
                 <div class="latency-two">
-                    <QuantityCard store dark second goal=ttft quantity=Quantity::Ttft id="ttft" title="TTFT" long="time to first token"/>
-                    <QuantityCard store dark second goal=tpot quantity=Quantity::Tpot id="tpot" title="ITL" long="time per output token"/>
+                    <QuantityCard store dark second goal=ttft quantity=Quantity::Ttft id="ttft" title="TTFT" long="time to first token" span/>
+                    <QuantityCard store dark second goal=tpot quantity=Quantity::Tpot id="tpot" title="ITL" long="time per output token" span/>
                 </div>
                 <div class="latency-two uneven">
-                    <SpreadSection store dark second/>
+                    <SpreadSection store dark second span/>
                     <Numbers store second/>
                 </div>
             </div>

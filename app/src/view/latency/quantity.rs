@@ -11,7 +11,9 @@ use crate::draw::palette::Palette;
 use crate::draw::trend::{self, Trend};
 use crate::format;
 use crate::store::{Feed, Store};
-use crate::view::charted::Charted;
+use crate::time_range::Span;
+use crate::view::legend::{Hidden, Legend, Series};
+use crate::view::time_chart::TimeChart;
 
 #[component]
 pub(super) fn QuantityCard(
@@ -23,6 +25,7 @@ pub(super) fn QuantityCard(
     id: &'static str,
     title: &'static str,
     long: &'static str,
+    span: Memo<Span>,
 ) -> impl IntoView {
     let times = Memo::new(move |_| {
         let now = second.get();
@@ -58,7 +61,7 @@ pub(super) fn QuantityCard(
                 <dl class="quantiles">{reading(1, "p95", "main")} {reading(0, "p50", "")} {reading(2, "p99", "")}</dl>
                 <p class="caption" data-testid=format!("{id}-source")>{move || times.with(|all| source_words(all, quantity))}</p>
                 <p class="caption" data-testid=format!("{id}-burn")>{move || burn.with(|burn| burn_words(burn.as_ref(), quantity, goal.ms.get(), store))}</p>
-                <TrendChart store dark second goal quantity id title/>
+                <TrendChart store dark goal quantity id title span/>
             </Show>
         </section>
     }
@@ -140,45 +143,70 @@ fn Absent(id: &'static str, long: &'static str) -> impl IntoView {
 fn TrendChart(
     store: Store,
     dark: Signal<bool>,
-    second: Memo<Millis>,
     goal: Goal,
     quantity: Quantity,
     id: &'static str,
     title: &'static str,
+    span: Memo<Span>,
 ) -> impl IntoView {
-    // Points are five seconds apart and keep their place: between them nothing is worked out or drawn.
-    let step = Memo::new(move |_| second.get().0 / TREND_STEP_MS);
+    // Points are five seconds apart or more and keep their place: between them nothing is worked out or drawn.
+    let step = Memo::new(move |_| {
+        let at = |at: Millis| Millis(at.0 / TREND_STEP_MS * TREND_STEP_MS);
+        span.with(|span| Span { from: at(span.from), until: at(span.until) })
+    });
     let line = Memo::new(move |_| {
-        let now = Millis(step.get() * TREND_STEP_MS);
-        store.peek(|shown| latency::trend(shown, quantity, (Millis(now.0.saturating_sub(600_000)), now), now))
+        let Span { from, until } = step.get();
+        store.peek(|shown| latency::trend(shown, quantity, (from, until), store.received_ms()))
+    });
+    let hidden = Hidden::of(store, if quantity == Quantity::Ttft { "ttft.hide" } else { "itl.hide" });
+    let legend = Memo::new(move |_| {
+        let of = |id: &str, name: &str, colour: &str| Series {
+            id: id.to_owned(),
+            name: name.to_owned(),
+            swatch: "",
+            colour: colour.to_owned(),
+        };
+        vec![of("p95", "p95", "--focus"), of("target", "target", "--warn")]
     });
     let option = move |palette: &Palette| {
-        let target = goal.ms.get();
-        line.with(|line| line.as_ref().map(|line| drawn(line, target, palette, title)))
+        let target = Some(goal.ms.get()).filter(|_| !hidden.has("target"));
+        let is_shown = !hidden.has("p95");
+        line.with(|line| line.as_ref().map(|line| drawn(line, target, is_shown, palette, title, step.get())))
     };
     let words = move || {
         let last = line.with(|line| line.as_ref().and_then(|line| line.p95.last().copied().flatten()));
         let last = last.map_or("no sample".to_owned(), |p95| quantity.range_words(&p95));
         format!(
-            "95th percentile of {title} over the 60 s before each point, last 5 minutes; now {last}, target {}",
+            "95th percentile of {title} over the 60 s before each point; at the end {last}, target {}",
             quantity.words(goal.ms.get())
         )
     };
     view! {
-        <Charted store dark id=format!("{id}-trend") class="chart-box trend" words=Signal::derive(words) option/>
-        <p class="caption">"p95 over the 60 s before each point, ms, every 5 s; a band: the bucket that it lies in; dashed: the target"</p>
+        <Legend hidden all=legend/>
+        <TimeChart store dark id=format!("{id}-trend") class="chart-box trend" words=Signal::derive(words)
+            insets=trend::INSETS span=step option/>
+        <p class="caption">"p95 over the 60 s before each point, ms, every 5 s (15 s in longer ranges); a band: the bucket that it lies in"</p>
     }
 }
 
-fn drawn(line: &latency::Trend, target: f64, palette: &Palette, title: &str) -> ChartOption {
+fn drawn(
+    line: &latency::Trend,
+    target: Option<f64>,
+    is_shown: bool,
+    palette: &Palette,
+    title: &str,
+    span: Span,
+) -> ChartOption {
     let ends = |range: Range| (range.low(), range.high().unwrap_or(range.low()));
-    let values: Vec<Option<(f64, f64)>> = line.p95.iter().map(|p95| p95.map(ends)).collect();
-    trend::option(&Trend {
+    let (times, values): (Vec<Millis>, Vec<_>) = line.points().map(|(at, p95)| (at, p95.map(ends))).unzip();
+    let trend = Trend {
         name: &format!("{title} p95, ms"),
         colour: palette.focus,
+        times: &times,
         values: &values,
-        step_s: (TREND_STEP_MS / 1000) as usize,
+        is_shown,
         target,
         target_colour: palette.warn,
-    })
+    };
+    trend::option(&trend, span)
 }

@@ -5,15 +5,16 @@ use radixscope_insight::in_flight::{self, Episode, Gap, Series, Spike};
 use radixscope_model::id::{Millis, PoolIx, WorkerIx};
 use radixscope_model::percentile::nearest_rank;
 use radixscope_model::sort;
-use radixscope_state::cluster::RATE_WINDOW_S;
+use radixscope_state::cluster::{RATE_WINDOW_S, TimeSteps};
 
 use crate::draw::option::ChartOption;
 use crate::draw::palette::{Palette, label};
 use crate::draw::strips::{self, Strip};
 use crate::format::{self, UNKNOWN};
 use crate::store::{Shown, Store, time_of_day};
-use crate::view::charted::Charted;
+use crate::time_range::Span;
 use crate::view::chip::Chip;
+use crate::view::time_chart::TimeChart;
 
 /// More workers than this are not drawn one by one; the gap counts all of them.
 const MAX_STRIPS: usize = 32;
@@ -21,6 +22,8 @@ const MAX_STRIPS: usize = 32;
 struct Imbalance {
     series: Series,
     gaps: Vec<Option<Gap>>,
+    /// The workers of each pool.
+    pools: Vec<(PoolIx, Vec<WorkerIx>)>,
     limit: Option<u64>,
     spikes: Vec<Spike>,
     episodes: Vec<Episode>,
@@ -54,14 +57,12 @@ impl Imbalance {
             let is_meant = state.gone.is_none() && state.in_flight.now().is_none();
             is_meant.then(|| (worker, state.router_loads.first().and_then(|load| load.decode_blocks)))
         });
-        Self { gaps: widest(&pools), spikes, episodes, estimates: estimates.collect(), limit, series }
-    }
-
-    /// The top of every strip: the same for all.
-    fn most(&self) -> f64 {
-        let values = self.series.workers.iter().flat_map(|(_, values)| values.iter().flatten());
-        let most = u64::from(values.copied().max().unwrap_or(0)).max(self.limit.unwrap_or(0));
-        (most.max(4) as f64 * 1.05).ceil()
+        let gaps = widest(&pools);
+        let of_pool = |(pool, series): (PoolIx, Series)| {
+            (pool, series.workers.into_iter().map(|(worker, _)| worker).collect())
+        };
+        let pools = pools.into_iter().map(of_pool).collect();
+        Self { gaps, pools, spikes, episodes, estimates: estimates.collect(), limit, series }
     }
 
     /// Workers that have a strip.
@@ -94,27 +95,30 @@ impl Imbalance {
     }
 
     /// A strip for each worker, and one for the gap.
-    fn option(&self, palette: &Palette) -> ChartOption {
-        let second = |second: u64| second.saturating_sub(self.series.first_s) as usize;
-        let of_worker = |(worker, values): &(WorkerIx, Vec<Option<u32>>)| Strip {
+    fn option(&self, drawn: Drawn, palette: &Palette) -> ChartOption {
+        let limit = self.limit.map(|limit| limit as f64);
+        let of_worker = |(worker, _): &(WorkerIx, Vec<Option<u32>>)| Strip {
             name: format!("{}, requests", label(*worker)),
             colour: palette.worker(*worker),
-            values: values.clone(),
+            values: drawn.values(*worker),
             spikes: self
                 .spikes_of(*worker)
-                .map(|spike| (second(spike.from_s), second(spike.until_s) + 1))
+                .map(|spike| (Millis(spike.from_s * 1_000), Millis((spike.until_s + 1) * 1_000)))
+                .filter(|(from, until)| drawn.span.from <= *until && *from <= drawn.span.until)
                 .collect(),
-            limit: self.limit.map(|limit| limit as f64),
+            limit,
         };
         let gap = Strip {
             name: "max − min, requests".to_owned(),
             colour: palette.shared,
-            values: self.widths(),
+            values: drawn.gaps(self),
             spikes: Vec::new(),
             limit: None,
         };
-        let all: Vec<Strip> = self.drawn().map(of_worker).chain([gap]).collect();
-        strips::option(&all, self.most(), palette)
+        let strips: Vec<Strip> = self.drawn().map(of_worker).chain([gap]).collect();
+        let most = strips.iter().flat_map(|strip| strip.values.iter().copied().flatten()).max();
+        let most = f64::from(most.unwrap_or(0)).max(limit.unwrap_or(0.0)).max(4.0) * 1.05;
+        strips::option(&strips, &drawn.times, drawn.span, most.ceil(), palette)
     }
 
     /// The strips in words.
@@ -127,8 +131,35 @@ impl Imbalance {
         let [now, most, p95] = self.gap_figures().map(or_unknown);
         let workers: String = self.drawn().map(of_worker).collect();
         format!(
-            "{workers}Difference between fullest and emptiest worker: {now} now, max {most}, p95 {p95} in the last 5 minutes"
+            "{workers}Difference between the most and the least loaded worker: {now} now, max {most}, p95 {p95} in the last 5 minutes"
         )
+    }
+}
+
+/// What the chart shows: another stretch of time than the figures beside it, perhaps.
+struct Drawn {
+    times: Vec<Millis>,
+    span: Span,
+    workers: Vec<(WorkerIx, Vec<Option<u32>>)>,
+}
+
+impl Drawn {
+    fn values(&self, worker: WorkerIx) -> Vec<Option<u32>> {
+        self.workers
+            .iter()
+            .find(|(of, _)| *of == worker)
+            .map(|(_, values)| values.clone())
+            .unwrap_or_default()
+    }
+
+    /// Of each time the widest gap within a pool.
+    fn gaps(&self, of: &Imbalance) -> Vec<Option<u32>> {
+        let series = |(_, workers): &(PoolIx, Vec<WorkerIx>)| Series {
+            first_s: 0,
+            workers: workers.iter().map(|worker| (*worker, self.values(*worker))).collect(),
+        };
+        let pools: Vec<(PoolIx, Series)> = of.pools.iter().map(|pool| (pool.0, series(pool))).collect();
+        widest(&pools).into_iter().map(|gap| gap.map(Gap::width)).collect()
     }
 }
 
@@ -146,7 +177,12 @@ fn or_unknown(figure: Option<u32>) -> String {
 
 /// The section.
 #[component]
-pub(super) fn SpreadSection(store: Store, dark: Signal<bool>, second: Memo<Millis>) -> impl IntoView {
+pub(super) fn SpreadSection(
+    store: Store,
+    dark: Signal<bool>,
+    second: Memo<Millis>,
+    span: Memo<Span>,
+) -> impl IntoView {
     let shown = Memo::new(move |_| {
         let now = second.get();
         store.pools.track();
@@ -159,7 +195,14 @@ pub(super) fn SpreadSection(store: Store, dark: Signal<bool>, second: Memo<Milli
         Some(limit) => format!("dashed: batch limit {limit}, by the model's max_num_seqs"),
         None => "batch limit unknown: a scraped frontend reports max_num_seqs".to_owned(),
     };
-    let option = move |palette: &Palette| shown.with(|shown| Some(shown.option(palette)));
+    let option = move |palette: &Palette| {
+        let span = span.get();
+        let over_time = store.peek(|cluster| {
+            let steps = TimeSteps::between(span.from, span.until, store.received_ms());
+            Drawn { times: steps.begins().collect(), span, workers: in_flight::per_worker(cluster, steps) }
+        });
+        shown.with(|shown| Some(shown.option(over_time, palette)))
+    };
     let words = Signal::derive(move || shown.with(Imbalance::words));
     let left_out = move || shown.with(|shown| shown.series.workers.len().saturating_sub(MAX_STRIPS));
     view! {
@@ -170,7 +213,7 @@ pub(super) fn SpreadSection(store: Store, dark: Signal<bool>, second: Memo<Milli
                 <div class="strips">
                     <For each=move || workers.get() key=|worker| *worker let:worker><WorkerRow store shown worker/></For>
                     <GapRow shown/>
-                    <Charted store dark id="spread-chart" words option/>
+                    <TimeChart store dark id="spread-chart" words insets=strips::INSETS span option/>
                 </div>
                 {move || (left_out() > 0).then(|| view! { <p class="caption">{format!("{} more workers are not drawn; the gap counts them", left_out())}</p> })}
                 <Episodes shown/>

@@ -2,8 +2,9 @@
 
 use leptos::prelude::*;
 use radixscope_model::id::{Millis, WorkerIx};
+use radixscope_model::number_format::duration;
 use radixscope_model::record::{Completeness, Outcome};
-use radixscope_state::cluster::{DecisionEntry, candidates_hint};
+use radixscope_state::cluster::{DecisionEntry, TtftPart, candidates_hint};
 
 use radixscope_router::explain::Short;
 
@@ -22,8 +23,8 @@ use crate::view::clipboard::copy;
 use crate::view::hint::HintList;
 
 /// Beside candidates that were computed on a tree that lacked blocks.
-pub(in crate::view) const ON_PARTIAL_TREE: &str = "Computed on a tree that lacked blocks: what workers held of the prompt may be more, and \
-    their cost less, than shown. Cost gap and better-cached workers are withheld.";
+pub(in crate::view) const ON_PARTIAL_TREE: &str = "Computed on a tree that lacked blocks: workers may have had more of the prompt cached, and \
+    cost less, than shown. Cost gap and better-cached workers are withheld.";
 
 #[derive(Clone, PartialEq)]
 struct Open {
@@ -61,7 +62,7 @@ pub(super) fn Details(ledger: Ledger) -> impl IntoView {
                         Some(open) => view! { <One ledger open/> }.into_any(),
                         None if !store.ready() => view! { <p class="caption">"Waiting for the server's state"</p> }.into_any(),
                         None => view! {
-                            <p class="caption" data-testid="details-gone">"This decision is not kept: the server keeps the latest 10,000 of its present run."</p>
+                            <p class="caption" data-testid="details-gone">"This decision is no longer retained: the server retains the latest 10,000 since it started."</p>
                         }.into_any(),
                     }}
                 </section>
@@ -86,7 +87,7 @@ fn One(ledger: Ledger, open: Open) -> impl IntoView {
         view! {
             <div data-testid="chosen-only">
                 {if forgotten {
-                    view! { <p>"Its candidates were known, but newer decisions took their place in memory."</p> }.into_any()
+                    view! { <p>"Its candidates are no longer retained: newer decisions took their place."</p> }.into_any()
                 } else if let Some(missing) = decision.not_reconstructed {
                     let words = format!("The costs of the others could not be computed: {}.", missing.words());
                     view! { <p data-testid="not-reconstructed">{words}</p> }.into_any()
@@ -104,11 +105,11 @@ fn One(ledger: Ledger, open: Open) -> impl IntoView {
         .into_any()
     };
     let held = match decided.ignores_cache {
-        true => view! { <p class="caption">"Decode choices do not look at caches: the KV cache is handed over."</p> }.into_any(),
+        true => view! { <p class="caption">"Decode decisions ignore cached blocks: the KV cache is transferred from the prefill worker."</p> }.into_any(),
         false => knows_prompt.then(|| view! { <Strip store decided=decided.clone()/> }).into_any(),
     };
     let in_tree = decision.path.map_or_else(
-        || view! { <p class="caption">"Its source names no blocks, or no worker held any: there is no path to show in the tree."</p> }.into_any(),
+        || view! { <p class="caption">"Its source names no blocks, or none was cached: there is no path to show in the tree."</p> }.into_any(),
         |end| {
             let show = move |_| {
                 if let Some(pool) = store.peek(|shown| shown.pool_of(end.worker)) {
@@ -126,7 +127,7 @@ fn One(ledger: Ledger, open: Open) -> impl IntoView {
             {lost.map(|lost| view! { <p class="why lost" data-testid="lost-affinity">{lost}</p> })}
             <RoundRobinInstead store decided=decided.clone() instead=instead.clone()/>
             <OtherPart ledger decided=decided.clone()/>
-            {is_dropped.then(|| view! { <p class="caption" data-testid="details-dropped">"The server keeps it no more; this is the last that was known of it."</p> })}
+            {is_dropped.then(|| view! { <p class="caption" data-testid="details-dropped">"The server no longer retains it; shown as last received."</p> })}
             <dl>
                 <div><dt>"Worker"</dt><dd><Chip store worker/> <span class="mono">{full_id(ledger, worker)}</span></dd></div>
                 {move || store.pool_words(worker).map(|(_, words)| view! { <div><dt>"Pool"</dt><dd data-testid="details-pool">{words}</dd></div> })}
@@ -136,11 +137,12 @@ fn One(ledger: Ledger, open: Open) -> impl IntoView {
             </dl>
             <h4>"Cost, lower wins"</h4>
             {costs}
-            <h4>"Prompt held"</h4>
+            <h4>"Cached blocks of the prompt"</h4>
             {held}
             {(!decided.ignores_cache).then_some(in_tree)}
             <h4>"The request"</h4>
             {timeline(&decided)}
+            {ttft_split(ledger, &decided)}
             <Ticket ledger decided instead/>
         </div>
     }
@@ -154,7 +156,7 @@ fn OtherPart(ledger: Ledger, decided: DecisionEntry) -> impl IntoView {
     let part = Memo::new(move |_| store.on_beat(|shown| Part::of(shown, &decided)));
     let words = move || match part.get() {
         None => {
-            let text = format!("The other choice for this request, decision {id}, is not kept any more.");
+            let text = format!("The other decision for this request, {id}, is no longer retained.");
             view! { <p class="caption" data-testid="other-part-gone">{text}</p> }.into_any()
         }
         Some(part) => {
@@ -167,7 +169,7 @@ fn OtherPart(ledger: Ledger, decided: DecisionEntry) -> impl IntoView {
                     <p class="quiet">{part.why}</p>
                     <p data-testid="transfer-gap">{gap_words(part.gap)}</p>
                     <button class="plain" data-testid="open-other-part" on:click=move |_| ledger.open(Some(id))>
-                        {format!("Open the {name} choice, decision {id}")}
+                        {format!("Open the {name} decision, {id}")}
                     </button>
                 </div>
             }
@@ -254,6 +256,27 @@ fn timeline(decided: &DecisionEntry) -> impl IntoView + use<> {
     }
 }
 
+/// What the time to first token is made of, with where each part is known from.
+fn ttft_split(ledger: Ledger, decided: &DecisionEntry) -> impl IntoView + use<> {
+    let parts = ledger.store.peek(|shown| decided.ttft_parts(shown.parts_of(decided)));
+    let sum: f64 = parts.iter().filter_map(|part| part.ms).sum();
+    let class = ["queued", "computed", "handed"];
+    let bar = move |(part, class): (&TtftPart, &'static str)| {
+        let ms = part.ms.filter(|ms| *ms > 0.0 && sum > 0.0)?;
+        Some(view! { <i class=class style=["width:", &format::width(ms / sum)].concat()></i> })
+    };
+    let row = |(part, class): (&TtftPart, &'static str)| {
+        let time = part.ms.map_or("not reported".to_owned(), duration);
+        view! { <li><i class=class aria-hidden="true"></i><b>{part.name}</b> " " {time} " " <span class="quiet">{part.source}</span></li> }
+    };
+    view! {
+        <div class="ttft-split" data-testid="ttft-split">
+            <div class="ttft-bar" aria-hidden="true">{parts.iter().zip(class).map(bar).collect_view()}</div>
+            <ul>{parts.iter().zip(class).map(row).collect_view()}</ul>
+        </div>
+    }
+}
+
 /// The whole decision as text.
 #[component]
 fn Ticket(ledger: Ledger, decided: DecisionEntry, instead: Instead) -> impl IntoView {
@@ -270,7 +293,7 @@ fn Ticket(ledger: Ledger, decided: DecisionEntry, instead: Instead) -> impl Into
     let copied = text.clone();
     let copy = move |_| match copy(&copied) {
         true => ledger.said.set("Copied".to_owned()),
-        false => ledger.said.set("This browser lets no page copy; select the text below".to_owned()),
+        false => ledger.said.set("This browser does not let pages copy; select the text below".to_owned()),
     };
     view! {
         <div class="ticket">

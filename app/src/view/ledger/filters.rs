@@ -45,7 +45,7 @@ pub(super) fn Filters(ledger: Ledger) -> impl IntoView {
             </label>
             <label class="find">
                 <span>"Find"</span>
-                <input type="search" data-testid="filter-find" placeholder="request, worker, model, reason" spellcheck="false"
+                <input type="search" data-testid="filter-find" placeholder="request, model, reason" spellcheck="false"
                     title="Text in the request id, in the name of worker, pool or model, or in the reason"
                     prop:value=find
                     on:input=move |event| store.address.update(|a| a.find = event_target_value(&event))/>
@@ -99,21 +99,23 @@ fn explained(kind: Option<Kind>) -> String {
         None => "Every decision".to_owned(),
         Some(Kind::Hit) => {
             format!(
-                "The chosen worker held at least {} of the prompt's full blocks",
+                "At least {} of the prompt's full blocks were cached on the chosen worker",
                 format::percent(HIT_SHARE)
             )
         }
         Some(Kind::Partial) => {
             format!(
-                "The chosen worker held some, but less than {} of the full blocks",
+                "Some, but less than {} of the full blocks were cached on the chosen worker",
                 format::percent(HIT_SHARE)
             )
         }
-        Some(Kind::Miss) => "The chosen worker held no block of the prompt".to_owned(),
+        Some(Kind::Miss) => "No block of the prompt was cached on the chosen worker".to_owned(),
         Some(Kind::Tie) => {
             "The router reported a tie, or several workers share the lowest known cost".to_owned()
         }
-        Some(Kind::LostAffinity) => "Another worker held more of the prompt than the chosen one".to_owned(),
-        Some(Kind::Unknown) => "The prompt's length or what was held of it is not known".to_owned(),
+        Some(Kind::LostAffinity) => {
+            "Another worker had more of the prompt cached than the chosen one".to_owned()
+        }
+        Some(Kind::Unknown) => "The prompt's length or its cached part is unknown".to_owned(),
     }
 }

@@ -121,7 +121,7 @@ fn Nothing(store: Store) -> impl IntoView {
         <Show when=move || store.ready()
             fallback=|| view! { <Empty id="ledger-wait" head="Waiting for the server's state"/> }>
             <Empty id="ledger-empty" head="No decision received yet">
-                <p>"Every request that the KV router places is listed here, with what every worker would have cost."</p>
+                <p>"Every request that the KV router places is listed here, with the cost of every candidate."</p>
                 {move || hint.get().map(|hint| view! { <HintList hint/> })}
             </Empty>
         </Show>

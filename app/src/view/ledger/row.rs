@@ -12,7 +12,7 @@ use crate::store::time_of_day;
 const REQUEST_CHARS: usize = 10;
 
 /// Why a choice for decode has no outcome.
-pub(super) const IGNORED: &str = "decode choices do not look at caches";
+pub(super) const IGNORED: &str = "decode decisions ignore cached blocks";
 
 /// What a line shows.
 #[derive(Clone, PartialEq)]
@@ -50,9 +50,9 @@ impl Row {
         let (margin, margin_title) = match decided.margin_blocks() {
             Ok(margin) => (
                 Short(tenth(margin)).to_string(),
-                "Cost of the next best less that of the chosen one".to_owned(),
+                "Cost of the next best candidate less that of the chosen one".to_owned(),
             ),
-            Err(why) => (UNKNOWN.to_owned(), format!("Not known: {}", why.as_str())),
+            Err(why) => (UNKNOWN.to_owned(), format!("Unknown: {}", why.as_str())),
         };
         let mut flags = String::new();
         if decided.is_tie() {

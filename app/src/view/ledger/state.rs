@@ -153,7 +153,7 @@ impl Ledger {
             ever: cluster.decisions().totals().count,
         });
         self.held.set(Some(Arc::new(held)));
-        self.said.set("Paused. What comes now is counted and shown when you go on.".to_owned());
+        self.said.set("Paused. New decisions are counted, and shown when you resume.".to_owned());
     }
 
     /// What happened since Pause. Tracked.

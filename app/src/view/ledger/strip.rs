@@ -57,7 +57,7 @@ pub(super) fn Strip(store: Store, decided: DecisionEntry) -> impl IntoView {
             <div class="strip-bar" aria-hidden="true"><i style=fill></i></div>
             {marks.into_iter().map(mark).collect_view()}
         </div>
-        <p class="caption">{format!("The prompt's {} from left to right; a tick is how far a candidate held it", format::plural(isl, "block", "blocks"))}</p>
+        <p class="caption">{format!("The prompt's {} from left to right; a tick is how far it was cached on a candidate", format::plural(isl, "block", "blocks"))}</p>
     }
 }
 

@@ -23,15 +23,15 @@ const COLUMNS: [(&str, &str, &str); 11] = [
     (
         "l-time",
         "Time",
-        "When it was decided, by the router's own clock where that is known, else when it was received; each line says which",
+        "When it was decided, by the router's own clock where that is known, else when it was received; each row says which",
     ),
-    ("l-request", "Request", "The router's request id, shortened; click a line for all of it"),
+    ("l-request", "Request", "The router's request id, shortened; click a row for all of it"),
     ("l-worker", "Worker", "The worker chosen"),
-    ("l-prompt n", "Prompt", "Length in tokens, if known, and in blocks, the begun one included"),
+    ("l-prompt n", "Prompt", "Length in tokens, if known, and in blocks, a partial last one included"),
     (
         "l-overlap n",
         "Cached",
-        "Cached blocks: blocks of the prompt that the chosen worker held, by the router's own count, else as reconstructed here; after +, those in host memory and below",
+        "Blocks of the prompt that were cached on the chosen worker, as the router counted them, else as reconstructed here; after +, those in host memory and below",
     ),
     ("l-share", "Hit rate", "KV hit rate: cached blocks ÷ prompt blocks"),
     ("l-cost n", "Cost", "Cost of the chosen worker, in blocks"),
@@ -39,7 +39,7 @@ const COLUMNS: [(&str, &str, &str); 11] = [
     (
         "l-verdict",
         "Outcome",
-        "How much of the prompt was held; tie: several share the lowest cost; lost: blocks that another worker held beyond the chosen one's",
+        "How much of the prompt was cached on the chosen worker; tie: several share the lowest cost; skipped: more blocks were cached on another worker",
     ),
     (
         "l-known",
@@ -135,7 +135,7 @@ pub(super) fn Table(ledger: Ledger) -> impl IntoView {
                 head=head.collect_view().into_any() rows line=move |row| view! { <Line ledger row/> }.into_any()
                 on_scroll=move |()| place.hold(ledger) on_key=move |event| key(ledger, place, &event)>
                 <Show when=move || count.get() == 0>
-                    <p class="ledger-none" data-testid="ledger-none">"No decision that is kept is like that: choose another outcome, worker or text"</p>
+                    <p class="ledger-none" data-testid="ledger-none">"No retained decision matches these filters: choose another outcome, worker or text"</p>
                 </Show>
             </VirtualTable>
             <Show when=move || { above.get() > 0 }>

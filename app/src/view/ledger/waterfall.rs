@@ -1,4 +1,4 @@
-//! What every candidate would have cost: stacked bars on one scale of blocks.
+//! What every candidate would have cost: bars from the cheapest on, with the whole sums as text.
 //!
 //! The bars are elements between chips and sums in a list, with which a chart's bars could not be kept in line.
 
@@ -9,19 +9,15 @@ use radixscope_state::cluster::{CostParts, DecisionEntry};
 use crate::format;
 use crate::store::Store;
 use crate::view::chip::Chip;
+use crate::view::costs::CostScale;
 
 /// Beyond so many candidates only the best are shown at first.
 const MANY: usize = 16;
 /// How many of them.
 const BEST: usize = 8;
 
-/// Shares of the scale.
-struct Scale(f64);
-
-impl Scale {
-    fn width(&self, blocks: f64) -> String {
-        format::width(if blocks.is_finite() { blocks.max(0.0) / self.0 } else { 1.0 })
-    }
+fn terms(part: &CostParts) -> [f64; 3] {
+    [part.prefill_cost, part.candidate.decode_blocks, part.other_cost]
 }
 
 #[component]
@@ -30,13 +26,12 @@ pub(super) fn Waterfall(store: Store, decided: DecisionEntry) -> impl IntoView {
     let total = parts.len();
     let ignores_cache = decided.ignores_cache;
     let all = RwSignal::new(total <= MANY);
-    let finite = |blocks: f64| if blocks.is_finite() { blocks } else { 0.0 };
-    let most = parts.iter().map(|part| finite(part.candidate.cost) + finite(part.saved)).fold(1.0, f64::max);
+    let costs = parts.iter().map(|part| (part.candidate.cost, terms(part)));
+    let scale = CostScale::of(costs, std::iter::empty());
     let tied = decided.tied_at_lowest();
     let margin =
         decided.next_best().ok().map(|next| next.cost).zip(decided.chosen().map(|chosen| chosen.cost));
     let bars = move || {
-        let scale = Scale(most);
         let is_shown = |(at, part): &(usize, &CostParts)| all.get() || *at < BEST || part.is_chosen;
         parts
             .iter()
@@ -48,10 +43,11 @@ pub(super) fn Waterfall(store: Store, decided: DecisionEntry) -> impl IntoView {
             })
             .collect_view()
     };
-    let middle = Short((most / 2.0).round()).to_string();
+    let [from, to] = [scale.base, scale.end].map(|cost| Short((cost * 10.0).round() / 10.0).to_string());
     view! {
+        <p class="costs-shared" data-testid="cost-shared">{scale.shared_words()}</p>
         <div class="waterfall" role="list" aria-label="Cost of every candidate, cheapest first">
-            <p class="scale" aria-hidden="true"><span>"0"</span><span>{middle}</span><span>{Short(most.round()).to_string()} " blocks"</span></p>
+            <p class="scale" aria-hidden="true"><span>{from}</span><span>{to} " blocks"</span></p>
             {bars}
         </div>
         <Show when=move || !all.get()>
@@ -60,17 +56,16 @@ pub(super) fn Waterfall(store: Store, decided: DecisionEntry) -> impl IntoView {
             </button>
         </Show>
         <p class="keys" aria-hidden="true">
-            <span><i class="key prefill"></i>"weight × prefill"</span>
-            <span><i class="key decode"></i>"decode"</span>
-            <span><i class="key other"></i>"other terms"</span>
-            <span><i class="key saved"></i>"saved by overlap"</span>
+            <span><i class="key prefill"></i>"more prefill × weight"</span>
+            <span><i class="key decode"></i>"more decode"</span>
+            <span><i class="key other"></i>"more of other terms"</span>
         </p>
     }
 }
 
 fn bar(
     store: Store,
-    scale: &Scale,
+    scale: &CostScale,
     part: &CostParts,
     tied: usize,
     margin: Option<(f64, f64)>,
@@ -78,7 +73,7 @@ fn bar(
 ) -> impl IntoView + use<> {
     let worker = part.candidate.worker;
     let overlap = u64::from(part.candidate.overlap_blocks);
-    let holds = (!ignores_cache).then(|| format!(", holds {}", format::plural(overlap, "block", "blocks")));
+    let holds = (!ignores_cache).then(|| format!(", {} cached", format::plural(overlap, "block", "blocks")));
     let words = match (part.is_chosen, part.is_lowest && tied > 1) {
         (true, true) => "chosen, tied",
         (true, false) => "chosen",
@@ -88,22 +83,19 @@ fn bar(
     let margin = margin.map(|(next, chosen)| {
         let (from, to) = (chosen.min(next), chosen.max(next));
         let text = if next < chosen { "blocks above the lowest cost" } else { "blocks to the next best" };
-        let style = format!("left: {}; width: {}", scale.width(from), scale.width(to - from));
-        let text = format!("margin {} {text}", Short(to - from));
+        let (left, width) = (scale.width(from), scale.width(scale.base + to - from));
+        let style = ["left:", &left, ";width:", &width].concat();
+        let text = format!("Cost gap {} {text}", Short(to - from));
         view! {
             <span class="margin" data-testid="margin"><i style=style aria-hidden="true"></i><span>{text}</span></span>
         }
     });
+    let cost = part.candidate.cost;
     view! {
         <div class="candidate" class:chosen=part.is_chosen role="listitem" data-testid="candidate"
-            data-cost=part.candidate.cost.to_string() data-overlap=overlap.to_string()>
+            data-cost=cost.to_string() data-overlap=overlap.to_string()>
             <span class="who"><Chip store worker/><em>{words}</em></span>
-            <span class="track" aria-hidden="true">
-                <i class="prefill" style=format!("width: {}", scale.width(part.prefill_cost))></i>
-                <i class="decode" style=format!("width: {}", scale.width(part.candidate.decode_blocks))></i>
-                <i class="other" style=format!("width: {}", scale.width(part.other_cost))></i>
-                <i class="saved" style=format!("width: {}", scale.width(part.saved))></i>
-            </span>
+            <span class="track" aria-hidden="true">{scale.bar(cost, terms(part), ["prefill", "decode", "other"])}</span>
             <span class="sum">{part.sum()}<span class="quiet">{holds}</span></span>
             {margin}
         </div>

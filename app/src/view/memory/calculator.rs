@@ -126,7 +126,7 @@ fn FormView(calculator: Calculator, faults: Memo<Vec<Fault>>) -> impl IntoView {
 
 /// What depends on the requests; may be left empty.
 fn is_traffic(field: Field) -> bool {
-    field.is_optional
+    field.is_optional && field.input != Input::Blocks
 }
 
 #[component]
@@ -149,7 +149,11 @@ fn NumberField(calculator: Calculator, faults: Memo<Vec<Fault>>, field: Field) -
         <div class="cap-field">
             <label for=id.clone()>{label}</label>
             <input type="text" inputmode="decimal" autocomplete="off" id=id.clone() data-testid=id
-                placeholder=if field.is_optional { "not known" } else { "" }
+                placeholder=match input {
+                    Input::Blocks => "computed from memory",
+                    _ if field.is_optional => "unknown",
+                    _ => "",
+                }
                 prop:value=text aria-invalid=move || fault.with(Option::is_some).to_string() aria-describedby=fault_id.clone()
                 on:input=move |event| {
                     let typed = event_target_value(&event);
@@ -176,6 +180,7 @@ fn take_from_live(calculator: Calculator) -> String {
             None => absent.push(input.label().to_ascii_lowercase()),
         };
         put(Input::BlockSize, facts.block_size_tokens.map(u64::from));
+        put(Input::Blocks, facts.blocks_per_worker.map(|(least, _)| least));
         put(Input::Workers, facts.workers);
         put(Input::MaxNumSeqs, facts.max_num_seqs);
         put(Input::P50, lengths.map(|lengths| lengths.p50));
@@ -194,7 +199,7 @@ fn take_from_live(calculator: Calculator) -> String {
     }
     if !absent.is_empty() {
         said.push_str(&format!(
-            ". Left as it was: {}; --prometheus frontend=http://HOST:8000/metrics would tell",
+            ". Unchanged: {}; --prometheus frontend=http://HOST:8000/metrics reports it",
             absent.join(", ")
         ));
     }

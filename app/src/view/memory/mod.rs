@@ -7,8 +7,8 @@ mod row;
 mod workers;
 
 use leptos::prelude::*;
-use radixscope_insight::capacity::{Fault, Form, Inputs, Live};
-use radixscope_insight::memory::{self, Part};
+use radixscope_insight::capacity::{Fault, Form, Input, Inputs, Live};
+use radixscope_insight::memory::{self, Facts, Part};
 use radixscope_model::id::Millis;
 
 use crate::format::{self, UNKNOWN};
@@ -30,10 +30,16 @@ struct Calculator {
 
 impl Calculator {
     fn new(store: Store) -> Self {
+        let facts = Memo::new(move |_| store.on_beat(|shown| memory::live_facts(shown, shown.pool)));
         let form = Memo::new(move |_| {
-            store
-                .address
-                .with(|address| Form::from_address(|key| address.other(&format!("{KEY_PREFIX}{key}"))))
+            store.address.with(|address| {
+                let get = |key: &str| address.other(&format!("{KEY_PREFIX}{key}"));
+                let mut form = Form::from_address(get);
+                if get("preset").is_none() {
+                    begin_with(&mut form, &facts.get());
+                }
+                form
+            })
         });
         Self {
             store,
@@ -62,6 +68,24 @@ impl Calculator {
     }
 }
 
+/// An untouched form begins with what the deployment reports.
+fn begin_with(form: &mut Form, facts: &Facts) {
+    // Workers that differ are no single number: the smallest is what every worker has.
+    let blocks = facts.blocks_per_worker.map(|(least, _)| least);
+    let Some(blocks) = blocks.filter(|_| facts.block_size_tokens.is_some()) else { return };
+    let reported = [
+        (Input::Blocks, Some(blocks)),
+        (Input::BlockSize, facts.block_size_tokens.map(u64::from)),
+        (Input::Workers, facts.workers),
+        (Input::MaxNumSeqs, facts.max_num_seqs),
+    ];
+    for (input, value) in reported {
+        if let Some(value) = value {
+            form.set(input, value.to_string());
+        }
+    }
+}
+
 /// Bytes of KV cache that a token takes, if the calculator was given the model.
 pub(super) fn bytes_per_token(store: Store) -> Memo<Option<u64>> {
     let calculator = Calculator::new(store);
@@ -86,8 +110,8 @@ pub(crate) fn MemoryPanel(store: Store) -> impl IntoView {
     };
     let of_all = move || {
         by_pool(&sums.get(), |live| match live.capacity_blocks {
-            Some(all) => format!("Of {} blocks of all workers that are there", format::count(all)),
-            None => "The capacity of at least one worker is not known".to_owned(),
+            Some(all) => format!("Of the {} blocks of all workers", format::count(all)),
+            None => "The capacity of at least one worker is unknown".to_owned(),
         })
     };
     let title = Signal::derive(of_all);

@@ -19,6 +19,8 @@ pub(super) fn Remedies(calculator: Calculator) -> impl IntoView {
             all.iter().find(|label| label.pool == drawn).map(|label| format!(", pool {}", label.short))
         })
     };
+    let is_asked_for =
+        Memo::new(move |_| judged.with(|all| all.iter().any(|remedy| remedy.advice == Advice::Suggested)));
     let engine = Memo::new(move |_| calculator.form.with(|form| form.engine));
     let copied = RwSignal::new(String::new());
     let one = move |remedy: Remedy| {
@@ -58,9 +60,12 @@ pub(super) fn Remedies(calculator: Calculator) -> impl IntoView {
     };
     view! {
         <section class="cap-remedies" aria-label="Remedies">
-            <h4>"If memory is short, with "{move || engine.get().label()}{of_pool}</h4>
-            <p class="quiet">{TEST_FIRST}</p>
-            <ol>{move || judged.get().into_iter().map(one).collect_view()}</ol>
+            <details prop:open=is_asked_for data-testid="cap-remedies">
+                <summary><h4>"If memory is short, with "{move || engine.get().label()}{of_pool}</h4></summary>
+                <p class="quiet">{TEST_FIRST}</p>
+                <ol>{move || judged.get().into_iter().map(one).collect_view()}</ol>
+            </details>
+            <p class="quiet" data-testid="cap-no-finding">{move || (!is_asked_for.get()).then_some("No active finding says that memory is short.")}</p>
             <p class="help-line" aria-live="polite" data-testid="cap-copied">{copied}</p>
         </section>
     }

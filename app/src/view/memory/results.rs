@@ -36,13 +36,20 @@ pub(super) fn Results(calculator: Calculator, faults: Memo<Vec<Fault>>) -> impl 
                     <div><dt>{label}</dt><dd><b data-testid=id>{value}</b>" "{unit}</dd></div>
                 }).collect_view()}</dl>
                 <ul class="cap-verdicts" data-testid="cap-verdicts">{said.into_iter().map(line).collect_view()}</ul>
-                <p class="cap-live" data-testid="cap-live">{move || against(&capacity, live_blocks.get())}</p>
+                <p class="cap-live" data-testid="cap-live">{move || match inputs.blocks_per_worker {
+                    Some(_) => GIVEN.to_owned(),
+                    None => against(&capacity, live_blocks.get()),
+                }}</p>
             }
             .into_any()
         }
     };
     view! { <section class="cap-results" aria-label="What fits">{body}</section> }
 }
+
+/// Beside figures that rest on a number of blocks, not on memory.
+const GIVEN: &str = "KV blocks per worker, as the deployment reports them or as typed, stand for GPU memory, weights and \
+    fraction. Empty that field to compute the blocks from those.";
 
 fn figures(capacity: &Capacity) -> [(&'static str, &'static str, String, &'static str); 6] {
     [
@@ -76,6 +83,6 @@ fn against(capacity: &Capacity, live: Option<(u64, u64)>) -> String {
             format::count(least),
             format::count(most)
         ),
-        None => "No live capacity to compare with: a model card from discovery or --prometheus frontend=http://HOST:8000/metrics would tell.".to_owned(),
+        None => "No live capacity to compare with: a model card from discovery or --prometheus frontend=http://HOST:8000/metrics reports it.".to_owned(),
     }
 }

@@ -87,9 +87,9 @@ pub(super) fn look(
         Units { tokens_per_block: memory.block_size.map(|size| size.value), bytes_per_token, capacity };
     let rank = if state.id.dp_rank > 0 { format!(" dp {}", state.id.dp_rank) } else { String::new() };
     let ages = memory.ages.as_ref();
-    let sampled = ages.map_or("Not known yet: no followed block was removed".to_owned(), |ages| {
+    let sampled = ages.map_or("Unknown yet: no sampled block was removed".to_owned(), |ages| {
         format!(
-            "Median and 95th percentile from stored to removed, last minute: age at eviction. One block in {} is followed, {} were removed",
+            "Median and 95th percentile from stored to removed, last minute: age at eviction. One block in {} is sampled, {} were removed",
             ages.one_in,
             format::count(u64::from(ages.removed))
         )
@@ -111,7 +111,7 @@ pub(super) fn look(
         ),
         free: units.cell(
             memory.free_blocks(),
-            "Capacity less what is held or used, whichever is more".to_owned(),
+            "Capacity less cached or used blocks, whichever are more".to_owned(),
         ),
         capacity: {
             let title = source(memory.capacity, |s| s.label(), now, "Capacity: not reported by any source");
@@ -139,7 +139,7 @@ pub(super) fn look(
             sub: ages.filter(|ages| ages.came_back > 0).map_or(String::new(), |ages| {
                 format!("{} back after {}", format::count(u64::from(ages.came_back)), span(ages.came_back_p50_ms))
             }),
-            title: "Median from one use of a block to the next while it was held; below, followed blocks that came back after they had been removed".to_owned(),
+            title: "Median from one use of a block to the next while it was cached; below, sampled blocks that came back after they had been removed".to_owned(),
         },
         said: said(&memory, now),
         missing: memory.missing(),

@@ -42,7 +42,7 @@ pub(super) fn Workers(store: Store, calculator: Calculator) -> impl IntoView {
                 <th scope="col" class="mem-bar-head">"KV memory"</th>
                 <th scope="col" class="n" title="Blocks of running requests, reported by the engine">"In use"</th>
                 <th scope="col" class="n" title="Cached blocks that no running request uses: estimated from KV events less blocks in use">"Cached, evictable"</th>
-                <th scope="col" class="n" title="Capacity less what is held or used">"Free"</th>
+                <th scope="col" class="n" title="Capacity less cached or used blocks">"Free"</th>
                 <th scope="col" class="n" title="Blocks there are">"Capacity, blocks"</th>
                 <th scope="col" class="n" title="Blocks evicted ÷ stored over the last 60 s">"Evicted ÷ stored"</th>
                 <th scope="col" class="n" title="From stored to removed; sampled">"Lifetime p50"</th>
@@ -56,7 +56,7 @@ pub(super) fn Workers(store: Store, calculator: Calculator) -> impl IntoView {
             <Legend/>
             <p class="quiet">{gib}" Lifetimes and gaps are measured on a sample of blocks."</p>
             {move || unknown.get().into_iter().map(|(what, workers)| view! {
-                <p class="mem-missing" data-testid="mem-missing">{format!("Not known for {}: {what}.", listed(&workers))}</p>
+                <p class="mem-missing" data-testid="mem-missing">{format!("Unknown for {}: {what}.", listed(&workers))}</p>
             }).collect_view()}
         </div>
     }
@@ -86,7 +86,7 @@ fn WorkerRow(store: Store, bytes: Memo<Option<u64>>, worker: WorkerIx) -> impl I
         view! {
             <td class="n" title=move || cell.with(|c| c.title.clone())>
                 <b data-testid=name>{move || cell.with(|c| c.main.clone())}</b>
-                <span class="mem-sub">{move || cell.with(|c| c.sub.clone())}</span>
+                <span class="cell-sub">{move || cell.with(|c| c.sub.clone())}</span>
             </td>
         }
     };
@@ -99,7 +99,7 @@ fn WorkerRow(store: Store, bytes: Memo<Option<u64>>, worker: WorkerIx) -> impl I
             <tr>
                 <th scope="row">
                     <button class="pick" aria-pressed=move || picked().to_string() on:click=move |_| store.pick(worker)
-                        title=move || format!("Worker {}, click to pick it out", id())>
+                        title=move || format!("Worker {}, click to select it", id())>
                         <Chip store worker/>
                         <span class="id">{move || row.with(|row| row.tail.clone())}</span>
                         {move || store.pool_words(worker).map(|(beside, words)| view! { <span class="of-pool" title=words>{beside}</span> })}

@@ -67,7 +67,7 @@ impl BlockSummary {
         let holders = if names.is_empty() { "no worker".to_owned() } else { names.join(", ") };
         let age = format::ago(store.now_ms().since(self.touched));
         format!(
-            "Block {} of the prompt, {} in a row, held by {holders}, {} in the subtree, last stored {age}, hash {}",
+            "Block {} of the prompt, {} in a row, on {holders}, {} in the subtree, last stored {age}, hash {}",
             self.position,
             format::plural(u64::from(self.len), "block", "blocks"),
             format::plural(u64::from(self.blocks), "block", "blocks"),

@@ -113,10 +113,10 @@ pub(super) fn DecisionOnTree(tree: TreeView) -> impl IntoView {
         </p>
         {move || match (open.get(), decided.get()) {
             (None, _) => view! {
-                <p class="caption" data-testid="decision-none">"No decision is open. The latest one with a known prompt is a press away; the ledger and the search open any other. Its path is then outlined, with a bracket where each candidate's part of it ends."</p>
+                <p class="caption" data-testid="decision-none">"No decision is open. Open the latest one with a known prompt here, any other one in Decisions or by search. Its path is outlined, with a bracket where each candidate's cached part ends."</p>
             }.into_any(),
             (Some(id), None) => {
-                let text = format!("Decision {id} is not kept any more, or was not received yet.");
+                let text = format!("Decision {id} is no longer retained, or was not received yet.");
                 view! { <p class="caption" data-testid="decision-none">{text}</p> }.into_any()
             }
             (Some(_), Some(decided)) => view! { <One tree decided/> }.into_any(),
@@ -145,7 +145,7 @@ fn One(tree: TreeView, decided: DecisionEntry) -> impl IntoView {
     let table = (!candidates.is_empty()).then(|| {
         view! {
             <table class="copies-table">
-                <thead><tr><th scope="col">"Worker"</th><th scope="col">"Held, blocks"</th><th scope="col">"Cost, blocks"</th></tr></thead>
+                <thead><tr><th scope="col">"Worker"</th><th scope="col">"Cached, blocks"</th><th scope="col">"Cost, blocks"</th></tr></thead>
                 <tbody>{candidates.into_iter().take(CANDIDATES).map(line).collect_view()}</tbody>
             </table>
         }
@@ -175,6 +175,6 @@ fn One(tree: TreeView, decided: DecisionEntry) -> impl IntoView {
         {is_partial.then(|| view! { <p class="partial-note" data-testid="decision-partial">{ON_PARTIAL_TREE}</p> })}
         {table}
         {more.map(|more| view! { <p class="caption">{more}</p> })}
-        <p class="side-actions"><button class="plain" on:click=to_ledger>"Open in the ledger"</button></p>
+        <p class="side-actions"><button class="plain" on:click=to_ledger>"Open in Decisions"</button></p>
     }
 }

@@ -76,12 +76,10 @@ pub(super) fn Note(store: Store, painted: Painted) -> impl IntoView {
 fn path_of(cluster: &Shown<'_>, canvas: &Canvas<'_>, id: DecisionId) -> (String, String) {
     let without = |words: String| (words, String::new());
     let Some(decided) = cluster.decisions().get(id) else {
-        return without(format!("Decision {id} is not kept any more, so its path is not known"));
+        return without(format!("Decision {id} is no longer retained, so its path is unknown"));
     };
     let Some(end) = decided.decision.path else {
-        return without(format!(
-            "Decision {id} names no block that anybody held, so there is no path to show"
-        ));
+        return without(format!("Decision {id} names no cached block, so there is no path to show"));
     };
     if let Some(other) = cluster.pool_of(end.worker).filter(|&pool| pool != cluster.pool) {
         let name = cluster.cluster.pool(other).map(PoolState::name).unwrap_or_default();
@@ -92,13 +90,15 @@ fn path_of(cluster: &Shown<'_>, canvas: &Canvas<'_>, id: DecisionId) -> (String,
     }
     let Some(node) = cluster.tree().find(end.worker, end.block_hash) else {
         return without(format!(
-            "The blocks of decision {id} are gone from the tree since: {} dropped its last one",
+            "The blocks of decision {id} have left the tree since: {} evicted the last one",
             label(end.worker)
         ));
     };
     let depth = cluster.tree().position(node) + 1;
     let Some(rects) = rects(canvas, node, depth) else {
-        return without(format!("The blocks of decision {id} wait for a parent that was never received"));
+        return without(format!(
+            "The blocks of decision {id} are unattached: their parent was never received"
+        ));
     };
     let is_in_sight = |rect: &&Rect| {
         let (right, bottom) = (f64::from(canvas.view.width), f64::from(canvas.view.height));
@@ -122,7 +122,7 @@ fn path_of(cluster: &Shown<'_>, canvas: &Canvas<'_>, id: DecisionId) -> (String,
     }
     let blocks = format::plural(depth, "block", "blocks");
     let words = format!(
-        "Decision {id} for {}: its prompt was held for {blocks}, outlined; brackets show how far each worker held it. {}",
+        "Decision {id} for {}: {blocks} of its prompt were cached, outlined; brackets show how far on each worker. {}",
         label(decided.decision.worker),
         won(decided)
     );

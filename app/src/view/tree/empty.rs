@@ -34,8 +34,8 @@ fn Decodes() -> impl IntoView {
     view! {
         <Empty id="tree-decodes" head="Decode workers publish no KV events here">
             <p>
-                "The KV cache of a prompt is handed over to them by the workers that prefill, and the router does not ask what
-                decode workers hold. The prefix tree is that of the prefill pool."
+                "The KV cache of a prompt is transferred to them by the prefill workers, and the router does not ask what is cached
+                on decode workers. The prefix tree is that of the prefill pool."
             </p>
         </Empty>
     }

@@ -35,22 +35,17 @@ const COLUMNS: [(&str, &str, &str, Option<RowOrder>); 7] = [
     (
         "g-prefix",
         "Prefix",
-        "Position of its first block in the prompt, and how many blocks follow with the same owners",
+        "Position of its first block in the prompt, and how many blocks follow on the same workers",
         None,
     ),
     ("g-hash mono", "Block hash", "Engine's hash of its first block", None),
-    ("g-owners", "Held by", "Workers that hold its blocks", None),
-    ("g-blocks n", "Blocks", "Distinct held blocks in it and below it", Some(RowOrder::Blocks)),
-    (
-        "g-copies n",
-        "Duplicates",
-        "Blocks that a second or further worker holds as well, in it and below it",
-        None,
-    ),
+    ("g-owners", "Workers", "Workers on which its blocks are cached", None),
+    ("g-blocks n", "Blocks", "Distinct cached blocks in it and below it", Some(RowOrder::Blocks)),
+    ("g-copies n", "Duplicates", "Copies on a second or further worker, in it and below it", None),
     (
         "g-hits n",
         "Hits, 5 min",
-        "Requests sent to a worker that already held its first block",
+        "Requests sent to a worker on which its first block was cached",
         Some(RowOrder::Hits),
     ),
     (
@@ -212,7 +207,7 @@ pub(super) fn TreeGrid(tree: TreeView) -> impl IntoView {
     let active = Signal::derive(move || grid.cursor.get().map(row_id));
     view! {
         <VirtualTable scroll=grid.scroll id=GRID_ID role="treegrid" columns=COLUMNS.len() count active
-            label="Prefix tree, a line a run of blocks. Right opens a line, Left closes it, Enter shows it in the picture"
+            label="Prefix tree, one row per run of blocks. Right opens a row, Left closes it, Enter shows it as a picture"
             head=head.into_iter().collect_view().into_any() rows=move |lines| look_up(grid, lines)
             line=move |line| view! { <GridLine grid line/> }.into_any()
             on_scroll=move |()| grid.scroll.follow() on_key=move |event| key(grid, &event)/>
@@ -234,7 +229,7 @@ fn HeadCell(
     let sort = move || if is_by.get() { "descending" } else { "none" };
     view! {
         <span class=class role="columnheader" aria-sort=sort>
-            <button class="plain" title=format!("{title}. Orders by it") aria-pressed=move || is_by.get().to_string()
+            <button class="plain" title=format!("{title}. Sorts by it") aria-pressed=move || is_by.get().to_string()
                 on:click=move |_| grid.order.set(order)>
                 {name}<span aria-hidden="true">{move || if is_by.get() { " ↓" } else { "" }}</span>
             </button>

@@ -28,7 +28,7 @@ const HALF: f64 = 10.0;
 #[derive(Clone, PartialEq, Default)]
 struct Head {
     id: String,
-    /// Blocks held, with their unit.
+    /// Cached blocks, with their unit.
     held: String,
     /// Share of the capacity, if that is known.
     filled: Option<String>,
@@ -77,7 +77,7 @@ impl Head {
         });
         let rates = if heard && known_s < SECONDS {
             format!(
-                "{} blocks stored, {} removed in {known_s} of the last {SECONDS} s, the others are not known",
+                "{} blocks stored, {} removed in {known_s} of the last {SECONDS} s, the others are unknown",
                 format::count(stored),
                 format::count(removed)
             )
@@ -88,7 +88,7 @@ impl Head {
                 format::count(removed)
             )
         } else {
-            "no KV event received, so what it holds is unknown".to_owned()
+            "no KV event received, so what is cached is unknown".to_owned()
         };
         let said = if sign.is_empty() { String::new() } else { format!(", {sign}") };
         let known = if blocks.is_some() { held.as_str() } else { "blocks unknown" };
@@ -196,7 +196,7 @@ fn LaneHead(
     view! {
         <li class="lane-head" class:picked=picked class:other=move || store.picked().is_some_and(|p| p != worker) style=place
             data-testid="lane-head" data-worker=of(|head| &head.id)>
-            <button aria-pressed=move || picked().to_string() title=words aria-label=words
+            <button aria-pressed=move || picked().to_string() title=words
                 on:click=move |_| store.pick(worker)>
                 <span class="lane-line">
                     <Chip store worker/>

@@ -27,7 +27,7 @@ pub(super) fn Legend(tree: TreeView) -> impl IntoView {
         let age = tree.store.with_tree(|_, forest| recency::oldest_age_ms(forest, now));
         recency::end_in_words(recency::end_ms(age.unwrap_or(0)))
     });
-    let picked = move || tree.store.picked().map(|worker| format!("dimmed: not held by {}", label(worker)));
+    let picked = move || tree.store.picked().map(|worker| format!("dimmed: not on {}", label(worker)));
     view! {
         <div class="tree-legend" style=move || key_colours(tree.store) role="group" aria-label="Legend" data-testid="tree-legend">
             {move || match heat.get() {
@@ -36,7 +36,7 @@ pub(super) fn Legend(tree: TreeView) -> impl IntoView {
                     <Bar what="latest store or use" from=oldest to=|| "just now".to_owned()/>
                 }.into_any(),
                 Heat::Hits => view! { <Hits tree/> }.into_any(),
-                Heat::Owners => view! { <Bar what="held by" from=|| "1".to_owned() to=move || of_workers(tree)/> }.into_any(),
+                Heat::Owners => view! { <Bar what="replicas" from=|| "1".to_owned() to=move || of_workers(tree)/> }.into_any(),
             }}
             {move || picked().map(|text| view! { <span class="tl-note" data-testid="legend-picked">{text}</span> })}
         </div>
@@ -90,7 +90,7 @@ fn Hits(tree: TreeView) -> impl IntoView {
                 {format!("Hits unknown: no request of the last {minutes} min has a known worker. Routing decisions on NATS or a frontend's log report it.")}
             </span>
         }>
-            <Bar what="requests that found it held" from=|| "0".to_owned() to=end/>
+            <Bar what="requests that found it cached" from=|| "0".to_owned() to=end/>
         </Show>
     }
 }
@@ -108,15 +108,15 @@ fn Owners(tree: TreeView, lanes: Memo<bool>) -> impl IntoView {
             {move || (more() > 0).then(|| view! { <span>{format!("+{} more", more())}</span> })}
         </span>
         <Show when=move || lanes.get() fallback=move || view! {
-            <span><i class="key many" aria-hidden="true"></i>"shared: one tick per owner"</span>
+            <span><i class="key many" aria-hidden="true"></i>"shared: one tick per worker"</span>
             <Show when=move || { count() > MAX_TICKS }>
-                <span><i class="key count" aria-hidden="true">"17"</i>{format!("more than {MAX_TICKS} owners: their number")}</span>
+                <span><i class="key count" aria-hidden="true">"17"</i>{format!("more than {MAX_TICKS} workers: their number")}</span>
             </Show>
         }>
-            <span><i class="key alone" aria-hidden="true"></i>"held by this worker alone"</span>
-            <span><i class="key shared-lane" aria-hidden="true"></i>"muted, with an edge: others hold it too"</span>
-            <span><i class="key outline" aria-hidden="true"></i>"held by others"</span>
+            <span><i class="key alone" aria-hidden="true"></i>"on this worker only"</span>
+            <span><i class="key shared-lane" aria-hidden="true"></i>"muted, with an edge: also on other workers"</span>
+            <span><i class="key outline" aria-hidden="true"></i>"on other workers only"</span>
         </Show>
-        <span><i class="key nobody" aria-hidden="true"></i>"Evicted parent of held blocks"</span>
+        <span><i class="key nobody" aria-hidden="true"></i>"Evicted parent of cached blocks"</span>
     }
 }

@@ -87,9 +87,9 @@ pub(super) fn List(tree: TreeView, by: Ranked) -> impl IntoView {
     let is_empty = Memo::new(move |_| lines.with(|l| l.lines.is_empty()));
     let is_cut = Memo::new(move |_| lines.with(|l| l.is_cut) && most.get() < MOST_LINES);
     let head = move || match by {
-        Ranked::Largest => "By held blocks at and below. Near-duplicates hidden.".to_owned(),
+        Ranked::Largest => "By cached blocks at and below. Near-duplicates hidden.".to_owned(),
         Ranked::Hottest => format!(
-            "By requests of the last 5 min that found them held, of {} known.",
+            "By requests of the last 5 min that found them cached, of {} known.",
             lines.with(|l| format::plural(l.requests.into(), "request", "requests"))
         ),
     };
@@ -202,19 +202,19 @@ fn Nothing(tree: TreeView, by: Ranked, lines: Memo<Lines>) -> impl IntoView {
     let blocks = Memo::new(move |_| lines.with(|lines| lines.blocks));
     move || {
         match (by, requests.get(), blocks.get()) {
-        (_, _, 0) => view! { <p class="caption" data-testid="list-empty">"No worker holds a block. The list fills with the first stored one."</p> }.into_any(),
+        (_, _, 0) => view! { <p class="caption" data-testid="list-empty">"No cached block. The list fills with the first stored one."</p> }.into_any(),
         (Ranked::Hottest, 0, _) => {
             let hint = tree.store.peek(|shown| shown.decisions_hint()).unwrap_or(candidates_hint());
             view! {
                 <div class="caption hot-unknown" data-testid="list-empty">
-                    <p>"Prompts are not visible: for no request of the last 5 min is it known which blocks its worker held. A source that shows prompts:"</p>
+                    <p>"Prompts are not visible: no request of the last 5 min is known with its cached blocks. A source that shows prompts:"</p>
                     <HintList hint/>
                 </div>
             }
             .into_any()
         }
         (Ranked::Hottest, requests, _) => {
-            let text = format!("None of {} in the last 5 min found a block held.", format::plural(requests.into(), "request", "requests"));
+            let text = format!("None of {} in the last 5 min found a cached block.", format::plural(requests.into(), "request", "requests"));
             view! { <p class="caption" data-testid="list-empty">{text}</p> }.into_any()
         }
         (Ranked::Largest, ..) => view! { <p class="caption" data-testid="list-empty">"No prefix is known from its beginning."</p> }.into_any(),

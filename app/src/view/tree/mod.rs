@@ -68,8 +68,8 @@ pub(super) fn TreePanel(store: Store, dark: Signal<bool>) -> impl IntoView {
                 <TreePools store/>
                 <BlockFigures store totals/>
                 <Show when=move || hidden.get() != 0>
-                    <Figure id="tree-hidden" label="held blocks shown, coldest hidden" value=Signal::derive(move || shown_of(totals.get()))
-                        title="Blocks that workers hold: those in the tree, of all. The tree is full, so what was stored longest ago is hidden"/>
+                    <Figure id="tree-hidden" label="cached blocks shown, coldest hidden" value=Signal::derive(move || shown_of(totals.get()))
+                        title="Cached blocks: those in the tree, of all. The tree is full, so what was stored longest ago is hidden"/>
                 </Show>
                 <redundancy::CopiesFigures store/>
             </PanelHead>
@@ -103,13 +103,13 @@ fn BlockFigures(store: Store, totals: Memo<Totals>) -> impl IntoView {
     view! {
         <Show when=move || unattached.get() != 0>
             <Figure id="unattached" label="unattached" value=Signal::derive(move || format::count(unattached.get()))
-                title="Blocks whose parent was never received. They wait for it outside the picture"/>
+                title="Blocks whose parent was never received. They are not drawn until it is"/>
         </Show>
-        <Figure id="nodes" label="distinct blocks" value=nodes title="Distinct blocks in the tree, held by at least one worker"/>
+        <Figure id="nodes" label="distinct blocks" value=nodes title="Distinct blocks in the tree, cached on at least one worker"/>
     }
 }
 
-/// Blocks that workers hold: those in the tree, of all.
+/// Cached blocks: those in the tree, of all.
 fn shown_of(totals: Totals) -> String {
     let shown = totals.resident.saturating_sub(totals.hidden);
     format!("{}/{}", format::count(shown), format::count(totals.resident))

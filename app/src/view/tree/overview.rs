@@ -36,7 +36,7 @@ pub(in crate::view) fn OverviewTree(store: Store, dark: Signal<bool>) -> impl In
             <PanelHead store panel=Panel::Tree title="Prefix tree">
                 <TreePools store/>
                 <BlockFigures store totals/>
-                <TrustedFigure store id="shared" label="shared" value=shared title="Distinct blocks held by two workers or more"/>
+                <TrustedFigure store id="shared" label="shared" value=shared title="Distinct blocks cached on two workers or more"/>
             </PanelHead>
             <Breadcrumb tree><StillNote tree/><Tools tree/></Breadcrumb>
             <decision_path::Note store painted=tree.painted/>
@@ -119,7 +119,7 @@ fn Block(store: Store, block: BlockSummary) -> impl IntoView {
     let evicted = block.is_evicted.then_some("evicted since");
     view! {
         <dl>
-            <div class="w-owners" title=all><dt>"Held by"</dt><dd>{owners}{more}{nobody}{evicted}</dd></div>
+            <div class="w-owners" title=all><dt>"Cached on"</dt><dd>{owners}{more}{nobody}{evicted}</dd></div>
             <div class="w-place"><dt>"Position"</dt><dd>{place}</dd></div>
             <div><dt>"Chain"</dt><dd>{format::count(u64::from(block.len))}</dd></div>
             <div><dt>"Subtree"</dt><dd>{format::count(u64::from(block.blocks))}</dd></div>
@@ -137,10 +137,10 @@ fn Legend(store: Store) -> impl IntoView {
         Memo::new(move |_| if store.on_beat(|c| c.block_tokens().is_some()) { "tokens" } else { "blocks" });
     view! {
         <p class="legend" style=move || key_colours(store)>
-            <span><i class="key one"></i>"Held by one worker"</span>
-            <span><i class="key many"></i>"Held by several, one tick each"</span>
+            <span><i class="key one"></i>"On one worker"</span>
+            <span><i class="key many"></i>"On several, one tick each"</span>
             <span>"Down: " {unit} " into the prompt"</span>
-            <span>"Point at a box for its blocks and holders, click it to zoom in, Esc leads back"</span>
+            <span>"Point at a box for its blocks and workers, click it to zoom in, Esc zooms out"</span>
         </p>
     }
 }

@@ -22,7 +22,7 @@ pub(super) fn CopiesFigures(store: Store) -> impl IntoView {
     let shared_title = Signal::derive(move || {
         all.with(|all| {
             format!(
-                "{} of {} distinct blocks are held by two workers or more",
+                "{} of {} distinct blocks are cached on two workers or more",
                 format::count(all.shared),
                 format::count(all.blocks)
             )
@@ -31,7 +31,7 @@ pub(super) fn CopiesFigures(store: Store) -> impl IntoView {
     let copies_title = Signal::derive(move || {
         all.with(|all| {
             format!(
-                "{} of {} blocks that workers hold are duplicates of another worker's",
+                "{} of {} cached blocks are duplicates of another worker's",
                 format::count(all.copies),
                 format::count(all.held())
             )
@@ -39,7 +39,7 @@ pub(super) fn CopiesFigures(store: Store) -> impl IntoView {
     });
     view! {
         <TrustedFigure store id="shared" label="shared" value=Signal::derive(move || share(Redundancy::shared_share)) title=shared_title/>
-        <TrustedFigure store id="copies" label="of held blocks are duplicates" value=Signal::derive(move || share(Redundancy::copies_share)) title=copies_title/>
+        <TrustedFigure store id="copies" label="of cached blocks are duplicates" value=Signal::derive(move || share(Redundancy::copies_share)) title=copies_title/>
     }
 }
 
@@ -74,7 +74,7 @@ pub(super) fn Copies(tree: TreeView, size: Memo<BlockSize>) -> impl IntoView {
             <thead><tr><td></td><th scope="col">"Whole tree"</th><th scope="col">"Selected prefix"</th></tr></thead>
             <tbody>
                 {row("Distinct blocks", "distinct", |of, _| format::count(of.blocks))}
-                {row("Held by several workers", "several", |of, _| format!("{}, {}", format::count(of.shared), percent(of.shared_share())))}
+                {row("On several workers", "several", |of, _| format!("{}, {}", format::count(of.shared), percent(of.shared_share())))}
                 {row("Duplicate blocks", "copies-blocks", |of, _| format::count(of.copies))}
                 {row("Share of memory", "copies-share", |of, _| percent(of.copies_share()))}
                 {row("In tokens", "copies-tokens", |of, size| size.tokens(of.copies).map_or(UNKNOWN.to_owned(), format::count))}

@@ -45,14 +45,14 @@ impl Facts {
         // The cluster's time, not that of the reader's machine.
         let iso = String::from(js_sys::Date::new(&(now.0 as f64).into()).to_iso_string());
         let width = match choice.arrangement.width {
-            Width::Blocks => "width: held blocks",
+            Width::Blocks => "width: cached blocks",
             Width::Hits => "width: hits of the last 5 min",
         };
         let heat = match choice.heat {
-            Heat::Owner => "colour: holders",
+            Heat::Owner => "colour: worker",
             Heat::Recency => "colour: last use",
             Heat::Hits => "colour: hits of the last 5 min",
-            Heat::Owners => "colour: number of holders",
+            Heat::Owners => "colour: replica count",
         };
         let pool = match cluster.pool_list().len() {
             0 | 1 => String::new(),
@@ -117,7 +117,7 @@ fn save_png(tree: TreeView, said: RwSignal<String>) {
         let facts = Facts::of(tree, cluster, forest, region, choice);
         let totals = cluster.tree().totals();
         let sums = format!(
-            "{} distinct blocks, {} held by several workers, {} hidden by the limit. Down: position in the prompt",
+            "{} distinct blocks, {} on several workers, {} hidden by the limit. Down: position in the prompt",
             format::count(totals.nodes),
             format::count(totals.shared),
             format::count(totals.hidden)

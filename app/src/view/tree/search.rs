@@ -136,7 +136,7 @@ impl Line {
             Found::Worker(ix) => {
                 let worker = cluster.worker(ix)?;
                 let holds = cluster.blocks(ix).map_or("blocks unknown".to_owned(), |n| {
-                    format!("holds {}", format::plural(n, "block", "blocks"))
+                    format!("{}", format::plural(n, "block", "blocks"))
                 });
                 Self {
                     group: "Workers",
@@ -148,8 +148,8 @@ impl Line {
             Found::Decision(id) => {
                 let decided = cluster.decisions().get(id)?;
                 let request = decided.decision.request_id.as_deref().unwrap_or("request id unknown");
-                let held = decided.overlap_blocks().map_or("held part unknown".to_owned(), |held| {
-                    format!("{} held", format::plural(held, "block", "blocks"))
+                let held = decided.overlap_blocks().map_or("cached part unknown".to_owned(), |held| {
+                    format!("{} cached", format::plural(held, "block", "blocks"))
                 });
                 Self {
                     group: "Decisions",
@@ -163,18 +163,13 @@ impl Line {
 
     fn block(cluster: &Shown<'_>, (pool, node): (PoolIx, NodeId), group: &'static str, name: &str) -> Self {
         let tree = cluster.cluster.tree(pool);
-        let mut holders = format::plural(tree.owners(node).len() as u64, "holder", "holders");
+        let mut holders = format::plural(tree.owners(node).len() as u64, "worker", "workers");
         if let Some(other) = cluster.cluster.pool(pool).filter(|_| pool != cluster.pool) {
             holders += &format!(", in pool {}", other.name());
         }
         if !tree.is_attached(node) {
             let main = "Waits for a parent that was never received".to_owned();
-            return Self {
-                group,
-                main,
-                more: format!("{name}, {holders}; not in the picture"),
-                way: Way::Nowhere,
-            };
+            return Self { group, main, more: format!("{name}, {holders}; not drawn"), way: Way::Nowhere };
         }
         let crumb = Crumb::at(tree, node, tree.position(node));
         let main = format!("Block at position {}", format::count(crumb.position.into()));

@@ -159,7 +159,7 @@ fn Other(tree: TreeView, shown: Memo<Subject>) -> impl IntoView {
         match shown.get() {
         Subject::Gone(crumb) => {
             let text = format!(
-                "Block {} at position {} was evicted: no worker holds it.",
+                "Block {} at position {} was evicted from every worker.",
                 crumb.hash,
                 format::count(crumb.position.into())
             );
@@ -173,7 +173,7 @@ fn Other(tree: TreeView, shown: Memo<Subject>) -> impl IntoView {
         _ => view! {
             <header><h3>"Block"</h3></header>
             <p class="caption" data-testid="block-none">
-                "Point at a box to see its block here, click it to keep it, or search with " <kbd>"/"</kbd> ": hashes, holders, age, hits and what copies below it cost."
+                "Point at a box to see its block here, click it to keep it, or search with " <kbd>"/"</kbd> ": hashes, workers, age, hits and the memory of the copies below it."
             </p>
         }
         .into_any(),
@@ -223,20 +223,20 @@ fn Rows(store: Store, shown: Memo<Subject>, size: Memo<BlockSize>) -> impl IntoV
             <Hash name="Tokens hash" id="block-tokens" copy=["Copy the tokens hash in decimal", "Copy the tokens hash in hexadecimal"]
                 value=Signal::derive(move || part(shown, |d| d.crumb.tokens.0))/>
             <Fact name="Position" id="block-position" title="From 0, in its prompt" value=place/>
-            <Fact name="Box" id="block-chain" title="Blocks with one successor each and the same holders stand as one box"
+            <Fact name="Box" id="block-chain" title="Blocks with one successor each and the same workers are one box"
                 value=text(|d| format!("block {} of {}", format::count(u64::from(d.prefix.place) + 1), format::count(d.prefix.chain_len.into())))/>
-            <div class="wide"><dt>"Held by"</dt><dd data-testid="block-owners">
+            <div class="wide"><dt>"Cached on"</dt><dd data-testid="block-owners">
                 {move || owners.with(|owners| side::chips(store, owners, HOLDERS))} <span class="quiet">{holders}</span>
             </dd></div>
             <Fact name="First stored" id="block-first" title="Since it is in the tree" value=age(|d| d.first_stored)/>
-            <Fact name="Last stored" id="block-last" title="By any of its holders" value=age(|d| d.last_stored)/>
+            <Fact name="Last stored" id="block-last" title="By any of its workers" value=age(|d| d.last_stored)/>
             <Fact name="Last used" id="block-used" title="When a worker last stored, or a request last used, a block of this box or below" value=age(|d| d.last_used)/>
-            <Fact name="Hits" id="block-hits" title="Requests of the last 5 min that found this block held, of those of which it is known" value=text(hits)/>
+            <Fact name="Hits" id="block-hits" title="Requests of the last 5 min that found this block cached, of those of which it is known" value=text(hits)/>
             <Fact name="Children" id="block-children" title="Blocks that follow this one" value=text(|d| format::count(d.prefix.children.into()))/>
-            <Fact name="Subtree" id="block-subtree" title="Held blocks at and below this one" value=text(subtree)/>
+            <Fact name="Subtree" id="block-subtree" title="Cached blocks at and below this one" value=text(subtree)/>
             <Fact name="Deepest" id="block-depth" title="Position of the deepest block at or below this one" value=text(|d| format!("block {}", format::count(u64::from(d.prefix.bottom.saturating_sub(1)))))/>
-            <Fact name="Shared" id="block-shared" title="Blocks at and below this one that two workers or more hold" value=text(shared)/>
-            <Fact name="Duplicate blocks" id="block-copies" title="Blocks of memory that hold what another worker holds too, at and below this one" value=copies/>
+            <Fact name="Shared" id="block-shared" title="Blocks at and below this one that are cached on two workers or more" value=text(shared)/>
+            <Fact name="Duplicate blocks" id="block-copies" title="Blocks of memory with a copy of another worker's block, at and below this one" value=copies/>
         </dl>
     }
 }

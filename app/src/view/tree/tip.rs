@@ -49,12 +49,12 @@ fn Block(tree: TreeView, block: BlockSummary) -> impl IntoView {
     let chips = block.owners.iter().take(NAMED).map(|&worker| view! { <Chip store worker/> }).collect_view();
     let more = block.owners.len().saturating_sub(NAMED);
     let more = (more > 0).then(|| format!("and {}", format::plural(more as u64, "more", "more")));
-    let nobody = block.owners.is_empty().then_some("no worker: evicted parent of held blocks");
+    let nobody = block.owners.is_empty().then_some("no worker: evicted parent of cached blocks");
     let evicted = block.is_evicted.then_some(", evicted since");
     let tokens = block.tokens_of().map(|tokens| format!(", tokens {tokens}"));
     view! {
         <p><b>"Block " {format::count(block.position.into())}</b>{tokens}</p>
-        <p class="tip-owners">"Held by " {chips}{more}{nobody}{evicted}</p>
+        <p class="tip-owners">"Cached on " {chips}{more}{nobody}{evicted}</p>
         <p class="quiet">
             {format::plural(block.len.into(), "block", "blocks")} " in this box, "
             {format::count(block.blocks.into())} " with all below"

@@ -34,7 +34,7 @@ const WIDTHS: [Segment; 2] = [
     Segment {
         id: "width-hits",
         words: "Hits, 5 min",
-        title: "A box is as wide as the requests of the last 5 minutes that were sent to a worker that held its first block",
+        title: "A box is as wide as the requests of the last 5 minutes that were sent to a worker on which its first block was cached",
         is_on: |choice| choice.arrangement.width == Width::Hits,
         choose: |tree| set(tree, key::WIDTH, Some("hits")),
     },
@@ -61,7 +61,7 @@ const COLOURS: [Segment; 4] = [
     Segment {
         id: "heat-owner",
         words: "Worker",
-        title: "The colour of the worker that alone holds a box; grey where several do",
+        title: "The colour of the one worker on which a box is cached; grey where it is on several",
         is_on: |choice| choice.heat == Heat::Owner,
         choose: |tree| set(tree, key::HEAT, None),
     },
@@ -75,14 +75,14 @@ const COLOURS: [Segment; 4] = [
     Segment {
         id: "heat-hits",
         words: "Hits",
-        title: "Requests of the last 5 minutes that were sent to a worker that held the box",
+        title: "Requests of the last 5 minutes that were sent to a worker on which the box was cached",
         is_on: |choice| choice.heat == Heat::Hits,
         choose: |tree| set(tree, key::HEAT, Some(Heat::Hits.as_str())),
     },
     Segment {
         id: "heat-owners",
         words: "Replica count",
-        title: "How many workers hold the box",
+        title: "On how many workers the box is cached",
         is_on: |choice| choice.heat == Heat::Owners,
         choose: |tree| set(tree, key::HEAT, Some(Heat::Owners.as_str())),
     },
@@ -181,7 +181,7 @@ fn Tiers(tree: TreeView) -> impl IntoView {
         let is_on = Memo::new(move |_| store.pools.get().tier == tier);
         let (id, words) = tier.map_or(("device", "Device"), |tier| (tier.as_str(), tier.label()));
         view! {
-            <label class:on=is_on title="Blocks that workers hold in this tier. Blocks before them that lie on the device alone lead to them">
+            <label class:on=is_on title="Blocks cached in this tier. The blocks before them that are on the device only lead to them">
                 <input type="radio" name="tree-tier" data-testid=format!("tier-{id}") prop:checked=is_on
                     on:change=move |_| set(tree, TIER_KEY, tier.map(Tier::as_str))/>
                 {words}
@@ -219,9 +219,7 @@ pub(super) fn HitsNote(tree: TreeView) -> impl IntoView {
         });
         let requests = format::plural(requests.into(), "request", "requests");
         let left_out = left_out.flatten().unwrap_or_default();
-        format!(
-            "Hits of the last 5 minutes, from {requests} of which what the chosen worker held is known{left_out}"
-        )
+        format!("Hits of the last 5 minutes, from {requests} whose cached blocks are known{left_out}")
     });
     view! {
         <Show when=move || needs.get() && tree.store.ready()>
@@ -243,8 +241,8 @@ pub(super) fn NoHits(tree: TreeView) -> impl IntoView {
         <Show when=move || is_missing.get()>
             <Empty id="tree-no-hits" head="No hit is known of the last 5 minutes">
                 <p>
-                    "A hit is a request that the router sent to a worker that already held the beginning of its prompt.
-                    It takes routing decisions that tell the worker and the prompt's blocks."
+                    "A hit is a request that the router sent to a worker on which the beginning of its prompt was
+                    cached. It takes routing decisions that report the worker and the prompt's blocks."
                 </p>
                 {move || hint.get().map(|hint| view! { <HintList hint/> })}
             </Empty>

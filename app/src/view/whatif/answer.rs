@@ -134,7 +134,7 @@ fn shown(cluster: &Cluster, answer: &Answer<'_>) -> Response {
                 .collect(),
             ghost: recorded_cost(c.candidate.worker),
             about: format!(
-                "Load: {}. {} prompt tokens wait, {} with this prompt",
+                "Load: {}. {} prompt tokens queued, {} with this prompt",
                 c.load_from.words(),
                 format::count(c.load.active_prefill_tokens),
                 format::plural(c.load.decode_blocks, "block", "blocks")
@@ -147,13 +147,13 @@ fn shown(cluster: &Cluster, answer: &Answer<'_>) -> Response {
     let winning = scores.probabilities().iter().filter(wins).count();
     let headline = match winners.as_slice() {
         [] => "No worker can be chosen".to_owned(),
-        [one] if scores.choice_count() > 1 => format!("{one} is likeliest"),
+        [one] if scores.choice_count() > 1 => format!("{one} is most likely"),
         [one] => format!("{one} wins"),
         many if winning <= 4 => format!("{} tie", many.join(", ")),
         _ => format!("{} workers tie", format::count(winning as u64)),
     };
     let margin = match scores.margin_blocks() {
-        None => "One candidate, no margin".to_owned(),
+        None => "One candidate, no cost gap".to_owned(),
         Some(0.0) => "The lowest cost is shared: a tie".to_owned(),
         Some(margin) => format!("Cost gap {} blocks to the next", Short(margin)),
     };
@@ -212,7 +212,7 @@ pub(super) fn AnswerView(store: Store, told: Memo<Told>, took_us: RwSignal<u64>)
                 </div>
                 {move || versus.get().map(|(sentence, flips)| view! {
                     <p class="versus" class:flips=flips data-testid="whatif-versus">
-                        <b>{if flips { "Another choice" } else { "The same choice" }}</b>" "{sentence}
+                        <b>{if flips { "Change worker" } else { "Same worker" }}</b>" "{sentence}
                     </p>
                 })}
                 <CostRows store rows=rows.into()/>

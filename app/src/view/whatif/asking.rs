@@ -52,11 +52,17 @@ pub(super) struct Fault {
     /// As in the API: `decision`, `after`, `prompt`, `block_size_tokens`, `options`, `workers`.
     pub field: &'static str,
     pub message: String,
+    /// Nothing was typed yet: what to do next, no fault.
+    pub is_hint: bool,
 }
 
 impl Fault {
     pub(super) fn new(field: &'static str, message: impl Into<String>) -> Self {
-        Self { field, message: message.into() }
+        Self { field, message: message.into(), is_hint: false }
+    }
+
+    pub(super) fn hint(field: &'static str, message: &str) -> Self {
+        Self { is_hint: true, ..Self::new(field, message) }
     }
 }
 
@@ -223,7 +229,7 @@ impl Asking {
             text => Some(text.parse().map_err(|_| {
                 Fault::new(
                     "block_size_tokens",
-                    format!("“{text}” is no block size: expected a whole number of tokens"),
+                    format!("“{text}” is not a block size: expected a whole number of tokens"),
                 )
             })?),
         };
@@ -232,12 +238,14 @@ impl Asking {
             Mode::Recorded => {
                 let typed = self.decision.get();
                 let id = typed.trim().parse().map(DecisionId).map_err(|_| {
-                    let message = if typed.trim().is_empty() {
-                        "No decision was received yet: every request that the router places can be asked about"
-                            .to_owned()
-                    } else {
-                        format!("“{typed}” is no decision: expected its number, as the ledger shows it")
-                    };
+                    if typed.trim().is_empty() {
+                        return Fault::hint(
+                            "decision",
+                            "Choose a decision: it appears here once the router places a request",
+                        );
+                    }
+                    let message =
+                        format!("“{typed}” is not a decision: expected its number, as Decisions shows it");
                     Fault::new("decision", message)
                 })?;
                 // A decision is asked about in its own pool, whichever is shown.
@@ -250,27 +258,26 @@ impl Asking {
             }
             Mode::Prefix => {
                 let worker = self.prefix_worker.with(|text| worker(cluster, text));
-                let worker =
-                    worker.ok_or_else(|| Fault::new("after", "Choose a worker that holds the prefix"))?;
+                let worker = worker
+                    .ok_or_else(|| Fault::hint("after", "Choose a worker on which the prefix is cached"))?;
                 let block = self.prefix_block.get();
                 let block_hash = block.trim().parse().map(BlockHash).map_err(|_| {
-                    Fault::new(
-                        "after",
-                        "Give the block hash of the prefix's last block in decimal, as the tree shows it",
-                    )
+                    let message =
+                        "Enter the block hash of the prefix's last block in decimal, as the tree shows it";
+                    Fault { is_hint: block.trim().is_empty(), ..Fault::new("after", message) }
                 })?;
                 Prompt::After { worker, block_hash, new_tokens: self.new_tokens.get() }
             }
             mode @ (Mode::Text | Mode::Tokens) => {
                 if self.tokens.with(|tokens| tokens.ids.is_empty()) {
                     let message = match mode {
-                        Mode::Text => "The text has no token ids yet: give a tokenizer and a text",
+                        Mode::Text => "The text has no token ids yet: choose a tokenizer and enter a text",
                         _ => "Paste token ids to see where their prompt would go",
                     };
-                    return Err(Fault::new("prompt", message));
+                    return Err(Fault::hint("prompt", message));
                 }
                 let unknown = || {
-                    let message = "Tokens per block are unknown: no model card was read; give them below";
+                    let message = "Tokens per block are unknown: no model card was read; enter them below";
                     Fault::new("block_size_tokens", message)
                 };
                 Prompt::Blocks(self.token_blocks.get().ok_or_else(unknown)?)
@@ -278,7 +285,7 @@ impl Asking {
             Mode::Hashes => {
                 let hashes = self.hashes.with(|pasted| pasted.numbers.clone());
                 if hashes.is_empty() {
-                    return Err(Fault::new(
+                    return Err(Fault::hint(
                         "prompt",
                         "Paste block hashes to see where their prompt would go",
                     ));

@@ -36,7 +36,7 @@ impl Fetched {
         match self {
             Fetched::Done(id, Ok(blocks)) if *id == wanted => Ok(blocks.clone()),
             Fetched::Done(id, Err(why)) if *id == wanted => Err(Fault::new("decision", why.clone())),
-            _ => Err(Fault::new("decision", "Fetching the prompt's hashes from the server …")),
+            _ => Err(Fault::hint("decision", "Fetching the prompt's hashes from the server …")),
         }
     }
 }
@@ -66,8 +66,7 @@ async fn get(url: &str) -> Result<Blocks, String> {
         let why = field(&field(&body, "error"), "message").as_string();
         return Err(why.unwrap_or_else(|| "The server refused to give the prompt".to_owned()));
     }
-    read(&body)
-        .ok_or_else(|| "The server's answer was not understood: it may be of another version".to_owned())
+    read(&body).ok_or_else(|| "The server's response is invalid: it may be of another version".to_owned())
 }
 
 /// Hashes are text, in decimal: a reader of JSON may round numbers as large.

@@ -4,12 +4,15 @@ use leptos::prelude::*;
 
 use super::asking::Fault;
 
-/// The fault of one of `fields`, in words; nothing where it is another's.
+/// The fault of one of `fields`, in words; nothing where it is another's, or only a hint, which stands where the answer will.
 #[component]
 pub(super) fn FaultOf(fault: Signal<Option<Fault>>, fields: &'static [&'static str]) -> impl IntoView {
     let message = Memo::new(move |_| {
         fault.with(|fault| {
-            fault.as_ref().filter(|fault| fields.contains(&fault.field)).map(|fault| fault.message.clone())
+            fault
+                .as_ref()
+                .filter(|fault| !fault.is_hint && fields.contains(&fault.field))
+                .map(|fault| fault.message.clone())
         })
     });
     view! {

@@ -71,7 +71,7 @@ pub(super) fn Fleet(store: Store, asking: Asking, fault: Signal<Option<Fault>>) 
                 <thead><tr>
                     <th scope="col">"Worker"</th>
                     <th scope="col">"Exclude"</th>
-                    <th scope="col" title="Prompt tokens that wait there, more or less than now">"± waiting tokens"</th>
+                    <th scope="col" title="Prompt tokens queued there, more or less than now">"± queued tokens"</th>
                     <th scope="col" title="Blocks in use there, more or less than now">"± blocks in use"</th>
                     <Show when=move || counts_requests.get()><th scope="col">"± requests"</th></Show>
                 </tr></thead>
@@ -124,7 +124,7 @@ fn Row(store: Store, asking: Asking, who: Who, counts_requests: Memo<bool>) -> i
                 aria-label=format!("{called}: {what}, more or less") on:change=set/>
         }
     };
-    let prefill = number(Part::Prefill, "waiting prompt tokens", "500");
+    let prefill = number(Part::Prefill, "queued prompt tokens", "500");
     let decode = number(Part::Decode, "blocks in use", "10");
     let requests = number(Part::Requests, "active requests", "1");
     let requests = move || counts_requests.get().then(|| view! { <td>{requests.clone()}</td> });

@@ -25,10 +25,10 @@ pub(super) fn Explained() -> impl IntoView {
         }
     });
     view! {
-        <button class="plain" on:click=open data-testid="whatif-help">"How the cost is made"</button>
+        <button class="plain" on:click=open data-testid="whatif-help">"How the cost is computed"</button>
         <dialog node_ref=dialog class="help" aria-labelledby="whatif-help-title">
             <form method="dialog"><header>
-                <h2 id="whatif-help-title">"How the cost is made"</h2>
+                <h2 id="whatif-help-title">"How the cost is computed"</h2>
                 <button class="plain" aria-label="Close">"Close"</button>
             </header></form>
             <p>"A worker costs what it would have to compute and what it already carries, in blocks; the lowest cost wins. 100
@@ -37,11 +37,11 @@ pub(super) fn Explained() -> impl IntoView {
                 <thead><tr><th>"Worker"</th><th>"Cached"</th><th>"Prefill = 100 − cached"</th><th>"Decode blocks"</th><th>"Cost"</th></tr></thead>
                 <tbody>{rows.collect_view()}</tbody>
             </table>
-            <p>"Prefill also counts prompt tokens that wait on the worker for their first output token; decode counts the blocks
+            <p>"Prefill also counts prompt tokens queued on the worker; decode counts the blocks
                 of its running requests and those that this prompt would add. Dynamo 0.8 to 1.1 multiply prefill by
                 overlap_score_weight. From 1.2 on the cache is a credit taken off prefill, and prefill_load_scale multiplies what
-                is left. From 1.4 on active requests may cost extra. Above temperature 0 the worker is drawn: the costlier, the
-                rarer."</p>
+                is left. From 1.4 on active requests may cost extra. Above temperature 0 the worker is drawn: the higher its
+                cost, the lower its probability."</p>
         </dialog>
     }
 }

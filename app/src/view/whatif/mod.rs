@@ -80,7 +80,7 @@ fn Moment(
         frozen_seq.set(seq);
     };
     let words = move || match frozen_seq.get() {
-        _ if failed.get() => "The state could not be kept".to_owned(),
+        _ if failed.get() => "The state could not be saved".to_owned(),
         Some(seq) => {
             let at = frozen.with_value(|frozen| frozen.as_ref().map_or(Millis(0), |frozen| frozen.at_ms));
             format!("Fixed at {}, record {}", time_of_day(at), format::count(seq))

@@ -43,8 +43,8 @@ pub(super) fn PromptForm(store: Store, asking: Asking, fault: Signal<Option<Faul
         Mode::Hashes => view! { <Hashes asking/> }.into_any(),
         Mode::Length => view! { <Length asking/> }.into_any(),
         Mode::Example => view! {
-            <p class="help-line">"100 blocks are asked for. Worker 1 holds 20 of them and has 10 blocks in use, worker 2 holds 75
-                and has 5, worker 3 holds 10 and has 9. The settings below and the load of the three can be changed."</p>
+            <p class="help-line">"100 blocks are asked for. 20 of them are cached on worker 1, which has 10 blocks in use, 75 on
+                worker 2, which has 5, and 10 on worker 3, which has 9. The settings below and the load of the three can be changed."</p>
         }.into_any(),
     }
     };
@@ -102,7 +102,7 @@ fn Recorded(store: Store, asking: Asking) -> impl IntoView {
             <button class="plain" on:click=move |_| step(latest) data-testid="whatif-latest">"Latest"</button>
         </div>
         <p class="help-line" data-testid="whatif-described">{move || described.get()}</p>
-        <div class="row" role="radiogroup" aria-label="State that the prompt meets">
+        <div class="row" role="radiogroup" aria-label="State the prompt is scored on">
             {way(false, "as the router saw it", "way-recorded")}
             {way(true, "against the tree as it is now", "way-live")}
         </div>
@@ -142,7 +142,7 @@ fn describe(decided: &DecisionEntry) -> String {
     let number = |n: Option<u64>| n.map_or(UNKNOWN.to_owned(), format::count);
     let request = decision.request_id.as_deref().map(|id| format!(", request {id}")).unwrap_or_default();
     format!(
-        "{} at {}: {} held {} of {} blocks, {}{request}",
+        "{} at {}: {} had {} of {} blocks cached, {}{request}",
         label(decision.worker),
         time_of_day(decided.decided_ms()),
         label(decision.worker),
@@ -180,7 +180,7 @@ fn Prefix(store: Store, asking: Asking) -> impl IntoView {
     };
     view! {
         <div class="row">
-            <label for="whatif-prefix-worker">"Held by"</label>
+            <label for="whatif-prefix-worker">"Cached on"</label>
             <select id="whatif-prefix-worker" on:change=move |event| asking.prefix_worker.set(event_target_value(&event))>
                 <option value="">"choose a worker"</option>
                 {options}
@@ -197,7 +197,7 @@ fn Prefix(store: Store, asking: Asking) -> impl IntoView {
             <input type="number" id="whatif-new-tokens" min="0" step="100" prop:value=move || asking.new_tokens.get().to_string()
                 on:input=move |event| if let Ok(n) = event_target_value(&event).parse() { asking.new_tokens.set(n) }/>
         </div>
-        <div class="row buttons"><button class="plain" on:click=of_latest data-testid="whatif-prefix-latest">"Held prefix of the latest request"</button></div>
+        <div class="row buttons"><button class="plain" on:click=of_latest data-testid="whatif-prefix-latest">"Cached prefix of the latest request"</button></div>
     }
 }
 

@@ -50,23 +50,21 @@ pub const MAX_HITS_WINDOW_MS: u64 = HIT_WINDOW as u64 * radixscope_state::cluste
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum NotFound {
     /// The block that was asked for.
-    #[error("{0} is no block that any worker holds")]
+    #[error("{0} is not a cached block")]
     Block(String),
     /// The same, of one worker.
-    #[error("{0} is no block that that worker holds")]
+    #[error("{0} is not a cached block of that worker")]
     WorkersBlock(String),
     /// A block that is in no picture.
-    #[error("root={0} is below a parent that was never seen: it has no place in the picture")]
+    #[error("root={0} is unattached, below a parent that was never received: it has no place in the tree")]
     Unattached(BlockHash),
     /// Where the last page ended.
     #[error(
-        "the element that after= names has left the tree, and so has the block before it: begin again without after="
+        "the element of after= has left the tree, and so has the block before it: begin again without after="
     )]
     Place,
     /// Where the last page ended is not below the root that is asked for.
-    #[error(
-        "the element that after= names is not below root=: a page goes on with the root that the first one had"
-    )]
+    #[error("the element of after= is not below root=: all pages take the root of the first one")]
     Elsewhere,
 }
 

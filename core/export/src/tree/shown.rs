@@ -73,8 +73,7 @@ impl Picture {
             self.workers.iter().map(|worker| format!("{}/{}", worker.id, worker.dp_rank)).collect();
         let whose: Vec<&str> =
             shown.workers.iter().flatten().filter_map(|ix| names.get(ix.at())).map(String::as_str).collect();
-        let title =
-            if whose.is_empty() { title } else { format!("{title}: what {} holds", whose.join(", ")) };
+        let title = if whose.is_empty() { title } else { format!("{title}: blocks on {}", whose.join(", ")) };
         let drawing = Drawing {
             width_px: shown.width_px,
             height_px: shown.height_px,

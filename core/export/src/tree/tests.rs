@@ -203,7 +203,7 @@ fn siblings_come_in_the_order_asked_for() {
 fn an_unknown_root_is_an_error() {
     let page = |root| Page { root: Some(BlockHash(root)), ..Page::default() };
     let error = no_page(&forked(), &page(9));
-    assert_eq!(error.to_string(), "root=9 is no block that any worker holds");
+    assert_eq!(error.to_string(), "root=9 is not a cached block");
     let of_another = Page { workers: Some(vec![WorkerIx(2)]), ..page(300) };
     assert!(matches!(no_page(&forked(), &of_another), NotFound::WorkersBlock(_)));
 }

@@ -221,8 +221,8 @@ impl Fields<'_> {
 
     fn row(&self) -> Result<Row, ImportError> {
         const WANTED: &str = "a number above 0 and at most 1,000,000";
-        const POSITIVE: &str = "a number of at least 0, with a point before its decimals";
-        const PERCENT: &str = "a number from 0 to 100, with a point before its decimals";
+        const POSITIVE: &str = "a number of at least 0, with a decimal point";
+        const PERCENT: &str = "a number from 0 to 100, with a decimal point";
         let concurrency = self.number(Column::Concurrency, WANTED, is_concurrency)?;
         let mut row = Row::new(concurrency.ok_or_else(|| self.wrong(Column::Concurrency, WANTED))?);
         row.duration_s =

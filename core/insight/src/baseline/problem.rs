@@ -14,7 +14,7 @@ const MAX_QUOTED_CHARS: usize = 40;
 #[non_exhaustive]
 pub enum Notice {
     /// Columns that mean nothing here.
-    #[error("columns not understood and ignored: {}{}", names.join(", "), and_more(*more))]
+    #[error("unknown columns, ignored: {}{}", names.join(", "), and_more(*more))]
     UnknownColumns {
         /// Their names, the first twenty, each cut to a readable length.
         names: Vec<String>,
@@ -40,7 +40,7 @@ pub enum ImportError {
         line: usize,
     },
     /// No column of a figure.
-    #[error("line {line}: there is no column of a figure, such as ttft_p50_ms or hit_rate_percent")]
+    #[error("line {line}: there is no column of measured values, such as ttft_p50_ms or hit_rate_percent")]
     NoFigures {
         /// Line of the header, from 1.
         line: usize,

@@ -122,7 +122,7 @@ fn unknown_columns_are_named_and_left_out() {
     let import = import("concurrency,gpu,ttft_p50_ms,note\n60,H200,249,x\n", "mine").unwrap();
     assert_eq!(import.baselines[0].name(), "mine");
     let [notice] = import.notices.try_into().unwrap();
-    assert_eq!(notice.to_string(), "columns not understood and ignored: gpu, note");
+    assert_eq!(notice.to_string(), "unknown columns, ignored: gpu, note");
 }
 
 #[test]
@@ -141,23 +141,23 @@ fn errors_say_where_and_what_may_be_there() {
     let cases = [
         (
             "60,fast,90,1,,\n",
-            "line 4, column ttft_p50_ms: \"fast\" is not a number of at least 0, with a point before its decimals",
+            "line 4, column ttft_p50_ms: \"fast\" is not a number of at least 0, with a decimal point",
         ),
         (
             "60,1,90,1,,\n# x\n\n70,-1,90,1,,\n",
-            "line 7, column ttft_p50_ms: \"-1\" is not a number of at least 0, with a point before its decimals",
+            "line 7, column ttft_p50_ms: \"-1\" is not a number of at least 0, with a decimal point",
         ),
         (
             "60,1,90,1,,\"two\nlines\"\n70,inf,90,1,,\n",
-            "line 6, column ttft_p50_ms: \"inf\" is not a number of at least 0, with a point before its decimals",
+            "line 6, column ttft_p50_ms: \"inf\" is not a number of at least 0, with a decimal point",
         ),
         (
             "60,NaN,90,1,,\n",
-            "line 4, column ttft_p50_ms: \"NaN\" is not a number of at least 0, with a point before its decimals",
+            "line 4, column ttft_p50_ms: \"NaN\" is not a number of at least 0, with a decimal point",
         ),
         (
             "60,1,100.1,1,,",
-            "line 4, column hit_rate_percent: \"100.1\" is not a number from 0 to 100, with a point before its decimals",
+            "line 4, column hit_rate_percent: \"100.1\" is not a number from 0 to 100, with a decimal point",
         ),
         ("60,1,90,1.5,,\n", "line 4, column samples: \"1.5\" is not a whole number of at least 0"),
         ("60,1,90,1,random,\n", "line 4, column router: \"random\" is not kv-aware, round-robin or other"),
@@ -179,7 +179,7 @@ fn errors_say_where_and_what_may_be_there() {
     assert_eq!(sheet("ttft_p50_ms\n1\n").unwrap_err(), "line 1: there is no column concurrency");
     assert_eq!(
         sheet("concurrency,speed\n1,1\n").unwrap_err(),
-        "line 1: there is no column of a figure, such as ttft_p50_ms or hit_rate_percent"
+        "line 1: there is no column of measured values, such as ttft_p50_ms or hit_rate_percent"
     );
     assert_eq!(
         sheet("concurrency,itl_p50_ms,ITL_P50_ms\n1,1,1\n").unwrap_err(),

@@ -48,10 +48,6 @@ pub struct MaxBatch {
     pub max_num_seqs: u64,
     /// Blocks that so many sequences of p95 length take, each kept whole.
     pub p95_blocks: Option<u64>,
-    /// Whether they fit.
-    pub p95_fits: Option<bool>,
-    /// Whether they fit with the shared prefix kept once.
-    pub p95_fits_shared: Option<bool>,
     /// Longest length in tokens at which the full batch still fits; 0 if there is not a block for each.
     pub longest_tokens: u64,
     /// The same with the shared prefix kept once; `None` without one.
@@ -72,11 +68,17 @@ impl Inputs {
     /// The first input that is out of bounds or leaves no room for one block.
     pub fn capacity(&self) -> Result<Capacity, Error> {
         self.check()?;
-        let kv_bytes_per_worker = self.kv_bytes_per_worker()?;
         let kv_bytes_per_token = self.kv_bytes_per_token();
         let block_size = u64::from(self.block_size_tokens);
         let bytes_per_block = kv_bytes_per_token * block_size;
-        let tokens_per_worker = kv_bytes_per_worker / kv_bytes_per_token;
+        let kv_bytes_per_worker = match self.blocks_per_worker {
+            Some(blocks) => blocks.saturating_mul(bytes_per_block),
+            None => self.kv_bytes_per_worker()?,
+        };
+        let tokens_per_worker = match self.blocks_per_worker {
+            Some(blocks) => blocks * block_size,
+            None => kv_bytes_per_worker / kv_bytes_per_token,
+        };
         let blocks_per_worker = tokens_per_worker / block_size;
         if blocks_per_worker == 0 {
             return Err(Error::Block { bytes_per_block, kv_bytes: kv_bytes_per_worker });
@@ -160,7 +162,6 @@ impl Room {
 
     fn max_batch(&self, max_num_seqs: u64, p95: Option<Fit>) -> MaxBatch {
         let p95_blocks = p95.map(|fit| fit.blocks * max_num_seqs);
-        let shared = p95.and_then(|fit| self.shared(fit.tokens));
         let longest_shared = |prefix: u64| match self.blocks.checked_sub(prefix) {
             Some(rest) => (prefix + rest / max_num_seqs) * self.block_size,
             None => 0,
@@ -168,8 +169,6 @@ impl Room {
         MaxBatch {
             max_num_seqs,
             p95_blocks,
-            p95_fits: p95_blocks.map(|needed| needed <= self.blocks),
-            p95_fits_shared: shared.map(|(prefix, rest)| prefix + rest * max_num_seqs <= self.blocks),
             longest_tokens: self.blocks / max_num_seqs * self.block_size,
             longest_shared_tokens: self.prefix_blocks().map(longest_shared),
         }

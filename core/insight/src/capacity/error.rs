@@ -18,7 +18,7 @@ pub enum Error {
         value: f64,
     },
     /// The lengths are the wrong way round.
-    #[error("Sequence length p50 is {} tokens, above p95 of {}; it cannot be the longer one", number_format::count(*p50), number_format::count(*p95))]
+    #[error("Sequence length p50 is {} tokens, above p95 of {}; it must not be the longer one", number_format::count(*p50), number_format::count(*p95))]
     P50AboveP95 {
         /// The median given.
         p50: u64,
@@ -26,7 +26,7 @@ pub enum Error {
         p95: u64,
     },
     /// The weights leave nothing of the memory.
-    #[error("Weights per worker are {:.1} GB, but {}: nothing is left for KV", gb(*weight_bytes), there_is(*hbm_bytes, *fraction, *convention))]
+    #[error("Weights per worker are {:.1} GB, but {}: none is left for KV", gb(*weight_bytes), there_is(*hbm_bytes, *fraction, *convention))]
     Weights {
         /// Bytes of the weights.
         weight_bytes: u64,

@@ -16,7 +16,7 @@ pub struct Field {
 
 impl Field {
     /// All, in the order of the form, which is that of [`Input`].
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::needed(Input::HbmPerGpu, "hbm"),
         Self::needed(Input::GpusPerWorker, "gpus"),
         Self::needed(Input::Weights, "weights"),
@@ -27,6 +27,7 @@ impl Field {
         Self::needed(Input::HeadDim, "dim"),
         Self::needed(Input::BytesPerElement, "element"),
         Self::needed(Input::BlockSize, "block"),
+        Self::optional(Input::Blocks, "blocks"),
         Self::needed(Input::Workers, "workers"),
         Self::optional(Input::MaxNumSeqs, "seqs"),
         Self::optional(Input::P50, "p50"),
@@ -205,6 +206,7 @@ impl Form {
             convention: self.convention,
             kv,
             block_size_tokens: whole(Input::BlockSize),
+            blocks_per_worker: of(Input::Blocks).map(|value| value as u64),
             workers: whole(Input::Workers),
             max_num_seqs: of(Input::MaxNumSeqs).map(|value| value as u32),
             p50_tokens: of(Input::P50).map(|value| value as u64),
@@ -236,7 +238,7 @@ fn number(field: Field, text: &str, read_number: ReadNumber) -> Result<Option<f6
     if digits.is_empty() {
         return if field.is_optional { Ok(None) } else { Err(format!("{label} is needed")) };
     }
-    let value = read_number(&digits).ok_or_else(|| format!("{label}: {text:?} is no number"))?;
+    let value = read_number(&digits).ok_or_else(|| format!("{label}: {text:?} is not a number"))?;
     if is_whole(field.input) && value.fract() != 0.0 {
         return Err(format!("{label} is {text}; it must be a whole number"));
     }

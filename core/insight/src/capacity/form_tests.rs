@@ -41,7 +41,7 @@ fn every_bad_field_is_named_with_what_is_wrong() {
     let faults = form.read().unwrap_err();
     let inputs: Vec<Input> = faults.iter().map(|fault| fault.input).collect();
     assert_eq!(inputs, [Input::HbmPerGpu, Input::Fraction, Input::BlockSize, Input::Workers]);
-    assert_eq!(faults[0].message, "HBM per GPU: \"lots\" is no number");
+    assert_eq!(faults[0].message, "HBM per GPU: \"lots\" is not a number");
     assert_eq!(faults[1].message, "Memory fraction is 1.5; it must be between 0.01 and 1");
     assert_eq!(faults[2].message, "Block size is 16.5; it must be a whole number");
     assert_eq!(faults[3].message, "Workers is needed");
@@ -58,22 +58,29 @@ fn the_shape_is_not_asked_for_where_bytes_per_token_are_given() {
 }
 
 #[test]
-fn the_reference_does_not_fit_its_full_batch_and_says_by_how_much() {
+fn the_reference_says_how_many_of_its_full_batch_fit() {
     let capacity = REFERENCE.capacity().unwrap();
     let sentences = fit_sentences(&REFERENCE, &capacity);
-    assert_eq!(sentences[0].fits, Some(false));
-    assert!(
-        sentences[0].text.starts_with(
-            "64 sequences of 13,530 tokens (p95) need 27,072 blocks: above the capacity of 10,738"
-        ),
-        "{}",
-        sentences[0].text
-    );
-    assert!(sentences[0].text.contains("16,334 blocks (152 %)"), "{}", sentences[0].text);
+    let words = "25 of 64 sequences of 13,530 tokens (p95) fit at once; a full batch takes 27,072 of 10,738 blocks a worker.";
+    assert_eq!((sentences[0].fits, sentences[0].text.as_str()), (None, words));
+    assert!(sentences.iter().all(|sentence| sentence.fits != Some(false)), "{sentences:?}");
+    let long = Inputs { p95_tokens: Some(400_000), ..REFERENCE };
+    assert_eq!(fit_sentences(&long, &long.capacity().unwrap())[0].fits, Some(false), "not one fits");
     let small = Inputs { max_num_seqs: Some(20), ..REFERENCE };
     assert_eq!(fit_sentences(&small, &small.capacity().unwrap())[0].fits, Some(true));
     let unknown = Inputs { max_num_seqs: None, ..REFERENCE };
     assert_eq!(fit_sentences(&unknown, &unknown.capacity().unwrap())[0].fits, None);
+}
+
+#[test]
+fn blocks_that_are_reported_stand_for_those_that_memory_would_give() {
+    let inputs = Inputs { blocks_per_worker: Some(9_000), weight_bytes: 141_000_000_000, ..REFERENCE };
+    let capacity = inputs.capacity().unwrap();
+    assert_eq!(
+        (capacity.blocks_per_worker, capacity.blocks, capacity.tokens_per_worker),
+        (9_000, 27_000, 288_000)
+    );
+    assert_eq!(capacity.kv_bytes_per_worker, 9_000 * capacity.bytes_per_block);
 }
 
 #[test]

@@ -119,6 +119,8 @@ pub struct Inputs {
     pub kv: KvBytes,
     /// Tokens per KV block.
     pub block_size_tokens: u32,
+    /// KV blocks of one worker as the deployment reports them; `None`: they follow from memory, weights and fraction.
+    pub blocks_per_worker: Option<u64>,
     /// Number of workers.
     pub workers: u32,
     /// Most sequences a worker runs at once (`max_num_seqs`, `max_running_requests`, `max_batch_size`).
@@ -154,6 +156,8 @@ pub enum Input {
     BytesPerElement,
     /// [`Inputs::block_size_tokens`].
     BlockSize,
+    /// [`Inputs::blocks_per_worker`].
+    Blocks,
     /// [`Inputs::workers`].
     Workers,
     /// [`Inputs::max_num_seqs`].
@@ -200,6 +204,7 @@ impl Input {
             Self::HeadDim => ("Head dimension", "", 1.0, 1e4),
             Self::BytesPerElement => ("Bytes per KV element", "bytes", 1.0, 8.0),
             Self::BlockSize => ("Block size", "tokens", 1.0, 1e6),
+            Self::Blocks => ("KV blocks per worker", "", 1.0, 1e9),
             Self::Workers => ("Workers", "", 1.0, 1e4),
             Self::MaxNumSeqs => ("Sequences at once per worker", "", 1.0, 1e6),
             Self::P50 => ("Sequence length p50", "tokens", 1.0, 1e9),
@@ -254,6 +259,7 @@ impl Inputs {
             Input::HeadDim => shape(2),
             Input::BytesPerElement => shape(3),
             Input::BlockSize => Some(self.block_size_tokens.into()),
+            Input::Blocks => self.blocks_per_worker.map(|blocks| blocks as f64),
             Input::Workers => Some(self.workers.into()),
             Input::MaxNumSeqs => self.max_num_seqs.map(f64::from),
             Input::P50 => self.p50_tokens.map(|tokens| tokens as f64),

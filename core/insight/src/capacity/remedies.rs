@@ -22,6 +22,8 @@ pub struct Live {
     pub capacity_blocks: Option<u64>,
     /// Queued sequences.
     pub waiting_sequences: Option<u64>,
+    /// Whether an active finding says that memory is short: without one no remedy is suggested.
+    pub is_short: bool,
 }
 
 /// Which remedy.
@@ -113,7 +115,8 @@ pub fn remedies(live: &Live) -> Vec<Remedy> {
         .into_iter()
         .map(|kind| {
             let (advice, why) = live.judge(kind);
-            Remedy { kind, advice, why }
+            let is_asked_for = advice != Advice::Suggested || live.is_short;
+            Remedy { kind, advice: if is_asked_for { advice } else { Advice::NotIndicated }, why }
         })
         .collect()
 }
@@ -121,13 +124,13 @@ pub fn remedies(live: &Live) -> Vec<Remedy> {
 impl Live {
     fn judge(&self, kind: RemedyKind) -> (Advice, String) {
         if kind == RemedyKind::AlignBlockSizes {
-            let why = "Occupancy does not show block sizes. They must be the same for the engine, its event publisher \
-                and the model card.";
+            let why = "Memory figures do not show block sizes. They must be the same for engine, publisher and model \
+                card.";
             return (Advice::Unknown, why.to_owned());
         }
         let (Some(used), Some(capacity)) = (self.used_blocks, self.capacity_blocks.filter(|&all| all > 0))
         else {
-            return (Advice::Unknown, "Used blocks or capacity are not known.".to_owned());
+            return (Advice::Unknown, "Used blocks or capacity are unknown.".to_owned());
         };
         let held = self.retained_blocks.map(|retained| used.saturating_add(retained));
         let is_used_up = is_full(used, capacity);
@@ -135,34 +138,36 @@ impl Live {
         match kind {
             RemedyKind::LowerBatch | RemedyKind::RaiseFraction if is_used_up => {
                 let waiting = match self.waiting_sequences {
-                    Some(waiting @ 1..) => format!(", and {} sequences wait", number_format::count(waiting)),
+                    Some(waiting @ 1..) => {
+                        format!(", and {} sequences are queued", number_format::count(waiting))
+                    }
                     _ => String::new(),
                 };
                 (Advice::Suggested, format!("{used_words}{waiting}."))
             }
             RemedyKind::LowerBatch => {
                 let waiting = match self.waiting_sequences {
-                    Some(1..) => " Sequences wait for the batch limit or for prefill, not for memory.",
+                    Some(1..) => " Sequences are queued for the batch limit or for prefill, not for memory.",
                     _ => "",
                 };
                 (Advice::NotIndicated, format!("{used_words}.{waiting}"))
             }
             _ => match held {
-                None if kind == RemedyKind::Retention && is_used_up => {
-                    (Advice::Suggested, format!("{used_words}: hardly anything is left to keep for re-use."))
-                }
-                None => (Advice::Unknown, "Retained blocks are not known.".to_owned()),
+                None if kind == RemedyKind::Retention && is_used_up => (
+                    Advice::Suggested,
+                    format!("{used_words}: hardly any are left to cache prefixes for re-use."),
+                ),
+                None => (Advice::Unknown, "Cached blocks are unknown.".to_owned()),
                 Some(held) if is_full(held, capacity) => {
                     let why = format!(
-                        "Used and retained blocks fill {}: new sequences push out what others would re-use.",
+                        "Used and cached blocks fill {}: new sequences evict what others would re-use.",
                         share(held, capacity)
                     );
                     (Advice::Suggested, why)
                 }
-                Some(held) => (
-                    Advice::NotIndicated,
-                    format!("Used and retained blocks fill {}.", share(held, capacity)),
-                ),
+                Some(held) => {
+                    (Advice::NotIndicated, format!("Used and cached blocks fill {}.", share(held, capacity)))
+                }
             },
         }
     }
@@ -183,9 +188,17 @@ const fn setting(engine: Engine, text: &'static str, does: &'static str) -> Engi
 }
 
 const LOWER_BATCH: &[EngineSetting] = &[
-    setting(Vllm, "--max-num-seqs N", "Most sequences a worker runs at once; further ones wait."),
-    setting(Sglang, "--max-running-requests N", "Most requests a worker runs at once; further ones wait."),
-    setting(TensorRtLlm, "--max-batch-size N", "Most requests a worker runs at once; further ones wait."),
+    setting(Vllm, "--max-num-seqs N", "Maximum sequences that a worker runs at once; more are queued."),
+    setting(
+        Sglang,
+        "--max-running-requests N",
+        "Maximum requests that a worker runs at once; more are queued.",
+    ),
+    setting(
+        TensorRtLlm,
+        "--max-batch-size N",
+        "Maximum requests that a worker runs at once; more are queued.",
+    ),
 ];
 
 const RAISE_FRACTION: &[EngineSetting] = &[

@@ -38,7 +38,7 @@ fn a_full_reference_batch_of_p95_sequences_does_not_fit() {
     assert_eq!((p95.tokens, p95.blocks, p95.per_worker, p95.in_all), (13_530, 423, 25, 75));
     assert_eq!((p95.shared_per_worker, capacity.p50), (None, None));
     let batch = capacity.max_batch.unwrap();
-    assert_eq!((batch.p95_blocks, batch.p95_fits, batch.p95_fits_shared), (Some(27_072), Some(false), None));
+    assert_eq!(batch.p95_blocks, Some(27_072));
     // 10,738 / 64 = 167 blocks each.
     assert_eq!((batch.longest_tokens, batch.longest_shared_tokens), (5_344, None));
 }
@@ -49,11 +49,13 @@ fn a_shared_prefix_is_counted_once_and_only_in_full_blocks() {
     let capacity = whole(Inputs { shared_prefix_tokens: Some(3_519), ..REFERENCE });
     assert_eq!(capacity.p95.unwrap().shared_per_worker, Some((10_738 - 109) / (423 - 109)));
     let batch = capacity.max_batch.unwrap();
-    assert_eq!(batch.p95_fits_shared, Some(false));
     assert_eq!(batch.longest_shared_tokens, Some((109 + (10_738 - 109) / 64) * 32));
     let capacity = whole(Inputs { shared_prefix_tokens: Some(12_800), ..REFERENCE });
-    assert_eq!(capacity.max_batch.unwrap().p95_fits_shared, Some(true));
-    assert_eq!(capacity.max_batch.unwrap().p95_fits, Some(false));
+    assert_eq!(
+        capacity.p95.unwrap().shared_per_worker,
+        Some((10_738 - 400) / 23),
+        "the batch of 64 and more"
+    );
 }
 
 #[test]
@@ -90,12 +92,12 @@ fn what_is_impossible_names_the_input_in_a_sentence() {
         (
             Inputs { fraction: 0.4, ..REFERENCE },
             Input::Weights,
-            "Weights per worker are 70.6 GB, but memory fraction 0.4 of 141.0 GB HBM is 56.4 GB: nothing is left for KV",
+            "Weights per worker are 70.6 GB, but memory fraction 0.4 of 141.0 GB HBM is 56.4 GB: none is left for KV",
         ),
         (
             Inputs { weight_bytes: 141 * GB, convention: Convention::FreeMemory, ..REFERENCE },
             Input::Weights,
-            "Weights per worker are 141.0 GB, but there are 141.0 GB HBM: nothing is left for KV",
+            "Weights per worker are 141.0 GB, but there are 141.0 GB HBM: none is left for KV",
         ),
         (
             Inputs { fraction: 90.0, ..REFERENCE },
@@ -120,7 +122,7 @@ fn what_is_impossible_names_the_input_in_a_sentence() {
         (
             Inputs { p50_tokens: Some(20_000), ..REFERENCE },
             Input::P50,
-            "Sequence length p50 is 20,000 tokens, above p95 of 13,530; it cannot be the longer one",
+            "Sequence length p50 is 20,000 tokens, above p95 of 13,530; it must not be the longer one",
         ),
     ];
     for (inputs, input, sentence) in cases {
@@ -150,15 +152,18 @@ fn remedies_follow_from_what_fills_the_memory() {
         retained_blocks: retained,
         capacity_blocks: Some(10_738),
         waiting_sequences: Some(waiting),
+        is_short: true,
     };
     assert_eq!(advice(Live::default()), [Unknown; 4]);
     assert_eq!(advice(live(10_300, Some(400), 12)), [Suggested, Suggested, Unknown, Suggested]);
     assert_eq!(advice(live(10_300, None, 0)), [Suggested, Suggested, Unknown, Suggested]);
     assert_eq!(advice(live(3_000, Some(7_600), 0)), [NotIndicated, Suggested, Unknown, Suggested]);
     assert_eq!(advice(live(3_000, Some(100), 4)), [NotIndicated, NotIndicated, Unknown, NotIndicated]);
+    let without_finding = Live { is_short: false, ..live(10_300, Some(400), 12) };
+    assert_eq!(advice(without_finding), [NotIndicated, NotIndicated, Unknown, NotIndicated]);
     assert_eq!(
         remedies(&live(10_300, None, 12))[0].why,
-        "Running sequences use 95 % of 10,738 blocks, and 12 sequences wait."
+        "Running sequences use 95 % of 10,738 blocks, and 12 sequences are queued."
     );
 }
 
@@ -212,6 +217,7 @@ prop_compose! {
     ) -> Inputs {
         Inputs {
             hbm_bytes_per_gpu, gpus_per_worker, weight_bytes, fraction, convention, kv, block_size_tokens, workers,
+            blocks_per_worker: None,
             max_num_seqs, p50_tokens: Some(lengths.0.min(lengths.1)), p95_tokens: Some(lengths.0.max(lengths.1)),
             shared_prefix_tokens,
         }
@@ -262,7 +268,7 @@ proptest! {
         prop_assert!(batch.longest_tokens * batch.max_num_seqs <= capacity.tokens_per_worker);
         let p95 = capacity.p95.unwrap();
         prop_assert!(p95.per_worker * p95.blocks <= capacity.blocks_per_worker);
-        prop_assert_eq!(batch.p95_fits.unwrap(), p95.per_worker >= batch.max_num_seqs);
+        prop_assert_eq!(batch.p95_blocks.unwrap() <= capacity.blocks_per_worker, p95.per_worker >= batch.max_num_seqs);
     }
 
     #[test]
@@ -284,6 +290,7 @@ proptest! {
     fn live_figures_of_any_size_are_judged(used: Option<u64>, retained: Option<u64>, capacity: Option<u64>, waiting: Option<u64>) {
         let live = Live {
             used_blocks: used, retained_blocks: retained, capacity_blocks: capacity, waiting_sequences: waiting,
+            is_short: true,
         };
         prop_assert_eq!(remedies(&live).len(), 4);
     }

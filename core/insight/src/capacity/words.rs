@@ -6,7 +6,7 @@ use radixscope_model::number_format::count;
 /// A sentence about what fits.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FitSentence {
-    /// Whether it is enough; `None`: nothing was asked of it.
+    /// `Some(true)`: all that is asked fits; `Some(false)`: not one sequence does; `None`: a part of it, or nothing was asked.
     pub fits: Option<bool>,
     /// The sentence.
     pub text: String,
@@ -17,27 +17,23 @@ pub fn fit_sentences(inputs: &Inputs, capacity: &Capacity) -> Vec<FitSentence> {
     let mut all = Vec::new();
     match &capacity.max_batch {
         Some(batch) => {
-            let there = capacity.blocks_per_worker;
             if let (Some(needed), Some(p95)) = (batch.p95_blocks, capacity.p95) {
-                let fits = needed <= there;
-                let by = if fits { there - needed } else { needed - there };
                 let text = format!(
-                    "{} sequences of {} tokens (p95) need {} blocks: {} of {} a worker by {} blocks ({} %).",
+                    "{} of {} sequences of {} tokens (p95) fit at once; a full batch takes {} of {} blocks a worker.",
+                    count(p95.per_worker.min(batch.max_num_seqs)),
                     count(batch.max_num_seqs),
                     count(p95.tokens),
                     count(needed),
-                    if fits { "inside the capacity" } else { "above the capacity" },
-                    count(there),
-                    count(by),
-                    by.saturating_mul(100) / there.max(1),
+                    count(capacity.blocks_per_worker),
                 );
-                all.push(FitSentence { fits: Some(fits), text });
-                all.extend(batch.p95_fits_shared.map(|fits| FitSentence {
-                    fits: Some(fits),
+                all.push(FitSentence { fits: fits(p95.per_worker, Some(batch.max_num_seqs)), text });
+                all.extend(p95.shared_per_worker.map(|shared| FitSentence {
+                    fits: fits(shared, Some(batch.max_num_seqs)),
                     text: format!(
-                        "With the shared prefix of {} tokens kept once they {}.",
+                        "With the shared prefix of {} tokens stored once {} of {} fit.",
                         count(inputs.shared_prefix_tokens.unwrap_or_default()),
-                        if fits { "fit" } else { "still do not fit" }
+                        count(shared.min(batch.max_num_seqs)),
+                        count(batch.max_num_seqs),
                     ),
                 }));
             }
@@ -45,25 +41,26 @@ pub fn fit_sentences(inputs: &Inputs, capacity: &Capacity) -> Vec<FitSentence> {
                 "A full batch of {} fits up to {} tokens each{}.",
                 count(batch.max_num_seqs),
                 count(batch.longest_tokens),
-                batch
-                    .longest_shared_tokens
-                    .map_or(String::new(), |tokens| format!(", {} with the prefix kept once", count(tokens)))
+                batch.longest_shared_tokens.map_or(String::new(), |tokens| format!(
+                    ", {} with the prefix stored once",
+                    count(tokens)
+                ))
             );
-            all.push(FitSentence { fits: (batch.longest_tokens == 0).then_some(false), text: longest });
+            all.push(FitSentence { fits: None, text: longest });
         }
         None => all.push(FitSentence {
             fits: None,
-            text: "Sequences at once per worker are not given, so whether a full batch fits is not known."
+            text: "Sequences at once per worker are not given, so whether a full batch fits is unknown."
                 .to_owned(),
         }),
     }
     for (name, fit) in [("p50", capacity.p50), ("p95", capacity.p95)] {
         let Some(fit) = fit else { continue };
         let limit = inputs.max_num_seqs.map(u64::from);
-        let fits = limit.map(|limit| fit.per_worker >= limit);
+        let fits = fits(fit.per_worker, limit);
         let shared = fit
             .shared_per_worker
-            .map_or(String::new(), |n| format!(", {} with the shared prefix kept once", count(n)));
+            .map_or(String::new(), |n| format!(", {} with the shared prefix stored once", count(n)));
         let text = format!(
             "{} sequences of {name} length ({} tokens, {} blocks) fit on a worker{shared}; {} on all {}.",
             count(fit.per_worker),
@@ -75,6 +72,15 @@ pub fn fit_sentences(inputs: &Inputs, capacity: &Capacity) -> Vec<FitSentence> {
         all.push(FitSentence { fits, text });
     }
     all
+}
+
+/// Whether `there` sequences are as many as asked.
+fn fits(there: u64, asked: Option<u64>) -> Option<bool> {
+    match asked {
+        _ if there == 0 => Some(false),
+        Some(asked) if there >= asked => Some(true),
+        _ => None,
+    }
 }
 
 /// The computed blocks of a worker beside those that one really has.

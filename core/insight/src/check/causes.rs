@@ -10,8 +10,8 @@ const NO_REUSE: [&str; 9] = [
     "block_size_mismatch",
     "no_events",
     "zero_overlap",
-    "router_hears_no_events",
-    "event_lines_mixed",
+    "router_receives_no_events",
+    "event_planes_mixed",
     "cold_tree",
     "router_restarted",
     "worker_gone",
@@ -73,10 +73,12 @@ impl Cause {
     pub(super) const fn words(self) -> &'static str {
         match self {
             Self::Memory => "The likeliest cause is that running requests fill the KV cache.",
-            Self::HotWorker => "The likeliest cause is that one worker gets far more than the others.",
-            Self::StarvedWorker => "The likeliest cause is that one worker gets nearly nothing.",
+            Self::HotWorker => {
+                "The likeliest cause is that one worker gets far more requests than the others."
+            }
+            Self::StarvedWorker => "The likeliest cause is that one worker gets nearly no requests.",
             Self::NoReuse(_) => {
-                "The likeliest cause is a fault that keeps prefixes from being re-used, so prompts are computed whole."
+                "The likeliest cause is a fault that keeps prefixes from being re-used, so whole prompts are computed."
             }
             Self::Churn => "The likeliest cause is that prefixes are evicted before they are used again.",
             Self::CachesFill => {

@@ -10,16 +10,16 @@ use radixscope_state::cluster::SourceState;
 pub(super) fn of_frontends(view: &View<'_>, what: &str, versions: &str) -> String {
     let among = if versions.is_empty() { String::new() } else { format!(" (Dynamo {versions})") };
     match scraped(view, ProcessRole::Frontend) {
-        Scraped::Role => format!("The scraped frontend's metrics do not have {what}{among}."),
+        Scraped::Role => format!("The scraped frontend's metrics do not report {what}{among}."),
         Scraped::Other => {
             format!(
-                "None of the scraped processes is a frontend, whose metrics have {what}{among}: {ENABLE_FRONTEND}"
+                "None of the scraped processes is a frontend, whose metrics report {what}{among}: {ENABLE_FRONTEND}"
             )
         }
         Scraped::Unreachable(name) => {
-            format!("{name} cannot be read at present, which may have {what}{among}.")
+            format!("{name} cannot be read now, which may report {what}{among}.")
         }
-        Scraped::Nothing => format!("A frontend's metrics have {what}{among}: {ENABLE_FRONTEND}"),
+        Scraped::Nothing => format!("A frontend's metrics report {what}{among}: {ENABLE_FRONTEND}"),
     }
 }
 
@@ -27,11 +27,11 @@ pub(super) fn of_frontends(view: &View<'_>, what: &str, versions: &str) -> Strin
 pub(super) fn of_event_plane(view: &View<'_>) -> String {
     match sources(view, SourceKind::Nats).chain(sources(view, SourceKind::Zmq)).next() {
         None => {
-            "Dynamo's event plane is not listened to; give its NATS with --nats, or what finds its ZeroMQ \
-                 publishers with --discovery."
+            "Dynamo's event plane is not read; set its NATS server with --nats, or --discovery, which finds its \
+                 ZeroMQ publishers."
                 .to_owned()
         }
-        Some(plane) => format!("{} is not connected at present.", plane.name),
+        Some(plane) => format!("{} is not connected now.", plane.name),
     }
 }
 
@@ -94,7 +94,7 @@ mod tests {
         stage.scrape(&Process::frontend());
         assert_eq!(
             missing(&stage),
-            "The scraped frontend's metrics do not have the number of requests (Dynamo from 1.0 on)."
+            "The scraped frontend's metrics do not report the number of requests (Dynamo from 1.0 on)."
         );
     }
 }

@@ -176,7 +176,8 @@ impl Running {
                 if !is_known && now.since(since) < self.rule.hold_ms {
                     // Not yet: it may pass. Nobody may take that for nothing found.
                     self.status = CheckStatus::NoData;
-                    self.missing = Cow::Borrowed("It shows, but not for long enough yet to be reported.");
+                    self.missing =
+                        Cow::Borrowed("It is present, but not for long enough yet to be reported.");
                     return None;
                 }
                 self.status = found.severity.into();

@@ -101,7 +101,7 @@ pub struct FrozenReport {
     pub about: About,
     /// What was tried; `None` where no decision could be judged.
     pub settings: Option<RouterSettings>,
-    /// What really happened.
+    /// What happened, as recorded.
     pub actual: Outcome,
     /// What the setting makes of it; its list of flips is in `flips`.
     pub tried: Outcome,

@@ -48,7 +48,7 @@ impl Reason {
     pub const fn as_str(self) -> &'static str {
         match self {
             Reason::ChosenOnly => "of which only the chosen worker is known",
-            Reason::Forgotten => "whose candidates are no longer kept",
+            Reason::Forgotten => "whose candidates are no longer retained",
             Reason::WeightUnknown => "whose weight is unknown",
             Reason::ChosenNotAmong => "whose worker was not among the candidates",
             Reason::BadNumber => "with a term that is no cost",

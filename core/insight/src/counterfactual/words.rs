@@ -9,10 +9,10 @@ use radixscope_router::numbers::{NumberDoc, TEMPERATURE};
 
 /// What a frozen report leaves aside, as whole sentences.
 pub const FROZEN_LIMITS: [&str; 4] = [
-    "Each decision is judged on the very state it saw. What would follow from another choice is not followed up: no \
-     cache warms elsewhere, no load moves, no later decision sees another state.",
+    "Each decision is judged on the very state it saw. What would follow from another choice is not simulated: no cache \
+     warms elsewhere, no load moves, no later decision sees another state.",
     "So the number of changed workers is exact for the next decision after a change of settings and an estimate for many; shares \
-     and spreads tell a direction, not what the cluster would come to.",
+     and imbalance show a direction, not what the cluster would reach.",
     "Requests in flight before the first decision are not counted, and a request keeps the end that it really had.",
     "Credits for tiers below device memory, taints and decays count as recorded; a credit other than 1 is not \
      reported.",
@@ -74,7 +74,7 @@ pub fn present_setting(report: &SweepReport) -> Option<String> {
     } else {
         format!(
             "Present: {name} {weight}. {} of {} decisions did not take the lowest cost, so the temperature may be \
-             above 0; no source tells it.",
+             above 0; no source reports it.",
             count(outcome.flips_certain),
             count(outcome.decisions)
         )

@@ -30,7 +30,7 @@ pub use words::seconds;
 use crate::capacity::Live;
 use crate::completeness::Trust;
 use radixscope_model::id::{Millis, PoolIx, WorkerIx};
-use radixscope_model::record::{Gauge, LifetimeSums};
+use radixscope_model::record::{Finding, Gauge, LifetimeSums, Phase};
 use radixscope_state::cluster::Cluster;
 
 /// Churn is counted over so many seconds.
@@ -234,7 +234,15 @@ pub fn live(cluster: &Cluster, pool: PoolIx, now: Millis) -> Live {
         retained_blocks: sum(&Memory::retained_blocks),
         capacity_blocks: sum(&|memory| memory.capacity.map(|capacity| capacity.value)),
         waiting_sequences: (!waiting.is_empty()).then(|| waiting.iter().sum::<f64>().max(0.0) as u64),
+        is_short: is_short(cluster),
     }
+}
+
+/// Whether an active finding says that memory is short.
+fn is_short(cluster: &Cluster) -> bool {
+    let is_active = |finding: &Finding| matches!(finding.phase, Phase::Warn | Phase::Recheck);
+    let of_memory = |finding: &&Finding| matches!(&*finding.code, "memory_full" | "churn");
+    cluster.findings().iter().filter(of_memory).any(is_active)
 }
 
 /// Over the seconds that are known; `None`: none is.

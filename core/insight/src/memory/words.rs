@@ -9,17 +9,17 @@ const ENABLE_EVENTS: &str =
     "what is cached: its KV events (vLLM --kv-events-config, TensorRT-LLM --publish-events-and-metrics)";
 const ENABLE_CAPACITY: &str =
     "capacity: its model card from discovery, or --prometheus frontend=http://HOST:8000/metrics";
-const ENABLE_AGES: &str = "lifetimes: KV events over some time; none of the followed blocks was removed yet";
+const ENABLE_AGES: &str = "lifetimes: KV events over some time; none of the sampled blocks was removed yet";
 
 impl Memory {
     /// How the count by KV events compares with the engine.
     pub fn belief_words(&self) -> String {
         match self.belief() {
-            Belief::Nothing => "Neither its engine nor its KV events report what it holds.".to_owned(),
+            Belief::Nothing => "Neither its engine nor its KV events report its blocks.".to_owned(),
             Belief::NoEngine => "Its engine did not report what running requests use.".to_owned(),
-            Belief::NoEvents => "No KV event of it was received, so what is cached is not known.".to_owned(),
+            Belief::NoEvents => "No KV event of it was received, so what is cached is unknown.".to_owned(),
             Belief::Partial => {
-                "The tree lacks blocks of it, so how many are cached and how many are free is not known."
+                "The tree lacks blocks of it, so how many are cached and how many are free is unknown."
                     .to_owned()
             }
             Belief::Plausible(0) => {
@@ -59,7 +59,7 @@ impl Memory {
         let ages = self.ages.as_ref()?;
         let life = ages.lifetime_p50_ms?;
         let sample = format!(
-            "followed: one block in {}, {} removed in the last minute",
+            "sampled: one block in {}, {} removed in the last minute",
             ages.one_in,
             count(u64::from(ages.removed))
         );
@@ -74,7 +74,7 @@ impl Memory {
         let comparison = match ages.reuse_p50_ms {
             Some(reuse) if reuse > life => "shorter than the gap between two uses: much is computed again",
             Some(_) => "longer than the gap between two uses: what is re-used is still there",
-            None => "the gap between two uses is not known; prompts not visible",
+            None => "the gap between two uses is unknown; prompts not visible",
         };
         Some(format!("Blocks are evicted after {} (median), {comparison} ({sample}).", seconds(life)))
     }

@@ -124,7 +124,7 @@ fn more_cached_blocks_elsewhere_are_less_time_and_the_nearer_end_comes_first() {
 fn too_few_requests_and_times_that_follow_nothing_give_no_time() {
     let few = round_robin(&cluster((0..50).map(steady)), 2);
     assert_eq!(few.pace, Some(Err(NoPace::TooFew(50))));
-    assert!(few.sentence(name).ends_with("not known, not enough requests."), "{}", few.sentence(name));
+    assert!(few.sentence(name).ends_with("unknown, not enough requests."), "{}", few.sentence(name));
     let queued = |at: u32| (steady(at).0, Some(u64::from(at.wrapping_mul(2_654_435_769) % 4_001)));
     let unclear = round_robin(&cluster((0..300).map(queued)), 2);
     assert_eq!(unclear.pace, Some(Err(NoPace::Unclear(300))));

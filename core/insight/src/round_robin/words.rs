@@ -39,8 +39,8 @@ impl RoundRobin {
                     if change.value < 0.0 { (change.high, change.low) } else { (change.low, change.high) };
                 let _ = write!(text, ", ≈ {sign}{} TTFT ({} to {})", ms(change.value), ms(near), ms(far));
             }
-            (Err(NoPace::TooFew(_)), _) => text += "; TTFT change not known, not enough requests",
-            _ => text += "; TTFT change not known, TTFT does not clearly follow uncached blocks now",
+            (Err(NoPace::TooFew(_)), _) => text += "; TTFT change unknown, not enough requests",
+            _ => text += "; TTFT change unknown, TTFT does not clearly follow uncached blocks now",
         }
         text.push('.');
         text
@@ -89,7 +89,7 @@ impl RoundRobin {
 
 /// What is missing, where nothing can be said.
 pub fn not_known(missing: Reason) -> String {
-    format!("What round-robin would have done is not known for decisions {}.", missing.as_str())
+    format!("What round-robin would have done is unknown for decisions {}.", missing.as_str())
 }
 
 fn more_or_fewer(blocks: f64) -> String {

@@ -178,7 +178,7 @@ impl Loads {
                 }
                 if self.is_partial {
                     notes.push(
-                        "It reports one of waiting prompt tokens and blocks in use only; the other is taken as 0 \
+                        "It reports one of queued prompt tokens and blocks in use only; the other is taken as 0 \
                          where no other source reports it."
                             .to_owned(),
                     );
@@ -206,7 +206,7 @@ impl Loads {
         }
         if sequences.is_none() && full_blocks > 0 {
             notes.push(format!(
-                "Which blocks of the prompt run on a worker already is not known here: every worker is charged all \
+                "Which blocks of the prompt are in use on a worker already is unknown here: every worker is charged all \
                  {full_blocks}."
             ));
         }

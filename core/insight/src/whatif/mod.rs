@@ -193,7 +193,7 @@ impl WhatIf {
         }
         if options.shared_cache_multiplier > 0.0 {
             self.notes
-                .push("What a shared cache holds is not published: it earns no credit here.".to_owned());
+                .push("The blocks of a shared cache are not published: it earns no credit here.".to_owned());
         }
     }
 

@@ -119,7 +119,7 @@ impl WhatIf {
                 let size = question.block_size_tokens.or(of_cluster).ok_or(Refused::NoBlockSize)?;
                 self.notes.push(
                     "Only a length was given: nothing of the prompt is taken to be cached anywhere. Its token ids or block \
-                     hashes would tell."
+                     hashes are needed for that."
                         .to_owned(),
                 );
                 found(*isl_tokens, size)

@@ -144,7 +144,7 @@ pub enum Refused {
     #[error(transparent)]
     Option(#[from] RefusedNumber),
     /// The decision is not kept.
-    #[error("decision {0} is not kept: there was none, or it is older than the latest 10,000")]
+    #[error("decision {0} is not retained: there was none, or it is older than the latest 10,000")]
     NoDecision(DecisionId),
     /// Of the decision only the chosen worker is known.
     #[error(
@@ -182,7 +182,9 @@ pub enum Refused {
         block_size_tokens: u32,
     },
     /// No such block.
-    #[error("worker {worker} holds no block {block_hash} with a known path; it may have been evicted")]
+    #[error(
+        "block {block_hash} is not cached on worker {worker} with a known path; it may have been evicted"
+    )]
     NoBlock {
         /// The worker, by its label.
         worker: String,

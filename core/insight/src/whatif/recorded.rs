@@ -62,8 +62,8 @@ impl WhatIf {
         }
         if decided.partial {
             self.partial = Some(
-                "The tree lacked blocks when this was decided: workers may have held more of the prompt than shown, so the \
-                 ranking may be wrong."
+                "The tree lacked blocks when this was decided: workers may have had more of the prompt cached than shown, so \
+                 the ranking may be wrong."
                     .to_owned(),
             );
         }

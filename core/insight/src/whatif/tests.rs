@@ -133,7 +133,7 @@ fn a_prompt_can_go_on_where_a_held_one_ends() {
         ..Question::default()
     };
     assert_eq!(scene.costs(&after(503)), [(w(0), 33.0 / 16.0 + 5.0), (w(1), 81.0 / 16.0 + 5.0)]);
-    assert!(scene.refused(&after(77)).contains("worker 100/0 holds no block 77"));
+    assert!(scene.refused(&after(77)).contains("block 77 is not cached on worker 100/0"));
 }
 
 #[test]
@@ -283,7 +283,7 @@ fn what_cannot_be_answered_says_which_part_is_at_fault() {
     decide(&mut scene, 1, 0);
     let recorded = |id| Question { prompt: Prompt::Recorded(DecisionId(id)), ..Question::default() };
     assert!(scene.refused(&recorded(1)).contains("only the chosen worker is known"));
-    assert!(scene.refused(&recorded(9)).contains("decision 9 is not kept"));
+    assert!(scene.refused(&recorded(9)).contains("decision 9 is not retained"));
     let rechunked = Question { block_size_tokens: Some(32), ..local([1], None) };
     assert!(scene.refused(&rechunked).contains("takes its token ids"));
     assert!(scene.refused(&local([1, 2], Some(31))).contains("has no 2 full blocks of 16"));

@@ -89,14 +89,14 @@ fn a_frontend_that_does_not_route_by_kv_is_found_and_its_mode_named() {
         let watched = play(name, sources, 10);
         let finding = last(&watched, "not_kv_routing");
         assert_eq!(watched.codes(Severity::Warning), ["not_kv_routing"], "{sources:?}: {}", watched.told());
-        let by = if sources.frontend_log { "but by round-robin" } else { "which mode is not known" };
+        let by = if sources.frontend_log { "but by round-robin" } else { "the mode is unknown" };
         assert!(finding.title.ends_with(by), "{sources:?}: {}", finding.title);
         let status = |code: &str| {
             let checked = watched.cluster.checked().iter().find(|status| status.code == code).unwrap();
             (checked.status, &*checked.explained_by)
         };
         let explained = (CheckStatus::Explained, "not_kv_routing");
-        assert_eq!(status("router_hears_no_events"), explained, "{sources:?}");
+        assert_eq!(status("router_receives_no_events"), explained, "{sources:?}");
         if !sources.frontend_log {
             continue;
         }
@@ -118,8 +118,12 @@ fn a_router_that_goes_by_its_own_guesses_is_named() {
     for sources in [NATS_AND_LOG, NATS_AND_FRONTEND, ALL_AND_CARDS] {
         let watched = play("1.6.1-approx", sources, 10);
         assert_eq!(watched.codes(Severity::Info), ["approximate_mode"], "{sources:?}: {}", watched.told());
-        let deaf =
-            watched.cluster.checked().iter().find(|status| status.code == "router_hears_no_events").unwrap();
+        let deaf = watched
+            .cluster
+            .checked()
+            .iter()
+            .find(|status| status.code == "router_receives_no_events")
+            .unwrap();
         assert_eq!((deaf.status, &*deaf.explained_by), (CheckStatus::Explained, "approximate_mode"));
     }
 }

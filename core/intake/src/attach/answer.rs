@@ -82,6 +82,7 @@ impl Attach {
         watched.want = match (watched.want, want) {
             (Want::Dump, _) => Want::Dump,
             (lost @ Want::Events(_), Want::Verify) => lost,
+            (Want::Events(one), Want::Events(other)) => Want::Events(one.min(other)),
             _ => want,
         };
         watched.failures = watched.failures.saturating_add(1);
@@ -91,9 +92,6 @@ impl Attach {
             _ => LAST_WAIT_MS,
         };
         watched.next_ms = Some(Millis(now.0.saturating_add(wait)));
-        if matches!(want, Want::Events(_)) {
-            watched.doubt(KnowledgeWhy::EventsLost);
-        }
         if watched.failures > WAITS {
             watched.is_requested = false;
         }
@@ -122,6 +120,12 @@ impl Attach {
         if last_event_id.is_some() && last_event_id < query.received_id {
             // What came before it was asked was not kept, and would be taken away.
             return self.failed(ix, query.want, "its answer is older than events that it published before");
+        }
+        let watched = self.workers.of(ix);
+        if last_event_id.is_none() && !query.is_kept {
+            watched.is_unnumbered = true;
+            watched.want = query.want;
+            return;
         }
         let Some(pool) = out.cluster().pool_of(ix) else { return };
         let is_contiguous = self.workers.of(ix).is_contiguous;
@@ -218,6 +222,10 @@ impl Attach {
         };
         let at_ms = self.now;
         let last = last_event_id.or_else(|| events.events.last().map(|event| event.event_id));
+        if last < query.received_id {
+            // What came since is in the tree, and older events would be applied over it.
+            return self.failed(ix, query.want, "its answer is older than events that it published before");
+        }
         let is_contiguous = self.workers.of(ix).is_contiguous;
         let from = last.map(|last| last.saturating_add(u64::from(is_contiguous)));
         let missed = events.events.iter().filter(|event| event.event_id >= start);
@@ -234,10 +242,17 @@ impl Attach {
     fn too_new(&mut self, ix: WorkerIx, query: &Query, newest: u64) {
         let watched = self.workers.of(ix);
         match query.want {
-            Want::Events(from) if newest.saturating_add(1) == from && !watched.has_gap => {
+            Want::Events(from)
+                if newest.saturating_add(1) == from
+                    && Some(newest) >= query.received_id
+                    && !watched.has_gap =>
+            {
                 watched.failures = 0;
-                watched.is_requested = false;
-                watched.restore();
+                watched.is_requested &= query.is_overtaken;
+                // What was lost since is asked for next.
+                if !query.is_overtaken && !watched.is_broken {
+                    watched.restore();
+                }
             }
             Want::Events(_) => {
                 watched.doubt(KnowledgeWhy::EventsLost);
@@ -256,18 +271,23 @@ impl Attach {
         let watched = self.workers.of(ix);
         watched.failures = 0;
         watched.next_ms = None;
-        watched.is_requested = false;
+        watched.is_requested &= query.is_overtaken;
         watched.words.clear();
         watched.verify_ms = None;
         watched.was = None;
-        watched.want = Want::Nothing;
-        watched.has_gap = false;
+        let missed = std::mem::take(&mut watched.want);
+        let had_gap = std::mem::take(&mut watched.has_gap);
+        watched.covered = watched.covered.max(query.gap);
+        watched.gap = watched.gap.filter(|gap| gap.last > query.gap);
         let joined = Joining { since_ms: now, from: last.map(|last| last.saturating_add(1)) };
         watched.joining = Some(joined);
-        watched.known = match is_received {
+        watched.known = match is_received || watched.is_broken {
             true => (TreeKnowledge::Complete, why),
             false => (TreeKnowledge::Partial, KnowledgeWhy::NoEvents),
         };
+        if watched.is_broken {
+            watched.doubt(KnowledgeWhy::ConnectionBroke);
+        }
         // What was lost while it was asked is beyond the answer, or in it.
         let gap = last.filter(|_| watched.is_contiguous || watched.source.is_none()).and_then(|last| {
             let mut next = last.saturating_add(1);
@@ -282,9 +302,16 @@ impl Attach {
         if let Some(from) = gap {
             watched.lost_from(from);
             watched.has_gap = true;
-        } else if query.is_overtaken && !watched.is_contiguous {
-            watched.lost_from(watched.last_event_id.unwrap_or(0));
             watched.doubt(KnowledgeWhy::EventsLost);
+        } else if query.is_overtaken && watched.is_contiguous {
+            // Up to its last event nothing is missing; what came after that while it was asked may be lost.
+            watched.doubt(KnowledgeWhy::ConnectionBroke);
+            watched.want = watched.next_event().map_or(Want::Dump, Want::Events);
+        } else if query.is_overtaken {
+            // Which of its messages came first after the break is forgotten by now.
+            watched.has_gap = true;
+            watched.doubt(if had_gap { KnowledgeWhy::EventsLost } else { KnowledgeWhy::ConnectionBroke });
+            watched.want = missed;
         }
     }
 }

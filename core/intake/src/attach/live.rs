@@ -53,7 +53,7 @@ impl Attach {
         if out.cluster().worker(live.worker).is_some_and(|state| state.gone.is_some()) {
             return true;
         }
-        let ix = live.worker;
+        let (ix, gaps) = (live.worker, self.gaps);
         let watched = self.workers.of(ix);
         watched.id = Some(live.id);
         if watched.source.is_some() && watched.publisher_id != live.publisher_id {
@@ -73,11 +73,14 @@ impl Attach {
         watched.source = Some(live.source);
         watched.publisher_id = live.publisher_id.or(watched.publisher_id);
         watched.is_contiguous = kv.batch;
+        watched.is_stream = live.line == EventLine::JetStream;
         let applies = if is_first { first(watched, live, event, kv) } else { next(watched, event) };
         if is_cleared(event) && applies {
             cleared(watched);
+            watched.covered = gaps;
         }
-        let has_room = watched.query.is_none() || watched.queue.push(event, kv);
+        let is_kept = watched.query.is_some() || watched.kept_since.is_some();
+        let has_room = !is_kept || watched.queue.push(event, kv);
         watched.last_event_id = match kv.batch {
             true => watched.last_event_id.max(Some(event.event_id)),
             false => Some(event.event_id),
@@ -85,9 +88,15 @@ impl Attach {
         if before != (watched.want, watched.known, watched.is_broken, watched.source) {
             self.due = Some(Millis(0));
         }
-        if !has_room && let Some(query) = self.workers.of(ix).query.take() {
-            self.cancel(query.id);
-            self.failed(ix, query.want, "its events came faster than its answer");
+        if !has_room {
+            let watched = self.workers.of(ix);
+            watched.kept_since = None;
+            let query = watched.query.take();
+            let want = query.as_ref().map_or(watched.want, |query| query.want);
+            if let Some(query) = query {
+                self.cancel(query.id);
+            }
+            self.failed(ix, want, "its events came faster than its answer");
         }
         self.tell(ix, live.at_ms, out);
         applies
@@ -152,9 +161,7 @@ fn first(watched: &mut Watched, live: &Live, event: &KvEvent, kv: &KvEvents) -> 
     };
     // It was asked before: its answer's number tells whether this event follows it.
     watched.joining = Some(joining);
-    if watched.known.1 == KnowledgeWhy::NoEvents && watched.known.0 == TreeKnowledge::Partial {
-        watched.known = (TreeKnowledge::Complete, KnowledgeWhy::Dump);
-    }
+    watched.is_received_now();
     next(watched, event)
 }
 
@@ -171,10 +178,15 @@ fn next(watched: &mut Watched, event: &KvEvent) -> bool {
         if event.event_id > next {
             watched.lost_from(next);
             watched.has_gap = true;
-        } else if event.event_id == next && watched.is_broken && watched.query.is_none() {
-            // Nothing was missed.
-            watched.want = if watched.was.is_some() { Want::Nothing } else { watched.want };
-            watched.restore();
+            watched.doubt(KnowledgeWhy::EventsLost);
+        } else if event.event_id == next && watched.is_broken {
+            watched.went_on();
+        }
+    } else if watched.is_stream && watched.is_broken {
+        // The source reads the stream on from where it was, or says that it cannot.
+        if watched.last_event_id.is_some_and(|last| (last..=last.saturating_add(1)).contains(&event.event_id))
+        {
+            watched.went_on();
         }
     }
     watched.is_broken = false;
@@ -193,7 +205,10 @@ fn cleared(watched: &mut Watched) {
         watched.known = (TreeKnowledge::Complete, KnowledgeWhy::Cleared);
         watched.was = None;
     }
-    if watched.query.is_none() {
-        watched.want = Want::Nothing;
+    watched.want = Want::Nothing;
+    watched.has_gap = false;
+    watched.gap = None;
+    if let Some(query) = &mut watched.query {
+        query.is_overtaken = false;
     }
 }

@@ -18,7 +18,9 @@
 
 mod answer;
 mod endpoints;
+mod holes;
 mod live;
+mod places;
 mod queue;
 mod schedule;
 mod target;
@@ -28,20 +30,16 @@ mod watched;
 mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
-use radixscope_dynamo::discovery::{ChannelTransport, DiscoveryEntry};
-use radixscope_dynamo::request_plane::QueryEndpoint;
-use radixscope_dynamo::subject::{self, Subject};
 use radixscope_model::id::{Millis, SourceIx, Worker, WorkerIx};
-use radixscope_model::record::{Entry, KnowledgeWhy, MissedCause, Record, Topic, TreeKnowledge};
+use radixscope_model::record::{Entry, Record};
 use radixscope_state::per_worker::PerWorker;
 
-use crate::command::{Command, NamedSubject, ZmqChannel};
+use crate::command::Command;
 use crate::ingest::Sink;
-use endpoints::{Endpoints, Told};
+use endpoints::Endpoints;
 pub(crate) use live::Live;
-use watched::{Loss, Want, Watched};
+use watched::{Want, Watched};
 
 /// Most publishers that are remembered, and most commands that wait.
 const MAX_PUBLISHERS: usize = 40_000;
@@ -82,6 +80,8 @@ pub(crate) struct Attach {
     heard: BTreeSet<SourceIx>,
     running: BTreeMap<u64, WorkerIx>,
     last_query: u64,
+    /// Gaps in what publishers said, so far.
+    gaps: u64,
     next_slot: Millis,
     /// Most workers that waited to be asked for all their blocks, since none did.
     wave: usize,
@@ -109,6 +109,7 @@ impl Default for Attach {
             heard: BTreeSet::new(),
             running: BTreeMap::new(),
             last_query: 0,
+            gaps: 0,
             next_slot: Millis(0),
             wave: 0,
             now: Millis(0),
@@ -157,193 +158,14 @@ impl Attach {
             return false;
         }
         if watched.query.is_none() {
-            watched.want = if watched.is_complete() { Want::Verify } else { Want::Dump };
+            let is_whole = watched.is_complete() && watched.want == Want::Nothing;
+            watched.want = if is_whole { Want::Verify } else { Want::Dump };
         }
         watched.is_requested = true;
         watched.next_ms = None;
         watched.failures = 0;
         self.due = Some(Millis(0));
         true
-    }
-
-    /// An entry of discovery is so now.
-    pub(crate) fn discovered(&mut self, key: &str, entry: &DiscoveryEntry) {
-        match entry {
-            DiscoveryEntry::Instance(instance) => {
-                let endpoint = instance.query_endpoint().map(|endpoint| (Told::Instance, endpoint));
-                self.endpoints.entry(key, endpoint);
-            }
-            DiscoveryEntry::EventSource(source) if source.subject.topic == Topic::KvEvents => {
-                if let Some(worker) = source.worker
-                    && self.publishers.len() < MAX_PUBLISHERS
-                {
-                    self.publishers.insert(source.publisher_id, worker);
-                    self.named_by.insert(key.into(), source.publisher_id);
-                }
-                let endpoint = source.recovery.clone().map(|endpoint| (Told::Source, endpoint));
-                self.endpoints.entry(key, endpoint);
-            }
-            DiscoveryEntry::EventChannel(channel) => match &channel.transport {
-                ChannelTransport::Zmq { endpoint } => {
-                    self.listen(key, endpoint, channel.publisher_id, &channel.subject);
-                }
-                ChannelTransport::Nats { subject_prefix } => {
-                    self.subscribe(&format!("{subject_prefix}.{}", channel.topic), &channel.subject);
-                }
-                ChannelTransport::ZmqBroker { .. } | ChannelTransport::Other => {}
-            },
-            DiscoveryEntry::EventSource(_) | DiscoveryEntry::ModelCard(_) | DiscoveryEntry::Other => {}
-        }
-        self.meets = true;
-        self.due = Some(Millis(0));
-    }
-
-    fn listen(&mut self, key: &str, endpoint: &str, publisher_id: u64, subject: &Subject) {
-        if subject.topic == Topic::KvEvents {
-            self.direct.insert(publisher_id);
-        }
-        let is_full = self.channels.len() == MAX_PUBLISHERS && !self.channels.contains_key(key);
-        // What is of no topic that is decoded costs traffic and tells nothing.
-        if is_full || subject.topic == Topic::Other {
-            return;
-        }
-        let channel = (endpoint.to_owned(), publisher_id);
-        if let Some(before) = self.channels.insert(key.into(), channel.clone()) {
-            if before == channel {
-                return;
-            }
-            let (endpoint, publisher_id) = before;
-            self.commands.push(Command::Unlisten { endpoint, publisher_id });
-        }
-        let (endpoint, subject) = (endpoint.to_owned(), Arc::new(subject.clone()));
-        self.commands.push(Command::Listen(ZmqChannel { endpoint, publisher_id, subject }));
-    }
-
-    /// Every subject that is built as Dynamo builds them is subscribed to anyway; discovery may name others.
-    fn subscribe(&mut self, text: &str, subject: &Subject) {
-        let is_usual = subject::parse(text).as_ref() == Some(subject);
-        if !is_usual && subject.topic != Topic::Other && subject::can_be_subscribed_to(text) {
-            let subject = Arc::new(subject.clone());
-            self.commands.push(Command::Subscribe(NamedSubject { text: text.to_owned(), subject }));
-        }
-    }
-
-    /// An entry of discovery is gone.
-    pub(crate) fn vanished(&mut self, key: &str) {
-        self.endpoints.entry(key, None);
-        if let Some((endpoint, publisher_id)) = self.channels.remove(key) {
-            self.commands.push(Command::Unlisten { endpoint, publisher_id });
-        }
-        if let Some(publisher_id) = self.named_by.remove(key) {
-            self.publishers.remove(&publisher_id);
-            self.direct.remove(&publisher_id);
-            self.subscribed.remove(&publisher_id);
-        }
-        self.due = Some(Millis(0));
-    }
-
-    /// A frontend lists these endpoints.
-    pub(crate) fn query_endpoints(&mut self, frontend: &str, endpoints: &[QueryEndpoint]) {
-        self.endpoints.listed(frontend, endpoints);
-        self.meets = true;
-        self.due = Some(Millis(0));
-    }
-
-    /// A source receives everything that this publisher says from now on, or all that any does.
-    pub(crate) fn subscribed(&mut self, source: SourceIx, publisher_id: Option<u64>) {
-        match publisher_id {
-            None => {
-                self.open.insert(source);
-            }
-            Some(publisher_id) if self.subscribed.len() < MAX_PUBLISHERS => {
-                let is_again = !self.subscribed.insert(publisher_id);
-                for (_, watched) in self.workers.iter_mut() {
-                    if is_again && watched.publisher_id == Some(publisher_id) {
-                        broke(watched);
-                    }
-                }
-            }
-            Some(_) => {}
-        }
-        for (_, watched) in self.workers.iter_mut() {
-            let is_its = match publisher_id {
-                None => watched.source == Some(source),
-                Some(id) => watched.publisher_id == Some(id),
-            };
-            if is_its {
-                watched.is_broken = false;
-            }
-        }
-        self.due = Some(Millis(0));
-    }
-
-    /// Something that was published came by this source, with its number.
-    #[inline]
-    pub(crate) fn heard(&mut self, source: SourceIx) {
-        if !self.heard.contains(&source) {
-            self.heard.insert(source);
-            self.due = Some(Millis(0));
-        }
-    }
-
-    /// A source's connection broke and is there again: anything may have been missed.
-    pub(crate) fn broke(&mut self, source: SourceIx) {
-        self.open.remove(&source);
-        for (_, watched) in self.workers.iter_mut().filter(|(_, watched)| watched.source == Some(source)) {
-            broke(watched);
-        }
-        self.due = Some(Millis(0));
-    }
-
-    /// The connection to one publisher broke and is there again.
-    pub(crate) fn broke_of(&mut self, publisher_id: u64) {
-        for (_, watched) in self.workers.iter_mut() {
-            if watched.publisher_id == Some(publisher_id) {
-                broke(watched);
-            }
-        }
-        self.due = Some(Millis(0));
-    }
-
-    /// The first message of a publisher after a break follows the one before it: nothing of it was missed.
-    pub(crate) fn unbroken(&mut self, source: SourceIx, publisher_id: u64) {
-        let its = |watched: &Watched| {
-            watched.source == Some(source)
-                && watched.publisher_id == Some(publisher_id)
-                && !watched.is_contiguous
-        };
-        for (_, watched) in self.workers.iter_mut().filter(|(_, watched)| its(watched)) {
-            if watched.known.1 == KnowledgeWhy::ConnectionBroke && watched.query.is_none() {
-                watched.is_broken = false;
-                watched.want = Want::Nothing;
-                watched.restore();
-            }
-        }
-        self.due = Some(Millis(0));
-    }
-
-    /// So much of what a publisher said is lost, and counted.
-    pub(crate) fn lost_of(&mut self, publisher_id: u64, source: SourceIx, cause: MissedCause, count: u64) {
-        for (_, watched) in self.workers.iter_mut() {
-            if watched.publisher_id != Some(publisher_id) {
-                continue;
-            }
-            watched.lose(Loss { source, topic: Topic::KvEvents, cause, count });
-            if !watched.is_contiguous && watched.source.is_some() {
-                // Its ids tell nothing of it: of 0.9 several events share one, so that the last is asked for again.
-                match watched.last_event_id {
-                    Some(last) => watched.lost_from(last),
-                    None => watched.want = Want::Dump,
-                }
-                watched.doubt(KnowledgeWhy::EventsLost);
-            }
-        }
-        self.due = Some(Millis(0));
-    }
-
-    /// Events of a worker are lost, and counted.
-    pub(crate) fn lost(&mut self, worker: WorkerIx, source: SourceIx, cause: MissedCause, count: u64) {
-        self.workers.of(worker).lose(Loss { source, topic: Topic::KvEvents, cause, count });
     }
 
     /// Other workers take these places.
@@ -388,18 +210,4 @@ impl Attach {
             out.record(Entry { at_ms, record: Record::Knowledge { worker: ix, knowledge, why } });
         }
     }
-}
-
-/// Anything of a worker may have been missed.
-fn broke(watched: &mut Watched) {
-    if watched.source.is_none() && watched.known.0 != TreeKnowledge::Complete {
-        return;
-    }
-    watched.is_broken = true;
-    match watched.last_event_id {
-        Some(last) if watched.is_contiguous => watched.lost_from(last.saturating_add(1)),
-        Some(last) => watched.lost_from(last),
-        None => watched.want = Want::Dump,
-    }
-    watched.doubt(KnowledgeWhy::ConnectionBroke);
 }

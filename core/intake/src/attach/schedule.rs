@@ -4,6 +4,7 @@ use radixscope_model::id::{Millis, Worker, WorkerIx};
 use radixscope_model::record::{Asking, Entry, KnowledgeWhy, Record, TreeKnowledge};
 
 use super::endpoints::is_in_the_loop;
+use super::queue::Queue;
 use super::watched::{Query, Want, Watched};
 use super::{Attach, TreeDumps};
 use crate::command::{Command, TreeQuery};
@@ -16,6 +17,8 @@ const FEW: usize = 8;
 const SPREAD_MS: u64 = 3_000;
 /// After this time a query counts as not answered, whatever became of it.
 const GIVE_UP_MS: u64 = 5 * 60_000;
+/// Events are kept so long before a query whose answer has no number: a worker's index is behind what it published by less.
+pub(super) const KEPT_BEFORE_MS: u64 = 500;
 
 impl Attach {
     /// Looks what is to be done: call it with every flush, and whenever [`Attach::is_due`]. `index` knows workers by their ids.
@@ -106,9 +109,8 @@ impl Attach {
         if watched.joining.is_some() && !watched.is_joining(now) {
             watched.joining = None;
         }
-        // It was asked before anything showed that its events are received.
-        if is_received && watched.known == (TreeKnowledge::Partial, KnowledgeWhy::NoEvents) {
-            watched.known = (TreeKnowledge::Complete, KnowledgeWhy::Dump);
+        if is_received {
+            watched.is_received_now();
         }
         if watched.want == Want::Nothing && watched.query.is_none() {
             if !watched.is_complete() && watched.known != (TreeKnowledge::Partial, KnowledgeWhy::NoEvents) {
@@ -149,9 +151,8 @@ impl Attach {
         let Some(endpoint) = endpoint.filter(|_| may_ask) else {
             let watched = self.workers.of(ix);
             match watched.want {
-                Want::Events(_) => watched.doubt(KnowledgeWhy::EventsLost),
                 Want::Verify => (watched.want, watched.verify_ms) = (Want::Nothing, None),
-                Want::Nothing | Want::Dump => {}
+                Want::Nothing | Want::Dump | Want::Events(_) => {}
             }
             return;
         };
@@ -165,11 +166,21 @@ impl Attach {
             self.due = Some(self.due.map_or(at, |due| due.min(at)));
             return;
         }
+        let is_kept = watched.is_unnumbered || is_in_the_loop(&endpoint);
+        if is_kept && !self.are_kept(ix) {
+            return;
+        }
         if is_all {
             self.next_slot = Millis(self.next_slot.max(now).0.saturating_add(spacing_ms));
         }
         self.last_query += 1;
-        let id = self.last_query;
+        let (id, gap) = (self.last_query, self.gaps);
+        let watched = self.workers.of(ix);
+        let want = match (want, watched.gap) {
+            (Want::Events(from), Some(gap)) => Want::Events(from.min(gap.from)),
+            (Want::Verify, Some(_)) => Want::Dump,
+            (want, _) => want,
+        };
         let start_event_id = match want {
             Want::Events(from) => Some(from),
             Want::Nothing | Want::Dump | Want::Verify => None,
@@ -179,8 +190,27 @@ impl Attach {
         let watched = self.workers.of(ix);
         watched.want = Want::Nothing;
         watched.next_ms = None;
-        let received_id = watched.last_event_id.filter(|_| watched.is_contiguous);
-        watched.query = Some(Query { id, want, endpoint, since_ms: now, received_id, is_overtaken: false });
+        watched.kept_since = None;
+        let received_id = watched.last_event_id;
+        let is_overtaken = false;
+        let query = Query { id, want, endpoint, since_ms: now, received_id, is_overtaken, gap, is_kept };
+        watched.query = Some(query);
+    }
+
+    /// Whether a worker's events were kept long enough for it to be asked; else they are from now on. An answer without a
+    /// number may be older than what was received when it was asked for.
+    fn are_kept(&mut self, ix: WorkerIx) -> bool {
+        let now = self.now;
+        let watched = self.workers.of(ix);
+        if watched.kept_since.is_none() {
+            watched.queue = Queue::default();
+        }
+        let since = *watched.kept_since.get_or_insert(now);
+        let at = Millis(since.0.saturating_add(KEPT_BEFORE_MS));
+        if now < at {
+            self.due = Some(self.due.map_or(at, |due| due.min(at)));
+        }
+        now >= at
     }
 
     fn may_ask(&self, watched: &Watched, is_in_the_loop: bool) -> bool {

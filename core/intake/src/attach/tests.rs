@@ -1,6 +1,7 @@
 //! How answers and events become one tree, one pitfall at a time.
 
 mod asking;
+mod holes;
 mod joining;
 mod losses;
 
@@ -8,6 +9,7 @@ use std::sync::Arc;
 
 use radixscope_dynamo::envelope::Format;
 use radixscope_dynamo::kv_event::KvEvents;
+use radixscope_dynamo::subject::{self, Transport};
 use radixscope_dynamo::tree_query::{QueryFailed, QueryFault, TreeAnswer};
 use radixscope_model::id::{BlockHash, Millis, SourceIx, Worker, WorkerIx};
 use radixscope_model::record::{Asking, KnowledgeWhy, SourceKind, TreeKnowledge};
@@ -163,6 +165,17 @@ impl Attached {
         self.take(payload);
     }
 
+    /// Events come in a stream of JetStream, as JSON without an envelope.
+    fn hear_in_stream(&mut self, events: &[Value]) {
+        let mut subject = subject::parse(SUBJECT).expect("a subject");
+        subject.transport = Transport::JetStream;
+        let subject = Arc::new(subject);
+        for event in events {
+            let message = json!({"worker_id": WORKER, "event": event}).to_string().into();
+            self.take(Payload::Nats { subject: Arc::clone(&subject), message });
+        }
+    }
+
     /// The latest query is answered.
     fn answer(&mut self, answer: TreeAnswer) -> &mut Self {
         let query = self.queries.last().expect("asked").id;
@@ -176,6 +189,15 @@ impl Attached {
 
     fn subscribe(&mut self) {
         self.take(Payload::Subscribed { publisher_id: None });
+    }
+
+    fn unsubscribe(&mut self) {
+        self.take(Payload::Unsubscribed { publisher_id: None });
+    }
+
+    fn request(&mut self) {
+        assert!(self.intake.request_dump(Worker::new(WORKER, 0)));
+        self.pass(0);
     }
 
     /// A frontend lists the worker, so that it is known, with these endpoints.

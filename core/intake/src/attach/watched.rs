@@ -34,8 +34,18 @@ pub(super) struct Watched {
     /// Why everything was known before something was lost.
     pub(super) was: Option<KnowledgeWhy>,
     pub(super) want: Want,
-    /// Its ids tell that events are missing.
+    /// Events are missing for certain: nothing but an answer makes it whole again.
     pub(super) has_gap: bool,
+    /// Messages that are missing and may still come late: the event before the first of them, and the latest such gap.
+    pub(super) gap: Option<Gap>,
+    /// Gaps up to this one were there when what was answered last was asked for.
+    pub(super) covered: u64,
+    /// Its events come from a stream that is read again after a break.
+    pub(super) is_stream: bool,
+    /// Its answers have no number, so that events are kept for a while before it is asked.
+    pub(super) is_unnumbered: bool,
+    /// Since when they are kept.
+    pub(super) kept_since: Option<Millis>,
     /// Somebody requested it, so that it is asked whatever is set.
     pub(super) is_requested: bool,
     pub(super) query: Option<Query>,
@@ -82,8 +92,21 @@ pub(super) struct Query {
     pub(super) since_ms: Millis,
     /// Number of the last event that was received before it was asked; `None`: they are not numbered, or none was.
     pub(super) received_id: Option<u64>,
-    /// Events were lost after it was asked.
+    /// Events were lost, or may have been, after it was asked.
     pub(super) is_overtaken: bool,
+    /// The latest gap when it was asked.
+    pub(super) gap: u64,
+    /// Events were kept for a while before it was asked.
+    pub(super) is_kept: bool,
+}
+
+/// Messages of a publisher that did not come yet.
+#[derive(Clone, Copy)]
+pub(super) struct Gap {
+    /// The event before the first of them.
+    pub(super) from: u64,
+    /// Number of the latest gap.
+    pub(super) last: u64,
 }
 
 /// After an answer, until every event that it may hold has arrived.
@@ -107,7 +130,7 @@ impl Watched {
     /// Whether nothing has to be looked at but whether the next event follows the one before.
     #[inline]
     pub(super) fn is_quiet(&self) -> bool {
-        self.query.is_none() && self.joining.is_none() && !self.is_broken
+        self.query.is_none() && self.joining.is_none() && !self.is_broken && self.kept_since.is_none()
     }
 
     pub(super) fn is_complete(&self) -> bool {
@@ -119,11 +142,13 @@ impl Watched {
         (self.is_complete() || self.left_whole) && self.query.is_none() && self.want == Want::Nothing
     }
 
-    /// Everything is known no more.
+    /// Everything is known no more. What is lost for certain is worse than what may be.
     pub(super) fn doubt(&mut self, why: KnowledgeWhy) {
         if self.is_complete() {
             self.was = Some(self.known.1);
             self.known = (TreeKnowledge::Partial, why);
+        } else if self.known.1 == KnowledgeWhy::ConnectionBroke && why == KnowledgeWhy::EventsLost {
+            self.known.1 = why;
         }
     }
 
@@ -137,12 +162,47 @@ impl Watched {
             }
             Want::Nothing | Want::Verify => Want::Dump,
         };
+    }
+
+    /// From the event after the last one on, or with it where several share a number, events are lost or may be. An answer
+    /// that is awaited may be older than they are.
+    pub(super) fn lost_since(&mut self, from: Option<u64>, why: KnowledgeWhy) {
+        match from {
+            Some(from) => self.lost_from(from),
+            None => self.want = Want::Dump,
+        }
         if let Some(query) = &mut self.query {
             query.is_overtaken = true;
+        } else {
+            self.queue = Queue::default();
+        }
+        self.kept_since = None;
+        self.doubt(why);
+    }
+
+    /// Its events are received. If it was asked before anything showed that, and nothing was lost since, its answer holds.
+    pub(super) fn is_received_now(&mut self) {
+        let is_awaited = self.known == (TreeKnowledge::Partial, KnowledgeWhy::NoEvents);
+        if is_awaited && self.want == Want::Nothing && self.query.is_none() {
+            self.known = (TreeKnowledge::Complete, KnowledgeWhy::Dump);
         }
     }
 
-    /// Nothing was lost after all, or it was got back.
+    /// The first event after the last one that was received.
+    pub(super) fn next_event(&self) -> Option<u64> {
+        self.last_event_id.map(|last| last.saturating_add(u64::from(self.is_contiguous)))
+    }
+
+    /// The next event after a break shows that none was lost. Of what was lost before it tells nothing.
+    pub(super) fn went_on(&mut self) {
+        if self.query.is_none() && !self.has_gap && self.was.is_some() {
+            self.is_broken = false;
+            self.want = Want::Nothing;
+            self.restore();
+        }
+    }
+
+    /// Nothing was lost after all.
     pub(super) fn restore(&mut self) {
         if let Some(why) = self.was.take() {
             self.known = (TreeKnowledge::Complete, why);

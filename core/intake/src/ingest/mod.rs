@@ -137,7 +137,7 @@ impl Ingest {
             return;
         }
         // What a source says of itself is no message.
-        let is_message = !matches!(received.payload, Payload::Subscribed { .. });
+        let is_message = !received.payload.is_of_the_source();
         self.tallies[received.source.at()].received += u64::from(is_message);
         self.taken += 1;
         if let Err(faults) = self.open(received, out) {
@@ -191,6 +191,9 @@ impl Ingest {
         }
         for &(topic, at) in &missing.unknown {
             self.gaps.unknown(source, topic, at);
+            if topic == Topic::KvEvents {
+                self.attach.lost_for_good(source);
+            }
         }
     }
 
@@ -214,7 +217,8 @@ impl Ingest {
             };
         self.tallies[stream.source.at()].miss(worker, stream.topic, MissedCause::QueueFull, to - from);
         if stream.topic == Topic::KvEvents {
-            self.attach.lost_of(stream.publisher_id, stream.source, MissedCause::QueueFull, to - from);
+            let gap = self.attach.gap_of(stream.publisher_id);
+            self.attach.lost_of(stream.publisher_id, stream.source, MissedCause::QueueFull, (gap, to - from));
         }
     }
 
@@ -271,6 +275,10 @@ impl Ingest {
             }
             Payload::Subscribed { publisher_id } => {
                 self.attach.subscribed(received.source, *publisher_id);
+                Ok(())
+            }
+            Payload::Unsubscribed { publisher_id } => {
+                self.attach.unsubscribed(received.source, *publisher_id);
                 Ok(())
             }
             Payload::LogLine { log, line } => Ok(self.log_line(&context(), log, line, out)?),
@@ -560,7 +568,8 @@ impl Ingest {
         match place.continuity {
             Continuity::InOrder => {}
             Continuity::Gap(missing) => {
-                if let Some(lost) = self.publishers.open(stream, worker, missing) {
+                let gap = if topic == Topic::KvEvents { self.attach.gap_of(publisher_id) } else { 0 };
+                if let Some(lost) = self.publishers.open(stream, worker, missing, gap) {
                     self.lost(&lost);
                 }
             }
@@ -594,7 +603,7 @@ impl Ingest {
         tally.miss(lost.worker, lost.stream.topic, MissedCause::EnvelopeGap, lost.count);
         let Stream { source, topic, publisher_id } = lost.stream;
         if topic == Topic::KvEvents {
-            self.attach.lost_of(publisher_id, source, MissedCause::EnvelopeGap, lost.count);
+            self.attach.lost_of(publisher_id, source, MissedCause::EnvelopeGap, (lost.gap, lost.count));
         }
     }
 

@@ -77,6 +77,8 @@ struct Open {
     stream: Stream,
     worker: Option<WorkerIx>,
     missing: Missing,
+    /// Number of the gap, as whoever opened it counts.
+    gap: u64,
     /// Whether it was there at the last settlement already.
     old: bool,
 }
@@ -86,6 +88,8 @@ pub(super) struct Lost {
     pub(super) stream: Stream,
     pub(super) worker: Option<WorkerIx>,
     pub(super) count: u64,
+    /// Number of the gap.
+    pub(super) gap: u64,
 }
 
 #[derive(Default)]
@@ -207,8 +211,9 @@ impl Publishers {
         stream: Stream,
         worker: Option<WorkerIx>,
         missing: Missing,
+        gap: u64,
     ) -> Option<Lost> {
-        self.open.push_back(Open { stream, worker, missing, old: false });
+        self.open.push_back(Open { stream, worker, missing, gap, old: false });
         (self.open.len() > MAX_OPEN).then(|| self.open.pop_front()).flatten().map(Open::lost)
     }
 
@@ -238,7 +243,8 @@ impl Publishers {
 
 impl Open {
     fn lost(self) -> Lost {
-        Lost { stream: self.stream, worker: self.worker, count: self.missing.to - self.missing.from }
+        let Self { stream, worker, missing, gap, .. } = self;
+        Lost { stream, worker, count: missing.to - missing.from, gap }
     }
 }
 
@@ -282,7 +288,7 @@ mod tests {
         let mut lost = Vec::new();
         for &sequence in sequences {
             if let Continuity::Gap(missing) = publishers.received(STREAM, sequence, 1).continuity {
-                lost.extend(publishers.open(STREAM, None, missing));
+                lost.extend(publishers.open(STREAM, None, missing, 1));
             }
         }
         assert!(publishers.settle().is_empty(), "a gap may be filled until the second settlement");
@@ -353,7 +359,7 @@ mod tests {
         let mut publishers = Publishers::default();
         publishers.received(STREAM, 1, 1);
         let Continuity::Gap(missing) = publishers.received(STREAM, 4, 2).continuity else { panic!("2, 3") };
-        publishers.open(STREAM, None, missing);
+        publishers.open(STREAM, None, missing, 1);
         publishers.skipped(STREAM, 2, 4, 3);
         publishers.settle();
         assert!(publishers.settle().is_empty());

@@ -646,6 +646,8 @@ impl Routing {
         let progress = Progress {
             ended_ms,
             ttft_us: trace.ttft_ms.and_then(micros),
+            queue_us: trace.prefill_wait_time_ms.and_then(micros),
+            prefill_us: trace.prefill_time_ms.and_then(micros),
             itl_us: trace.avg_itl_ms.and_then(micros),
             output_tokens: trace.output_tokens,
             ..Progress::default()

@@ -15,7 +15,7 @@ pub struct Scrape {
     pub process: String,
     /// What it turned out to be.
     pub role: ProcessRole,
-    /// Times it was seen to have restarted.
+    /// Restarts seen.
     pub restarts: u32,
     /// Its own connection id, where its metrics carry it (≥ 1.0): a worker's is its worker id, a frontend's its
     /// router's id.

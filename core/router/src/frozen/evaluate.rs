@@ -64,7 +64,7 @@ impl Frozen {
         self.pass_each(Placing::of(settings), Some(*settings)).1
     }
 
-    /// What really happened, in the same figures; nothing flips. Ties are those of the recorded terms.
+    /// What happened, as recorded, in the same figures; nothing flips. Ties are those of the recorded terms.
     pub fn actual(&self) -> Outcome {
         self.pass(Placing::Actual, None)
     }

@@ -29,7 +29,7 @@ pub struct Outcome {
     pub overlap_share: Option<f64>,
     /// Decisions whose prompt length in blocks is known.
     pub overlap_decisions: u64,
-    /// Prompt tokens that need no computing, more than with the actual choices (below 0: fewer), over
+    /// Prompt tokens that need no prefill, more than with the actual choices (below 0: fewer), over
     /// `prefill_decisions`; `None` where no block size is known.
     pub prefill_saved_tokens: Option<f64>,
     /// Decisions whose block size is known.

@@ -98,7 +98,7 @@ pub fn recommend(grid: &Grid, held: Option<(f64, f64)>) -> Recommendation {
     };
     let Some(imbalance) = actual.spread else {
         return unknown(
-            "No request's end is known, so nothing tells how evenly workers would be loaded; the hit rate alone would \
+            "No request's end is known, so the load of the workers cannot be estimated; the hit rate alone would \
              always ask for a higher weight.",
         );
     };

@@ -17,7 +17,7 @@ pub struct Grid {
     pub temperatures: Vec<f64>,
     /// By factor, then temperature; without lists of flips.
     pub outcomes: Vec<Outcome>,
-    /// What really happened.
+    /// What happened, as recorded.
     pub actual: Outcome,
     /// Each worker in its turn.
     pub round_robin: Outcome,

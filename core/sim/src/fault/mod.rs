@@ -51,7 +51,7 @@ pub enum Fault {
     HashSeed,
     /// One worker publishes its events on NATS core, the others on JetStream, where alone the router listens.
     MixedPlanes,
-    /// Engines keep some stored events to themselves.
+    /// Engines do not publish some stored events.
     UnknownParents,
     /// Workers report blocks removed that they never stored.
     UnknownRemovals,
@@ -118,7 +118,12 @@ impl Fault {
         (Self::StarvedWorker, "starved-worker", "One worker gets next to nothing", OTHERS),
         (Self::Gap, "gap", "KV events are lost on the way now and then", SET_UP),
         (Self::KillWorker, "kill-worker", "A worker is killed", ENDS | OTHERS),
-        (Self::GhostWorker, "ghost-worker", "A worker is removed from discovery and goes on", ENDS | OTHERS),
+        (
+            Self::GhostWorker,
+            "ghost-worker",
+            "A worker is removed from discovery but still runs",
+            ENDS | OTHERS,
+        ),
         (Self::RouterRestart, "router-restart", "The frontend restarts with a cold index", ENDS),
         (
             Self::HashSeed,
@@ -132,7 +137,7 @@ impl Fault {
             "One worker publishes where the router does not listen",
             SET_UP | OTHERS,
         ),
-        (Self::UnknownParents, "unknown-parents", "Engines keep some stored events to themselves", 0),
+        (Self::UnknownParents, "unknown-parents", "Engines do not publish some stored events", 0),
         (Self::UnknownRemovals, "unknown-removals", "Workers remove blocks that they never stored", 0),
         (Self::Churn, "churn", "Blocks are evicted before their prompt comes again", SET_UP | EVICTIONS),
         (
@@ -142,7 +147,7 @@ impl Fault {
             SET_UP | EVICTIONS,
         ),
         (Self::Slow, "slow", "Prefill takes four times as long", 0),
-        (Self::Replicas, "replicas", "Two frontends route and do not tell each other", SET_UP),
+        (Self::Replicas, "replicas", "Two frontends route without replica sync", SET_UP),
         (Self::Approximate, "approximate", "The router runs without KV events and predicts", SET_UP),
     ];
 

@@ -81,7 +81,7 @@ impl ResimulationSettings {
                 .to_owned(),
             self.steps_in_words(),
             format!(
-                "Every worker holds {blocks_per_worker} blocks of {block_size_tokens} tokens, runs at most {max_batch} \
+                "Every worker has {blocks_per_worker} blocks of {block_size_tokens} tokens, runs at most {max_batch} \
                  requests at once and computes at most {max_num_tokens} tokens a step, prompts in chunks."
             ),
             format!(
@@ -93,10 +93,10 @@ impl ResimulationSettings {
              when all its blocks will fit: nothing is preempted or swapped out."
                 .to_owned(),
             "No speculative decoding, no disaggregated prefill, no tiers below GPU memory, no worker that comes or \
-             goes, and the router hears of blocks at once."
+             goes, and the router receives KV events at once."
                 .to_owned(),
             "The blocks of an answer are those with which the next recorded prompt that continues its request goes \
-             on; where none does, nobody asks for them again."
+             on; where none does, they are not used again."
                 .to_owned(),
             format!(
                 "An answer of unknown length has {} tokens.",
@@ -113,7 +113,7 @@ impl ResimulationSettings {
                 self.router.prefill_factor(),
                 self.router.router_temperature
             ),
-            RouterMode::RoundRobin => "The router takes one worker after the other.".to_owned(),
+            RouterMode::RoundRobin => "The router chooses workers round-robin.".to_owned(),
         });
         said
     }

@@ -16,7 +16,7 @@ pub enum CacheOutcome {
     Partial,
     /// Nothing.
     Miss,
-    /// The prompt's length or what was held of it is not known.
+    /// The prompt's length or its cached part is unknown.
     Unknown,
     /// Nobody asked: choices among decode workers, or by another mode than KV, do not look at what workers hold.
     Ignored,
@@ -64,9 +64,11 @@ impl NoMargin {
     pub const fn as_str(self) -> &'static str {
         match self {
             NoMargin::ChosenOnly => "only the chosen worker's part is known",
-            NoMargin::Forgotten => "the candidates of this decision are no longer kept",
+            NoMargin::Forgotten => "the candidates of this decision are no longer retained",
             NoMargin::Alone => "there was one candidate",
-            NoMargin::PartialTree => "the tree lacked blocks, so others may have held more and cost less",
+            NoMargin::PartialTree => {
+                "the tree lacked blocks, so others may have had more cached and cost less"
+            }
             NoMargin::ChosenUnknown => "the chosen worker is not among the known candidates",
         }
     }

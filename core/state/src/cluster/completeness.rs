@@ -232,7 +232,7 @@ mod tests {
         let pool = cluster.default_pool();
         let coverage = cluster.coverage([pool]);
         assert_eq!((coverage.workers, coverage.complete, coverage.incomplete), (2, 1, 1));
-        assert_eq!(coverage.share(), None, "nothing tells how many blocks the second one holds");
+        assert_eq!(coverage.share(), None, "nothing reports how many blocks the second one has");
         knows(&mut cluster, 3_000, 1, TreeKnowledge::Complete, KnowledgeWhy::Dump);
         assert!(cluster.coverage([pool]).is_whole());
         let (id, namespace, component) = (Worker::new(9, 0), "dynamo".into(), "backend".into());

@@ -369,6 +369,8 @@ impl Decisions {
                 fill(&mut known.ended_ms, more.ended_ms);
                 fill(&mut known.outcome, more.outcome);
                 fill(&mut known.ttft_us, more.ttft_us);
+                fill(&mut known.queue_us, more.queue_us);
+                fill(&mut known.prefill_us, more.prefill_us);
                 fill(&mut known.itl_us, more.itl_us);
                 fill(&mut known.output_tokens, more.output_tokens);
                 fill(&mut known.cached_tokens, more.cached_tokens);

@@ -103,7 +103,7 @@ impl DecisionEntry {
                     "the costs of the others are reconstructed here and may differ from the router's, or its temperature \
                      is above 0 and the draw went another way."
                 }
-                _ => "with a temperature above 0 the router draws, and the cheapest does not always win.",
+                _ => "with a temperature above 0 the router draws, and the lowest cost does not always win.",
             };
             return text;
         }
@@ -126,18 +126,18 @@ impl DecisionEntry {
             (1, ..) => return format!("{who} was chosen: it was the only candidate."),
             (2.., ..) if self.partial => {
                 return format!(
-                    "{who} was chosen. The tree lacked blocks at that time: the others may have held more of the prompt and \
-                     cost less than computed here, so no reason is given."
+                    "{who} was chosen. The tree lacked blocks at that time: the others may have had more of the prompt cached \
+                     and cost less than computed here, so no reason is given."
                 );
             }
             _ if self.ignores_cache => format!(
-                "{who} was chosen by the blocks in use; choices for decode do not look at caches. What the others would \
-                 have cost is not known."
+                "{who} was chosen by the blocks in use; decode decisions ignore cached blocks. The cost of the \
+                 others is unknown."
             ),
             (_, Some(held), Some(isl)) => format!(
-                "{who} was chosen; it held {held} of {isl} prompt blocks. What the others would have cost is not known."
+                "{who} was chosen; {held} of {isl} prompt blocks were cached there. The cost of the others is unknown."
             ),
-            _ => format!("{who} was chosen. What the others would have cost is not known."),
+            _ => format!("{who} was chosen. The cost of the others is unknown."),
         };
         if let Some(missing) = self.decision.not_reconstructed {
             let _ = write!(text, " {}", missing.sentence());
@@ -183,14 +183,14 @@ impl DecisionEntry {
         }
         match chosen.overlap_blocks {
             0 => format!(
-                "it holds none{of} prompt blocks, but has the least to do, {prefill} blocks to prefill and {decode} \
+                "it has none{of} prompt blocks cached, but the least to do, {prefill} blocks to prefill and {decode} \
                  decode blocks"
             ),
             held if held > next.overlap_blocks && chosen.decode_blocks > next.decode_blocks => {
-                format!("it holds {held}{of} prompt blocks, which outweighs its {decode} decode blocks")
+                format!("it has {held}{of} prompt blocks cached, which outweighs its {decode} decode blocks")
             }
             held => format!(
-                "it holds {held}{of} prompt blocks, has {prefill} blocks to prefill and {decode} decode blocks"
+                "it has {held}{of} prompt blocks cached, {prefill} blocks to prefill and {decode} decode blocks"
             ),
         }
     }
@@ -200,12 +200,12 @@ impl DecisionEntry {
         let (margin, next) = match (self.margin_blocks(), self.next_best()) {
             (Ok(margin), Ok(next)) => (margin, name(next.worker)),
             (Err(NoMargin::Alone), _) => return "the only candidate".to_owned(),
-            (Err(why), _) | (_, Err(why)) => return format!("margin unknown: {}", why.as_str()),
+            (Err(why), _) | (_, Err(why)) => return format!("cost gap unknown: {}", why.as_str()),
         };
         match margin {
             0.0 => format!("ties with {next}"),
             less if less < 0.0 => format!("{} above the cost of {next}", blocks(-tenth(less))),
-            more => format!("{} cheaper than {next}", blocks(tenth(more))),
+            more => format!("{} below the cost of {next}", blocks(tenth(more))),
         }
     }
 
@@ -215,7 +215,7 @@ impl DecisionEntry {
         let chosen = self.chosen()?;
         let (who, other) = (name(lost.candidate.worker), lost.candidate);
         let mut text = format!(
-            "{who} held {} more of the prompt ({} against {})",
+            "{who} had {} more of the prompt cached ({} against {})",
             blocks(f64::from(lost.more_blocks)),
             other.overlap_blocks,
             chosen.overlap_blocks
@@ -280,11 +280,11 @@ mod tests {
     #[test]
     fn the_margin_names_the_next_best() {
         let words = |candidates: &[(u32, f64)]| decided(Some(100), None, candidates).margin_words(name);
-        assert_eq!(words(&[(20, 90.04), (75, 30.0)]), "60 blocks cheaper than W1");
+        assert_eq!(words(&[(20, 90.04), (75, 30.0)]), "60 blocks below the cost of W1");
         assert_eq!(words(&[(20, 30.0), (75, 30.0), (1, 31.0)]), "ties with W1");
         assert_eq!(words(&[(20, 29.0), (75, 30.0)]), "1 block above the cost of W1");
-        assert_eq!(words(&[(20, 30.01), (75, 30.0)]), "0.01 blocks cheaper than W1");
-        assert_eq!(words(&[]), "margin unknown: only the chosen worker's part is known");
+        assert_eq!(words(&[(20, 30.01), (75, 30.0)]), "0.01 blocks below the cost of W1");
+        assert_eq!(words(&[]), "cost gap unknown: only the chosen worker's part is known");
     }
 
     /// The example everybody knows, with its loads.
@@ -319,14 +319,14 @@ mod tests {
     fn the_sentence_names_what_was_held_and_the_margin() {
         assert_eq!(
             example().why(name),
-            "W2 was chosen: it holds 75 of 100 prompt blocks, has 25 blocks to prefill and 5 decode blocks; next \
+            "W2 was chosen: it has 75 of 100 prompt blocks cached, 25 blocks to prefill and 5 decode blocks; next \
              best W1 costs 60 blocks more."
         );
         let mut loaded = example();
         loaded.decision.candidates[0].decode_blocks = 4.0;
         assert_eq!(
             loaded.why(name),
-            "W2 was chosen: it holds 75 of 100 prompt blocks, which outweighs its 5 decode blocks; next best W1 \
+            "W2 was chosen: it has 75 of 100 prompt blocks cached, which outweighs its 5 decode blocks; next best W1 \
              costs 60 blocks more."
         );
         assert_eq!(loaded.why_affinity_was_lost(name), None);
@@ -335,7 +335,7 @@ mod tests {
     #[test]
     fn a_tie_a_draw_and_an_unknown_field_of_candidates_are_told_as_such() {
         let tie = decided(Some(9), None, &[(0, 9.0), (0, 9.0)]);
-        assert!(tie.why(name).starts_with("W2 was chosen among 2 that tie at 9 blocks: it holds none of 9"));
+        assert!(tie.why(name).starts_with("W2 was chosen among 2 that tie at 9 blocks: it has none of 9"));
         let drawn = decided(Some(9), None, &[(0, 7.0), (0, 9.0)]);
         assert!(
             drawn.why(name).starts_with("W2 was chosen though W1 cost 2 blocks less: with a temperature")
@@ -343,7 +343,7 @@ mod tests {
         let alone = decided(Some(9), Some(3), &[]);
         assert_eq!(
             alone.why(name),
-            "W2 was chosen; it held 3 of 9 prompt blocks. What the others would have cost is not known."
+            "W2 was chosen; 3 of 9 prompt blocks were cached there. The cost of the others is unknown."
         );
     }
 
@@ -352,8 +352,8 @@ mod tests {
         let mut alone = decided(Some(9), Some(3), &[]);
         assert_eq!(alone.known_words(), "chosen only");
         alone.decision.not_reconstructed = Some(NotReconstructed::State);
-        assert_eq!(alone.known_words(), "chosen only: state at that time not known");
-        assert!(alone.why(name).ends_with("is not known for that time."), "{}", alone.why(name));
+        assert_eq!(alone.known_words(), "chosen only: state at that time unknown");
+        assert!(alone.why(name).ends_with("is unknown for that time."), "{}", alone.why(name));
         let mut known = example();
         known.decision.completeness = Completeness::Reconstructed;
         known.decision.overlap_blocks = Some(75);
@@ -375,7 +375,7 @@ mod tests {
         };
         assert_eq!(
             lost.why_affinity_was_lost(name).unwrap(),
-            "W1 held 20 blocks more of the prompt (95 against 75) but costs 60 blocks more: 80 more decode blocks."
+            "W1 had 20 blocks more of the prompt cached (95 against 75) but costs 60 blocks more: 80 more decode blocks."
         );
     }
 

@@ -66,7 +66,7 @@ impl Cluster {
             }
             Record::Missed { source, worker, topic, cause, count } => {
                 if let Some(s) = self.source_mut(*source) {
-                    s.miss(*topic, *cause, *count, at);
+                    s.miss(*worker, (*topic, *cause), *count, at);
                 }
                 if let Some(w) = worker.and_then(|worker| self.worker_mut(worker)) {
                     w.missed_total = w.missed_total.saturating_add(*count);
@@ -74,7 +74,7 @@ impl Cluster {
             }
             Record::Recovered { source, worker, topic, cause, count } => {
                 if let Some(s) = self.source_mut(*source) {
-                    s.recover(*topic, *cause, *count);
+                    s.recover(*worker, *topic, *cause, *count);
                 }
                 if let Some(w) = self.worker_mut(*worker) {
                     // What was lost of a publisher may not have been counted as its worker's.

@@ -89,15 +89,15 @@ const FROM_1_0: Hint = Hint {
 
 /// Any version.
 const ANY: Hint = Hint {
-    text: "Nothing says what the router decides. Dynamo 0.8 and 0.9 publish every decision of a KV router by \
+    text: "No source reports the router's decisions. Dynamo 0.8 and 0.9 publish every decision of a KV router by \
            themselves, later versions when asked:",
     settings: &[EVENTS, REPLICA_SYNC, TRACE],
 };
 
 /// What would tell all candidates of a decision of which only the chosen one is known.
 const CANDIDATES: Hint = Hint {
-    text: "Only the chosen worker is known: what the others held and would have cost was not told. Any of these \
-           would tell it:",
+    text: "Only the chosen worker is known: cached blocks and costs of the others are not reported. Any of these reports \
+           them:",
     settings: &[INFO_LOG, DEBUG_LOG, INPUT_LOG, REPLICA_SYNC, TRACE],
 };
 

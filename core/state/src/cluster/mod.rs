@@ -31,6 +31,7 @@ mod snapshot;
 mod source;
 mod ticket;
 mod tiers;
+mod ttft;
 mod worker;
 
 #[cfg(test)]
@@ -73,6 +74,7 @@ pub use sizes::{BlockSizeSource, CapacitySource, Sourced};
 pub use snapshot::{SnapshotError, SnapshotPart, SnapshotReader};
 pub use source::{MissedCount, RejectedCount, SourceState, UnknownGaps};
 pub use tiers::{TierBlocks, TierPaths};
+pub use ttft::TtftPart;
 pub use worker::{Gone, Line, QUIET_AFTER_MS, RouterLoad, Sequences, Sign, TierCounts, WorkerState};
 
 /// Most workers kept apart. More would make every per-worker panel useless long before memory is a problem.

@@ -21,7 +21,7 @@ pub enum Column {
     HitRate,
     /// Cost of the chosen worker.
     Cost,
-    /// Cost of the next best less that of the chosen one.
+    /// Cost of the next best candidate less that of the chosen one.
     CostGap,
     /// [`CacheOutcome`], misses first.
     Outcome,

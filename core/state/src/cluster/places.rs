@@ -133,6 +133,7 @@ impl Cluster {
         let mut leaving: Vec<WorkerIx> = workers.iter().filter(is_held).copied().collect();
         sort::sort_by(&mut leaving, Ord::cmp);
         leaving.dedup();
+        head.sources.iter_mut().for_each(|source| source.vacate(&leaving));
         for &ix in &leaving {
             let worker = &mut head.workers[ix.at()];
             if worker.gone.is_none() {

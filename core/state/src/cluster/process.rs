@@ -36,7 +36,7 @@ pub struct ProcessState {
     pub first_ms: Millis,
     /// Last scrape.
     pub last_ms: Millis,
-    /// Times it was seen to have restarted.
+    /// Restarts seen.
     pub restarts: u32,
     /// When the last restart was noticed.
     pub restarted_ms: Option<Millis>,

@@ -5,12 +5,15 @@ use std::collections::VecDeque;
 use serde::{Deserialize, Serialize};
 
 use super::{HISTORY_S, RATE_BUCKET_MS};
-use radixscope_model::id::Millis;
+use radixscope_model::id::{Millis, WorkerIx};
 use radixscope_model::record::{LinkState, MissedCause, RejectReason, SourceKind, Topic};
 
 /// Most stretches of a connection that are kept: one that comes and goes more often within that hour is shown as
 /// not connected where the oldest ones are missing.
 const MAX_STRETCHES: usize = 32;
+
+/// Most losses of a kind that are kept apart; older ones count as one.
+const MAX_LOSSES: usize = 64;
 
 /// A source.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -56,12 +59,53 @@ pub struct MissedCount {
     pub recovered: u64,
     /// When we last learned of some.
     pub last_ms: Millis,
+    /// The latest that were not got back, oldest first.
+    losses: VecDeque<Loss>,
+}
+
+/// Messages that were lost at one time, and were not got back.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+struct Loss {
+    /// Of whom. `None`: nothing tells, or of many.
+    worker: Option<WorkerIx>,
+    at_ms: Millis,
+    count: u64,
 }
 
 impl MissedCount {
     /// How many are lost for good.
     pub fn lost(&self) -> u64 {
         self.count.saturating_sub(self.recovered)
+    }
+
+    /// How many were lost at this time or later and were not got back.
+    pub fn lost_since(&self, from: Millis) -> u64 {
+        let lost = self.losses.iter().filter(|loss| loss.at_ms >= from).map(|loss| loss.count).sum::<u64>();
+        lost.min(self.lost())
+    }
+
+    fn lose(&mut self, worker: Option<WorkerIx>, count: u64, at_ms: Millis) {
+        self.losses.push_back(Loss { worker, at_ms, count });
+        if self.losses.len() > MAX_LOSSES
+            && let (Some(oldest), Some(next)) = (self.losses.pop_front(), self.losses.front_mut())
+        {
+            next.worker = None;
+            next.count = next.count.saturating_add(oldest.count);
+        }
+    }
+
+    /// The latest of a worker are got back, then the latest of which nothing tells whose they were.
+    fn recover(&mut self, worker: WorkerIx, count: u64) {
+        self.recovered = self.recovered.saturating_add(count).min(self.count);
+        let mut left = count;
+        for of in [Some(worker), None] {
+            for loss in self.losses.iter_mut().rev().filter(|loss| loss.worker == of) {
+                let repaired = left.min(loss.count);
+                loss.count -= repaired;
+                left -= repaired;
+            }
+        }
+        self.losses.retain(|loss| loss.count > 0);
     }
 }
 
@@ -157,20 +201,38 @@ impl SourceState {
         self.connected.iter().any(|&(from, until)| from <= begin && until.is_none_or(|until| until >= end))
     }
 
-    pub(super) fn miss(&mut self, topic: Topic, cause: MissedCause, count: u64, at: Millis) {
-        match self.missed.iter_mut().find(|m| m.topic == topic && m.cause == cause) {
-            Some(known) => {
-                known.count = known.count.saturating_add(count);
-                known.last_ms = at;
+    pub(super) fn miss(
+        &mut self,
+        worker: Option<WorkerIx>,
+        (topic, cause): (Topic, MissedCause),
+        count: u64,
+        at: Millis,
+    ) {
+        let is_same = |m: &MissedCount| m.topic == topic && m.cause == cause;
+        let known = match self.missed.iter().position(is_same) {
+            Some(known) => known,
+            None => {
+                let losses = VecDeque::new();
+                self.missed.push(MissedCount { topic, cause, count: 0, recovered: 0, last_ms: at, losses });
+                self.missed.len() - 1
             }
-            None => self.missed.push(MissedCount { topic, cause, count, recovered: 0, last_ms: at }),
+        };
+        let known = &mut self.missed[known];
+        known.count = known.count.saturating_add(count);
+        known.last_ms = at;
+        known.lose(worker, count, at);
+    }
+
+    pub(super) fn recover(&mut self, worker: WorkerIx, topic: Topic, cause: MissedCause, count: u64) {
+        if let Some(known) = self.missed.iter_mut().find(|m| m.topic == topic && m.cause == cause) {
+            known.recover(worker, count);
         }
     }
 
-    pub(super) fn recover(&mut self, topic: Topic, cause: MissedCause, count: u64) {
-        if let Some(known) = self.missed.iter_mut().find(|m| m.topic == topic && m.cause == cause) {
-            known.recovered = known.recovered.saturating_add(count).min(known.count);
-        }
+    /// Other workers take these places.
+    pub(super) fn vacate(&mut self, workers: &[WorkerIx]) {
+        let losses = self.missed.iter_mut().flat_map(|missed| &mut missed.losses);
+        losses.for_each(|loss| loss.worker = loss.worker.filter(|worker| !workers.contains(worker)));
     }
 
     pub(super) fn gaps(&mut self, gaps: UnknownGaps) {

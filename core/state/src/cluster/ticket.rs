@@ -78,11 +78,11 @@ impl DecisionEntry {
         if self.partial && candidates.len() > 1 {
             return writeln!(
                 ticket,
-                "- Margin: unknown, the tree lacked blocks when the costs were computed"
+                "- Cost gap: unknown, the tree lacked blocks when the costs were computed"
             );
         }
         if self.decision.completeness == Completeness::ChosenOnly || candidates.is_empty() {
-            return writeln!(ticket, "- Margin: unknown, not every worker's cost is known");
+            return writeln!(ticket, "- Cost gap: unknown, not every worker's cost is known");
         }
         let costs = || candidates.iter().map(|candidate| candidate.cost);
         let least = costs().fold(f64::INFINITY, f64::min);
@@ -91,9 +91,9 @@ impl DecisionEntry {
         if tied > 1 {
             writeln!(ticket, "- Tie: {tied} workers share the lowest cost of {} blocks", Short(least))?;
         } else if second.is_finite() {
-            writeln!(ticket, "- Margin: {} blocks to the second lowest cost", Short(second - least))?;
+            writeln!(ticket, "- Cost gap: {} blocks to the second lowest cost", Short(second - least))?;
         } else {
-            writeln!(ticket, "- Margin: none, there was one worker")?;
+            writeln!(ticket, "- Cost gap: none, there was one worker")?;
         }
         match self.chosen() {
             Some(chosen) if chosen.cost > least => {
@@ -154,12 +154,15 @@ mod tests {
         assert_eq!(rows[0], "| W2 (1/0) | 75 | 25 | 5 | 30 | unknown | chosen |");
         assert_eq!(rows.len(), 3);
         for wanted in
-            ["Margin: 60 blocks", "W2 was chosen: it holds 75", "W3 held 5 blocks more", "log (all cand"]
+            ["Cost gap: 60 blocks", "W2 was chosen: it has 75", "W3 had 5 blocks more", "log (all cand"]
         {
             assert!(ticket.contains(wanted), "{wanted}: {ticket}");
         }
         let alone = decided(Some(9), Some(3), &[]).ticket("now", label);
-        assert!(alone.contains("| W2 (1/0) | 3 | unknown |") && alone.contains("Margin: unknown"), "{alone}");
+        assert!(
+            alone.contains("| W2 (1/0) | 3 | unknown |") && alone.contains("Cost gap: unknown"),
+            "{alone}"
+        );
     }
 
     #[test]
@@ -181,9 +184,9 @@ mod tests {
             | W1 (0/0) | 20 | 85 | 5 | 90 | unknown |  |
             | W3 (2/0) | 10 | 94 | 5 | 99 | unknown |  |
 
-            - Margin: 60 blocks to the second lowest cost
+            - Cost gap: 60 blocks to the second lowest cost
             - Known from: log (all candidates)
-            - W2 was chosen: it holds 75 of 100 prompt blocks, has 25 blocks to prefill and 5 decode blocks; next best W1 costs 60 blocks more.
+            - W2 was chosen: it has 75 of 100 prompt blocks cached, 25 blocks to prefill and 5 decode blocks; next best W1 costs 60 blocks more.
         "#]]
         .assert_eq(&example.ticket("2026-11-20 18:06:54 UTC", label));
     }
@@ -194,7 +197,7 @@ mod tests {
         for wanted in [
             "Routing decision of now\n\n- Prompt: length unknown\n- Router: formula and settings unknown\n",
             "\n| a\\|b \\| c | 3 | unknown | unknown | unknown | unknown | chosen |\n\n",
-            "- Margin: unknown, not every worker's cost is known\n- Known from: log (chosen only)\n",
+            "- Cost gap: unknown, not every worker's cost is known\n- Known from: log (chosen only)\n",
         ] {
             assert!(ticket.contains(wanted), "{wanted}: {ticket}");
         }

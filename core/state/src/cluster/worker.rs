@@ -44,11 +44,11 @@ pub struct WorkerState {
     pub hashes_differing_total: u64,
     /// Removed events.
     pub remove_events_total: u64,
-    /// Times it dropped everything.
+    /// Times it cleared all blocks.
     pub cleared_total: u64,
     /// Events or messages of it known to be lost.
     pub missed_total: u64,
-    /// Of those, the ones that were got back by asking it.
+    /// Of those, the ones recovered by queries to it.
     pub recovered_total: u64,
     /// How much is known of the blocks that it holds.
     pub knowledge: KnowledgeState,

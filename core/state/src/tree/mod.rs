@@ -99,7 +99,7 @@ pub struct Totals {
     pub nodes: u64,
     /// Of those, held by two workers or more.
     pub shared: u64,
-    /// Sum over the workers of the blocks each holds, unattached ones and those outside the picture included.
+    /// Cached blocks, summed over the workers, unattached ones and those outside the picture included.
     pub resident: u64,
     /// Sum over the workers of blocks whose parent was never seen.
     pub unattached: u64,

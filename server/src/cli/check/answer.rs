@@ -148,7 +148,7 @@ fn blind(cluster: &Cluster, listened: Listened) -> Option<String> {
     cluster
         .checked()
         .is_empty()
-        .then(|| format!("It ended before anything could be judged; give it longer with --for.{}", said()))
+        .then(|| format!("It ended before any check had enough data; give it longer with --for.{}", said()))
 }
 
 fn received(cluster: &Cluster) -> u64 {

@@ -40,7 +40,7 @@ impl Glance {
 impl fmt::Display for Glance {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.catching_up {
-            f.write_str("reading what was kept, ")?;
+            f.write_str("reading history,  ")?;
         } else if !self.any_live {
             f.write_str("connecting, ")?;
         }

@@ -121,7 +121,7 @@ impl Seen<'_> {
     }
 
     fn tree_dumps(&self) -> Topic {
-        let name = "Blocks from before we came";
+        let name = "Blocks stored before we listened";
         let answering = self.registered.queries.len();
         if answering > 0
             && let Some(why) = &self.registered.unreachable
@@ -138,7 +138,7 @@ impl Seen<'_> {
             return Topic::new(name, Some(true), "JetStream keeps the last hour");
         }
         if self.registered.workers.is_empty() {
-            return Topic::new(name, None, "it is not known whether workers answer queries for all blocks")
+            return Topic::new(name, None, "whether workers answer queries for all blocks is unknown")
                 .with("--discovery, or --prometheus http://FRONTEND:8000, whose /health lists who answers");
         }
         Topic::new(name, Some(false), "no worker answers queries for all blocks")

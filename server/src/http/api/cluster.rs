@@ -118,7 +118,7 @@ struct WorkerRow {
     unknown_parents_total: u64,
     unknown_removed_total: u64,
     missed: u64,
-    /// Of those, the ones that were got back by asking it.
+    /// Of those, the ones recovered by queries to it.
     recovered: u64,
     /// How much of what it holds is known.
     knowledge: WorkerKnowledge,
@@ -147,7 +147,7 @@ struct WorkerRow {
 struct TierRow {
     /// `host_pinned`, `disk` or `external`.
     tier: Tier,
-    /// Blocks held there.
+    /// Cached blocks there.
     blocks: u64,
     #[serde(flatten)]
     counts: TierCounts,

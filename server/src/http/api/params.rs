@@ -25,7 +25,7 @@ impl Params {
         for (i, (key, _)) in pairs.iter().enumerate() {
             let shown: String = key.chars().take(80).collect();
             if !known.contains(&key.as_str()) {
-                let message = format!("there is no parameter {shown:?} here; there are {}", known.join(", "));
+                let message = format!("unknown parameter {shown:?}; known are {}", known.join(", "));
                 return Err(ApiError::new(code::BAD_PARAMETER, message));
             }
             if pairs[..i].iter().any(|(before, _)| before == key) {
@@ -194,7 +194,7 @@ impl WorkerFilter {
             .collect();
         if meant.is_empty() {
             let rank = self.dp_rank.map(|rank| format!("/{rank}")).unwrap_or_default();
-            let message = format!("nothing was ever received of worker {}{rank}", self.id);
+            let message = format!("no message of worker {}{rank} was received", self.id);
             return Err(ApiError::new(code::NOT_FOUND, message));
         }
         Ok(meant)

@@ -70,7 +70,7 @@ pub(super) fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, ApiError> {
         // What is wrong may be a name of any length.
         let why: String = error.inner().to_string().chars().take(400).collect();
         match field.is_empty() {
-            true => bad(format!("the body cannot be read, it is not a question in JSON: {why}")),
+            true => bad(format!("the body is not valid: {why}")),
             false => bad(format!("{field}: {why}")),
         }
     })

@@ -50,8 +50,8 @@ pub(super) fn of(view: &View<'_>, id: DecisionId) -> Result<Blocks, ApiError> {
         ApiError::new(
             code::NOT_FOUND,
             format!(
-                "decision: the prompt of decision {id} is not kept: nothing told its hashes \
-                 (--router-replica-sync on every frontend does, and request traces), or it is older than the latest \
+                "decision: the prompt of decision {id} is not retained: its hashes were not \
+                 reported (--router-replica-sync on every frontend reports them, and request traces), or it is older than the latest \
                  {MAX_ARRIVALS}"
             ),
         )

@@ -25,7 +25,7 @@ pub(in crate::http) struct Places {
     pub(in crate::http) gave_way: AtomicU64,
     /// Connections for which there was no place.
     pub(in crate::http) refused: AtomicU64,
-    /// Times that the system had no room for a connection.
+    /// Times that the system refused a connection.
     pub(in crate::http) not_accepted: AtomicU64,
 }
 

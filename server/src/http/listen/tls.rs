@@ -73,7 +73,7 @@ impl Tls {
                         let error = error.to_string();
                         // Files that are being written are not whole for a moment; the former ones go on.
                         if error != said {
-                            tracing::warn!(%error, "certificate and key cannot be read again; the former are kept");
+                            tracing::warn!(%error, "certificate and key cannot be read again; the previous ones stay in use");
                             said = error;
                         }
                     }

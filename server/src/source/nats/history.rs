@@ -177,7 +177,10 @@ impl Reader {
         }
         let place = &mut reading.place;
         if !place.created.is_empty() {
-            tracing::info!(stream = self.stream, "the stream was made anew; reading it from its beginning");
+            tracing::info!(
+                stream = self.stream,
+                "the stream was created again; reading it from its beginning"
+            );
         }
         *place = Place { created: reach.created.clone(), ..Place::default() };
         let held = (reach.last_seq + 1).saturating_sub(reach.first_seq);

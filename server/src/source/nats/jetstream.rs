@@ -41,7 +41,7 @@ pub(super) enum JetStreamError {
     #[error("there is no such message")]
     NoMessage,
     /// An error in JetStream's own words.
-    #[error("JetStream says: {0}")]
+    #[error("JetStream responds: {0}")]
     Said(String),
     /// The connection failed.
     #[error("the request failed: {0}")]

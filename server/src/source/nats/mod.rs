@@ -27,7 +27,7 @@ use std::time::Duration;
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::{mpsc, watch};
 
-use radixscope_intake::{Command, NatsSubjects};
+use radixscope_intake::{Command, NatsSubjects, Payload};
 use radixscope_model::id::Millis;
 use radixscope_model::record::LinkState;
 
@@ -38,6 +38,7 @@ use crate::hub::SourceHandle;
 use crate::shutdown::{Shutdown, over};
 use crate::source::Failed;
 use crate::source::link::{doubled, on_own_thread, seconds, spread};
+use crate::time::now;
 use line::Line;
 use session::Session;
 
@@ -66,6 +67,17 @@ struct Kept {
     alive_ms: Option<Millis>,
     /// Which server that was: a server has another id after each start.
     server_id: String,
+    /// The connection is lost and there was no room to say so.
+    is_to_say_lost: bool,
+}
+
+impl Kept {
+    /// Says that nothing is received any more, once there is room. What was received before lies in the queue before it.
+    fn say_lost(&mut self, to: &SourceHandle) {
+        if self.is_to_say_lost {
+            self.is_to_say_lost = !to.offer(now(), Payload::Unsubscribed { publisher_id: None }, true);
+        }
+    }
 }
 
 /// Where the link stands, in words too: the latest only, because the hub may be slow and the connection must not wait
@@ -117,6 +129,7 @@ impl Source {
             has_stream_messages: false,
             alive_ms: None,
             server_id: String::new(),
+            is_to_say_lost: false,
         };
         let mut attempt = 0;
         while !*shutdown.borrow() {
@@ -151,13 +164,17 @@ impl Source {
             Ok(connected) => {
                 tracing::info!(nats = shown, "connected");
                 *attempt = 0;
+                kept.is_to_say_lost = false;
                 let runs_in = (shutdown.clone(), elsewhere.clone());
                 let why = Session::new(connected, &self.options, to, kept, words, runs_in).run().await;
+                kept.is_to_say_lost = true;
+                kept.say_lost(to);
                 tracing::warn!(nats = shown, why, "connection lost");
                 let lost = format!("The connection to NATS at {shown} was lost: {why}. Connecting again.");
                 words.say((LinkState::Connecting, lost));
             }
             Err(Failed { state, words: why }) => {
+                kept.say_lost(to);
                 let wait = wait_after(*attempt);
                 *attempt += 1;
                 tracing::warn!(nats = shown, wait_s = wait.as_secs_f32(), "{why}");

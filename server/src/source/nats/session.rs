@@ -220,7 +220,7 @@ impl<'s> Session<'s> {
     /// subscriptions took effect: nothing falls in between.
     fn start_history(&mut self) {
         if self.options.history_messages == 0 {
-            self.without_history("--history-messages 0: nothing said earlier is read".to_owned());
+            self.without_history("--history-messages 0: no history is read".to_owned());
             return;
         }
         let known: Vec<String> = self.kept.lines.keys().cloned().collect();
@@ -239,8 +239,7 @@ impl<'s> Session<'s> {
         let names = match names {
             Ok(names) => names,
             Err(JetStreamError::Off) => {
-                return self
-                    .without_history("JetStream is off there, so nothing said earlier is known".to_owned());
+                return self.without_history("JetStream is off there, so no history is known".to_owned());
             }
             Err(error) => return self.without_history(format!("history cannot be read: {error}")),
         };
@@ -509,7 +508,7 @@ impl<'s> Session<'s> {
             words.push_str(&format!(" The {more}."));
         }
         for complaint in &self.complaints {
-            words.push_str(&format!(" The server says: {complaint}."));
+            words.push_str(&format!(" The server responds: {complaint}."));
         }
         if self.denied.is_empty() {
             return (if is_reading { LinkState::CatchingUp } else { LinkState::Live }, words);

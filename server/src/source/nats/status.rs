@@ -34,8 +34,7 @@ pub(super) fn live(progress: &Progress, history: &History, has_no_stream: bool) 
     let mut words = match history {
         History::Not(why) => format!("Connected; {why}."),
         History::Asked | History::Readable if has_no_stream => {
-            "Connected; no stream of KV events there (Dynamo 0.8 and 0.9 have one), so nothing said earlier is \
-             known."
+            "Connected; no stream of KV events there (Dynamo 0.8 and 0.9 have one), so no history is known."
                 .to_owned()
         }
         History::Asked | History::Readable => {
@@ -44,7 +43,7 @@ pub(super) fn live(progress: &Progress, history: &History, has_no_stream: bool) 
     };
     let left_out = progress.left_out.load(Ordering::Relaxed);
     if left_out > 0 {
-        words.push_str(&format!(" {} older ones were left out (--history-messages).", count(left_out)));
+        words.push_str(&format!(" {} older ones were excluded (--history-messages).", count(left_out)));
     }
     words
 }

@@ -86,7 +86,7 @@ impl Client {
             if error.is::<http_body_util::LengthLimitError>() {
                 too_large(url)
             } else {
-                Failed::connecting(format!("The answer of {url} breaks off: {error}."))
+                Failed::connecting(format!("The response of {url} ended early: {error}."))
             }
         })?;
         let body = match parts.headers.get(CONTENT_ENCODING).map(HeaderValue::as_bytes) {

@@ -94,18 +94,16 @@ impl Source {
                         list.start_again();
                     }
                     failures = 0;
-                    // A worker's own /health lists nobody, and answers 503 for long, with an error in its log.
-                    if listed == WorkerList::AtHealth {
+                    // A worker's own /health lists nobody, and answers 503 for long, with an error in its log. A frontend's
+                    // tells where workers are asked for their blocks, which its metrics do not.
+                    let is_frontend = listed != WorkerList::Nowhere;
+                    if is_frontend {
                         list.ask(&self.client, to).await?;
                     }
                     let words = format!(
                         "Scraping {url} every {} s{}.",
                         self.interval.as_secs_f64(),
-                        if list.is_given && listed == WorkerList::AtHealth {
-                            ", and its list of workers"
-                        } else {
-                            ""
-                        }
+                        if list.is_given && is_frontend { ", and its list of workers" } else { "" }
                     );
                     said.say(to, &self.name, LinkState::Live, words).await?;
                     self.interval

@@ -260,8 +260,8 @@ async fn a_compressed_answer_is_the_same_answer() {
 }
 
 #[tokio::test]
-async fn only_a_frontend_that_lists_workers_nowhere_else_is_asked_for_its_list() {
-    for (mood, asked) in [(Mood::Worker, 0), (Mood::Lists, 0), (Mood::Unready, 1)] {
+async fn only_a_frontend_is_asked_for_its_list_wherever_else_it_gives_one() {
+    for (mood, asked) in [(Mood::Worker, 0), (Mood::Lists, 1), (Mood::Unready, 1)] {
         let scene = Scene::start(mood, None).await;
         scene.says(LinkState::Live, "Scraping").await;
         scene.until("scraped", |view| (view.cluster.sources()[0].received > 3).then_some(())).await;

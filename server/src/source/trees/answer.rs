@@ -158,7 +158,7 @@ async fn decoded(item: Vec<u8>, codec: Codec, worker: Worker) -> Result<Option<T
     match decode.await {
         Ok(answer) => answer.map_err(|error| malformed(&error)),
         Err(error) => {
-            Err(failed(QueryFault::Malformed, format!("The worker's answer broke the decoder: {error}.")))
+            Err(failed(QueryFault::Malformed, format!("The worker's response failed to decode: {error}.")))
         }
     }
 }
@@ -173,7 +173,7 @@ async fn spoken<T>(read: impl Future<Output = io::Result<T>>) -> Result<T, Query
 }
 
 fn truncated(why: &str) -> QueryFailed {
-    failed(QueryFault::Truncated, format!("The worker's answer broke off: {why}."))
+    failed(QueryFault::Truncated, format!("The worker's response ended early: {why}."))
 }
 
 fn malformed(error: &DecodeError) -> QueryFailed {

@@ -141,7 +141,7 @@ async fn take_all(listener: TcpListener, expected: Arc<Expected>) {
                 Some(stranger) => {
                     tokio::spawn(stranger.receive(stream));
                 }
-                None => expected.close(stream, "nobody is expected, or too many are at the door"),
+                None => expected.close(stream, "no response is expected, or too many connections wait"),
             },
             Err(error) => {
                 tracing::warn!(%error, "a connection could not be taken");
@@ -183,13 +183,13 @@ impl Stranger {
         let subject = match timeout(SUBJECT_WITHIN, subject_of(&mut stream)).await {
             Ok(Ok(subject)) => subject,
             Ok(Err(error)) => return self.expected.close(stream, &error.to_string()),
-            Err(_) => return self.expected.close(stream, "it says nothing"),
+            Err(_) => return self.expected.close(stream, "it sends nothing"),
         };
         let brings = lock(&self.expected.by_subject).remove(&subject);
         match brings {
             // Whoever waited may have gone.
             Some(brings) => drop(brings.send(stream)),
-            None => self.expected.close(stream, "its subject is of no call"),
+            None => self.expected.close(stream, "its subject belongs to no query"),
         }
     }
 }

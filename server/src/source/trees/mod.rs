@@ -74,7 +74,7 @@ impl Source {
     /// Asks whom it is told to until the process ends.
     pub async fn run(self, to: SourceHandle, shutdown: Shutdown) {
         let Some(commands) = to.take_commands() else {
-            tracing::error!("nobody says which workers are to be asked");
+            tracing::error!("no source reports which workers are to be asked");
             return;
         };
         let mut end = shutdown;
@@ -166,7 +166,7 @@ impl<'s> Queries<'s> {
         let (task, (outcome, size_bytes)) = match done {
             Ok(answered) => answered,
             Err(error) => {
-                let why = if error.is_cancelled() { NOBODY_WAITS } else { "asking broke" };
+                let why = if error.is_cancelled() { NOBODY_WAITS } else { "asking failed" };
                 (error.id(), (Err(cancelled(why)), 0))
             }
         };
@@ -199,7 +199,7 @@ impl<'s> Queries<'s> {
     }
 }
 
-const NOBODY_WAITS: &str = "nobody waits for the answer any more";
+const NOBODY_WAITS: &str = "the query was cancelled";
 
 fn cancelled(why: &str) -> QueryFailed {
     failed(QueryFault::Cancelled, format!("The worker was not asked: {why}."))

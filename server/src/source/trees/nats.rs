@@ -55,8 +55,7 @@ impl RequestPlane {
             Ok(Ok(reply)) if reply.payload.is_empty() => Ok(()),
             Ok(Ok(reply)) => Err(refused(&reply.payload)),
             Ok(Err(error)) if error.kind() == RequestErrorKind::NoResponders => {
-                let words =
-                    format!("Nobody takes requests on the NATS subject {subject}: is the worker gone?");
+                let words = format!("No worker takes requests on the NATS subject {subject}: did it leave?");
                 Err(failed(QueryFault::Unreachable, words))
             }
             Ok(Err(error)) => Err(self.unreachable(&error.to_string())),
@@ -70,7 +69,7 @@ impl RequestPlane {
                 }
                 None => failed(
                     QueryFault::Unreachable,
-                    format!("Nobody accepted the request on the NATS subject {subject} in time."),
+                    format!("The request on the NATS subject {subject} was not accepted in time."),
                 ),
             }),
         }

@@ -90,6 +90,7 @@ impl Brokers {
             shared.effective = shared.effective.saturating_sub(1);
             if shared.effective == 0 {
                 shared.broke_ms = Some(alive_ms);
+                self.to.offer(now(), Payload::Unsubscribed { publisher_id: None }, true);
             }
         });
     }

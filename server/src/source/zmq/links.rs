@@ -91,7 +91,7 @@ impl Links {
         }
         words.push('.');
         if self.left_out > 0 {
-            words += &format!(" {} more are left out: {all} are listened to at most.", self.left_out);
+            words += &format!(" {} more are excluded: at most {all} are connected.", self.left_out);
         }
         (self.state(connected), words)
     }

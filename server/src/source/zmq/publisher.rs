@@ -75,6 +75,10 @@ impl Publisher {
         report.stands(Standing::Connected).await;
         let mut session = Session { publisher: self, broke_ms: *broke_ms, is_effective: false };
         let failed = peer.listen(&mut session).await;
+        if session.is_effective {
+            let publisher_id = Some(self.publisher_id);
+            self.to.offer(now(), Payload::Unsubscribed { publisher_id }, true);
+        }
         // One that never was effective leaves the break as long as it was.
         *broke_ms = if session.is_effective { Some(peer.alive_ms()) } else { session.broke_ms };
         failed

@@ -70,6 +70,13 @@ impl Running {
         }
     }
 
+    async fn unsubscribed(&mut self) -> Option<u64> {
+        match self.handed.payload().await {
+            (Payload::Unsubscribed { publisher_id }, _) => publisher_id,
+            (other, _) => panic!("{other:?}"),
+        }
+    }
+
     /// The next message, by its sequence, and whether something is missing before it.
     async fn message(&mut self) -> (u64, bool) {
         match self.handed.payload().await {
@@ -229,6 +236,7 @@ async fn a_break_is_of_the_publisher_whose_connection_ended() {
     assert_eq!(running.message().await, (0, false));
     let address = one.address();
     drop(one);
+    assert_eq!(running.unsubscribed().await, Some(1));
     // While it is away another goes on, and nothing is missing of that.
     say(&other, KV_EVENTS, 2, 0);
     assert_eq!(running.message().await, (0, false));
@@ -241,6 +249,7 @@ async fn a_break_is_of_the_publisher_whose_connection_ended() {
     assert_eq!(running.message().await, (5, false));
     // A connection that is cut while the publisher stays.
     one.disconnect();
+    assert_eq!(running.unsubscribed().await, Some(1));
     one.wait_for_subscribers(KV_EVENTS, 1);
     let (payload, missing) = running.handed.payload().await;
     assert_eq!((payload, missing.is_some()), (Payload::Subscribed { publisher_id: Some(1) }, true));
@@ -270,6 +279,7 @@ async fn a_break_of_brokers_is_one_when_none_is_left() {
         drop(TcpStream::connect(address).expect_err("it is gone"));
     }
     running.says(&["0 of 2 brokers connected", "not reachable"]).await;
+    assert_eq!(running.unsubscribed().await, None);
     let back = Publisher::at(addresses[0], 1);
     back.wait_for_subscribers(&topic, 1);
     let (payload, missing) = running.handed.payload().await;

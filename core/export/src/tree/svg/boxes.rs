@@ -189,7 +189,7 @@ impl Painter<'_> {
             }
             let _ = write!(
                 svg,
-                "<title>Block {} at position {}, {} in the chain, {} at and below it, held by {}</title>",
+                "<title>Block {} at position {}, {} in the chain, {} at and below it, on {}</title>",
                 painter.tree.block_hash(chain.first),
                 count(chain.position.into()),
                 blocks(chain.len),
@@ -222,7 +222,7 @@ impl Painter<'_> {
         let workers = (0..64).filter(|ix| run.workers & (1 << ix) != 0).map(WorkerIx);
         let _ = write!(
             self.boxes.svg,
-            "<g><title>{} boxes too narrow to be drawn alone, {} at and below them, held by {}</title>{slivers}</g>",
+            "<g><title>{} boxes too narrow to be drawn alone, {} at and below them, on {}</title>{slivers}</g>",
             count(run.chains.into()),
             blocks(run.blocks),
             self.names(workers, run.workers.count_ones() as usize),
@@ -277,7 +277,7 @@ impl Painter<'_> {
     fn label(&mut self, rect: &Rect, chain: &Chain, owners: usize, holder: Holder, colour: Rgb) {
         let mut words = match holder {
             Holder::One(worker) => label(worker),
-            Holder::Several if owners > MAX_TICKS => format!("{owners} owners"),
+            Holder::Several if owners > MAX_TICKS => format!("{owners} workers"),
             _ => String::new(),
         };
         let length = if chain.len > 1 { format!("×{}", count(chain.len.into())) } else { String::new() };

@@ -74,17 +74,17 @@ pub(super) fn facts(tree: &Tree, forest: &Forest, drawing: &Drawing<'_>, left_ou
         Order::Stable => "by tokens hash",
     };
     let mut facts = format!(
-        "{}. {} in the tree, {} held by two workers or more, {} beyond the first. Shown {} of {} resident blocks. \
+        "{}. {} in the tree, {} on two workers or more, {}. Shown {} of {} resident blocks. \
          Width: {width} at and below, {order}.",
         drawing.at,
         blocks(sums.blocks),
         count(sums.shared.into()),
-        plural(sums.copies, "copy", "copies"),
+        plural(sums.copies, "duplicate", "duplicates"),
         count(totals.resident - totals.hidden),
         count(totals.resident),
     );
     if left_out > 0 {
-        let _ = write!(facts, " {} boxes are left out: too many for one picture.", count(left_out as u64));
+        let _ = write!(facts, " {} boxes are excluded: too many for one picture.", count(left_out as u64));
     }
     facts
 }
@@ -171,8 +171,8 @@ pub(super) fn legend(tree: &Tree, forest: &Forest, drawing: &Drawing<'_>, boxes:
     let _ = write!(svg, "<g fill=\"{}\">", css(drawing.theme.text));
     if forest.width() == 0 {
         let words = match forest.arrangement().width {
-            Width::Blocks => "No worker holds a block: a stored event of any worker would be drawn here",
-            Width::Hits => "No request found a block held in these minutes",
+            Width::Blocks => "No cached block: stored events of workers appear here",
+            Width::Hits => "No request found a cached block in these minutes",
         };
         let _ = write!(svg, "<text x=\"{AXIS_PX}\" y=\"{}\">{words}</text>", Px(HEADING_PX + 24.0));
     }
@@ -185,12 +185,12 @@ pub(super) fn legend(tree: &Tree, forest: &Forest, drawing: &Drawing<'_>, boxes:
         Heat::Hits => {
             let most = count(boxes.most_hits.into());
             let what = match tree.hits().len() {
-                0 => "requests that found it held: not reported",
-                _ => "requests that found it held, last 15 min",
+                0 => "requests that found it cached: not reported",
+                _ => "requests that found it cached, last 15 min",
             };
             scale(what, "0", &most, y, svg);
         }
-        Heat::Owners => scale("workers that hold it", "1", &count(drawing.workers.len() as u64), y, svg),
+        Heat::Owners => scale("replica count", "1", &count(drawing.workers.len() as u64), y, svg),
     }
     svg.push_str("</g>\n");
 }

@@ -121,13 +121,10 @@ fn labels_ticks_axes_and_legend_say_what_is_seen() {
         "one owner needs no tick"
     );
     let titles = words(&svg, "title");
-    let shared = "Block 100 at position 0, 2 blocks in the chain, 5 blocks at and below it, held by W1, W2";
+    let shared = "Block 100 at position 0, 2 blocks in the chain, 5 blocks at and below it, on W1, W2";
     assert!(titles.iter().any(|title| title == shared), "{titles:?}");
     let facts = words(&svg, "desc").concat();
-    assert!(
-        facts.contains("6 blocks in the tree, 2 held by two workers or more, 2 copies beyond the first"),
-        "{facts}"
-    );
+    assert!(facts.contains("6 blocks in the tree, 2 on two workers or more, 2 duplicates"), "{facts}");
     assert!(facts.contains("Shown 8 of 8 resident blocks") && facts.starts_with("2026-01-01"), "{facts}");
 }
 
@@ -181,7 +178,7 @@ fn heat_has_the_colours_of_its_scale_and_a_legend() {
 fn an_empty_tree_says_what_would_fill_it() {
     let svg = Shot { block_size: None, ..Shot::of(Tree::default()) }.take();
     assert_eq!(boxes(&svg), []);
-    assert!(words(&svg, "text").iter().any(|text| text.contains("a stored event")), "{svg}");
+    assert!(words(&svg, "text").iter().any(|text| text.contains("No cached block")), "{svg}");
 }
 
 #[test]
@@ -196,7 +193,7 @@ fn what_is_too_narrow_is_drawn_together_and_told() {
     assert!((100..=640).contains(&drawn), "{drawn}");
     let titles = words(&svg, "title");
     assert!(titles.iter().any(|title| title.contains("30,000 boxes too narrow")), "{titles:?}");
-    assert!(titles.iter().any(|title| title.ends_with("held by 20 workers")), "{titles:?}");
+    assert!(titles.iter().any(|title| title.ends_with("on 20 workers")), "{titles:?}");
 }
 
 /// Paths of 60,000 blocks, of which every other block has two owners.
@@ -216,14 +213,14 @@ fn boxes_lower_than_a_row_of_pixels_are_drawn_once_a_row() {
     let svg = Shot::of(deep(1)).take();
     let drawn = boxes(&svg).len();
     assert!((600..=1_304).contains(&drawn), "{drawn}");
-    assert!(!words(&svg, "desc").concat().contains("left out"));
+    assert!(!words(&svg, "desc").concat().contains("excluded"));
 }
 
 #[test]
 fn a_picture_of_any_tree_is_bounded_and_says_what_it_leaves_out() {
     let svg = Shot { height_px: 8_192, ..Shot::of(deep(2)) }.take();
     assert_eq!(boxes(&svg).len(), MAX_BOXES);
-    assert!(words(&svg, "desc").concat().contains("boxes are left out: too many for one picture"));
+    assert!(words(&svg, "desc").concat().contains("boxes are excluded: too many for one picture"));
     assert!(svg.len() < 4_000_000, "{} bytes", svg.len());
 }
 

@@ -42,8 +42,8 @@ fn predicts(view: &View<'_>) -> Option<String> {
     })?;
     let ttl = ttl_ms.map_or_else(String::new, |ms| format!(" for {:.0} s", f64::from(ms) / 1_000.0));
     Some(format!(
-        "By its log, the router counts the blocks of a prompt as cached from its choice on{ttl} \
-         (--router-predicted-ttl-secs), until KV events tell."
+        "By its log, the router counts the blocks of a prompt as cached from its decision on{ttl} \
+         (--router-predicted-ttl-secs), until KV events arrive."
     ))
 }
 
@@ -62,9 +62,9 @@ fn deaf(view: &View<'_>) -> Finding {
     let guessing = view.fresh().filter(|process| guesses(process));
     let found = Finding::new(
         Severity::Info,
-        "The router guesses what workers hold",
-        "It takes no KV events (--no-router-kv-events): what it believes to be cached is what it sent there itself, until \
-         a time limit. Blocks that workers evicted before still count as cached, and what others stored does not.",
+        "The router predicts cached blocks without KV events",
+        "It takes no KV events (--no-router-kv-events): it counts blocks as cached from its own decisions until a time limit. \
+         Blocks that workers evicted earlier still count as cached, and blocks stored for other requests do not.",
     )
     .log_lines(
         view,
@@ -91,9 +91,9 @@ fn published(view: &View<'_>) -> RuleOutcome {
         return RuleOutcome::no_data(missing::of_frontends(view, "the number of requests served", ""));
     };
     if view.listening_ms().is_none_or(|ms| ms < WINDOW_MS) {
-        return RuleOutcome::no_data("Dynamo's messages have been listened to for less than a minute.");
+        return RuleOutcome::no_data("Dynamo's messages have been received for less than a minute.");
     }
-    // From 1.0 on routers do not publish decisions; their own counters show it, see `router_hears_no_events`.
+    // From 1.0 on routers do not publish decisions; their own counters show it, see `router_receives_no_events`.
     let is_new = |p: &ProcessState| {
         p.counter_value(Counter::StoredOk).is_some() && p.role == ProcessRole::Frontend
             || p.session(HistogramKind::HitRate).is_some()
@@ -114,7 +114,7 @@ fn published(view: &View<'_>) -> RuleOutcome {
     if stores == 0 {
         return match no_events::silent(view).is_empty() {
             true => RuleOutcome::no_data(
-                "No KV event was received in the last 60 s, so how routers use them is not known.",
+                "No KV event was received in the last 60 s, so how routers use them is unknown.",
             ),
             false => RuleOutcome::Explained("no_events"),
         };
@@ -122,12 +122,12 @@ fn published(view: &View<'_>) -> RuleOutcome {
     Finding::new(
         Severity::Info,
         "No message of a KV router although requests are served",
-        "A KV router of 0.8 or 0.9 publishes every choice; here workers publish KV events and no router publishes. \
-         Its frontend guesses caches from its own choices (--no-kv-events, forgotten after 120 s), routes without \
+        "A KV router of 0.8 or 0.9 publishes every decision; here workers publish KV events and no router publishes. \
+         Its frontend predicts cached blocks from its own decisions (--no-kv-events, forgotten after 120 s), routes without \
          KV, or publishes over ZMQ.",
     )
     .evidence(format!("Requests served, by the frontends' metrics, {WINDOW}"), served, "requests")
-    .evidence(format!("Choices published by routers, by NATS, {WINDOW}"), 0, "decisions")
+    .evidence(format!("Decisions published by routers, by NATS, {WINDOW}"), 0, "decisions")
     .evidence(format!("Stored events received, by NATS, {WINDOW}"), stores, "events")
     .fixes("approximate_mode")
     .panel(PanelRef::Decisions)

@@ -9,7 +9,7 @@ const LATE_MS: i64 = 2_000;
 const FRESH_MS: u64 = 10_000;
 
 pub(in crate::check) const RULE: Rule =
-    Rule { hold_ms: 10_000, ..Rule::new("behind", "How far this dashboard is behind", look) };
+    Rule { hold_ms: 10_000, ..Rule::new("behind", "Delay of this dashboard", look) };
 
 fn look(view: &View<'_>) -> RuleOutcome {
     let live = view.cluster.sources().iter().filter(|s| s.state == LinkState::Live);
@@ -19,7 +19,7 @@ fn look(view: &View<'_>) -> RuleOutcome {
         Severity::Warning,
         "This dashboard is behind",
         "Messages arrive seconds after they were published, so tree and loads are shown late. Either this process or \
-         the way to it is too slow, or the clocks of publishers and of this machine differ.",
+         the network is too slow, or the clocks of publishers and of this machine differ.",
     )
     .fixes("behind")
     .panel(PanelRef::Overview);

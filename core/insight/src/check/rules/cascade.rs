@@ -11,7 +11,7 @@ const WINDOW_S: u64 = 180;
 const MOVES_WITHIN_S: u64 = FOLLOW_S;
 
 pub(in crate::check) const RULE: Rule =
-    Rule { clear_ms: 60_000, ..Rule::new("cascade", "Spikes that move from worker to worker", look) };
+    Rule { clear_ms: 60_000, ..Rule::new("cascade", "Spikes moving from worker to worker", look) };
 
 fn look(view: &View<'_>) -> RuleOutcome {
     let Some(spikes) = harmful(view, WINDOW_S) else { return RuleOutcome::no_data(MISSING) };
@@ -19,8 +19,7 @@ fn look(view: &View<'_>) -> RuleOutcome {
     let mut found = Finding::new(
         Severity::Warning,
         "A spike of requests moved from one worker to another",
-        "The router turns away from the full worker all at once, and the next one fills in its turn. Every worker on \
-         the way makes its requests wait.",
+        "The router stops choosing the full worker, and the next one fills in turn. Requests are queued on each of them.",
     )
     .cause(code(Cause::of(view)));
     for (spike, which) in [(from, "First"), (to, "Then")] {

@@ -22,7 +22,7 @@ const LOW_OVERLAP: f64 = 0.5;
 pub(in crate::check) const RULE: Rule =
     Rule { hold_ms: 10_000, ..Rule::new("churn", "Premature eviction", look) };
 
-const NOT_FOLLOWED: &str = "No worker's blocks were followed yet; they are once its KV events are received";
+const NOT_FOLLOWED: &str = "No block was sampled yet; blocks are once KV events are received";
 
 fn look(view: &View<'_>) -> RuleOutcome {
     let pools = view.cluster.pools_in_use().into_iter();
@@ -46,7 +46,7 @@ fn look_at(view: &View<'_>, pool: PoolIx) -> RuleOutcome {
     let window = view.cluster.decisions().window_in(Some(pool), view.now, WINDOW_MS);
     let Some(overlap) = window.overlap_share().filter(|_| window.count >= MIN_DECISIONS) else {
         return RuleOutcome::no_data(format!(
-            "{MIN_DECISIONS} decisions with their overlap within 60 s are needed to judge whether it hurts"
+            "{MIN_DECISIONS} decisions with their cached blocks within 60 s are needed to judge the effect"
         ));
     };
     if overlap >= LOW_OVERLAP {
@@ -59,14 +59,14 @@ fn look_at(view: &View<'_>, pool: PoolIx) -> RuleOutcome {
     let is_memory_full = memory_full::RULE.shows(view);
     let mut found = Finding::new(
         Severity::Warning,
-        "Premature eviction: prefixes are computed again",
-        "The KV cache is too small for what the traffic re-uses, so prefixes are computed again shortly after they \
-         were evicted. Give KV more memory, run fewer sequences at once, or keep evicted blocks in host memory.",
+        "Premature eviction: prefixes are recomputed",
+        "The KV cache is too small for what the traffic re-uses, so prefixes are recomputed shortly after they were \
+         evicted. Raise the KV memory fraction, run fewer sequences at once, or keep evicted blocks in host memory.",
     )
     // Running requests that fill the memory push out what was cached.
     .cause(code(is_memory_full.then_some(Cause::Memory)))
     .evidence(
-        "Evicted blocks that the same worker stored again, followed sample, last 60 s",
+        "Evicted blocks that the same worker stored again, sampled, last 60 s",
         part(came_back, removed),
         "blocks",
     )

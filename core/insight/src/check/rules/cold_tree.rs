@@ -71,14 +71,14 @@ fn found(view: &View<'_>, cold: &Cold) -> Finding {
     let held = (cold.held.1 > 0).then(|| part(cold.held.0, cold.held.1));
     Finding::new(
         Severity::Warning,
-        format!("The restarted router finds nothing in caches that are warm{}", view.of_pool(cold.pool).replacen(" of ", ": ", 1)),
-        "Its tree was not recovered, so it counts prompts as new that workers still hold. That lasts until those blocks \
-         are stored anew; stores below them are rejected because their parents are unknown.",
+        format!("The restarted router finds no cached blocks although caches are warm{}", view.of_pool(cold.pool).replacen(" of ", ": ", 1)),
+        "Its tree was not recovered, so it counts prompts as new that workers still have cached. That lasts until those \
+         blocks are stored again; stores below them are rejected because their parents are unknown.",
     )
     .evidence("Overlap since the restart, by the router, of prompt blocks", part(cold.after.0, cold.after.1), "blocks")
     .evidence("Decisions behind it, by the router, since the restart", cold.decisions, "decisions")
     .evidence("Overlap before the restart, by the router, last 5 min", part(cold.before.0, cold.before.1), "blocks")
-    .evidence_if("Prompt blocks that some worker held, by our tree, since the restart", held, "blocks")
+    .evidence_if("Prompt blocks cached on any worker, by our tree, since the restart", held, "blocks")
     .log_lines(
         view,
         "Lines \"does not have local indexer enabled\", by the router's log, since we listen",

@@ -9,7 +9,7 @@ const MIN_BLOCKS: u64 = 10;
 const SIGN_MS: u64 = 300_000;
 
 pub(in crate::check) const RULE: Rule =
-    Rule::new("engine_hashes_differ", "One hash for the same tokens on all engines", look);
+    Rule::new("engine_hashes_differ", "Same hash for the same tokens on all engines", look);
 
 fn look(view: &View<'_>) -> RuleOutcome {
     let pools = view.cluster.pools_in_use().into_iter();
@@ -27,8 +27,8 @@ fn look(view: &View<'_>) -> RuleOutcome {
         if further > 0 {
             return RuleOutcome::Noted(
                 format!(
-                    "Workers have further names for {} blocks that the router sees as one: a salt or an adapter is in \
-                     their engines' hashes, so names of two workers are not compared there.",
+                    "Engines have several hashes for {} blocks that the router counts as one: a salt or an adapter is in \
+                     them, so hashes of two workers are not compared there.",
                     count(further)
                 )
                 .into(),
@@ -46,7 +46,7 @@ fn look(view: &View<'_>) -> RuleOutcome {
         "The running router copes, because it keeps each worker's names apart. A tree dump or snapshot keeps only the \
          first worker's names, so after a restore the removals of the others miss and their blocks stay for ever.",
     )
-    .evidence("Blocks that a second worker names otherwise, by KV events, of those that several hold", part(differing, shared.max(differing)), "blocks")
+    .evidence("Blocks with another hash on a second worker, by KV events, of those on several", part(differing, shared.max(differing)), "blocks")
     .evidence_if(
         "Lines \"block_hash mismatch\", by the router's log, since we listen",
         (logged > 0).then_some(logged),

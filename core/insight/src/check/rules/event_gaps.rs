@@ -8,23 +8,22 @@ use radixscope_state::cluster::MissedCount;
 const RECOVERED_MS: u64 = 2_000;
 
 pub(in crate::check) const RULE: Rule =
-    Rule { hold_ms: RECOVERED_MS, ..Rule::new("event_gaps", "KV events that were lost on the way", look) };
+    Rule { hold_ms: RECOVERED_MS, ..Rule::new("event_gaps", "Lost KV events", look) };
 
 fn look(view: &View<'_>) -> RuleOutcome {
     let lost = |missed: &&MissedCount| {
         let on_the_way = matches!(missed.cause, MissedCause::EnvelopeGap | MissedCause::EventIdGap);
         on_the_way
-            && missed.lost() > 0
             && missed.topic == Topic::KvEvents
-            && view.now.since(missed.last_ms) <= WINDOW_MS
+            && missed.lost_since(Millis(view.now.0.saturating_sub(WINDOW_MS))) > 0
     };
     let workers: Vec<WorkerIx> =
         view.present().filter(|&worker| view.rise(worker, WINDOW_MS).missed > 0).collect();
     let names = if workers.is_empty() { String::new() } else { format!(": {}", view.names(&workers)) };
     let mut found = Finding::new(
         Severity::Warning,
-        format!("KV events were lost on the way{names}"),
-        "The numbers that publishers give their messages have holes, so blocks were stored or removed that are not \
+        format!("KV events were lost{names}"),
+        "Sequence numbers of publishers have gaps, so blocks were stored or removed that are not \
          in this tree. The router may have lost the same messages: one that cannot ask the workers for them is wrong \
          until those blocks are removed.",
     )
@@ -36,21 +35,19 @@ fn look(view: &View<'_>) -> RuleOutcome {
             let value = format!("{} beside {} received", missed.lost(), source.received);
             found = found.evidence(label, value, "messages");
             let got_back = (missed.recovered > 0).then(|| part(missed.recovered, missed.count));
-            let label = format!("Of those missing over {name}, got back by asking workers, since we listen");
+            let label =
+                format!("Of those missing over {name}, recovered by queries to workers, since we listen");
             found = found.evidence_if(label, got_back, "messages");
         }
     }
     if found.evidence.is_empty() {
         return RuleOutcome::Ok;
     }
-    let found = found.log_lines(
-        view,
-        "Gaps that the router noticed itself, by its log, since we listen",
-        LogSign::EventGap,
-    );
+    let found =
+        found.log_lines(view, "Gaps found by the router, by its log, since we listen", LogSign::EventGap);
     let found = found.each(view, &workers, |found, worker, who| {
         let rise = view.rise(worker, WINDOW_MS);
-        let label = format!("Events missing, {who}, by their numbers, last 60 s");
+        let label = format!("Events missing, {who}, by event ids, last 60 s");
         let received = rise.store_events + rise.remove_events;
         found.evidence(label, format!("{} beside {received} received", rise.missed), "events")
     });

@@ -47,9 +47,9 @@ pub(super) fn is_ghost(view: &View<'_>, worker: WorkerIx) -> bool {
 fn found(view: &View<'_>, ghosts: &[WorkerIx]) -> Finding {
     Finding::new(
         Severity::Warning,
-        format!("Left, but still in use: {}", view.names(ghosts)),
-        "One router dropped this worker while another still sends it requests, or the worker still runs and is no longer \
-         registered. Requests sent there may fail, and what it caches is of no use.",
+        format!("Left, but still chosen or publishing: {}", view.names(ghosts)),
+        "One router dropped this worker while another still sends it requests, or the worker still runs but is no longer \
+         registered. Requests sent there may fail, and its cached blocks are not used.",
     )
     .about(PanelRef::Workers, ghosts)
     .each(view, ghosts, |found, worker, who| {

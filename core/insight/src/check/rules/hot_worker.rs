@@ -31,14 +31,14 @@ struct Hot<'v> {
 
 pub(in crate::check) const RULE: Rule = Rule {
     hold_ms: 30_000,
-    ..Rule::new("hot_worker", "Workers that get or carry far more than the others", look)
+    ..Rule::new("hot_worker", "Workers with far more requests or blocks than the others", look)
 };
 
 fn look(view: &View<'_>) -> RuleOutcome {
     let pools = view.pools();
     if pools.is_empty() {
         return RuleOutcome::no_data(
-            "Two workers of one component are needed that are there for 90 s, with none that was lost since",
+            "Two workers of one component are needed that run for 90 s, with none lost since",
         );
     }
     let hot = pools.iter().filter_map(|pool| carries(view, pool).or_else(|| gets(view, pool)));
@@ -55,11 +55,11 @@ fn look(view: &View<'_>) -> RuleOutcome {
     Finding::new(
         hot.severity,
         format!("One of {} workers {}", hot.pool.len(), hot.how),
-        "Its requests wait for each other while other workers have room. It usually holds a prefix that most prompts \
-         share, and overlap counts for more than its load.",
+        "Its requests queue while other workers have room. Usually a prefix that most prompts share is cached there, and \
+         overlap counts for more than load.",
     )
     .evidence(format!("{}, {}", hot.label, view.name(hot.worker)), hot.value, hot.unit)
-    .evidence_if("Choices of it, of its component's, last 60 s", of_choices, "requests")
+    .evidence_if("Decisions for it, of its component's, last 60 s", of_choices, "requests")
     .about(PanelRef::Decisions, &[hot.worker])
     .spread_out(view)
     .into()
@@ -100,7 +100,7 @@ fn carries<'v>(view: &View<'_>, pool: &'v [WorkerIx]) -> Option<Hot<'v>> {
         let is_more = (n - others) as f64 >= MIN_MORE_BLOCKS * capacity as f64;
         let is_hot = n as f64 >= LOAD_OF_MEDIAN * others as f64 && is_more;
         let value = format!("{} of {}; median of the others {}", count(n), count(capacity), count(others));
-        let (how, label) = ("carries far more blocks", "Active blocks by the router's count, now");
+        let (how, label) = ("has far more active blocks", "Active blocks by the router's count, now");
         is_hot.then_some(Hot { worker, pool, how, label, value, unit: "blocks", severity })
     };
     by_requests().or_else(by_blocks)
@@ -121,7 +121,7 @@ fn gets<'v>(view: &View<'_>, pool: &'v [WorkerIx]) -> Option<Hot<'v>> {
         worker,
         pool,
         how: "gets far more requests",
-        label: "Choices over a fair share, last 60 s",
+        label: "Decisions ÷ fair share, last 60 s",
         value: format!("{:.1}", n as f64 / mean),
         unit: "times",
         severity: if runs_more { Severity::Warning } else { Severity::Info },

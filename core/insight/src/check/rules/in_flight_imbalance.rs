@@ -10,8 +10,10 @@ use std::collections::BTreeSet;
 /// How far back, seconds.
 const WINDOW_S: u64 = 30;
 
-pub(in crate::check) const RULE: Rule =
-    Rule { clear_ms: 60_000, ..Rule::new("spread", "In-flight imbalance between workers", look) };
+pub(in crate::check) const RULE: Rule = Rule {
+    clear_ms: 60_000,
+    ..Rule::new("in_flight_imbalance", "In-flight imbalance between workers", look)
+};
 
 fn look(view: &View<'_>) -> RuleOutcome {
     let Some(spikes) = harmful(view, WINDOW_S) else { return RuleOutcome::no_data(MISSING) };
@@ -27,7 +29,7 @@ fn look(view: &View<'_>) -> RuleOutcome {
         Severity::Warning,
         format!("{peak} requests on one worker, {} on another", worst.least),
         format!(
-            "Conversations arrive in bursts where their prefixes are, so one worker queues while another one has room. {}",
+            "Conversations arrive in bursts at the workers where their prefixes are cached, so requests queue on one worker while another one has room. {}",
             cause.map_or("Averages hide it, because the spike lasts seconds and moves.", Cause::words)
         ),
     )
@@ -38,7 +40,7 @@ fn look(view: &View<'_>) -> RuleOutcome {
         "requests",
     )
     .evidence("Fewest on another worker in that second", worst.least, "requests")
-    .evidence(format!("Seconds in which it held, of the last {WINDOW_S}"), worst.seconds, "s")
+    .evidence(format!("Seconds with this imbalance, of the last {WINDOW_S}"), worst.seconds, "s")
     .batch_limit(view);
     if let Some(ttft) = Latency::of(view, Quantity::Ttft) {
         let label = format!("TTFT p95, {}, last 60 s, {} requests", ttft.source.words(), ttft.samples);

@@ -24,7 +24,7 @@ struct Fill {
 }
 
 pub(in crate::check) const RULE: Rule =
-    Rule { hold_ms: 10_000, ..Rule::new("memory_full", "KV cache that running requests fill", look) };
+    Rule { hold_ms: 10_000, ..Rule::new("memory_full", "KV cache filled by running requests", look) };
 
 fn look(view: &View<'_>) -> RuleOutcome {
     let fills = fills(view);
@@ -42,8 +42,8 @@ fn look(view: &View<'_>) -> RuleOutcome {
     let mut found = Finding::new(
         Severity::Warning,
         format!("Running requests fill the KV cache of {} of {known} workers", full.len()),
-        "Blocks of running requests cannot be evicted, so nothing is left to keep prefixes for re-use, and new \
-         requests wait or push out running ones. Run fewer sequences at once, or give KV more memory.",
+        "Blocks of running requests cannot be evicted, so none are left to cache prefixes, and new requests queue \
+         or preempt running ones. Run fewer sequences at once, or raise the KV memory fraction.",
     );
     for fill in full.iter().take(4) {
         let percent = format!("{:.0} %", fill.share * 100.0);
@@ -52,11 +52,11 @@ fn look(view: &View<'_>) -> RuleOutcome {
             None => percent,
         };
         let used = format!("Used by running requests, {}, {}, now", fill.name, fill.source);
-        let waiting = format!("Waiting on {}, its metrics, now", fill.name);
+        let waiting = format!("Queued on {}, its metrics, now", fill.name);
         found = found.evidence(used, value, "blocks").evidence_if(waiting, fill.waiting, "requests");
     }
     let (running, fits) = worst.sequences_that_fit(view).unzip();
-    let aim = format!("Of these would fill {:.0} % of its blocks", AIM_SHARE * 100.0);
+    let aim = format!("Requests that would fill {:.0} % of its blocks", AIM_SHARE * 100.0);
     found
         .evidence_if(format!("In flight on {}, now", worst.name), running, "requests")
         .evidence_if(aim, fits, "requests")

@@ -9,7 +9,7 @@ mod cold_tree;
 mod engine_hashes_differ;
 mod errors;
 mod event_gaps;
-mod event_lines_mixed;
+mod event_planes_mixed;
 mod ghost_worker;
 pub(super) mod hot_worker;
 mod in_flight_imbalance;
@@ -17,12 +17,12 @@ pub(super) mod memory_full;
 mod models_share_a_pool;
 mod no_events;
 mod not_kv_routing;
-mod nothing_heard;
+mod nothing_received;
 mod own_losses;
 mod prediction_differs;
 mod queueing;
 mod replicas_disagree;
-mod router_hears_no_events;
+mod router_receives_no_events;
 mod router_restarted;
 mod slo_breach;
 mod source_down;
@@ -56,11 +56,11 @@ mod prelude {
 pub(super) const ALL: &[&Rule] = &[
     &block_size::RULE,
     &no_events::RULE,
-    &nothing_heard::RULE,
-    &event_lines_mixed::RULE,
+    &nothing_received::RULE,
+    &event_planes_mixed::RULE,
     &models_share_a_pool::RULE,
     &not_kv_routing::RULE,
-    &router_hears_no_events::RULE,
+    &router_receives_no_events::RULE,
     &approximate_mode::RULE,
     &zero_overlap::RULE,
     &cold_tree::RULE,

@@ -4,7 +4,7 @@
 use super::prelude::*;
 use radixscope_model::id::PoolIx;
 
-const UNKNOWN: &str = "No model card tells which model a worker serves.";
+const UNKNOWN: &str = "No model card reports which model a worker serves.";
 
 pub(in crate::check) const RULE: Rule = Rule::new("models_share_a_pool", "One model in each component", look);
 
@@ -39,7 +39,7 @@ fn found(view: &View<'_>, pool: PoolIx, models: &[(&str, Vec<WorkerIx>)]) -> Fin
         Severity::Critical,
         format!("{} models share one component: {name}", models.len()),
         "A router of 0.8 and 0.9 chooses among all workers of a component, whatever their model, so a request for one model \
-         may be answered by another. Nobody sees an error, only other answers.",
+         may be answered by another. No error is reported, only the answers differ.",
     )
     .about(PanelRef::Workers, &all);
     let found = models.iter().take(4).fold(found, |found, (model, workers)| {

@@ -23,7 +23,7 @@ fn look(view: &View<'_>) -> RuleOutcome {
         return RuleOutcome::no_data(missing::of_event_plane(view));
     };
     if listening < MIN_LISTENING_MS || view.cluster.workers().is_empty() {
-        return RuleOutcome::no_data("Not enough was received yet to say that a worker is silent.");
+        return RuleOutcome::no_data("Too few messages were received yet to say that a worker is silent.");
     }
     let silent = silent(view);
     let is_mismatched =
@@ -87,14 +87,14 @@ fn found(view: &View<'_>, silent: &[WorkerIx]) -> Finding {
         (_, _) if may_only_decode(view, silent) => (
             Severity::Info,
             format!("No KV events from a whole component: {}", view.names(silent)),
-            "Workers of another component publish KV events, these do not. That is right for workers that only decode, \
-             and a fault for any other.",
+            "Workers of another component publish KV events, these do not. That is normal for decode-only workers, and a \
+             fault for any other.",
         ),
         (true, true) => (
             Severity::Critical,
             format!("No KV events from any worker{}", if all { String::new() } else { of_pool() }),
             "Requests are routed but no worker reports which blocks it stores, so the router's tree stays empty and every \
-             overlap is 0. Requests succeed, but routing is as blind as round robin.",
+             overlap is 0. Requests succeed, but routing ignores what is cached.",
         ),
         (true, false) if all => (
             Severity::Warning,
@@ -105,8 +105,8 @@ fn found(view: &View<'_>, silent: &[WorkerIx]) -> Finding {
         _ => (
             Severity::Warning,
             format!("No KV events from {}", view.names(silent)),
-            "Others publish which blocks they store, but of these workers the router knows nothing, so it counts every \
-             prompt as new there. Their caches are used by chance only.",
+            "Others publish which blocks they store, but nothing is received from these, so the router counts every prompt \
+             as new there. Hits on them are by chance.",
         ),
     };
     Finding::new(severity, title, explanation)

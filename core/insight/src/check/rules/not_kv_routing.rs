@@ -70,7 +70,7 @@ fn rates(process: &ProcessState) -> Option<u64> {
 fn found(view: &View<'_>, modes: &BTreeMap<RoutingMode, u64>, frontends: &[&ProcessState]) -> Finding {
     let names: Vec<&str> = modes.keys().map(|mode| mode.as_str()).collect();
     let title = match names.is_empty() {
-        true => "Requests are not routed by KV cache; which mode is not known".to_owned(),
+        true => "Requests are not routed by KV cache; the mode is unknown".to_owned(),
         false => format!("Requests are not routed by KV cache but by {}", names.join(", ")),
     };
     let chains = view.chains();
@@ -79,11 +79,11 @@ fn found(view: &View<'_>, modes: &BTreeMap<RoutingMode, u64>, frontends: &[&Proc
     let mut found = Finding::new(
         severity,
         title,
-        "The frontend chooses workers without looking at what they cache, so prompts meet cached blocks by chance only. \
-         KV events that workers publish are of no use to it.",
+        "The frontend chooses workers without regard to cached blocks, so cache hits are by chance. KV events that \
+         workers publish are not used.",
     );
     for (mode, count) in modes {
-        let label = format!("Choices by {}, by the frontend's log, of the last {LATEST}", mode.as_str());
+        let label = format!("Decisions by {}, by the frontend's log, of the last {LATEST}", mode.as_str());
         found = found.evidence(label, count, "requests");
     }
     for process in frontends {

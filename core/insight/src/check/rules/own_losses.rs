@@ -10,11 +10,11 @@ use radixscope_state::cluster::{MissedCount, SourceState, UnknownGaps};
 const RECENT_MS: u64 = 60_000;
 
 pub(in crate::check) const RULE: Rule =
-    Rule { hold_ms: 0, ..Rule::new("own_losses", "Messages that this dashboard lost itself", look) };
+    Rule { hold_ms: 0, ..Rule::new("own_losses", "Messages lost by this dashboard", look) };
 
 fn look(view: &View<'_>) -> RuleOutcome {
     let dropped = |missed: &&MissedCount| {
-        missed.cause.is_own() && missed.lost() > 0 && view.now.since(missed.last_ms) <= RECENT_MS
+        missed.cause.is_own() && missed.lost_since(Millis(view.now.0.saturating_sub(RECENT_MS))) > 0
     };
     let is_all_known = view.is_all_known();
     let unseen = |gaps: &&UnknownGaps| {
@@ -27,15 +27,15 @@ fn look(view: &View<'_>) -> RuleOutcome {
     let (title, explanation, fixes) = match (has_dropped, has_gaps) {
         (false, false) => return RuleOutcome::Ok,
         (true, _) => (
-            "This dashboard lost messages itself",
+            "This dashboard lost messages",
             "It could not read as fast as Dynamo publishes, so its tree and its counts are incomplete. Dynamo's router \
              is not affected.",
             "own_losses/too_slow",
         ),
         (false, true) => (
             "Messages were missed while the connection was lost",
-            "What was published meanwhile is not in the tree and the counts, and how much that was is not known. \
-             Dynamo's router is not affected unless it lost its connection too.",
+            "What was published meanwhile is not in the tree and the counts, and how much that was is unknown. Dynamo's \
+             router is not affected unless it lost its connection too.",
             "own_losses/connection_lost",
         ),
     };

@@ -16,9 +16,9 @@ const MIN_TOKENS: f64 = 64.0;
 const EXPLAINED_BY: [&str; 13] = [
     "block_size_mismatch",
     "no_events",
-    "nothing_heard",
-    "event_lines_mixed",
-    "router_hears_no_events",
+    "nothing_received",
+    "event_planes_mixed",
+    "router_receives_no_events",
     "approximate_mode",
     "zero_overlap",
     "cold_tree",
@@ -43,7 +43,7 @@ struct Compared {
 
 pub(in crate::check) const RULE: Rule = Rule {
     hold_ms: 30_000,
-    ..Rule::new("prediction_differs", "What the router predicts to be cached against what engines find", look)
+    ..Rule::new("prediction_differs", "Cached tokens: router's prediction vs engines", look)
 };
 
 fn look(view: &View<'_>) -> RuleOutcome {
@@ -68,15 +68,15 @@ fn look(view: &View<'_>) -> RuleOutcome {
     }
     let (title, explanation) = if ratio < 1.0 {
         (
-            "Engines find less in their caches than the router predicts",
-            "The router sends requests for blocks that are no longer there, so it weighs overlap that does not \
-             exist. Removals were lost on the way, or blocks were evicted between choice and computation.",
+            "Engines find fewer cached tokens than the router predicts",
+            "The router sends requests for blocks that are no longer there, so it credits overlap that does not \
+             exist. Removals were lost, or blocks were evicted between decision and prefill.",
         )
     } else {
         (
-            "Engines find more in their caches than the router predicts",
-            "The router does not know of blocks that are there, so requests go elsewhere and are computed again. \
-             Stores were lost on the way, or are in a form that the router cannot match.",
+            "Engines find more cached tokens than the router predicts",
+            "The router does not know of blocks that are there, so requests go elsewhere and are recomputed. Stored \
+             events were lost, or have hashes that the router cannot match.",
         )
     };
     let window = format!("the {} s of the last scrapes", interval.seconds());

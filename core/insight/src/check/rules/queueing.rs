@@ -34,14 +34,14 @@ fn look(view: &View<'_>) -> RuleOutcome {
         Severity::Warning,
         format!("{} requests queued", count(most)),
         format!(
-            "They were taken, but no worker computes them, so their time to first token grows by the wait. {}",
-            cause.map_or("A queue that stays means more work than the workers finish, or more than they may run.", Cause::words)
+            "They were accepted, but are not computed yet, so their TTFT grows by the wait. {}",
+            cause.map_or("A lasting queue means more work than the workers finish, or more than their batch limit allows.", Cause::words)
         ),
     )
     .cause(code(cause))
-    .evidence(format!("Waiting now, {source}"), count(most), "requests")
+    .evidence(format!("Queued now, {source}"), count(most), "requests")
     .evidence_if(
-        "Prompt tokens that wait in the router, frontends' metrics, now",
+        "Prompt tokens queued in the router, frontends' metrics, now",
         view.gauge(ProcessRole::Frontend, Gauge::RouterQueuedTokens).map(|tokens| count(tokens as u64)),
         "tokens",
     );
@@ -49,7 +49,7 @@ fn look(view: &View<'_>) -> RuleOutcome {
     let mut workers: Vec<_> = view.present().filter_map(|ix| Some((ix, waits(ix)?))).collect();
     workers.sort_by(|a, b| b.1.total_cmp(&a.1));
     for &(worker, n) in workers.iter().take(4) {
-        found = found.evidence(format!("Waiting on {}, its metrics, now", view.name(worker)), n, "requests");
+        found = found.evidence(format!("Queued on {}, its metrics, now", view.name(worker)), n, "requests");
     }
     let limit = view.batch_limit().map(|limit| limit.saturating_mul(2).to_string());
     found

@@ -41,7 +41,7 @@ fn look(view: &View<'_>) -> RuleOutcome {
     };
     let judged: Vec<Apart> = pairs.iter().filter_map(known).collect();
     if judged.is_empty() {
-        return RuleOutcome::no_data("The capacity of the workers' KV cache is not known.");
+        return RuleOutcome::no_data("The capacity of the workers' KV cache is unknown.");
     }
     let mut differ: Vec<Apart> = judged.into_iter().filter(Apart::is_certain).collect();
     differ.sort_by(|a, b| b.difference().total_cmp(&a.difference()));
@@ -97,14 +97,14 @@ fn found(view: &View<'_>, worst: &Apart, workers: impl Iterator<Item = WorkerIx>
     let is_synced = view.cluster.workers().iter().any(|worker| worker.sequences.added > 0);
     let (explanation, fixes) = if is_synced {
         (
-            "Replica sync is on, and the routers still count very different loads. Messages \
-         between them are lost or late, or one of them keeps requests that have ended.",
+            "Replica sync is on, but the routers count very different loads. Messages between \
+         them are lost or late, or one of them still counts requests that have ended.",
             "replicas_disagree/synced",
         )
     } else {
         (
-            "Every router weighs the load that it counts itself, so each sends requests where another one has already sent its \
-         own. Replica sync shares what they send.",
+            "Every router uses its own count of the load, so it sends requests where another one has already sent its \
+         own. Replica sync shares their decisions.",
             "replicas_disagree/not_synced",
         )
     };

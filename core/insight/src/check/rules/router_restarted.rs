@@ -1,4 +1,4 @@
-//! A router started anew: worth knowing, because everything it had in memory it had to learn again.
+//! A router restarted: worth knowing, because everything it had in memory it had to learn again.
 
 use super::prelude::*;
 use radixscope_model::record::{LogSign, ProcessRole};
@@ -21,9 +21,9 @@ fn look(view: &View<'_>) -> RuleOutcome {
     }
     let mut found = Finding::new(
         Severity::Info,
-        "A router started anew",
-        "A new router recovers its tree from the stream (0.8, 0.9) or from the workers (1.x) and begins without any \
-         load in its books. Until then its choices are worse than usual.",
+        "A router restarted",
+        "A new router recovers its tree from the stream (0.8, 0.9) or from the workers (1.x) and starts with no \
+         load counted. Until then its decisions are worse than usual.",
     )
     .panel(PanelRef::Decisions);
     for Restart { at_ms, how } in restarts {
@@ -64,7 +64,10 @@ pub(super) fn restarts(view: &View<'_>) -> Vec<Restart> {
         let before = |old: &&RouterState| router.first_ms.since(old.last_ms) > 0;
         let replaced = routers.iter().filter(before).any(|old| view.now.since(old.last_ms) >= REPLACED_MS);
         if replaced && router.first_ms.since(first) >= SETTLED_MS {
-            let how = format!("First message of router {} after another fell silent, by NATS", router.id);
+            let how = format!(
+                "First message of router {} after another one stopped publishing, by NATS",
+                router.id
+            );
             add(router.first_ms, how);
         }
     }

@@ -62,7 +62,7 @@ fn look(view: &View<'_>) -> RuleOutcome {
     let mut found = Finding::new(
         severity,
         format!("{} p95 above target", names.join(" and ")),
-        format!("One request in twenty waits longer than it should. {}", why.words()),
+        format!("One request in twenty is above the target. {}", why.words()),
     )
     .cause(why.code(view));
     for (latency, _, target_ms) in &judged {
@@ -78,7 +78,7 @@ fn look(view: &View<'_>) -> RuleOutcome {
             .evidence_if(format!("{what} above its target, {from}"), above, "");
     }
     if let Some((requests, source)) = view.waiting() {
-        found = found.evidence(format!("Waiting now, {source}"), count(requests), "requests");
+        found = found.evidence(format!("Queued now, {source}"), count(requests), "requests");
     }
     let window = view.cluster.decisions().window(view.now, WINDOW_MS);
     let overlap = window.overlap_share().map(|overlap| format!("{:.0} %", overlap * 100.0));
@@ -149,7 +149,7 @@ impl Why {
         let if_it_holds = |code| if view.is_active(code) { code } else { "" };
         match self {
             Self::Other(cause) => cause.code(),
-            Self::Spread => if_it_holds("spread"),
+            Self::Spread => if_it_holds("in_flight_imbalance"),
             Self::Queue => if_it_holds("queueing"),
             Self::Load => "",
         }
@@ -159,9 +159,9 @@ impl Why {
         match self {
             Self::Other(cause) => cause.words(),
             Self::Spread => {
-                "The likeliest cause is that requests crowd on one worker while another one has room."
+                "The likeliest cause is in-flight imbalance: one worker is full while another one has room."
             }
-            Self::Queue => "The likeliest cause is the queue: more requests come than run at once.",
+            Self::Queue => "The likeliest cause is queueing: more requests arrive than run at once.",
             Self::Load => {
                 "Nothing queues and no other fault is known, so the workers simply have more work than they finish in time."
             }
@@ -292,11 +292,11 @@ mod tests {
         assert!(explained(&slow()).contains("more work"));
         let mut stage = slow();
         stage.scrape(&Process::of_worker(0).gauge(Gauge::EngineWaitingRequests, 4.0));
-        assert!(explained(&stage).contains("the queue"));
+        assert!(explained(&stage).contains("queueing"));
         stage.used(0, 99, 100);
         assert!(explained(&stage).contains("KV cache"));
         stage.used(0, 9, 100);
         stage.choose(&[30, 30], 0);
-        assert!(explained(&stage).contains("computed whole"));
+        assert!(explained(&stage).contains("whole prompts"));
     }
 }

@@ -18,9 +18,14 @@ fn look(view: &View<'_>) -> RuleOutcome {
     let down: Vec<_> = view.cluster.sources().iter().filter(is_down).collect();
     let Some(first) = down.first() else { return RuleOutcome::Ok };
     let (what, unseen, fixes) = match first.kind {
-        kind if first.state == LinkState::Partial && kind != SourceKind::WorkerTrees => {
+        SourceKind::Nats if first.state == LinkState::Partial => {
             ("Cannot read all of", "what is published on the subjects that are denied", "source_down/denied")
         }
+        SourceKind::Zmq if first.state == LinkState::Partial => (
+            "Cannot read all of",
+            "what is published where we are not connected, so the tree of those workers is not kept up",
+            "source_down/zmq",
+        ),
         SourceKind::Nats | SourceKind::Simulator => {
             ("Cannot read", "KV events, loads and decisions, so the tree is not kept up", "source_down/nats")
         }

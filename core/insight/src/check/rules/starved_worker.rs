@@ -12,7 +12,7 @@ const MIN_EXPECTED: f64 = 30.0;
 const STARVED_SHARE: f64 = 0.2;
 
 pub(in crate::check) const RULE: Rule =
-    Rule { hold_ms: 30_000, ..Rule::new("starved_worker", "Workers that get nearly nothing", look) };
+    Rule { hold_ms: 30_000, ..Rule::new("starved_worker", "Workers that get nearly no requests", look) };
 
 fn look(view: &View<'_>) -> RuleOutcome {
     let pools = view.pools();
@@ -37,11 +37,11 @@ fn look(view: &View<'_>) -> RuleOutcome {
     let mut found = Finding::new(
         Severity::Warning,
         format!("{} of the workers get nearly no requests", workers.len()),
-        "They are there, but the router hardly ever chooses them, so their memory and time are lost. Either nothing \
-         is known of their cache, or the router counts load on them that is not there.",
+        "They are registered, but the router hardly ever chooses them, so their capacity is unused. Either their cached blocks \
+         are unknown, or the router counts load on them that does not exist.",
     );
     for &ix in workers.iter().take(4) {
-        let label = format!("Choices of {}, of a fair share, last {} s", view.name(ix), window / 1_000);
+        let label = format!("Decisions for {}, of a fair share, last {} s", view.name(ix), window / 1_000);
         let value = format!("{} of {}", chosen(view, ix, window), count(fair.round() as u64));
         found = found.evidence(label, value, "requests");
         let Some(worker) = view.worker(ix) else { continue };
@@ -52,7 +52,7 @@ fn look(view: &View<'_>) -> RuleOutcome {
         let blocks = worker.router_loads.first().and_then(|load| load.decode_blocks).map(count);
         let who = view.name(ix);
         found = found
-            .evidence(format!("Last sign of {who}, KV event or load, over NATS"), sign, unit)
+            .evidence(format!("Last message of {who}, KV event or load, over NATS"), sign, unit)
             .evidence_if(format!("Active blocks of {who} by the router's count, now"), blocks, "blocks");
     }
     found

@@ -4,7 +4,7 @@ use super::prelude::*;
 use radixscope_model::record::Drift;
 
 pub(in crate::check) const RULE: Rule =
-    Rule { hold_ms: 0, ..Rule::new("tree_drift", "Workers' own blocks against their KV events", look) };
+    Rule { hold_ms: 0, ..Rule::new("tree_drift", "Workers' own blocks vs their KV events", look) };
 
 fn look(view: &View<'_>) -> RuleOutcome {
     let drift = |worker: WorkerIx| view.worker(worker)?.knowledge.drift;
@@ -16,7 +16,7 @@ fn look(view: &View<'_>) -> RuleOutcome {
     let is_asked = |worker| view.worker(worker).is_some_and(|state| state.knowledge.queries.applied > 0);
     if !view.present().any(is_asked) {
         return RuleOutcome::no_data(
-            "No worker was asked for its blocks: --tree-dumps auto with --discovery, or a frontend in --prometheus, does.",
+            "No worker was asked for its blocks: --tree-dumps auto does, with --discovery or a frontend in --prometheus.",
         );
     }
     match view.present().filter_map(drift).map(|drift| drift.detached_blocks).sum::<u64>() {
@@ -34,17 +34,17 @@ fn look(view: &View<'_>) -> RuleOutcome {
 fn found(view: &View<'_>, drifted: &[WorkerIx], drift: impl Fn(WorkerIx) -> Option<Drift>) -> Finding {
     Finding::new(
         Severity::Warning,
-        format!("KV events do not add up to what the worker holds: {}", view.names(drifted)),
-        "Two answers of the worker with all its blocks differ from the tree that its events make, though no event is \
-         missing by their numbers. A router that follows the same events counts hits wrongly in the same way.",
+        format!("KV events differ from the worker's own blocks: {}", view.names(drifted)),
+        "Two responses of the worker with all its blocks differ from the tree built from its events, though no event is \
+         missing by their ids. A router that follows the same events counts hits wrongly in the same way.",
     )
     .about(PanelRef::Tree, drifted)
     .each(view, drifted, |found, worker, who| {
         let Some(drift) = drift(worker) else { return found };
         let held = view.cluster.known_of_used(worker).0;
         let rows = [
-            ("Blocks that it holds and its events did not store", drift.missing_blocks),
-            ("Blocks that its events stored and it does not hold", drift.surplus_blocks),
+            ("Blocks that it has and its events did not store", drift.missing_blocks),
+            ("Blocks that its events stored and it does not have", drift.surplus_blocks),
             ("Blocks below a block that it removed, which is no fault of the events", drift.detached_blocks),
         ];
         rows.into_iter().filter(|(_, blocks)| *blocks > 0).fold(found, |found, (what, blocks)| {

@@ -7,7 +7,7 @@ use radixscope_model::record::{Asking, MissedCause};
 use radixscope_state::cluster::WorkerState;
 
 pub(in crate::check) const RULE: Rule =
-    Rule { hold_ms: 0, clear_ms: 5_000, ..Rule::new("tree_partial", "Every block that workers hold", look) };
+    Rule { hold_ms: 0, clear_ms: 5_000, ..Rule::new("tree_partial", "Completeness of the tree", look) };
 
 fn look(view: &View<'_>) -> RuleOutcome {
     let pools = view.cluster.pools_in_use();
@@ -35,7 +35,7 @@ fn found(view: &View<'_>, lacking: &[WorkerIx]) -> Finding {
     };
     let share = match coverage.share() {
         Some(_) => format!("{} of the used blocks are known", share_words(&coverage)),
-        None => "how many is not known".to_owned(),
+        None => "how many is unknown".to_owned(),
     };
     let whose = match lacking {
         [_] => view.names(lacking),
@@ -64,7 +64,7 @@ fn found(view: &View<'_>, lacking: &[WorkerIx]) -> Finding {
     remedies(view, lacking).into_iter().fold(found, Finding::fixes)
 }
 
-const AFFECTED: &str = "What workers stored before we listened, or while events were lost, is not in this tree, so shares, copies, \
+const AFFECTED: &str = "What workers stored before we listened, or while events were lost, is not in this tree, so shares, duplicates, \
                         overlaps of candidates and what is computed from them are withheld or marked. The router is not \
                         affected.";
 const MARKED: &str = "Nearly all blocks are in this tree; shares and what is computed from it are marked as of the known part. \
@@ -75,13 +75,13 @@ fn of_worker(view: &View<'_>, found: Finding, worker: WorkerIx, who: &str) -> Fi
     let knowledge = &state.knowledge;
     let (known, used) = view.cluster.known_of_used(worker);
     let value = used.map_or_else(|| count(known), |used| part(known, used.value));
-    let label = format!("Known blocks of {who}, of those it holds ({})", used_words(used));
+    let label = format!("Known blocks of {who}, of all ({})", used_words(used));
     let why =
         format!("{}; known {}", why_words(knowledge.why), since(view.seconds_since(knowledge.since_ms)));
     found
         .evidence(label, value, "blocks")
-        .evidence(format!("Why of {who}"), why, "")
-        .evidence_if(format!("What is done about {who}"), asking_words(knowledge, view.now), "")
+        .evidence(format!("Reason, {who}"), why, "")
+        .evidence_if(format!("Next step for {who}"), asking_words(knowledge, view.now), "")
         .evidence_if(
             format!("Number of the first event of {who} that was received"),
             state.lines.last().map(|line| line.first_event_id),

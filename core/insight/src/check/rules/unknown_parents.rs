@@ -89,7 +89,7 @@ fn at_router(view: &View<'_>) -> (u64, u64) {
 
 fn found(view: &View<'_>, workers: &[WorkerIx], (missed, stored): (u64, u64)) -> Finding {
     let title = if workers.is_empty() {
-        "The router does not know the parents of stored blocks".to_owned()
+        "Stored blocks have parents unknown to the router".to_owned()
     } else {
         format!("Stored blocks continue unknown blocks: {}", view.names(workers))
     };
@@ -98,11 +98,11 @@ fn found(view: &View<'_>, workers: &[WorkerIx], (missed, stored): (u64, u64)) ->
     Finding::new(
         Severity::Warning,
         title,
-        "A router rejects a stored event whose parent it does not know, and with it everything stored below, so hits of \
-         those prompts are not seen. The cause is a lost event, or a router that started when workers were warm.",
+        "A router rejects a stored event whose parent it does not know, and all blocks below it, so hits of those \
+         prompts are not counted. The cause is a lost event, or a router that started when workers were warm.",
     )
     .about(PanelRef::Tree, workers)
-    .evidence("Blocks in the tree that wait for a parent, by KV events, of all held", part(totals.unattached, totals.resident), "blocks")
+    .evidence("Unattached blocks in the tree, by KV events, of all cached", part(totals.unattached, totals.resident), "blocks")
     .evidence_if(placed, (stored > 0).then(|| part(missed, stored)), "events")
     .log_lines(
         view,

@@ -56,10 +56,10 @@ fn is_from_before(view: &View<'_>, worker: WorkerIx) -> bool {
     came_late && view.capacity_blocks(worker).is_none_or(|capacity| state.unknown_removed_total <= capacity)
 }
 
-const FAULT: &str = "Stored events of these blocks were left out by the publisher or lost, so the router never knew blocks \
-                     that the engine held. Hits on them were not seen.";
-const FACT: &str = "A small share of the removals names blocks that were not known. Engines that hold a block twice \
-                    remove it twice, which is harmless; else a stored event was left out.";
+const FAULT: &str = "Stored events of these blocks were dropped by the publisher or lost, so the router never knew blocks that \
+                     the engine had. Hits on them were not counted.";
+const FACT: &str = "A small share of the removals names unknown blocks. Engines that have a block twice remove it twice, \
+                    which is harmless; else a stored event was dropped.";
 
 fn is_fault(view: &View<'_>, worker: WorkerIx) -> bool {
     let rise = view.rise(worker, WINDOW_MS);

@@ -22,7 +22,7 @@ const UNSCRAPED_MS: u64 = 15_000;
 pub(in crate::check) const RULE: Rule = Rule {
     // Who goes on speaking was only removed from a list. What comes within 2 s was on its way, later events tell.
     hold_ms: 3_000,
-    ..Rule::new("worker_gone", "Workers that left or fell silent", look)
+    ..Rule::new("worker_gone", "Workers that left or stopped responding", look)
 };
 
 fn look(view: &View<'_>) -> RuleOutcome {
@@ -112,17 +112,17 @@ fn scrapes_work(view: &View<'_>) -> bool {
 fn found(view: &View<'_>, gone: &[WorkerIx], suspects: &[WorkerIx]) -> Finding {
     let title = match (gone, suspects) {
         (gone, []) => format!("Left: {}", view.names(gone)),
-        ([], suspects) => format!("Silent and perhaps dead: {}", view.names(suspects)),
+        ([], suspects) => format!("Not responding: {}", view.names(suspects)),
         (gone, suspects) => {
-            format!("Left: {}; silent and perhaps dead: {}", view.names(gone), view.names(suspects))
+            format!("Left: {}; not responding: {}", view.names(gone), view.names(suspects))
         }
     };
     let explanation = if suspects.is_empty() {
-        "What the worker had cached is lost, so its conversations are computed anew elsewhere. Nothing shows that it was \
+        "What the worker had cached is lost, so its conversations are recomputed elsewhere. Nothing shows that it was \
          stopped on purpose: it fell silent before it left, or requests on it failed."
     } else {
-        "Routers sent requests to a worker that no longer shows any sign, so those requests wait or fail until its \
-         registration expires. That takes up to 10 s after a process is killed; longer silence means that it hangs."
+        "Routers sent requests to a worker that sends nothing any more, so those requests wait or fail until its registration \
+         expires. That takes up to 10 s after a process is killed; longer silence means that it hangs."
     };
     let both: Vec<_> = gone.iter().chain(suspects).copied().collect();
     Finding::new(Severity::Warning, title, explanation)
@@ -138,7 +138,7 @@ fn silence(found: Finding, view: &View<'_>, worker: WorkerIx, who: &str) -> Find
     let routers = (!by.is_empty()).then(|| part(by.len() as u64, of as u64));
     let label = format!("Routers that count {who} as unavailable, by their metrics, of those that know it");
     let found = last_sign(found, view, worker, who).evidence_if(label, routers, "routers").evidence_if(
-        format!("Requests sent to {who} since its last sign, by decisions"),
+        format!("Requests sent to {who} since its last message, by decisions"),
         sent,
         "requests",
     );

@@ -35,8 +35,8 @@ fn look(view: &View<'_>) -> RuleOutcome {
     Finding::new(
         Severity::Info,
         format!("Stopped: {}", view.names(&stopped)),
-        "It was received until it left, or no request was lost with it, as when a deployment is scaled down. What it had \
-         cached is gone, so its conversations are computed anew elsewhere.",
+        "Its messages were received until it left, or no request was lost with it, as when a deployment is scaled down. What it had \
+         cached is lost, so its conversations are recomputed elsewhere.",
     )
     .about(PanelRef::Workers, &stopped)
     .each(view, &stopped, |found, worker, who| departure(found, view, worker, who))

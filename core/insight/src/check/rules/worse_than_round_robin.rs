@@ -15,14 +15,14 @@ const MARGIN: f64 = 1.2;
 pub(in crate::check) const RULE: Rule = Rule {
     hold_ms: 30_000,
     clear_ms: 60_000,
-    ..Rule::new("worse_than_round_robin", "KV-aware routing against a round-robin baseline", look)
+    ..Rule::new("worse_than_round_robin", "KV-aware routing vs a round-robin baseline", look)
 };
 
 fn look(view: &View<'_>) -> RuleOutcome {
     let by_router =
         |router| view.criteria.baselines.iter().filter(move |baseline| baseline.router() == router);
     let Some(round_robin) = by_router(Router::RoundRobin).next() else {
-        return RuleOutcome::no_data("No round-robin baseline; give one with --baseline");
+        return RuleOutcome::no_data("No round-robin baseline; set one with --baseline");
     };
     let Some(concurrency) = concurrency(view) else {
         return RuleOutcome::no_data(missing::of_frontends(view, "the number of requests in flight", ""));
@@ -45,7 +45,7 @@ fn look(view: &View<'_>) -> RuleOutcome {
         return RuleOutcome::Ok;
     }
     RuleOutcome::no_data(format!(
-        "No latency of {} can be held against {concurrency:.0} requests in flight: the baseline does not reach \
+        "No latency of {} can be compared at {concurrency:.0} requests in flight: the baseline does not reach \
              there, or too few requests report theirs",
         round_robin.name()
     ))
@@ -63,8 +63,8 @@ fn found(
     let mut found = Finding::new(
         Severity::Warning,
         format!("{name} is worse than round-robin's at the same load"),
-        "Above some load, following prefixes costs more by crowding than it saves in computation. Averages look balanced \
-         then, because the crowd lasts seconds and moves from worker to worker.",
+        "Above some load, KV-aware routing costs more by queueing on one worker than it saves in prefill. \
+         Averages look balanced then, because each imbalance lasts seconds and moves from worker to worker.",
     )
     .cause(code(Cause::of(view)))
     .evidence(
@@ -72,7 +72,11 @@ fn found(
         latency.words(&latency.p95),
         "",
     )
-    .evidence(format!("{name} of round-robin, baseline {}, at {concurrency:.0} in flight", round_robin.name()), format!("{then_ms:.0}"), "ms")
+    .evidence(
+        format!("{name} of round-robin, baseline {}, at {concurrency:.0} in flight", round_robin.name()),
+        format!("{then_ms:.0}"),
+        "ms",
+    )
     .evidence("In flight now, all workers", format!("{concurrency:.0}"), "requests");
     let knee = kv_aware.and_then(|kv_aware| {
         let crossings = crossover(kv_aware, round_robin, figure);

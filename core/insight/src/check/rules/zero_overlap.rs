@@ -3,7 +3,7 @@
 use super::block_size;
 use super::prelude::*;
 use super::{
-    approximate_mode, cold_tree, event_lines_mixed, no_events, not_kv_routing, router_hears_no_events,
+    approximate_mode, cold_tree, event_planes_mixed, no_events, not_kv_routing, router_receives_no_events,
 };
 use radixscope_model::id::PoolIx;
 use radixscope_model::record::HistogramKind;
@@ -103,8 +103,8 @@ fn explained_by(view: &View<'_>, pool: Option<PoolIx>) -> Option<&'static str> {
         ("approximate_mode", &|| approximate_mode::is_there(view)),
         ("block_size_mismatch", &is_mismatched),
         ("no_events", &is_silent),
-        ("router_hears_no_events", &|| router_hears_no_events::is_there(view)),
-        ("event_lines_mixed", &|| event_lines_mixed::is_mixed(view)),
+        ("router_receives_no_events", &|| router_receives_no_events::is_there(view)),
+        ("event_planes_mixed", &|| event_planes_mixed::is_mixed(view)),
         ("cold_tree", &|| cold_tree::is_there(view)),
     ];
     faults.into_iter().find(|(_, is_there)| is_there()).map(|(code, _)| code)
@@ -114,14 +114,14 @@ type Text = (Severity, &'static str, &'static str, &'static str);
 const FAULT: Text = (
     Severity::Warning,
     "The overlap is always 0 although prompts share prefixes",
-    "Prompts repeat what is cached, yet the router never finds a cached block, so it routes as blind as round robin. \
-     Its tree is empty or speaks of other blocks than the workers.",
+    "Prompts repeat cached prefixes, yet the router never finds a cached block, so routing ignores what is cached. \
+     Its tree is empty or has other blocks than the workers.",
     "zero_overlap/fault",
 );
 const FACT: Text = (
     Severity::Info,
-    "Prompts share no prefixes, so there is nothing to gain",
-    "No routed prompt met a cached block, and the tree shows no prompts that begin alike. KV-aware routing can only \
-     help prompts with common beginnings: system prompts, documents, conversations that continue.",
+    "Prompts share no prefixes, so there is no cache to hit",
+    "No routed prompt had a cached block, and the tree shows no shared prefixes. KV-aware routing can only help prompts \
+     with common prefixes: system prompts, documents, conversations that continue.",
     "zero_overlap/fact",
 );

@@ -2,7 +2,7 @@
 
 use super::{View, WINDOW, WINDOW_MS};
 use crate::check::Totals;
-use radixscope_model::id::WorkerIx;
+use radixscope_model::id::{Millis, WorkerIx};
 use radixscope_model::record::{EventLine, MissedCause, Topic, TreeKnowledge};
 use radixscope_state::cluster::{UnknownGaps, WorkerState};
 
@@ -53,8 +53,8 @@ impl View<'_> {
     pub(in crate::check) fn lost_events(&self, ms: u64) -> Option<&'static str> {
         let sources = self.cluster.sources();
         let missed = sources.iter().flat_map(|source| &source.missed);
-        let mut recent =
-            missed.filter(|m| m.topic == Topic::KvEvents && m.lost() > 0 && self.now.since(m.last_ms) <= ms);
+        let from = Millis(self.now.0.saturating_sub(ms));
+        let mut recent = missed.filter(|m| m.topic == Topic::KvEvents && m.lost_since(from) > 0);
         let counted = recent.next().map(|missed| match missed.cause {
             MissedCause::EnvelopeGap | MissedCause::EventIdGap | MissedCause::EventsInLost => "event_gaps",
             MissedCause::HistoryExpired => "tree_partial",

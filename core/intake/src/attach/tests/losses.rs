@@ -11,7 +11,7 @@ fn lost_events_are_asked_for_by_number_and_got_back() {
     attached.sequence += 1;
     attached.hear(&[stored(5, Some(3), &[4])]);
     assert_eq!(attached.starts(), [Some(3)]);
-    attached.knows(Complete, FromFirstEvent);
+    attached.knows(Partial, EventsLost);
     attached.hear(&[removed(6, &[4])]);
     let missed = [stored(3, Some(2), &[3]), removed(4, &[1]), stored(5, Some(3), &[4])];
     attached.answer(range(5, &missed)).pass(1_000).pass(1_000).pass(1_000);

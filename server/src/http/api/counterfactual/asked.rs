@@ -81,7 +81,7 @@ impl Asked {
                 Work::Sweep(sweep.overlap_score_weight, sweep.router_temperature)
             }
             (Mode::Resimulated, None, Some(_)) => {
-                return Err(bad("a sweep is possible in mode frozen alone"));
+                return Err(bad("a sweep is possible in mode frozen only"));
             }
             (Mode::Frozen, settings, None) => Work::Frozen(tried(settings)?),
             (Mode::Resimulated, settings, None) => Work::Resimulate(tried(settings)?),
@@ -174,7 +174,7 @@ mod tests {
             ),
             (
                 r#"{"mode":"resimulated","sweep":{"overlap_score_weight":[1],"router_temperature":[0]}}"#,
-                "frozen alone",
+                "frozen only",
             ),
             (r#"{"mode":"resimulated","worker":"1"}"#, "worker cannot be given"),
         ];

@@ -38,7 +38,7 @@ const MAX_BODY_BYTES: usize = 64 * 1024;
 /// A run seldom takes longer; after it another try is worth it.
 const RETRY_AFTER_S: u32 = 2;
 
-/// Raised when nobody waits for the answer any more.
+/// Raised when the query was cancelled.
 struct Cancel(Arc<AtomicBool>);
 
 impl Drop for Cancel {
@@ -78,8 +78,8 @@ pub(super) async fn counterfactual(
     };
     drop(cancel);
     let answer = answer.map_err(|error| {
-        tracing::error!(%error, "a counterfactual broke off");
-        ApiError::new(code::INTERNAL, "the computation broke off")
+        tracing::error!(%error, "a counterfactual failed");
+        ApiError::new(code::INTERNAL, "the computation failed")
     })??;
     Ok((no_store(), Json(answer)).into_response())
 }
@@ -116,7 +116,7 @@ fn compute(input: &Input, asked: &Asked, cancelled: &AtomicBool) -> Result<Answe
         true => ControlFlow::Break(()),
         false => ControlFlow::Continue(()),
     };
-    let gone = || ApiError::new(code::INTERNAL, "nobody waits for this any more");
+    let gone = || ApiError::new(code::INTERNAL, "the request was cancelled");
     Ok(match &asked.work {
         Work::Frozen(settings) => Answer::frozen(input.sample.evaluate(*settings), &input.workers),
         Work::Sweep(weights, temperatures) => {

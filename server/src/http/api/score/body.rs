@@ -118,7 +118,7 @@ fn form(body: Body, decision: Option<DecisionId>) -> Result<Form, ApiError> {
     let hashes = |hashes| Form::Ready(Prompt::Blocks(Blocks { hashes, isl_tokens, block_size_tokens: None }));
     let ids = |ids: Vec<Id>| ids.into_iter().map(|Id(id)| id).collect();
     if body.token_ids.is_none() && (body.lora_name.is_some() || body.cache_salt.is_some()) {
-        return Err(bad("lora_name and cache_salt are for token_ids: hashes contain them already"));
+        return Err(bad("lora_name and cache_salt are for token_ids only: hashes contain them already"));
     }
     if let Some(tokens) = body.token_ids {
         if isl_tokens.is_some_and(|isl| isl != tokens.len() as u64) {

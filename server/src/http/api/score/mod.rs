@@ -75,8 +75,8 @@ pub(super) async fn score(
 /// Computes on a thread for long work.
 async fn aside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, ApiError> {
     tokio::task::spawn_blocking(work).await.map_err(|error| {
-        tracing::error!(%error, "a question broke off");
-        ApiError::new(code::INTERNAL, "the computation broke off")
+        tracing::error!(%error, "a question failed");
+        ApiError::new(code::INTERNAL, "the computation failed")
     })
 }
 
@@ -138,7 +138,7 @@ fn pool(view: &View<'_>, asked: &Asked) -> Result<PoolIx, ApiError> {
     let by_name = |name: &String| {
         let known = cluster.pool_by_name(name);
         known.ok_or_else(|| {
-            ApiError::new(code::NOT_FOUND, format!("pool: nothing was ever received of {name:?}"))
+            ApiError::new(code::NOT_FOUND, format!("pool: no message of {name:?} was received"))
         })
     };
     let named = asked.pool.as_ref().map(by_name).transpose()?;
@@ -166,6 +166,6 @@ fn known(
     worker: radixscope_model::id::Worker,
 ) -> Result<radixscope_model::id::WorkerIx, ApiError> {
     view.cluster.worker_ix(worker).ok_or_else(|| {
-        ApiError::new(code::NOT_FOUND, format!("{field}: nothing was ever received of worker {worker}"))
+        ApiError::new(code::NOT_FOUND, format!("{field}: no message of worker {worker} was received"))
     })
 }

@@ -115,8 +115,8 @@ async fn read<T: Send + 'static>(
         answer
     });
     run.await.map_err(|error| {
-        tracing::error!(%error, "reading the tree broke off");
-        ApiError::new(code::INTERNAL, "reading the tree broke off")
+        tracing::error!(%error, "reading the tree failed");
+        ApiError::new(code::INTERNAL, "reading the tree failed")
     })
 }
 

@@ -153,7 +153,7 @@ fn silent(server: &Url) -> Failed {
 }
 
 fn broken(server: &Url, error: &dyn std::fmt::Display) -> Failed {
-    Failed::connecting(format!("The answer of {server} breaks off: {error}."))
+    Failed::connecting(format!("The response of {server} ended early: {error}."))
 }
 
 fn strange(server: &Url, error: &serde_json::Error) -> Failed {
@@ -166,7 +166,7 @@ fn refused(server: &Url, status: StatusCode, said: &str) -> Failed {
     let login = "--discovery-user and --discovery-password (RADIXSCOPE_DISCOVERY_USER, …_PASSWORD)";
     let said: String = said.chars().take(200).collect();
     if said.contains("authentication is not enabled") {
-        return Failed::refused(format!("{server} asks nobody for a password; leave {login} out."));
+        return Failed::refused(format!("{server} has no authentication; remove {login}."));
     }
     if said.contains("user name is empty") {
         return Failed::refused(format!("{server} asks for a login: give {login}."));

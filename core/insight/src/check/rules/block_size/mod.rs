@@ -29,7 +29,7 @@ pub(in crate::check) const RULE: Rule =
 fn look(view: &View<'_>) -> RuleOutcome {
     if view.cluster.workers().is_empty() {
         return RuleOutcome::no_data(
-            "No worker is known yet; sizes are compared when KV events or logs come.",
+            "No worker is known yet; sizes are compared once KV events or logs are received.",
         );
     }
     diagnose(view).map_or(RuleOutcome::Ok, |diagnosis| found(view, &diagnosis).into())
@@ -42,23 +42,20 @@ fn found(view: &View<'_>, diagnosis: &Diagnosis) -> Finding {
         Form::Oversize => (
             Severity::Critical,
             format!("Block size mismatch: {sides}: all stored events dropped"),
-            "The publisher drops each stored event because its block does not fit, and passes only removals on, so \
-             the router's tree stays empty and every overlap is 0. Requests succeed, but routing is as blind as round \
-             robin.",
+            "The publisher drops each stored event because its block has another size, and publishes only removals, so \
+             the router's tree stays empty and every overlap is 0. Requests succeed, but routing ignores what is cached.",
         ),
         Form::Partial => (
             Severity::Critical,
             format!("Block size mismatch: {sides}: all stored events empty"),
-            "The publisher takes each first block for an unfinished one and publishes stored events without a block, so \
-             the router's tree stays empty and every overlap is 0. Requests succeed, but routing is as blind as round \
-             robin.",
+            "The publisher treats each first block as incomplete and publishes stored events without a block, so \
+             the router's tree stays empty and every overlap is 0. Requests succeed, but routing ignores what is cached.",
         ),
         Form::Relay => (
             Severity::Critical,
             format!("Block size mismatch: {sides}: all KV events dropped"),
-            "The publisher leaves out each block whose size is not its own and publishes stored events without a block, \
-             so the router's tree stays empty and every overlap is 0. Requests succeed, but routing is as blind as \
-             round robin.",
+            "The publisher drops each block whose size is not its own and publishes stored events without a block, \
+             so the router's tree stays empty and every overlap is 0. Requests succeed, but routing ignores what is cached.",
         ),
         Form::Emptied => (
             Severity::Critical,
@@ -69,9 +66,9 @@ fn found(view: &View<'_>, diagnosis: &Diagnosis) -> Finding {
         ),
         Form::Router => (
             Severity::Critical,
-            "Block size mismatch: the router counts in other blocks than engine and publisher".to_owned(),
-            "The trees fill, but the router cuts prompts into blocks of another size, so their hashes never meet and the \
-             overlap is always 0. Requests succeed, but routing is as blind as round robin.",
+            "Block size mismatch: the router uses other blocks than engine and publisher".to_owned(),
+            "The trees fill, but the router cuts prompts into blocks of another size, so their hashes never match and the \
+             overlap is always 0. Requests succeed, but routing ignores what is cached.",
         ),
         Form::Cards => (
             Severity::Warning,

@@ -28,7 +28,7 @@ impl Sizes {
             engine: None,
             publisher: router,
             router,
-            engine_from: "on no wire of Dynamo; in the worker's log",
+            engine_from: "not sent by Dynamo; in the worker's log",
             publisher_from: "assumed to be the router's, because a worker registers the size it publishes with",
             router_from,
             cards: None,
@@ -47,10 +47,10 @@ impl Sizes {
             sizes.engine_from = if estimate.is_some() {
                 "an estimate: the longest prompts against the longest stored chains, rounded to a power of two"
             } else {
-                "on no wire of Dynamo; in the engine's configuration"
+                "not sent by Dynamo; in the engine's configuration"
             };
             (sizes.publisher, sizes.publisher_from) =
-                (estimate, "the engine's, because its events come whole");
+                (estimate, "the engine's, because its events are complete");
         }
         if diagnosis.form == Form::Cards {
             let mut known: Vec<u32> =

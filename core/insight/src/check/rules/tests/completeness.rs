@@ -48,7 +48,7 @@ fn a_tree_that_was_joined_late_is_found_in_the_first_second_with_what_is_known_o
     assert_eq!(evidence(finding, "Known blocks of worker 7/0"), "0 of 1,600 (0 %)");
     assert_eq!(evidence(finding, "parent is missing"), "1,120 of 1,120 (100 %)");
     assert_eq!(evidence(finding, "Coverage"), "0 % of used blocks · 0 of 1 workers complete");
-    assert!(evidence(finding, "Why of worker 7/0").starts_with("it stored blocks before this dashboard"));
+    assert!(evidence(finding, "Reason, worker 7/0").starts_with("it stored blocks before this dashboard"));
     assert_eq!(evidence(finding, "Number of the first event"), "4711");
 }
 
@@ -56,7 +56,7 @@ fn a_tree_that_was_joined_late_is_found_in_the_first_second_with_what_is_known_o
 fn the_setting_proposed_is_the_one_that_is_missing() {
     assert!(settings(&late()).contains(&"--tree-dumps".to_owned()), "{:?}", settings(&late()));
     let stage = failed();
-    let done = evidence(stage.found("tree_partial"), "What is done about worker 7/0").to_owned();
+    let done = evidence(stage.found("tree_partial"), "Next step for worker 7/0").to_owned();
     let words = "the last query failed: no answer within 3 s at 10.0.0.1:4444; next try in 29";
     assert!(done.starts_with(words), "{done}");
     assert_eq!(settings(&stage), ["--callback"]);
@@ -113,7 +113,7 @@ fn what_was_lost_and_got_back_is_no_loss() {
     stage.pass(3);
     let finding = stage.found("event_gaps");
     assert_eq!(evidence(finding, "Events missing, worker 7/0"), "2 beside 1 received");
-    assert_eq!(evidence(finding, "got back by asking workers"), "28 of 30 (93 %)");
+    assert_eq!(evidence(finding, "recovered by queries to workers"), "28 of 30 (93 %)");
     stage.tell(Record::Recovered { source, worker, topic, cause, count: 2 });
     stage.pass(40);
     assert!(stage.codes().is_empty(), "{:?}", stage.codes());
@@ -142,7 +142,7 @@ fn a_difference_that_survives_a_second_answer_is_a_fault_of_the_events() {
     let stage = drifted();
     assert_eq!(stage.grave(), ["tree_drift"]);
     let finding = stage.found("tree_drift");
-    assert_eq!(evidence(finding, "holds and its events did not store"), "12 of 100 (12 %)");
+    assert_eq!(evidence(finding, "has and its events did not store"), "12 of 100 (12 %)");
     assert_eq!(evidence(finding, "no fault of the events"), "40 of 100 (40 %)");
     let mut stage = Stage::new();
     let worker = stage.worker(7);

@@ -103,8 +103,8 @@ pub(super) fn restart(found_after: u64) -> Stage {
 #[test]
 fn a_router_that_applies_no_event_is_critical() {
     let stage = deaf();
-    assert_eq!(stage.grave(), ["router_hears_no_events"], "and explains the overlap of 0");
-    let finding = stage.found("router_hears_no_events");
+    assert_eq!(stage.grave(), ["router_receives_no_events"], "and explains the overlap of 0");
+    let finding = stage.found("router_receives_no_events");
     assert_eq!(finding.severity, Severity::Critical);
     assert!(evidence(finding, "Mean hit rate").starts_with("0.00 over "));
 }
@@ -117,7 +117,7 @@ fn a_router_that_says_it_cannot_hear_some_workers_is_believed() {
         stage.scrape(ProcessRole::Frontend, &[], &[(Gauge::EventSourceMismatchWorkers, 1.0)], Vec::new());
         stage.pass(1);
     }
-    assert_eq!(evidence(stage.found("router_hears_no_events"), "Workers without"), "1 of 1 (100 %)");
+    assert_eq!(evidence(stage.found("router_receives_no_events"), "Workers without"), "1 of 1 (100 %)");
 }
 
 #[test]
@@ -147,7 +147,7 @@ fn a_router_of_0_9_that_is_not_heard_is_worth_knowing() {
 fn a_router_of_1_6_that_goes_by_its_own_guesses_is_never_well() {
     let stage = guesses_of_1_6();
     assert_eq!(stage.codes(), ["approximate_mode"]);
-    assert_eq!(stage.status("router_hears_no_events"), (CheckStatus::Explained, "approximate_mode"));
+    assert_eq!(stage.status("router_receives_no_events"), (CheckStatus::Explained, "approximate_mode"));
 }
 
 #[test]
@@ -159,10 +159,10 @@ fn whether_an_old_router_of_1_x_guesses_is_not_known_without_its_log() {
         stage.scrape(ProcessRole::Frontend, &[(Counter::StoredOk, (n / 4) as f64)], &[], Vec::new());
         stage.pass(1);
     }
-    assert_eq!(stage.status("router_hears_no_events"), (CheckStatus::NoData, ""));
+    assert_eq!(stage.status("router_receives_no_events"), (CheckStatus::NoData, ""));
     stage.says(LogSign::KvEventsOff, 1);
     stage.pass(30);
-    assert_eq!(stage.status("router_hears_no_events"), (CheckStatus::Explained, "approximate_mode"));
+    assert_eq!(stage.status("router_receives_no_events"), (CheckStatus::Explained, "approximate_mode"));
 }
 
 #[test]
@@ -182,11 +182,11 @@ fn a_frontend_that_routes_by_turns_is_found_by_its_log_or_its_metrics() {
     assert_eq!(stage.grave(), ["not_kv_routing"], "prompts share prefixes");
     let finding = stage.found("not_kv_routing");
     assert_eq!(finding.title, "Requests are not routed by KV cache but by round-robin");
-    assert_eq!(evidence(finding, "Choices by round-robin"), "40");
+    assert_eq!(evidence(finding, "Decisions by round-robin"), "40");
     assert_eq!(stage.status("zero_overlap"), (CheckStatus::Explained, "not_kv_routing"));
     let stage = not_by_kv();
     let finding = stage.found("not_kv_routing");
-    assert!(finding.title.ends_with("which mode is not known"), "{}", finding.title);
+    assert!(finding.title.ends_with("the mode is unknown"), "{}", finding.title);
     assert_eq!(
         (finding.severity, evidence(finding, "Requests routed")),
         (Severity::Info, "15"),

@@ -113,16 +113,32 @@ fn subjects_that_are_denied_are_told() {
 }
 
 #[test]
+fn publishers_that_are_not_reached_are_not_denied() {
+    let mut stage = Stage::new();
+    stage.tell(Record::Source {
+        source: SourceIx(1),
+        name: "ZeroMQ publishers".into(),
+        kind: SourceKind::Zmq,
+    });
+    stage.link(SourceIx(1), LinkState::Partial);
+    stage.pass(15);
+    let found = stage.found("source_down");
+    assert!(found.title.starts_with("Cannot read all of ZeroMQ"), "{}", found.title);
+    assert!(found.explanation.contains("where we are not connected"), "{}", found.explanation);
+    assert!(found.fix.iter().any(|fix| fix.text.contains("ports")), "{:?}", found.fix);
+}
+
+#[test]
 fn a_silent_nats_is_worth_knowing_and_a_fault_where_requests_are_served() {
     let mut stage = silence();
-    assert_eq!(stage.codes(), ["nothing_heard"]);
-    assert_eq!(stage.found("nothing_heard").severity, Severity::Info);
+    assert_eq!(stage.codes(), ["nothing_received"]);
+    assert_eq!(stage.found("nothing_received").severity, Severity::Info);
     for n in 0..10u32 {
         stage.scrape(ProcessRole::Frontend, &[(Counter::RequestsOk, f64::from(n))], &[], Vec::new());
         stage.pass(1);
     }
-    assert_eq!(stage.found("nothing_heard").severity, Severity::Warning);
+    assert_eq!(stage.found("nothing_received").severity, Severity::Warning);
     traffic(&mut stage, 1, 3);
     stage.pass(2);
-    assert!(stage.finding("nothing_heard").is_none());
+    assert!(stage.finding("nothing_received").is_none());
 }

@@ -37,7 +37,7 @@ fn a_silent_worker_that_still_gets_requests_is_named_within_10_s() {
     let stage = silent();
     assert_eq!(stage.grave(), ["worker_gone"]);
     let finding = stage.found("worker_gone");
-    assert_eq!(finding.title, "Silent and perhaps dead: worker 7/0");
+    assert_eq!(finding.title, "Not responding: worker 7/0");
     assert_eq!(finding.workers, [WorkerIx(0)]);
 }
 

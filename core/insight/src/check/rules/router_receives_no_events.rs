@@ -12,8 +12,10 @@ const MIN_STORES: u64 = 20;
 /// Of the stored events received here: a router that takes them applies nearly all, and guesses one store a request.
 const GUESSED_SHARE: f64 = 0.5;
 
-pub(in crate::check) const RULE: Rule =
-    Rule { hold_ms: 15_000, ..Rule::new("router_hears_no_events", "KV events applied by the routers", look) };
+pub(in crate::check) const RULE: Rule = Rule {
+    hold_ms: 15_000,
+    ..Rule::new("router_receives_no_events", "KV events applied by the routers", look)
+};
 
 fn look(view: &View<'_>) -> RuleOutcome {
     let mismatched = mismatched_workers(view);
@@ -36,8 +38,8 @@ fn look(view: &View<'_>) -> RuleOutcome {
     if deaf.is_empty() {
         return match routers.iter().find(|process| may_guess(view, process)) {
             Some(process) => RuleOutcome::no_data(format!(
-                "The router of {} stored far less in its index than was received here, so whether it takes KV events or \
-                 guesses is not known; its log tells.",
+                "The router of {} stored far less in its index than was received here, so whether it uses KV events or \
+                 predicts is unknown; its log says it.",
                 process.name
             )),
             None => RuleOutcome::Ok,
@@ -105,10 +107,10 @@ fn source_mismatch(view: &View<'_>, workers: u64) -> Finding {
         Severity::Warning,
         "The router has no usable source of KV events for some workers",
         "The router itself reports that it does not receive these workers' events, so their caches are not in its tree. Their \
-         prompts count as new, and hits there come by chance.",
+         prompts count as new, and hits there are by chance.",
     )
     .evidence("Workers without a usable source, by the router's metrics, now, of those present", part(workers, known), "workers")
-    .fixes("router_hears_no_events")
+    .fixes("router_receives_no_events")
     .panel(PanelRef::Workers)
 }
 
@@ -133,5 +135,5 @@ fn found(view: &View<'_>, deaf: &[&ProcessState], routers: usize) -> Finding {
             found = found.evidence(format!("Mean hit rate by {}, {WINDOW}", process.name), value, "of 1");
         }
     }
-    found.fixes("router_hears_no_events")
+    found.fixes("router_receives_no_events")
 }

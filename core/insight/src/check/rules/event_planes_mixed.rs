@@ -10,7 +10,7 @@ use radixscope_state::cluster::WorkerState;
 const RECENT_MS: u64 = 600_000;
 
 pub(in crate::check) const RULE: Rule =
-    Rule::new("event_lines_mixed", "Same event plane on all workers", look);
+    Rule::new("event_planes_mixed", "Same event plane on all workers", look);
 
 fn look(view: &View<'_>) -> RuleOutcome {
     let pools = view.cluster.pools_in_use().into_iter();
@@ -58,7 +58,7 @@ fn found(view: &View<'_>, jetstream: &[WorkerIx], core: &[WorkerIx]) -> Finding 
     let matches_core_only = by_core.0 > 0 && by_stream.0 == 0 && by_stream.1 > 0;
     let not_received = if matches_core_only && !says_stream { jetstream } else { core };
     let title = format!(
-        "Workers use two event planes, and the router receives one: no KV events from {}",
+        "Workers use two event planes, and the router receives one of them: no KV events from {}",
         view.names(not_received)
     );
     let present = view.present().count() as u64;
@@ -66,8 +66,8 @@ fn found(view: &View<'_>, jetstream: &[WorkerIx], core: &[WorkerIx]) -> Finding 
     Finding::new(
         Severity::Critical,
         title,
-        "A 0.9 router decides once, at its start, whether it listens to JetStream or to plain NATS, and never receives those of \
-         workers of the other kind. The caches of those workers are not in its tree, so their hits come by chance.",
+        "A 0.9 router decides once, at its start, whether it listens to JetStream or to plain NATS, and never receives events of \
+         the other workers. Their cached blocks are not in its tree, so hits there are by chance.",
     )
     .about(PanelRef::Tree, not_received)
     .evidence("Workers that publish over JetStream, by NATS, of those present", number(jetstream), "workers")
@@ -78,5 +78,5 @@ fn found(view: &View<'_>, jetstream: &[WorkerIx], core: &[WorkerIx]) -> Finding 
         let label = format!("Blocks that the router does not know, {who}, by KV events");
         found.evidence(label, view.cluster.blocks(worker).unwrap_or(0), "blocks")
     })
-    .fixes("event_lines_mixed")
+    .fixes("event_planes_mixed")
 }

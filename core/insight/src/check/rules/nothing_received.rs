@@ -12,7 +12,7 @@ const MIN_REQUESTS: u64 = 5;
 pub(in crate::check) const RULE: Rule = Rule {
     hold_ms: 0,
     clear_ms: 0,
-    ..Rule::new("nothing_heard", "Dynamo's messages on its event plane", look)
+    ..Rule::new("nothing_received", "Dynamo's messages on its event plane", look)
 };
 
 fn look(view: &View<'_>) -> RuleOutcome {
@@ -20,7 +20,7 @@ fn look(view: &View<'_>) -> RuleOutcome {
     let planes = || view.cluster.sources().iter().filter(is_plane);
     let Some(first) = planes().next() else {
         return RuleOutcome::no_data(
-            "No event plane is configured; give NATS with --nats, or what finds ZeroMQ publishers with --discovery.",
+            "No event plane is configured: set NATS with --nats, or --discovery, which finds ZeroMQ publishers.",
         );
     };
     let is_silent = |s: &SourceState| {
@@ -30,8 +30,8 @@ fn look(view: &View<'_>) -> RuleOutcome {
         return RuleOutcome::Ok;
     }
     let (over, explanations, fixes) = match first.kind {
-        SourceKind::Zmq => ("over ZeroMQ", OVER_ZMQ, "nothing_heard/zmq"),
-        _ => ("on NATS", ON_NATS, "nothing_heard"),
+        SourceKind::Zmq => ("over ZeroMQ", OVER_ZMQ, "nothing_received/zmq"),
+        _ => ("on NATS", ON_NATS, "nothing_received"),
     };
     let served = view.requests_served(WINDOW_MS);
     let routed = view.decisions(WINDOW_MS).count() as u64;
@@ -55,14 +55,14 @@ fn look(view: &View<'_>) -> RuleOutcome {
 
 /// Where requests are served, and where none is known to be.
 const ON_NATS: [&str; 2] = [
-    "Requests are served, yet no message of Dynamo came over this NATS, so tree and loads cannot be shown. \
+    "Requests are served, yet no message of Dynamo was received over this NATS, so tree and loads cannot be shown. \
      From 1.3 on the event plane is ZeroMQ unless set otherwise; else this is another NATS than Dynamo's.",
-    "The connection stands, but no message of Dynamo came over it. That is right while nothing runs; \
+    "The connection is up, but no message of Dynamo was received over it. That is normal while nothing runs; \
      otherwise the event plane is ZeroMQ (the default from 1.3 on) or this is another NATS than Dynamo's.",
 ];
 const OVER_ZMQ: [&str; 2] = [
     "Requests are served, yet no publisher sent a message, so tree and loads cannot be shown. Dynamo publishes on \
      NATS where DYN_EVENT_PLANE says so; else discovery names other publishers than those that serve.",
-    "Publishers are connected, but no message of Dynamo came. That is right while nothing runs; otherwise Dynamo \
+    "Publishers are connected, but no message of Dynamo was received. That is normal while nothing runs; otherwise Dynamo \
      publishes on NATS (DYN_EVENT_PLANE), or discovery names other publishers than those that serve.",
 ];

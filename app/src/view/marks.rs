@@ -1,0 +1,173 @@
+//! What happened, as marks on the time axis of a chart: findings from begin to end, workers that left or came back, and
+//! processes that restarted. Each says what it is and leads there.
+
+use leptos::prelude::*;
+use radixscope_export::Wanted;
+use radixscope_model::id::{Millis, Worker};
+use radixscope_model::record::{Finding, Phase, Severity};
+use web_sys::MouseEvent;
+
+use super::figure::severity_mark;
+use crate::draw::palette::label;
+use crate::keys;
+use crate::store::{Shown, Store, time_of_day};
+use crate::time_range::Span;
+use crate::url::Panel;
+
+/// More marks cannot be told apart; the latest are drawn.
+const MAX_MARKS: usize = 40;
+/// Marks nearer to each other than this share of the axis stand above each other.
+const APART: f64 = 0.03;
+/// So many at most.
+const MAX_ABOVE: usize = 4;
+
+/// A mark.
+#[derive(Clone, PartialEq)]
+struct Mark {
+    /// Which one, whatever is said of it.
+    id: String,
+    from: Millis,
+    /// Its end; `None`: it is still so.
+    until: Option<Millis>,
+    /// Never the colour alone.
+    icon: &'static str,
+    class: &'static str,
+    words: String,
+    to: Goal,
+}
+
+/// Where it leads.
+#[derive(Clone, PartialEq)]
+enum Goal {
+    /// The card of the finding with this code.
+    Finding(String),
+    /// A worker in the table.
+    Worker(Worker),
+    /// What the processes report.
+    Latency,
+}
+
+impl Goal {
+    const fn panel(&self) -> (Panel, Option<Worker>) {
+        match self {
+            Self::Finding(_) => (Panel::Findings, None),
+            Self::Worker(worker) => (Panel::Workers, Some(*worker)),
+            Self::Latency => (Panel::Latency, None),
+        }
+    }
+}
+
+/// Those that lie within `span`, in order of their begin.
+fn marks(shown: &Shown<'_>, span: Span) -> Vec<Mark> {
+    let mut all: Vec<Mark> =
+        Wanted { severity: Severity::Info, cleared: true }.of(shown).into_iter().map(of_finding).collect();
+    for worker in shown.worker_list() {
+        let Some(state) = shown.worker(worker) else { continue };
+        let mut add = |at: Option<Millis>, icon, what| {
+            let words = |at| format!("{} {what}, {}", label(worker), time_of_day(at));
+            all.extend(at.map(|at| at_once(at, icon, words(at), Goal::Worker(state.id))));
+        };
+        add(state.last_gone.map(|gone| gone.at_ms), "×", "left");
+        add(state.returned_ms, "↺", "came back");
+    }
+    for process in shown.processes() {
+        let words = |at| format!("{} restarted, {}", process.name, time_of_day(at));
+        all.extend(process.restarted_ms.map(|at| at_once(at, "↻", words(at), Goal::Latency)));
+    }
+    all.retain(|mark| mark.from <= span.until && mark.until.is_none_or(|until| until >= span.from));
+    radixscope_model::sort::sort_by_key(&mut all, |mark| mark.from);
+    all.split_off(all.len().saturating_sub(MAX_MARKS))
+}
+
+fn of_finding(finding: &Finding) -> Mark {
+    let until = (finding.phase == Phase::Cleared).then_some(finding.last_ms);
+    let from = time_of_day(finding.first_ms);
+    let time = match until {
+        Some(until) => format!("{from} to {}", time_of_day(until)),
+        None => format!("active since {from}"),
+    };
+    Mark {
+        id: format!("{} {}", finding.code, until.is_some()),
+        from: finding.first_ms,
+        until,
+        icon: severity_mark(finding.severity),
+        class: finding.severity.as_str(),
+        words: format!("{}: {}, {time}", finding.severity.as_str(), finding.title),
+        to: Goal::Finding(finding.code.to_string()),
+    }
+}
+
+fn at_once(at: Millis, icon: &'static str, words: String, to: Goal) -> Mark {
+    Mark { id: words.clone(), from: at, until: Some(at), icon, class: "event", words, to }
+}
+
+/// The marks of a chart's area.
+#[component]
+pub(super) fn Marks(store: Store, span: Memo<Span>) -> impl IntoView {
+    let all = Memo::new(move |_| {
+        let span = span.get();
+        store.on_beat(|shown| marks(shown, span))
+    });
+    // Each keeps its element while it moves, and with it the focus and the pointer.
+    view! {
+        <div class="time-marks">
+            <For each=move || all.get() key=|mark| (mark.from, mark.id.clone()) let:mark><MarkAt store mark all span/></For>
+        </div>
+    }
+}
+
+/// Place of a mark on the axis, and how many others stand below it.
+fn place(mark: &Mark, all: &[Mark], span: Span) -> (f64, f64, usize) {
+    let at = |at: Millis| span.share(at).clamp(0.0, 1.0);
+    let from = at(mark.from);
+    let before =
+        all.iter().take_while(|other| other.id != mark.id).filter(|other| from - at(other.from) < APART);
+    (from, mark.until.map_or(1.0, at), before.count() % MAX_ABOVE)
+}
+
+#[component]
+fn MarkAt(store: Store, mark: Mark, all: Memo<Vec<Mark>>, span: Memo<Span>) -> impl IntoView {
+    let Mark { icon, class, .. } = mark;
+    let id = mark.id.clone();
+    let words = move || all.with(|all| all.iter().find(|mark| mark.id == id).map(|mark| mark.words.clone()));
+    let is_over = mark.until.is_some();
+    let (panel, worker) = mark.to.panel();
+    let target = move || store.address.with(|address| address.of_panel(panel, worker));
+    let to = StoredValue::new(mark.to.clone());
+    let placed = Memo::new(move |_| all.with(|all| place(&mark, all, span.get())));
+    let go = move |event: MouseEvent| {
+        if event.ctrl_key() || event.meta_key() || event.shift_key() {
+            return;
+        }
+        event.prevent_default();
+        store.address.set(untrack(target));
+        to.with_value(|to| match to {
+            Goal::Finding(code) => show_card(format!("finding-{code}")),
+            Goal::Worker(_) | Goal::Latency => {}
+        });
+    };
+    // What it says stands where there is room.
+    let side = move || if placed.get().0 > 0.5 { "before" } else { "after" };
+    let style = move || {
+        let (from, until, above) = placed.get();
+        format!("left: {:.2}%; width: {:.2}%; --above: {above}", from * 100.0, (until - from) * 100.0)
+    };
+    view! {
+        <div class=format!("time-mark {class}") class:ended=is_over style=style>
+            <a class=side href=move || format!("./{}", target().query()) on:click=go
+                on:pointerdown=|event| event.stop_propagation() aria-label=words data-testid="time-mark">{icon}</a>
+        </div>
+    }
+}
+
+/// Brings the card of a finding into sight once its panel is in the document, also among those that are over.
+fn show_card(id: String) {
+    request_animation_frame(move || {
+        request_animation_frame(move || {
+            if let Ok(Some(over)) = document().query_selector("[data-testid=findings-over]") {
+                let _ = over.set_attribute("open", "");
+            }
+            keys::focus(&id);
+        });
+    });
+}
