@@ -357,7 +357,8 @@ async fn bars_begin_at_the_cheapest_and_a_small_gap_shows() {
                 let wanted = (cost - base) / (end - base) * track;
                 // At least two pixels each of three parts, and a track has a border.
                 assert!((bar - wanted).abs() < 8.0, "{view}: {cost} is {bar} of {track} wide, not {wanted}");
-                assert_eq!(bar > 0.0, cost > base, "{view}: {cost}");
+                // What-if has the exact cost, the log rounds it to three decimals.
+                assert_eq!(bar > 0.0, cost > base + 0.001, "{view}: {cost}");
             }
             let said = page.text("cost-shared").await.unwrap();
             let shared: f64 = said.split(' ').nth(4).unwrap().parse().unwrap_or_else(|_| panic!("{said}"));
