@@ -1,11 +1,14 @@
-//! A real Chromium, driven as a person uses it. It is ended when a test is over, also when the test panics, and every
-//! test ends with two questions: did the page complain, and did it ask anyone but us for anything.
+//! A real browser, driven as a person uses it: Chromium, or the one that [`Engine::chosen`] names. It is ended when a test
+//! is over, also when the test panics, and every test ends with two questions: did the page complain, and did it ask anyone
+//! but us for anything.
+
+mod engine;
+mod other;
 
 use std::panic::AssertUnwindSafe;
-use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use base64::Engine;
+use base64::Engine as _;
 use fantoccini::actions::{InputSource, MOUSE_BUTTON_LEFT, MouseActions, PointerAction};
 use fantoccini::{Client, ClientBuilder};
 use futures_util::FutureExt;
@@ -17,35 +20,24 @@ use url::Url;
 
 use crate::figures::number;
 use crate::http::Http;
-use crate::process::{self, Process};
+use crate::process;
 use crate::radixscope::Radixscope;
 use crate::{paths, wait};
 
-/// Settings without which Chromium does not run as root, or talks to the world by itself.
-const ARGUMENTS: [&str; 12] = [
-    "--headless=new",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-dev-shm-usage",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--disable-extensions",
-    "--hide-scrollbars",
-    "--force-color-profile=srgb",
-];
+pub use engine::Engine;
 
 /// A page in a browser of its own.
 pub struct Page {
     client: Client,
+    engine: Engine,
     http: Http,
     /// The session at the driver.
     session: String,
     browser_id: Option<u32>,
-    /// Where the browser itself can be asked, host and port.
-    debugger: String,
+    /// Where Chromium itself can be asked, host and port.
+    debugger: Option<String>,
+    /// Where Firefox is spoken to by BiDi.
+    bidi: Option<String>,
     /// Whether everything that goes over the network is kept.
     is_recorded: bool,
     complaints_are_expected: AtomicBool,
@@ -62,38 +54,12 @@ pub async fn with_unrecorded_page(test: impl AsyncFnOnce(&Page)) {
     with_page_of(false, test).await;
 }
 
-/// Attempts to start the driver, see [`start_driver`].
-const DRIVER_STARTS: usize = 5;
-
-/// Starts the driver; gives it and its port. It takes a free port of IPv6 and then wants the same one of IPv4, which
-/// another test may have by then: it ends, and is started again.
-async fn start_driver(profile: &TempDir) -> (Process, u16) {
-    let mut said = String::new();
-    for _ in 0..DRIVER_STARTS {
-        let mut command = Command::new(paths::on_path("chromedriver"));
-        // The port 0 lets the system choose; the driver says which.
-        command.arg("--port=0").env("HOME", profile.path());
-        let mut driver = Process::start("chromedriver", &mut command);
-        let port = driver
-            .line_or_end("its port", |line| {
-                let (_, rest) = line.split_once("started successfully on port ")?;
-                rest.trim_end_matches('.').parse().ok()
-            })
-            .await;
-        match port {
-            Ok(port) => return (driver, port),
-            Err(status) => said = format!("{status}: {}", driver.output()),
-        }
-        assert!(said.contains("port not available"), "chromedriver ended with {said}");
-    }
-    panic!("chromedriver found no port {DRIVER_STARTS} times: {said}");
-}
-
 async fn with_page_of(is_recorded: bool, test: impl AsyncFnOnce(&Page)) {
+    let engine = Engine::chosen();
     let profile =
-        tempfile::Builder::new().prefix("radixscope-chromium-").tempdir().expect("a writable folder");
-    let (driver, port) = start_driver(&profile).await;
-    let page = Page::open_browser(port, &profile, is_recorded).await;
+        tempfile::Builder::new().prefix("radixscope-browser-").tempdir().expect("a writable folder");
+    let driver = engine::start(engine, &profile).await;
+    let page = Page::open_browser(engine, driver.port, &profile, is_recorded).await;
     let browser_id = page.browser_id;
     let outcome = AssertUnwindSafe(async {
         test(&page).await;
@@ -104,7 +70,7 @@ async fn with_page_of(is_recorded: bool, test: impl AsyncFnOnce(&Page)) {
     if outcome.is_err() {
         page.explain().await;
     }
-    // Chromium outlives its driver: it has to be closed first, whatever happened.
+    // A browser outlives its driver: it has to be closed first, whatever happened.
     let closed = page.client.close().await;
     if let (Err(_), Some(id)) = (closed, browser_id) {
         process::end(id);
@@ -116,30 +82,38 @@ async fn with_page_of(is_recorded: bool, test: impl AsyncFnOnce(&Page)) {
 }
 
 impl Page {
-    async fn open_browser(port: u16, profile: &TempDir, is_recorded: bool) -> Self {
-        let profile = format!("--user-data-dir={}", profile.path().display());
-        let args: Vec<&str> = ARGUMENTS.into_iter().chain([profile.as_str()]).collect();
-        let capabilities = json!({
-            "goog:chromeOptions": {"binary": paths::on_path("chromium"), "args": args},
-            "goog:loggingPrefs": {"browser": "ALL", "performance": if is_recorded { "ALL" } else { "OFF" }},
-        });
-        let Value::Object(capabilities) = capabilities else { unreachable!("written as an object") };
+    async fn open_browser(engine: Engine, port: u16, profile: &TempDir, is_recorded: bool) -> Self {
         let driver = format!("http://127.0.0.1:{port}");
         let client = ClientBuilder::new(HttpConnector::new())
-            .capabilities(capabilities)
+            .capabilities(engine.capabilities(profile, is_recorded))
             .connect(&driver)
             .await
-            .unwrap_or_else(|e| panic!("starting Chromium: {e}; does `cargo xtask setup test` help?"));
+            .unwrap_or_else(|e| {
+                panic!(
+                    "starting {}: {e}; does `cargo xtask setup test` or `… setup browsers` help?",
+                    engine.as_str()
+                )
+            });
         let id = client.session_id().await.expect("the driver answers").expect("a session");
-        let browser_id = client.capabilities().and_then(|c| c.get("goog:processID")?.as_u64());
+        let said = client.capabilities().cloned().unwrap_or_default();
+        let browser_id = said.get("goog:processID").or(said.get("moz:processID")).and_then(Value::as_u64);
         let browser_id = browser_id.and_then(|id| u32::try_from(id).ok());
-        let debugger =
-            client.capabilities().and_then(|c| c.get("goog:chromeOptions")?["debuggerAddress"].as_str());
-        let debugger = debugger.expect("Chromium says where it can be asked").to_owned();
+        let text = |value: &Value| value.as_str().map(str::to_owned);
+        let debugger = said.get("goog:chromeOptions").and_then(|options| text(&options["debuggerAddress"]));
+        let bidi = said.get("webSocketUrl").and_then(text);
         let session = format!("{driver}/session/{id}");
-        let http = Http::default();
-        let complaints_are_expected = false.into();
-        let page = Self { client, http, session, browser_id, debugger, is_recorded, complaints_are_expected };
+        let (http, complaints_are_expected) = (Http::default(), false.into());
+        let page = Self {
+            client,
+            engine,
+            http,
+            session,
+            browser_id,
+            debugger,
+            bidi,
+            is_recorded,
+            complaints_are_expected,
+        };
         page.size(1280, 720).await;
         page
     }
@@ -149,14 +123,24 @@ impl Page {
         self.browser_id
     }
 
-    /// Where the browser itself can be asked, host and port: see [`crate::devtools`].
+    /// Where Chromium itself can be asked, host and port: see [`crate::devtools`].
     pub fn debugger(&self) -> &str {
-        &self.debugger
+        self.debugger.as_deref().expect("only Chromium can be asked")
+    }
+
+    /// Which browser it is.
+    pub fn engine(&self) -> Engine {
+        self.engine
+    }
+
+    fn is_chromium(&self) -> bool {
+        self.engine == Engine::Chromium
     }
 
     /// Opens an address.
     pub async fn open(&self, url: &str) {
         self.client.goto(url).await.unwrap_or_else(|e| panic!("{url}: {e}"));
+        self.listen().await;
     }
 
     /// Opens our page and waits until it is where the API is, which is not before `cluster`; gives the digest of both.
@@ -170,6 +154,14 @@ impl Page {
     /// Loads the page again.
     pub async fn reload(&self) {
         self.client.refresh().await.expect("the page is still there");
+        self.listen().await;
+    }
+
+    /// Chromium's driver keeps what the console said; of others the page does.
+    async fn listen(&self) {
+        if !self.is_chromium() {
+            self.eval(other::LISTEN).await;
+        }
     }
 
     /// Address now.
@@ -345,8 +337,31 @@ impl Page {
 
     /// Gives the page a viewport of exactly this size, in CSS pixels.
     pub async fn size(&self, width: u32, height: u32) {
+        if let Some(bidi) = &self.bidi {
+            let context = self.client.window().await.expect("there is a window");
+            return other::set_viewport(bidi, &String::from(context), width, height).await;
+        }
+        if !self.is_chromium() {
+            return self.window_size(width, height).await;
+        }
         let size = json!({"width": width, "height": height, "deviceScaleFactor": 1, "mobile": false});
         self.devtools("Emulation.setDeviceMetricsOverride", size).await;
+    }
+
+    /// The same by the size of the window, which is larger by its bars and has a least width of its own.
+    async fn window_size(&self, width: u32, height: u32) {
+        let asked =
+            async |width, height| self.client.set_window_size(width, height).await.expect("it has a size");
+        asked(width, height).await;
+        self.until("the window has the size", async |page| {
+            let inner: (u32, u32) =
+                serde_json::from_value(page.eval("[innerWidth, innerHeight]").await).expect("two");
+            if inner.1 != height {
+                asked(width, height + outer_height(page).await.saturating_sub(inner.1)).await;
+            }
+            wait::expect(inner.1 == height && inner.0 >= width, || format!("it is {inner:?}"))
+        })
+        .await;
     }
 
     /// What the person prefers: `("prefers-color-scheme", "light")`, `("prefers-reduced-motion", "reduce")`.
@@ -363,9 +378,14 @@ impl Page {
 
     /// Saves a picture of the window as `target/screens/<name>.png`.
     pub async fn screenshot(&self, name: &str) {
-        let answer = self.devtools("Page.captureScreenshot", json!({"format": "png"})).await;
-        let data = answer["data"].as_str().expect("a picture");
-        let png = base64::engine::general_purpose::STANDARD.decode(data).expect("base64");
+        let png = match self.engine {
+            Engine::Chromium => {
+                let answer = self.devtools("Page.captureScreenshot", json!({"format": "png"})).await;
+                let data = answer["data"].as_str().expect("a picture");
+                base64::engine::general_purpose::STANDARD.decode(data).expect("base64")
+            }
+            Engine::Firefox | Engine::WebKit => self.client.screenshot().await.expect("a picture"),
+        };
         let file = paths::screens().join(format!("{name}.png"));
         std::fs::write(&file, png).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
     }
@@ -392,6 +412,9 @@ impl Page {
 
     /// Warnings and errors on the page's console since the last call.
     pub async fn complaints(&self) -> Vec<String> {
+        if !self.is_chromium() {
+            return serde_json::from_value(self.eval(other::COMPLAINTS).await).expect("texts");
+        }
         let entries = self.log("browser").await;
         let grave = entries.iter().filter(|e| matches!(e["level"].as_str(), Some("SEVERE" | "WARNING")));
         grave.map(|e| e["message"].as_str().unwrap_or_default().to_owned()).collect()
@@ -399,6 +422,9 @@ impl Page {
 
     /// Addresses that the browser asked for since the last call, sockets included.
     pub async fn requests(&self) -> Vec<String> {
+        if !self.is_chromium() {
+            return serde_json::from_value(self.eval(other::REQUESTS).await).expect("addresses");
+        }
         let entries = self.log("performance").await;
         let request = |entry: &Value| {
             let message: Value = serde_json::from_str(entry["message"].as_str()?).ok()?;
@@ -477,8 +503,9 @@ impl Page {
         serde_json::from_value(answer).expect("a list of log entries")
     }
 
-    /// A command of Chromium's DevTools.
+    /// A command of Chromium's DevTools: a test that needs one can be run in Chromium alone.
     pub async fn devtools(&self, command: &str, params: Value) -> Value {
+        assert!(self.is_chromium(), "{command}: {} has no DevTools", self.engine.as_str());
         self.command("goog/cdp/execute", json!({"cmd": command, "params": params})).await
     }
 
@@ -490,6 +517,10 @@ impl Page {
         assert_eq!(answer.status, 200, "{body}: {}", answer.text());
         answer.json()["value"].take()
     }
+}
+
+async fn outer_height(page: &Page) -> u32 {
+    page.client.get_window_size().await.expect("it has a size").1 as u32
 }
 
 fn move_to(x: f64, y: f64) -> PointerAction {

@@ -47,6 +47,12 @@ pub fn etcd() -> PathBuf {
     path
 }
 
+/// A program that set-up builds among our tools, else one of the same name on `PATH`.
+pub fn tool(program: &str) -> PathBuf {
+    let own = target_dir().join("tools/bin").join(program);
+    if own.is_file() { own } else { on_path(program) }
+}
+
 /// A program on `PATH` that set-up installs.
 pub fn on_path(program: &str) -> PathBuf {
     let path = env::var_os("PATH").unwrap_or_default();

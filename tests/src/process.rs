@@ -91,6 +91,11 @@ impl Process {
         .await
     }
 
+    /// Its status, if it has ended.
+    pub fn has_ended(&mut self) -> Option<ExitStatus> {
+        self.child.try_wait().expect("the child is ours")
+    }
+
     /// Asks it to end, as a service manager does.
     pub fn terminate(&self) {
         signal("TERM", self.id());

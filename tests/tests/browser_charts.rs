@@ -244,31 +244,30 @@ async fn a_legend_hides_a_series_and_shows_one_alone_and_a_link_does_the_same() 
 
 #[tokio::test]
 async fn what_happened_is_marked_on_the_axis_and_a_click_leads_there() {
-    let server = standing(&["--fault", "kill-worker"]).await;
+    let server = Radixscope::start(["demo", "--warm-up", "200", "--fault", "kill-worker"]).await;
+    server.until_source_is("live").await;
     with_page(async |page| {
         open(page, &server, "/?view=rates&theme=light").await;
-        let words = page
+        let finding = page
             .until("marks", async |page| {
                 let words = page
                     .eval("[...document.querySelectorAll('[data-testid=time-mark]')].map(mark => mark.ariaLabel)")
                     .await;
                 let words: Vec<String> = serde_json::from_value(words).map_err(|e| e.to_string())?;
-                let wanted = [" left, ", "active since "];
-                let has = |what: &str| words.iter().any(|words| words.contains(what));
-                wait::expect(wanted.into_iter().all(has), || format!("{words:?}")).map(|()| words)
+                let at = |what: &str| words.iter().position(|words| words.contains(what));
+                let found = at(" left, ").and(at("warning: "));
+                found.ok_or_else(|| format!("{words:?}"))
             })
             .await;
         page.screenshot("rates-marks-light").await;
-        let finding = words.iter().position(|words| words.contains("active since ")).expect("a finding");
-        let title = words[finding].split(": ").nth(1).expect("a title").split(", active").next().unwrap().to_owned();
         // Where marks lie over each other the topmost takes the click: this one is meant.
         page.eval(&format!("document.querySelectorAll('[data-testid=time-mark]')[{finding}].focus()")).await;
         page.press("Enter").await;
         page.until("its card has the focus", async |page| {
-            let now = page.eval("[location.search, document.activeElement.innerText]").await;
-            let is_there = now[0].as_str().is_some_and(|query| query.contains("view=findings"));
-            let text = now[1].as_str().unwrap_or_default();
-            wait::expect(is_there && title.starts_with(text) && !text.is_empty(), || format!("{now}, not {title}"))
+            let now = page.eval("[location.search, document.activeElement.id]").await;
+            let is_panel = now[0].as_str().is_some_and(|query| query.contains("view=findings"));
+            let is_card = now[1].as_str().is_some_and(|id| id.starts_with("finding-"));
+            wait::expect(is_panel && is_card, || now.to_string())
         })
         .await;
     })
@@ -281,7 +280,7 @@ async fn a_copied_link_restores_the_view_and_without_a_clipboard_it_stands_selec
     with_page(async |page| {
         open(page, &server, "/?view=latency&from=now-15m&to=now&ttft_slo=450&ttft.hide=target").await;
         // The reader's browser forbids it.
-        page.eval("navigator.clipboard.writeText = () => Promise.reject(new Error('not allowed'))").await;
+        page.eval("(navigator.clipboard.writeText = () => Promise.reject(new Error('not allowed')), true)").await;
         page.click("copy-link").await;
         page.until_true(
             "the address stands there, selected",
@@ -290,7 +289,7 @@ async fn a_copied_link_restores_the_view_and_without_a_clipboard_it_stands_selec
                 (document.querySelector('[data-testid=copy-link-text]'))",
         )
         .await;
-        page.eval("navigator.clipboard.writeText = async text => { window.copied = text; }").await;
+        page.eval("(navigator.clipboard.writeText = async text => { window.copied = text; }, true)").await;
         page.click("copy-link").await;
         page.until_true("it says so", "document.querySelector('[data-testid=copy-link-said]').innerText === 'Link copied'").await;
         let link = page.eval("window.copied").await;

@@ -312,7 +312,7 @@ async fn the_address_says_what_is_shown_keeps_foreign_keys_and_names_what_it_doe
     let (_nats, server, cluster) = replayed("0.9.1-healthy", &[]).await;
     let id = cluster["workers"][1]["worker_id"].as_str().unwrap().to_owned();
     with_page(async |page| {
-        let path = format!("/?worker={id}&kiosk=1&var-cluster=a&theme=pink");
+        let path = format!("/?worker={id}&chrome=0&var-cluster=a&theme=pink");
         page.open_at(&server, &path, &cluster).await;
         let notice = page.text("notice-address").await.unwrap();
         assert!(notice.contains("pink"), "{notice}");
@@ -321,11 +321,11 @@ async fn the_address_says_what_is_shown_keeps_foreign_keys_and_names_what_it_doe
             &format!("document.querySelector(\"[data-worker='{id}/0']\").classList.contains('picked')"),
         )
         .await;
-        assert_eq!(page.text("connection").await, None, "no status bar in a kiosk");
+        assert_eq!(page.text("connection").await, None, "no status bar in a frame");
         page.press("0").await;
         page.until_true("the worker is let go", "!new URL(location).searchParams.has('worker')").await;
         let query = page.address().await.query().unwrap_or_default().to_owned();
-        assert!(query.contains("var-cluster=a") && query.contains("kiosk"), "{query}");
+        assert!(query.contains("var-cluster=a") && query.contains("chrome=0"), "{query}");
     })
     .await;
 }

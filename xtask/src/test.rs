@@ -24,7 +24,12 @@ pub(crate) enum Part {
     /// Every decision of every recording against the router's own words, with logs and messages late by up to 500 ms; about
     /// 5 min. `-- --sockets`: through real sockets at the recorded pace
     Decisions,
+    /// What every browser must show, and that every text can be read, in Firefox and in WebKit; about 5 min
+    Browsers,
 }
+
+/// Browsers other than Chromium, as the tests call them.
+const OTHER_BROWSERS: [(&str, &str); 2] = [("firefox", "Firefox"), ("webkit", "WebKit")];
 
 impl Part {
     /// Its program.
@@ -32,6 +37,7 @@ impl Part {
         match self {
             Self::Findings => "findings",
             Self::Decisions => "decisions",
+            Self::Browsers => "browser_every",
         }
     }
 
@@ -46,6 +52,9 @@ impl Part {
 /// # Errors
 /// When something cannot be set up or built, or the test fails.
 pub(crate) fn run_part(workspace: &Workspace, part: Part, args: &[String]) -> Result<ExitCode> {
+    if part == Part::Browsers {
+        return run_in_browsers(workspace, args);
+    }
     let program = part.program();
     let mut table = Vec::new();
     let mut test = |step: &mut Step<'_>| {
@@ -74,6 +83,39 @@ pub(crate) fn run_part(workspace: &Workspace, part: Part, args: &[String]) -> Re
     };
     println!("\n{}\n", table.join("\n"));
     tested.map(|()| ExitCode::SUCCESS)
+}
+
+/// The tests that every browser must pass, in those that [`run`] does not start; each failure counts, none ends the rest.
+fn run_in_browsers(workspace: &Workspace, args: &[String]) -> Result<ExitCode> {
+    let missing = setup::missing(workspace, Purpose::Browsers)?;
+    let mut steps = Steps::new(workspace, missing.len() + 2 + OTHER_BROWSERS.len());
+    setup::meet(&mut steps, &missing)?;
+    app::build(&mut steps, workspace)?;
+    build(&mut steps, workspace)?;
+    let mut failed = Vec::new();
+    for (browser, name) in OTHER_BROWSERS {
+        let tested = steps.step(name, "about 2 min", |step| {
+            let mut selection = SELECTION.to_vec();
+            selection.extend(["--test=browser_every", "--test=browser_layout", "--", "--test-threads=1"]);
+            selection.extend(args.iter().map(String::as_str));
+            let mut command = command(workspace, &selection);
+            command.env("RADIXSCOPE_TEST_BROWSER", browser);
+            step.run_with(command, |line| line.starts_with("test "))
+        });
+        if stopping() {
+            return Ok(ExitCode::FAILURE);
+        }
+        if let Err(error) = tested {
+            println!("{name}: {error:#}");
+            failed.push(name);
+        }
+    }
+    println!("\n{}\n", steps.summary());
+    if !failed.is_empty() {
+        bail!("not every test passed in {}", failed.join(" and in "));
+    }
+    println!("Every test passed in {}", OTHER_BROWSERS.map(|(_, name)| name).join(" and in "));
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Sets up, checks, builds and tests.

@@ -489,7 +489,7 @@ mod tests {
         let p = palette();
         assert_eq!(pixels.at(30, 30), p.worker(WorkerIx(0)));
         assert_eq!(pixels.at(75, 20), blend(p.ground, p.shared, SHARED_BODY));
-        assert_eq!(pixels.at(75, 29), p.shared, "its frame");
+        assert_eq!(pixels.at(75, 28), p.shared, "its frame");
         assert_eq!(pixels.at(75, 40), p.ground, "below the shared chain of 30");
         assert_eq!(pixels.at(95, 5), p.worker(WorkerIx(2)));
         assert_eq!(pixels.at(95, 12), p.ground);

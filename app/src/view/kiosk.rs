@@ -199,7 +199,7 @@ fn finding(shown: &Shown<'_>) -> Option<(String, String)> {
 fn hit_rate(shown: &Shown<'_>, now: Millis) -> Option<(String, String)> {
     let both = random_worker(shown, now, WINDOW_MS, |pool| shown.has(pool))?;
     let text = format!(
-        "Chosen workers held {} of the prompts' blocks, a worker taken at random would have held {}. Last 60 s, {}.",
+        "Chosen workers held {} of prompt blocks, round-robin ≈ {}: {} in 60 s.",
         format::percent(both.chosen_hit_rate()),
         format::percent(both.hit_rate()),
         format::plural(both.decisions, "decision", "decisions"),

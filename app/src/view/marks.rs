@@ -24,6 +24,8 @@ const MAX_ABOVE: usize = 4;
 /// A mark.
 #[derive(Clone, PartialEq)]
 struct Mark {
+    /// Which one, whatever is said of it.
+    id: String,
     from: Millis,
     /// Its end; `None`: it is still so.
     until: Option<Millis>,
@@ -62,19 +64,15 @@ fn marks(shown: &Shown<'_>, span: Span) -> Vec<Mark> {
     for worker in shown.worker_list() {
         let Some(state) = shown.worker(worker) else { continue };
         let mut add = |at: Option<Millis>, icon, what| {
-            all.extend(at.map(|at| Mark {
-                words: format!("{} {what}, {}", label(worker), time_of_day(at)),
-                ..at_once(at, icon, Goal::Worker(state.id))
-            }));
+            let words = |at| format!("{} {what}, {}", label(worker), time_of_day(at));
+            all.extend(at.map(|at| at_once(at, icon, words(at), Goal::Worker(state.id))));
         };
         add(state.last_gone.map(|gone| gone.at_ms), "×", "left");
         add(state.returned_ms, "↺", "came back");
     }
     for process in shown.processes() {
-        all.extend(process.restarted_ms.map(|at| Mark {
-            words: format!("{} restarted, {}", process.name, time_of_day(at)),
-            ..at_once(at, "↻", Goal::Latency)
-        }));
+        let words = |at| format!("{} restarted, {}", process.name, time_of_day(at));
+        all.extend(process.restarted_ms.map(|at| at_once(at, "↻", words(at), Goal::Latency)));
     }
     all.retain(|mark| mark.from <= span.until && mark.until.is_none_or(|until| until >= span.from));
     radixscope_model::sort::sort_by_key(&mut all, |mark| mark.from);
@@ -89,6 +87,7 @@ fn of_finding(finding: &Finding) -> Mark {
         None => format!("active since {from}"),
     };
     Mark {
+        id: format!("{} {}", finding.code, until.is_some()),
         from: finding.first_ms,
         until,
         icon: severity_mark(finding.severity),
@@ -98,8 +97,8 @@ fn of_finding(finding: &Finding) -> Mark {
     }
 }
 
-fn at_once(at: Millis, icon: &'static str, to: Goal) -> Mark {
-    Mark { from: at, until: Some(at), icon, class: "event", words: String::new(), to }
+fn at_once(at: Millis, icon: &'static str, words: String, to: Goal) -> Mark {
+    Mark { id: words.clone(), from: at, until: Some(at), icon, class: "event", words, to }
 }
 
 /// The marks of a chart's area.
@@ -112,7 +111,7 @@ pub(super) fn Marks(store: Store, span: Memo<Span>) -> impl IntoView {
     // Each keeps its element while it moves, and with it the focus and the pointer.
     view! {
         <div class="time-marks">
-            <For each=move || all.get() key=|mark| (mark.from, mark.words.clone()) let:mark><MarkAt store mark all span/></For>
+            <For each=move || all.get() key=|mark| (mark.from, mark.id.clone()) let:mark><MarkAt store mark all span/></For>
         </div>
     }
 }
@@ -121,13 +120,16 @@ pub(super) fn Marks(store: Store, span: Memo<Span>) -> impl IntoView {
 fn place(mark: &Mark, all: &[Mark], span: Span) -> (f64, f64, usize) {
     let at = |at: Millis| span.share(at).clamp(0.0, 1.0);
     let from = at(mark.from);
-    let before = all.iter().take_while(|other| *other != mark).filter(|other| from - at(other.from) < APART);
+    let before =
+        all.iter().take_while(|other| other.id != mark.id).filter(|other| from - at(other.from) < APART);
     (from, mark.until.map_or(1.0, at), before.count() % MAX_ABOVE)
 }
 
 #[component]
 fn MarkAt(store: Store, mark: Mark, all: Memo<Vec<Mark>>, span: Memo<Span>) -> impl IntoView {
-    let Mark { icon, class, words, .. } = mark.clone();
+    let Mark { icon, class, .. } = mark;
+    let id = mark.id.clone();
+    let words = move || all.with(|all| all.iter().find(|mark| mark.id == id).map(|mark| mark.words.clone()));
     let is_over = mark.until.is_some();
     let (panel, worker) = mark.to.panel();
     let target = move || store.address.with(|address| address.of_panel(panel, worker));

@@ -14,8 +14,8 @@ const PAGE: [&str; 2] = ["tokens", "base"];
 /// Sheets of what every panel is made of.
 const SHARED: [&str; 5] = ["bar", "chart", "panel", "table", "virtual-table"];
 
-/// Parts of components that others show too: the picture of the tree.
-const LENT: [&str; 1] = ["icicle"];
+/// Parts of components that others show too: the picture of the tree, the words beside a heading.
+const LENT: [&str; 2] = ["icicle", "cf-sub"];
 
 /// Classes that a sheet owns beside that of its own name: parts of its component, or components as small as a button.
 const OWN: [(&str, &[&str]); 18] = [

@@ -35,28 +35,7 @@ impl Need for Browser {
 
     fn meet(&self, step: &mut Step<'_>) -> Result<()> {
         let packages = PACKAGES.join(" ");
-        if which::which("apt-get").is_err() {
-            bail!(
-                "the tests need `chromium` and `chromedriver`, of one version, on PATH; please install them"
-            );
-        }
-        if !geteuid().is_root() {
-            bail!(
-                "the tests need Debian packages that only root may install. Please run\n\n    \
-                   sudo apt-get update && sudo apt-get install {packages}\n\nand start again"
-            );
-        }
-        for args in [&["update", "-qq"][..], &["install", "-y", "-qq", "--no-install-recommends"]] {
-            let mut command = step.workspace.command("apt-get");
-            command
-                .args(["-o", "Acquire::Retries=3", "-o", "DPkg::Lock::Timeout=120", "-o", "Dpkg::Use-Pty=0"])
-                .args(args)
-                .env("DEBIAN_FRONTEND", "noninteractive");
-            if args[0] == "install" {
-                command.args(PACKAGES);
-            }
-            step.run(command)?;
-        }
+        install(step, &PACKAGES, "`chromium` and `chromedriver`, of one version,")?;
         if !self.is_met(step.workspace) {
             bail!(
                 "`chromium --version` and `chromedriver --version` do not agree after installing {packages}"
@@ -64,6 +43,35 @@ impl Need for Browser {
         }
         Ok(())
     }
+}
+
+/// Installs Debian packages, which put `programs` on `PATH`.
+///
+/// # Errors
+/// When this is no Debian or its user not root: then in words, with what to do.
+pub(super) fn install(step: &mut Step<'_>, packages: &[&str], programs: &str) -> Result<()> {
+    if which::which("apt-get").is_err() {
+        bail!("the tests need {programs} on PATH; please install them");
+    }
+    if !geteuid().is_root() {
+        let packages = packages.join(" ");
+        bail!(
+            "the tests need Debian packages that only root may install. Please run\n\n    \
+               sudo apt-get update && sudo apt-get install {packages}\n\nand start again"
+        );
+    }
+    for args in [&["update", "-qq"][..], &["install", "-y", "-qq", "--no-install-recommends"]] {
+        let mut command = step.workspace.command("apt-get");
+        command
+            .args(["-o", "Acquire::Retries=3", "-o", "DPkg::Lock::Timeout=120", "-o", "Dpkg::Use-Pty=0"])
+            .args(args)
+            .env("DEBIAN_FRONTEND", "noninteractive");
+        if args[0] == "install" {
+            command.args(packages);
+        }
+        step.run(command)?;
+    }
+    Ok(())
 }
 
 /// The first number with a dot behind it: "Chromium 156.0.8078.79 built on Debian" → 156.

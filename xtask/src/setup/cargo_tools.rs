@@ -15,6 +15,9 @@ const TRUNK: &str = "0.21.14";
 /// Builds and runs the fuzz targets.
 const CARGO_FUZZ: &str = "0.13.2";
 
+/// Drives Firefox 115 and later.
+const GECKODRIVER: &str = "0.37.1";
+
 /// A crate with a program in it.
 pub(super) struct CargoTool {
     package: &'static str,
@@ -49,6 +52,16 @@ pub(super) fn cargo_fuzz() -> CargoTool {
         package: "cargo-fuzz",
         program: "cargo-fuzz",
         version: CARGO_FUZZ.to_owned(),
+        usual: "about 1 min on two cores",
+    }
+}
+
+/// Drives Firefox.
+pub(super) fn geckodriver() -> CargoTool {
+    CargoTool {
+        package: "geckodriver",
+        program: "geckodriver",
+        version: GECKODRIVER.to_owned(),
         usual: "about 1 min on two cores",
     }
 }

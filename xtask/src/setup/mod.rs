@@ -12,6 +12,7 @@ use crate::{
 
 mod browser;
 mod cargo_tools;
+mod other_browsers;
 mod pypi;
 mod pyzmq;
 mod wasm_target;
@@ -25,6 +26,8 @@ pub(crate) enum Purpose {
     Test,
     /// Everything above
     All,
+    /// Run the tests of every browser in Firefox and WebKit too; `all` leaves it out
+    Browsers,
     /// Run the fuzz targets
     #[value(skip)]
     Fuzz,
@@ -54,7 +57,11 @@ pub(crate) fn missing(workspace: &Workspace, purpose: Purpose) -> Result<Vec<Box
     match purpose {
         Purpose::Fuzz => needs.push(Box::new(cargo_tools::cargo_fuzz())),
         Purpose::Check => needs.push(Box::new(wasm_target::WasmTarget)),
-        Purpose::Demo | Purpose::Test | Purpose::All => {
+        Purpose::Demo | Purpose::Test | Purpose::All | Purpose::Browsers => {
+            if purpose == Purpose::Browsers {
+                needs.push(Box::new(other_browsers::OtherBrowsers));
+                needs.push(Box::new(cargo_tools::geckodriver()));
+            }
             if purpose != Purpose::Demo {
                 needs.push(Box::new(browser::Browser));
                 needs.push(Box::new(pypi::NATS));

@@ -196,7 +196,7 @@ fn LaneHead(
     view! {
         <li class="lane-head" class:picked=picked class:other=move || store.picked().is_some_and(|p| p != worker) style=place
             data-testid="lane-head" data-worker=of(|head| &head.id)>
-            <button aria-pressed=move || picked().to_string() title=words aria-label=words
+            <button aria-pressed=move || picked().to_string() title=words
                 on:click=move |_| store.pick(worker)>
                 <span class="lane-line">
                     <Chip store worker/>

@@ -204,6 +204,37 @@ fn histograms_come_first_where_logs_tell_of_few() {
 }
 
 #[test]
+fn an_hour_of_scrapes_gives_a_line_and_the_thinned_ones_give_it_too() {
+    let mut cluster = cluster();
+    // Ten samples a scrape, each 5 s: below 100 ms until half an hour ago, then below 1 s.
+    let (mut fast, mut slow) = (0, 0);
+    for step in 0..=800_u64 {
+        let at = NOW + step * 5_000;
+        if at < NOW + 2_200_000 {
+            fast += 10
+        } else {
+            slow += 10
+        }
+        fold(&mut cluster, at, scrape("a", [fast, 0, slow, 0], Vec::new()));
+    }
+    let now = Millis(NOW + 4_000_000);
+    let ago = |seconds: u64| Millis(now.0 - seconds * 1_000);
+    let line = trend(&cluster, Quantity::Ttft, (ago(7_200), now), now).unwrap();
+    assert_eq!((line.step_ms, line.from_ms), (15_000, Millis(ago(3_600).0.div_ceil(15_000) * 15_000)));
+    let words = |(at, p95): (Millis, Option<Range>)| {
+        let p95 = Quantity::Ttft.range_words(&p95.unwrap_or_else(|| panic!("nothing at {}", at.0)));
+        // The windows round the change hold some of both.
+        (at.0.abs_diff(NOW + 2_200_000) > 120_000).then_some((at.0 < NOW + 2_200_000, p95))
+    };
+    // Of the first point nothing older is kept.
+    let found: std::collections::BTreeSet<_> = line.points().skip(3).filter_map(words).collect();
+    let wanted = [(false, "470 ms–1 s".to_owned()), (true, "0 ms–100 ms".to_owned())];
+    assert_eq!(found.into_iter().collect::<Vec<_>>(), wanted);
+    let steps = cluster.processes()[0].scraped_ms().count();
+    assert!(steps <= 61, "{steps} scrapes of the last five minutes");
+}
+
+#[test]
 fn rates_are_over_the_time_that_was_scraped() {
     let mut cluster = cluster();
     let counters = |ok: f64, tokens: f64| vec![(Counter::RequestsOk, ok), (Counter::OutputTokens, tokens)];

@@ -1,0 +1,124 @@
+//! The kiosk is read from afar and by nobody's hand: large enough, with the figures that the API gives, nothing to click.
+//! Panels alone, for frames, show what is true of them and nothing that leads elsewhere.
+
+use radixscope_app::url::Panel;
+use radixscope_tests::browser::{Page, with_page};
+use radixscope_tests::radixscope::Radixscope;
+use radixscope_tests::wait;
+
+/// Least size of text on a screen of 1080 lines, CSS pixels.
+const LEAST_PX: f64 = 23.5;
+
+async fn demo() -> Radixscope {
+    let server = Radixscope::start(["demo", "--warm-up", "120", "--speed", "0.000001"]).await;
+    server.until_source_is("live").await;
+    server
+}
+
+/// What can take the focus, as far as it is seen.
+async fn focusable(page: &Page) -> Vec<String> {
+    page.texts(
+        ":is(a[href], button, input, select, textarea, summary, [tabindex]):not([tabindex='-1'], [inert] *, [popover] *, dialog *)",
+    )
+    .await
+}
+
+#[tokio::test]
+async fn the_kiosk_is_large_says_why_and_has_nothing_to_click() {
+    let server = demo().await;
+    with_page(async |page| {
+        page.size(1920, 1080).await;
+        let cluster = server.cluster().await;
+        // As Grafana passes it.
+        for switch in ["kiosk", "kiosk=tv"] {
+            page.open_at(&server, &format!("/?{switch}&theme=dark"), &cluster).await;
+            page.until_true("the kiosk is there", "!!document.querySelector('[data-testid=kiosk]')").await;
+        }
+        assert_eq!(page.text("connection").await.as_deref(), Some("Live"), "in a word, not by colour alone");
+        let name = page.text("kiosk-name").await.unwrap();
+        assert!(name.starts_with("dynamo/backend"), "{name}");
+        page.until("the figures are there", async |page| {
+            let [ttft, hit_rate] = [page.text("kiosk-ttft").await, page.text("kiosk-hit-rate").await];
+            let are_known = ttft.as_ref().is_some_and(|text| text.ends_with('s'))
+                && hit_rate.as_ref().is_some_and(|text| text.ends_with('%'));
+            wait::expect(are_known, || format!("{ttft:?} {hit_rate:?}"))
+        })
+        .await;
+        let why = page.text("kiosk-why").await.unwrap();
+        let latest = server.json("/api/v1/decisions?limit=1").await;
+        let chosen = latest["decisions"][0]["worker_id"].as_str().unwrap().to_owned();
+        let workers = cluster["workers"].as_array().unwrap();
+        let at = workers.iter().position(|worker| worker["worker_id"] == chosen.as_str()).unwrap() + 1;
+        assert!(why.starts_with(&format!("W{at} was chosen")), "{why}");
+        page.until("the tree is drawn", async |page| {
+            let colours = page.colours("#tree canvas.below").await;
+            wait::expect(colours > 4, || format!("{colours} colours"))
+        })
+        .await;
+        let (.., width, height) = page.rectangle("#tree").await;
+        assert!(width >= 900.0 && height >= 500.0, "a tree of {width}×{height}");
+        assert_eq!(focusable(page).await, Vec::<String>::new());
+        page.press("Tab").await;
+        assert_eq!(page.eval("document.activeElement.tagName").await, "BODY");
+        let sizes = "Math.min(...[...document.querySelectorAll('.kiosk *')].filter((e) => [...e.childNodes]\
+            .some((n) => n.nodeType === 3 && n.data.trim()) && !e.closest('[inert]') && e.checkVisibility())\
+            .map((e) => parseFloat(getComputedStyle(e).fontSize)))";
+        let least = page.eval(sizes).await.as_f64().unwrap();
+        assert!(least >= LEAST_PX, "text of {least} px");
+        let first = page.text("kiosk-highlight").await.unwrap();
+        page.until("another highlight follows", async |page| {
+            let now = page.text("kiosk-highlight").await;
+            wait::expect(now.as_ref() != Some(&first), || format!("{now:?}"))
+        })
+        .await;
+        page.screenshot("kiosk").await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_kiosk_needs_no_scrolling_on_any_screen() {
+    let server = demo().await;
+    with_page(async |page| {
+        let cluster = server.cluster().await;
+        for (width, height) in [(1280, 720), (1920, 1080), (3840, 2160)] {
+            page.size(width, height).await;
+            page.open_at(&server, "/?kiosk", &cluster).await;
+            page.until_true("a decision is there", "!!document.querySelector('[data-testid=kiosk-why]')")
+                .await;
+            let (_, top, _, tall) = page.rectangle(".kiosk-words").await;
+            assert!(top + tall <= f64::from(height), "{width}×{height}: ends at {}", top + tall);
+            let size = page
+                .eval("[document.documentElement.scrollWidth, document.documentElement.scrollHeight]")
+                .await;
+            assert_eq!(size, serde_json::json!([width, height]), "no scrolling");
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_panel_alone_has_its_title_and_no_chrome() {
+    let server = demo().await;
+    with_page(async |page| {
+        let cluster = server.cluster().await;
+        for (width, height) in [(600, 400), (300, 200)] {
+            page.size(width, height).await;
+            for switch in ["chrome=0", "kiosk=1"] {
+                for panel in Panel::ALL.iter().filter(|panel| **panel != Panel::Overview) {
+                    let view = panel.as_str();
+                    page.open_at(&server, &format!("/?view={view}&{switch}&theme=light"), &cluster).await;
+                    page.until_true("the panel is there", "!!document.querySelector('section.panel h2')").await;
+                    let seen = "[...document.querySelectorAll('.bar, .nav, .skip, .panel-head > .icon, .copy-link')]\
+                        .filter((e) => e.checkVisibility()).length";
+                    assert_eq!(page.eval(seen).await, 0, "{view}, {switch}: chrome");
+                    let theme = page.attribute("html", "data-theme").await;
+                    assert_eq!(theme.as_deref(), Some("light"), "as the address says");
+                    let size = page.eval("[document.documentElement.scrollWidth, document.documentElement.scrollHeight]").await;
+                    assert_eq!(size, serde_json::json!([width, height]), "{view}: fills its frame");
+                }
+            }
+        }
+    })
+    .await;
+}
