@@ -23,6 +23,16 @@ pub enum Command {
     Listen(ZmqChannel),
     /// Subscribe to a subject of NATS that those which are subscribed to anyway do not hold.
     Subscribe(NamedSubject),
+    /// Listen to a ZeroMQ broker, at one of its sockets that publish.
+    ListenToBroker {
+        /// `tcp://HOST:PORT`.
+        endpoint: String,
+    },
+    /// The broker is gone.
+    LeaveBroker {
+        /// Where it was.
+        endpoint: String,
+    },
     /// The publisher is gone.
     Unlisten {
         /// Where it was.

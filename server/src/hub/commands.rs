@@ -47,7 +47,10 @@ impl Commands {
     pub(super) fn send(&self, command: Command, at_ms: Millis) -> Option<Received> {
         let way = match &command {
             Command::Query(_) | Command::CancelQuery { .. } => &self.queries,
-            Command::Listen(_) | Command::Unlisten { .. } => &self.publishers,
+            Command::Listen(_)
+            | Command::Unlisten { .. }
+            | Command::ListenToBroker { .. }
+            | Command::LeaveBroker { .. } => &self.publishers,
             Command::Subscribe(_) => &self.nats,
         };
         let Some(Way { source, commands }) = way else {

@@ -233,6 +233,7 @@ impl Player {
                     self.take(at, Payload::Subscribed { publisher_id });
                 }
                 Command::Subscribe(_) => {}
+                Command::ListenToBroker { .. } | Command::LeaveBroker { .. } => {}
                 Command::Unlisten { endpoint, .. } => {
                     self.channels.remove(&endpoint);
                 }

@@ -43,6 +43,8 @@ use watched::{Want, Watched};
 
 /// Most publishers that are remembered, and most commands that wait.
 const MAX_PUBLISHERS: usize = 40_000;
+/// Most entries of brokers; a deployment has one or two.
+const MAX_BROKERS: usize = 64;
 
 /// Which workers are asked for their blocks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -71,6 +73,8 @@ pub(crate) struct Attach {
     direct: BTreeSet<u64>,
     /// Addresses that were said to be listened to, by entry of discovery.
     channels: BTreeMap<Box<str>, (String, u64)>,
+    /// Sockets of brokers, by entry of discovery.
+    brokers: BTreeMap<Box<str>, Vec<String>>,
     /// Entries of discovery that name a publisher's worker.
     named_by: BTreeMap<Box<str>, u64>,
     /// Publishers whose messages are received.
@@ -103,6 +107,7 @@ impl Default for Attach {
             publishers: BTreeMap::new(),
             direct: BTreeSet::new(),
             channels: BTreeMap::new(),
+            brokers: BTreeMap::new(),
             named_by: BTreeMap::new(),
             subscribed: BTreeSet::new(),
             open: BTreeSet::new(),

@@ -9,7 +9,7 @@ use radixscope_model::id::Millis;
 use radixscope_model::record::Topic;
 
 use super::endpoints::Told;
-use super::{Attach, MAX_PUBLISHERS};
+use super::{Attach, MAX_BROKERS, MAX_PUBLISHERS};
 use crate::command::{Command, NamedSubject, ZmqChannel};
 
 impl Attach {
@@ -37,7 +37,8 @@ impl Attach {
                 ChannelTransport::Nats { subject_prefix } => {
                     self.subscribe(&format!("{subject_prefix}.{}", channel.topic), &channel.subject);
                 }
-                ChannelTransport::ZmqBroker { .. } | ChannelTransport::Other => {}
+                ChannelTransport::ZmqBroker { xpub } => self.brokers(key, xpub.clone()),
+                ChannelTransport::Other => {}
             },
             DiscoveryEntry::EventSource(_) | DiscoveryEntry::ModelCard(_) | DiscoveryEntry::Other => {}
         }
@@ -66,6 +67,20 @@ impl Attach {
         self.commands.push(Command::Listen(ZmqChannel { endpoint, publisher_id, subject }));
     }
 
+    /// An entry names a broker's sockets, or none any more. Entries may share them.
+    fn brokers(&mut self, key: &str, xpub: Vec<String>) {
+        let before = match xpub.is_empty() {
+            true => self.brokers.remove(key).unwrap_or_default(),
+            false if self.brokers.len() == MAX_BROKERS && !self.brokers.contains_key(key) => return,
+            false => self.brokers.insert(key.into(), xpub.clone()).unwrap_or_default(),
+        };
+        let is_left = |endpoint: &String| !self.brokers.values().flatten().any(|other| other == endpoint);
+        let left = before.iter().filter(|&endpoint| is_left(endpoint)).cloned();
+        self.commands.extend(left.map(|endpoint| Command::LeaveBroker { endpoint }));
+        let new = xpub.into_iter().filter(|endpoint| !before.contains(endpoint));
+        self.commands.extend(new.map(|endpoint| Command::ListenToBroker { endpoint }));
+    }
+
     /// Every subject that is built as Dynamo builds them is subscribed to anyway; discovery may name others.
     fn subscribe(&mut self, text: &str, subject: &Subject) {
         let is_usual = subject::parse(text).as_ref() == Some(subject);
@@ -78,7 +93,11 @@ impl Attach {
     /// An entry of discovery is gone.
     pub(crate) fn vanished(&mut self, key: &str) {
         self.endpoints.entry(key, None);
+        self.brokers(key, Vec::new());
         if let Some((endpoint, publisher_id)) = self.channels.remove(key) {
+            if self.direct.contains(&publisher_id) {
+                self.broke_of(publisher_id);
+            }
             self.commands.push(Command::Unlisten { endpoint, publisher_id });
         }
         if let Some(publisher_id) = self.named_by.remove(key) {

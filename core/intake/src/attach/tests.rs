@@ -123,7 +123,7 @@ impl Attached {
             match command {
                 Command::Query(query) => self.queries.push(query),
                 Command::CancelQuery { id } => self.cancelled.push(id),
-                Command::Listen(_) | Command::Unlisten { .. } | Command::Subscribe(_) => {}
+                _ => {}
             }
         }
     }
@@ -249,6 +249,32 @@ impl Attached {
         let state = &self.cluster.workers()[0];
         (state.unknown_removed_total, state.unknown_parents_total)
     }
+}
+
+#[test]
+fn a_broker_that_discovery_names_is_listened_to_until_no_entry_names_it() {
+    let (mut intake, mut cluster) = (Intake::default(), Cluster::default());
+    let source = intake.source("discovery", SourceKind::Discovery, Millis(1), &mut cluster).expect("room");
+    let mut registered = |topic: &str, xpub: &[&str]| {
+        let key = format!(
+            "v1/event_channels/namespace/dynamo/component/zmq_broker/endpoint/generate/topic/{topic}/7"
+        );
+        let value = json!({"type": "EventChannel", "topic": topic, "instance_id": 7,
+            "scope": {"kind": "endpoint", "endpoint":
+                {"namespace": "dynamo", "component": "zmq_broker", "name": "generate"}},
+            "transport": {"kind": "ZmqBroker", "config": {"xsub_endpoints": ["tcp://b:1"], "xpub_endpoints": xpub}}});
+        let value = (!xpub.is_empty()).then(|| value.to_string().into());
+        let payload = Payload::Discovery { key: key.into(), value, lease: None };
+        intake.take(&Received { source, at_ms: Millis(2), payload }, &mut cluster);
+        intake.commands()
+    };
+    let listen = |endpoint: &str| Command::ListenToBroker { endpoint: endpoint.to_owned() };
+    let leave = |endpoint: &str| Command::LeaveBroker { endpoint: endpoint.to_owned() };
+    assert_eq!(registered("a", &["tcp://b:2", "tcp://c:2"]), [listen("tcp://b:2"), listen("tcp://c:2")]);
+    assert_eq!(registered("a", &["tcp://b:2"]), [leave("tcp://c:2")]);
+    assert_eq!(registered("b", &["tcp://b:2"]), [listen("tcp://b:2")]);
+    assert_eq!(registered("a", &[]), []);
+    assert_eq!(registered("b", &[]), [leave("tcp://b:2")]);
 }
 
 #[test]

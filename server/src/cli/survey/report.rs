@@ -147,10 +147,8 @@ fn command(from: &Sources, registered: &Registered, cluster: &Cluster) -> Option
         };
         args.push(format!("--nats {}", from.nats.nats.iter().map(url).collect::<Vec<_>>().join(",")));
     }
-    let brokers: Vec<String> = match from.zmq.zmq_broker.is_empty() {
-        true => registered.brokers.iter().cloned().collect(),
-        false => from.zmq.zmq_broker.iter().map(ToString::to_string).collect(),
-    };
+    // Those that are registered are found by discovery.
+    let brokers: Vec<String> = from.zmq.zmq_broker.iter().map(ToString::to_string).collect();
     if !brokers.is_empty() {
         args.push(format!("--zmq-broker {}", brokers.join(",")));
     }

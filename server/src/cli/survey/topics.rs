@@ -100,8 +100,13 @@ impl Seen<'_> {
         }
         if !self.registered.brokers.is_empty() {
             let xpub = self.registered.brokers.iter().cloned().collect::<Vec<_>>().join(",");
-            return Topic::new(name, Some(false), "through a ZeroMQ broker")
-                .with(format!("--zmq-broker {xpub}"));
+            return match self.is_live(SourceKind::Zmq) {
+                true => Topic::new(name, Some(true), format!("ZeroMQ broker {xpub} ({while_listening})")),
+                false => {
+                    Topic::new(name, Some(false), format!("ZeroMQ broker {xpub} cannot be reached from here"))
+                        .with("--zmq-broker tcp://HOST:PORT, where it can be reached")
+                }
+            };
         }
         let is_discovered = self.registered.entries > 0;
         match self.is_live(SourceKind::Nats) {
@@ -129,6 +134,10 @@ impl Seen<'_> {
             let how = format!("{} to queries for all blocks, but {why}", answer(answering));
             return Topic::new(name, Some(false), how)
                 .with("run this where the workers' request plane can be reached, as inside the cluster");
+        }
+        if answering > 0 && self.kv_events().is_received == Some(false) {
+            let how = format!("{} to queries for all blocks, of use only with KV events", answer(answering));
+            return Topic::new(name, Some(false), how);
         }
         if answering > 0 {
             let how = format!("{} to queries for all blocks", answer(answering));

@@ -146,7 +146,11 @@ impl<'s> Queries<'s> {
                     task.abort();
                 }
             }
-            Command::Listen(_) | Command::Unlisten { .. } | Command::Subscribe(_) => {}
+            Command::Listen(_)
+            | Command::Unlisten { .. }
+            | Command::ListenToBroker { .. }
+            | Command::LeaveBroker { .. }
+            | Command::Subscribe(_) => {}
         }
         Ok(())
     }

@@ -73,11 +73,9 @@ impl Brokers {
             Err(failed) => return failed,
         };
         report.stands(Standing::Connected).await;
-        let mut session = Session { brokers: self, is_effective: false };
+        let mut session = Session { brokers: self, is_effective: false, alive_ms: None };
         let failed = peer.listen(&mut session).await;
-        if session.is_effective {
-            self.broke(peer.alive_ms());
-        }
+        session.alive_ms = Some(peer.alive_ms());
         failed
     }
 
@@ -115,6 +113,16 @@ impl Shared {
 struct Session<'b> {
     brokers: &'b Brokers,
     is_effective: bool,
+    /// The last sign of life, once it has ended by itself.
+    alive_ms: Option<Millis>,
+}
+
+impl Drop for Session<'_> {
+    fn drop(&mut self) {
+        if self.is_effective {
+            self.brokers.broke(self.alive_ms.unwrap_or_else(now));
+        }
+    }
 }
 
 impl Subscriber for Session<'_> {

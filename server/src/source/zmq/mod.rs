@@ -118,6 +118,9 @@ struct Listening {
     reports: mpsc::Receiver<(u64, Standing)>,
     /// By endpoint, as it was named.
     publishers: HashMap<String, Listened>,
+    /// Brokers that discovery names, by endpoint, and what they have in common.
+    brokers: HashMap<String, (u64, AbortHandle)>,
+    discovered: Option<Arc<Brokers>>,
     next_id: u64,
 }
 
@@ -132,7 +135,8 @@ impl Listening {
     fn new(source: Source, to: SourceHandle, say: watch::Sender<(LinkState, String)>) -> Self {
         let links = Links::new(if source.brokers.is_empty() { "publishers" } else { "brokers" });
         let (report, reports) = mpsc::channel(MAX_REPORTS);
-        Self { source, to, say, links, report, reports, publishers: HashMap::new(), next_id: 0 }
+        let (publishers, brokers) = (HashMap::new(), HashMap::new());
+        Self { source, to, say, links, report, reports, publishers, brokers, discovered: None, next_id: 0 }
     }
 
     async fn run(mut self) {
@@ -179,8 +183,41 @@ impl Listening {
                     self.unlisten(&endpoint);
                 }
             }
-            Command::Query(_) | Command::CancelQuery { .. } | Command::Subscribe(_) => {}
+            // Those that the operator named are listened to, and no others.
+            Command::ListenToBroker { endpoint } if self.source.brokers.is_empty() => {
+                self.listen_to_broker(endpoint);
+            }
+            Command::LeaveBroker { endpoint } => {
+                if let Some((id, task)) = self.brokers.remove(&endpoint) {
+                    task.abort();
+                    self.links.remove(id);
+                }
+            }
+            Command::ListenToBroker { .. }
+            | Command::Query(_)
+            | Command::CancelQuery { .. }
+            | Command::Subscribe(_) => {}
         }
+    }
+
+    /// A broker that discovery names.
+    fn listen_to_broker(&mut self, endpoint: String) {
+        if self.brokers.contains_key(&endpoint) || self.links.len() == MAX_PUBLISHERS {
+            return;
+        }
+        let report = self.link(format!("broker {endpoint}"));
+        let id = report.id;
+        let task = match endpoint.parse() {
+            Ok(address) => {
+                let (source, to) = (&self.source, &self.to);
+                let shared = self.discovered.get_or_insert_with(|| Brokers::new(source, to.clone()));
+                tokio::spawn(Arc::clone(shared).listen(address, report))
+            }
+            Err(words) => {
+                tokio::spawn(async move { report.stands(Standing::Broken { words, is_refused: true }).await })
+            }
+        };
+        self.brokers.insert(endpoint, (id, task.abort_handle()));
     }
 
     fn listen(&mut self, channel: ZmqChannel) {

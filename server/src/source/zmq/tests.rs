@@ -279,11 +279,26 @@ async fn a_break_of_brokers_is_one_when_none_is_left() {
         drop(TcpStream::connect(address).expect_err("it is gone"));
     }
     running.says(&["0 of 2 brokers connected", "not reachable"]).await;
-    assert_eq!(running.unsubscribed().await, None);
     let back = Publisher::at(addresses[0], 1);
     back.wait_for_subscribers(&topic, 1);
     let (payload, missing) = running.handed.payload().await;
     assert_eq!((payload, missing.is_some()), (Payload::Subscribed { publisher_id: None }, true));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_broker_that_discovery_names_is_listened_to_until_it_is_withdrawn() {
+    let broker = Publisher::bind(1);
+    let mut running = Running::direct();
+    let endpoint = broker.endpoint();
+    running.handed.command(Command::ListenToBroker { endpoint: endpoint.clone() }).await;
+    let topic = format!("{PLACE}.{KV_EVENTS}");
+    broker.wait_for_subscribers(&topic, 1);
+    assert_eq!(running.subscribed().await, None);
+    say(&broker, &topic, 1, 0);
+    assert_eq!(running.message().await, (0, false));
+    running.handed.command(Command::LeaveBroker { endpoint }).await;
+    assert_eq!(running.unsubscribed().await, None, "nothing comes that way any more");
+    broker.wait_for_nobody();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
