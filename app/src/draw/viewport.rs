@@ -102,7 +102,7 @@ pub fn marks(top: f64, bottom: f64, height: f64, gap: f64) -> Vec<u64> {
 
 /// Moves labels that want to stand at these heights, from the top down, so that each is `gap` below the one before and none
 /// is above `top`; and below `bottom` only as many as there is no room for.
-pub fn spread(heights: &mut [f64], gap: f64, top: f64, bottom: f64) {
+pub fn keep_apart(heights: &mut [f64], gap: f64, top: f64, bottom: f64) {
     let mut least = top;
     for y in heights.iter_mut() {
         *y = y.max(least);
@@ -145,7 +145,7 @@ mod tests {
 
     fn spread_out(heights: &[f64]) -> Vec<f64> {
         let mut heights = heights.to_vec();
-        spread(&mut heights, 10.0, 5.0, 95.0);
+        keep_apart(&mut heights, 10.0, 5.0, 95.0);
         heights
     }
 

@@ -151,11 +151,18 @@ fn look(tokens: TokenStream, has_texts: bool, found: &mut Vec<String>) {
                     found.extend(in_name(&name));
                 }
             }
-            TokenTree::Literal(text) if has_texts => found.extend(in_text(&text.to_string())),
+            TokenTree::Literal(text) if has_texts && !is_doc(&tokens[..at]) => {
+                found.extend(in_text(&text.to_string()));
+            }
             TokenTree::Group(group) => look(group.stream(), has_texts, found),
             _ => {}
         }
     }
+}
+
+/// Whether what follows `before` is a comment for those who read the code: the compiler makes it `doc = "…"`.
+fn is_doc(before: &[TokenTree]) -> bool {
+    matches!(before, [TokenTree::Ident(name), TokenTree::Punct(_)] if name == "doc")
 }
 
 /// The name that `pub` makes public; what is visible in parts of a crate only is not.
