@@ -292,7 +292,7 @@ async fn a_part_of_a_hash_is_found_as_logs_print_it() {
         // Each block is found by its name and by its tokens, which are one number here.
         search("8446744073709551012…", "2 results").await;
         search("844674…1012", "2 results").await;
-        search(&format!("{:x}", long + 12).get(..15).unwrap(), "results for part of a block hash").await;
+        search(format!("{:x}", long + 12).get(..15).unwrap(), "results for part of a block hash").await;
         search("4407370955", "60 results").await;
         let shown = async || page.text("found-summary").await.unwrap_or_default();
         assert!(shown().await.contains("1–20 shown"), "{}", shown().await);

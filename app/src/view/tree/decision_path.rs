@@ -11,7 +11,7 @@ use radixscope_state::tree::forest::Forest;
 
 use crate::draw::palette::{Palette, ink, label};
 use crate::draw::surface::{LABEL_WEIGHT, Surface};
-use crate::draw::viewport::{Rect, Viewport, spread};
+use crate::draw::viewport::{Rect, Viewport, keep_apart};
 use crate::format;
 use crate::store::{Shown, Store};
 
@@ -196,7 +196,7 @@ fn draw_tags(canvas: &Canvas<'_>, tags: &[Tag]) {
     let (surface, scale) = (canvas.surface, canvas.view.scale);
     let mut heights: Vec<f64> = tags.iter().map(|tag| tag.at).collect();
     let (edge, bottom) = (8.0 * scale, f64::from(canvas.view.height));
-    spread(&mut heights, LABEL_GAP * scale, edge, bottom - edge);
+    keep_apart(&mut heights, LABEL_GAP * scale, edge, bottom - edge);
     for (tag, y) in tags.iter().zip(heights) {
         let width = surface.measure(&tag.text) + 8.0 * scale;
         let room = f64::from(canvas.view.width);
