@@ -362,7 +362,7 @@ async fn hostile_answers_change_nothing() {
     deployment.worker.behave(move |_| Script::answer(huge.clone()));
     until_failed(&server, "larger than is read").await;
     deployment.worker.behave(move |_| Script::answer(claimed.clone()).closing());
-    until_failed(&server, "broke off").await;
+    until_failed(&server, "ended early").await;
     assert!(server.process().rss_bytes() < 400 << 20, "{}", server.process().rss_bytes());
     // Blocks that are each other's parents, and one that is its own.
     let circles = tree(

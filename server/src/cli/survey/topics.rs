@@ -135,7 +135,9 @@ impl Seen<'_> {
             return Topic::new(name, Some(false), how)
                 .with("run this where the workers' request plane can be reached, as inside the cluster");
         }
-        if answering > 0 && self.kv_events().is_received == Some(false) {
+        let has_plane =
+            self.registered.entries > 0 || self.is_live(SourceKind::Nats) || self.is_live(SourceKind::Zmq);
+        if answering > 0 && !has_plane {
             let how = format!("{} to queries for all blocks, of use only with KV events", answer(answering));
             return Topic::new(name, Some(false), how);
         }
