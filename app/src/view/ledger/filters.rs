@@ -18,7 +18,7 @@ const LISTED: usize = 256;
 pub(super) fn Filters(ledger: Ledger) -> impl IntoView {
     let store = ledger.store;
     let picked = Memo::new(move |_| store.picked());
-    let workers = Memo::new(move |_| store.on_beat(|shown| workers(shown)));
+    let workers = Memo::new(move |_| store.on_beat(workers));
     let option = move |(worker, id): (WorkerIx, Worker)| {
         let title = format!("{} ({id})", label(worker));
         view! { <option value=id.to_string() selected=move || picked.get() == Some(worker)>{title}</option> }

@@ -135,9 +135,9 @@ impl Line {
             }
             Found::Worker(ix) => {
                 let worker = cluster.worker(ix)?;
-                let holds = cluster.blocks(ix).map_or("blocks unknown".to_owned(), |n| {
-                    format!("{}", format::plural(n, "block", "blocks"))
-                });
+                let holds = cluster
+                    .blocks(ix)
+                    .map_or("blocks unknown".to_owned(), |n| format::plural(n, "block", "blocks"));
                 Self {
                     group: "Workers",
                     main: format!("{}  {}", label(ix), worker.id),
