@@ -135,8 +135,9 @@ fn a_window_holds_what_came_in_it() {
     let before = process.state().distribution(HistogramKind::Ttft, since(120), since(60)).expect("offered");
     assert_eq!((last.count(), before.count()), (30, 30));
     assert!((last.mean().unwrap() - 0.05).abs() < 1e-9);
-    // Of a time that is no longer kept, what is; of a time before the first scrape, all.
-    assert_eq!(process.state().counted_since(Counter::RequestsOk, since(350)), Some(150.0));
+    // Longer ago than five minutes one scrape each half a minute is kept, here that of 336 s ago; of a time before the
+    // first scrape, all.
+    assert_eq!(process.state().counted_since(Counter::RequestsOk, since(350)), Some(168.0));
     assert_eq!(process.state().counted_since(Counter::RequestsOk, since(600)), Some(199.0));
     assert_eq!(process.state().session(HistogramKind::Ttft).unwrap().count(), 199);
     assert_eq!(process.state().counted_since(Counter::Migrations, since(60)), None);
