@@ -45,11 +45,10 @@ impl TreeView {
     }
 
     fn choose_holder(self) {
-        let by = if self.hold.is_over.get_value() {
-            Some(Holder::Pointer)
-        } else {
-            self.hold.has_focus.get_value().then_some(Holder::Focus)
-        };
+        let held = (self.hold.is_over.try_get_value(), self.hold.has_focus.try_get_value());
+        // A tree that is taken off the page loses the focus when all that it had is gone already.
+        let (Some(is_over), Some(has_focus)) = held else { return };
+        let by = if is_over { Some(Holder::Pointer) } else { has_focus.then_some(Holder::Focus) };
         self.set_holder(by);
     }
 
