@@ -81,7 +81,7 @@ async fn a_tree_that_was_joined_late_shows_no_share_and_says_how_much_is_known()
             assert_eq!(page.text(figure).await.as_deref(), Some("–"), "{figure} is withheld");
         }
         assert!(
-            page.text("notice-partial").await.unwrap().starts_with("The tree lacks blocks: unknown share")
+            page.text("notice-partial").await.unwrap().starts_with("The tree is incomplete: unknown share")
         );
         page.screenshot("late-tree").await;
 

@@ -84,7 +84,7 @@ async fn the_calculator_is_typed_with_the_keyboard_and_bad_values_are_named_in_p
     with_page(async |page| {
         open(page, &server, VIEW).await;
         let reference = REFERENCE.capacity().unwrap();
-        says(page, "cap-blocks", &count(reference.blocks_per_worker)).await;
+        says(page, "cap-blocks-each", &count(reference.blocks_per_worker)).await;
         says(page, "cap-verdicts", "25 of 64 sequences of 13,530 tokens (p95) fit at once").await;
         let verdicts = page.text("cap-verdicts").await.unwrap();
         assert!(!verdicts.contains("Does not fit"), "{verdicts}");
@@ -105,7 +105,7 @@ async fn the_calculator_is_typed_with_the_keyboard_and_bad_values_are_named_in_p
         let inputs =
             radixscope_insight::capacity::Inputs { fraction: 0.8, max_num_seqs: Some(16), ..REFERENCE };
         let blocks = count(inputs.capacity().unwrap().blocks_per_worker);
-        says(page, "cap-blocks", &blocks).await;
+        says(page, "cap-blocks-each", &blocks).await;
         let address = page.address().await;
         assert!(
             address.query().unwrap().contains("cap.seqs=16&cap.fraction=0.80")
@@ -113,7 +113,7 @@ async fn the_calculator_is_typed_with_the_keyboard_and_bad_values_are_named_in_p
             "{address}"
         );
         page.reload().await;
-        says(page, "cap-blocks", &blocks).await;
+        says(page, "cap-blocks-each", &blocks).await;
         assert_eq!(page.eval("document.getElementById('cap-seqs').value").await, "16");
     })
     .await;

@@ -4,6 +4,8 @@
 //! What a chart shows is an option of `charming`'s types. What all charts have in common, their text, lines and tooltip,
 //! is ECharts' theme: `charming` has no types for one.
 
+use std::cell::RefCell;
+
 use js_sys::{JSON, Promise, Reflect};
 use leptos::prelude::*;
 use wasm_bindgen::prelude::*;
@@ -95,23 +97,37 @@ impl Drop for Drawn {
     }
 }
 
+thread_local! {
+    /// The script on its way: all charts of a page wait for one, since a second would take the place of its instances.
+    static LOADING: RefCell<Option<Promise>> = const { RefCell::new(None) };
+}
+
 async fn load() -> Result<(), JsValue> {
     if Reflect::has(&js_sys::global(), &"echarts".into()).unwrap_or(false) {
         return Ok(());
     }
+    let promise = match LOADING.with_borrow(Option::clone) {
+        Some(promise) => promise,
+        None => {
+            let promise = fetch()?;
+            LOADING.set(Some(promise.clone()));
+            promise
+        }
+    };
+    let fetched = wasm_bindgen_futures::JsFuture::from(promise).await;
+    LOADING.set(None);
+    fetched.map(drop)
+}
+
+/// Asks for the script; a failed one does not load again, so that each call makes a new one.
+fn fetch() -> Result<Promise, JsValue> {
     let document = document();
     let script: HtmlScriptElement = document.create_element("script")?.unchecked_into();
     let head = document.head().ok_or(JsValue::NULL)?;
-    let promise = Promise::new(&mut |resolve, reject| {
+    Ok(Promise::new(&mut |resolve, reject| {
         script.set_src(SCRIPT);
         script.set_onload(Some(&resolve));
         script.set_onerror(Some(&reject));
         let _ = head.append_child(&script);
-    });
-    let fetched = wasm_bindgen_futures::JsFuture::from(promise).await;
-    if fetched.is_err() {
-        // A script that failed does not load again.
-        script.remove();
-    }
-    fetched.map(drop)
+    }))
 }

@@ -48,7 +48,11 @@ pub(super) fn CopyLink() -> impl IntoView {
     let field = NodeRef::<html::Input>::new();
     Effect::new(move |_| {
         if let Some(field) = field.get() {
-            field.select();
+            // In the next frame it is in the document.
+            request_animation_frame(move || {
+                let _ = field.focus();
+                field.select();
+            });
         }
     });
     let press = move |_| {

@@ -169,8 +169,12 @@ pub(super) fn HeatMap(report: Arc<SweepReport>, take: Callback<(f64, f64)>) -> i
         });
         let label =
             if meaning.is_empty() { words } else { words.map(|words| format!("{words} ({meaning})")) };
+        let title = label.clone();
+        // What is seen comes first: who speaks to the page says that.
+        let label =
+            move || label.as_ref().map(|label| [metric.get().text(value()).as_str(), ": ", label].concat());
         view! {
-            <td role="gridcell" id=cell_id((row, column)) class=step title=label.clone() aria-label=label
+            <td role="gridcell" id=cell_id((row, column)) class=step title=title aria-label=label
                 tabindex=move || if at.get() == (row, column) { "0" } else { "-1" }
                 aria-selected=move || (at.get() == (row, column)).to_string()
                 data-mark=meaning

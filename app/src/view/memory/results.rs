@@ -55,7 +55,7 @@ fn figures(capacity: &Capacity) -> [(&'static str, &'static str, String, &'stati
     [
         ("cap-gib", "KV cache per worker", format!("{:.1}", capacity.kv_gib_per_worker()), "GiB"),
         ("cap-tokens", "Tokens per worker", format::count(capacity.tokens_per_worker), "tokens"),
-        ("cap-blocks", "Blocks per worker", format::count(capacity.blocks_per_worker), "blocks"),
+        ("cap-blocks-each", "Blocks per worker", format::count(capacity.blocks_per_worker), "blocks"),
         ("cap-blocks-all", "Blocks of all workers", format::count(capacity.blocks), "blocks"),
         ("cap-token-bytes", "One token", format::count(capacity.kv_bytes_per_token), "bytes"),
         ("cap-block-bytes", "One block", format::count(capacity.bytes_per_block), "bytes"),
