@@ -71,8 +71,8 @@ async fn with_page_of(is_recorded: bool, test: impl AsyncFnOnce(&Page)) {
         page.explain().await;
     }
     // A browser outlives its driver: it has to be closed first, whatever happened.
-    let closed = page.client.close().await;
-    if let (Err(_), Some(id)) = (closed, browser_id) {
+    let closed = tokio::time::timeout(wait::PATIENCE, page.client.close()).await;
+    if let (Ok(Err(_)) | Err(_), Some(id)) = (closed, browser_id) {
         process::end(id);
     }
     drop(driver);
@@ -171,8 +171,9 @@ impl Page {
 
     /// Evaluates an expression in the page.
     pub async fn eval(&self, expression: &str) -> Value {
-        self.client
-            .execute(&format!("return ({expression});"), Vec::new())
+        // A page that hangs answers never.
+        let script = format!("return ({expression});");
+        wait::within("the page answers", self.client.execute(&script, Vec::new()))
             .await
             .unwrap_or_else(|e| panic!("{expression}: {e}"))
     }
