@@ -321,12 +321,26 @@ async fn the_picture_stays_under_the_readers_eyes_while_blocks_arrive() {
             .await;
         store(&client, 7, 3, 5_000..5_140).await;
         store(&client, 8, 1, 40_000..40_060).await;
+        server
+            .until_cluster("it has the new blocks", |c| {
+                wait::expect(c["tree"]["nodes"] == 500, || c["tree"].to_string())
+            })
+            .await;
+        page.agrees_with(&server).await;
+        let held = region(page).await.expect("a region");
+        assert!(close(held.x0, before.x0, 1.0), "held under the pointer: {before:?} {held:?}");
+        page.hover(2.0, 2.0).await;
         let after =
             until_region(page, "the window moves with its box", |r| close(r.x0, before.x0 + 140.0, 10.0))
                 .await;
         assert!(close(after.across(), before.across(), before.across()), "{before:?} {after:?}");
         assert_eq!((after.top, after.bottom), (before.top, before.bottom));
-        assert_eq!(hash(page).await, Some(under));
+        page.hover(x, y).await;
+        page.until("the same block is under the pointer", async |page| {
+            let now = hash(page).await;
+            wait::expect(now.as_ref() == Some(&under), || format!("{now:?}"))
+        })
+        .await;
     })
     .await;
 }
