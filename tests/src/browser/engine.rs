@@ -83,8 +83,8 @@ impl Engine {
                 "pageLoadStrategy": "eager",
             }),
             Self::WebKit => json!({
+                // Not before all is loaded: asked earlier, a busy page may leave the driver without an answer.
                 "webkitgtk:browserOptions": {"binary": mini_browser(), "args": ["--automation"]},
-                "pageLoadStrategy": "eager",
             }),
         };
         let Value::Object(capabilities) = capabilities else { unreachable!("written as an object") };
