@@ -217,7 +217,7 @@ async fn bad_questions_are_answered_in_words() {
     for (path, says) in [
         ("/api/v1/tree/block?hash=1", "hash=1 is not a cached block"),
         ("/api/v1/tree/block?tokens=1", "tokens=1 is not a cached block"),
-        ("/api/v1/tree/block?hash=1&worker=5", "nothing was ever received of worker 5"),
+        ("/api/v1/tree/block?hash=1&worker=5", "no message of worker 5 was received"),
         ("/api/v1/tree.svg?root=1", "root=1 is not a cached block"),
         ("/api/v1/tree?after=b.1.2.3.4.5", "has left the tree"),
         ("/api/v1/tree/blocks", "there is no /api/v1/tree/blocks here"),
