@@ -295,7 +295,7 @@ async fn what_is_in_the_way_is_said_with_what_to_do() {
         (Mood::Slow, LinkState::Connecting, "does not answer within 0.05 s"),
         (Mood::Huge, LinkState::Refused, "larger than 8 MiB"),
         (Mood::HugeZipped, LinkState::Refused, "larger than 8 MiB"),
-        (Mood::BreaksOff, LinkState::Connecting, "breaks off"),
+        (Mood::BreaksOff, LinkState::Connecting, "ended early"),
         (Mood::Page, LinkState::Refused, "not the text of Prometheus"),
     ] {
         let scene = Scene::start(mood, None).await;

@@ -148,8 +148,8 @@ mod tests {
     #[test]
     fn what_cannot_be_meant_is_refused_in_words() {
         let cases = [
-            ("", "cannot be read"),
-            ("[]", "cannot be read"),
+            ("", "is not valid"),
+            ("[]", "is not valid"),
             (r#"{"mode":"live"}"#, "live"),
             (r#"{"mode":"frozen","lst":3}"#, "lst"),
             (r#"{"mode":"frozen","last":0}"#, "last is 0"),
