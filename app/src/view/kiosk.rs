@@ -148,7 +148,7 @@ fn Highlight(store: Store, turn: RwSignal<usize>) -> impl IntoView {
     let at = Memo::new(move |_| turn.get() / 2);
     let shown = Memo::new(move |_| {
         let at = at.get();
-        // What is told is told as of its turn, and none while nothing is known to be current.
+        // Each figure is as of its turn; none is shown while nothing is known to be current.
         let is_current = !store.is_lost() && store.ready();
         let mut all =
             if is_current { store.peek(|shown| highlights(shown, store.received_ms())) } else { Vec::new() };
@@ -158,7 +158,7 @@ fn Highlight(store: Store, turn: RwSignal<usize>) -> impl IntoView {
     move || {
         shown.get().map(|((title, text), n, of)| {
             view! {
-                // Two names for one movement: it begins anew only with another one.
+                // Two names for one movement: it begins again only with another one.
                 <section class="kiosk-card kiosk-highlight" class:even={n % 2 == 0} data-testid="kiosk-highlight">
                     <h2>{title}" "<span class="kiosk-note">{format!("{n} of {of}")}</span></h2>
                     <p>{text}</p>
@@ -221,7 +221,7 @@ fn busiest(shown: &Shown<'_>) -> Option<(String, String)> {
         least.1,
         label(least.0)
     );
-    Some(("Busiest and idlest worker".to_owned(), text))
+    Some(("Most and least loaded worker".to_owned(), text))
 }
 
 fn fullest(shown: &Shown<'_>) -> Option<(String, String)> {
@@ -240,7 +240,7 @@ fn fullest(shown: &Shown<'_>) -> Option<(String, String)> {
         format::count(held),
         format::count(capacity)
     );
-    Some(("Most loaded worker".to_owned(), text))
+    Some(("Highest KV occupancy".to_owned(), text))
 }
 
 fn throughput(shown: &Shown<'_>, now: Millis) -> Option<(String, String)> {

@@ -8,6 +8,7 @@ use radixscope_model::record::{Finding, Phase, Severity};
 use web_sys::MouseEvent;
 
 use super::figure::severity_mark;
+use super::nav;
 use crate::draw::palette::label;
 use crate::keys;
 use crate::store::{Shown, Store, time_of_day};
@@ -136,10 +137,9 @@ fn MarkAt(store: Store, mark: Mark, all: Memo<Vec<Mark>>, span: Memo<Span>) -> i
     let to = StoredValue::new(mark.to.clone());
     let placed = Memo::new(move |_| all.with(|all| place(&mark, all, span.get())));
     let go = move |event: MouseEvent| {
-        if event.ctrl_key() || event.meta_key() || event.shift_key() {
+        if !nav::stays_here(&event) {
             return;
         }
-        event.prevent_default();
         store.address.set(untrack(target));
         to.with_value(|to| match to {
             Goal::Finding(code) => show_card(format!("finding-{code}")),

@@ -5,7 +5,7 @@ use radixscope_model::record::{Finding, Phase, Severity};
 use web_sys::MouseEvent;
 
 use crate::store::Store;
-use crate::url::Panel;
+use crate::url::{Address, Panel};
 
 /// Id of the list, for the button that opens it as a menu.
 const NAV_ID: &str = "nav";
@@ -15,14 +15,40 @@ pub(super) fn href(store: Store, panel: Panel) -> String {
     ["./", &store.address.with(|a| a.with_panel(panel).query())].concat()
 }
 
+/// Whether a click on a link changes this view, and then keeps the browser from following it; else it asks for another tab
+/// or window.
+pub(super) fn stays_here(event: &MouseEvent) -> bool {
+    let stays = !(event.ctrl_key() || event.meta_key() || event.shift_key());
+    if stays {
+        event.prevent_default();
+    }
+    stays
+}
+
 /// Shows a panel, unless the click asks for another tab or window; says whether it did.
 pub(super) fn open(store: Store, panel: Panel, event: &MouseEvent) -> bool {
-    if event.ctrl_key() || event.meta_key() || event.shift_key() {
-        return false;
+    let stays = stays_here(event);
+    if stays {
+        store.address.update(|a| a.panel = panel);
     }
-    event.prevent_default();
-    store.address.update(|a| a.panel = panel);
-    true
+    stays
+}
+
+/// A link within the page: a true one, that changes the view at once.
+#[component]
+pub(super) fn Goes(
+    store: Store,
+    #[prop(into)] to: Callback<Address, Address>,
+    id: &'static str,
+    children: Children,
+) -> impl IntoView {
+    let href = move || format!("./{}", store.address.with(|address| to.run(address.clone()).query()));
+    let open = move |event: MouseEvent| {
+        if stays_here(&event) {
+            store.address.update(|address| *address = to.run(address.clone()));
+        }
+    };
+    view! { <a href=href on:click=open data-testid=id>{children()}</a> }
 }
 
 /// Links to all panels. They are true links: they can be copied and opened in another tab.

@@ -9,6 +9,7 @@ use super::table::percent;
 use crate::store::Store;
 use crate::url::{Address, Panel};
 use crate::view::chip::Chip;
+use crate::view::nav;
 
 /// The list; bounded by the report.
 #[component]
@@ -48,8 +49,7 @@ fn FlipRow(store: Store, flip: Flipped) -> impl IntoView {
         format!("{query}&decision={}", flip.decision)
     };
     let open = move |event: web_sys::MouseEvent| {
-        if !(event.ctrl_key() || event.meta_key() || event.shift_key()) {
-            event.prevent_default();
+        if nav::stays_here(&event) {
             store.address.set(Address::parse(&query()).0);
         }
     };

@@ -11,6 +11,7 @@ use crate::url::{Address, Panel};
 use crate::view::chip::Chip;
 use crate::view::clipboard::CopyButton;
 use crate::view::figure::severity_mark;
+use crate::view::nav::Goes;
 
 /// A time of day, and how long ago that was.
 pub(super) fn moment(at: Millis, now: Millis) -> String {
@@ -121,25 +122,6 @@ fn fix_list(all: Vec<Fix>) -> impl IntoView {
             <ol data-testid="fixes">{all.into_iter().map(item).collect_view()}</ol>
         </div>
     }
-}
-
-/// A link within the page: a true one, that changes the view at once.
-#[component]
-fn Goes(
-    store: Store,
-    #[prop(into)] to: Callback<Address, Address>,
-    id: &'static str,
-    children: Children,
-) -> impl IntoView {
-    let href = move || format!("./{}", store.address.with(|address| to.run(address.clone()).query()));
-    let open = move |event: web_sys::MouseEvent| {
-        if event.ctrl_key() || event.meta_key() || event.shift_key() {
-            return;
-        }
-        event.prevent_default();
-        store.address.update(|address| *address = to.run(address.clone()));
-    };
-    view! { <a href=href on:click=open data-testid=id>{children()}</a> }
 }
 
 #[component]

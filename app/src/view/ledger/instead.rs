@@ -3,11 +3,11 @@
 use leptos::prelude::*;
 use radixscope_insight::round_robin::{RoundRobin, not_known};
 use radixscope_state::cluster::DecisionEntry;
-use web_sys::MouseEvent;
 
 use crate::draw::palette::label;
 use crate::store::Store;
-use crate::url::Panel;
+use crate::url::{Address, Panel};
+use crate::view::nav::Goes;
 
 /// The sentence, and how it was derived.
 #[derive(Clone)]
@@ -30,14 +30,7 @@ impl Instead {
 #[component]
 pub(super) fn RoundRobinInstead(store: Store, decided: DecisionEntry, instead: Instead) -> impl IntoView {
     let id = decided.decision.id;
-    let address = move || format!("./{}", store.address.with(|a| a.with_decision(Panel::WhatIf, id).query()));
-    let open = move |event: MouseEvent| {
-        if event.ctrl_key() || event.meta_key() || event.shift_key() {
-            return;
-        }
-        event.prevent_default();
-        store.address.update(|a| *a = a.with_decision(Panel::WhatIf, id));
-    };
+    let to = move |address: Address| address.with_decision(Panel::WhatIf, id);
     let how = instead.derivation.map(|text| {
         let title = text.clone();
         view! {
@@ -47,6 +40,6 @@ pub(super) fn RoundRobinInstead(store: Store, decided: DecisionEntry, instead: I
     });
     view! {
         <p class="why instead" data-testid="round-robin"><span>{instead.sentence}</span> {how}</p>
-        <p><a href=address on:click=open data-testid="open-whatif">"Open in What-if"</a></p>
+        <p><Goes store to id="open-whatif">"Open in What-if"</Goes></p>
     }
 }
