@@ -1,39 +1,6 @@
 //! Numbers as text: fixed in shape, so that nothing jumps when they change. Knows no panel and no unit of its own.
 
-/// A dash where a number is not known: never 0.
-pub const UNKNOWN: &str = "–";
-
-pub use radixscope_model::number_format::{count, percent, plural};
-
-/// At most five characters: `999`, `12.3k`, `1.2M`.
-pub fn short(n: u64) -> String {
-    const STEPS: [(u64, &str); 4] =
-        [(1_000_000_000_000, "T"), (1_000_000_000, "G"), (1_000_000, "M"), (1_000, "k")];
-    // From 10,000 on: four digits are read as fast as a unit.
-    if n < 10_000 {
-        return count(n);
-    }
-    let (step, unit) = STEPS.into_iter().find(|&(step, _)| n >= step).unwrap_or((1, ""));
-    let tenths = n / (step / 10);
-    if tenths >= 1000 {
-        format!("{}{unit}", tenths / 10)
-    } else {
-        format!("{}.{}{unit}", tenths / 10, tenths % 10)
-    }
-}
-
-/// Events per second: one decimal below ten, none above.
-pub fn rate(per_second: f64) -> String {
-    if per_second <= 0.0 {
-        "0".to_owned()
-    } else if per_second < 0.05 {
-        "<0.1".to_owned()
-    } else if per_second < 9.95 {
-        format!("{per_second:.1}")
-    } else {
-        short(per_second.round() as u64)
-    }
-}
+pub use radixscope_model::number_format::{UNKNOWN, clock, count, percent, plural, rate, short, tail};
 
 /// A share 0 … 1 with two decimals.
 pub fn share(share: f64) -> String {
@@ -64,12 +31,6 @@ pub fn ago(ms: u64) -> String {
     }
 }
 
-/// Time of day `HH:MM:SS`, `zone_ms` east of Greenwich.
-pub fn clock(unix_ms: u64, zone_ms: i64) -> String {
-    let s = unix_ms.saturating_add_signed(zone_ms) / 1000 % 86_400;
-    format!("{:02}:{:02}:{:02}", s / 3600, s / 60 % 60, s % 60)
-}
-
 /// A lag by two clocks: `12 ms`, `3.4 s`; below 0 the clocks disagree.
 pub fn lag(ms: i64) -> String {
     match ms {
@@ -83,11 +44,6 @@ pub fn lag(ms: i64) -> String {
 /// Sixteen hexadecimal digits.
 pub fn hex(hash: u64) -> String {
     format!("{hash:016x}")
-}
-
-/// The end of an id, enough to tell workers apart by eye.
-pub fn tail(id: u64) -> String {
-    if id < 1_000_000 { id.to_string() } else { format!("…{:05}", id % 100_000) }
 }
 
 #[cfg(test)]

@@ -4,8 +4,10 @@ use leptos::prelude::*;
 use radixscope_model::id::WorkerIx;
 use wasm_bindgen::JsCast;
 
+use crate::signal::RwSignal;
 use crate::store::Store;
 use crate::url::Panel;
+use crate::view::timeline;
 
 /// Listens for the page's keys for as long as it is open. `help` is raised for `?`.
 pub fn listen(store: Store, help: RwSignal<u32>) {
@@ -14,12 +16,18 @@ pub fn listen(store: Store, help: RwSignal<u32>) {
             return;
         }
         let key = event.key();
+        if timeline::key(store, &key, &event) {
+            event.prevent_default();
+            return;
+        }
         match key.as_str() {
             "?" => help.update(|n| *n += 1),
             "t" | "T" => store.address.update(|a| a.theme = a.theme.next()),
             "k" | "K" => store.address.update(|a| a.kiosk = !a.kiosk),
             "v" | "V" => store.address.update(|a| a.panel = after(a.panel)),
             "f" | "F" => focus("tree"),
+            "a" | "A" => store.mark(0),
+            "b" | "B" => store.mark(1),
             "0" => store.address.update(|a| a.worker = None),
             digit => match digit.parse::<u16>() {
                 Ok(n @ 1..=9) => store.pick(WorkerIx(n - 1)),

@@ -3,11 +3,14 @@
 use leptos::prelude::*;
 use wasm_bindgen::prelude::*;
 
+use crate::effect::effect;
+use crate::memo::Memo;
+use crate::signal::RwSignal;
 use crate::store::Store;
 use crate::url::Theme;
 
 /// Whether the page is dark, kept up to date; the root element says it to the style sheets.
-pub fn provide(store: Store) -> Signal<bool> {
+pub fn provide(store: Store) -> Memo<bool> {
     let preference = window().match_media("(prefers-color-scheme: dark)").ok().flatten();
     let prefers_dark = RwSignal::new(preference.as_ref().is_none_or(|query| query.matches()));
     if let Some(query) = preference {
@@ -24,12 +27,12 @@ pub fn provide(store: Store) -> Signal<bool> {
         Theme::Dark => true,
         Theme::Light => false,
     });
-    Effect::new(move |_| {
+    effect(move |_| {
         if let Some(root) = document().document_element() {
             let _ = root.set_attribute("data-theme", if dark.get() { "dark" } else { "light" });
         }
     });
-    dark.into()
+    dark
 }
 
 /// Text of a style sheet's token.

@@ -3,7 +3,7 @@
 //! Unknown keys are kept as they are (Grafana adds its own); a bad value is named and the default taken.
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
-use radixscope_model::id::{DecisionId, Worker};
+use radixscope_model::id::{DecisionId, Millis, Worker};
 use radixscope_model::record::PanelRef;
 use radixscope_state::cluster::{Kind, Sort};
 use radixscope_state::tree::forest::Order;
@@ -100,6 +100,8 @@ panels! {
     Counterfactual "counterfactual" "Counterfactual",
     /// Live traffic beside baselines.
     Compare "compare" "Compare",
+    /// What changed between two moments.
+    Changes "changes" "Changes",
 }
 
 impl From<PanelRef> for Panel {
@@ -116,6 +118,12 @@ impl From<PanelRef> for Panel {
         }
     }
 }
+
+/// The moments marked A and B.
+pub type Marks = [Option<Millis>; 2];
+
+/// Their keys in the address.
+const MARKS: [&str; 2] = ["a", "b"];
 
 /// What the query says.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -144,6 +152,8 @@ pub struct Address {
     pub sort: Sort,
     /// The time that every chart shows.
     pub range: TimeRange,
+    /// The moments that are marked A and B, to be compared; without B it is the present.
+    pub marks: Marks,
     /// Keys of others, raw, in their order.
     rest: Vec<String>,
 }
@@ -156,6 +166,12 @@ impl Address {
         for part in query.trim_start_matches('?').split('&').filter(|part| !part.is_empty()) {
             let (key, raw) = part.split_once('=').unwrap_or((part, ""));
             let value = decode(raw);
+            // Variables of a dashboard, as Grafana puts them into links; without a choice they say nothing.
+            let key = match key.strip_prefix("var-") {
+                Some("worker" | "pool" | "model") if ALL_VALUES.contains(&value.as_str()) => continue,
+                Some(name @ ("worker" | "pool" | "model")) => name,
+                _ => key,
+            };
             let understood = match key {
                 "worker" => parse_worker(&value).map(|worker| address.worker = Some(worker)),
                 "pool" => named(&value).map(|pool| address.pools.pool = Some(pool)),
@@ -181,6 +197,8 @@ impl Address {
                 "sort" => Sort::named(&value).map(|sort| address.sort = sort),
                 "from" => Moment::parse(&value).map(|from| address.range.from = from),
                 "to" => Moment::parse(&value).map(|to| address.range.to = to),
+                "a" => moment(&value).map(|at| address.marks[0] = Some(at)),
+                "b" => moment(&value).map(|at| address.marks[1] = Some(at)),
                 _ => {
                     address.rest.push(part.to_owned());
                     Some(())
@@ -240,9 +258,9 @@ impl Address {
     /// A panel with this worker selected, looking as this view does: its theme, its order, with or without bar and navigation.
     /// The worker may be of another pool than the one shown, so that with one all pools are.
     pub fn of_panel(&self, panel: Panel, worker: Option<Worker>) -> Self {
-        let Self { theme, kiosk, no_chrome, order, range, .. } = *self;
+        let Self { theme, kiosk, no_chrome, order, range, marks, .. } = *self;
         let pools = if worker.is_none() { self.pools.clone() } else { PoolQuery::default() };
-        Self { panel, worker, theme, kiosk, no_chrome, order, range, pools, ..Self::default() }
+        Self { panel, worker, theme, kiosk, no_chrome, order, range, marks, pools, ..Self::default() }
     }
 
     /// Sets a key that only one panel reads, at its place if it is there; `None` takes it out.
@@ -297,10 +315,16 @@ impl Address {
             parts.push(format!("from={}", self.range.from));
             parts.push(format!("to={}", self.range.to));
         }
+        for (key, at) in MARKS.into_iter().zip(self.marks) {
+            parts.extend(at.map(|at| [key, "=", &at.0.to_string()].concat()));
+        }
         parts.extend(self.rest.iter().cloned());
         if parts.is_empty() { String::new() } else { format!("?{}", parts.join("&")) }
     }
 }
+
+/// What Grafana writes for a variable that is all of its values.
+const ALL_VALUES: [&str; 4] = ["", "All", "$__all", "*"];
 
 fn expected(key: &str) -> &'static str {
     match key {
@@ -314,6 +338,7 @@ fn expected(key: &str) -> &'static str {
         "decision" => "a decision is its decimal number; none is opened",
         "sort" => "a column, with - for the most first: -ttft, hit-rate, -cost-gap; newest first is used",
         "from" | "to" => "now, now-15m or Unix milliseconds; the last 5 minutes are shown",
+        "a" | "b" => "a moment is Unix milliseconds; it is not marked",
         "outcome" => "hit, partial, miss, tie, lost-affinity or unknown; all are shown",
         _ => "size or stable; size is used",
     }
@@ -333,6 +358,14 @@ fn parse_order(value: &str) -> Option<Order> {
 fn parse_worker(value: &str) -> Option<Worker> {
     let (id, rank) = value.split_once('/').unwrap_or((value, "0"));
     Some(Worker::new(id.parse().ok()?, rank.parse().ok()?))
+}
+
+/// A moment of which JavaScript has a date.
+fn moment(value: &str) -> Option<Millis> {
+    match Moment::parse(value)? {
+        Moment::At(at) => Some(at).filter(|at| at.0 > 0),
+        Moment::Ago(_) => None,
+    }
 }
 
 /// A name that is not empty.
@@ -377,6 +410,17 @@ mod tests {
     }
 
     #[test]
+    fn a_dashboards_variables_and_refresh_are_understood() {
+        let (address, notices) = Address::parse(
+            "var-worker=7%2F1&var-pool=dynamo%2Fbackend&var-model=%24__all&refresh=5s&orgId=1",
+        );
+        assert!(notices.is_empty(), "{notices:?}");
+        assert_eq!(address.worker, Some(Worker::new(7, 1)));
+        assert_eq!((address.pools.pool.as_deref(), address.pools.model), (Some("dynamo/backend"), None));
+        assert_eq!(Address::parse("var-worker=All").0.worker, None);
+    }
+
+    #[test]
     fn a_kiosk_is_asked_for_as_grafana_asks_and_other_panels_stand_alone() {
         for query in ["kiosk", "kiosk=", "kiosk=1", "kiosk=tv", "kiosk=true"] {
             let (address, notices) = Address::parse(query);
@@ -414,6 +458,20 @@ mod tests {
         let (address, notices) = Address::parse("from=now-1m&to=now-1h");
         assert_eq!((address.range, notices.len()), (TimeRange::default(), 1));
         assert_eq!(Address::parse("from=2026-11-22").1.len(), 1);
+    }
+
+    #[test]
+    fn marked_moments_are_read_and_every_link_keeps_them() {
+        let query = "?view=changes&a=1800000000000&b=1800000030000";
+        let (address, notices) = Address::parse(query);
+        assert!(notices.is_empty(), "{notices:?}");
+        assert_eq!(address.marks, [Some(Millis(1_800_000_000_000)), Some(Millis(1_800_000_030_000))]);
+        assert_eq!(address.query(), query);
+        assert_eq!(address.of_panel(Panel::Workers, None).marks, address.marks);
+        for wrong in ["a=now", "b=now-5m", "a=0", "a=-3", "b=soon", "a="] {
+            let (address, notices) = Address::parse(wrong);
+            assert_eq!((address.marks, notices.len()), ([None; 2], 1), "{wrong}");
+        }
     }
 
     #[test]
@@ -492,7 +550,7 @@ mod tests {
         }
         let notices = Address::parse("view=forest").1;
         assert!(notices[0].ends_with(
-            "one of overview, findings, latency, memory, tree, workers, rates, decisions, whatif, counterfactual, compare; overview is shown"
+            "one of overview, findings, latency, memory, tree, workers, rates, decisions, whatif, counterfactual, compare, changes; overview is shown"
         ));
     }
 

@@ -11,7 +11,11 @@ fuzz_target!(|entry: &[u8]| {
     let end = entry.iter().position(|&byte| byte == b'\n').unwrap_or(0);
     let (key, value) = entry.split_at(end);
     // Also values whose keys the fuzzer did not find.
-    for key in [&*String::from_utf8_lossy(key), "v1/event_channels/a/b/c/1", "v1/event_sources/namespace/a/topic/t/1"] {
+    for key in [
+        &*String::from_utf8_lossy(key),
+        "v1/event_channels/a/b/c/1",
+        "v1/event_sources/namespace/a/topic/t/1",
+    ] {
         if let Err(error) = decode(key, value.strip_prefix(b"\n").unwrap_or(value)) {
             radixscope_fuzz::check_error(&error);
         }

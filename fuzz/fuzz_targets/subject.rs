@@ -5,10 +5,12 @@ use libfuzzer_sys::fuzz_target;
 use radixscope_dynamo::subject::{
     is_delivery_copy, is_kv_event_stream, kv_event_stream_subject, parse, slug, subscriptions_of,
 };
+use radixscope_model::record::Topic;
 
 fuzz_target!(|text: &str| {
     if let Some(subject) = parse(text) {
-        assert!(!subject.namespace.is_empty());
+        let names_none = subject.topic == Topic::RequestTrace;
+        assert_eq!(subject.namespace.is_empty(), names_none, "only request traces name no namespace");
         let _ = subject.is_in(text);
         assert!(
             subject.component.is_empty() <= subject.endpoint.is_empty(),

@@ -22,6 +22,7 @@ mod judged;
 mod log_file;
 mod metrics_url;
 mod origin;
+mod recording;
 mod redacted;
 mod secret;
 mod survey;
@@ -39,6 +40,7 @@ pub use log_file::LogFile;
 pub use metrics_url::MetricsUrl;
 pub(crate) use metrics_url::without_query;
 pub use origin::{AllowedOrigin, FrameAncestors};
+pub use recording::{DecisionsAs, Export, Record, Recorded, Replay};
 use redacted::Redacted;
 pub(crate) use redacted::without_logins;
 pub use secret::Secret;
@@ -67,14 +69,36 @@ pub enum Command {
     Demo(Box<Demo>),
     /// Watch a Dynamo deployment for a while and report what is wrong with it, without serving anything
     ///
-    /// Exit code 0: no finding, or only info; 1: warnings; 2: critical findings; 3: no data, with the reason.
+    /// Given recordings, it reports what was found while they were made, each finding with its times. Exit code 0: no finding
+    /// at the end, or only info; 1: warnings; 2: critical findings; 3: no data, with the reason.
     Check(Box<Check>),
+    /// Write everything received of a Dynamo deployment to a file, without serving anything
+    Record(Box<Record>),
+    /// Show a recording with the same page, to any number of viewers
+    Replay(Box<Replay>),
+    /// Write what a recording holds in forms that other tools read
+    Export(Box<Export>),
     /// Look at a Dynamo deployment for a few seconds and print what is there, what can be received of it, and the command that
     /// shows it
     ///
     /// Looks at the given addresses; else where ETCD_ENDPOINTS, DYN_FILE_KV and NATS_SERVER point, and what listens on this
     /// machine. Exit code 0: caches can be shown; 1: they cannot yet; the missing settings are printed.
     Sources(Box<Survey>),
+    /// Print completions of commands and options for a shell
+    ///
+    /// For bash: radixscope completions bash > /etc/bash_completion.d/radixscope
+    Completions {
+        /// Which shell
+        shell: clap_complete::Shell,
+    },
+    /// Print the manual page of Radixscope, or of one of its commands
+    ///
+    /// To read it: radixscope man serve | man -l -
+    Man {
+        /// The command
+        #[arg(value_name = "COMMAND")]
+        of: Option<String>,
+    },
 }
 
 /// `radixscope serve`.
@@ -86,6 +110,9 @@ pub struct Serve {
     /// What live figures are compared with.
     #[command(flatten)]
     pub judged: Judged,
+    /// Whether it is written to files.
+    #[command(flatten)]
+    pub recorded: Recorded,
     /// How we serve.
     #[command(flatten)]
     pub http: Http,
@@ -273,6 +300,9 @@ pub struct Demo {
     /// What live figures are compared with.
     #[command(flatten)]
     pub judged: Judged,
+    /// Whether it is written to files.
+    #[command(flatten)]
+    pub recorded: Recorded,
     /// How we serve.
     #[command(flatten)]
     pub http: Http,
@@ -458,6 +488,12 @@ pub struct Limits {
     /// Maximum bytes of recent records kept for viewers that reconnect, in MiB
     #[arg(long, env = "RADIXSCOPE_LOG_MIB", value_name = "MIB", default_value_t = 32, value_parser = clap::value_parser!(u32).range(1..=4095))]
     pub log_mib: u32,
+    /// How long what happened is kept in memory to go back to, as 15m or 1h; 0 keeps nothing
+    #[arg(long, env = "RADIXSCOPE_HISTORY", value_name = "TIME", default_value = "15m", value_parser = history)]
+    pub history: Duration,
+    /// Maximum bytes of it, in MiB; beyond it the oldest is forgotten
+    #[arg(long, env = "RADIXSCOPE_HISTORY_MIB", value_name = "MIB", default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    pub history_mib: u32,
 }
 
 /// How we log.
@@ -479,6 +515,16 @@ pub enum LogFormat {
     Text,
     /// One JSON object a line
     Json,
+}
+
+fn history(text: &str) -> Result<Duration, String> {
+    const MOST: Duration = Duration::from_secs(24 * 60 * 60);
+    match humantime::parse_duration(text) {
+        _ if text == "0" => Ok(Duration::ZERO),
+        Ok(time) if time <= MOST => Ok(time),
+        Ok(_) => Err("expected at most 24h".to_owned()),
+        Err(error) => Err(format!("{error}; expected a time such as 15m, or 0")),
+    }
 }
 
 /// Says nothing of `text` itself: there may be a login in it.
@@ -537,8 +583,9 @@ mod tests {
     fn every_option_names_its_variable_and_its_default() {
         let cli = Cli::command();
         for command in cli.get_subcommands() {
-            for arg in command.get_arguments().filter(|a| !matches!(a.get_id().as_str(), "help" | "version"))
-            {
+            let is_option =
+                |a: &&clap::Arg| !a.is_positional() && !matches!(a.get_id().as_str(), "help" | "version");
+            for arg in command.get_arguments().filter(is_option) {
                 let name = arg.get_id();
                 let env = arg.get_env().and_then(|e| e.to_str()).unwrap_or_default();
                 assert!(env.starts_with("RADIXSCOPE_"), "{name} of {} has no variable", command.get_name());

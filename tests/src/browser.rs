@@ -6,6 +6,7 @@ mod engine;
 mod other;
 
 use std::panic::AssertUnwindSafe;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use base64::Engine as _;
@@ -45,21 +46,26 @@ pub struct Page {
 
 /// Runs a test in a browser with a window of 1280 × 720, then ends the browser.
 pub async fn with_page(test: impl AsyncFnOnce(&Page)) {
-    with_page_of(true, test).await;
+    with_page_of(true, &[], test).await;
+}
+
+/// The same with more arguments for Chromium.
+pub async fn with_page_and(arguments: &[&str], test: impl AsyncFnOnce(&Page)) {
+    with_page_of(true, arguments, test).await;
 }
 
 /// The same, but nobody keeps what goes over the network, for measuring: the page's own thread copies every frame of a
 /// socket for whoever does.
 pub async fn with_unrecorded_page(test: impl AsyncFnOnce(&Page)) {
-    with_page_of(false, test).await;
+    with_page_of(false, &[], test).await;
 }
 
-async fn with_page_of(is_recorded: bool, test: impl AsyncFnOnce(&Page)) {
+async fn with_page_of(is_recorded: bool, arguments: &[&str], test: impl AsyncFnOnce(&Page)) {
     let engine = Engine::chosen();
     let profile =
         tempfile::Builder::new().prefix("radixscope-browser-").tempdir().expect("a writable folder");
     let driver = engine::start(engine, &profile).await;
-    let page = Page::open_browser(engine, driver.port, &profile, is_recorded).await;
+    let page = Page::open_browser(engine, driver.port, &profile, is_recorded, arguments).await;
     let browser_id = page.browser_id;
     let outcome = AssertUnwindSafe(async {
         test(&page).await;
@@ -82,10 +88,16 @@ async fn with_page_of(is_recorded: bool, test: impl AsyncFnOnce(&Page)) {
 }
 
 impl Page {
-    async fn open_browser(engine: Engine, port: u16, profile: &TempDir, is_recorded: bool) -> Self {
+    async fn open_browser(
+        engine: Engine,
+        port: u16,
+        profile: &TempDir,
+        is_recorded: bool,
+        arguments: &[&str],
+    ) -> Self {
         let driver = format!("http://127.0.0.1:{port}");
         let client = ClientBuilder::new(HttpConnector::new())
-            .capabilities(engine.capabilities(profile, is_recorded))
+            .capabilities(engine.capabilities(profile, is_recorded, arguments))
             .connect(&driver)
             .await
             .unwrap_or_else(|e| {
@@ -297,6 +309,37 @@ impl Page {
         let points: Vec<Value> =
             at.iter().enumerate().map(|(id, (x, y))| json!({"x": x, "y": y, "id": id})).collect();
         self.devtools("Input.dispatchTouchEvent", json!({"type": kind, "touchPoints": points})).await;
+    }
+
+    /// Gives files to an input as a person does who chooses them.
+    pub async fn choose_files(&self, selector: &str, paths: &[&Path]) {
+        let found = json!({"expression": format!("document.querySelector({})", json!(selector))});
+        let found = self.devtools("Runtime.evaluate", found).await;
+        let input = json!({"objectId": found["result"]["objectId"], "files": paths});
+        self.devtools("DOM.setFileInputFiles", input).await;
+    }
+
+    /// Drops a recording on the page, which says before that it will take it.
+    pub async fn drop_file(&self, path: &Path, selector: &str) {
+        self.drag_file("dragover", path, selector).await;
+        self.until_true("the target is seen", "document.body.classList.contains('recording-over')").await;
+        self.drag_file("drop", path, selector).await;
+        self.until_true("the target is gone", "!document.body.classList.contains('recording-over')").await;
+    }
+
+    /// An event of dragging a file over an element: a real file, by way of an input that is not the page's.
+    pub async fn drag_file(&self, event: &str, path: &Path, selector: &str) {
+        self.eval(
+            "(() => { const input = document.createElement('input'); input.type = 'file'; input.id = 'hand'; document.body.append(input); })()",
+        )
+        .await;
+        self.choose_files("#hand", &[path]).await;
+        let (event, selector) = (json!(event), json!(selector));
+        self.eval(&format!(
+            "(() => {{ const hand = document.getElementById('hand'), files = new DataTransfer(); files.items.add(hand.files[0]); hand.remove();
+             document.querySelector({selector}).dispatchEvent(new DragEvent({event}, {{ dataTransfer: files, bubbles: true, cancelable: true }})); }})()"
+        ))
+        .await;
     }
 
     async fn mouse(&self, actions: Vec<PointerAction>) {

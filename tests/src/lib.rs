@@ -4,6 +4,7 @@
 //! the server works inside.
 #![forbid(unsafe_code)]
 
+pub mod balancer;
 pub mod browser;
 pub mod capture;
 pub mod devtools;
@@ -19,9 +20,11 @@ pub mod late;
 pub mod look;
 pub mod metrics;
 pub mod nats;
+pub mod one_worker;
 pub mod pages;
 pub mod paths;
 pub mod process;
+pub mod prometheus;
 pub mod proxy;
 pub mod radixscope;
 pub mod raw;

@@ -1,4 +1,5 @@
-//! Reads OpenMetrics text as strictly as Prometheus does: declared families, counters that end in `_total`, an end.
+//! Reads metrics as strictly as Prometheus does, OpenMetrics with its end mark and the older text format without: declared
+//! families, counters that end in `_total`.
 
 use std::collections::HashMap;
 
@@ -15,7 +16,7 @@ pub struct Sample {
 
 /// All samples, or what is wrong with the text.
 pub fn parse(text: &str) -> Result<Vec<Sample>, String> {
-    let body = text.strip_suffix("# EOF\n").ok_or("does not end with # EOF")?;
+    let (body, is_open) = text.strip_suffix("# EOF\n").map_or((text, false), |body| (body, true));
     let mut types: HashMap<&str, &str> = HashMap::new();
     let mut samples: Vec<Sample> = Vec::new();
     for line in body.lines() {
@@ -26,12 +27,14 @@ pub fn parse(text: &str) -> Result<Vec<Sample>, String> {
             }
         } else if !line.starts_with("# HELP ") && !line.starts_with("# UNIT ") {
             let sample = sample(line).ok_or_else(|| format!("not a sample: {line:?}"))?;
+            // In OpenMetrics the family of a counter is named without `_total`, in the older format as its samples.
             let family = match sample.name.strip_suffix("_total") {
-                Some(family) if types.get(family) == Some(&"counter") => family,
+                Some(family) if is_open && types.get(family) == Some(&"counter") => family,
                 _ => &sample.name,
             };
+            let lacks_total = family == sample.name && (is_open || !family.ends_with("_total"));
             match types.get(family) {
-                Some(&"counter") if family == sample.name => return Err(format!("{family} lacks _total")),
+                Some(&"counter") if lacks_total => return Err(format!("{family} lacks _total")),
                 Some(_) => {}
                 None => return Err(format!("{} has no type", sample.name)),
             }
@@ -102,8 +105,11 @@ mod tests {
         let good = "# HELP a_b Words.\n# TYPE a_b counter\na_b_total{x=\"1\",y=\"q\\\"\"} 3\n# EOF\n";
         let samples = parse(good).unwrap();
         assert_eq!(value(&samples, "a_b_total", &[("y", "q\"")]), Some(3.0));
+        let classic = "# HELP a_b_total Words.\n# TYPE a_b_total counter\na_b_total 3\n";
+        assert_eq!(value(&parse(classic).unwrap(), "a_b_total", &[]), Some(3.0));
         for bad in [
             "# TYPE a counter\na_total 1\n",
+            "# TYPE a_total counter\na_total 1\n# EOF\n",
             "a 1\n# EOF\n",
             "# TYPE a counter\na 1\n# EOF\n",
             "# TYPE a gauge\na one\n# EOF\n",

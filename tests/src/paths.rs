@@ -39,6 +39,13 @@ pub fn pyzmq() -> PathBuf {
     path
 }
 
+/// Where Python finds Grafana's schema of dashboards: where set-up puts it.
+pub fn grafana_schema() -> PathBuf {
+    let path = target_dir().join("tools/grafana");
+    assert!(path.is_dir(), "{} is missing; `cargo xtask setup test` installs it", path.display());
+    path
+}
+
 /// etcd: `RADIXSCOPE_ETCD`, else where set-up puts it.
 pub fn etcd() -> PathBuf {
     let usual = || target_dir().join("tools/bin/etcd");

@@ -37,6 +37,8 @@ pub struct Seen {
     pub epoch: u64,
     /// What the first frame called the server.
     pub server: String,
+    /// Time of the last batch.
+    pub at_ms: Millis,
     /// Snapshots received in full.
     pub snapshots: u32,
     /// Batches received.
@@ -179,6 +181,7 @@ impl Seen {
                     self.records += 1;
                 }
                 self.batches += 1;
+                self.at_ms = batch.at_ms;
                 if let Some(check) = batch.check {
                     let end = batch.first_seq.0 + u64::from(batch.count) - 1;
                     if state.seq().0 == end && state.digest() != check.0 {

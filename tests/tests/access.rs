@@ -97,6 +97,54 @@ async fn a_request_without_one_name_is_refused_in_words() {
     assert_eq!(old.status, 400, "{}", old.text);
 }
 
+/// What a browser asks before a page of `origin` may post JSON or show a token.
+async fn preflight(server: &Radixscope, path: &str, headers: &[String]) -> RawAnswer {
+    let lines: String = headers.iter().map(|line| format!("{line}\r\n")).collect();
+    let host = format!("Host: 127.0.0.1:{}", server.port());
+    let request = format!("OPTIONS {path} HTTP/1.1\r\n{host}\r\n{lines}Connection: close\r\n\r\n");
+    raw::ask(server.port(), &request).await
+}
+
+#[tokio::test]
+async fn pages_of_allowed_origins_and_of_none_are_told_what_they_may_send() {
+    let server =
+        demo(&["--allow-origin", "https://portal.example.org,null", "--access-token", "secret"]).await;
+    let (path, wish) = ("/api/v1/score", "Access-Control-Request-Method: POST".to_owned());
+    for origin in ["https://portal.example.org", "null"] {
+        let from = format!("Origin: {origin}");
+        let answer = preflight(&server, path, &[from.clone(), wish.clone()]).await;
+        assert_eq!(answer.status, 204, "{origin}: {}", answer.text);
+        for line in [
+            format!("access-control-allow-origin: {origin}\r\n"),
+            "access-control-allow-methods: GET, HEAD, POST\r\n".to_owned(),
+            "access-control-allow-headers: authorization, content-type\r\n".to_owned(),
+            "vary: origin\r\n".to_owned(),
+        ] {
+            assert!(answer.text.contains(&line), "{origin}, {line:?}: {}", answer.text);
+        }
+        assert!(!answer.text.contains("access-control-allow-credentials"), "{}", answer.text);
+        // What follows needs the token as ever.
+        let post = |token: &'static str| {
+            let headers =
+                [("origin", origin), ("authorization", token), ("content-type", "application/json")];
+            let server = &server;
+            async move { server.post(path, r#"{"example":true}"#, &headers).await }
+        };
+        let (without, with) = (post("Bearer wrong").await, post("Bearer secret").await);
+        assert_eq!((without.status, with.status), (401, 200), "{origin}: {}", with.text());
+        assert_eq!(with.header("access-control-allow-origin"), origin);
+        // A question that is none.
+        assert_eq!(preflight(&server, path, &[from]).await.status, 401, "{origin}");
+    }
+    let ours = format!("Origin: http://127.0.0.1:{}", server.port());
+    for from in ["Origin: https://evil.example", "Origin: https://portal.example.org.evil.example", &ours] {
+        let answer = preflight(&server, path, &[from.to_owned(), wish.clone()]).await;
+        assert_eq!(answer.status, 401, "{from}: {}", answer.text);
+        assert!(!answer.text.contains("access-control-"), "{from}: {}", answer.text);
+    }
+    assert_eq!(preflight(&server, path, &[wish]).await.status, 401, "nobody in particular");
+}
+
 #[tokio::test]
 async fn only_pages_of_our_own_may_open_the_socket_or_have_something_computed() {
     let server = demo(&["--allow-origin", "https://portal.example.org"]).await;

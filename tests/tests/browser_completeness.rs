@@ -71,7 +71,7 @@ async fn a_tree_that_was_joined_late_shows_no_share_and_says_how_much_is_known()
     with_page(async |page| {
         page.open_at(&server, "/?theme=dark", &cluster).await;
         let coverage = page.text("coverage").await.unwrap();
-        assert_eq!(coverage, "unknown share of used blocks · 0 of 3 workers complete");
+        assert_eq!(coverage, "unknown · 0 of 3 workers");
         assert_eq!(page.text("shared").await.as_deref(), Some("–"));
         assert!(page.text("notice-findings").await.unwrap().contains("The tree lacks blocks"));
         page.screenshot("late-overview").await;
@@ -199,11 +199,11 @@ async fn a_press_asks_a_worker_and_the_page_is_complete_once_all_answered() {
     let cluster = server.until_cluster("both can be asked", asking).await;
     with_page(async |page| {
         page.open_at(&server, "/?view=workers", &cluster).await;
-        until_text(page, "coverage", |text| text.ends_with("0 of 2 workers complete")).await;
+        until_text(page, "coverage", |text| text.ends_with("0 of 2 workers")).await;
         page.click("ask-for-blocks").await;
-        until_text(page, "coverage", |text| text.ends_with("1 of 2 workers complete")).await;
+        until_text(page, "coverage", |text| text.ends_with("1 of 2 workers")).await;
         page.click("ask-for-blocks").await;
-        until_text(page, "coverage", |text| text == "2 of 2 workers complete").await;
+        until_text(page, "coverage", |text| text == "2 of 2 workers").await;
         page.until_true("no worker lacks blocks", "!document.querySelector('[data-testid=knowledge]')").await;
 
         page.open_at(&server, "/?view=tree", &server.cluster().await).await;

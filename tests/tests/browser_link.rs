@@ -84,12 +84,15 @@ async fn without_a_server_nothing_is_shown_as_current_and_ages_count_on() {
         let rate = "/[0-9]/.test(document.querySelector('[data-testid=stored-rate-all]')?.innerText ?? '')";
         page.until_true("rates are there", rate).await;
         assert_eq!(page.attribute(".page", "data-old").await.as_deref(), Some(""));
+        let top = "document.getElementById('panels').getBoundingClientRect().top";
+        let before = page.eval(top).await;
         page.screenshot("connected").await;
         page.expect_complaints(); // the browser itself reports the refused connections
         server.kill();
         nothing_is_current(page, "all").await;
         let notice = page.text("notice-reconnecting").await.unwrap_or_default();
         assert!(notice.contains(" since ") && notice.contains("as of "), "{notice}");
+        assert_eq!(page.eval(top).await, before, "the notice moves nothing");
         for theme in ["dark", "light"] {
             page.until_true("the theme is there", &format!(
                 "document.documentElement.dataset.theme === '{theme}' || (document.querySelector('[data-testid=theme]').click(), false)"
@@ -207,15 +210,21 @@ async fn a_busy_page_proves_again_and_again_that_it_is_right() {
 #[tokio::test]
 async fn a_server_of_another_version_asks_for_a_reload() {
     let server = Radixscope::start(["demo", "--warm-up", "0"]).await;
-    let newer = Site::with_other_socket(server.port(), vec![vec![99, 0, 0, 0]]).await;
+    let of_version =
+        async |version: u8| Site::with_other_socket(server.port(), vec![vec![version, 0, 0, 0]]).await;
+    // An old page meets a new server, and a new page an old server.
+    let sites = [(99, of_version(99).await), (1, of_version(1).await)];
     with_page(async |page| {
-        page.open(&newer.url()).await;
-        let words = page
-            .until("it says so", async |page| {
-                page.text("incompatible").await.ok_or_else(|| "nothing".to_owned())
-            })
-            .await;
-        assert!(words.contains("99") && words.contains("Load the page again"), "{words}");
+        for (version, site) in &sites {
+            page.open(&site.url()).await;
+            let words = page
+                .until("it says so", async |page| {
+                    page.text("incompatible").await.ok_or_else(|| "nothing".to_owned())
+                })
+                .await;
+            let theirs = format!("speaks protocol version {version},");
+            assert!(words.contains(&theirs) && words.contains("Load the page again"), "{words}");
+        }
         page.screenshot("other-version").await;
     })
     .await;

@@ -219,6 +219,11 @@ async fn a_skeleton_stands_where_the_panels_will_be() {
             places.push(place(page, skeleton).await);
         }
         page.screenshot("skeleton").await;
+        page.until_true(
+            "it is said that the program did not come",
+            "getComputedStyle(document.querySelector('.skeleton-failed[data-why=load]')).display === 'block'",
+        )
+        .await;
         page.devtools("Network.setBlockedURLs", json!({"urls": []})).await;
         page.open(&server.url("/?theme=dark")).await;
         page.until_true(

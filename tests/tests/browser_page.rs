@@ -44,7 +44,7 @@ async fn the_page_of_a_capture_shows_the_figures_counted_from_it() {
         assert_eq!(page.text("overlap-all").await.unwrap(), format!("{hit_rate:.0} %"));
         let caption = page.text("decisions-caption").await.unwrap();
         assert!(caption.contains(&format!("{count} since start")), "{caption}");
-        assert_eq!(page.text("coverage").await.unwrap(), "4 of 4 workers complete");
+        assert_eq!(page.text("coverage").await.unwrap(), "4 of 4 workers");
         assert_eq!(page.text("drops").await.unwrap(), "0");
         assert_eq!(page.text("connection").await.unwrap(), "Live");
         // Findings go on to be told.
@@ -73,7 +73,7 @@ async fn unknown_stays_unknown_and_says_which_setting_is_missing() {
             wait::expect(held == ["–", "–", "–"], || format!("{held:?}"))
         })
         .await;
-        assert_eq!(page.text("coverage").await.unwrap(), "0 of 3 workers complete");
+        assert_eq!(page.text("coverage").await.unwrap(), "0 of 3 workers");
         assert!(page.text("tree-empty").await.unwrap().contains("--kv-events-config"));
         page.screenshot("capture-0.9.1-no-events").await;
     })

@@ -157,7 +157,7 @@ async fn both_choices_of_a_disaggregated_request_lead_to_each_other() {
     let gap = ms(decode, "first_token_ms") - ms(prefill, "ended_ms");
     with_page(async |page| {
         page.open_at(&server, "/", &cluster).await;
-        until_text(page, "coverage", "2 of 2 workers complete").await;
+        until_text(page, "coverage", "2 of 2 workers").await;
         let mut roles = page.texts("[data-testid=worker-pool]").await;
         roles.sort();
         assert_eq!(roles, ["decode", "decode", "prefill", "prefill"]);

@@ -171,3 +171,83 @@ async fn by_owners_the_scale_begins_with_one_and_unknown_hits_are_said() {
     })
     .await;
 }
+
+/// The pixels of a picture of the server at these shares of its box for drawing, which begins at `left`, `top`.
+async fn drawn(page: &Page, path: &str, places: &[(f64, f64)]) -> Vec<Rgb> {
+    let read = format!(
+        "(async () => {{ const text = await (await fetch({})).text();
+        const image = new Image();
+        image.src = 'data:image/svg+xml,' + encodeURIComponent(text);
+        await image.decode();
+        const copy = new OffscreenCanvas(image.width, image.height).getContext('2d', {{willReadFrequently: true}});
+        copy.drawImage(image, 0, 0);
+        return {}.map(([x, y]) => [...copy.getImageData(x, y, 1, 1).data].slice(0, 3)); }})()",
+        json!(path),
+        json!(places.iter().map(|(x, y)| [x.floor(), y.floor()]).collect::<Vec<_>>())
+    );
+    serde_json::from_value(page.eval(&read).await).expect("colours")
+}
+
+#[tokio::test]
+async fn a_picture_of_the_server_has_the_pixels_of_the_page_in_both_themes() {
+    let (_nats, server) = three().await;
+    with_page(async |page| {
+        for theme in ["dark", "light"] {
+            open(page, &server, &format!("/?view=tree&theme={theme}")).await;
+            let shares = [(30.0, 30.0), (95.0, 5.0), (95.0, 33.0), (10.0, 50.0)];
+            // 60 pixels for an axis at the left, 12 at the right, 58 above and 30 below; a block is at most 40 pixels high.
+            let in_picture = shares.map(|(x, y)| (60.0 + 1_000.0 * x / 100.0, 58.0 + 600.0 * y / 60.0));
+            let path = format!("panel/tree.svg?width=1072&height=688&theme={theme}");
+            let w0 = token(page, "--series-few-1").await;
+            page.until("the picture is the page's tree", async |page| {
+                let (width, height) = size(page).await;
+                let on_page = shares.map(|(x, y)| (width * x / 100.0, height * y / 60.0));
+                let page_has = pixels(page, &on_page).await;
+                wait::expect(page_has[0] == w0, || format!("not drawn: {page_has:?}"))?;
+                let picture_has = drawn(page, &path, &in_picture).await;
+                wait::expect(picture_has == page_has, || format!("{picture_has:?}, on the page {page_has:?}"))
+            })
+            .await;
+
+            open(page, &server, &format!("/?view=tree&tree.lanes=1&theme={theme}")).await;
+            let shares = [
+                (0.0, 30.0, 30.0),
+                (1.0, 30.0, 30.0),
+                (0.0, 75.0, 15.0),
+                (1.0, 75.0, 15.0),
+                (2.0, 75.0, 15.0),
+            ];
+            let half = blend(token(page, "--panel").await, w0, 0.5);
+            let path = format!("panel/lanes.svg?width=1200&height=600&theme={theme}");
+            page.until("the picture is the page's lanes", async |page| {
+                let (width, height) = size(page).await;
+                let lane = (height / 3.0).floor().clamp(56.0, 200.0);
+                let on_page = shares.map(|(i, x, y)| (width * x / 100.0, i * lane + (lane - 3.0) * y / 60.0));
+                let page_has = pixels(page, &on_page).await;
+                wait::expect(page_has[2] == half, || format!("not drawn: {page_has:?}"))?;
+                // Where lanes stand in the picture is read from it: each is moved to its place.
+                let svg = server.get(&format!("/{path}")).await;
+                let (lefts, tops) = lanes_of(svg.text());
+                let high = tops[1] - tops[0] - 4.0;
+                let wide = 1_200.0 - 12.0 - lefts;
+                let in_picture =
+                    shares.map(|(i, x, y)| (lefts + wide * x / 100.0, tops[i as usize] + high * y / 60.0));
+                let picture_has = drawn(page, &path, &in_picture).await;
+                wait::expect(picture_has == page_has, || format!("{picture_has:?}, on the page {page_has:?}"))
+            })
+            .await;
+        }
+    })
+    .await;
+}
+
+/// Left edge of the lanes of a picture, and the upper edge of each.
+fn lanes_of(svg: &str) -> (f64, Vec<f64>) {
+    let places = svg.split("<g transform=\"translate(").skip(1).map(|rest| {
+        let (place, _) = rest.split_once(')').expect("a place");
+        let (x, y) = place.split_once(' ').expect("two numbers");
+        (x.parse::<f64>().expect("a number"), y.parse::<f64>().expect("a number"))
+    });
+    let places: Vec<(f64, f64)> = places.collect();
+    (places[0].0, places.iter().map(|place| place.1).collect())
+}

@@ -72,7 +72,11 @@ async fn a_check_that_is_asked_to_end_says_what_it_knows() {
     let mut command = Radixscope::command();
     command.args(["check", "--nats", &nats.url(), "--for", "1h", "--log", "info"]);
     let mut process = Process::start("radixscope check", &mut command);
-    process.line("that it listens", |line| line.contains("state=\"live\"").then_some(())).await;
+    process
+        .line("that it listens", |line| {
+            (line.contains("state=\"live\"") && line.contains("nats://")).then_some(())
+        })
+        .await;
     process.terminate();
     assert_eq!(process.ended().await.code(), Some(3));
     process.line("what it knows", |line| line.contains("Nothing was received").then_some(())).await;

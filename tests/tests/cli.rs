@@ -1,8 +1,11 @@
 //! The command line: invalid options end with code 2, a port in use with code 1, each in plain words.
 
+use std::fs;
 use std::net::TcpListener;
 
 use radixscope_tests::radixscope::Radixscope;
+use radixscope_tests::{paths, wait};
+use serde_json::Value;
 
 /// Runs to the end; gives exit code and standard error.
 fn run(args: &[&str]) -> (Option<i32>, String) {
@@ -32,6 +35,12 @@ fn what_cannot_be_meant_is_named_and_ends_with_2() {
         (&["demo", "--log", "=verbose="], "--log"),
         (&["demo", "--log-format", "xml"], "--log-format"),
         (&["demo", "--max-nodes", "0"], "--max-nodes"),
+        (&["demo", "--record", "/dev/null/x"], "/dev/null/x"),
+        (&["demo", "--record-max-size", "1MiB"], "16MiB at least"),
+        (&["replay"], "FILE"),
+        (&["replay", "no/such.mcap"], "no/such.mcap"),
+        (&["replay", "Cargo.toml"], "not a recording"),
+        (&["export", "Cargo.toml"], "--perfetto"),
     ];
     for (args, named) in wrong {
         let (code, stderr) = run(args);
@@ -89,10 +98,51 @@ async fn a_request_to_end_ends_it_in_order() {
 }
 
 #[tokio::test]
-async fn the_log_can_be_read_by_machines() {
-    let server = Radixscope::start(["demo", "--warm-up", "0", "--log-format", "json"]).await;
-    for line in server.process().lines() {
-        let entry: serde_json::Value = serde_json::from_str(&line).unwrap_or_else(|e| panic!("{line}: {e}"));
-        assert!(entry["level"].is_string(), "{line}");
+async fn the_log_can_be_read_by_machines_by_the_documented_fields() {
+    // Nothing listens at port 9.
+    let args = ["serve", "--nats", "nats://127.0.0.1:9", "--log-format", "json"];
+    let server = Radixscope::start(args).await;
+    let lines = wait::until("the connection was tried twice", async || {
+        let lines = server.process().lines();
+        let tries = lines.iter().filter(|line| line.contains("wait_s")).count();
+        wait::expect(tries >= 2, || format!("{tries} tries")).map(|()| lines)
+    })
+    .await;
+    let documented = fs::read_to_string(paths::checkout().join("docs/logs.md")).unwrap();
+    let mut sources = 0;
+    for line in lines {
+        let entry: Value = serde_json::from_str(&line).unwrap_or_else(|e| panic!("{line}: {e}"));
+        for field in ["timestamp", "level", "message", "target"] {
+            assert!(entry[field].is_string(), "{field} of {line}");
+        }
+        let at = entry["timestamp"].as_str().unwrap();
+        assert!(humantime::parse_rfc3339(at).is_ok() && at.ends_with('Z'), "{line}");
+        for field in entry.as_object().unwrap().keys() {
+            assert!(documented.contains(&format!("`{field}`")), "{field} of {line} is not documented");
+        }
+        assert_eq!(entry["source"].is_string(), entry["state"].is_string(), "{line}");
+        sources += usize::from(entry["source"] == "nats://127.0.0.1:9" && entry["state"] == "connecting");
+        assert_eq!(entry["wait_s"].is_number(), entry["nats"].is_string(), "{line}");
     }
+    assert!(sources > 0, "the state of the source is logged");
+}
+
+#[test]
+fn completions_and_manual_pages_are_those_of_the_options() {
+    let printed = |args: &[&str]| {
+        let output = Radixscope::run(args);
+        assert_eq!(output.status.code(), Some(0), "{args:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    for shell in ["bash", "zsh", "fish"] {
+        let text = printed(&["completions", shell]);
+        assert!(text.contains("tree-dumps") && text.contains("disaggregated"), "{shell}");
+    }
+    let all = printed(&["man"]);
+    assert!(all.starts_with(".ie") && all.contains("radixscope") && all.contains("demo"), "{all}");
+    let serve = printed(&["man", "serve"]);
+    assert!(serve.contains("frame\\-ancestors") && serve.contains("RADIXSCOPE_LISTEN"), "{serve}");
+    let (code, stderr) = run(&["man", "dance"]);
+    assert_eq!(code, Some(2), "{stderr}");
+    assert!(stderr.contains("dance"), "{stderr}");
 }

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
+use radixscope_model::id::Millis;
 use radixscope_state::requests::Arrivals;
 use radixscope_tests::figures::number;
 use radixscope_tests::radixscope::Radixscope;
@@ -138,6 +139,40 @@ async fn the_model_gives_what_core_gives_for_the_arrivals_that_are_served() {
     assert_eq!(number(&said["tried"], "prefill_tokens"), report.tried.prefill_tokens);
     assert_eq!(number(&said["recorded"], "prefill_tokens"), report.recorded.prefill_tokens);
     assert_eq!(said["tried"]["ttft_ms"]["p95"].as_f64(), report.tried.ttft_ms.map(|t| t.p95_ms));
+}
+
+#[tokio::test]
+async fn the_arrivals_of_a_moment_are_the_latest_before_it() {
+    let server = paused().await;
+    let ask = async |query: &str| server.get(&format!("/api/v1/arrivals?{query}")).await;
+    let arrivals = async |query: &str| -> Arrivals {
+        let answer = ask(query).await;
+        assert_eq!(answer.status, 200, "{query}: {}", answer.text());
+        postcard::from_bytes(&answer.body).unwrap()
+    };
+    let all = arrivals("last=10000").await;
+    let kept: Vec<_> = all.iter().map(|arrival| (arrival.decision, arrival.at_ms)).collect();
+    assert!(kept.len() > 100, "{} requests", kept.len());
+    let moment = kept[kept.len() / 2].1;
+    let end = Millis(kept.iter().map(|(_, at_ms)| at_ms.0).max().unwrap() + 1_000);
+    for (last, at) in [(7, moment), (10_000, moment), (10_000, end)] {
+        let then = arrivals(&format!("last={last}&at_ms={at}")).await;
+        let before: Vec<_> = kept.iter().filter(|(_, at_ms)| *at_ms <= at).copied().collect();
+        let got: Vec<_> = then.iter().map(|arrival| (arrival.decision, arrival.at_ms)).collect();
+        assert_eq!(got, before[before.len().saturating_sub(last)..], "last {last} at {at}");
+        // Each with its own prompt, block by block.
+        let (mut prompt, mut whole) = (Vec::new(), Vec::new());
+        for arrival in then.iter() {
+            then.prompt(arrival, &mut prompt);
+            all.prompt(all.of(arrival.decision).unwrap(), &mut whole);
+            assert!(!prompt.is_empty() && prompt == whole, "{:?}", arrival.decision);
+        }
+    }
+    let begin = kept[0].1.0;
+    let answer = ask(&format!("at_ms={}", begin - 1)).await;
+    assert_eq!((answer.status, &answer.json()["error"]["code"]), (404, &"not_found".into()));
+    assert!(answer.text().contains(&format!("those kept begin at {begin}")), "{}", answer.text());
+    assert_eq!(ask("at_ms=yesterday").await.status, 400);
 }
 
 #[tokio::test]

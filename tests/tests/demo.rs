@@ -107,3 +107,38 @@ async fn what_it_publishes_over_nats_is_heard_by_another_server() {
     }
     assert_eq!(heard["sources"][0]["missed"], Value::Array(Vec::new()));
 }
+
+#[tokio::test]
+async fn what_is_recorded_outlives_a_kill_and_is_replayed_checked_and_exported() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().to_str().unwrap();
+    let mut server =
+        Radixscope::start(["demo", "--warm-up", "60", "--speed", "0.000001", "--record", path]).await;
+    let cluster = settled(&server).await;
+    let bytes = |cluster: &Value| cluster["recording"]["bytes"].as_u64().unwrap();
+    // A row a second is written with everything before it: the second time after now, all that is settled is on the disk.
+    let mut last = bytes(&cluster);
+    for _ in 0..2 {
+        let grown = server.until_cluster("more is written", |now| {
+            wait::expect(bytes(now) > last, || format!("{}", now["recording"]))
+        });
+        last = bytes(&grown.await);
+    }
+    server.kill();
+    let replay = Radixscope::start(["replay", path]).await;
+    let replayed = replay.cluster().await;
+    assert_eq!(replayed["digest"], cluster["digest"]);
+    assert_eq!(replayed["decisions"], cluster["decisions"]);
+    let index = replay.json("/history").await;
+    assert_eq!(index["replay"], true);
+    assert_eq!(index["at_ms"], replayed["at_ms"]);
+    let checked = Radixscope::run(&["check", path, "--output", "json"]);
+    let checked: Value = serde_json::from_slice(&checked.stdout).unwrap();
+    assert_eq!(checked["exit_code"], 0, "{checked}");
+    let exported = Radixscope::run(&["export", path, "--decisions", "json"]);
+    let exported: Value = serde_json::from_slice(&exported.stdout).unwrap();
+    assert_eq!(
+        exported.as_array().map(Vec::len),
+        replayed["decisions"]["count"].as_u64().map(|n| n as usize)
+    );
+}

@@ -397,12 +397,19 @@ async fn metrics_can_be_read_by_prometheus_and_agree_with_the_api() {
     let capture = Capture::load("0.9.1-log-jsonl-info");
     replay::publish(&nats.client().await, &capture.messages).await;
     let cluster = server.until_quiet(capture.publications() as u64).await;
-    let answer = server.get("/metrics").await;
+    let answer =
+        server.get_with("/metrics", &[("accept", "application/openmetrics-text;version=1.0.0")]).await;
     assert!(
         answer.header("content-type").starts_with("application/openmetrics-text"),
         "{:?}",
         answer.headers
     );
+    let classic = server.get("/metrics").await;
+    assert!(classic.header("content-type").starts_with("text/plain; version=0.0.4"), "{:?}", classic.headers);
+    let names = |text: &str| -> BTreeSet<String> {
+        metrics::parse(text).unwrap_or_else(|e| panic!("{e}:\n{text}")).into_iter().map(|s| s.name).collect()
+    };
+    assert_eq!(names(classic.text()), names(answer.text()), "both forms have the same samples");
     let samples = metrics::parse(answer.text()).unwrap_or_else(|e| panic!("{e}:\n{}", answer.text()));
     let value = |name: &str, labels: &[(&str, &str)]| metrics::value(&samples, name, labels);
     for worker in cluster["workers"].as_array().unwrap() {

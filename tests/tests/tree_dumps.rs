@@ -6,47 +6,14 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
-use radixscope_tests::discovery::{Folder, Registered};
-use radixscope_tests::envelope::envelope;
-use radixscope_tests::fake_worker::{Acknowledge, Call, FakeWorker, Script, prologue, whole};
-use radixscope_tests::nats::Nats;
+use radixscope_tests::discovery::Registered;
+use radixscope_tests::fake_worker::{Acknowledge, Call, Script, prologue};
+use radixscope_tests::one_worker::{Deployment, PUBLISHER, WORKER, answer, removed, stored, tree};
 use radixscope_tests::radixscope::Radixscope;
 use radixscope_tests::wait;
 
-const WORKER: u64 = 7_668_682_384_961_603_590;
-const PUBLISHER: u64 = 3_916_204_183_855_218;
-const SUBJECT: &str = "namespace.dynamo.component.backend.endpoint.generate.kv-events";
 /// Numbers of the events before anybody listened.
 const LAST: u64 = 40;
-
-/// An event of the worker: its blocks' hashes are their tokens' hashes.
-fn stored(event_id: u64, parent: Option<u64>, blocks: impl IntoIterator<Item = u64>) -> Value {
-    let blocks: Vec<Value> =
-        blocks.into_iter().map(|hash| json!({"block_hash": hash, "tokens_hash": hash})).collect();
-    event(event_id, &json!({"stored": {"parent_hash": parent, "blocks": blocks}}))
-}
-
-fn removed(event_id: u64, hashes: &[u64]) -> Value {
-    event(event_id, &json!({"removed": {"block_hashes": hashes}}))
-}
-
-fn event(event_id: u64, data: &Value) -> Value {
-    json!({"worker_id": WORKER, "event": {"event_id": event_id, "dp_rank": 0, "data": data}})
-}
-
-/// A whole answer, in the codec of the call.
-fn answer(call: &Call, answer: &Value) -> Script {
-    let item = json!({"data": answer, "complete_final": false});
-    let item = match call.is_msgpack() {
-        true => rmp_serde::to_vec_named(&item).expect("plain data"),
-        false => item.to_string().into_bytes(),
-    };
-    Script::answer(whole(&item, call.is_msgpack()))
-}
-
-fn tree(events: &[Value], last_event_id: u64) -> Value {
-    json!({"TreeDump": {"events": events, "last_event_id": last_event_id, "reset_scope": "all"}})
-}
 
 /// Blocks 1 to 5, one below the other.
 fn five() -> Value {
@@ -66,77 +33,6 @@ fn asked(call: &Call) -> (Option<u64>, u64) {
     };
     assert_eq!(query["worker_id"], WORKER);
     (query["start_event_id"].as_u64(), query["dp_rank"].as_u64().expect("a rank"))
-}
-
-/// A worker that runs for long: registered in a folder, publishing over NATS, answering as it is told.
-struct Deployment {
-    nats: Nats,
-    client: async_nats::Client,
-    folder: Folder,
-    registered: Vec<String>,
-    worker: FakeWorker,
-    sequence: u64,
-}
-
-impl Deployment {
-    async fn start(behaviour: impl Fn(&Call) -> Script + Send + Sync + 'static) -> Self {
-        let nats = Nats::start().await;
-        let client = nats.client().await;
-        let worker = FakeWorker::start(behaviour).await;
-        let (folder, registered) = (Folder::default(), Vec::new());
-        let mut deployment = Self { nats, client, folder, registered, worker, sequence: 300 };
-        deployment.register(PUBLISHER);
-        deployment
-    }
-
-    /// Registers the worker as the process that publishes under this id, in place of what it registered before.
-    fn register(&mut self, publisher_id: u64) {
-        let tcp_port = self.worker.port();
-        let entries = Registered { worker_id: WORKER, publisher_id, zmq_port: 1, tcp_port }.entries();
-        // NATS is the event plane: no channel is registered.
-        let entries = entries.into_iter().filter(|(key, _)| !key.contains("event_channels"));
-        self.keep(entries.collect());
-    }
-
-    /// Keeps these entries and no others.
-    fn keep(&mut self, entries: Vec<(String, Value)>) {
-        self.registered.drain(..).for_each(|key| self.folder.remove(&key));
-        for (key, value) in entries {
-            self.folder.put(&key, &value);
-            self.registered.push(key);
-        }
-    }
-
-    /// Publishes events in one message.
-    async fn publish(&mut self, events: &[Value]) {
-        self.publish_as(PUBLISHER, events).await;
-    }
-
-    async fn publish_as(&mut self, publisher_id: u64, events: &[Value]) {
-        let message = envelope(publisher_id, self.sequence, "kv-events", &events);
-        self.sequence += 1;
-        self.client.publish(SUBJECT, message.into()).await.expect("the server lives");
-        self.client.flush().await.expect("the server lives");
-    }
-
-    /// A server that comes late.
-    async fn attach(&self, more: &[&str]) -> Radixscope {
-        let folder = self.folder.url();
-        let more: Vec<&str> = ["--discovery", &folder].iter().chain(more).copied().collect();
-        let server = Radixscope::serve_with(&self.nats.url(), &more).await;
-        server
-            .until_cluster("NATS is read", |cluster| {
-                let sources = cluster["sources"].as_array().expect("sources");
-                let nats = sources
-                    .iter()
-                    .find(|source| source["name"].as_str().is_some_and(|n| n.starts_with("nats")));
-                wait::expect(nats.is_some_and(|nats| nats["state"] == "live"), || {
-                    cluster["sources"].to_string()
-                })
-            })
-            .await;
-        server
-    }
 }
 
 /// Waits until the worker is completely known, with so many blocks and all of them attached.

@@ -2,9 +2,10 @@
 
 use std::{
     collections::hash_map::DefaultHasher,
-    fs,
+    env, fs,
     hash::{Hash, Hasher},
     path::{Path, PathBuf},
+    process::Command,
 };
 
 use anyhow::{Context, Result};
@@ -37,14 +38,16 @@ pub(crate) fn build(steps: &mut Steps<'_>, workspace: &Workspace) -> Result<()> 
         // Removed first: an interrupted build must not count as one.
         let _ = fs::remove_file(&stamp);
         // Trunk asks cargo for one program after the other; asked for all at once, cargo links them side by side.
-        step.run(workspace.cargo([
+        let mut command = workspace.cargo([
             "build",
             "--locked",
             "--package=radixscope-app",
             "--bins",
             "--target=wasm32-unknown-unknown",
             "--profile=wasm-release",
-        ]))?;
+        ]);
+        name_no_folder(&mut command);
+        step.run(command)?;
         let trunk = workspace.tool("trunk").context("Trunk is not installed: cargo xtask setup demo")?;
         let mut command = workspace.command(trunk);
         command.args(["build", "--release", "--locked"]);
@@ -53,10 +56,29 @@ pub(crate) fn build(steps: &mut Steps<'_>, workspace: &Workspace) -> Result<()> 
         }
         // Trunk reads NO_COLOR as a flag and accepts only `true` and `false`, where others write `1`.
         command.env_remove("NO_COLOR");
+        name_no_folder(&mut command);
         cargo_progress(&mut command);
         step.run(command)?;
         fs::write(&stamp, stamp_of(&workspace.root)?).context("writing the app's stamp")
     })
+}
+
+/// Compiled for the browser, it names no folder of this machine.
+fn name_no_folder(command: &mut Command) {
+    if let Some(flag) = nameless() {
+        command.env("CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_RUSTFLAGS", flag);
+    }
+}
+
+/// Panics name the file that they come from, those of other crates by where cargo keeps them on the machine that builds. With
+/// this flag of the compiler the same sources make the same program anywhere. Cargo adds it to those of `.cargo/config.toml`.
+pub(crate) fn nameless() -> Option<String> {
+    let cargo_home =
+        env::var_os("CARGO_HOME").map(PathBuf::from).or_else(|| Some(env::home_dir()?.join(".cargo")));
+    let folder = cargo_home?.join("registry").join("src");
+    // Flags in the environment end at spaces.
+    let folder = folder.to_str().filter(|folder| !folder.contains(' '))?;
+    Some(format!("--remap-path-prefix={folder}=crates"))
 }
 
 /// What the app was made of and what came out, in one line. The result belongs to it because people run Trunk
@@ -67,14 +89,6 @@ fn stamp_of(root: &Path) -> Result<String> {
         inputs.append(&mut files(&root.join(input), Some(&root.join(DIST)))?);
     }
     Ok(format!("{:016x} {:016x}", digest(&inputs)?, digest(&files(&root.join(DIST), None)?)?))
-}
-
-/// Names the app as it is built.
-///
-/// # Errors
-/// When its files cannot be read.
-pub(crate) fn digest_of(workspace: &Workspace) -> Result<String> {
-    Ok(format!("{:016x}", digest(&files(&workspace.root.join(DIST), None)?)?))
 }
 
 /// A digest of names and contents; it detects change, it protects against nothing.

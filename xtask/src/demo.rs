@@ -57,10 +57,7 @@ fn start_building_libraries(workspace: &Workspace) -> Result<Running> {
 /// When the compiler says so.
 pub(crate) fn build_server(steps: &mut Steps<'_>, workspace: &Workspace, profile: &str) -> Result<()> {
     steps.step("The server", "about 2 min on two cores, seconds when little changed", |step| {
-        let mut command =
-            workspace.cargo(["build", "--locked", "--profile", profile, "--package", "radixscope"]);
-        command.env("RADIXSCOPE_APP_DIGEST", app::digest_of(workspace)?);
-        step.run(command)
+        step.run(workspace.cargo(["build", "--locked", "--profile", profile, "--package", "radixscope"]))
     })
 }
 

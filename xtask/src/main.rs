@@ -13,7 +13,9 @@ mod demo;
 mod dist;
 mod fuzz;
 mod live;
+mod manifests;
 mod process;
+mod sbom;
 mod screens;
 mod setup;
 mod steps;
@@ -70,18 +72,20 @@ enum Command {
     Live(live::Args),
     /// Attach Radixscope late to a real Dynamo and hold it against one that was there from the start
     Late(live::late::Args),
-    /// Run the fuzz targets of the decoders
-    Fuzz {
-        /// Only this target
-        target: Option<String>,
-        /// Seconds for each target
-        #[arg(long, default_value_t = 60)]
-        seconds: u32,
-    },
+    /// Run the fuzz targets of what comes from outside, each for a while
+    Fuzz(fuzz::Args),
+    /// Render what is for Kubernetes with kubectl and Helm and validate it, without a cluster
+    Manifests,
     /// Make screenshots of every panel, in `target/screens`
     Screens,
     /// Build the one binary with the app inside, ready to be copied, in `target/dist`
-    Dist,
+    Dist {
+        /// Without any library of the system, linked with musl
+        #[arg(long = "static")]
+        is_static: bool,
+    },
+    /// List what that binary is made of, as a CycloneDX document in `target/dist`
+    Sbom,
 }
 
 fn main() -> ExitCode {
@@ -115,10 +119,12 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Check => check::run(&workspace),
         Command::Setup { purpose } => setup::run(&workspace, purpose),
         Command::Bench { parts, args } => bench::run(&workspace, &parts, &args),
-        Command::Fuzz { target, seconds } => fuzz::run(&workspace, target.as_deref(), seconds),
+        Command::Fuzz(args) => fuzz::run(&workspace, &args),
         Command::Screens => screens::run(&workspace),
+        Command::Manifests => manifests::run(&workspace),
         Command::Live(args) => live::run(&workspace, &args),
         Command::Late(args) => live::late::run(&workspace, &args),
-        Command::Dist => dist::run(&workspace),
+        Command::Dist { is_static } => dist::run(&workspace, is_static),
+        Command::Sbom => sbom::run(&workspace),
     }
 }

@@ -125,7 +125,7 @@ fn fetch() -> Result<Promise, JsValue> {
     let script: HtmlScriptElement = document.create_element("script")?.unchecked_into();
     let head = document.head().ok_or(JsValue::NULL)?;
     Ok(Promise::new(&mut |resolve, reject| {
-        script.set_src(SCRIPT);
+        script.set_src(&crate::asset::address(SCRIPT));
         script.set_onload(Some(&resolve));
         script.set_onerror(Some(&reject));
         let _ = head.append_child(&script);

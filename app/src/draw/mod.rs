@@ -14,6 +14,7 @@
 //! ECharts). By hand is what ECharts has no chart for or is too slow for: the tree, its lanes and the strips beside them.
 
 pub mod camera;
+pub mod changes;
 pub mod crumb;
 pub mod curves;
 pub mod evicted;

@@ -1,7 +1,7 @@
 //! Colours as the style sheet's tokens give them, and which of them a worker has. No colour is written here.
 
 pub use radixscope_export::colour::{Rgb, blend, contrast, css, ink};
-pub use radixscope_export::tree::svg::colours::{FEW, MANY};
+pub use radixscope_export::tree::svg::colours::{FEW, MANY, shared_body};
 pub use radixscope_export::tree::svg::label;
 use radixscope_model::id::WorkerIx;
 
@@ -68,6 +68,12 @@ pub struct Palette {
     pub focus: Rgb,
     /// Behind what stands out of the ground.
     pub raised: Rgb,
+    /// Blocks that were stored between two moments.
+    pub stored: Rgb,
+    /// Blocks that were evicted between them.
+    pub evicted: Rgb,
+    /// Blocks that moved from one worker to another between them.
+    pub moved: Rgb,
     /// What asks for a look.
     pub warn: Rgb,
     /// What is not as it should be.
@@ -90,6 +96,9 @@ impl Palette {
             line: colour("--line"),
             focus: colour("--focus"),
             raised: colour("--raised"),
+            stored: colour("--tree-stored"),
+            evicted: colour("--tree-evicted"),
+            moved: colour("--tree-moved"),
             warn: colour("--warn"),
             bad: colour("--bad"),
             hues: (0..hues).map(|i| colour(&token(WorkerIx(i as u16), workers))).collect(),

@@ -9,15 +9,13 @@ use radixscope_model::id::WorkerIx;
 use radixscope_state::tree::forest::{Chain, ChainId, Holder, Run, Seen, Sliver};
 use radixscope_state::tree::{OwnerSet, Tree};
 
-use super::palette::{Palette, Pattern, Rgb, blend};
+use super::palette::{Palette, Pattern, Rgb, blend, shared_body};
 use super::viewport::{Rect, Viewport};
 
 /// More owners than this are not drawn as ticks one by one; the label counts them.
 pub const MAX_TICKS: usize = 16;
 /// What is left of the colour of a box that the worker picked out does not hold.
 pub const DIMMED: f64 = 0.22;
-/// How much of the colour of shared blocks their boxes have within their frame.
-const SHARED_BODY: f64 = 0.42;
 /// A box at least this wide, in CSS pixels, has a gap to its neighbour.
 const GAP_FROM: f64 = 4.0;
 /// Height of the ticks, in CSS pixels.
@@ -285,9 +283,8 @@ impl ByOwner<'_> {
         Fill::of(colour, ground, pattern)
     }
 
-    /// A box of several owners is quieter than those of one: its colour is its frame's, and most of it is ground.
     fn framed(&self, fill: Fill) -> Fill {
-        Fill { colour: blend(self.palette.ground, fill.colour, SHARED_BODY), ..fill }
+        Fill { colour: shared_body(self.palette.ground, fill.colour), ..fill }
     }
 }
 
@@ -488,7 +485,7 @@ mod tests {
         let (pixels, _) = draw(&mut three(), 100, 60, None);
         let p = palette();
         assert_eq!(pixels.at(30, 30), p.worker(WorkerIx(0)));
-        assert_eq!(pixels.at(75, 20), blend(p.ground, p.shared, SHARED_BODY));
+        assert_eq!(pixels.at(75, 20), shared_body(p.ground, p.shared));
         assert_eq!(pixels.at(75, 28), p.shared, "its frame");
         assert_eq!(pixels.at(75, 40), p.ground, "below the shared chain of 30");
         assert_eq!(pixels.at(95, 5), p.worker(WorkerIx(2)));
@@ -510,7 +507,7 @@ mod tests {
         assert_eq!(pixels.at(76, 1), p.worker(WorkerIx(1)));
         assert_eq!(pixels.at(73, 1), p.ground, "between two ticks");
         assert_eq!(pixels.at(62, 4), p.ground, "below the ticks");
-        assert_eq!(pixels.at(62, 6), blend(p.ground, p.shared, SHARED_BODY));
+        assert_eq!(pixels.at(62, 6), shared_body(p.ground, p.shared));
     }
 
     #[test]
@@ -526,7 +523,7 @@ mod tests {
         let (pixels, _) = draw(&mut three(), 100, 60, Some(1));
         let p = palette();
         assert_eq!(pixels.at(30, 30), blend(p.ground, p.worker(WorkerIx(0)), DIMMED));
-        assert_eq!(pixels.at(75, 20), blend(p.ground, p.shared, SHARED_BODY));
+        assert_eq!(pixels.at(75, 20), shared_body(p.ground, p.shared));
     }
 
     #[test]

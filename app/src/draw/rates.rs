@@ -2,8 +2,7 @@
 
 use charming::component::{Axis, Grid};
 use charming::element::{
-    AreaStyle, AxisLabel, AxisLine, AxisPointer, AxisPointerLink, AxisType, ItemStyle, LineStyle,
-    NameLocation, Symbol,
+    AreaStyle, AxisLabel, AxisLine, AxisPointer, AxisPointerLink, AxisType, ItemStyle, LineStyle, Symbol,
 };
 use charming::series::Line;
 
@@ -29,7 +28,7 @@ pub struct Band {
 }
 
 /// Where its area is.
-pub const INSETS: Insets = Insets { left: 64, right: 10, bottom: 22 };
+pub const INSETS: Insets = Insets { left: 48, right: 10, bottom: 22 };
 
 /// The chart of `bands`, which have a value at each of `times`.
 pub fn option(bands: &[Band], times: &[Millis], span: Span) -> ChartOption {
@@ -44,8 +43,8 @@ pub fn option(bands: &[Band], times: &[Millis], span: Span) -> ChartOption {
         .grid(grid().top("50%").bottom(INSETS.bottom))
         .x_axis(time_axis(0, span).axis_label(is_written(false)))
         .x_axis(time_axis(1, span).axis_label(is_written(true)).axis_line(below))
-        .y_axis(rate_axis("stored/s"))
-        .y_axis(rate_axis("removed/s").grid_index(1).inverse(true));
+        .y_axis(rate_axis())
+        .y_axis(rate_axis().grid_index(1).inverse(true));
     let width = if bands.len() > MAX_LINES { 0.0 } else { 1.0 };
     bands.iter().fold(chart, |chart, band| {
         let line = |half: i32, what: &str, data: &[Option<f64>]| {
@@ -64,14 +63,9 @@ pub fn option(bands: &[Band], times: &[Millis], span: Span) -> ChartOption {
     })
 }
 
-fn rate_axis(name: &str) -> Axis {
-    Axis::new()
-        .type_(AxisType::Value)
-        .name(name)
-        .name_location(NameLocation::Middle)
-        .name_gap(46)
-        .split_number(2)
-        .min_interval(1)
+/// Without a name: in a low panel the two would touch. What is up and what is down is said beside the legend.
+fn rate_axis() -> Axis {
+    Axis::new().type_(AxisType::Value).split_number(2).min_interval(1)
 }
 
 #[cfg(test)]
@@ -97,6 +91,6 @@ mod tests {
             ["[[1000,4.0],[2000,null],[3000,0.0]]", "[[1000,null],[2000,null],[3000,null]]"]
         );
         assert_eq!(option["series"][1]["name"], "W1 removed");
-        assert_eq!(option["yAxis"][1]["name"], "removed/s");
+        assert_eq!(option["yAxis"][1]["inverse"], true);
     }
 }

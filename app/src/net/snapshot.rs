@@ -4,18 +4,18 @@
 use futures_util::future::{Either, select};
 use gloo_timers::future::TimeoutFuture;
 use js_sys::{Promise, Reflect, Uint8Array};
-use leptos::prelude::window;
 use wasm_bindgen::{JsCast, JsValue};
 use wasm_bindgen_futures::JsFuture;
-use web_sys::{ReadableStreamDefaultReader, Response};
+use web_sys::{ReadableStreamDefaultReader, RequestInit, Response};
 
 use super::parts::{Parts, TooLong};
+use super::source::{self, Source};
 use crate::store::{Broken, Store};
 
 /// Below whatever path the page is served at.
 const ADDRESS: &str = "snapshot";
 /// What other servers answer to any address is not of this type.
-const CONTENT_TYPE: &str = "application/octet-stream";
+pub(super) const CONTENT_TYPE: &str = "application/octet-stream";
 /// After this long without a byte the socket is opened instead.
 const GIVE_UP_AFTER_MS: u32 = 12_000;
 
@@ -33,7 +33,11 @@ pub(super) async fn fetch(store: Store) -> Result<(), Broken> {
 
 async fn take_all(store: Store, reader: &ReadableStreamDefaultReader) -> Result<(), Broken> {
     let mut parts = Parts::default();
+    let of = Source::now();
     while let Some(bytes) = read(reader).await {
+        if of != Source::now() {
+            return Ok(());
+        }
         parts.push(&bytes);
         loop {
             match parts.next_frame() {
@@ -47,7 +51,7 @@ async fn take_all(store: Store, reader: &ReadableStreamDefaultReader) -> Result<
 }
 
 async fn opened() -> Option<ReadableStreamDefaultReader> {
-    let response: Response = in_time(window().fetch_with_str(ADDRESS)).await?.dyn_into().ok()?;
+    let response: Response = in_time(source::ask(ADDRESS, &RequestInit::new())).await?.dyn_into().ok()?;
     let is_state = response.ok() && response.headers().get("content-type").ok()?? == CONTENT_TYPE;
     is_state.then_some(response.body()?.get_reader().unchecked_into())
 }

@@ -8,6 +8,7 @@ use leptos::prelude::*;
 
 use super::backoff::Backoff;
 use super::snapshot;
+use super::source::Source;
 use crate::store::{Broken, Link, Store};
 
 /// The server sends at least one frame a second; after this long without one, what is shown is called stale.
@@ -27,11 +28,16 @@ enum End {
     Incompatible,
 }
 
-/// Keeps the store fed for as long as the page is open.
+/// Keeps the store fed for as long as its source is the present one.
 pub async fn run(store: Store) {
+    let of = Source::now();
     let mut backoff = Backoff::default();
     loop {
-        match connection(store).await {
+        let end = connection(store, of).await;
+        if of != Source::now() || of.is_file() {
+            return;
+        }
+        match end {
             End::Incompatible => return,
             End::Resync => {
                 store.forget_place();
@@ -48,12 +54,16 @@ pub async fn run(store: Store) {
     }
 }
 
-async fn connection(store: Store) -> End {
+async fn connection(store: Store, of: Source) -> End {
     store.link.set(Link::Connecting);
     if store.resume().is_none()
         && let Some(end) = ended(store, snapshot::fetch(store).await)
     {
         return end;
+    }
+    // A file says all that it has at once.
+    if of.is_file() {
+        return End::Lost { spoke: true };
     }
     let Some(mut socket) = address(store).and_then(|url| WebSocket::open(&url).ok()) else {
         return End::Lost { spoke: false };
@@ -61,7 +71,11 @@ async fn connection(store: Store) -> End {
     let mut spoke = false;
     let mut silent_ms = 0;
     loop {
-        match select(socket.next(), TimeoutFuture::new(STALE_AFTER_MS)).await {
+        let come = select(socket.next(), TimeoutFuture::new(STALE_AFTER_MS)).await;
+        if of != Source::now() {
+            return End::Lost { spoke };
+        }
+        match come {
             Either::Left((Some(Ok(Message::Bytes(bytes))), _)) => {
                 spoke = true;
                 silent_ms = 0;

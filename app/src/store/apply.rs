@@ -45,7 +45,7 @@ impl Store {
                 self.live.update_value(|live| {
                     live.speaking = Some(epoch);
                     if live.epoch.is_none() {
-                        live.now_ms = at_ms;
+                        live.present.now_ms = at_ms;
                         live.received_at_ms = now_ms();
                     }
                 });
@@ -89,19 +89,22 @@ impl Store {
             let cluster = reader.part(bytes).map_err(|error| error.to_string())?;
             if let Some(cluster) = cluster {
                 live.reader = None;
-                live.cluster = cluster;
+                let seq = cluster.seq();
+                // The reader has compared it with the digest that came with the snapshot.
+                live.present.digest = Some((seq, cluster.digest()));
+                live.present.cluster = cluster;
                 live.still.renew();
                 live.epoch = live.speaking;
-                // The reader has compared it with the digest that came with the snapshot.
-                live.digest = Some((live.cluster.seq(), live.cluster.digest()));
-                return Ok(Some(live.cluster.seq()));
+                return Ok(Some(seq));
             }
             Ok(None)
         });
         match taken {
             Some(Ok(Some(seq))) => {
                 self.verified(seq);
-                self.beat_now();
+                if untrack(|| self.at.get()) == 0 {
+                    self.beat_now();
+                }
                 self.now_live();
                 Ok(())
             }
@@ -143,7 +146,9 @@ impl Store {
         if !self.ready.get_untracked() {
             self.ready.set(true);
         }
-        self.changed();
+        if untrack(|| self.at.get()) == 0 {
+            self.changed();
+        }
     }
 }
 
@@ -151,37 +156,40 @@ impl Live {
     fn fold(&mut self, batch: &Batch<'_>) -> Folded {
         if self.epoch != self.speaking {
             // Another run of the server, and it begins with records: they continue the empty state.
-            self.cluster = Cluster::default();
+            self.present.cluster = Cluster::default();
             self.still.renew();
             self.epoch = self.speaking;
-            self.digest = None;
+            self.present.digest = None;
         }
-        if batch.first_seq.0 > self.cluster.seq().0 + 1 {
-            return Folded::Unreadable(format!("records from {} on are missing", self.cluster.seq().0 + 1));
+        if batch.first_seq.0 > self.present.cluster.seq().0 + 1 {
+            return Folded::Unreadable(format!(
+                "records from {} on are missing",
+                self.present.cluster.seq().0 + 1
+            ));
         }
-        self.now_ms = batch.at_ms;
+        self.present.now_ms = batch.at_ms;
         self.received_at_ms = now_ms();
         for entry in batch.entries() {
             match entry {
-                Ok((seq, entry)) => self.cluster.fold(seq, &entry),
+                Ok((seq, entry)) => self.present.cluster.fold(seq, &entry),
                 Err(error) => return Folded::Unreadable(error.to_string()),
             }
         }
-        if self.cluster.trees().any(|(_, tree)| tree.forest_backlog() > MOST_UNSETTLED) {
-            self.cluster.settle_forest();
+        if self.present.cluster.trees().any(|(_, tree)| tree.forest_backlog() > MOST_UNSETTLED) {
+            self.present.cluster.settle_forest();
         }
-        let seq = self.cluster.seq();
+        let seq = self.present.cluster.seq();
         if let Some(theirs) = batch.check {
-            let ours = self.cluster.digest();
-            self.digest = Some((seq, ours));
+            let ours = self.present.cluster.digest();
+            self.present.digest = Some((seq, ours));
             if ours != theirs.0 {
                 return Folded::Different;
             }
             return Folded::Well { compared: Some(seq) };
         }
         // While nothing happens the digest is brought up to date once; while much happens that would cost too much.
-        if batch.count == 0 && self.digest.is_none_or(|(at, _)| at != seq) {
-            self.digest = Some((seq, self.cluster.digest()));
+        if batch.count == 0 && self.present.digest.is_none_or(|(at, _)| at != seq) {
+            self.present.digest = Some((seq, self.present.cluster.digest()));
         }
         Folded::Well { compared: None }
     }

@@ -10,50 +10,13 @@
 //! source of KV events was connected, and of history from its first event on; of all others they are unknown, not 0.
 
 use leptos::prelude::*;
+pub use radixscope_insight::feed::Feed;
 use radixscope_model::id::Millis;
-use radixscope_model::record::SourceKind;
-use radixscope_state::cluster::SourceState;
 
 use super::{Link, Store, clock};
 
 /// How often the page looks at its own clock while no frame comes, so that ages count on.
 const TICK: std::time::Duration = std::time::Duration::from_millis(500);
-
-/// What figures come from.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Feed {
-    /// The event plane: blocks, workers, rates.
-    Events,
-    /// Scraped metrics: latency, throughput.
-    Metrics,
-    /// Only the server itself: everything that several sources tell.
-    Any,
-}
-
-impl Feed {
-    /// When its sources were last current; `None`: they are. One event plane that is away leaves the picture incomplete;
-    /// of scraped processes some come and go, so only all of them count.
-    fn down_since(self, sources: &[SourceState]) -> Option<Millis> {
-        let is_its = |source: &&SourceState| match self {
-            Self::Events => source.kind.is_event_plane() && source.kind != SourceKind::Simulator,
-            Self::Metrics => source.kind == SourceKind::Prometheus,
-            Self::Any => false,
-        };
-        let mut down = None;
-        for source in sources.iter().filter(is_its) {
-            if source.is_connected() {
-                if self == Self::Metrics {
-                    return None;
-                }
-            } else if let Some(last) = source.last_ms {
-                // What came last is known; that nothing came after it until the link was lost is not.
-                let last = last.min(source.since_ms);
-                down = Some(down.map_or(last, |before: Millis| before.min(last)));
-            }
-        }
-        down
-    }
-}
 
 impl Store {
     /// When figures of `feed` were last current; `None`: they are. Tracked.
@@ -67,13 +30,17 @@ impl Store {
 
     /// Whether a state is there to which nothing is added now: the server does not answer. Tracked.
     pub fn is_lost(self) -> bool {
+        // What was is not changed by who answers now.
+        if self.at.get() != 0 {
+            return false;
+        }
         let is_current = self.link.get() == Link::Live && !self.stale.get();
         self.ready.get() && !is_current
     }
 
-    /// The server's clock in the last frame: the end of every window that figures are taken over.
+    /// The server's clock in the last frame, or the moment looked back to: the end of every window that figures are taken over.
     pub fn received_ms(self) -> Millis {
-        self.live.with_value(|live| live.now_ms.max(live.cluster.now_ms()))
+        self.live.with_value(|live| live.shown().now_ms.max(live.shown().cluster.now_ms()))
     }
 
     /// The time that ages are counted to: the server's clock, which the page's own clock continues while no frame comes.
@@ -86,7 +53,8 @@ impl Store {
     /// Lets ages count on while no frame comes, as long as the page is there.
     pub(crate) fn keep_time(self) {
         let tick = move || {
-            if untrack(|| self.is_lost()) {
+            // Of the past too: what widgets put off until later has to come then.
+            if untrack(|| self.is_lost() || self.at.get() != 0) {
                 self.changed();
             }
         };

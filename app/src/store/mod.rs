@@ -6,8 +6,13 @@
 
 mod apply;
 mod as_of;
+mod changes;
 mod clock;
+mod file;
+mod kept;
 mod link;
+mod look;
+mod past;
 mod still;
 
 use leptos::prelude::*;
@@ -19,11 +24,16 @@ use radixscope_state::tree::forest::{Arrangement, Forest};
 
 pub use apply::Broken;
 pub use as_of::{Feed, time_of_day, zone};
+pub use changes::NAMES as MARK_NAMES;
 pub(crate) use clock::now_ms;
 pub use link::{Check, Link, Resyncs};
+pub use past::REAL_TIME;
 
+use crate::memo::Memo;
+use crate::net::source::Opened;
 pub use crate::shown::Shown;
 use crate::shown::{PoolLabel, PoolQuery, ShownPools};
+use crate::signal::RwSignal;
 use crate::time_range::TimeRange;
 use crate::url::{Address, Panel};
 
@@ -33,23 +43,48 @@ pub(crate) const TIER_KEY: &str = "tree.tier";
 /// The state and what belongs to it.
 #[derive(Default)]
 struct Live {
-    cluster: Cluster,
-    /// Run of the server that `cluster` belongs to; `None` before the first state.
+    /// What the server sends goes here, whatever moment is shown.
+    present: State,
+    /// The moment that is shown instead, while the reader looks back.
+    past: Option<State>,
+    /// What of the past was fetched.
+    fetched: past::Fetched,
+    /// What the server keeps, and what each second brought.
+    kept: kept::Kept,
+    /// Run of the server that `present` belongs to; `None` before the first state.
     epoch: Option<u64>,
     /// Run of the server that is speaking.
     speaking: Option<u64>,
-    /// Server's clock in the last frame.
-    now_ms: Millis,
-    /// The page's clock then.
+    /// The page's clock when the last frame came.
     received_at_ms: f64,
     /// A snapshot under way.
     reader: Option<SnapshotReader>,
-    /// Digest of the state after the record it was computed for.
-    digest: Option<(Seq, u64)>,
     pace: clock::Pace,
     /// How many draw the tree.
     forest_keepers: u32,
     still: still::Still,
+    compared: changes::Compared,
+}
+
+/// What is known of one moment.
+#[derive(Default)]
+struct State {
+    cluster: Cluster,
+    /// The server's clock: in the last frame, or at the moment looked back to.
+    now_ms: Millis,
+    /// Digest of the state after the record it was computed for.
+    digest: Option<(Seq, u64)>,
+}
+
+impl Live {
+    /// What panels show.
+    fn shown(&self) -> &State {
+        self.past.as_ref().unwrap_or(&self.present)
+    }
+
+    fn shown_mut(&mut self) -> &mut State {
+        self.past.as_mut().unwrap_or(&mut self.present)
+    }
 }
 
 /// Handle to everything the page knows; copied freely.
@@ -89,6 +124,28 @@ pub struct Store {
     pub misread: RwSignal<Vec<String>>,
     /// Raised when the reader asks not to wait for the next attempt.
     pub retry: RwSignal<u32>,
+    /// The moment that is shown; 0: the present.
+    pub at: RwSignal<u64>,
+    /// How fast it plays, in quarters of real time; 0: it stands still.
+    pub speed: RwSignal<u32>,
+    /// Why the moment asked for is not the one shown; empty: it is.
+    pub past_fault: RwSignal<String>,
+    /// Whether the server replays a recording: what is newest is its end, and nothing is live.
+    pub replayed: RwSignal<bool>,
+    /// Whether the moment asked for is still on its way.
+    pub past_waits: RwSignal<bool>,
+    /// The moment that stood last, as the address has it; 0: the present.
+    pub settled: RwSignal<u64>,
+    /// Raised when more of the timeline is known.
+    pub kept_version: RwSignal<u32>,
+    /// The recording that the reader opened in the place of the server.
+    pub file: RwSignal<Option<Opened>>,
+    /// The second recording that the reader opened: B is a moment of it.
+    pub second: RwSignal<Option<Opened>>,
+    /// Why a recording is not shown, or not whole; empty: nothing is to be said.
+    pub file_words: RwSignal<String>,
+    /// Raised when the state of a marked moment is here, or cannot be had.
+    pub changes_fetched: RwSignal<u32>,
 }
 
 impl Store {
@@ -98,7 +155,7 @@ impl Store {
         let beat = RwSignal::new(0);
         let workers = Memo::new(move |_| {
             beat.track();
-            live.with_value(|live| live.cluster.workers().len())
+            live.with_value(|live| live.shown().cluster.workers().len())
         });
         let address = RwSignal::new(address);
         let query = Memo::new(move |_| address.with(|address| address.pools.clone()));
@@ -113,7 +170,8 @@ impl Store {
             beat.track();
             query.with(|query| {
                 live.with_value(|live| {
-                    ShownPools::of(&live.cluster, query).in_tier(&live.cluster, tier.get())
+                    let cluster = &live.shown().cluster;
+                    ShownPools::of(cluster, query).in_tier(cluster, tier.get())
                 })
             })
         });
@@ -121,7 +179,7 @@ impl Store {
             Memo::new(move |_| {
                 beat.track();
                 let pools = pools.get();
-                live.with_value(|live| list(&Shown::new(&live.cluster, pools)))
+                live.with_value(|live| list(&Shown::new(&live.shown().cluster, pools)))
             })
         };
         let listed = workers_of(|shown| shown.worker_list().collect());
@@ -129,7 +187,7 @@ impl Store {
         let labels = Memo::new(move |_| {
             beat.track();
             let pools = pools.get();
-            live.with_value(|live| Shown::new(&live.cluster, pools).pool_labels())
+            live.with_value(|live| Shown::new(&live.shown().cluster, pools).pool_labels())
         });
         Self {
             live,
@@ -151,19 +209,23 @@ impl Store {
             pointed: RwSignal::new(None),
             misread: RwSignal::new(misread),
             retry: RwSignal::new(0),
+            at: RwSignal::new(0),
+            speed: RwSignal::new(0),
+            past_fault: RwSignal::new(String::new()),
+            replayed: RwSignal::new(false),
+            past_waits: RwSignal::new(false),
+            settled: RwSignal::new(0),
+            kept_version: RwSignal::new(0),
+            file: RwSignal::new(None),
+            second: RwSignal::new(None),
+            file_words: RwSignal::new(String::new()),
+            changes_fetched: RwSignal::new(0),
         }
     }
 
     /// Whether a state is there at all. Tracked.
     pub fn ready(self) -> bool {
         self.ready.get()
-    }
-
-    /// Looks at the state, and again whenever it changed: once per drawn frame.
-    pub fn on_frame<T>(self, look: impl FnOnce(&Shown<'_>) -> T) -> T {
-        self.version.track();
-        self.pools.track();
-        self.peek(look)
     }
 
     /// Looks at the state with its forest arranged and settled, and again whenever it changed: once per drawn frame.
@@ -182,8 +244,14 @@ impl Store {
     fn look_at_tree(self, arrangement: Arrangement, look: impl FnOnce(&Shown<'_>, &Forest)) {
         let pools = self.pools.get();
         self.live.update_value(|live| {
-            live.cluster.arrange_forest(pools.pool, pools.tier, arrangement);
-            live.still.keep(Shown::new(&live.cluster, pools).tree(), pools.drawn(), arrangement);
+            if let Some(changes) = live.compared.tree_mut() {
+                changes.tree_mut().grow_forest(arrangement);
+                changes.tree_mut().settle_forest();
+                return;
+            }
+            let state = live.past.as_mut().unwrap_or(&mut live.present);
+            state.cluster.arrange_forest(pools.pool, pools.tier, arrangement);
+            live.still.keep(Shown::new(&state.cluster, pools).tree(), pools.drawn(), arrangement);
         });
         self.peek_still(|shown| shown.tree().forest().map(|forest| look(shown, forest)));
     }
@@ -192,7 +260,7 @@ impl Store {
     /// [`radixscope_state::tree::forest::Forest::changes`]. To be said with every frame: a forest that is kept anew has
     /// forgotten it.
     pub fn keep_tree_changes(self) {
-        self.live.update_value(|live| live.cluster.keep_forest_changes(true));
+        self.live.update_value(|live| live.shown_mut().cluster.keep_forest_changes(true));
     }
 
     /// Looks at the tree that is drawn with its forest settled, once; `None` where none is kept.
@@ -202,7 +270,7 @@ impl Store {
 
     /// The same with the state around it.
     pub fn look<T>(self, look: impl FnOnce(&Shown<'_>, &Forest) -> T) -> Option<T> {
-        self.live.update_value(|live| live.cluster.settle_forest());
+        self.live.update_value(|live| live.shown_mut().cluster.settle_forest());
         self.peek_still(|shown| shown.tree().forest().map(|forest| look(shown, forest)))
     }
 
@@ -215,17 +283,10 @@ impl Store {
                 live.forest_keepers -= 1;
                 if live.forest_keepers == 0 {
                     live.still = still::Still::default();
-                    live.cluster.fell_forest();
+                    live.shown_mut().cluster.fell_forest();
                 }
             });
         });
-    }
-
-    /// Looks at the state, and again at a readable pace.
-    pub fn on_beat<T>(self, look: impl FnOnce(&Shown<'_>) -> T) -> T {
-        self.beat.track();
-        self.pools.track();
-        self.peek(look)
     }
 
     /// The server's clock in full seconds: for what does not change faster.
@@ -234,12 +295,6 @@ impl Store {
             let now = self.received_ms();
             self.on_beat(|_| Millis(now.0 / 1000 * 1000))
         })
-    }
-
-    /// Looks at the state once.
-    pub fn peek<T>(self, look: impl FnOnce(&Shown<'_>) -> T) -> T {
-        let pools = self.pools.get_untracked();
-        self.live.with_value(|live| look(&Shown::new(&live.cluster, pools)))
     }
 
     /// Shows one pool, unless its tree is the one drawn anyway.
@@ -274,12 +329,12 @@ impl Store {
 
     /// Digest and the record after which the state had it. Not tracked.
     pub fn digest(self) -> Option<(Seq, u64)> {
-        self.live.with_value(|live| live.digest)
+        self.live.with_value(|live| live.shown().digest)
     }
 
     /// Where a new connection continues: run of the server and last record.
     pub fn resume(self) -> Option<(u64, Seq)> {
-        self.live.with_value(|live| Some((live.epoch?, live.cluster.seq())))
+        self.live.with_value(|live| Some((live.epoch?, live.present.cluster.seq())))
     }
 
     /// Whether any KV event of the workers shown was received; before, nothing is known of any cache. Tracked.

@@ -5,7 +5,7 @@ use leptos::prelude::*;
 use radixscope_state::tree::forest::{Arrangement, Forest};
 use radixscope_state::tree::{Tree, Turnover};
 
-use super::{Shown, Store};
+use super::Store;
 use crate::shown::DrawnTree;
 
 /// The copy, and whether there is to be one.
@@ -25,12 +25,22 @@ impl Still {
         }
     }
 
+    /// Whether the tree is to hold still.
+    pub(super) fn is_asked(&self) -> bool {
+        self.is_asked
+    }
+
     /// The next copy is of the present.
     pub(super) fn renew(&mut self) {
         self.copy = None;
     }
 
-    fn of(&self, drawn: DrawnTree) -> Option<&Tree> {
+    /// No copy from now on.
+    pub(super) fn end(&mut self) {
+        *self = Self::default();
+    }
+
+    pub(super) fn of(&self, drawn: DrawnTree) -> Option<&Tree> {
         self.copy.as_ref().filter(|(of, _)| *of == drawn).map(|(_, tree)| &**tree)
     }
 }
@@ -38,7 +48,11 @@ impl Still {
 impl Store {
     /// From the next frame of the tree on it holds still, or no longer. Asked for by who draws it.
     pub fn hold_tree(self, is_asked: bool) {
-        self.live.update_value(|live| live.still.is_asked = is_asked);
+        // A moment of the past holds still by itself, and who steps through it wants to see each.
+        self.live.update_value(|live| {
+            let may_move = live.past.is_none() || live.compared.tree().is_some();
+            live.still.is_asked = is_asked && may_move;
+        });
     }
 
     /// Takes in all that waits; if the tree is to hold still, it does so from there on.
@@ -49,12 +63,5 @@ impl Store {
     /// What was stored and evicted since the tree holds still; `None`: it does not.
     pub fn waiting(self) -> Option<Turnover> {
         self.peek_still(|shown| Some(shown.live_tree().turnover().since(shown.still?.turnover())))
-    }
-
-    pub(super) fn peek_still<T>(self, look: impl FnOnce(&Shown<'_>) -> T) -> T {
-        let pools = self.pools.get_untracked();
-        self.live.with_value(|live| {
-            look(&Shown { still: live.still.of(pools.drawn()), ..Shown::new(&live.cluster, pools) })
-        })
     }
 }

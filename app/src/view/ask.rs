@@ -7,7 +7,10 @@ use wasm_bindgen_futures::JsFuture;
 use web_sys::{RequestInit, Response};
 
 use crate::json::field;
+use crate::net::source;
+use crate::signal::RwSignal;
 use crate::store::Store;
+use crate::view::control::view;
 
 /// The server took the request, and asks nobody.
 const NOT_ASKED: &str = "Not asked: its endpoint is unknown (--discovery, or a frontend in --prometheus, reports it), or --tree-dumps is off";
@@ -31,8 +34,11 @@ pub(super) fn AskForBlocks(store: Store, worker: WorkerIx) -> impl IntoView {
         });
     };
     view! {
-        <button class="plain ask" data-testid="ask-for-blocks" disabled=is_sent on:click=ask
-            title="Sends the worker one query; it answers with all its blocks. Nothing changes in the cluster">
+        <button class="plain ask" data-testid="ask-for-blocks" disabled=move || is_sent.get() || store.at.get() != 0 on:click=ask
+            title=move || match store.at.get() {
+                0 => "Sends the worker one query; it answers with all its blocks. Nothing changes in the cluster",
+                _ => "Workers answer with what they hold now: go back to live first (L)",
+            }>
             "Ask this worker for its blocks"
         </button>
         {move || refused.get().map(|why| view! { <span role="status" data-testid="ask-refused">{why}</span> })}
@@ -46,7 +52,7 @@ async fn post(worker: u64, dp_rank: u32) -> Result<(), String> {
     let init = RequestInit::new();
     init.set_method("POST");
     init.set_body(&body.into());
-    let asked = JsFuture::from(window().fetch_with_str_and_init("api/v1/tree-dumps", &init)).await;
+    let asked = JsFuture::from(source::ask("api/v1/tree-dumps", &init)).await;
     let answer: Response = asked.map_err(broken)?.unchecked_into();
     // What is no JSON is read as nothing.
     let said = JsFuture::from(answer.json().map_err(broken)?).await.unwrap_or_default();

@@ -10,8 +10,12 @@ use crate::draw::chart::Drawing;
 use crate::draw::option::ChartOption;
 use crate::draw::palette::Palette;
 use crate::draw::theme::theme;
+use crate::effect::effect;
+use crate::memo::Memo;
+use crate::signal::RwSignal;
 use crate::store::Store;
 use crate::theme;
+use crate::view::control::{Show, view};
 
 /// Wait before the chart's library is fetched again after a failure.
 const RETRY_MS: u32 = 3_000;
@@ -22,19 +26,19 @@ const TEXT: f64 = 0.85;
 #[component]
 pub(super) fn Charted(
     store: Store,
-    dark: Signal<bool>,
+    dark: Memo<bool>,
     /// For tests.
     #[prop(into)]
     id: String,
     /// What is seen, for those who do not see it.
     #[prop(into)]
-    words: Signal<String>,
+    words: Memo<String>,
     /// Class of its box.
     #[prop(default = "chart-box")]
     class: &'static str,
     /// Where another chart has the pointer, as a place in this one, CSS pixels.
     #[prop(optional, into)]
-    pointed: Option<Signal<Option<(f64, f64)>>>,
+    pointed: Option<Memo<Option<(f64, f64)>>>,
     /// What is drawn, in the colours given.
     option: impl Fn(&Palette) -> Option<ChartOption> + 'static,
 ) -> impl IntoView {
@@ -43,7 +47,7 @@ pub(super) fn Charted(
     let (loaded, failed) = (RwSignal::new(false), RwSignal::new(false));
     load_after_figures(store, frame, drawing, loaded, failed);
     let palette = Memo::new(move |_| Palette::read(theme::token, dark.get(), store.workers.get()));
-    Effect::new(move |_| {
+    effect(move |_| {
         if !loaded.get() {
             return;
         }
@@ -54,7 +58,7 @@ pub(super) fn Charted(
         });
     });
     if let Some(pointed) = pointed {
-        Effect::new(move |was: Option<bool>| {
+        effect(move |was: Option<bool>| {
             let at = pointed.get();
             if at.is_some() || was == Some(true) {
                 drawing.with_value(|drawing| drawing.iter().for_each(|drawing| drawing.point(at)));
@@ -82,7 +86,7 @@ fn load_after_figures(
     loaded: RwSignal<bool>,
     failed: RwSignal<bool>,
 ) {
-    Effect::new(move |_| {
+    effect(move |_| {
         if !store.ready() {
             return;
         }
@@ -117,7 +121,7 @@ async fn fetch(
     let made = Drawing::new(element).await;
     let ok = made.is_ok();
     // Setting a signal gives the value back where the panel is gone; then the chart goes too.
-    let gone = failed.try_set(!ok).is_some();
+    let gone = !failed.try_set(!ok);
     if let Ok(made) = made
         && drawing.try_update_value(|d| *d = Some(made)).is_some()
     {

@@ -5,6 +5,7 @@ use radixscope_model::id::WorkerIx;
 
 use crate::draw::palette::{Pattern, label, token};
 use crate::store::Store;
+use crate::view::control::view;
 
 /// Colour and short label of a worker.
 #[component]
@@ -21,7 +22,7 @@ pub(super) fn Chip(store: Store, worker: WorkerIx) -> impl IntoView {
 #[component]
 pub(super) fn Swatch(store: Store, worker: WorkerIx) -> impl IntoView {
     let colour = move || format!("--c: var({})", token(worker, store.workers.get()));
-    view! { <i class=format!("swatch {}", Pattern::of(worker).class()) style=colour aria-hidden="true"></i> }
+    view! { <i class=format!("swatch {}", Pattern::of(worker).class()) style=move || colour() aria-hidden="true"></i> }
 }
 
 /// The colours of the first two workers drawn, for keys that show one worker's colour or two.

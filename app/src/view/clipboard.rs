@@ -2,8 +2,13 @@
 
 use std::time::Duration;
 
+use crate::effect::effect;
+use crate::signal::RwSignal;
+use crate::view::control::view;
 use leptos::html;
 use leptos::prelude::*;
+
+use crate::store::Store;
 
 /// How long a button says what became of it.
 const SAID_FOR: Duration = Duration::from_secs(3);
@@ -42,11 +47,11 @@ pub(super) fn CopyButton(
 
 /// A button that copies the address of the view as it is. Where the browser refuses, the address stands selected in a field.
 #[component]
-pub(super) fn CopyLink() -> impl IntoView {
+pub(super) fn CopyLink(store: Store) -> impl IntoView {
     let said = RwSignal::new("");
     let refused = RwSignal::new(None::<String>);
     let field = NodeRef::<html::Input>::new();
-    Effect::new(move |_| {
+    effect(move |_| {
         if let Some(field) = field.get() {
             // In the next frame it is in the document.
             request_animation_frame(move || {
@@ -56,7 +61,7 @@ pub(super) fn CopyLink() -> impl IntoView {
         }
     });
     let press = move |_| {
-        let address = window().location().href().unwrap_or_default();
+        let address = address(store);
         leptos::task::spawn_local(async move {
             let copied = is_copied(&address).await;
             // The button may be gone by then.
@@ -68,9 +73,13 @@ pub(super) fn CopyLink() -> impl IntoView {
             set_timeout(silent, SAID_FOR);
         });
     };
+    let name = move || match store.at.get() {
+        0 => "Copy link to this view",
+        _ => "Copy link to this moment",
+    };
     view! {
         <span class="copy-link">
-            <button class="icon" title="Copy link to this view" aria-label="Copy link to this view" data-testid="copy-link" on:click=press>
+            <button class="icon" title=move || name() aria-label=move || name() data-testid="copy-link" on:click=press>
                 <svg viewBox="0 0 16 16" aria-hidden="true"><path d="M7 5l2-2a2.8 2.8 0 0 1 4 4l-2 2M9 11l-2 2a2.8 2.8 0 0 1-4-4l2-2M6 10l4-4"/></svg>
             </button>
             <span role="status" class="copied" data-testid="copy-link-said">{said}</span>
@@ -79,6 +88,16 @@ pub(super) fn CopyLink() -> impl IntoView {
                     data-testid="copy-link-text" on:blur=move |_| refused.set(None)/>
             })}
         </span>
+    }
+}
+
+/// The address of the view as it is, with the moment that is shown if that is not the present.
+pub(super) fn address(store: Store) -> String {
+    let address = window().location().href().unwrap_or_default();
+    let view = address.split('#').next().unwrap_or_default();
+    match untrack(|| store.at.get()) {
+        0 => view.to_owned(),
+        at => [view, "#t=", &at.to_string()].concat(),
     }
 }
 

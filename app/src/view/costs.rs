@@ -11,8 +11,10 @@ use radixscope_router::explain::Short;
 use radixscope_router::{Formula, Terms};
 
 use crate::format;
+use crate::memo::Memo;
 use crate::store::Store;
 use crate::view::chip::Chip;
+use crate::view::control::view;
 
 /// A row.
 #[derive(Clone, PartialEq)]
@@ -140,7 +142,7 @@ pub(super) fn CostLegend(
 
 /// The rows, in their order. Bars share one scale.
 #[component]
-pub(super) fn CostRows(store: Store, rows: Signal<Vec<CostRow>>) -> impl IntoView {
+pub(super) fn CostRows(store: Store, rows: Memo<Vec<CostRow>>) -> impl IntoView {
     let scale = Memo::new(move |_| {
         rows.with(|rows| {
             let costs = rows.iter().map(|row| (row.terms.cost, row.parts()));
@@ -182,8 +184,8 @@ fn OneRow(store: Store, row: CostRow, scale: CostScale) -> impl IntoView {
     };
     let about = row.about + &saved;
     let name = match row.worker {
-        Some(worker) => view! { <Chip store worker/> }.into_any(),
-        None => view! { <span class="chip">{row.label.clone()}</span> }.into_any(),
+        Some(worker) => view! { <Chip store worker/> },
+        None => view! { <span class="chip">{row.label.clone()}</span> },
     };
     let marks = row.marks.iter().map(|&mark| view! { <span class="mark-word">{mark}</span> }).collect_view();
     let chosen = row.is_chosen.then(|| view! { <span class="mark-word chosen">"wins"</span> });

@@ -1,23 +1,23 @@
 //! The latest routing decisions and what they add up to, every number with its denominator.
 
 use leptos::prelude::*;
-use radixscope_model::id::{DecisionId, Millis, WorkerIx};
+use radixscope_model::id::{DecisionId, WorkerIx};
 use radixscope_model::record::DecisionSource;
-use radixscope_state::cluster::{DecisionEntry, DecisionTotals};
 
 use super::chip::Chip;
 use super::figure::{Empty, Figure, PanelHead};
 use crate::format::{self, UNKNOWN};
-use crate::shown::Sums;
+use crate::memo::Memo;
+use crate::shown::{caption, source_name};
+use crate::signal::RwSignal;
 use crate::store::{Shown, Store, time_of_day};
 use crate::url::Panel;
+use crate::view::control::{For, Show, view};
 
 /// Rows shown: more than anyone reads while they move, few enough to be written anew with each decision.
 const ROWS: usize = 60;
 /// What a click on a row does.
 const OPEN: &str = "Click for the candidates and the reason";
-/// Window of the first figure.
-const WINDOW_MS: u64 = 60_000;
 
 #[derive(Clone, PartialEq)]
 struct Row {
@@ -52,27 +52,27 @@ pub(super) fn DecisionsPanel(store: Store) -> impl IntoView {
         if !held.get() {
             0
         } else {
-            store.on_beat(|c| of_worker(c, picked).take_while(|d| d.seq.0 > shown).count())
+            store.on_beat(|c| c.decisions_on(picked).take_while(|d| d.seq.0 > shown).count())
         }
     });
     let totals = Memo::new(move |_| {
         let picked = store.picked();
         let now = store.received_ms();
-        store.on_beat(|shown| sums(shown, picked, now))
+        store.on_beat(|shown| shown.decision_figures(picked, now))
     });
-    let recent = Signal::derive(move || totals.with(|(recent, _)| rate(recent)));
-    let overall = Signal::derive(move || totals.with(|(_, all)| rate(all)));
+    let recent = Memo::new(move |_| totals.with(|(recent, _)| recent.rate_words()));
+    let overall = Memo::new(move |_| totals.with(|(_, all)| all.rate_words()));
     let any = Memo::new(move |_| totals.with(|(_, all)| all.count > 0));
     view! {
         <section class="panel decisions" aria-labelledby="decisions-title" data-testid="decisions">
             <PanelHead store panel=Panel::Decisions title="Decisions">
                 <Figure id="overlap-60s" label="KV hit rate, last 60 s" value=recent
-                    title=Signal::derive(move || totals.with(|(recent, _)| explain(recent, "in the last 60 s")))/>
+                    title=Memo::new(move |_| totals.with(|(recent, _)| recent.explain("in the last 60 s")))/>
                 <Figure id="overlap-all" label="since start" value=overall
-                    title=Signal::derive(move || totals.with(|(_, all)| explain(all, "since the server started")))/>
+                    title=Memo::new(move |_| totals.with(|(_, all)| all.explain("since the server started")))/>
             </PanelHead>
             <Show when=move || any.get() fallback=move || view! { <NoDecisions store/> }>
-                <p class="caption" data-testid="decisions-caption">{move || totals.with(caption)}</p>
+                <p class="caption" data-testid="decisions-caption">{move || totals.with(|(recent, all)| caption(recent, all))}</p>
                 <div class="scroll" tabindex="0" role="region" aria-label="Table of decisions"
                     on:pointerenter=move |_| pointed.set(true) on:pointerleave=move |_| pointed.set(false)
                     on:focusin=move |_| focused.set(true) on:focusout=move |_| focused.set(false)>
@@ -135,17 +135,8 @@ fn DecisionRow(store: Store, rows: Memo<Vec<Row>>, at: usize) -> impl IntoView {
                 <span class="meter" aria-hidden="true"><i style=of(|row| format!("width:{}", format::width(row.share.unwrap_or(0.0))))></i></span>
                 <span>{of(|row| row.share.map_or(UNKNOWN.to_owned(), format::percent))}</span>
             </td>
-            <td class="c-source">{of(|row| source_words(row.source).to_owned())}</td>
+            <td class="c-source">{of(|row| source_name(row.source).to_owned())}</td>
         </tr>
-    }
-}
-
-const fn source_words(source: DecisionSource) -> &'static str {
-    match source {
-        DecisionSource::KvHitRate => "hit rate",
-        DecisionSource::ActiveSequences => "sequences",
-        DecisionSource::Log => "log",
-        DecisionSource::RequestTrace => "trace",
     }
 }
 
@@ -156,40 +147,30 @@ fn NoDecisions(store: Store) -> impl IntoView {
     let hint = move || store.on_beat(|cluster| cluster.decisions_hint()).map(|hint| hint.to_string());
     move || {
         if !store.ready() {
-            view! { <Empty id="decisions-wait" head="Waiting for the server's state"/> }.into_any()
+            view! { <Empty id="decisions-wait" head="Waiting for the server's state"/> }
         } else if picked() {
-            view! { <Empty id="decisions-none-picked" head="No decision for this worker yet"/> }.into_any()
+            view! { <Empty id="decisions-none-picked" head="No decision for this worker yet"/> }
         } else if events.get() {
             view! {
                 <Empty id="decisions-missing" head="No routing decisions received">
-                    <p>{hint}</p>
+                    <p>{move || hint()}</p>
                     <p>"If no request was sent since the server started, there is nothing to show yet."</p>
                 </Empty>
             }
-            .into_any()
         } else {
             view! {
                 <Empty id="decisions-empty" head="No decision received yet">
                     <p>"Every request that the KV router places appears here, with the share of its prompt that was cached on the chosen worker."</p>
                 </Empty>
             }
-            .into_any()
         }
     }
 }
 
-fn of_worker<'a>(
-    shown: &Shown<'a>,
-    picked: Option<WorkerIx>,
-) -> impl Iterator<Item = &'a DecisionEntry> + use<'a> {
-    let shown = *shown;
-    let all = shown.cluster.decisions().newest_first();
-    all.filter(move |d| shown.has(d.pool) && picked.is_none_or(|picked| d.decision.worker == picked))
-}
-
 fn latest(cluster: &Shown<'_>, picked: Option<WorkerIx>) -> Vec<Row> {
     let number = |n: Option<u64>| n.map_or(UNKNOWN.to_owned(), format::count);
-    of_worker(cluster, picked)
+    cluster
+        .decisions_on(picked)
         .take(ROWS)
         .map(|d| Row {
             seq: d.seq.0,
@@ -207,52 +188,4 @@ fn latest(cluster: &Shown<'_>, picked: Option<WorkerIx>) -> Vec<Row> {
                 .map_or(OPEN.to_owned(), |id| format!("Request {id}. {OPEN}")),
         })
         .collect()
-}
-
-/// Over the window, and over everything.
-fn sums(shown: &Shown<'_>, picked: Option<WorkerIx>, now: Millis) -> (Sums, Sums) {
-    let Some(worker) = picked else { return (shown.recent_sums(now, WINDOW_MS), shown.decision_sums()) };
-    let decisions = shown.decisions();
-    let mut recent = DecisionTotals::default();
-    for d in decisions.newest_first().take_while(|d| now.since(d.at_ms) <= WINDOW_MS) {
-        if d.decision.worker == worker {
-            recent.add(d);
-        }
-    }
-    let pool = shown.pool_of(worker).unwrap_or_default();
-    (shown.sums(&[(pool, recent)]), shown.sums(&[(pool, decisions.totals_of(worker))]))
-}
-
-/// KV hit rate in words; of pools that cannot be summed side by side.
-pub(super) fn rate(sums: &Sums) -> String {
-    if sums.apart.is_empty() {
-        return sums.hit_rate().map_or(UNKNOWN.to_owned(), format::percent);
-    }
-    let one = |(pool, share): &(String, f64)| format!("{pool} {}", format::percent(*share));
-    sums.apart.iter().map(one).collect::<Vec<_>>().join(" · ")
-}
-
-pub(super) fn explain(sums: &Sums, when: &str) -> String {
-    let over = format::plural(sums.count, "decision", "decisions");
-    match sums.prompts {
-        Some((prompts, cached, unit)) => format!(
-            "{} of {} prompt {} were cached on the chosen worker, as the router counted them, over {over} {when}",
-            format::count(cached),
-            format::count(prompts),
-            unit.words(),
-        ),
-        None => {
-            format!(
-                "By pool: their blocks are of different size. As the router counted them, over {over} {when}"
-            )
-        }
-    }
-}
-
-fn caption((recent, all): &(Sums, Sums)) -> String {
-    format!(
-        "Prompt blocks as the router counted them: {} in 60 s, {} since start",
-        format::plural(recent.count, "decision", "decisions"),
-        format::count(all.count)
-    )
 }

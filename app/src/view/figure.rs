@@ -1,13 +1,15 @@
 //! Parts that panels share: their frame, a number with its name, what an empty panel says.
 
 use leptos::prelude::*;
+pub(super) use radixscope_export::finding_ticket::severity_mark;
 use radixscope_insight::completeness::Trust;
-use radixscope_model::record::Severity;
 
 use super::clipboard::CopyLink;
 use crate::format::UNKNOWN;
+use crate::memo::Memo;
 use crate::store::{Feed, Store, time_of_day};
 use crate::url::Panel;
+use crate::view::control::view;
 
 /// A number with what it counts. The number keeps its width.
 #[component]
@@ -18,10 +20,10 @@ pub(super) fn Figure(
     id: &'static str,
     /// The number.
     #[prop(into)]
-    value: Signal<String>,
+    value: Memo<String>,
     /// Where it comes from and over what it is taken.
     #[prop(into, optional)]
-    title: Signal<String>,
+    title: Memo<String>,
 ) -> impl IntoView {
     view! {
         <span class="figure" title=title>
@@ -37,8 +39,8 @@ pub(super) fn TrustedFigure(
     store: Store,
     label: &'static str,
     id: &'static str,
-    #[prop(into)] value: Signal<String>,
-    #[prop(into)] title: Signal<String>,
+    #[prop(into)] value: Memo<String>,
+    #[prop(into)] title: Memo<String>,
 ) -> impl IntoView {
     let trust = Memo::new(move |_| store.on_beat(|shown| shown.trust()));
     let value = move || match trust.get() {
@@ -52,8 +54,8 @@ pub(super) fn TrustedFigure(
     };
     let mark = move || trust.with(|trust| trust.mark().map(str::to_owned));
     view! {
-        <span class="figure" class:withheld=move || trust.with(|trust| trust.withheld().is_some()) title=title>
-            <b data-testid=id>{value}</b>
+        <span class="figure" class:withheld=move || trust.with(|trust| trust.withheld().is_some()) title=move || title()>
+            <b data-testid=id>{move || value()}</b>
             <span>{label}</span>
             {move || mark().map(|of| view! { <em data-testid=format!("{id}-mark")>{of}</em> })}
         </span>
@@ -68,7 +70,9 @@ pub(super) fn heading_id(panel: Panel) -> String {
 /// What the figures of a panel come from.
 const fn feed(panel: Panel) -> Feed {
     match panel {
-        Panel::Overview | Panel::Tree | Panel::Workers | Panel::Rates | Panel::Memory => Feed::Events,
+        Panel::Overview | Panel::Tree | Panel::Workers | Panel::Rates | Panel::Memory | Panel::Changes => {
+            Feed::Events
+        }
         Panel::Latency | Panel::Compare => Feed::Metrics,
         _ => Feed::Any,
     }
@@ -107,11 +111,11 @@ pub(super) fn PanelHead(
                 <span class="all-pools" data-testid="all-pools" title="Its sources do not report figures by pool">"all pools"</span>
             })}
             <div class="figures">{children()}</div>
-            <CopyLink/>
-            <button class="icon" on:click=toggle title=name aria-label=name aria-pressed=move || whole.get().to_string()
+            <CopyLink store/>
+            <button class="icon" on:click=toggle title=move || name() aria-label=move || name() aria-pressed=move || whole.get().to_string()
                 data-testid=format!("{}-whole", panel.as_str())>
                 <svg viewBox="0 0 16 16" aria-hidden="true">
-                    <path d=arrows/>
+                    <path d=move || arrows()/>
                 </svg>
             </button>
         </header>
@@ -134,14 +138,5 @@ pub(super) fn Empty(
             <p class="empty-head">{head}</p>
             {children.map(|children| children())}
         </div>
-    }
-}
-
-/// The mark of a severity, which is never told by colour alone.
-pub(super) const fn severity_mark(severity: Severity) -> &'static str {
-    match severity {
-        Severity::Info => "●",
-        Severity::Warning => "▲",
-        Severity::Critical => "◆",
     }
 }

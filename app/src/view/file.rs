@@ -3,6 +3,8 @@
 
 use std::time::Duration;
 
+use crate::signal::RwSignal;
+use crate::view::control::view;
 use js_sys::Array;
 use leptos::prelude::*;
 use wasm_bindgen::{JsCast, JsValue};

@@ -5,6 +5,8 @@ use wasm_bindgen::JsCast;
 use web_sys::{Element, HtmlDialogElement, MouseEvent};
 
 use super::nav;
+use crate::effect::effect;
+use crate::signal::RwSignal;
 use crate::store::Store;
 use crate::url::Panel;
 
@@ -14,7 +16,7 @@ fn dialog() -> Option<HtmlDialogElement> {
 
 /// Opens it whenever `raised` rises, and follows its links without loading the page again.
 pub(super) fn open_when(raised: RwSignal<u32>, store: Store) {
-    Effect::new(move |_| {
+    effect(move |_| {
         if raised.get() > 0
             && let Some(dialog) = dialog().filter(|dialog| !dialog.open())
         {

@@ -1,5 +1,6 @@
 //! Which setting would show what is missing, as the core words it.
 
+use crate::view::control::view;
 use leptos::prelude::*;
 use radixscope_state::cluster::{Hint, HintOption};
 

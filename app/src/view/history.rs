@@ -1,22 +1,77 @@
 //! The address follows the view, so that it can be sent to someone, and the view follows the browser's history.
 
 use leptos::prelude::*;
+use radixscope_model::id::Millis;
 use wasm_bindgen::JsValue;
 
+use crate::effect::effect;
 use crate::store::Store;
 use crate::url::{Address, Panel};
+
+/// Key of the moment in the fragment: what the server need not know.
+const MOMENT: &str = "#t=";
+
+/// The moment in the address and the one that is shown follow each other.
+pub(super) fn keep_moment(store: Store) {
+    let asked = || {
+        let fragment = window().location().hash().unwrap_or_default();
+        fragment.strip_prefix(MOMENT).map(|at| (at.to_owned(), at.parse::<u64>().ok().filter(|at| *at > 0)))
+    };
+    let is_taken = StoredValue::new(false);
+    // What is kept is known a little after the page, or a recording in it, is open.
+    effect(move |_| {
+        let is_known = store.kept_version.get() != 0;
+        let was_taken = is_taken.get_value();
+        is_taken.set_value(is_known);
+        if is_known && !was_taken {
+            take(store, asked());
+        }
+    });
+    effect(move |before: Option<u64>| {
+        let settled = store.settled.get();
+        if before.is_some_and(|before| before != settled) {
+            let fragment = if settled == 0 { String::new() } else { [MOMENT, &settled.to_string()].concat() };
+            write(&store.address.with_untracked(Address::query), &fragment, false);
+        }
+        settled
+    });
+    let changed = window_event_listener_untyped("hashchange", move |_| take(store, asked()));
+    on_cleanup(move || changed.remove());
+}
+
+/// Shows the moment that the address asks for: its text, and the number that it is.
+fn take(store: Store, asked: Option<(String, Option<u64>)>) {
+    match asked {
+        Some((_, Some(at))) if at == untrack(|| store.at.get()) => {}
+        Some((_, Some(at))) => {
+            let nothing = store.why_nothing_is_kept();
+            if nothing.is_empty() { store.go(Millis(at)) } else { store.past_fault.set(nothing.to_owned()) }
+        }
+        Some((text, None)) => {
+            let said = [
+                "t=",
+                &text,
+                " in the address is invalid: a moment is Unix milliseconds; the present is shown",
+            ];
+            store.past_fault.set(said.concat());
+        }
+        None if untrack(|| store.at.get()) != 0 => store.back_to_live(),
+        None => {}
+    }
+}
 
 /// Keeps address and view the same. Another panel is another entry of the history, so that Back returns from it;
 /// anything else changes the entry.
 pub(super) fn keep_address(store: Store) {
     let now = move || store.address.with_untracked(|address| (address.query(), address.panel));
     let written = StoredValue::new(now());
-    Effect::new(move |_| {
+    effect(move |_| {
         store.address.track();
         let (query, panel) = now();
         let (old_query, old_panel) = written.get_value();
         if query != old_query {
-            write(&query, panel != old_panel);
+            let fragment = window().location().hash().unwrap_or_default();
+            write(&query, &fragment, panel != old_panel);
             written.set_value((query, panel));
         }
     });
@@ -30,10 +85,9 @@ pub(super) fn keep_address(store: Store) {
     on_cleanup(move || moved.remove());
 }
 
-fn write(query: &str, is_other_panel: bool) {
+fn write(query: &str, fragment: &str, is_other_panel: bool) {
     let location = window().location();
     let path = location.pathname().unwrap_or_default();
-    let fragment = location.hash().unwrap_or_default();
     // A relative address would be resolved against <base>.
     let url = format!("{path}{query}{fragment}");
     if let Ok(history) = window().history() {

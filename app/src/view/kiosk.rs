@@ -21,7 +21,10 @@ use super::summary::{TILES, Tile, tiles};
 use super::tree::KioskTree;
 use crate::draw::palette::label;
 use crate::format;
+use crate::memo::Memo;
+use crate::signal::RwSignal;
 use crate::store::{Feed, Shown, Store, time_of_day};
+use crate::view::control::view;
 
 /// How long a reason stays: it has to be read from afar. A highlight stays twice as long.
 const TURN: Duration = Duration::from_secs(5);
@@ -32,7 +35,7 @@ const FIGURES: [(usize, &str); 4] =
 
 /// The whole page.
 #[component]
-pub(super) fn Kiosk(store: Store, dark: Signal<bool>) -> impl IntoView {
+pub(super) fn Kiosk(store: Store, dark: Memo<bool>) -> impl IntoView {
     let turn = RwSignal::new(0_usize);
     if let Ok(turning) = set_interval_with_handle(move || turn.update(|n| *n += 1), TURN) {
         on_cleanup(move || turning.clear());
@@ -135,8 +138,8 @@ fn Reason(store: Store, turn: RwSignal<usize>) -> impl IntoView {
                     <p data-testid="kiosk-why">{said.why}</p>
                     {said.instead.map(|instead| view! { <p data-testid="kiosk-instead">{instead}</p> })}
                     <p class="kiosk-note">{said.at}</p>
-                }.into_any(),
-                None => view! { <h2>"Latest decision"</h2><p data-testid="kiosk-no-decision">{hint}</p> }.into_any(),
+                },
+                None => view! { <h2>"Latest decision"</h2><p data-testid="kiosk-no-decision">{move || hint()}</p> },
             }}
         </section>
     }

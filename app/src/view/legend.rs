@@ -3,7 +3,9 @@
 
 use leptos::prelude::*;
 
+use crate::memo::Memo;
 use crate::store::Store;
+use crate::view::control::{For, view};
 
 /// A series.
 #[derive(Clone, PartialEq)]

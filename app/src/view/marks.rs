@@ -11,9 +11,11 @@ use super::figure::severity_mark;
 use super::nav;
 use crate::draw::palette::label;
 use crate::keys;
+use crate::memo::Memo;
 use crate::store::{Shown, Store, time_of_day};
 use crate::time_range::Span;
 use crate::url::Panel;
+use crate::view::control::{For, view};
 
 /// More marks cannot be told apart; the latest are drawn.
 const MAX_MARKS: usize = 40;
@@ -153,9 +155,9 @@ fn MarkAt(store: Store, mark: Mark, all: Memo<Vec<Mark>>, span: Memo<Span>) -> i
         format!("left: {:.2}%; width: {:.2}%; --above: {above}", from * 100.0, (until - from) * 100.0)
     };
     view! {
-        <div class=format!("time-mark {class}") class:ended=is_over style=style>
-            <a class=side href=move || format!("./{}", target().query()) on:click=go
-                on:pointerdown=|event| event.stop_propagation() aria-label=words data-testid="time-mark">{icon}</a>
+        <div class=format!("time-mark {class}") class:ended=is_over style=move || style()>
+            <a class=move || side() href=move || format!("./{}", target().query()) on:click=go
+                on:pointerdown=|event| event.stop_propagation() aria-label=move || words() data-testid="time-mark">{icon}</a>
         </div>
     }
 }

@@ -1,10 +1,12 @@
 //! The page: what stands where. One file a panel; panels read the store and know nothing of each other.
 
 mod ask;
+mod changes;
 mod charted;
 mod chip;
 mod clipboard;
 mod compare;
+mod control;
 mod costs;
 mod counterfactual;
 mod decisions;
@@ -26,11 +28,13 @@ mod notices;
 mod pools;
 mod prompt_text;
 mod rates;
+mod recording;
 mod resize;
 mod status;
 mod summary;
 mod time_chart;
 mod time_menu;
+pub(crate) mod timeline;
 mod tree;
 mod virtual_table;
 mod whatif;
@@ -38,28 +42,35 @@ mod workers;
 
 use leptos::prelude::*;
 
+use crate::effect::effect;
+use crate::memo::Memo;
+use crate::signal::RwSignal;
 use crate::store::{Feed, Link, Store};
 use crate::url::{Address, Panel};
-use crate::{keys, net, theme};
+use crate::view::control::{Show, view};
+use crate::{keys, theme};
 
 /// The whole page.
 #[component]
 pub(crate) fn App() -> impl IntoView {
     let query = window().location().search().unwrap_or_default();
     let store = Store::new(Address::parse(&query));
-    leptos::task::spawn_local(net::socket::run(store));
+    store.begin();
+    recording::take_drops(store);
     let dark = theme::provide(store);
     let help = RwSignal::new(0);
     keys::listen(store, help);
     help::open_when(help, store);
     history::keep_address(store);
+    history::keep_moment(store);
+    store.keep_timeline();
     keep_attributes(store);
     store.keep_time();
     let seen_again = window_event_listener_untyped("visibilitychange", move |_| store.shown_again());
     on_cleanup(move || seen_again.remove());
 
     let incompatible = move || match store.link.get() {
-        Link::Incompatible { theirs } => Some(view! { <notices::Incompatible store theirs/> }.into_any()),
+        Link::Incompatible { theirs } => Some(view! { <notices::Incompatible store theirs/> }),
         _ => None,
     };
     let shown = Memo::new(move |_| store.address.with(|a| a.panel));
@@ -85,20 +96,21 @@ pub(crate) fn App() -> impl IntoView {
             <Show when=move || shown.get() == Panel::Overview && !is_kiosk.get()><summary::Summary store/></Show>
             <main class="panels" id="panels" tabindex="-1" class:single=move || shown.get() != Panel::Overview>
                 {move || match is_kiosk.get() {
-                    true => view! { <kiosk::Kiosk store dark/> }.into_any(),
+                    true => view! { <kiosk::Kiosk store dark/> },
                     false => panel(shown.get(), store, dark),
                 }}
             </main>
+            <Show when=move || !is_bare.get()><timeline::Timeline store/></Show>
         </div>
         <losses::Losses store/>
-        {incompatible}
+        {move || incompatible()}
     }
 }
 
 /// The skeleton of the document shows through until there is something to show: panels then appear in its place, and nothing
 /// moves.
 fn drop_skeleton(store: Store) {
-    Effect::new(move |_| {
+    effect(move |_| {
         if store.ready()
             && let Some(skeleton) = document().get_element_by_id("skeleton")
         {
@@ -120,7 +132,7 @@ fn old(store: Store) -> &'static str {
 }
 
 /// What fills the page.
-fn panel(panel: Panel, store: Store, dark: Signal<bool>) -> AnyView {
+fn panel(panel: Panel, store: Store, dark: Memo<bool>) -> AnyView {
     match panel {
         Panel::Overview => view! {
             <div class="column wide">
@@ -131,24 +143,24 @@ fn panel(panel: Panel, store: Store, dark: Signal<bool>) -> AnyView {
                 <workers::WorkersPanel store/>
                 <decisions::DecisionsPanel store/>
             </div>
-        }
-        .into_any(),
-        Panel::Findings => view! { <findings::FindingsPanel store/> }.into_any(),
-        Panel::Latency => view! { <latency::LatencyPanel store dark/> }.into_any(),
-        Panel::Memory => view! { <memory::MemoryPanel store/> }.into_any(),
-        Panel::Tree => view! { <tree::TreePanel store dark/> }.into_any(),
-        Panel::Workers => view! { <workers::WorkersPanel store/> }.into_any(),
-        Panel::Rates => view! { <rates::RatesPanel store dark/> }.into_any(),
-        Panel::Decisions => view! { <ledger::LedgerPanel store/> }.into_any(),
-        Panel::WhatIf => view! { <whatif::WhatIfPanel store/> }.into_any(),
-        Panel::Counterfactual => view! { <counterfactual::CounterfactualPanel store/> }.into_any(),
-        Panel::Compare => view! { <compare::ComparePanel store dark/> }.into_any(),
+        },
+        Panel::Findings => view! { <findings::FindingsPanel store/> },
+        Panel::Latency => view! { <latency::LatencyPanel store dark/> },
+        Panel::Memory => view! { <memory::MemoryPanel store/> },
+        Panel::Tree => view! { <tree::TreePanel store dark/> },
+        Panel::Workers => view! { <workers::WorkersPanel store/> },
+        Panel::Rates => view! { <rates::RatesPanel store dark/> },
+        Panel::Decisions => view! { <ledger::LedgerPanel store/> },
+        Panel::WhatIf => view! { <whatif::WhatIfPanel store/> },
+        Panel::Counterfactual => view! { <counterfactual::CounterfactualPanel store/> },
+        Panel::Compare => view! { <compare::ComparePanel store dark/> },
+        Panel::Changes => view! { <changes::ChangesPanel store dark/> },
     }
 }
 
 /// Another panel takes the focus with its heading: it is read aloud, and the keyboard goes on from there.
 fn focus_another(shown: Memo<Panel>) {
-    Effect::new(move |before: Option<Panel>| {
+    effect(move |before: Option<Panel>| {
         let panel = shown.get();
         if before.is_some_and(|before| before != panel) {
             // The next frame has it in the document.
@@ -156,6 +168,15 @@ fn focus_another(shown: Memo<Panel>) {
         }
         panel
     });
+}
+
+/// Whether one sees the present, a moment that stands, or one that plays: for tests and style sheets.
+fn moment_name(store: Store) -> &'static str {
+    match (store.at.get(), store.speed.get()) {
+        (0, _) => "live",
+        (_, 0) => "paused",
+        _ => "replay",
+    }
 }
 
 /// Says on the body what the page knows, for whoever reads it from outside.
@@ -167,13 +188,16 @@ fn keep_attributes(store: Store) {
             let _ = body.set_attribute(name, value);
         }
     };
-    Effect::new(move |_| {
+    effect(move |_| {
         set("data-seq", &store.on_frame(|cluster| cluster.seq().to_string()));
         if let Some((seq, digest)) = store.digest() {
             set("data-digest", &digest.to_string());
             set("data-digest-seq", &seq.to_string());
         }
+        store.at.track();
+        set("data-at", &store.past_ms().to_string());
     });
-    Effect::new(move |_| set("data-connection", store.link.get().as_str()));
-    Effect::new(move |_| set("data-stale", if store.stale.get() { "true" } else { "false" }));
+    effect(move |_| set("data-connection", store.link.get().as_str()));
+    effect(move |_| set("data-moment", moment_name(store)));
+    effect(move |_| set("data-stale", if store.stale.get() { "true" } else { "false" }));
 }

@@ -4,15 +4,24 @@ use leptos::prelude::*;
 use radixscope_model::record::{Finding, Phase, Severity};
 use web_sys::MouseEvent;
 
+use crate::memo::Memo;
 use crate::store::Store;
 use crate::url::{Address, Panel};
+use crate::view::control::view;
 
 /// Id of the list, for the button that opens it as a menu.
 const NAV_ID: &str = "nav";
 
+/// The marks, by the words of the address.
+const MARKS: &str = "nav.svg#";
+
 /// The address of a panel, looking as this view does. Tracked.
 pub(super) fn href(store: Store, panel: Panel) -> String {
-    ["./", &store.address.with(|a| a.with_panel(panel).query())].concat()
+    let moment = match store.settled.get() {
+        0 => String::new(),
+        at => ["#t=", &at.to_string()].concat(),
+    };
+    ["./", &store.address.with(|a| a.with_panel(panel).query()), &moment].concat()
 }
 
 /// Whether a click on a link changes this view, and then keeps the browser from following it; else it asks for another tab
@@ -48,7 +57,7 @@ pub(super) fn Goes(
             store.address.update(|address| *address = to.run(address.clone()));
         }
     };
-    view! { <a href=href on:click=open data-testid=id>{children()}</a> }
+    view! { <a href=move || href() on:click=open data-testid=id>{children()}</a> }
 }
 
 /// Links to all panels. They are true links: they can be copied and opened in another tab.
@@ -72,11 +81,11 @@ pub(super) fn Nav(store: Store) -> impl IntoView {
                 crate::keys::close(NAV_ID);
             }
         };
-        // The marks are in a file of their own, by the address's words; a panel without one there has none.
-        let mark = format!("nav.svg#{}", panel.as_str());
+        // A panel without a mark has none.
+        let mark = [&crate::asset::address(MARKS), panel.as_str()].concat();
         let group = if matches!(panel, Panel::Latency | Panel::WhatIf) { "group" } else { "" };
         view! {
-            <a href=address on:click=open aria-current=move || (current() == panel).then_some("page")
+            <a href=move || address() on:click=open aria-current=move || (current() == panel).then_some("page")
                 class=group data-found=move || badge(panel) data-worst=move || worst(panel)
                 data-testid=format!("nav-{}", panel.as_str())>
                 <svg aria-hidden="true"><use_ href=mark/></svg>

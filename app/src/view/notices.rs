@@ -2,16 +2,20 @@
 
 use leptos::prelude::*;
 use radixscope_insight::completeness::coverage_words;
+use radixscope_model::id::Millis;
 use radixscope_model::record::LinkState;
 
 use crate::format;
+use crate::memo::Memo;
 use crate::store::{Feed, Link, Store, time_of_day};
-use crate::url::Panel;
+use crate::url::{Address, Panel};
+use crate::view::control::view;
 use crate::view::pools::unknown_pool;
 
 #[derive(Clone, PartialEq)]
 struct Notice {
     id: &'static str,
+    /// Classes: how bad it is; `of-link` where it comes and goes with the connection and must move nothing.
     level: &'static str,
     text: String,
     /// What the reader can do about it.
@@ -22,12 +26,18 @@ struct Notice {
 enum Act {
     Connect,
     ShowFindings,
+    BackToLive,
+    CloseFile,
+    Forget,
 }
 
 impl Act {
     fn now(self, store: Store) {
         match self {
             Self::Connect => store.retry.update(|n| *n += 1),
+            Self::BackToLive => store.back_to_live(),
+            Self::CloseFile => store.close_file(),
+            Self::Forget => store.file_words.set(String::new()),
             Self::ShowFindings => store.address.update(|a| a.panel = Panel::Findings),
         }
     }
@@ -36,6 +46,9 @@ impl Act {
         match self {
             Self::Connect => ("Try now", "retry"),
             Self::ShowFindings => ("Show", "show-findings"),
+            Self::BackToLive => ("Back to live", "back-to-live"),
+            Self::CloseFile => ("Close file", "close-file"),
+            Self::Forget => ("Dismiss", "dismiss-file"),
         }
     }
 }
@@ -51,6 +64,8 @@ impl Notice {
 pub(super) fn Notices(store: Store) -> impl IntoView {
     let notices = Memo::new(move |_| {
         let mut all = Vec::new();
+        all.extend(of_past(store));
+        all.extend(of_file(store));
         all.extend(of_link(store));
         all.extend(store.on_beat(|cluster| of_sources(cluster.sources())));
         all.extend(of_trust(store));
@@ -115,6 +130,30 @@ fn of_completeness(store: Store) -> Option<Notice> {
     })
 }
 
+/// Where there is no bar that says so: that what is shown is not the present.
+fn of_past(store: Store) -> Option<Notice> {
+    let is_bare = store.address.with(Address::is_bare);
+    let at = Some(store.at.get()).filter(|at| is_bare && *at != 0)?;
+    let text =
+        ["Shown is ", &time_of_day(Millis(at)), ", not the present. ", &store.past_fault.get()].concat();
+    Some(Notice { act: Some(Act::BackToLive), ..Notice::new("notice-past", "warn", text) })
+}
+
+/// A recording in the place of the server, and why another one is not shown.
+fn of_file(store: Store) -> impl Iterator<Item = Notice> {
+    let shown = store.file.get().map(|file| {
+        let (from, until) = (time_of_day(file.from), time_of_day(file.until));
+        let text =
+            ["Shown is the recording ", &file.name, ", ", &from, " to ", &until, "; no server is asked"];
+        let act = store.can_close_file().then_some(Act::CloseFile);
+        Notice { act, ..Notice::new("notice-file", "info", text.concat()) }
+    });
+    let words = Some(store.file_words.get()).filter(|words| !words.is_empty());
+    let words =
+        words.map(|text| Notice { act: Some(Act::Forget), ..Notice::new("notice-file-words", "warn", text) });
+    words.into_iter().chain(shown)
+}
+
 fn of_link(store: Store) -> Option<Notice> {
     let (since, seen) = match store.as_of(Feed::Any) {
         Some(at) => {
@@ -128,14 +167,17 @@ fn of_link(store: Store) -> Option<Notice> {
             let tried = if attempts > 1 { format!(" after {attempts} attempts") } else { String::new() };
             let text =
                 format!("No connection to the server{since}{tried}. Next attempt in {seconds} s.{seen}");
-            Some(Notice { act: Some(Act::Connect), ..Notice::new("notice-reconnecting", "bad", text) })
+            Some(Notice {
+                act: Some(Act::Connect),
+                ..Notice::new("notice-reconnecting", "bad of-link", text)
+            })
         }
         Link::Connecting if store.ready() => {
-            Some(Notice::new("notice-connecting", "warn", format!("Connecting again.{seen}")))
+            Some(Notice::new("notice-connecting", "warn of-link", format!("Connecting again.{seen}")))
         }
         _ if store.stale.get() => Some(Notice::new(
             "notice-stale",
-            "warn",
+            "warn of-link",
             format!("Stale: nothing came from the server{since}. Waiting for it to answer.{seen}"),
         )),
         _ => None,

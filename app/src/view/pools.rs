@@ -6,8 +6,10 @@ use radixscope_model::id::PoolIx;
 use radixscope_model::sort;
 
 use crate::format;
+use crate::memo::Memo;
 use crate::shown::{PoolLabel, PoolQuery};
 use crate::store::Store;
+use crate::view::control::{Show, view};
 
 /// Chooses the pool that every panel shows. Only where there are several.
 #[component]
@@ -26,7 +28,7 @@ pub(super) fn PoolSwitch(store: Store) -> impl IntoView {
     let option = move |label: PoolLabel| {
         let is_it = move || only.get() == Some(label.pool);
         let words = label.words();
-        view! { <option value=label.name title=words.clone() selected=is_it>{words.clone()}</option> }
+        view! { <option value=label.name title=words.clone() selected=move || is_it()>{words.clone()}</option> }
     };
     view! {
         <Show when=move || labels.with(|all| !all.is_empty())>
@@ -61,7 +63,7 @@ pub(super) fn TreePools(store: Store) -> impl IntoView {
         let title = label.words();
         if drawn.get() == pool {
             let text = format!("Pool {}", label.short);
-            return view! { <b title=title data-testid="tree-pool">{text}</b> }.into_any();
+            return view! { <b title=title data-testid="tree-pool">{text}</b> };
         }
         view! {
             <button class="plain" title=format!("Show the tree of {title}") data-testid="tree-pool-other"
@@ -69,7 +71,6 @@ pub(super) fn TreePools(store: Store) -> impl IntoView {
                 {label.short} " " <span class="quiet">{move || shared(pool)}</span>
             </button>
         }
-        .into_any()
     };
     let ordered = move || {
         let mut all = labels.get();
@@ -78,7 +79,7 @@ pub(super) fn TreePools(store: Store) -> impl IntoView {
     };
     view! {
         <Show when=move || labels.with(|all| all.len() > 1)>
-            <span class="tree-pools" role="group" aria-label="Pool whose tree is drawn" data-testid="tree-pools">{ordered}</span>
+            <span class="tree-pools" role="group" aria-label="Pool whose tree is drawn" data-testid="tree-pools">{move || ordered()}</span>
         </Show>
     }
 }

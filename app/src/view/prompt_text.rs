@@ -8,7 +8,10 @@ use radixscope_tokenizer_messages::{Answer, MAX_TEXT_BYTES, Summary, Text};
 use web_sys::File;
 
 use super::file::FileDrop;
+use crate::effect::effect;
 use crate::format;
+use crate::signal::RwSignal;
+use crate::view::control::view;
 use crate::worker::tokenizer::Tokenizer;
 
 /// After so long without a key the text is tokenized.
@@ -97,7 +100,7 @@ impl PromptTextState {
             pause: StoredValue::new(None),
             is_asked,
         };
-        Effect::new(move |_| {
+        effect(move |_| {
             if again.get() > 0 {
                 state.count();
             }
@@ -155,7 +158,7 @@ pub(super) fn PromptText(
     state: PromptTextState,
     on_tokens: Callback<Option<(Vec<u32>, String)>>,
 ) -> impl IntoView {
-    Effect::new(move |_| on_tokens.run(state.tokens.get()));
+    effect(move |_| on_tokens.run(state.tokens.get()));
     view! {
         <div class="prompt-text" data-testid="prompt-text">
             <TokenizerFile state/>
@@ -194,9 +197,9 @@ fn TokenizerFile(state: PromptTextState) -> impl IntoView {
             </p>
             <div id="tokenizer-state" aria-live="polite" data-testid="tokenizer-state">
                 {move || state.loaded.with(|loaded| match loaded {
-                    Loaded::None => view! { <p class="help-line">"It lies with the model's files. Without it a text has no token ids."</p> }.into_any(),
-                    Loaded::Loading(name) => view! { <p class="help-line">{format!("Reading {name}")}</p> }.into_any(),
-                    Loaded::Failed(why) => view! { <p class="field-fault">{why.clone()}</p> }.into_any(),
+                    Loaded::None => view! { <p class="help-line">"It lies with the model's files. Without it a text has no token ids."</p> },
+                    Loaded::Loading(name) => view! { <p class="help-line">{format!("Reading {name}")}</p> },
+                    Loaded::Failed(why) => view! { <p class="field-fault">{why.clone()}</p> },
                     Loaded::Ready(name, summary) => facts(name, summary).into_any(),
                 })}
             </div>
@@ -249,9 +252,9 @@ fn Count(state: PromptTextState) -> impl IntoView {
                 Counted::Counting => "Counting".into_any(),
                 Counted::Tokens { tokens, bytes } => {
                     let words = format!(" of a text of {} bytes", format::count(*bytes));
-                    view! { <b>{format::plural(*tokens, "token", "tokens")}</b>{words} }.into_any()
+                    view! { <b>{format::plural(*tokens, "token", "tokens")}</b>{words} }
                 }
-                Counted::Failed(why) => view! { <span class="field-fault">{why.clone()}</span> }.into_any(),
+                Counted::Failed(why) => view! { <span class="field-fault">{why.clone()}</span> },
             })}
         </p>
     }

@@ -1,8 +1,9 @@
 //! Blocks stored and removed per second over time, one band per worker.
 
 use leptos::prelude::*;
+use radixscope_insight::block_rates::{self, BlockRates, MAX_BANDS, OTHERS};
 use radixscope_model::id::{Millis, WorkerIx};
-use radixscope_state::cluster::{Bucket, TimeSteps};
+use radixscope_state::cluster::TimeSteps;
 
 use super::figure::{Figure, PanelHead};
 use super::legend::{Hidden, Legend, Series};
@@ -11,33 +12,24 @@ use super::time_menu::TimeMenu;
 use crate::draw::palette::{Palette, Pattern, label, token};
 use crate::draw::rates::{self, Band};
 use crate::format;
+use crate::memo::Memo;
 use crate::store::{Feed, Shown, Store};
 use crate::url::Panel;
+use crate::view::control::view;
 
-/// More workers than this are drawn as one band: they could not be told apart.
-const MAX_BANDS: usize = 24;
-/// Their name.
-const OTHERS: &str = "others";
 /// Key in the address: the bands that are hidden, workers by their ids.
 const HIDDEN_KEY: &str = "rates.hide";
-/// Figures are means over so many full seconds.
-const MEAN_SECONDS: u64 = 10;
 
 /// The panel.
 #[component]
-pub(super) fn RatesPanel(store: Store, dark: Signal<bool>) -> impl IntoView {
+pub(super) fn RatesPanel(store: Store, dark: Memo<bool>) -> impl IntoView {
     let sum = |of: fn((f64, f64)) -> f64| {
         Memo::new(move |_| {
             if store.as_of(Feed::Events).is_some() {
                 return format::UNKNOWN.to_owned();
             }
             let now = store.now_ms();
-            let sum = store.on_beat(|c| {
-                c.worker_list()
-                    .filter_map(|w| c.rate_per_second(w, now, MEAN_SECONDS))
-                    .map(of)
-                    .reduce(|sum, more| sum + more)
-            });
+            let sum = store.on_beat(|shown| block_rates::mean(shown, None, now).map(of));
             sum.map_or(format::UNKNOWN.to_owned(), format::rate)
         })
     };
@@ -65,7 +57,7 @@ pub(super) fn RatesPanel(store: Store, dark: Signal<bool>) -> impl IntoView {
                 <Figure id="stored-rate-all" label="stored/s" value=stored title="All workers, mean of the last 10 s"/>
                 <Figure id="removed-rate-all" label="removed/s" value=removed title="All workers, mean of the last 10 s"/>
             </PanelHead>
-            <div class="chart-tools"><Legend hidden all=legend/><TimeMenu store span/></div>
+            <div class="chart-tools"><Legend hidden all=legend/><span class="quiet">"↑ stored/s ↓ removed/s"</span><TimeMenu store span/></div>
             <TimeChart store dark id="rates-chart" insets=rates::INSETS span option
                 words="Blocks stored and removed per second and worker. The table of workers has the present rates."/>
         </section>
@@ -91,6 +83,7 @@ fn series(shown: &Shown<'_>, workers: &[WorkerIx], of: usize) -> Vec<Series> {
     all.chain(others).collect()
 }
 
+/// The bands in the colours of the page.
 fn bands(
     cluster: &Shown<'_>,
     palette: &Palette,
@@ -98,35 +91,11 @@ fn bands(
     steps: TimeSteps,
     is_hidden: impl Fn(&str) -> bool,
 ) -> Vec<Band> {
-    let all = cluster.worker_list().filter(|&w| picked.is_none_or(|picked| picked == w));
-    let per_s = |blocks: u32| f64::from(blocks) / steps.len_s() as f64;
-    let mut bands: Vec<Band> = Vec::new();
-    for worker in all {
-        let is_alone = worker.at() < MAX_BANDS || picked.is_some();
-        let id = cluster.worker(worker).filter(|_| is_alone).map(|state| state.id.to_string());
-        if is_hidden(id.as_deref().unwrap_or(OTHERS)) {
-            continue;
-        }
-        let of = |n: fn(Bucket) -> u32| move |bucket: Option<Bucket>| bucket.map(|b| per_s(n(b)));
-        let (stored, removed): (Vec<_>, Vec<_>) =
-            cluster.rates_in(worker, steps).map(|b| (of(|b| b.stored)(b), of(|b| b.removed)(b))).unzip();
-        match bands.last_mut().filter(|_| !is_alone) {
-            Some(others) if others.name == OTHERS => {
-                add(&mut others.stored, &stored);
-                add(&mut others.removed, &removed);
-            }
-            _ if is_alone => {
-                bands.push(Band { name: label(worker), colour: palette.worker(worker), stored, removed })
-            }
-            _ => bands.push(Band { name: OTHERS.to_owned(), colour: palette.shared, stored, removed }),
-        }
-    }
-    bands
-}
-
-/// Adds what is known; a second that is not known of one worker is what the others stored.
-fn add(sums: &mut [Option<f64>], more: &[Option<f64>]) {
-    for (sum, &n) in sums.iter_mut().zip(more) {
-        *sum = sum.zip(n).map(|(sum, n)| sum + n).or(*sum).or(n);
-    }
+    let coloured = |rates: BlockRates| Band {
+        name: rates.worker.map_or(OTHERS.to_owned(), label),
+        colour: rates.worker.map_or(palette.shared, |worker| palette.worker(worker)),
+        stored: rates.stored,
+        removed: rates.removed,
+    };
+    block_rates::bands(cluster, picked, steps, is_hidden).into_iter().map(coloured).collect()
 }

@@ -1,16 +1,21 @@
 //! The status bar: is it connected, is it current, is it complete, is it right.
 
 use leptos::prelude::*;
-use radixscope_insight::completeness::coverage_words;
+use radixscope_insight::completeness::{coverage_words, short_coverage_words};
+use radixscope_model::id::Millis;
 use radixscope_model::record::LinkState;
 
 use super::losses::LOSSES_ID;
 use super::nav::Nav;
 use super::pools::PoolSwitch;
+use super::timeline;
 use crate::format::{self, UNKNOWN};
+use crate::memo::Memo;
 use crate::shown::Unit;
-use crate::store::{Feed, Link, Shown, Store};
+use crate::signal::RwSignal;
+use crate::store::{Feed, Link, Shown, Store, time_of_day};
 use crate::url::{Panel, Theme};
+use crate::view::control::view;
 
 /// The bar at the top.
 #[component]
@@ -51,6 +56,8 @@ pub(super) fn Mark() -> impl IntoView {
 #[component]
 pub(super) fn Connection(store: Store) -> impl IntoView {
     let words = Memo::new(move |_| match store.link.get() {
+        _ if store.at.get() != 0 => ("past", past_words(store)),
+        Link::Live if store.replayed.get() => ("past", store.newest_name().to_owned()),
         Link::Live if store.stale.get() => ("stale", "Stale".to_owned()),
         Link::Live => source_words(store),
         Link::Connecting => ("wait", "Connecting".to_owned()),
@@ -66,10 +73,26 @@ pub(super) fn Connection(store: Store) -> impl IntoView {
         if server.is_empty() { "No server has answered yet".to_owned() } else { format!("Server {server}") }
     };
     view! {
-        <span class=move || words.with(|w| format!("state {}", w.0)) title=title data-testid="connection">
+        <span class=move || words.with(|w| format!("state {}", w.0)) title=move || title() data-testid="connection">
             <i aria-hidden="true"></i>
             {move || words.get().1}
         </span>
+    }
+}
+
+/// Which moment is shown, and whether it stands or plays.
+fn past_words(store: Store) -> String {
+    let at = time_of_day(Millis(store.at.get()));
+    if store.past_waits.get() {
+        return ["Loading ", &at].concat();
+    }
+    match store.speed.get() {
+        0 => {
+            // It grows older while it stands.
+            store.kept_version.track();
+            ["Paused at ", &at, ", ", &store.age_of_past()].concat()
+        }
+        speed => ["Replay ", timeline::speed_name(speed), ", ", &at].concat(),
     }
 }
 
@@ -97,23 +120,24 @@ fn source_words(store: Store) -> (&'static str, String) {
 
 #[component]
 fn Facts(store: Store) -> impl IntoView {
-    let look = move |text: fn(&Shown<'_>) -> String| -> Signal<String> {
-        Memo::new(move |_| if store.ready() { store.on_beat(text) } else { UNKNOWN.to_owned() }).into()
+    let look = move |text: fn(&Shown<'_>) -> String| -> Memo<String> {
+        Memo::new(move |_| if store.ready() { store.on_beat(text) } else { UNKNOWN.to_owned() })
     };
     // Live figures: without a source that speaks nobody knows them.
-    let live = move |text: Signal<String>| -> Signal<String> {
-        Signal::derive(move || match store.as_of(Feed::Events) {
+    let live = move |text: Memo<String>| -> Memo<String> {
+        Memo::new(move |_| match store.as_of(Feed::Events) {
             Some(_) => UNKNOWN.to_owned(),
             None => text.get(),
         })
     };
-    let coverage = look(|shown| coverage_words(&shown.coverage()));
+    let coverage = look(|shown| short_coverage_words(&shown.coverage()));
     let lacks = Memo::new(move |_| store.ready() && store.on_beat(|shown| !shown.coverage().is_whole()));
     let coverage_title = look(|shown| {
         let coverage = shown.coverage();
         let used = coverage.used_blocks.map_or("an unknown number of".to_owned(), format::count);
         format!(
-            "{} of {used} blocks that workers have are in the tree. Complete: every block of the worker is known. Workers that left and decode workers that by design publish no KV events do not count; click for what is missing",
+            "{}. {} of {used} blocks that workers have are in the tree. Complete: every block of the worker is known. Workers that left and decode workers that by design publish no KV events do not count; click for what is missing",
+            coverage_words(&coverage),
             format::count(coverage.known_blocks)
         )
     });
@@ -159,6 +183,9 @@ fn Facts(store: Store) -> impl IntoView {
         )
     });
     let check = move || {
+        if store.at.get() != 0 {
+            return ("none", "folded from what the server keeps; the present is compared".to_owned());
+        }
         let check = store.check.get();
         match (check.verified, check.different) {
             (Some(seq), 0) => ("ok", format!("verified at record {}", format::count(seq.0))),
@@ -180,7 +207,7 @@ fn Facts(store: Store) -> impl IntoView {
         <button class="fact" class:some=move || { lost.get() + gaps.get() > 0 } popovertarget=LOSSES_ID title=lost_title
             data-testid="losses-button">
             <span>"Lost"</span>
-            <b data-testid="drops">{lost_text}</b>
+            <b data-testid="drops">{move || lost_text()}</b>
         </button>
         <Fact label="Blocks shown" id="shown" value=blocks title=exact/>
         <span class="fact seq" title=move || check().1>
@@ -206,8 +233,8 @@ fn unknown_gaps(gaps: u64) -> String {
 fn Fact(
     label: &'static str,
     id: &'static str,
-    #[prop(into)] value: Signal<String>,
-    #[prop(into)] title: Signal<String>,
+    #[prop(into)] value: Memo<String>,
+    #[prop(into)] title: Memo<String>,
 ) -> impl IntoView {
     view! {
         <span class="fact" title=title>
@@ -230,11 +257,11 @@ fn ThemeButton(store: Store) -> impl IntoView {
     };
     let half = move || if theme() == Theme::Auto { "M8 1.5a6.5 6.5 0 0 0 0 13z" } else { "" };
     view! {
-        <button class="icon" on:click=move |_| store.address.update(|a| a.theme = a.theme.next()) title=name
-            aria-label=name data-testid="theme">
+        <button class="icon" on:click=move |_| store.address.update(|a| a.theme = a.theme.next()) title=move || name()
+            aria-label=move || name() data-testid="theme">
             <svg viewBox="0 0 16 16" aria-hidden="true">
-                <path d=path/>
-                <path class="fill" d=half/>
+                <path d=move || path()/>
+                <path class="fill" d=move || half()/>
             </svg>
         </button>
     }

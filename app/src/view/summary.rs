@@ -2,6 +2,7 @@
 //! that explains it, and the worst finding with its fix. All keep their place and their height, whatever they say.
 
 use leptos::prelude::*;
+use radixscope_export::Wanted;
 use radixscope_export::finding_ticket::{setting_line, severity_word};
 use radixscope_insight::latency::{self, ENABLE_FRONTEND, MIN_SAMPLES, Quantity, WINDOW_MS};
 use radixscope_insight::queues;
@@ -9,18 +10,19 @@ use radixscope_insight::random_worker::random_worker;
 use radixscope_model::id::{Millis, WorkerIx};
 use radixscope_model::number_format;
 use radixscope_model::range::Standing;
-use radixscope_model::record::{Finding, Phase, Severity};
+use radixscope_model::record::Finding;
 use radixscope_state::cluster::Cluster;
 
 use super::clipboard::CopyButton;
-use super::decisions::{explain, rate};
 use super::figure::severity_mark;
 use super::latency::goals::{Goal, TPOT, TTFT};
 use super::nav;
 use crate::draw::palette::label;
 use crate::format::{self, UNKNOWN};
+use crate::memo::Memo;
 use crate::store::{Feed, Shown, Store};
 use crate::url::Panel;
+use crate::view::control::{Show, view};
 
 const NO_METRICS: &str = "no data: set --prometheus";
 
@@ -132,7 +134,7 @@ fn latency_tile(shown: &Shown<'_>, quantity: Quantity, target: f64, now: Millis,
 
 fn hit_rate(shown: &Shown<'_>, now: Millis) -> Tile {
     let sums = shown.recent_sums(now, WINDOW_MS);
-    let mut title = explain(&sums, "in the last 60 s");
+    let mut title = sums.explain("in the last 60 s");
     let random = sums.prompts.and_then(|_| random_worker(shown, now, WINDOW_MS, |pool| shown.has(pool)));
     let said = match random {
         Some(random) => {
@@ -149,7 +151,7 @@ fn hit_rate(shown: &Shown<'_>, now: Millis) -> Tile {
         }
         None => format::plural(sums.count, "decision", "decisions"),
     };
-    Tile { value: rate(&sums), said, title, ..Tile::default() }
+    Tile { value: sums.rate_words(), said, title, ..Tile::default() }
 }
 
 fn throughput(shown: &Shown<'_>, now: Millis) -> Tile {
@@ -237,42 +239,36 @@ fn Worst(store: Store) -> impl IntoView {
     }
 }
 
-/// The worst findings, of equals what users feel before what causes it; that there are none, where something was checked.
+/// The worst findings in the order that all of the page has; that there are none, where something was checked.
 fn line_of(cluster: &Cluster) -> Line {
     let checked = cluster.checked().len();
+    let held = Wanted::default().of(cluster);
+    let words = |finding: &Finding| {
+        [severity_mark(finding.severity), " ", severity_word(finding.severity), ": ", &finding.title].concat()
+    };
     let mut line = Line::default();
-    let mut found = 0;
-    let worst_first = [Severity::Critical, Severity::Warning, Severity::Info];
-    for (severity, is_felt) in
-        worst_first.into_iter().flat_map(|severity| [(severity, true), (severity, false)])
-    {
-        let is_held = |head: &&Finding| {
-            head.severity == severity && head.cause.is_empty() != is_felt && head.phase != Phase::Cleared
-        };
-        for head in cluster.findings().iter().filter(is_held) {
-            let words = [severity_mark(severity), " ", severity_word(severity), ": ", &head.title];
-            if found == 0 {
-                line.level = ["info", "warn", "bad"][severity as usize];
-                line.text = words.concat();
-                // The setting itself is what is copied; a fix without one is in the panel.
-                if let Some(fix) = head.fix.iter().find(|fix| !setting_line(fix).is_empty()) {
-                    line.setting = setting_line(fix);
-                    line.fix = fix.text.to_string();
-                }
-            } else if found < NAMED {
-                line.more.push_str(&words.concat());
+    match held.split_first() {
+        Some((worst, others)) => {
+            line.level = ["info", "warn", "bad"][worst.severity as usize];
+            line.text = words(worst);
+            // The setting itself is what is copied; a fix without one is in the panel.
+            if let Some(fix) = worst.fix.iter().find(|fix| !setting_line(fix).is_empty()) {
+                line.setting = setting_line(fix);
+                line.fix = fix.text.to_string();
+            }
+            for other in others.iter().take(NAMED - 1) {
+                line.more.push_str(&words(other));
                 line.more.push_str("   ");
             }
-            found += 1;
+            if held.len() > NAMED {
+                line.more.push_str(&format!("and {} more", held.len() - NAMED));
+            }
         }
-    }
-    if found > NAMED {
-        line.more.push_str(&format!("and {} more", found - NAMED));
-    } else if found == 0 && checked > 0 {
-        line.level = "good";
-        line.text = format!("✓ No findings · {checked} rules checked");
-    } else if found == 0 {
-        line.text = "Nothing was checked yet".to_owned();
+        None if checked > 0 => {
+            line.level = "good";
+            line.text = format!("✓ No findings · {checked} rules checked");
+        }
+        None => line.text = "Nothing was checked yet".to_owned(),
     }
     line
 }

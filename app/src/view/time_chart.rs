@@ -10,8 +10,12 @@ use super::marks::Marks;
 use crate::draw::option::ChartOption;
 use crate::draw::palette::Palette;
 use crate::draw::theme::Insets;
+use crate::effect::effect;
+use crate::memo::Memo;
+use crate::signal::RwSignal;
 use crate::store::Store;
 use crate::time_range::{Span, TimeRange};
+use crate::view::control::view;
 
 /// A drag shorter than this share of the chart is a click.
 const LEAST_DRAG: f64 = 0.015;
@@ -32,13 +36,13 @@ pub(super) fn shown_span(store: Store) -> Memo<Span> {
 #[component]
 pub(super) fn TimeChart(
     store: Store,
-    dark: Signal<bool>,
+    dark: Memo<bool>,
     /// For tests.
     #[prop(into)]
     id: String,
     /// What is seen, for those who do not see it.
     #[prop(into)]
-    words: Signal<String>,
+    words: Memo<String>,
     /// Class of its box.
     #[prop(default = "chart-box")]
     class: &'static str,
@@ -66,7 +70,7 @@ pub(super) fn TimeChart(
     let is_here = move |over: &Option<(_, String)>| {
         over.as_ref().is_some_and(|(_, chart)| name.with_value(|name| name == chart))
     };
-    Effect::new(move |_| match here.get() {
+    effect(move |_| match here.get() {
         Some(share) => store.pointed.set(Some((span.get().at(share), name.get_value()))),
         None if store.pointed.with_untracked(is_here) => store.pointed.set(None),
         None => {}

@@ -3,6 +3,10 @@
 
 use std::ops::Range;
 
+use crate::effect::effect;
+use crate::memo::Memo;
+use crate::signal::RwSignal;
+use crate::view::control::{For, view};
 use leptos::html;
 use leptos::prelude::*;
 use web_sys::KeyboardEvent;
@@ -121,10 +125,10 @@ pub(super) fn VirtualTable<R: PartialEq + Send + Sync + 'static>(
     columns: usize,
     /// Lines in all.
     #[prop(into)]
-    count: Signal<usize>,
+    count: Memo<usize>,
     /// Id of the line that the keyboard is on.
     #[prop(into)]
-    active: Signal<Option<String>>,
+    active: Memo<Option<String>>,
     /// The cells of the head.
     head: AnyView,
     /// Looks these lines up; `None` beyond the last. Tracked.
@@ -141,7 +145,7 @@ pub(super) fn VirtualTable<R: PartialEq + Send + Sync + 'static>(
     #[prop(optional)]
     children: Option<Children>,
 ) -> impl IntoView {
-    Effect::new(move |_| {
+    effect(move |_| {
         if let Some(element) = scroll.element.get() {
             let of = element.clone();
             resize::observe(&element, move || scroll.height.set(f64::from(of.client_height())));
@@ -149,7 +153,7 @@ pub(super) fn VirtualTable<R: PartialEq + Send + Sync + 'static>(
     });
     let slots = Memo::new(move |_| ((scroll.height.get() / LINE).ceil() as usize + SPARE).min(MOST_SLOTS));
     let in_sight: [_; MOST_SLOTS] = std::array::from_fn(|_| RwSignal::new(None::<R>));
-    Effect::new(move |_| {
+    effect(move |_| {
         let first = scroll.first();
         for (slot, row) in in_sight.iter().zip(rows.run(first..first + slots.get())) {
             if slot.with_untracked(|before| *before != row) {
@@ -165,8 +169,8 @@ pub(super) fn VirtualTable<R: PartialEq + Send + Sync + 'static>(
             aria-rowcount=move || count.get() + 1 aria-activedescendant=active
             on:scroll=move |_| on_scroll.run(()) on:keydown=move |event| on_key.run(event)>
             <div class="virtual-row virtual-head" role="row" aria-rowindex="1">{head}</div>
-            <div class="virtual-lines" role="rowgroup" style=all>
-                <div class="virtual-sight" role="presentation" style=sight>
+            <div class="virtual-lines" role="rowgroup" style=move || all()>
+                <div class="virtual-sight" role="presentation" style=move || sight()>
                     <For each=move || 0..slots.get() key=|slot| *slot children=move |slot| line.run(in_sight[slot])/>
                 </div>
             </div>

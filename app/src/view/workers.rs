@@ -2,18 +2,21 @@
 
 use leptos::prelude::*;
 use radixscope_insight::completeness::{asking_words, known_words, why_words};
+use radixscope_insight::occupancy::Occupancy;
 use radixscope_insight::queues;
-use radixscope_model::id::{Millis, PoolIx, WorkerIx};
+use radixscope_model::id::{Millis, WorkerIx};
 use radixscope_model::record::{Asking, Tier};
-use radixscope_state::cluster::{CapacitySource, Cluster, Sign, Sourced, TierCounts, WorkerState};
+use radixscope_state::cluster::{Cluster, Sign, TierCounts, WorkerState};
 
 use super::ask::AskForBlocks;
 use super::chip::Chip;
 use super::figure::{Empty, Figure, PanelHead};
 use crate::format::{self, UNKNOWN};
+use crate::memo::Memo;
 use crate::shown::Unit;
 use crate::store::{Feed, Store};
 use crate::url::Panel;
+use crate::view::control::{For, Show, view};
 
 /// Rates are means over so many full seconds: long enough to be read, short enough to follow a burst.
 const RATE_SECONDS: u64 = 10;
@@ -50,7 +53,7 @@ struct Row {
 /// The panel.
 #[component]
 pub(super) fn WorkersPanel(store: Store) -> impl IntoView {
-    let resident = Signal::derive(move || {
+    let resident = Memo::new(move |_| {
         if store.has_kv_events() {
             store.on_beat(|shown| match shown.held() {
                 Some((held, _, Unit::Blocks)) => format::count(held),
@@ -61,7 +64,7 @@ pub(super) fn WorkersPanel(store: Store) -> impl IntoView {
             UNKNOWN.to_owned()
         }
     });
-    let title = Signal::derive(move || {
+    let title = Memo::new(move |_| {
         match store.on_beat(|shown| shown.held()) {
             Some((.., Unit::Blocks)) => "Cached blocks, summed over the workers",
             Some((.., Unit::Tokens)) => {
@@ -145,9 +148,9 @@ fn WorkerRow(store: Store, worker: WorkerIx) -> impl IntoView {
     let id = move || row.with(|r| r.id.clone());
     let of = move |part: fn(&Row) -> &String| move || row.with(|r| part(r).clone());
     view! {
-        <tbody class=move || format!("worker {}", row.with(|r| r.sign)) class:picked=picked
+        <tbody class=move || format!("worker {}", row.with(|r| r.sign)) class:picked=move || picked()
             class:other=move || store.picked().is_some_and(|p| p != worker) on:click=pick
-            data-testid="worker" data-worker=id>
+            data-testid="worker" data-worker=move || id()>
             <tr>
                 <th scope="row">
                     <button class="pick" aria-pressed=move || picked().to_string() title=move || format!("Worker {}, click to select it", id())>
@@ -195,9 +198,7 @@ fn WorkerRow(store: Store, worker: WorkerIx) -> impl IntoView {
 }
 
 fn look(cluster: &Cluster, ix: WorkerIx, w: &WorkerState, now: Millis, is_current: bool) -> Row {
-    let blocks = cluster.blocks(ix);
-    let capacity = cluster.capacity(ix);
-    let (held, held_title, bar) = held(cluster, w.pool, capacity, blocks);
+    let held = Occupancy::of(cluster, ix);
     let rates = cluster.rate_per_second(ix, now, RATE_SECONDS).filter(|_| is_current);
     let rate = |per_second: Option<f64>| per_second.map_or(UNKNOWN.to_owned(), format::rate);
     let totals = cluster.decisions().totals_of(ix);
@@ -209,10 +210,10 @@ fn look(cluster: &Cluster, ix: WorkerIx, w: &WorkerState, now: Millis, is_curren
     Row {
         tail: format!("{}{rank}", format::tail(w.id.id.0)),
         id: w.id.to_string(),
-        held,
-        held_title,
-        bar,
-        of_capacity: capacity.is_some(),
+        held: held.words(),
+        held_title: held.explain(),
+        bar: format::width(held.share.unwrap_or(0.0)),
+        of_capacity: held.capacity.is_some(),
         in_flight,
         in_flight_title,
         used: w.engine_used_blocks.map_or(UNKNOWN.to_owned(), format::short),
@@ -269,42 +270,6 @@ fn overlap_title(totals: radixscope_state::cluster::DecisionTotals) -> String {
         format::count(totals.isl_blocks),
         format::plural(totals.count, "decision", "decisions")
     )
-}
-
-/// Text, explanation, and how far the bar is filled.
-fn held(
-    cluster: &Cluster,
-    pool: PoolIx,
-    capacity: Option<Sourced<u64, CapacitySource>>,
-    blocks: Option<u64>,
-) -> (String, String, String) {
-    let Some(blocks) = blocks else {
-        let why = "No KV event of this worker was received, so what is cached is unknown";
-        return (UNKNOWN.to_owned(), why.to_owned(), "0%".to_owned());
-    };
-    match capacity {
-        Some(Sourced { value: capacity, source, .. }) => {
-            let share = blocks as f64 / capacity as f64;
-            let title = format!(
-                "{} of {} blocks ({}), capacity: {}",
-                format::count(blocks),
-                format::count(capacity),
-                format::percent(share),
-                source.label()
-            );
-            (format!("{} / {}", format::short(blocks), format::short(capacity)), title, format::width(share))
-        }
-        None => {
-            let workers = cluster.workers_in(pool);
-            let most = workers.filter_map(|worker| cluster.blocks(worker)).max().unwrap_or(0).max(1);
-            let title = format!(
-                "{} blocks. Capacity unknown: its model card (total_kv_blocks), read from discovery, reports it. \
-                 The bar compares with the worker with most blocks",
-                format::count(blocks)
-            );
-            (format::count(blocks), title, format::width(blocks as f64 / most as f64))
-        }
-    }
 }
 
 /// Quiet facts: each is zero on a healthy worker, and says nothing by itself about why it is not.

@@ -90,7 +90,9 @@ impl Client {
             }
             Answer::Progress { .. } => {
                 let hear = self.0.borrow().hear.clone();
-                hear.into_iter().for_each(|hear| hear(answer.clone()));
+                if let Some(hear) = hear {
+                    hear(answer);
+                }
             }
             Answer::Done { .. } | Answer::Failed { .. } => self.end(answer),
         }
@@ -99,6 +101,8 @@ impl Client {
     /// The job is over; who wanted to hear may start another one at once.
     fn end(&self, answer: Answer) {
         let hear = self.0.borrow_mut().hear.take();
-        hear.into_iter().for_each(|hear| hear(answer.clone()));
+        if let Some(hear) = hear {
+            hear(answer);
+        }
     }
 }

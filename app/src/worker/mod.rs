@@ -6,7 +6,7 @@
 #[cfg(target_arch = "wasm32")]
 pub mod client;
 #[cfg(target_arch = "wasm32")]
-mod running;
+pub(crate) mod running;
 #[cfg(target_arch = "wasm32")]
 pub mod serve;
 #[cfg(target_arch = "wasm32")]
@@ -14,6 +14,7 @@ pub mod tokenizer;
 
 use std::ops::ControlFlow;
 
+use radixscope_insight::baseline::{self, Import};
 use radixscope_insight::counterfactual::{
     Facts, FrozenReport, ModelReport, Sample, Span, SweepReport, resimulate,
 };
@@ -38,6 +39,13 @@ pub enum Job {
     Digest {
         /// Input of [`SnapshotReader::part`], in order.
         parts: Vec<Vec<u8>>,
+    },
+    /// Read baselines.
+    Baselines {
+        /// As CSV; `None`: the reference sweeps.
+        csv: Option<String>,
+        /// What those without a name of their own are called.
+        name: String,
     },
     /// Judge decisions under one setting, each on the state it saw.
     Frozen {
@@ -105,6 +113,8 @@ pub enum Answer {
 pub enum Outcome {
     /// Of [`Job::Digest`].
     Digest(#[serde(with = "postcard::fixint::le")] u64),
+    /// Of [`Job::Baselines`]: what the CSV holds, or what is wrong with it.
+    Baselines(Result<Import, String>),
     /// Of [`Job::Frozen`], and the milliseconds it took, its way to the worker and back not counted.
     Frozen(Box<FrozenReport>, f64),
     /// Of [`Job::Sweep`], likewise.
@@ -132,6 +142,10 @@ impl Job {
                 }
                 Err("the snapshot has no end".to_owned())
             }
+            Job::Baselines { csv, name } => Ok(Outcome::Baselines(match csv {
+                None => Ok(Import { baselines: baseline::reference(), notices: Vec::new() }),
+                Some(csv) => baseline::import(&csv, &name).map_err(|error| error.to_string()),
+            })),
             Job::Frozen { sample, settings } => {
                 let (report, ms) = timed(|| sample.evaluate(settings));
                 Ok(Outcome::Frozen(Box::new(report), ms))
@@ -234,6 +248,20 @@ mod tests {
         assert_eq!(progress, expected);
         let outcome = Outcome::Digest(Cluster::default().digest());
         assert_eq!(*last, Answer::Done { id: 7, outcome });
+    }
+
+    #[test]
+    fn baselines_are_read_or_refused_in_words() {
+        let is_read = |csv: Option<&str>, expected: Result<Import, String>| {
+            let job = Job::Baselines { csv: csv.map(str::to_owned), name: "Mine".to_owned() };
+            let outcome = Outcome::Baselines(expected);
+            assert_eq!(answers(&asked(job)), [Answer::Done { id: 7, outcome }]);
+        };
+        is_read(None, Ok(Import { baselines: baseline::reference(), notices: Vec::new() }));
+        let own = "concurrency,ttft_p50_ms\n60,100.5\n";
+        is_read(Some(own), Ok(baseline::import(own, "Mine").unwrap()));
+        let bad = "concurrency,ttft_p50_ms\n60,fast\n";
+        is_read(Some(bad), Err(baseline::import(bad, "Mine").unwrap_err().to_string()));
     }
 
     #[test]

@@ -21,22 +21,29 @@ impl Drop for Running {
 
 impl Running {
     /// Starts the module `script`. `heard` is told the bytes of each message, `broken` what ended the worker; neither may
-    /// drop it, because that would drop themselves. `None` where the browser starts no workers.
+    /// drop it, because that would drop themselves. `None` where the browser starts no workers, or there is no such script.
     pub(crate) fn start(
         script: &str,
         heard: impl Fn(Vec<u8>) + 'static,
         broken: impl Fn(String) + 'static,
     ) -> Option<Self> {
+        let address = Some(crate::asset::address(script)).filter(|address| !address.is_empty())?;
         let options = WorkerOptions::new();
-        options.set_type(WorkerType::Module);
+        // Chromium starts no module that a page from a disk made itself; what such a page made is no module.
+        if !address.starts_with("blob:") {
+            options.set_type(WorkerType::Module);
+        }
         // Resolved against <base>, as every address of the page.
         let url =
-            web_sys::Url::new_with_base(script, &web_sys::window()?.document()?.base_uri().ok()??).ok()?;
+            web_sys::Url::new_with_base(&address, &web_sys::window()?.document()?.base_uri().ok()??).ok()?;
         let worker = Worker::new_with_options(&url.href(), &options).ok()?;
         let heard = Closure::<dyn FnMut(MessageEvent)>::new(move |event: MessageEvent| {
             heard(event.data().dyn_into::<Uint8Array>().map(|bytes| bytes.to_vec()).unwrap_or_default());
         });
-        let broken = Closure::<dyn FnMut(ErrorEvent)>::new(move |event: ErrorEvent| broken(event.message()));
+        let broken = Closure::<dyn FnMut(ErrorEvent)>::new(move |event: ErrorEvent| {
+            // One that cannot be fetched says nothing.
+            broken(crate::json::field(&event, "message").as_string().unwrap_or_default());
+        });
         worker.set_onmessage(Some(heard.as_ref().unchecked_ref()));
         worker.set_onerror(Some(broken.as_ref().unchecked_ref()));
         Some(Self { worker, _heard: heard, _broken: broken })

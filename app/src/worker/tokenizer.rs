@@ -96,7 +96,10 @@ impl Tokenizer {
         }
         self.wait();
         if !spawned {
-            self.give_up("This browser starts no worker.");
+            self.give_up(match crate::asset::address(SCRIPT).as_str() {
+                "" => "This page is one file without the tokenizer: a page from a server has it.",
+                _ => "This browser starts no worker.",
+            });
         }
     }
 

@@ -5,8 +5,11 @@
 pub type Rgb = [u8; 3];
 
 /// For style sheets, canvases and attributes.
-pub fn css([r, g, b]: Rgb) -> String {
-    format!("#{r:02x}{g:02x}{b:02x}")
+pub fn css(colour: Rgb) -> String {
+    let digit = |n: u8| char::from_digit(n.into(), 16).unwrap_or('0');
+    std::iter::once('#')
+        .chain(colour.into_iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]))
+        .collect()
 }
 
 /// `over` laid over `under` with this opacity, 0 … 1.

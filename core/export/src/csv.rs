@@ -45,12 +45,25 @@ const HEADER: [&str; 34] = [
 
 /// `decisions` in their order. Those whose worker the state does not know are left out, as in the API.
 pub fn decisions<'a>(cluster: &Cluster, decisions: impl Iterator<Item = &'a DecisionEntry>) -> String {
-    let mut csv = String::new();
-    push_line(&mut csv, HEADER);
+    let mut csv = header();
     for row in decisions.filter_map(|decided| row(cluster, decided)) {
         push_line(&mut csv, row);
     }
     csv
+}
+
+/// The header line.
+pub fn header() -> String {
+    let mut csv = String::new();
+    push_line(&mut csv, HEADER);
+    csv
+}
+
+/// The line of one decision; `None` if the state does not know its worker.
+pub fn decision(cluster: &Cluster, decided: &DecisionEntry) -> Option<String> {
+    let mut csv = String::new();
+    push_line(&mut csv, row(cluster, decided)?);
+    Some(csv)
 }
 
 fn row(cluster: &Cluster, decided: &DecisionEntry) -> Option<[String; HEADER.len()]> {

@@ -57,6 +57,11 @@ impl Decisions {
     }
 }
 
+/// One decision as `GET /api/v1/decisions` gives it; `None` if the state does not know its worker.
+pub fn decision_row(cluster: &Cluster, decided: &DecisionEntry) -> Option<impl Serialize> {
+    DecisionRow::of(cluster, decided)
+}
+
 /// A routing decision: everything that all sources told of it, with workers by their ids, which only the cluster knows.
 #[derive(Serialize, Debug)]
 struct DecisionRow {

@@ -19,6 +19,15 @@ pub const fn severity_word(severity: Severity) -> &'static str {
     }
 }
 
+/// The mark of a severity, which is never told by colour alone.
+pub const fn severity_mark(severity: Severity) -> &'static str {
+    match severity {
+        Severity::Info => "●",
+        Severity::Warning => "▲",
+        Severity::Critical => "◆",
+    }
+}
+
 /// For people, as against its name in the API.
 pub const fn phase_word(phase: Phase) -> &'static str {
     match phase {

@@ -10,8 +10,9 @@ pub mod csv;
 mod decisions;
 pub mod finding_ticket;
 mod memory;
+pub mod panel;
 pub mod tree;
 
 pub use checks::{Findings, Wanted};
-pub use decisions::{Decisions, DecisionsOf, Totals};
+pub use decisions::{Decisions, DecisionsOf, Totals, decision_row};
 pub use memory::Memories;

@@ -88,6 +88,16 @@ pub fn coverage_words(coverage: &Coverage) -> String {
     }
 }
 
+/// The same where there is little room and the heading says what is counted: `54 % · 2 of 3 workers`.
+pub fn short_coverage_words(coverage: &Coverage) -> String {
+    let workers = of_workers(coverage.complete, coverage.workers);
+    match coverage.share() {
+        _ if coverage.is_whole() => workers,
+        Some(_) => format!("{} · {workers}", share_words(coverage)),
+        None => format!("unknown · {workers}"),
+    }
+}
+
 fn of(part: u32, whole: u32) -> String {
     format!("{} of {}", count(part.into()), count(whole.into()))
 }

@@ -5,15 +5,23 @@
 #![forbid(unsafe_code)]
 
 pub mod baseline;
+pub mod block_rates;
 pub mod capacity;
+pub mod changes;
 pub mod check;
 pub mod completeness;
 pub mod counterfactual;
+pub mod feed;
+pub mod imbalance;
 pub mod in_flight;
 pub mod latency;
 pub mod memory;
+pub mod occupancy;
 pub mod queues;
 pub mod random_worker;
 pub mod recent_window;
 pub mod round_robin;
+pub mod shown;
+pub mod time_range;
+pub mod timeline;
 pub mod whatif;

@@ -6,7 +6,7 @@
 use crate::attach::TreeDumps;
 use crate::block_lifetime::BlockLifetimes;
 use crate::command::Command;
-use crate::ingest::{Ingest, Missing, Out, Published, RequestObservation, Sink};
+use crate::ingest::{Break, Ingest, Missing, Out, Published, RequestObservation, Sink, present};
 use crate::payload::Received;
 use crate::routing::{Routing, is_known, returns};
 use radixscope_model::id::{Millis, SourceIx, Worker, WorkerIx};
@@ -26,6 +26,27 @@ impl Intake {
     /// That keeps at most so many workers apart at a time; otherwise [`radixscope_state::cluster::MAX_WORKERS`].
     pub fn with_places(places: usize) -> Self {
         Self { ingest: Ingest::with_places(places), ..Self::default() }
+    }
+
+    /// Goes on from the state of `sink`: the state is there, and what was known beyond it is forgotten. Of what happened during
+    /// `away` nothing is known. To be called before anything else.
+    pub fn resume(&mut self, away: Break, sink: &mut impl RecordSink) {
+        let Self { ingest, routing, .. } = self;
+        let doubted = ingest.resume(away, sink.cluster());
+        routing.resume(sink.cluster());
+        // Requests in flight are counted from the choices that are received from now on.
+        let in_flight: Vec<_> = present(sink.cluster())
+            .filter(|(_, state)| state.in_flight.now().is_some_and(|now| now > 0))
+            .map(|(worker, _)| Record::InFlight { worker, now: 0, most: 0 })
+            .collect();
+        for record in doubted.into_iter().chain(in_flight) {
+            sink.append(&Entry { at_ms: away.since_ms, record });
+        }
+    }
+
+    /// Says of sources of a state that was gone on from, which were not announced again, that they have ended.
+    pub fn end_other_sources(&mut self, at_ms: Millis, sink: &mut impl RecordSink) {
+        self.ingest.end_other_sources(at_ms, &mut |entry| sink.append(&entry));
     }
 
     /// Announces a source, see `Ingest::source`.

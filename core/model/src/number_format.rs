@@ -1,5 +1,8 @@
 //! Numbers as people write them, the same in server and page.
 
+/// A dash where a number is not known: never 0.
+pub const UNKNOWN: &str = "–";
+
 /// All digits, in groups of three: `12,345`.
 pub fn count(n: u64) -> String {
     let digits = n.to_string();
@@ -40,6 +43,47 @@ pub fn digits(value: f64) -> String {
     };
     let text = format!("{value:.places$}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+/// At most five characters: `999`, `12.3k`, `1.2M`.
+pub fn short(n: u64) -> String {
+    const STEPS: [(u64, &str); 4] =
+        [(1_000_000_000_000, "T"), (1_000_000_000, "G"), (1_000_000, "M"), (1_000, "k")];
+    // From 10,000 on: four digits are read as fast as a unit.
+    if n < 10_000 {
+        return count(n);
+    }
+    let (step, unit) = STEPS.into_iter().find(|&(step, _)| n >= step).unwrap_or((1, ""));
+    let tenths = n / (step / 10);
+    if tenths >= 1000 {
+        format!("{}{unit}", tenths / 10)
+    } else {
+        format!("{}.{}{unit}", tenths / 10, tenths % 10)
+    }
+}
+
+/// Events per second: one decimal below ten, none above.
+pub fn rate(per_second: f64) -> String {
+    if per_second <= 0.0 {
+        "0".to_owned()
+    } else if per_second < 0.05 {
+        "<0.1".to_owned()
+    } else if per_second < 9.95 {
+        format!("{per_second:.1}")
+    } else {
+        short(per_second.round() as u64)
+    }
+}
+
+/// Time of day `HH:MM:SS`, `zone_ms` east of Greenwich.
+pub fn clock(unix_ms: u64, zone_ms: i64) -> String {
+    let s = unix_ms.saturating_add_signed(zone_ms) / 1000 % 86_400;
+    format!("{:02}:{:02}:{:02}", s / 3600, s / 60 % 60, s % 60)
+}
+
+/// The end of an id, enough to tell workers apart by eye.
+pub fn tail(id: u64) -> String {
+    if id < 1_000_000 { id.to_string() } else { format!("…{:05}", id % 100_000) }
 }
 
 #[cfg(test)]

@@ -53,7 +53,7 @@ pub use scrape::{
 };
 
 /// Version of the binary form of everything in this file.
-pub const RECORD_VERSION: u8 = 10;
+pub const RECORD_VERSION: u8 = 11;
 
 /// One KV block as a worker stored it: the engine's identity of it and the router's hash of its tokens.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -830,6 +830,8 @@ pub enum SourceKind {
     Zmq,
     /// Workers that are asked for their blocks.
     WorkerTrees,
+    /// Not one that is read: files that everything received is written to.
+    Recording,
 }
 
 impl SourceKind {
@@ -948,6 +950,7 @@ words! {
     SourceKind {
         Nats => "nats", Simulator => "simulator", Logs => "logs", Prometheus => "prometheus",
         Discovery => "discovery", Zmq => "zmq", WorkerTrees => "worker_trees",
+        Recording => "recording",
     }
 }
 words! {

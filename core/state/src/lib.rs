@@ -6,6 +6,7 @@
 pub mod cluster;
 pub mod hash_part;
 pub mod per_worker;
+pub mod redact;
 pub mod redundancy;
 pub mod requests;
 pub mod search;

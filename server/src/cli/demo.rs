@@ -19,8 +19,9 @@ pub(super) async fn run(options: Demo, stopped: Shutdown) -> Result<(), Failure>
     let name = "simulated cluster".to_owned();
     let feed =
         Feed::new(name, SourceKind::Simulator, move |to, stopped| demo::run(config, pace, to, stopped));
-    server::run(options.http, &options.limits, checks(&options.judged)?, Feeds::only(vec![feed]), stopped)
-        .await
+    let (checks, feeds, record) =
+        (checks(&options.judged)?, Feeds::only(vec![feed]), options.recorded.options());
+    server::run(options.http, &options.limits, checks, feeds, record, stopped).await
 }
 
 pub(super) fn pace(options: &Simulation) -> demo::Pace {

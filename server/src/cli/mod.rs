@@ -3,7 +3,11 @@
 mod check;
 mod checks;
 mod demo;
+mod export;
+mod manual;
 mod publish;
+mod record;
+mod replay;
 mod serve;
 mod server;
 mod sources;
@@ -33,9 +37,14 @@ pub(crate) enum Failure {
 /// Runs the command that `cli` names.
 pub fn run(cli: Cli) -> ExitCode {
     let (log, default) = match &cli.command {
+        Command::Completions { shell } => return manual::completions(*shell),
+        Command::Man { of } => return manual::page(of.as_deref()),
         Command::Serve(serve) => (&serve.log, logging::DEFAULT_FILTER),
         Command::Demo(demo) => (&demo.log, logging::DEFAULT_FILTER),
         Command::Check(check) => (&check.log, check::DEFAULT_LOG),
+        Command::Record(record) => (&record.log, logging::DEFAULT_FILTER),
+        Command::Replay(replay) => (&replay.log, logging::DEFAULT_FILTER),
+        Command::Export(export) => (&export.log, check::DEFAULT_LOG),
         Command::Sources(survey) => (&survey.log, check::DEFAULT_LOG),
     };
     // A pipeline must not take what stands in the way of a check for a finding.
@@ -95,8 +104,13 @@ async fn run_async(command: Command) -> Result<ExitCode, Failure> {
         std::process::exit(i32::from(EXIT_FAILED));
     });
     match command {
+        // Answered before there is a log.
+        Command::Completions { .. } | Command::Man { .. } => Ok(()),
         Command::Check(options) => return check::run(*options, stopped).await,
         Command::Sources(options) => return survey::run(*options, stopped).await,
+        Command::Record(options) => return record::run(*options, stopped).await,
+        Command::Export(options) => return tokio::task::block_in_place(|| export::run(&options)),
+        Command::Replay(options) => replay::run(*options, stopped).await,
         Command::Serve(options) => serve::run(*options, stopped).await,
         Command::Demo(options) => match options.nats.clone() {
             Some(url) => publish::run(*options, url, stopped).await,

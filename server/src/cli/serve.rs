@@ -7,6 +7,7 @@ use crate::shutdown::Shutdown;
 
 /// Runs until asked to stop.
 pub(super) async fn run(options: Serve, stopped: Shutdown) -> Result<(), Failure> {
-    let Serve { from, judged, http, limits, .. } = options;
-    server::run(http, &limits, checks(&judged)?, sources::feeds(from)?, stopped).await
+    let Serve { from, judged, recorded, http, limits, .. } = options;
+    let record = recorded.options();
+    server::run(http, &limits, checks(&judged)?, sources::feeds(from)?, record, stopped).await
 }

@@ -11,15 +11,22 @@ use tokio::task::JoinHandle;
 use radixscope_insight::check::Checks;
 use radixscope_intake::TreeDumps;
 use radixscope_model::record::SourceKind;
+use radixscope_recording::Meta;
 
 use super::Failure;
 use crate::config::{Access, Http, InvalidOption, Limits};
 use crate::http::{self, AccessRules, ServeOptions, Tls, TlsFiles};
-use crate::hub::{Hub, HubConfig, QueueLimits, SourceHandle, Started};
+use crate::hub::{
+    HistoryLimits, Hub, HubConfig, QueueLimits, ResumeLimits, Resumed, Run, SourceHandle, Started,
+};
+use crate::recording::{self, RecordOptions, RecordTo, Recorder, RecordingWatch};
 use crate::shutdown::{Shutdown, over};
+use crate::time::{now, random};
 
 /// How long connections and sources get to end by themselves.
 const GRACE: Duration = Duration::from_millis(700);
+/// How long the disk gets for the end of a recording.
+const WRITE_WITHIN: Duration = Duration::from_secs(10);
 /// What is said where everybody may read.
 const OPEN_TO_ALL: &str = "Everybody on the network may read: this server listens beyond this machine without --access-token or \
                            --trusted-proxy.";
@@ -71,30 +78,38 @@ impl Feeds {
 pub(super) struct Listening {
     /// For readers.
     pub(super) hub: Hub,
+    /// How writing to files goes, where that was asked for.
+    pub(super) recording: Option<RecordingWatch>,
     sources: Vec<JoinHandle<()>>,
     task: JoinHandle<()>,
+    writing: Option<std::thread::JoinHandle<()>>,
 }
 
-/// Starts the hub and its sources, until `stopped`.
+/// Starts the hub and its sources, until `stopped`, and writes what they say to files where that is asked for.
 pub(super) fn listen(
     limits: &Limits,
     checks: Checks,
-    Feeds { feeds, tree_dumps, verify_every }: Feeds,
+    Feeds { mut feeds, tree_dumps, verify_every }: Feeds,
+    record: Option<RecordOptions>,
     stopped: &Shutdown,
 ) -> Result<Listening, Failure> {
-    let verify_every_ms = u64::try_from(verify_every.as_millis()).ok().filter(|&every| every > 0);
-    let config = HubConfig {
-        max_nodes: limits.max_nodes,
-        queue: QueueLimits {
-            messages: limits.queue_messages as usize,
-            bytes: limits.queue_mib as usize * MIB,
-        },
-        log_bytes: limits.log_mib as usize * MIB,
-        tree_dumps,
-        verify_every_ms,
+    let config = config(limits, tree_dumps, verify_every);
+    // Before it is written to, so that nothing of it makes room.
+    let resumed = record.as_ref().and_then(|record| resumed(&record.to, &feeds, config));
+    let epoch = resumed.as_ref().and_then(|resumed| resumed.epoch).unwrap_or_else(random);
+    let (recorder, recording, writing) = match record {
+        Some(record) => {
+            let named = feeds.iter().map(|feed| feed.named.clone()).collect();
+            let (recorder, writing) = recorder(record, epoch, named)?;
+            let recording = recorder.watch().clone();
+            feeds.push(recording_feed(recording.clone()));
+            (Some(recorder), Some(recording), Some(writing))
+        }
+        None => (None, None, None),
     };
     let named: Vec<_> = feeds.iter().map(|feed| feed.named.clone()).collect();
-    let Started { hub, sources, task } = Hub::start(config, checks, &named, stopped.clone());
+    let Started { hub, sources, task } =
+        Hub::start_with(config, checks, &named, Run { epoch, recorder, resumed }, stopped.clone());
     if sources.len() < feeds.len() {
         return Err(Failure::Usage(anyhow!(
             "{} sources; at most {} are kept apart",
@@ -104,7 +119,51 @@ pub(super) fn listen(
     }
     let start = |(feed, to): (Feed, SourceHandle)| tokio::spawn((feed.run)(to, stopped.clone()));
     let sources = feeds.into_iter().zip(sources).map(start).collect();
-    Ok(Listening { hub, sources, task })
+    Ok(Listening { hub, recording, sources, task, writing })
+}
+
+fn config(limits: &Limits, tree_dumps: TreeDumps, verify_every: Duration) -> HubConfig {
+    let verify_every_ms = u64::try_from(verify_every.as_millis()).ok().filter(|&every| every > 0);
+    HubConfig {
+        max_nodes: limits.max_nodes,
+        queue: QueueLimits {
+            messages: limits.queue_messages as usize,
+            bytes: limits.queue_mib as usize * MIB,
+        },
+        log_bytes: limits.log_mib as usize * MIB,
+        history: HistoryLimits { max_age: limits.history, max_bytes: limits.history_mib as usize * MIB },
+        tree_dumps,
+        verify_every_ms,
+    }
+}
+
+/// What was written to a folder before, to go on from. A simulated cluster begins anew with its server.
+fn resumed(to: &RecordTo, feeds: &[Feed], config: HubConfig) -> Option<Resumed> {
+    let RecordTo::Folder { path, .. } = to else { return None };
+    if !path.exists() || feeds.iter().any(|feed| feed.kind() == SourceKind::Simulator) {
+        return None;
+    }
+    let named: Vec<_> = feeds.iter().map(|feed| feed.named.clone()).collect();
+    let HubConfig { max_nodes, log_bytes, history, .. } = config;
+    Resumed::read(path, &named, ResumeLimits { max_nodes, log_bytes, history })
+}
+
+/// Starts writing.
+fn recorder(
+    RecordOptions { to, redact }: RecordOptions,
+    epoch: u64,
+    sources: Vec<(String, SourceKind)>,
+) -> Result<(Recorder, std::thread::JoinHandle<()>), Failure> {
+    let path = to.path().display().to_string();
+    let meta = Meta { redacted: redact, ..recording::meta(epoch, random(), now(), &sources) };
+    Recorder::start(to, meta)
+        .map_err(|error| Failure::Usage(anyhow!(error).context(format!("cannot record to {path}"))))
+}
+
+/// Shows among the sources whether the files can be written.
+fn recording_feed(watch: RecordingWatch) -> Feed {
+    let name = format!("recording to {}", watch.status().path);
+    Feed::new(name, SourceKind::Recording, move |to, stopped| recording::tell(watch, to, stopped))
 }
 
 impl Listening {
@@ -113,6 +172,12 @@ impl Listening {
         self.sources.iter().for_each(JoinHandle::abort);
         // It has nothing left to wait for.
         let _ = tokio::time::timeout(GRACE, self.task).await;
+        if let Some(writing) = self.writing {
+            let written = tokio::task::spawn_blocking(move || drop(writing.join()));
+            if tokio::time::timeout(WRITE_WITHIN, written).await.is_err() {
+                tracing::warn!("the recording was not ended in time; what was written before can be read");
+            }
+        }
     }
 }
 
@@ -122,37 +187,69 @@ pub(super) async fn run(
     limits: &Limits,
     checks: Checks,
     feeds: Feeds,
-    mut stopped: Shutdown,
+    record: Option<RecordOptions>,
+    stopped: Shutdown,
 ) -> Result<(), Failure> {
-    let access = AccessRules::of(&http.access).map_err(|error| Failure::Usage(error.into()))?;
-    let tls = tls(&http.access).map_err(|error| Failure::Usage(error.into()))?;
-    let listener = bind(&http).await?;
-    let listening = listen(limits, checks, feeds, &stopped)?;
-    let notice = http.is_open_to_all().then_some(OPEN_TO_ALL);
-    if let Some(notice) = notice {
-        tracing::warn!("{notice}");
-    }
-    let options = ServeOptions {
-        max_connections: http.most_connections(),
-        listen: listener.local_addr().unwrap_or(http.listen),
-        base_path: http.base_path,
-        frame_ancestors: http.frame_ancestors,
-        allow_origin: http.allow_origin,
-        allow_host: http.allow_host,
-        access,
-        notice,
-        max_viewers: http.max_viewers,
-    };
+    let door = Door::open(&http).await?;
+    let listening = listen(limits, checks, feeds, record, &stopped)?;
     let hub = listening.hub.clone();
-    let serving = tokio::spawn(http::serve(listener, tls, hub, options, stopped.clone()));
-    over(&mut stopped).await;
-    let (_, served) = tokio::join!(listening.end(), tokio::time::timeout(GRACE, serving));
-    match served {
-        Ok(Ok(())) => {}
-        Ok(Err(error)) => return Err(Failure::Failed(anyhow!(error).context("serving"))),
-        Err(_) => tracing::info!("some connections did not end in time and are cut"),
+    door.serve(http, hub, listening.end(), stopped).await
+}
+
+/// Serves what a hub without sources knows until asked to stop.
+pub(super) async fn show(http: Http, hub: Hub, stopped: Shutdown) -> Result<(), Failure> {
+    let door = Door::open(&http).await?;
+    door.serve(http, hub, std::future::ready(()), stopped).await
+}
+
+/// An address that is bound, and who may come in.
+struct Door {
+    access: AccessRules,
+    tls: Option<Tls>,
+    listener: TcpListener,
+}
+
+impl Door {
+    async fn open(http: &Http) -> Result<Self, Failure> {
+        let access = AccessRules::of(&http.access).map_err(|error| Failure::Usage(error.into()))?;
+        let tls = tls(&http.access).map_err(|error| Failure::Usage(error.into()))?;
+        Ok(Self { access, tls, listener: bind(http).await? })
     }
-    Ok(())
+
+    /// Serves until asked to stop, and waits for `end`.
+    async fn serve(
+        self,
+        http: Http,
+        hub: Hub,
+        end: impl Future<Output = ()>,
+        mut stopped: Shutdown,
+    ) -> Result<(), Failure> {
+        let Self { access, tls, listener } = self;
+        let notice = http.is_open_to_all().then_some(OPEN_TO_ALL);
+        if let Some(notice) = notice {
+            tracing::warn!("{notice}");
+        }
+        let options = ServeOptions {
+            max_connections: http.most_connections(),
+            listen: listener.local_addr().unwrap_or(http.listen),
+            base_path: http.base_path,
+            frame_ancestors: http.frame_ancestors,
+            allow_origin: http.allow_origin,
+            allow_host: http.allow_host,
+            access,
+            notice,
+            max_viewers: http.max_viewers,
+        };
+        let serving = tokio::spawn(http::serve(listener, tls, hub, options, stopped.clone()));
+        over(&mut stopped).await;
+        let (_, served) = tokio::join!(end, tokio::time::timeout(GRACE, serving));
+        match served {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => return Err(Failure::Failed(anyhow!(error).context("serving"))),
+            Err(_) => tracing::info!("some connections did not end in time and are cut"),
+        }
+        Ok(())
+    }
 }
 
 fn tls(access: &Access) -> Result<Option<Tls>, InvalidOption> {

@@ -1,5 +1,6 @@
 //! Options of `radixscope check`.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
@@ -11,6 +12,10 @@ use super::{Judged, Limits, Log, Sources};
 /// `radixscope check`.
 #[derive(Args, Debug)]
 pub struct Check {
+    /// Recordings to look at instead of a deployment: files, or a folder of them; what was found while they were made is
+    /// reported, each finding with its times
+    #[arg(env = "RADIXSCOPE_RECORDINGS", value_name = "FILE", value_delimiter = ',')]
+    pub recordings: Vec<PathBuf>,
     /// What we listen to.
     #[command(flatten)]
     pub from: Sources,

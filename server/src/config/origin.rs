@@ -4,6 +4,8 @@ use std::str::FromStr;
 
 use url::Url;
 
+const NULL: &str = "null";
+
 /// An origin as browsers write it: `https://example.org:8443`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct AllowedOrigin(String);
@@ -19,6 +21,10 @@ impl FromStr for AllowedOrigin {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
+        // What browsers write of a frame that is sandboxed without allow-same-origin.
+        if text == NULL {
+            return Ok(Self(text.to_owned()));
+        }
         let url = Url::parse(text)
             .map_err(|error| format!("not an origin such as https://example.org: {error}"))?;
         let has_more = !matches!(url.path(), "" | "/") || url.query().is_some() || url.fragment().is_some();
@@ -37,6 +43,11 @@ impl FrameAncestors {
     /// As it stands in the header.
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+
+    /// Whether other sites may frame us.
+    pub fn names_others(&self) -> bool {
+        !matches!(self.0.as_str(), "'self'" | "'none'")
     }
 }
 
@@ -64,6 +75,7 @@ mod tests {
     fn an_origin_is_kept_as_browsers_write_it() {
         let origin: AllowedOrigin = "https://Example.org:443/".parse().unwrap();
         assert_eq!(origin.as_str(), "https://example.org");
+        assert_eq!("null".parse::<AllowedOrigin>().unwrap().as_str(), "null");
     }
 
     #[test]
@@ -76,5 +88,7 @@ mod tests {
     fn frame_ancestors_cannot_end_the_directive() {
         assert!("'self' https://g.example".parse::<FrameAncestors>().is_ok());
         assert!("'self'; script-src *".parse::<FrameAncestors>().is_err());
+        let others = |text: &str| text.parse::<FrameAncestors>().unwrap().names_others();
+        assert!(!others("'self'") && !others("'none'") && others("'self' https://g.example"));
     }
 }

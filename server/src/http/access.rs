@@ -13,11 +13,14 @@ use url::form_urlencoded;
 
 use super::error::{ApiError, code};
 use super::listen::Peer;
-use super::{App, page};
+use super::{App, page, panel};
 use crate::config::{Access, InvalidOption, Secret};
 
 /// The parameter of an address that shows the token.
 const PARAMETER: &str = "token";
+/// Pictures take the token with every request: an image keeps no cookie where those of third parties are off, and its address
+/// stands in no address bar.
+const PICTURES: &str = "/panel/";
 /// Most cookies of ours that are looked at: several only come from other servers of the same name.
 const MAX_COOKIES: usize = 8;
 /// What everybody may know: whether we live and are ready, for those who restart us.
@@ -131,7 +134,17 @@ pub(super) async fn check(State(app): State<App>, mut request: Request, next: Ne
         && let Some((shown, rest)) = shown_in(uri)
         && token.is(&shown)
     {
-        let is_tls = peer.is_some_and(|peer| peer.is_tls);
+        if uri.path().starts_with(PICTURES) {
+            let path = if rest.is_empty() { uri.path().to_owned() } else { format!("{}?{rest}", uri.path()) };
+            return match path.parse() {
+                Ok(bare) => {
+                    *request.uri_mut() = bare;
+                    next.run(request).await
+                }
+                Err(_) => ApiError::new(code::BAD_PARAMETER, "the address cannot be read").into_response(),
+            };
+        }
+        let is_tls = peer.is_some_and(|peer| peer.is_tls) || is_forwarded_tls(request.headers());
         return remembered(&app, token, &cookie, is_tls, request.headers(), uri.path(), &rest);
     }
     if rules.admits(request.headers(), peer.map(|peer| peer.address), &cookie) {
@@ -141,7 +154,28 @@ pub(super) async fn check(State(app): State<App>, mut request: Request, next: Ne
         request.extensions_mut().insert(Stranger);
         return next.run(request).await;
     }
+    if uri.path().starts_with(PICTURES) && panel::wants_picture(request.headers()) {
+        return panel::refused(&app, uri, &no_token(&app.options.access));
+    }
     refused(&app, request.headers())
+}
+
+/// Whether a proxy says that the browser came to it over TLS. Who says so wrongly only gets a cookie that the own browser
+/// does not keep.
+fn is_forwarded_tls(headers: &HeaderMap) -> bool {
+    headers.get("x-forwarded-proto").is_some_and(|proto| proto.as_bytes().eq_ignore_ascii_case(b"https"))
+}
+
+/// What is missing, in words.
+fn no_token(rules: &AccessRules) -> ApiError {
+    if rules.token.is_none() {
+        let message = "this server answers only through its proxy, to users who are logged in there; the request did not \
+                       come from a --trusted-proxy or names nobody in the --trusted-proxy-header";
+        return ApiError::new(code::NOT_BY_PROXY, message);
+    }
+    let message = "an access token is needed: send it as `Authorization: Bearer TOKEN`, or open the page with ?token=TOKEN \
+                   once";
+    ApiError::new(code::UNAUTHORIZED, message)
 }
 
 /// Cookies know no ports: several servers on one machine must not take each other's.
@@ -187,8 +221,7 @@ fn remembered(
     // More than one slash at the beginning would be another server.
     let path = path.trim_start_matches(['/', '\\']);
     let query = if rest.is_empty() { String::new() } else { format!("?{rest}") };
-    let secure = if is_tls { "; Secure" } else { "" };
-    let cookie = format!("{name}={}; Path={prefix}; HttpOnly; SameSite=Lax{secure}", token.cookie);
+    let cookie = format!("{name}={}; Path={prefix}; HttpOnly; {}", token.cookie, where_sent(app, is_tls));
     let (Ok(location), Ok(cookie)) =
         (HeaderValue::from_str(&format!("{prefix}{path}{query}")), HeaderValue::from_str(&cookie))
     else {
@@ -199,14 +232,22 @@ fn remembered(
     (StatusCode::SEE_OTHER, headers).into_response()
 }
 
+/// With which requests the cookie comes back. In a frame of another site only over TLS, and only as one that is kept apart for
+/// each site that frames us: what any other site asks for comes without it.
+fn where_sent(app: &App, is_tls: bool) -> &'static str {
+    match (is_tls, app.options.frame_ancestors.names_others()) {
+        (true, true) => "SameSite=None; Secure; Partitioned",
+        (true, false) => "SameSite=Lax; Secure",
+        (false, _) => "SameSite=Lax",
+    }
+}
+
 const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
 
 fn refused(app: &App, headers: &HeaderMap) -> Response {
     let rules = &app.options.access;
     if rules.token.is_none() {
-        let message = "this server answers only through its proxy, to users who are logged in there; the request did not \
-                       come from a --trusted-proxy or names nobody in the --trusted-proxy-header";
-        return ApiError::new(code::NOT_BY_PROXY, message).into_response();
+        return no_token(rules).into_response();
     }
     let challenge = [(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"radixscope\""))];
     let wants_page = headers
@@ -219,9 +260,7 @@ fn refused(app: &App, headers: &HeaderMap) -> Response {
         let headers = [(header::CONTENT_SECURITY_POLICY, policy), (header::CACHE_CONTROL, NO_STORE)];
         return (StatusCode::UNAUTHORIZED, challenge, headers, Html(LOGIN)).into_response();
     }
-    let message = "an access token is needed: send it as `Authorization: Bearer TOKEN`, or open the page with ?token=TOKEN \
-                   once";
-    (challenge, ApiError::new(code::UNAUTHORIZED, message)).into_response()
+    (challenge, no_token(rules)).into_response()
 }
 
 #[cfg(test)]
@@ -242,7 +281,7 @@ mod tests {
     #[test]
     fn a_cookie_stands_for_the_token_and_is_not_it() {
         let token = Token::of(&Secret::from("abc".to_owned()));
-        assert!(token.is("abc") && !token.is("abd") && !token.is("") && !token.is(&token.cookie));
+        assert!(token.is("abc") && !token.is("abcd") && !token.is("") && !token.is(&token.cookie));
         assert!(token.is_cookie(&token.cookie) && !token.is_cookie("abc"));
         assert!(!format!("{token:?}").contains("abc\""));
     }

@@ -1,37 +1,24 @@
-//! The app's files: inside the binary, compressed once each, with the headers that let browsers keep them.
-//!
-//! In a debug build they are read from disk, so that a rebuilt app shows without a rebuilt server.
+//! The page's files, with the headers that let browsers keep them. A release has them inside, compressed when it was built;
+//! a debug build reads them from the disk.
 
-use std::collections::HashMap;
-use std::io::Write as _;
 use std::ops::RangeInclusive;
-use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bytes::Bytes;
-use rust_embed::{EmbeddedFile, RustEmbed};
-use tokio::sync::OnceCell;
 
 use super::error::{ApiError, code};
 use super::{App, ServeOptions, page};
+pub(crate) use files::Assets;
 
-/// Names the app that is embedded. The compiler notices where it changes; that files appear in an empty folder it does not.
-const _: Option<&str> = option_env!("RADIXSCOPE_APP_DIGEST");
+#[cfg(page_inside)]
+#[path = "assets/inside.rs"]
+mod files;
+#[cfg(not(page_inside))]
+#[path = "assets/on_disk.rs"]
+mod files;
 
-#[derive(RustEmbed)]
-#[folder = "../app/dist"]
-#[allow_missing = true]
-struct Dist;
-
-/// Level of the first form: ready a tenth of a second after the start, so that nobody waits for it.
-const QUICK_BROTLI_QUALITY: u32 = 9;
-/// Level of the form that takes its place a few seconds later: a tenth smaller at ten times the work.
-const SMALL_BROTLI_QUALITY: u32 = 11;
-const BROTLI_WINDOW: u32 = 22;
 /// Digits that Trunk puts into a file's name, without zeros in front; such a file never changes.
 const NAME_HASH_LEN: RangeInclusive<usize> = 12..=16;
 
@@ -44,91 +31,12 @@ struct Asset {
     content_type: HeaderValue,
 }
 
-/// A file's path and the hash of its content.
-type Key = (String, [u8; 32]);
-/// A file that is being made ready or is.
-type Cell = Arc<OnceCell<Arc<Asset>>>;
-
-/// The app's files, each made ready once, and made smaller once when there is time.
-pub(super) struct Assets {
-    ready: Mutex<HashMap<Key, Cell>>,
-}
-
-impl Assets {
-    pub(super) fn new() -> Self {
-        Self { ready: Mutex::default() }
-    }
-
-    /// Compresses everything in the background: quickly first, so that the first viewer need not wait, then once
-    /// more and as small as it gets. Not in a debug build, where the files may change at any time.
-    pub(super) fn prepare(self: &Arc<Self>) {
-        if cfg!(debug_assertions) {
-            return;
-        }
-        let assets = Arc::clone(self);
-        tokio::spawn(async move {
-            for path in Dist::iter() {
-                assets.get(&path).await;
-            }
-            for path in Dist::iter() {
-                assets.shrink(&path).await;
-            }
-        });
-    }
-
-    /// Puts the smallest form of a file in the place of the one made quickly.
-    async fn shrink(&self, path: &str) {
-        let Some(file) = Dist::get(path) else { return };
-        let key = (path.to_owned(), file.metadata.sha256_hash());
-        let path = path.to_owned();
-        let made = tokio::task::spawn_blocking(move || Asset::of(&path, file, SMALL_BROTLI_QUALITY)).await;
-        if let Ok(asset) = made {
-            let cell = Arc::new(OnceCell::new_with(Some(Arc::new(asset))));
-            self.ready.lock().unwrap_or_else(PoisonError::into_inner).insert(key, cell);
-        }
-    }
-
-    async fn get(&self, path: &str) -> Option<Arc<Asset>> {
-        let file = Dist::get(path)?;
-        let key = (path.to_owned(), file.metadata.sha256_hash());
-        let cell = {
-            let mut ready = self.ready.lock().unwrap_or_else(PoisonError::into_inner);
-            // In a debug build an older form of the same file is of no more use.
-            ready.retain(|(known, hash), _| known != path || *hash == key.1);
-            Arc::clone(ready.entry(key).or_default())
-        };
-        let path = path.to_owned();
-        let asset = cell.get_or_try_init(|| async {
-            tokio::task::spawn_blocking(move || Arc::new(Asset::of(&path, file, QUICK_BROTLI_QUALITY))).await
-        });
-        asset.await.ok().cloned()
-    }
-}
-
 impl Asset {
-    fn of(path: &str, file: EmbeddedFile, brotli_quality: u32) -> Self {
-        let hash = file.metadata.sha256_hash();
-        let plain = match file.data {
-            std::borrow::Cow::Borrowed(bytes) => Bytes::from_static(bytes),
-            std::borrow::Cow::Owned(bytes) => Bytes::from(bytes),
-        };
-        let content_type = content_type(path);
-        let is_text = !content_type.starts_with("image/") || content_type == "image/svg+xml";
-        let is_worth_it = is_text && !content_type.starts_with("font/");
-        let smaller = |packed: Option<Vec<u8>>| packed.filter(|p| p.len() < plain.len()).map(Bytes::from);
-        let (brotli, gzip) = if is_worth_it {
-            (smaller(brotli(&plain, brotli_quality)), smaller(gzip(&plain, flate2::Compression::default())))
-        } else {
-            (None, None)
-        };
-        Self {
-            brotli,
-            gzip,
-            etag: format!("\"{}\"", URL_SAFE_NO_PAD.encode(&hash[..16])),
-            content_type: HeaderValue::from_str(&content_type)
-                .unwrap_or(HeaderValue::from_static("application/octet-stream")),
-            plain,
-        }
+    /// A file in its forms; `tag` changes with its content.
+    fn new(path: &str, plain: Bytes, [brotli, gzip]: [Option<Bytes>; 2], tag: &str) -> Self {
+        let content_type = HeaderValue::from_str(&content_type(path))
+            .unwrap_or(HeaderValue::from_static("application/octet-stream"));
+        Self { plain, brotli, gzip, etag: format!("\"{tag}\""), content_type }
     }
 
     /// The smallest form that the client takes, with the name of its encoding.
@@ -148,20 +56,6 @@ fn content_type(path: &str) -> String {
         Some("css") => "text/css; charset=utf-8".to_owned(),
         _ => mime_guess::from_path(path).first_or_octet_stream().essence_str().to_owned(),
     }
-}
-
-pub(super) fn brotli(plain: &[u8], quality: u32) -> Option<Vec<u8>> {
-    let mut packed = Vec::new();
-    let mut writer = brotli::CompressorWriter::new(&mut packed, 64 * 1024, quality, BROTLI_WINDOW);
-    writer.write_all(plain).ok()?;
-    drop(writer);
-    Some(packed)
-}
-
-pub(super) fn gzip(plain: &[u8], level: flate2::Compression) -> Option<Vec<u8>> {
-    let mut writer = flate2::write::GzEncoder::new(Vec::new(), level);
-    writer.write_all(plain).ok()?;
-    writer.finish().ok()
 }
 
 /// Whether `Accept-Encoding` names `encoding` without refusing it.
@@ -185,7 +79,7 @@ fn is_immutable(path: &str) -> bool {
 }
 
 /// Whether the client has this very form already.
-fn is_known(headers: &HeaderMap, etag: &str) -> bool {
+pub(super) fn is_known(headers: &HeaderMap, etag: &str) -> bool {
     let known = headers.get(header::IF_NONE_MATCH).and_then(|value| value.to_str().ok()).unwrap_or_default();
     known.split(',').map(|tag| tag.trim().trim_start_matches("W/")).any(|tag| tag == etag || tag == "*")
 }
@@ -197,7 +91,7 @@ pub(super) async fn serve(State(app): State<App>, method: Method, uri: Uri, head
     }
     let path = uri.path().trim_start_matches('/');
     if path.is_empty() || path == "index.html" {
-        return index(&app.options, &headers);
+        return index(app.assets.get("index.html").await.as_deref(), &app.options, &headers);
     }
     match app.assets.get(path).await {
         Some(asset) => file(&asset, path, &headers),
@@ -217,7 +111,13 @@ fn file(asset: &Asset, path: &str, headers: &HeaderMap) -> Response {
         Some(encoding) => format!("{}-{encoding}\"", asset.etag.trim_end_matches('"')),
         None => asset.etag.clone(),
     };
-    let common = [(header::CACHE_CONTROL, keep), (header::VARY, "accept-encoding"), (header::ETAG, &etag)];
+    // Programs and style sheets are the same for everyone: a frame that is sandboxed into an origin of its own may have them.
+    let common = [
+        (header::CACHE_CONTROL, keep),
+        (header::VARY, "accept-encoding"),
+        (header::ETAG, &etag),
+        (header::ACCESS_CONTROL_ALLOW_ORIGIN, "*"),
+    ];
     if is_known(headers, &etag) {
         return (StatusCode::NOT_MODIFIED, common).into_response();
     }
@@ -229,9 +129,9 @@ fn file(asset: &Asset, path: &str, headers: &HeaderMap) -> Response {
     response
 }
 
-fn index(options: &ServeOptions, headers: &HeaderMap) -> Response {
-    let (status, page) = match Dist::get("index.html") {
-        Some(file) => (StatusCode::OK, String::from_utf8_lossy(&file.data).into_owned()),
+fn index(page: Option<&Asset>, options: &ServeOptions, headers: &HeaderMap) -> Response {
+    let (status, page) = match page {
+        Some(asset) => (StatusCode::OK, String::from_utf8_lossy(&asset.plain).into_owned()),
         None => (StatusCode::SERVICE_UNAVAILABLE, page::NOT_BUILT.to_owned()),
     };
     let forwarded = headers.get("x-forwarded-prefix").and_then(|value| value.to_str().ok());
@@ -273,11 +173,9 @@ mod tests {
     #[test]
     fn a_file_is_sent_in_the_smallest_form_and_once() {
         let text = "prefix tree ".repeat(1_000);
-        let file = EmbeddedFile {
-            data: text.clone().into_bytes().into(),
-            metadata: rust_embed::Metadata::__rust_embed_new([7; 32], None, None),
-        };
-        let asset = Asset::of("app.js", file, QUICK_BROTLI_QUALITY);
+        let forms =
+            super::super::compress::forms("app.js", text.as_bytes(), 5).map(|form| form.map(Bytes::from));
+        let asset = Asset::new("app.js", Bytes::from(text.clone()), forms, "7");
         let (body, encoding) = asset.form_for("gzip, br");
         assert_eq!(encoding, Some("br"));
         assert!(body.len() < text.len() / 10);

@@ -50,6 +50,16 @@ impl ApiError {
         Self { code, message: message.into(), retry_after_s: None }
     }
 
+    /// The status that the answer has.
+    pub(super) const fn status(&self) -> StatusCode {
+        self.code.0
+    }
+
+    /// What is wrong, for people.
+    pub(super) fn message(&self) -> &str {
+        &self.message
+    }
+
     /// Says when another try is worth it.
     pub(super) fn retry_after(self, seconds: u32) -> Self {
         Self { retry_after_s: Some(seconds), ..self }

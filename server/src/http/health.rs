@@ -1,7 +1,10 @@
 //! Liveness and readiness, in words as well as by status.
 
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
 use axum::extract::State;
-use axum::http::StatusCode;
+use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use serde::Serialize;
@@ -10,6 +13,7 @@ use radixscope_insight::completeness::coverage_words;
 use radixscope_model::record::{LinkState, MissedCause, SourceKind};
 use radixscope_state::cluster::{Cluster, MissedCount, SourceState};
 
+use super::App;
 use super::access::Stranger;
 use super::error::ApiError;
 use crate::hub::Hub;
@@ -28,8 +32,9 @@ struct Readiness {
 }
 
 /// Queries to workers are no reason not to be ready: they may be out of reach for good, and `complete` tells what that costs.
+/// Nor is a recording: nothing that is shown comes from it.
 fn is_needed(source: &SourceState) -> bool {
-    source.kind != SourceKind::WorkerTrees
+    !matches!(source.kind, SourceKind::WorkerTrees | SourceKind::Recording)
 }
 
 #[derive(Serialize)]
@@ -41,6 +46,9 @@ struct SourceReadiness {
 
 /// A worker without a place is spoken of again within this time, if it is there.
 const RECENT_MS: u64 = 60_000;
+
+/// With `?once`, a server that was never ready is taken for ready after this time.
+const ONCE_AT_MOST: Duration = Duration::from_secs(60);
 
 /// The process lives and the hub answers.
 pub(super) async fn alive(State(hub): State<Hub>) -> Result<Json<serde_json::Value>, ApiError> {
@@ -56,11 +64,15 @@ pub(super) async fn alive(State(hub): State<Hub>) -> Result<Json<serde_json::Val
 ///
 /// 200 once every configured source is connected, current and allowed to see all that it asks for, and every worker that
 /// is there is shown. Queries to workers do not count. To strangers only whether.
+///
+/// With `?once` also from the first such answer on, and [`ONCE_AT_MOST`] after the start: for Kubernetes, which sends nobody to
+/// a pod that is not ready. A new pod is waited for, and a page that says that NATS is down stays within reach.
 pub(super) async fn ready(
-    State(hub): State<Hub>,
+    State(app): State<App>,
+    uri: Uri,
     stranger: Option<Extension<Stranger>>,
 ) -> Result<Response, ApiError> {
-    let sources = hub.read(|view| {
+    let sources = app.hub.read(|view| {
         let source = |s: &SourceState| SourceReadiness {
             name: s.name.clone(),
             state: s.state,
@@ -73,9 +85,10 @@ pub(super) async fn ready(
         let waiting = all.iter().filter(|s| is_needed(s) && !is_live(s.state)).map(|s| s.name.clone());
         let waiting: Vec<String> = waiting.collect();
         let sources: Vec<_> = all.iter().map(source).collect();
-        (sources, waiting, lacks_places(view.cluster), coverage)
+        let is_late = view.stats.started.elapsed() >= ONCE_AT_MOST;
+        (sources, waiting, lacks_places(view.cluster), coverage, is_late)
     });
-    let (sources, waiting, lacks_places, coverage) = sources.await?;
+    let (sources, waiting, lacks_places, coverage, is_late) = sources.await?;
     let complete = coverage.complete == coverage.workers;
     let ready = waiting.is_empty() && !lacks_places;
     let message = if ready && coverage.is_whole() {
@@ -94,7 +107,9 @@ pub(super) async fn ready(
     let message = if is_known { message } else { "an access token is needed to know more".to_owned() };
     let sources = if is_known { sources } else { Vec::new() };
     let coverage = if is_known { coverage_words(&coverage) } else { String::new() };
-    let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    let was_ready = app.was_ready.fetch_or(ready, Ordering::Relaxed);
+    let is_taken = ready || uri.query() == Some("once") && (was_ready || is_late);
+    let status = if is_taken { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     Ok((status, Json(Readiness { ready, message, complete, coverage, sources })).into_response())
 }
 

@@ -3,18 +3,23 @@
 mod access;
 mod api;
 mod assets;
+mod compress;
 mod error;
 mod health;
+mod history;
 mod host;
 mod listen;
 mod metrics;
 mod origin;
 mod page;
+mod panel;
+mod report;
 mod snapshot;
 mod ws;
 
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
 
 use axum::Router;
 use axum::extract::{FromRef, Request};
@@ -31,11 +36,12 @@ use crate::config::{AllowedHost, AllowedOrigin, BasePath, FrameAncestors};
 use crate::hub::Hub;
 use crate::shutdown::Shutdown;
 pub use access::AccessRules;
-use assets::Assets;
+pub(crate) use assets::Assets;
 use error::{ApiError, code};
 use host::OwnNames;
 use listen::{Listener, Places};
 pub use listen::{Tls, TlsFiles};
+pub(crate) use report::{Report, View};
 
 /// How we serve.
 #[derive(Clone, Debug)]
@@ -76,8 +82,14 @@ struct App {
     scores: Arc<api::Scores>,
     /// Places for reading a copy of the tree.
     tree_reads: Arc<Semaphore>,
+    /// Panels as pictures.
+    panels: Arc<panel::Panels>,
     /// Places for compressing the state.
     snapshots: Arc<Semaphore>,
+    /// Whether `/readyz` has said so.
+    was_ready: Arc<AtomicBool>,
+    /// Workers with series of their own.
+    listed: Arc<Mutex<metrics::Listed>>,
 }
 
 impl FromRef<App> for Hub {
@@ -116,25 +128,49 @@ fn service(
     })
 }
 
+/// All routes without a listener and with no base path: for who asks from within the process.
+pub fn routes(hub: Hub, options: ServeOptions, shutdown: Shutdown) -> Router {
+    router(hub, options, None, shutdown)
+}
+
 fn router(hub: Hub, options: ServeOptions, places: Option<Arc<Places>>, shutdown: Shutdown) -> Router {
     let assets = Arc::new(Assets::new());
-    assets.prepare();
     let runs = api::counterfactual::runs();
     let tree_reads = api::tree::reads();
     let own_names = Arc::new(OwnNames::new(options.listen.ip(), options.allow_host.clone()));
-    let (options, scores) = (Arc::new(options), Arc::default());
+    let (options, scores, panels) = (Arc::new(options), Arc::default(), Arc::default());
     let snapshots = snapshot::places();
-    let app = App { hub, options, assets, shutdown, own_names, places, runs, scores, tree_reads, snapshots };
+    let was_ready = Arc::default();
+    let listed = Arc::default();
+    let app = App {
+        hub,
+        options,
+        assets,
+        shutdown,
+        own_names,
+        places,
+        runs,
+        scores,
+        tree_reads,
+        panels,
+        snapshots,
+        was_ready,
+        listed,
+    };
     Router::new()
         .route("/ws", get(ws::open))
         .route("/snapshot", get(snapshot::snapshot))
+        .route("/history", get(history::index))
+        .route("/history/segment", get(history::segment))
         .route("/healthz", get(health::alive))
         .route("/readyz", get(health::ready))
         .route("/metrics", get(metrics::metrics))
+        .route("/panel/{name}", get(panel::panel))
         .merge(api::router())
         .fallback(assets::serve)
         .method_not_allowed_fallback(method_not_allowed)
         .layer(middleware::from_fn_with_state(app.clone(), access::check))
+        .layer(middleware::from_fn_with_state(app.clone(), origin::share))
         .layer(middleware::from_fn_with_state(app.clone(), host::check))
         .layer(middleware::map_response(common_headers))
         .with_state(app)
@@ -143,7 +179,10 @@ fn router(hub: Hub, options: ServeOptions, places: Option<Arc<Places>>, shutdown
 async fn method_not_allowed(method: Method) -> ApiError {
     ApiError::new(
         code::METHOD_NOT_ALLOWED,
-        format!("{method} is not possible here; everything is read with GET, only /api/v1/score with POST"),
+        format!(
+            "{method} is not possible here; everything is read with GET, and POST is for /api/v1/score, \
+             /api/v1/counterfactual and /api/v1/tree-dumps"
+        ),
     )
 }
 

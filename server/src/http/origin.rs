@@ -1,13 +1,18 @@
 //! Whether a page may open our WebSocket or ask for computations. Browsers apply no same-origin rule to WebSockets: this is
 //! the only guard.
 
-use axum::extract::FromRequestParts;
+use axum::extract::{FromRequestParts, Request, State};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, header};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
 
 use super::App;
 use super::error::{ApiError, code};
 use crate::config::AllowedOrigin;
+
+/// How long a browser may keep what it was told, in seconds: a restart with other options counts soon.
+const PREFLIGHT_S: &str = "600";
 
 /// Refuses pages of other origins, before anything else of their request is read.
 pub(super) struct AllowedPage;
@@ -35,6 +40,42 @@ fn is_allowed(headers: &HeaderMap, allowed: &[AllowedOrigin]) -> bool {
         matches!(scheme, "http" | "https") && host.is_some_and(|host| host.eq_ignore_ascii_case(authority))
     });
     is_ours || allowed.iter().any(|allowed| allowed.as_str().eq_ignore_ascii_case(origin))
+}
+
+/// Lets pages of the allowed origins read what they may ask for; without cookies.
+pub(super) async fn share(State(app): State<App>, request: Request, next: Next) -> Response {
+    let origin = request.headers().get(header::ORIGIN).cloned();
+    let is_listed = |origin: &HeaderValue| {
+        let allowed = &app.options.allow_origin;
+        allowed.iter().any(|allowed| allowed.as_str().as_bytes().eq_ignore_ascii_case(origin.as_bytes()))
+    };
+    let origin = origin.filter(is_listed);
+    // Browsers send no token with this question: it is answered before anybody has to show one.
+    let mut response = match origin.is_some() && is_preflight(&request) {
+        true => preflight(),
+        false => next.run(request).await,
+    };
+    if let Some(origin) = origin {
+        response.headers_mut().insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+        response.headers_mut().append(header::VARY, HeaderValue::from_static("origin"));
+    }
+    response
+}
+
+/// Whether a browser asks what a page of another origin may send.
+fn is_preflight(request: &Request) -> bool {
+    request.method() == Method::OPTIONS
+        && request.headers().contains_key(header::ACCESS_CONTROL_REQUEST_METHOD)
+}
+
+/// Everything that the API can be asked: whoever asks for more is refused by the browser.
+fn preflight() -> Response {
+    let headers = [
+        (header::ACCESS_CONTROL_ALLOW_METHODS, "GET, HEAD, POST"),
+        (header::ACCESS_CONTROL_ALLOW_HEADERS, "authorization, content-type"),
+        (header::ACCESS_CONTROL_MAX_AGE, PREFLIGHT_S),
+    ];
+    (StatusCode::NO_CONTENT, headers).into_response()
 }
 
 #[cfg(test)]

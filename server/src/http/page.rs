@@ -54,11 +54,7 @@ pub(super) fn with_notice(page: &str, notice: &str) -> String {
 
 /// The Content-Security-Policy for `page`: scripts of our own, its inline scripts by their hashes, WebAssembly.
 pub(super) fn policy(page: &str, frame_ancestors: &FrameAncestors) -> String {
-    let mut policy = String::from("default-src 'self'; script-src 'self'");
-    for script in inline_scripts(page) {
-        let hash = STANDARD.encode(Sha256::digest(script.as_bytes()));
-        let _ = write!(policy, " 'sha256-{hash}'");
-    }
+    let mut policy = format!("default-src 'self'; script-src 'self'{}", script_hashes(page));
     let _ = write!(
         policy,
         " 'wasm-unsafe-eval'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; connect-src 'self'; \
@@ -66,6 +62,15 @@ pub(super) fn policy(page: &str, frame_ancestors: &FrameAncestors) -> String {
         frame_ancestors.as_str()
     );
     policy
+}
+
+/// The inline scripts of `page` as sources of a policy, each after a space.
+pub(super) fn script_hashes(page: &str) -> String {
+    inline_scripts(page).fold(String::new(), |mut hashes, script| {
+        let hash = STANDARD.encode(Sha256::digest(script.as_bytes()));
+        let _ = write!(hashes, " 'sha256-{hash}'");
+        hashes
+    })
 }
 
 /// Bodies of the scripts that stand in the page itself.

@@ -8,10 +8,13 @@ use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, SemaphorePermit};
+
+use radixscope_replay::append_frame;
 
 use super::App;
-use super::assets::{accepts, brotli, gzip};
+use super::assets::accepts;
+use super::compress::{brotli, gzip};
 use super::error::{ApiError, code};
 use super::origin::AllowedPage;
 use crate::hub::Joined;
@@ -31,14 +34,26 @@ pub(super) async fn snapshot(
     State(app): State<App>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    let failed = || ApiError::new(code::INTERNAL, "the state could not be compressed");
-    let _place = app.snapshots.acquire().await.map_err(|_| failed())?;
+    // Whoever waits for a place gets what is current then.
+    let _place = place(&app).await?;
     let Joined { hello, backlog, .. } = app.hub.join(None).await?;
+    respond(&headers, std::iter::once(hello).chain(backlog).collect()).await
+}
+
+fn failed() -> ApiError {
+    ApiError::new(code::INTERNAL, "the state could not be compressed")
+}
+
+/// A place for compressing.
+pub(super) async fn place(app: &App) -> Result<SemaphorePermit<'_>, ApiError> {
+    app.snapshots.acquire().await.map_err(|_| failed())
+}
+
+/// The frames as one body, compressed if the client takes that. To be called with a place for it.
+pub(super) async fn respond(headers: &HeaderMap, frames: Vec<Bytes>) -> Result<Response, ApiError> {
     let accepted = headers.get(header::ACCEPT_ENCODING).and_then(|v| v.to_str().ok()).unwrap_or_default();
     let accepted = accepted.to_owned();
-    let packed = tokio::task::spawn_blocking(move || {
-        packed(&body(std::iter::once(&hello).chain(&backlog)), &accepted)
-    });
+    let packed = tokio::task::spawn_blocking(move || packed(&body(frames.iter()), &accepted));
     let (body, encoding) = packed.await.map_err(|_| failed())?;
     let common = [
         (header::CONTENT_TYPE, "application/octet-stream"),
@@ -56,9 +71,7 @@ pub(super) async fn snapshot(
 fn body<'f>(frames: impl Iterator<Item = &'f Bytes>) -> Vec<u8> {
     let mut body = Vec::new();
     for frame in frames {
-        // A frame is far smaller; one that were not would end what can be read.
-        body.extend(u32::try_from(frame.len()).unwrap_or(u32::MAX).to_le_bytes());
-        body.extend(frame);
+        append_frame(&mut body, frame);
     }
     body
 }

@@ -13,6 +13,7 @@ use radixscope_model::record::{LinkState, SourceKind};
 
 use axum::http::HeaderMap;
 use radixscope_model::id::Millis;
+use radixscope_recording::{Moment, Recording};
 
 use super::*;
 use crate::hub::{HubConfig, QueueLimits, SourceHandle, Started};
@@ -32,6 +33,10 @@ impl Server {
             max_nodes: 1_000,
             queue,
             log_bytes: 1 << 20,
+            history: crate::hub::HistoryLimits {
+                max_age: std::time::Duration::from_secs(900),
+                max_bytes: 1 << 26,
+            },
             tree_dumps: radixscope_intake::TreeDumps::Off,
             verify_every_ms: None,
         };
@@ -51,12 +56,12 @@ impl Server {
         Self { hub, source: sources.into_iter().next().unwrap(), options, shutdown }
     }
 
-    async fn send(
+    async fn bytes(
         &self,
         method: &str,
         path: &str,
         headers: &[(&str, &str)],
-    ) -> (StatusCode, HeaderMap, String) {
+    ) -> (StatusCode, HeaderMap, Vec<u8>) {
         let service = service(self.hub.clone(), self.options.clone(), None, self.shutdown.subscribe());
         let mut request = Request::builder().method(method).uri(path);
         if !headers.iter().any(|(name, _)| *name == "host") {
@@ -67,8 +72,17 @@ impl Server {
         }
         let response = service.oneshot(request.body(Body::empty()).unwrap()).await.unwrap();
         let (parts, body) = response.into_parts();
-        let body = body.collect().await.unwrap().to_bytes();
-        (parts.status, parts.headers, String::from_utf8(body.to_vec()).unwrap())
+        (parts.status, parts.headers, body.collect().await.unwrap().to_bytes().to_vec())
+    }
+
+    async fn send(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+    ) -> (StatusCode, HeaderMap, String) {
+        let (status, headers, body) = self.bytes(method, path, headers).await;
+        (status, headers, String::from_utf8(body).unwrap())
     }
 
     async fn get(&self, path: &str) -> (StatusCode, HeaderMap, String) {
@@ -108,6 +122,9 @@ async fn every_error_has_one_form_and_names_the_parameter() {
         ("/api/v1/decisions?worker=x", "worker="),
         ("/api/v1/cluster?x=1", "\"x\""),
         ("/ws?after=-1", "after="),
+        ("/history?after_ms=x", "after_ms="),
+        ("/history/segment", "at_ms="),
+        ("/history/segment?at_ms=1&after=x", "after="),
     ] {
         let (status, code, message) = server.error(path).await;
         assert_eq!((status, code.as_str()), (400, "bad_parameter"), "{path}");
@@ -115,6 +132,8 @@ async fn every_error_has_one_form_and_names_the_parameter() {
     }
     assert_eq!(server.error("/api/v1/tree?root=5").await.0, 404);
     assert_eq!(server.error("/api/v1/decisions?worker=5").await.0, 404);
+    let (status, _, message) = server.error("/history/segment?at_ms=5").await;
+    assert!(status == 404 && message.contains("5 is not kept") && message.contains("--history"), "{message}");
     assert_eq!(server.error("/ws").await.0, 426);
     assert_eq!(server.error("/no/such/file.js").await.0, 404);
     let (status, _, body) = server.send("POST", "/api/v1/cluster", &[]).await;
@@ -134,6 +153,50 @@ async fn a_page_of_another_origin_is_turned_away() {
 }
 
 #[tokio::test]
+async fn what_happened_is_kept_from_the_start_on() {
+    let server = Server::start("/");
+    let index: Value = serde_json::from_str(&server.get("/history").await.2).unwrap();
+    let from = index["kept"]["from_ms"].as_u64().unwrap();
+    assert_eq!(index["segments"][0]["from_ms"], from);
+    assert_eq!(index["segments"][0]["first_seq"], 1);
+    assert!(index["rows"].is_array() && index["epoch"].is_string(), "{index}");
+    let (status, headers, _) = server.bytes("GET", &format!("/history/segment?at_ms={from}"), &[]).await;
+    assert_eq!(
+        (status, &headers["content-type"]),
+        (StatusCode::OK, &"application/octet-stream".parse().unwrap())
+    );
+    let cluster: Value = serde_json::from_str(&server.get("/api/v1/cluster").await.2).unwrap();
+    assert_eq!(cluster["history"]["from_ms"], from);
+    assert!(server.get("/metrics").await.2.contains("radixscope_history_bytes"));
+}
+
+#[tokio::test]
+async fn a_recording_of_what_is_kept_folds_to_the_state() {
+    let server = Server::start("/");
+    server.source.state(LinkState::Live, "it is there").await.unwrap();
+    let recorded = async {
+        loop {
+            let (status, headers, body) = server.bytes("GET", "/api/v1/recording", &[]).await;
+            assert_eq!(status, StatusCode::OK);
+            assert!(headers["content-disposition"].to_str().unwrap().contains(".mcap"));
+            let mut recording = Recording::open(std::io::Cursor::new(body)).unwrap();
+            assert!(recording.is_finished());
+            let (_, end) = recording.range().unwrap();
+            let folded = recording.state_at(Moment::At(end)).unwrap();
+            // It is published within a tenth of a second.
+            if folded.cluster.sources().first().is_some_and(|source| source.detail == "it is there") {
+                return recording.range().unwrap();
+            }
+        }
+    };
+    let within = std::time::Duration::from_secs(30);
+    let (from, _) = tokio::time::timeout(within, recorded).await.expect("it is recorded");
+    let (status, _, message) = server.error(&format!("/api/v1/recording?to_ms={}", from.0 - 1)).await;
+    assert!(status == 404 && message.contains(&format!("begins at {from}")), "{message}");
+    assert_eq!(server.error("/api/v1/recording?from_ms=x").await.0, 400);
+}
+
+#[tokio::test]
 async fn it_is_ready_only_once_the_source_is_live() {
     let server = Server::start("/");
     server.source.state(LinkState::Refused, "wrong password").await.unwrap();
@@ -145,6 +208,7 @@ async fn it_is_ready_only_once_the_source_is_live() {
     };
     assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE);
     assert!(body.contains("\"state\":\"refused\""), "{body}");
+    assert_eq!(server.get("/readyz?once").await.0, StatusCode::SERVICE_UNAVAILABLE, "it never was");
     server.source.state(LinkState::Live, "").await.unwrap();
     while server.get("/readyz").await.0 != StatusCode::OK {}
 }

@@ -35,6 +35,11 @@ impl RecentLog {
         Self { batches: VecDeque::new(), bytes: 0, max_bytes, next: Seq(1) }
     }
 
+    /// An empty one whose first batch begins with `next`.
+    pub(super) fn beginning(max_bytes: usize, next: Seq) -> Self {
+        Self { next, ..Self::new(max_bytes) }
+    }
+
     /// Appends the next batch and forgets the oldest ones.
     pub(super) fn push(&mut self, batch: Published) {
         debug_assert_eq!(batch.first, self.next);

@@ -4,9 +4,13 @@
 //! is answered between two batches of input; no lock lies round the state. It knows neither NATS nor HTTP.
 
 mod commands;
+mod history;
 mod inbox;
 mod log;
+mod replay;
+mod resume;
 mod snapshot;
+pub(crate) mod spacing;
 mod state;
 mod view;
 
@@ -19,19 +23,24 @@ use tokio::task::JoinHandle;
 use tokio::time::MissedTickBehavior;
 
 use radixscope_insight::check::Checks;
-use radixscope_intake::{Intake, TreeDumps};
+use radixscope_intake::{Break, Intake, TreeDumps};
 use radixscope_model::id::Worker;
 use radixscope_model::record::{Entry, Record, SourceKind};
+use radixscope_recording::EncodeError;
 use radixscope_state::sink::RecordSink;
 
+pub use history::HistoryLimits;
+pub(crate) use history::{KeptSegment, SegmentFrames};
 #[cfg(test)]
 pub(crate) use inbox::LoneInbox;
 pub use inbox::{HubEnded, QueueLimits, SourceHandle};
 pub use log::Published;
-pub use snapshot::EncodeError;
+pub(crate) use replay::Replayed;
+pub(crate) use resume::{ResumeLimits, Resumed};
 pub use state::{Joined, Resume};
 pub use view::{SourceStats, Stats, View};
 
+use crate::recording::Recorder;
 use crate::shutdown::{Shutdown, over};
 use crate::time::{now, random};
 use commands::Commands;
@@ -59,10 +68,22 @@ pub struct HubConfig {
     pub queue: QueueLimits,
     /// Bytes of recent batches kept for resuming viewers.
     pub log_bytes: usize,
+    /// Bounds of what is kept to go back to.
+    pub history: HistoryLimits,
     /// Which workers are asked for their blocks.
     pub tree_dumps: TreeDumps,
     /// How often blocks are compared with workers' answers, in milliseconds. `None`: never.
     pub verify_every_ms: Option<u64>,
+}
+
+/// What a run of the server is called, and where it is written.
+pub(crate) struct Run {
+    /// Names it.
+    pub(crate) epoch: u64,
+    /// `None`: it is not written.
+    pub(crate) recorder: Option<Recorder>,
+    /// `None`: it begins with nothing.
+    pub(crate) resumed: Option<Resumed>,
 }
 
 type Question = Box<dyn FnOnce(&mut View<'_>) + Send>;
@@ -125,22 +146,51 @@ impl Hub {
         sources: &[(String, SourceKind)],
         shutdown: Shutdown,
     ) -> Started {
-        let epoch = random();
+        Self::start_with(
+            config,
+            checks,
+            sources,
+            Run { epoch: random(), recorder: None, resumed: None },
+            shutdown,
+        )
+    }
+
+    /// The same, of a run that is written to files.
+    pub(crate) fn start_with(
+        config: HubConfig,
+        checks: Checks,
+        sources: &[(String, SourceKind)],
+        Run { epoch, recorder, resumed }: Run,
+        shutdown: Shutdown,
+    ) -> Started {
         let mut intake = Intake::default();
         intake.set_tree_dumps(config.tree_dumps);
         intake.set_verify_every(config.verify_every_ms);
+        let away = resumed.as_ref().map(|resumed| Break { since_ms: resumed.at_ms, until_ms: now() });
+        let state = match resumed {
+            Some(resumed) => State::resumed(resumed, epoch),
+            None => State::new(config.max_nodes, config.log_bytes, config.history, epoch),
+        };
         let mut task = HubTask {
             intake,
             checks,
-            state: State::new(config.max_nodes, config.log_bytes, epoch),
+            state,
             inbox: Inbox::new(config.queue),
             handles: Vec::new(),
             commands: Commands::default(),
-            stats: Stats::new(sources.len()),
+            stats: Stats::new(0),
             depth: DepthCache::default(),
             pictures: PictureCache::default(),
         };
+        if let Some(away) = away {
+            task.resume(away);
+        }
+        if let Some(recorder) = recorder {
+            task.state.record(recorder);
+        }
         let handles = sources.iter().filter_map(|(name, kind)| task.add_source(name, *kind)).collect();
+        task.intake.end_other_sources(now(), &mut task.state);
+        task.stats = Stats::new(task.state.cluster.sources().len());
         let (asks, questions) = mpsc::channel(MAX_QUESTIONS);
         let viewers = Arc::new(ViewerCounts::default());
         let task = tokio::spawn(task.run(questions, shutdown));
@@ -218,6 +268,14 @@ impl HubTask {
         Some(handle)
     }
 
+    /// Goes on from a state that was kept. What is doubted of it is so from the last moment on that is known.
+    fn resume(&mut self, away: Break) {
+        let Self { intake, checks, state, .. } = self;
+        intake.resume(away, state);
+        checks.resume(&state.cluster);
+        state.publish(away.since_ms);
+    }
+
     async fn run(mut self, mut questions: mpsc::Receiver<Ask>, mut shutdown: Shutdown) {
         let mut batch = tokio::time::interval(BATCH_EVERY);
         batch.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -227,7 +285,7 @@ impl HubTask {
         loop {
             tokio::select! {
                 () = over(&mut shutdown) => break,
-                _ = batch.tick() => self.state.tick(now()),
+                _ = batch.tick() => self.state.tick(self.state.now()),
                 _ = flush.tick() => self.flush(),
                 Some(ask) = questions.recv() => self.answer(ask),
                 _ = self.inbox.receive(&mut inputs, INPUTS_A_TURN) => {
@@ -239,7 +297,7 @@ impl HubTask {
             }
         }
         self.flush();
-        self.state.tick(now());
+        self.state.tick(self.state.now());
     }
 
     fn take(&mut self, input: Input) {
@@ -269,6 +327,11 @@ impl HubTask {
     }
 
     fn flush(&mut self) {
+        if self.state.is_replay() {
+            // Time stands still.
+            self.pictures.forget_unused();
+            return;
+        }
         let Self { intake, checks, state, inbox, handles, stats, pictures, .. } = self;
         // What is missing belongs behind what still waits: no message may follow it for long.
         if inbox.len() == 0 {
@@ -281,6 +344,9 @@ impl HubTask {
         let at_ms = now();
         intake.flush(at_ms, state);
         checks.run(at_ms, state);
+        // What the second brought is published when it is said to be over: who goes back to this moment finds it.
+        state.tick(at_ms);
+        state.end_second(at_ms);
         stats.end_second();
         pictures.forget_unused();
         self.hand_over();
@@ -315,9 +381,13 @@ impl HubTask {
                 let started = Instant::now();
                 read(&mut View {
                     cluster: &self.state.cluster,
+                    history: self.state.history.as_ref(),
+                    recorder: self.state.recorder.as_ref(),
+                    epoch: self.state.epoch(),
                     routing: self.intake.routing(),
                     stats: &self.stats,
-                    at_ms: now(),
+                    at_ms: self.state.now(),
+                    is_replay: self.state.is_replay(),
                     depth: &mut self.depth,
                     pictures: &mut self.pictures,
                 });

@@ -3,9 +3,9 @@
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use radixscope_model::frame::{self, Frame, FrameError};
 use radixscope_model::id::Seq;
-use radixscope_state::cluster::{Cluster, SnapshotError};
+use radixscope_recording::{EncodeError, snapshot_frames};
+use radixscope_state::cluster::Cluster;
 
 /// How long a snapshot serves newcomers; they replay the log after it.
 const MIN_LIFE: Duration = Duration::from_secs(2);
@@ -20,19 +20,11 @@ pub(super) struct Snapshot {
     pub(super) seq: Seq,
     /// Its frames in order.
     pub(super) frames: Vec<Bytes>,
-    made: Instant,
+    /// When it was begun.
+    pub(super) made: Instant,
+    /// How long making it took.
+    pub(super) cost: Duration,
     life: Duration,
-}
-
-/// Why a state could not be encoded. Neither happens with a sound state; both end the viewer's connection.
-#[derive(Debug, thiserror::Error)]
-pub enum EncodeError {
-    /// The state.
-    #[error(transparent)]
-    Snapshot(#[from] SnapshotError),
-    /// A frame.
-    #[error(transparent)]
-    Frame(#[from] FrameError),
 }
 
 impl Snapshot {
@@ -40,17 +32,20 @@ impl Snapshot {
     pub(super) fn of(cluster: &Cluster) -> Result<Self, EncodeError> {
         let started = Instant::now();
         let seq = cluster.seq();
-        let mut bodies = Vec::new();
-        cluster.snapshot(|part| bodies.push(part))?;
-        let parts = u32::try_from(bodies.len()).unwrap_or(u32::MAX);
-        let mut frames = Vec::with_capacity(bodies.len());
-        for (part, body) in (0..).zip(bodies) {
-            let frame = Frame::Snapshot { seq, part, parts, bytes: frame::Bytes(&body) };
-            frames.push(Bytes::from(frame.encode()?));
-        }
+        let frames: Vec<_> = snapshot_frames(cluster)?.into_iter().map(Bytes::from).collect();
         let cost = started.elapsed();
-        tracing::debug!(seq = seq.0, parts, cost_ms = cost.as_millis() as u64, "snapshot encoded");
-        Ok(Self { seq, frames, made: started, life: MIN_LIFE.max(cost * LIFE_PER_COST) })
+        tracing::debug!(
+            seq = seq.0,
+            parts = frames.len(),
+            cost_ms = cost.as_millis() as u64,
+            "snapshot encoded"
+        );
+        Ok(Self { seq, frames, made: started, cost, life: MIN_LIFE.max(cost * LIFE_PER_COST) })
+    }
+
+    /// One that was read from a recording.
+    pub(super) fn read(seq: Seq, frames: Vec<Bytes>) -> Self {
+        Self { seq, frames, made: Instant::now(), cost: Duration::ZERO, life: MIN_LIFE }
     }
 
     /// Whether it is still young enough to be given out at `now`.

@@ -10,11 +10,15 @@ use tokio::sync::broadcast;
 use radixscope_model::frame::{BatchWriter, Digest, Frame};
 use radixscope_model::id::{Millis, Seq};
 use radixscope_model::record::Entry;
+use radixscope_recording::EncodeError;
 use radixscope_state::cluster::Cluster;
 use radixscope_state::sink::RecordSink;
 
+use super::history::{History, HistoryLimits};
 use super::log::{Published, RecentLog};
-use super::snapshot::{EncodeError, Snapshot};
+use super::resume::Resumed;
+use super::snapshot::Snapshot;
+use crate::recording::Recorder;
 use crate::time::now;
 
 /// Batches that a slow viewer may lag behind before it is resynchronised. Twelve seconds at ten a second; shared by
@@ -53,7 +57,13 @@ pub struct Resume {
 pub(super) struct State {
     pub(super) cluster: Cluster,
     pub(super) log: RecentLog,
+    /// `None`: nothing is kept to go back to.
+    pub(super) history: Option<History>,
+    /// `None`: nothing is written to files.
+    pub(super) recorder: Option<Recorder>,
     pub(super) batches: u64,
+    /// The end of the recording that this is; `None`: time goes on.
+    still_ms: Option<Millis>,
     epoch: u64,
     writer: BatchWriter,
     snapshot: Option<Snapshot>,
@@ -64,11 +74,14 @@ pub(super) struct State {
 }
 
 impl State {
-    pub(super) fn new(max_nodes: u32, log_bytes: usize, epoch: u64) -> Self {
+    pub(super) fn new(max_nodes: u32, log_bytes: usize, history: HistoryLimits, epoch: u64) -> Self {
         let started = Instant::now();
-        Self {
+        let mut state = Self {
             cluster: Cluster::new(max_nodes),
             log: RecentLog::new(log_bytes),
+            history: History::new(history),
+            recorder: None,
+            still_ms: None,
             batches: 0,
             epoch,
             writer: BatchWriter::new(Seq(1)),
@@ -77,7 +90,56 @@ impl State {
             last_published: started,
             last_check: started,
             changed_since_check: false,
+        };
+        // Batches follow a keyframe, and the first one follows the empty state.
+        state.keep_keyframe(now());
+        state
+    }
+
+    /// The end of a recording, and what there is to go back to.
+    pub(super) fn replayed(cluster: Cluster, history: Option<History>, epoch: u64, at_ms: Millis) -> Self {
+        let nothing = HistoryLimits { max_age: Duration::ZERO, max_bytes: 0 };
+        let next = Seq(cluster.seq().0 + 1);
+        Self {
+            log: RecentLog::beginning(0, next),
+            writer: BatchWriter::new(next),
+            history,
+            still_ms: Some(at_ms),
+            cluster,
+            ..Self::new(1, 0, nothing, epoch)
         }
+    }
+
+    /// What was kept, gone on from. To be published before anything of now.
+    pub(super) fn resumed(resumed: Resumed, epoch: u64) -> Self {
+        let nothing = HistoryLimits { max_age: Duration::ZERO, max_bytes: 0 };
+        let Resumed { cluster, mut history, log, at_ms, .. } = resumed;
+        if let Some(history) = &mut history {
+            history.resume(at_ms, &cluster);
+        }
+        let writer = BatchWriter::new(log.next());
+        Self { log, writer, history, cluster, ..Self::new(1, 0, nothing, epoch) }
+    }
+
+    /// Whether this is a recording.
+    pub(super) fn is_replay(&self) -> bool {
+        self.still_ms.is_some()
+    }
+
+    /// The time of whoever looks: now, or the end of the recording.
+    pub(super) fn now(&self) -> Millis {
+        self.still_ms.unwrap_or_else(now)
+    }
+
+    /// Writes everything from now on.
+    pub(super) fn record(&mut self, recorder: Recorder) {
+        self.recorder = Some(recorder);
+        self.keep_keyframe(now());
+    }
+
+    /// The run of the server that this state belongs to.
+    pub(super) fn epoch(&self) -> u64 {
+        self.epoch
     }
 
     /// Publishes what has gathered, or a heartbeat when viewers have heard nothing for a while.
@@ -91,7 +153,7 @@ impl State {
         }
     }
 
-    fn publish(&mut self, at_ms: Millis) {
+    pub(super) fn publish(&mut self, at_ms: Millis) {
         let count = self.writer.count();
         let first = self.log.next();
         let next = Seq(first.0 + u64::from(count));
@@ -116,15 +178,58 @@ impl State {
         if count > 0 {
             self.log.push(batch.clone());
         }
+        if let Some(history) = &mut self.history {
+            history.published(&batch);
+        }
+        if let Some(recorder) = &mut self.recorder {
+            recorder.published(&batch);
+        }
         // No viewer at all is no error.
         let _ = self.live.send(batch);
+        self.keep_keyframe(at_ms);
+    }
+
+    /// Keeps the state to go back to, and writes it, if that is due. To be called when everything folded is published.
+    fn keep_keyframe(&mut self, at_ms: Millis) {
+        let now = Instant::now();
+        let history = self.history.as_mut().filter(|history| history.wants_keyframe(now));
+        let recorder = self.recorder.as_mut().filter(|recorder| recorder.wants_keyframe(now));
+        if (history.is_none() && recorder.is_none()) || self.still_ms.is_some() {
+            return;
+        }
+        match Snapshot::of(&self.cluster) {
+            Ok(snapshot) => {
+                if let Some(history) = history {
+                    history.keyframe(at_ms, &snapshot);
+                }
+                if let Some(recorder) = recorder {
+                    recorder.keyframe(at_ms, &snapshot.frames, snapshot.made, snapshot.cost);
+                }
+                self.snapshot = Some(snapshot);
+            }
+            // Newcomers are told so too; what is kept goes on from the keyframe before.
+            Err(error) => tracing::error!(%error, "the state could not be kept to go back to"),
+        }
+    }
+
+    /// A second is over.
+    pub(super) fn end_second(&mut self, at_ms: Millis) {
+        let Self { history, recorder, cluster, .. } = self;
+        let row = history.as_mut().map(|history| history.end_second(at_ms, cluster));
+        if let Some(recorder) = recorder {
+            recorder.second(at_ms, cluster, row);
+        }
     }
 
     /// What a viewer needs to follow from now on.
     pub(super) fn join(&mut self, resume: Option<Resume>) -> Result<Joined, EncodeError> {
         let seq = self.cluster.seq();
-        let hello =
-            Frame::Hello { epoch: self.epoch, seq, at_ms: now(), server: env!("CARGO_PKG_VERSION").into() };
+        let hello = Frame::Hello {
+            epoch: self.epoch,
+            seq,
+            at_ms: self.now(),
+            server: env!("CARGO_PKG_VERSION").into(),
+        };
         let hello = Bytes::from(hello.encode()?);
         let live = self.live.subscribe();
         if let Some(from) =
@@ -165,7 +270,13 @@ impl RecordSink for State {
             tracing::error!(%error, "a record could not be encoded and is left out");
             return;
         }
+        if let Some(history) = &mut self.history {
+            history.count(&self.cluster, entry);
+        }
         self.cluster.fold(seq, entry);
+        if let Some(recorder) = &mut self.recorder {
+            recorder.noted(entry);
+        }
         self.changed_since_check = true;
         if self.writer.len_bytes() > MAX_BATCH_BYTES {
             self.publish(now());
@@ -180,8 +291,10 @@ mod tests {
     use radixscope_model::record::{LinkState, Record, SourceKind};
     use radixscope_state::cluster::SnapshotReader;
 
+    const HISTORY: HistoryLimits = HistoryLimits { max_age: Duration::from_secs(900), max_bytes: 1 << 26 };
+
     fn state() -> State {
-        let mut state = State::new(1_000, 1 << 20, 7);
+        let mut state = State::new(1_000, 1 << 20, HISTORY, 7);
         let name = "test".into();
         append(&mut state, Record::Source { source: SourceIx(0), name, kind: SourceKind::Simulator });
         state

@@ -4,11 +4,15 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use radixscope_export::tree::Picture;
+use radixscope_insight::timeline::Row;
 use radixscope_intake::routing::Routing;
 use radixscope_model::id::{Millis, PoolIx, Seq, SourceIx};
+use radixscope_replay::{Kept, SegmentRow};
 use radixscope_state::cluster::Cluster;
 
-use super::QueueLimits;
+use super::history::History;
+use super::{KeptSegment, QueueLimits, SegmentFrames};
+use crate::recording::{Recorder, RecordingStatus};
 
 /// Trees up to this many nodes are walked for every reader: that takes about a millisecond.
 const WALKED_ALWAYS_NODES: u32 = 65_536;
@@ -25,11 +29,43 @@ pub struct View<'a> {
     pub stats: &'a Stats,
     /// Now.
     pub at_ms: Millis,
+    /// The run of the server that numbers of records belong to.
+    pub epoch: u64,
+    /// Whether this is a recording: the clock stands still at its end.
+    pub is_replay: bool,
+    pub(super) history: Option<&'a History>,
+    pub(super) recorder: Option<&'a Recorder>,
     pub(super) depth: &'a mut DepthCache,
     pub(super) pictures: &'a mut PictureCache,
 }
 
 impl View<'_> {
+    /// How much is kept to go back to; `None`: nothing is to be kept.
+    pub(crate) fn history(&self) -> Option<Kept> {
+        self.history.map(History::kept)
+    }
+
+    /// How writing to files goes; `None`: nothing is to be written.
+    pub(crate) fn recording(&self) -> Option<RecordingStatus> {
+        self.recorder.map(|recorder| recorder.watch().status())
+    }
+
+    /// What is kept, oldest first, and the rows of the timeline after `after`.
+    pub(crate) fn timeline(&self, after: Millis) -> (Vec<SegmentRow>, Vec<Row>) {
+        self.history.map_or_else(Default::default, |kept| (kept.segments(), kept.rows_after(after)))
+    }
+
+    /// What is kept of a range of time, from the keyframe before its beginning.
+    pub(crate) fn kept_between(&self, from: Millis, to: Millis) -> (Vec<KeptSegment>, Vec<Row>) {
+        self.history.map_or_else(Default::default, |kept| kept.between(from, to))
+    }
+
+    /// The frames that lead to the state at `at`, those alone that come behind record `after` where that is given. `None`: that
+    /// moment is not kept.
+    pub(crate) fn segment_at(&self, at: Millis, after: Option<Seq>) -> Option<SegmentFrames> {
+        self.history?.segment_at(at, after)
+    }
+
     /// Length in blocks of the longest path; of a large tree it may be a second old.
     pub fn max_depth(&mut self) -> u32 {
         self.depth.of(self.cluster)

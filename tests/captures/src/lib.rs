@@ -4,6 +4,8 @@
 
 mod late;
 pub mod publisher;
+#[cfg(feature = "recorded")]
+pub mod recorded;
 #[cfg(feature = "simulated")]
 mod simulated;
 mod zmq;

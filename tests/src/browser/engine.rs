@@ -66,11 +66,17 @@ impl Engine {
     }
 
     /// What a session is asked to be.
-    pub(super) fn capabilities(self, profile: &TempDir, is_recorded: bool) -> Map<String, Value> {
+    pub(super) fn capabilities(
+        self,
+        profile: &TempDir,
+        is_recorded: bool,
+        more: &[&str],
+    ) -> Map<String, Value> {
         let capabilities = match self {
             Self::Chromium => {
                 let profile = format!("--user-data-dir={}", profile.path().display());
-                let args: Vec<&str> = CHROMIUM_ARGUMENTS.into_iter().chain([profile.as_str()]).collect();
+                let own = CHROMIUM_ARGUMENTS.into_iter().chain([profile.as_str()]);
+                let args: Vec<&str> = own.chain(more.iter().copied()).collect();
                 json!({
                     "goog:chromeOptions": {"binary": paths::on_path("chromium"), "args": args},
                     "goog:loggingPrefs": {"browser": "ALL", "performance": if is_recorded { "ALL" } else { "OFF" }},

@@ -147,6 +147,14 @@
     else cut(field, field.getBoundingClientRect(), text || field.type);
   }
 
+  // What can be scrolled sideways hides its right side until somebody finds that out.
+  for (const e of document.querySelectorAll("main *")) {
+    const hidden = e.scrollWidth - e.clientWidth;
+    if (e.clientWidth > 0 && hidden > SLACK && clipping(css(e))[0] === "scroll" && !e.matches("input, textarea, pre") && !isHidden(e)) {
+      say("scrolls sideways", e, "", `${hidden} px beyond`);
+    }
+  }
+
   // Boxes of pictures: canvases, and charts that draw theirs later.
   const pictures = [];
   for (const e of document.querySelectorAll("canvas, .chart-box, .chart, svg[role=img]")) {

@@ -14,11 +14,12 @@ use crate::radixscope::Radixscope;
 pub const THEMES: [&str; 2] = ["light", "dark"];
 
 /// What is looked at beside each panel as it opens: a name, and what the address says.
-const MORE: [(&str, &str); 5] = [
+const MORE: [(&str, &str); 6] = [
     ("tree as lanes", "view=tree&tree.lanes=1"),
     ("tree as table", "view=tree&tree.table=1"),
     ("decisions, one open", "view=decisions&decision=ID"),
     ("overview, a worker picked", "worker=WORKER"),
+    ("changes, two moments", "view=changes&a=BEGIN"),
     ("kiosk", "kiosk"),
 ];
 
@@ -44,7 +45,9 @@ pub async fn demo() -> (Radixscope, Vec<View>) {
     let text = |key: &str| decision[key].as_str().expect("a decision").to_owned();
     let (id, worker) = (text("id"), text("worker_id"));
     let panels = Panel::ALL.iter().map(|panel| (panel.as_str(), format!("view={}", panel.as_str())));
-    let more = MORE.iter().map(|(name, query)| (*name, query.replace("ID", &id).replace("WORKER", &worker)));
+    let begin = server.json("/history?after_ms=0").await["kept"]["from_ms"].to_string();
+    let filled = |query: &str| query.replace("ID", &id).replace("WORKER", &worker).replace("BEGIN", &begin);
+    let more = MORE.iter().map(|(name, query)| (*name, filled(query)));
     let views = panels.chain(more).map(|(name, query)| View { name: name.to_owned(), query }).collect();
     (server, views)
 }

@@ -41,6 +41,8 @@ pub(crate) enum Part {
     Dump,
     /// 10,000 ZeroMQ messages a second from 100 publishers: processor time
     Zmq,
+    /// Start time, idle processor time, memory of a viewer, and a viewer's gaps while others attack; about 2 min
+    Attack,
     /// Sizes of what the browser loads
     Sizes,
     /// Counterfactuals of 10,000 decisions, natively and in the browser
@@ -49,6 +51,12 @@ pub(crate) enum Part {
     Scenario,
     /// The colour of TTFT against the simulator's exact percentiles: ten minutes at seven levels
     Colours,
+    /// What recording to files costs, its size, and the time of a jump
+    Recording,
+    /// An hour's recording in the page: jumps and scrubbing at 100,000 and a million blocks; memory of the server's history
+    Moments,
+    /// 100 recording servers killed at random points of their writing, and what each leaves; only when it is named
+    Killed,
 }
 
 /// A program that measures.
@@ -70,10 +78,14 @@ impl Part {
             Self::Loss => "loss",
             Self::Dump => "dump",
             Self::Zmq => "zmq",
+            Self::Attack => "attack",
             Self::Sizes => "sizes",
             Self::Counterfactual => "counterfactual",
             Self::Scenario => "scenario",
             Self::Colours => "colours",
+            Self::Recording => "recording",
+            Self::Moments => "moments",
+            Self::Killed => "killed",
         }
     }
 
@@ -88,8 +100,12 @@ impl Part {
             Self::Zmq => ("radixscope-tests", "zmq"),
             Self::Tree => ("radixscope-tests", "tree"),
             Self::Counterfactual => ("radixscope-tests", "counterfactual"),
+            Self::Attack => ("radixscope-tests", "attack"),
             Self::Scenario => ("radixscope-insight", "scenario"),
             Self::Colours => ("radixscope-insight", "colours"),
+            Self::Recording => ("radixscope-recording", "recording"),
+            Self::Moments => ("radixscope-tests", "moments"),
+            Self::Killed => ("radixscope-tests", "killed"),
             Self::Sizes => return None,
         };
         Some(Program { package, name, is_example: !self.needs_server() })
@@ -97,7 +113,7 @@ impl Part {
 
     /// Whether it needs the page, the server and their tools.
     const fn needs_server(self) -> bool {
-        !matches!(self, Self::Scenario | Self::Colours)
+        !matches!(self, Self::Scenario | Self::Colours | Self::Recording)
     }
 }
 
@@ -113,8 +129,9 @@ impl Program {
 /// # Errors
 /// When something cannot be built or a measurement does not end well. A missed budget is shown, not an error.
 pub(crate) fn run(workspace: &Workspace, parts: &[Part], args: &[String]) -> Result<ExitCode> {
-    // One takes half an hour and fills the memory: only who names it gets it.
-    let usual: Vec<_> = Part::value_variants().iter().copied().filter(|part| *part != Part::Loss).collect();
+    // One takes half an hour and fills the memory, and one gives no figure of speed: only who names them gets them.
+    let is_usual = |part: &Part| !matches!(part, Part::Loss | Part::Killed);
+    let usual: Vec<_> = Part::value_variants().iter().copied().filter(is_usual).collect();
     let parts = if parts.is_empty() { usual.as_slice() } else { parts };
     let needs_server = parts.iter().any(|part| part.needs_server());
     let missing = if needs_server { setup::missing(workspace, Purpose::Test)? } else { Vec::new() };

@@ -13,7 +13,7 @@ const PAGE_BUDGET_BYTES: usize = 700_000;
 /// The server's own setting for the form it sends from some seconds after its start on.
 const BROTLI_QUALITY: i32 = 11;
 /// The app's programs, the one with the budget first; the others are loaded when they are needed.
-const PROGRAMS: [&str; 3] = ["page", "worker", "tokenizer"];
+const PROGRAMS: [&str; 4] = ["page", "worker", "player", "tokenizer"];
 /// What else the browser loads.
 const OTHERS: [&str; 3] =
     ["JavaScript of all programs", "HTML, styles, icon", "charts, loaded when first shown"];
@@ -82,10 +82,11 @@ mod tests {
         let kind = |path: &str| kind(Path::new(path)).ok();
         assert_eq!(kind("page-00_bg.wasm"), Some(0));
         assert_eq!(kind("worker_bg.wasm"), Some(1));
-        assert_eq!(kind("tokenizer_bg.wasm"), Some(2));
+        assert_eq!(kind("player_bg.wasm"), Some(2));
+        assert_eq!(kind("tokenizer_bg.wasm"), Some(3));
         assert_eq!(kind("other_bg.wasm"), None);
-        assert_eq!(kind("page-00.js"), Some(3));
-        assert_eq!(kind("index.html"), Some(4));
-        assert_eq!(kind("vendor/echarts-5.6.0.min.js"), Some(5), "a vendored script is not the app's");
+        assert_eq!(kind("page-00.js"), Some(4));
+        assert_eq!(kind("index.html"), Some(5));
+        assert_eq!(kind("vendor/echarts-5.6.0.min.js"), Some(6), "a vendored script is not the app's");
     }
 }

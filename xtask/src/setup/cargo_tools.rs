@@ -15,6 +15,9 @@ const TRUNK: &str = "0.21.14";
 /// Builds and runs the fuzz targets.
 const CARGO_FUZZ: &str = "0.13.2";
 
+/// Lists what a binary is made of.
+const CARGO_CYCLONEDX: &str = "0.5.9";
+
 /// Drives Firefox 115 and later.
 const GECKODRIVER: &str = "0.37.1";
 
@@ -22,6 +25,8 @@ const GECKODRIVER: &str = "0.37.1";
 pub(super) struct CargoTool {
     package: &'static str,
     program: &'static str,
+    /// What it is asked for its version with.
+    ask: &'static [&'static str],
     version: String,
     usual: &'static str,
 }
@@ -31,6 +36,7 @@ pub(super) fn trunk() -> CargoTool {
     CargoTool {
         package: "trunk",
         program: "trunk",
+        ask: &["--version"],
         version: TRUNK.to_owned(),
         usual: "about 3 min on two cores",
     }
@@ -41,6 +47,7 @@ pub(super) fn wasm_bindgen(workspace: &Workspace) -> Result<CargoTool> {
     Ok(CargoTool {
         package: "wasm-bindgen-cli",
         program: "wasm-bindgen",
+        ask: &["--version"],
         version: workspace.locked_version("wasm-bindgen")?,
         usual: "about 1 min on two cores",
     })
@@ -51,7 +58,19 @@ pub(super) fn cargo_fuzz() -> CargoTool {
     CargoTool {
         package: "cargo-fuzz",
         program: "cargo-fuzz",
+        ask: &["--version"],
         version: CARGO_FUZZ.to_owned(),
+        usual: "about 1 min on two cores",
+    }
+}
+
+/// Lists what a binary is made of.
+pub(super) fn cargo_cyclonedx() -> CargoTool {
+    CargoTool {
+        package: "cargo-cyclonedx",
+        program: "cargo-cyclonedx",
+        ask: &["cyclonedx", "--version"],
+        version: CARGO_CYCLONEDX.to_owned(),
         usual: "about 1 min on two cores",
     }
 }
@@ -61,6 +80,7 @@ pub(super) fn geckodriver() -> CargoTool {
     CargoTool {
         package: "geckodriver",
         program: "geckodriver",
+        ask: &["--version"],
         version: GECKODRIVER.to_owned(),
         usual: "about 1 min on two cores",
     }
@@ -78,7 +98,7 @@ impl Need for CargoTool {
     fn is_met(&self, workspace: &Workspace) -> bool {
         // Asks the program itself: an interrupted installation leaves none, an older one another version.
         workspace.tool(self.program).is_some_and(|program| {
-            output(workspace.command(program).arg("--version"))
+            output(workspace.command(program).args(self.ask))
                 .is_ok_and(|said| said.split_whitespace().nth(1) == Some(&self.version))
         })
     }

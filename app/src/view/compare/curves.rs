@@ -8,9 +8,11 @@ use super::roles::{Baselines, Role};
 use super::table::{digits, range_words};
 use crate::draw::curves::{self, Curve, Picture};
 use crate::draw::palette::{Palette, parse};
+use crate::memo::Memo;
 use crate::store::Store;
 use crate::theme;
 use crate::view::charted::Charted;
+use crate::view::control::view;
 use crate::view::legend::{Hidden, Legend, Series};
 
 /// Key of the chart's figure in the address.
@@ -95,7 +97,7 @@ fn picture(choice: Choice, live: &Live, playing: &[Option<Baseline>; 2], dark: b
 #[component]
 pub(super) fn Curves(
     store: Store,
-    dark: Signal<bool>,
+    dark: Memo<bool>,
     live: Memo<Live>,
     baselines: Baselines,
 ) -> impl IntoView {
@@ -151,7 +153,7 @@ pub(super) fn Curves(
             }).collect_view()}
         </fieldset>
         <Legend hidden all=legend/>
-        <Charted store dark id="cmp-chart" class="chart-box cmp-chart" words=Signal::derive(words) option/>
+        <Charted store dark id="cmp-chart" class="chart-box cmp-chart" words=Memo::new(move |_| words()) option/>
         <p class="caption" data-testid="cmp-crossovers">{said}</p>
     }
 }

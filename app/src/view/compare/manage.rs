@@ -6,6 +6,9 @@ use radixscope_insight::recent_window::Live;
 use web_sys::File;
 
 use super::roles::{Baselines, Role, name_of};
+use crate::memo::Memo;
+use crate::signal::RwSignal;
+use crate::view::control::view;
 use crate::view::file::{FileDrop, offer};
 
 fn read(baselines: Baselines, file: &File) {
@@ -18,7 +21,7 @@ fn read(baselines: Baselines, file: &File) {
     leptos::task::spawn_local(async move {
         let text = wasm_bindgen_futures::JsFuture::from(text).await.ok().and_then(|text| text.as_string());
         match text {
-            Some(text) => baselines.import(&text, &name),
+            Some(text) => baselines.import(text, name),
             None => {
                 baselines
                     .said
@@ -77,7 +80,10 @@ pub(super) fn Manage(baselines: Baselines, live: Memo<Live>) -> impl IntoView {
 fn Save(baselines: Baselines, live: Memo<Live>) -> impl IntoView {
     let name = RwSignal::new("My sweep".to_owned());
     let router = RwSignal::new(Router::KvAware);
-    let missing = Memo::new(move |_| live.with(|live| live.concurrency.is_none()));
+    let missing = Memo::new(move |_| {
+        let is_known = live.with(|live| live.concurrency.is_some());
+        !is_known || !baselines.has_kept.get()
+    });
     let save = move |event: leptos::ev::SubmitEvent| {
         event.prevent_default();
         let typed = name.get_untracked();

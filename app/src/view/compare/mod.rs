@@ -15,8 +15,10 @@ use roles::Baselines;
 use table::Table;
 
 use crate::format;
+use crate::memo::Memo;
 use crate::store::{Feed, Store, time_of_day};
 use crate::url::Panel;
+use crate::view::control::{Show, view};
 use crate::view::figure::PanelHead;
 
 /// Key of the window's length in the address.
@@ -28,7 +30,7 @@ const EVERY_MS: u64 = 1_000;
 
 /// The panel.
 #[component]
-pub(crate) fn ComparePanel(store: Store, dark: Signal<bool>) -> impl IntoView {
+pub(crate) fn ComparePanel(store: Store, dark: Memo<bool>) -> impl IntoView {
     let baselines = Baselines::new(store);
     let window = Memo::new(move |_| {
         let asked = store.address.with(|address| address.other(WINDOW_KEY));
@@ -70,7 +72,7 @@ pub(crate) fn ComparePanel(store: Store, dark: Signal<bool>) -> impl IntoView {
     view! {
         <section class="panel compare" aria-labelledby="compare-title" data-testid="compare">
             <PanelHead store panel=Panel::Compare title="Compare">
-                <span class="quiet cf-sub" data-testid="cmp-source">{source}</span>
+                <span class="quiet cf-sub" data-testid="cmp-source">{move || source()}</span>
             </PanelHead>
             <div class="scroll cmp-scroll" tabindex="0" role="region" aria-label="Live traffic beside baselines">
                 <div class="cap-line cmp-top">

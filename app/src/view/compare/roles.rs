@@ -1,12 +1,15 @@
-//! The baselines at hand and which of them plays which role. Own ones are kept in the page's local storage as CSV text.
+//! The baselines at hand and which of them plays which role. Own ones are kept in the page's local storage as CSV text. CSV
+//! is read beside the page: most readers never open this panel, and need not fetch what reads it.
 
 use std::collections::HashSet;
 
 use leptos::prelude::*;
-use radixscope_insight::baseline::{self, Baseline, Figure, Router, Window, save_window};
+use radixscope_insight::baseline::{self, Baseline, Figure, Import, Router, Window, save_window};
 
-use crate::number;
+use crate::signal::RwSignal;
 use crate::store::Store;
+use crate::worker::client::Client;
+use crate::worker::{Answer, Job, Outcome};
 
 /// Where own baselines are kept.
 const STORAGE_KEY: &str = "radixscope.baselines";
@@ -55,34 +58,70 @@ pub(super) fn name_of(baseline: &Baseline) -> String {
 #[derive(Clone, Copy)]
 pub(super) struct Baselines {
     store: Store,
-    samples: StoredValue<Vec<Baseline>>,
+    samples: RwSignal<Vec<Baseline>>,
     pub(super) own: RwSignal<Vec<Baseline>>,
+    /// Whether those kept were read: nothing is stored over them before.
+    pub(super) has_kept: RwSignal<bool>,
+    /// Who reads what is there when the panel opens, and who reads files: neither ends the other's job.
+    opening: StoredValue<Client, LocalStorage>,
+    importing: StoredValue<Client, LocalStorage>,
     /// What the last action came to, in words.
     pub(super) said: RwSignal<Result<String, String>>,
 }
 
 impl Baselines {
     pub(super) fn new(store: Store) -> Self {
-        let (own, said) = match kept() {
-            Some(text) => match baseline::import_with(&text, "Kept", number::decimal) {
-                Ok(import) => (import.baselines, Ok(String::new())),
-                Err(error) => {
-                    (Vec::new(), Err(format!("Baselines kept in this browser cannot be read: {error}.")))
-                }
-            },
-            None => (Vec::new(), Ok(String::new())),
-        };
-        Self {
+        let baselines = Self {
             store,
-            samples: StoredValue::new(baseline::reference_with(number::decimal)),
-            own: RwSignal::new(own),
-            said: RwSignal::new(said),
-        }
+            samples: RwSignal::new(Vec::new()),
+            own: RwSignal::new(Vec::new()),
+            has_kept: RwSignal::new(false),
+            opening: StoredValue::new_local(Client::default()),
+            importing: StoredValue::new_local(Client::default()),
+            said: RwSignal::new(Ok(String::new())),
+        };
+        baselines.read(baselines.opening, None, "", move |samples| {
+            baselines.samples.set(samples.map(|samples| samples.baselines).unwrap_or_default());
+            baselines.read_kept();
+        });
+        baselines
+    }
+
+    fn read_kept(self) {
+        let Some(text) = kept() else { return self.has_kept.set(true) };
+        self.read(self.opening, Some(text), "Kept", move |kept| {
+            match kept {
+                Ok(kept) => self.own.set(kept.baselines),
+                Err(error) => {
+                    self.said.set(Err(format!("Baselines kept in this browser cannot be read: {error}.")));
+                }
+            }
+            self.has_kept.set(true);
+        });
+    }
+
+    /// Has CSV read beside the page, the reference sweeps for `None`; `heard` gets what it holds, or what is wrong with it.
+    fn read(
+        self,
+        reader: StoredValue<Client, LocalStorage>,
+        csv: Option<String>,
+        name: &str,
+        heard: impl Fn(Result<Import, String>) + 'static,
+    ) {
+        let job = Job::Baselines { csv, name: name.to_owned() };
+        let heard = move |answer| match answer {
+            Answer::Done { outcome: Outcome::Baselines(read), .. } => heard(read),
+            Answer::Failed { message, .. } => {
+                self.said.set(Err(format!("Baselines cannot be read: {message}. Load the page again.")));
+            }
+            Answer::Ready | Answer::Progress { .. } | Answer::Done { .. } => {}
+        };
+        reader.with_value(|reader| reader.run(job, heard));
     }
 
     /// Samples first. Tracked.
     pub(super) fn all(self) -> Vec<Baseline> {
-        let (mut all, own) = (self.samples.get_value(), self.own.get());
+        let (mut all, own) = (self.samples.get(), self.own.get());
         // One of the reader's takes the place of the sample of the same name.
         all.retain(|sample| own.iter().all(|baseline| name_of(baseline) != name_of(sample)));
         all.extend(own);
@@ -90,7 +129,7 @@ impl Baselines {
     }
 
     pub(super) fn is_sample(self, baseline: &Baseline) -> bool {
-        self.samples.with_value(|samples| samples.contains(baseline))
+        self.samples.with_untracked(|samples| samples.contains(baseline))
     }
 
     /// The one that plays `role`: as the address says, else the first that was routed so. Tracked.
@@ -106,29 +145,35 @@ impl Baselines {
     }
 
     /// Takes the baselines of a file; those of the same name and router are replaced.
-    pub(super) fn import(self, text: &str, file: &str) {
-        let name = file.trim_end_matches(".csv");
-        match baseline::import_with(text, name, number::decimal) {
-            Err(error) => self.said.set(Err(format!("{file} was not imported: {error}."))),
-            Ok(mut import) => {
-                // An export holds the samples, too.
-                import.baselines.retain(|baseline| !self.is_sample(baseline));
-                let names: HashSet<String> = import.baselines.iter().map(name_of).collect();
-                let levels: usize = import.baselines.iter().map(|baseline| baseline.rows().len()).sum();
-                let mut said = format!(
-                    "{file}: {} with {levels} levels taken.",
-                    crate::format::plural(names.len() as u64, "baseline", "baselines")
-                );
-                for notice in &import.notices {
-                    said.push_str(&format!(" Note: {notice}."));
-                }
-                self.own.update(|own| {
-                    own.retain(|baseline| !names.contains(&name_of(baseline)));
-                    own.extend(import.baselines);
-                });
-                self.keep(said);
-            }
+    pub(super) fn import(self, text: String, file: String) {
+        // `None`: the panel was closed while the file was read.
+        let Some(has_kept) = self.has_kept.try_get_untracked() else { return };
+        if !has_kept {
+            let said = "was not imported: the baselines kept in this browser are not read yet.";
+            return self.said.set(Err([&file, " ", said].concat()));
         }
+        let name = file.trim_end_matches(".csv").to_owned();
+        self.read(self.importing, Some(text), &name, move |import| match import {
+            Err(error) => self.said.set(Err(format!("{file} was not imported: {error}."))),
+            Ok(import) => self.take(import, &file),
+        });
+    }
+
+    fn take(self, mut import: Import, file: &str) {
+        // An export holds the samples, too.
+        import.baselines.retain(|baseline| !self.is_sample(baseline));
+        let levels: usize = import.baselines.iter().map(|baseline| baseline.rows().len()).sum();
+        let count = crate::format::plural(import.baselines.len() as u64, "baseline", "baselines");
+        let mut said = format!("{file}: {count} with {levels} levels taken.");
+        for notice in &import.notices {
+            said.push_str(&format!(" Note: {notice}."));
+        }
+        let names: HashSet<String> = import.baselines.iter().map(name_of).collect();
+        self.own.update(|own| {
+            own.retain(|baseline| !names.contains(&name_of(baseline)));
+            own.extend(import.baselines);
+        });
+        self.keep(said);
     }
 
     /// Saves a window of live traffic as a level.

@@ -5,7 +5,10 @@ use radixscope_insight::counterfactual::Span;
 use radixscope_router::{Formula, RouterOverrides, RouterSettings};
 
 use super::run::Asked;
+use crate::memo::Memo;
+use crate::signal::RwSignal;
 use crate::store::{Shown, Store};
+use crate::view::control::view;
 
 /// What is typed and chosen.
 #[derive(Clone, Copy)]
@@ -82,10 +85,10 @@ impl Inputs {
 #[component]
 fn Number(
     id: &'static str,
-    #[prop(into)] label: Signal<String>,
+    #[prop(into)] label: Memo<String>,
     value: RwSignal<String>,
-    #[prop(into, optional)] disabled: Signal<bool>,
-    #[prop(into)] title: Signal<String>,
+    #[prop(into, optional)] disabled: Memo<bool>,
+    #[prop(into)] title: Memo<String>,
 ) -> impl IntoView {
     view! {
         <label class="cf-field" title=title>
@@ -101,8 +104,8 @@ fn Number(
 pub(super) fn Controls(
     store: Store,
     inputs: Inputs,
-    #[prop(into)] busy: Signal<bool>,
-    #[prop(into)] again: Signal<bool>,
+    #[prop(into)] busy: Memo<bool>,
+    #[prop(into)] again: Memo<bool>,
     compute: Callback<()>,
     sweep: Callback<()>,
     /// What is under way: beside the buttons, so that nothing jumps.
@@ -121,10 +124,10 @@ pub(super) fn Controls(
     let turns = inputs.round_robin;
     let by_time = inputs.by_time;
     let model = inputs.with_model;
-    let no_credit = Signal::derive(move || turns.get() || formula.get() == Formula::A);
+    let no_credit = Memo::new(move |_| turns.get() || formula.get() == Formula::A);
     let radio = |name: &'static str,
                  id: &'static str,
-                 on: Signal<bool>,
+                 on: Memo<bool>,
                  choose: Callback<()>,
                  text: &'static str| {
         view! {
@@ -145,22 +148,22 @@ pub(super) fn Controls(
                     <option value="s">"seconds"</option>
                 </select>
                 <fieldset><legend class="hidden">"Router"</legend>
-                    {radio("cf-router", "cf-by-cost", Signal::derive(move || !turns.get()), set(turns, false), "KV-aware")}
+                    {radio("cf-router", "cf-by-cost", Memo::new(move |_| !turns.get()), set(turns, false), "KV-aware")}
                     {radio("cf-router", "cf-round-robin", turns.into(), set(turns, true), "Round-robin")}
                 </fieldset>
-                <Number id="cf-weight" value=inputs.weight disabled=turns label=Signal::derive(move || factor().name.to_owned())
-                    title=Signal::derive(move || format!("{}: factor of the prompt blocks still to compute", factor().option()))/>
+                <Number id="cf-weight" value=inputs.weight disabled=turns label=Memo::new(move |_| factor().name.to_owned())
+                    title=Memo::new(move |_| format!("{}: factor of the prompt blocks still to compute", factor().option()))/>
                 <Number id="cf-temperature" value=inputs.temperature disabled=turns label="router_temperature".to_owned()
                     title="--router-temperature, DYN_ROUTER_TEMPERATURE: 0 takes the lowest cost, more draws".to_owned()/>
                 <Number id="cf-credit" value=inputs.credit disabled=no_credit label="overlap_score_credit".to_owned()
-                    title=Signal::derive(move || match formula.get() {
+                    title=Memo::new(move |_| match formula.get() {
                         Formula::A => "Dynamo 0.8 to 1.1 has no overlap score credit".to_owned(),
                         _ => "DYN_ROUTER_KV_OVERLAP_SCORE_CREDIT: credit of a prompt block cached on the worker".to_owned(),
                     })/>
             </div>
             <div class="cf-line">
                 <fieldset><legend class="hidden">"Way"</legend>
-                    {radio("cf-way", "cf-way-frozen", Signal::derive(move || !model.get()), set(model, false), "Replay, fixed state")}
+                    {radio("cf-way", "cf-way-frozen", Memo::new(move |_| !model.get()), set(model, false), "Replay, fixed state")}
                     {radio("cf-way", "cf-way-model", model.into(), set(model, true), "Replay and simulate")}
                 </fieldset>
                 <button type="submit" class="primary" data-testid="cf-compute" prop:disabled=busy>

@@ -1,8 +1,10 @@
 //! Fetches the prompts that the model plays, told how far it is. Knows nothing of what is in them.
 
+use crate::json::field;
+use crate::net::source;
 use crate::url::encode;
 use js_sys::{Reflect, Uint8Array};
-use leptos::prelude::window;
+use radixscope_model::id::Millis;
 use wasm_bindgen::{JsCast, JsValue};
 use wasm_bindgen_futures::JsFuture;
 use web_sys::{AbortSignal, ReadableStreamDefaultReader, RequestInit, Response};
@@ -10,7 +12,7 @@ use web_sys::{AbortSignal, ReadableStreamDefaultReader, RequestInit, Response};
 /// Larger answers are not taken: ten thousand requests with all blocks that the server keeps are far smaller.
 const MAX_BYTES: usize = 64 << 20;
 
-/// The prompts of the latest `last` requests, of `pool` if there are several, as the server encodes them; `progress` is told bytes so far and, if the
+/// The prompts of the latest `last` requests before a moment, of `pool` if there are several, as the server encodes them; `progress` is told bytes so far and, if the
 /// server says so, in all.
 ///
 /// # Errors
@@ -18,19 +20,28 @@ const MAX_BYTES: usize = 64 << 20;
 pub(super) async fn arrivals(
     last: usize,
     pool: Option<&str>,
+    at: Millis,
     signal: &AbortSignal,
     progress: impl Fn(usize, Option<usize>),
 ) -> Result<Vec<u8>, String> {
     let init = RequestInit::new();
     init.set_signal(Some(signal));
     let pool = pool.map_or(String::new(), |pool| format!("&pool={}", encode(pool)));
-    let address = format!("api/v1/arrivals?last={last}{pool}");
-    let asked = JsFuture::from(window().fetch_with_str_and_init(&address, &init)).await;
+    let address = format!("api/v1/arrivals?last={last}&at_ms={at}{pool}");
+    let asked = JsFuture::from(source::ask(&address, &init)).await;
     let broken =
         |_: JsValue| "the prompts could not be fetched: the connection to the server was lost".to_owned();
     let answer: Response = asked.map_err(broken)?.unchecked_into();
+    if answer.status() == 404 {
+        return Err("no prompts of that moment are kept: a server keeps those of the latest requests, a recording none".to_owned());
+    }
     if !answer.ok() {
-        return Err(format!("the server returned no prompts: status {}", answer.status()));
+        // What is no JSON is read as nothing.
+        let said = JsFuture::from(answer.json().map_err(broken)?).await.unwrap_or_default();
+        let why = field(&field(&said, "error"), "message").as_string();
+        return Err(
+            why.unwrap_or_else(|| format!("the server returned no prompts: status {}", answer.status()))
+        );
     }
     let total = answer.headers().get("content-length").ok().flatten().and_then(|length| length.parse().ok());
     let body = answer.body().ok_or("the server returned no prompts: its response is empty")?;

@@ -9,6 +9,7 @@ use super::table::percent;
 use crate::store::Store;
 use crate::url::{Address, Panel};
 use crate::view::chip::Chip;
+use crate::view::control::view;
 use crate::view::nav;
 
 /// The list; bounded by the report.

@@ -13,7 +13,10 @@ use super::table::{flips, percent, signed};
 use crate::draw::heat::STEPS;
 use crate::format;
 use crate::keys;
+use crate::memo::Memo;
+use crate::signal::RwSignal;
 use crate::view::clipboard::CopyButton;
+use crate::view::control::view;
 
 /// What the cells show.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -174,7 +177,7 @@ pub(super) fn HeatMap(report: Arc<SweepReport>, take: Callback<(f64, f64)>) -> i
         let label =
             move || label.as_ref().map(|label| [metric.get().text(value()).as_str(), ": ", label].concat());
         view! {
-            <td role="gridcell" id=cell_id((row, column)) class=step title=title aria-label=label
+            <td role="gridcell" id=cell_id((row, column)) class=move || step() title=title aria-label=move || label()
                 tabindex=move || if at.get() == (row, column) { "0" } else { "-1" }
                 aria-selected=move || (at.get() == (row, column)).to_string()
                 data-mark=meaning
@@ -228,14 +231,22 @@ pub(super) fn HeatMap(report: Arc<SweepReport>, take: Callback<(f64, f64)>) -> i
             }
         });
         let expected = advice.expected.as_ref().and_then(expected_in_words);
+        let method = (!advice.method.is_empty()).then(|| {
+            view! { <details class="quiet"><summary>"How it was found"</summary><p>{advice.method}</p></details> }
+        });
         view! {
-            <p class="cf-why" data-testid="cf-recommendation"><b>{head}</b>{advice.why}</p>
-            {expected.map(|expected| view! { <p class="cf-why" data-testid="cf-expected">{expected}</p> })}
-            {set}
+            <div class="cf-why">
+                <p data-testid="cf-recommendation"><b>{head}</b>{advice.why}</p>
+                {set}
+                {expected.map(|expected| view! { <p data-testid="cf-expected">{expected}</p> })}
+                {method}
+            </div>
         }
     });
     Some(view! {
         <div class="cf-map">
+            {why}
+            <p class="quiet" data-testid="cf-present">{present_setting(&report)}</p>
             <div class="cf-map-head">
                 <label>"Cells show "
                     <select data-testid="cf-metric" on:change=choose>
@@ -263,10 +274,8 @@ pub(super) fn HeatMap(report: Arc<SweepReport>, take: Callback<(f64, f64)>) -> i
                 </thead>
                 <tbody>{body}</tbody>
             </table>
-            <p id="cf-said" class="cf-said" aria-live="polite" data-testid="cf-said">{said}</p>
+            <p id="cf-said" class="cf-said" aria-live="polite" data-testid="cf-said">{move || said()}</p>
             <p class="quiet">"Arrow keys move between cells; Enter takes the cell's setting into the form above."</p>
-            {why}
-            <p class="quiet" data-testid="cf-present">{present_setting(&report)}</p>
         </div>
     })
 }

@@ -23,9 +23,12 @@ use table::Comparison;
 
 use radixscope_state::cluster::DecisionEntry;
 
+use crate::effect::effect;
 use crate::format;
+use crate::memo::Memo;
 use crate::store::{Store, time_of_day};
 use crate::url::Panel;
+use crate::view::control::{Show, view};
 use crate::view::figure::{Empty, PanelHead};
 use crate::view::hint::HintList;
 
@@ -43,8 +46,9 @@ pub(crate) fn CounterfactualPanel(store: Store) -> impl IntoView {
         Err(error) => runner.error.set(Some(error)),
     });
     let known = Memo::new(move |_| store.on_beat(|shown| shown.decision_sums().count > 0));
-    // Once, for whoever opens the panel, and for each pool; never again without being asked.
-    Effect::new(move |_| {
+    // Once, for whoever opens the panel, and for each pool and moment; never again without being asked.
+    effect(move |_| {
+        runner.show_only(store.settled.get());
         if store.ready()
             && known.get()
             && !runner.has_begun()
@@ -53,8 +57,8 @@ pub(crate) fn CounterfactualPanel(store: Store) -> impl IntoView {
             runner.compute(asked, move || runner.sweep(asked.span));
         }
     });
-    let frozen = Signal::derive(move || runner.frozen.get().map(|done| done.report));
-    let model = Signal::derive(move || runner.model.get().map(|done| done.report));
+    let frozen = Memo::new(move |_| runner.frozen.get().map(|done| done.report));
+    let model = Memo::new(move |_| runner.model.get().map(|done| done.report));
     let newer = Memo::new(move |_| {
         let to = frozen.with(|report| report.as_ref().and_then(|report| report.about.to_ms));
         to.map_or(0, |to| {
@@ -66,8 +70,8 @@ pub(crate) fn CounterfactualPanel(store: Store) -> impl IntoView {
             })
         })
     });
-    let again = Signal::derive(move || runner.frozen.with(Option::is_some));
-    let busy = Signal::derive(move || runner.step.with(Option::is_some));
+    let again = Memo::new(move |_| runner.frozen.with(Option::is_some));
+    let busy = Memo::new(move |_| runner.step.with(Option::is_some));
     let stamp = move || {
         runner.frozen.get().map(|done| {
             let newer = match newer.get() {
@@ -95,7 +99,7 @@ pub(crate) fn CounterfactualPanel(store: Store) -> impl IntoView {
                     <div class="cf-columns" class:with-model=move || runner.model.with(Option::is_some)>
                         <div class="cf-column">
                             {move || frozen.get().map(|report| view! { <p class="cf-headline" data-testid="cf-headline">{headline(&report)}</p> })}
-                            {stamp}
+                            {move || stamp()}
                             {move || frozen.get().map(|report| view! { <About about=report.about.clone()/> })}
                             <Comparison store frozen model/>
                             {move || frozen.get().filter(|report| report.about.judged > 0).map(|report| view! { <Flips store report/> })}
@@ -232,13 +236,15 @@ fn Assumptions(done: Done<ModelReport>) -> impl IntoView {
 fn Nothing(store: Store) -> impl IntoView {
     move || {
         if !store.ready() {
-            return view! { <Empty id="cf-wait" head="Waiting for the server's state"/> }.into_any();
+            return view! { <Empty id="cf-wait" head="Waiting for the server's state"/> };
         }
         let hint = store.on_beat(|cluster| cluster.decisions_hint());
         let head = "No routing decision received yet";
         match hint {
-            Some(hint) => view! { <Empty id="cf-empty" head><HintList hint/></Empty> }.into_any(),
-            None => view! { <Empty id="cf-empty" head><p>"Once the router places requests, they can be replayed here under other settings."</p></Empty> }.into_any(),
+            Some(hint) => view! { <Empty id="cf-empty" head><HintList hint/></Empty> },
+            None => {
+                view! { <Empty id="cf-empty" head><p>"Once the router places requests, they can be replayed here under other settings."</p></Empty> }
+            }
         }
     }
 }

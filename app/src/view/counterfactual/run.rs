@@ -15,6 +15,7 @@ use radixscope_state::cluster::PoolState;
 use web_sys::AbortController;
 
 use super::fetch;
+use crate::signal::RwSignal;
 use crate::store::{Store, now_ms};
 use crate::worker::client::Client;
 use crate::worker::{Answer, Job, Outcome};
@@ -62,6 +63,8 @@ pub(super) struct Runner {
     turn: StoredValue<u32>,
     /// The pool of what is under way, or else of the results.
     pool: StoredValue<Option<PoolIx>>,
+    /// The moment that the results are of; 0: the present when they were computed.
+    moment: StoredValue<u64>,
     pub(super) step: RwSignal<Option<Step>>,
     pub(super) error: RwSignal<Option<String>>,
     pub(super) frozen: RwSignal<Option<Done<FrozenReport>>>,
@@ -76,6 +79,7 @@ struct Kept {
     model: Option<Done<ModelReport>>,
     sweep: Option<Done<SweepReport>>,
     pool: Option<PoolIx>,
+    moment: u64,
 }
 
 thread_local! {
@@ -91,6 +95,7 @@ impl Runner {
             abort: StoredValue::new_local(None),
             turn: StoredValue::new(0),
             pool: StoredValue::new(kept.pool),
+            moment: StoredValue::new(kept.moment),
             step: RwSignal::new(None),
             error: RwSignal::new(None),
             frozen: RwSignal::new(kept.frozen),
@@ -104,6 +109,7 @@ impl Runner {
                 model: runner.model.get_untracked(),
                 sweep: runner.sweep.get_untracked(),
                 pool: runner.pool.get_value(),
+                moment: runner.moment.get_value(),
             });
         });
         runner
@@ -113,6 +119,18 @@ impl Runner {
     pub(super) fn has_begun(self) -> bool {
         let is_same = self.pool.get_value() == self.store.judged_pool();
         is_same && (self.frozen.with_untracked(Option::is_some) || self.step.with_untracked(Option::is_some))
+    }
+
+    /// Results of another moment go.
+    pub(super) fn show_only(self, moment: u64) {
+        if self.moment.get_value() != moment {
+            self.stop();
+            self.moment.set_value(moment);
+            self.error.set(None);
+            self.frozen.set(None);
+            self.model.set(None);
+            self.sweep.set(None);
+        }
     }
 
     /// The pool's name.
@@ -197,7 +215,7 @@ impl Runner {
         let pool = self.pool_name();
         leptos::task::spawn_local(async move {
             let fetched =
-                fetch::arrivals(arrivals_needed(asked.span), pool.as_deref(), &signal, fetching).await;
+                fetch::arrivals(arrivals_needed(asked.span), pool.as_deref(), at_ms, &signal, fetching).await;
             if self.turn.try_get_value() != Some(turn) {
                 return;
             }

@@ -7,8 +7,10 @@ use radixscope_model::sort;
 use radixscope_router::frozen::Outcome;
 
 use crate::format::{self, UNKNOWN};
+use crate::memo::Memo;
 use crate::store::Store;
 use crate::view::chip::Chip;
+use crate::view::control::view;
 
 fn or_unknown<T>(value: Option<T>, shown: impl FnOnce(T) -> String) -> String {
     value.map_or(UNKNOWN.to_owned(), shown)
@@ -171,8 +173,8 @@ fn rows(frozen: &FrozenReport, model: Option<&ModelReport>) -> Vec<Row> {
 #[component]
 pub(super) fn Comparison(
     store: Store,
-    frozen: Signal<Option<std::sync::Arc<FrozenReport>>>,
-    model: Signal<Option<std::sync::Arc<ModelReport>>>,
+    frozen: Memo<Option<std::sync::Arc<FrozenReport>>>,
+    model: Memo<Option<std::sync::Arc<ModelReport>>>,
 ) -> impl IntoView {
     const COLUMNS: [&str; 4] = ["actual", "frozen", "model-recorded", "model-tried"];
     move || {

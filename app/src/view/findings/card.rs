@@ -6,10 +6,12 @@ use radixscope_model::id::{Millis, WorkerIx};
 use radixscope_model::record::{Evidence, Finding, Fix, Phase};
 
 use crate::format;
+use crate::memo::Memo;
 use crate::store::{Store, time_of_day};
 use crate::url::{Address, Panel};
 use crate::view::chip::Chip;
 use crate::view::clipboard::CopyButton;
+use crate::view::control::view;
 use crate::view::figure::severity_mark;
 use crate::view::nav::Goes;
 
@@ -56,10 +58,15 @@ pub(super) fn Card(store: Store, code: String) -> impl IntoView {
         let now = store.now_ms();
         finding.with(|f| {
             f.as_ref().map(|f| {
-                let last = if f.phase == Phase::Warn { "last seen" } else { "seen until" };
-                format!("since {}, {last} {}", moment(f.first_ms, now), moment(f.last_ms, now))
+                let last = if f.phase == Phase::Warn { ", last seen " } else { ", seen until " };
+                ["since ", &moment(f.first_ms, now), last, &moment(f.last_ms, now)].concat()
             })
         })
+    };
+    let go = move |_| {
+        if let Some(first) = finding.with_untracked(|f| f.as_ref().map(|f| f.first_ms)) {
+            store.go(first);
+        }
     };
     let text = Callback::new(move |()| {
         store.peek(|cluster| {
@@ -86,7 +93,7 @@ pub(super) fn Card(store: Store, code: String) -> impl IntoView {
                 {move || workers.get().into_iter().map(|worker| view! { <WorkerLink store worker panel=shown_by.get().map(|(panel, _)| panel)/> }).collect_view()}
                 {move || shown_by.get().map(|(panel, worker)| view! { <ShowIt store panel worker/> })}
                 <CopyButton label="Copy as text" id="copy-finding" text/>
-                <span class="quiet finding-times">{times}</span>
+                <button class="plain finding-times" title="Show when it began" data-testid="finding-since" on:click=go>{move || times()}</button>
             </p>
         </li>
     }

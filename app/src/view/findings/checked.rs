@@ -4,7 +4,9 @@ use leptos::prelude::*;
 use radixscope_model::record::{CheckStatus, RuleStatus};
 
 use crate::format;
+use crate::memo::Memo;
 use crate::store::Store;
+use crate::view::control::view;
 
 /// Statuses of findings, the worst first.
 const FOUND: [CheckStatus; 3] = [CheckStatus::Critical, CheckStatus::Warning, CheckStatus::Info];
@@ -35,8 +37,8 @@ pub(super) fn Checked(store: Store) -> impl IntoView {
     view! {
         <section class="checked" aria-labelledby="checked-title" data-testid="checked">
             <h3 id="checked-title">"What was checked"</h3>
-            <p class="quiet" data-testid="checked-sums">{sums}</p>
-            <ul>{rows}</ul>
+            <p class="quiet" data-testid="checked-sums">{move || sums()}</p>
+            <ul>{move || rows()}</ul>
         </section>
     }
 }

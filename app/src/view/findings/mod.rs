@@ -14,10 +14,14 @@ use card::Card;
 use checked::Checked;
 
 use super::clipboard::CopyButton;
+use crate::effect::effect;
 use crate::format;
+use crate::memo::Memo;
+use crate::signal::RwSignal;
 use crate::store::Store;
 use crate::url::Panel;
 use crate::view::chip::Chip;
+use crate::view::control::{For, Show, view};
 use crate::view::figure::{Empty, Figure, PanelHead, severity_mark};
 
 /// Key of the address that picks a severity.
@@ -56,7 +60,7 @@ pub(crate) fn FindingsPanel(store: Store) -> impl IntoView {
     };
     let (held, over) = (codes(false), codes(true));
     let counts = Memo::new(move |_| store.on_beat(|cluster| ALL.map(|severity| count(cluster, severity))));
-    let figure = move |at: usize| Signal::derive(move || format::count(counts.get()[at]));
+    let figure = move |at: usize| Memo::new(move |_| format::count(counts.get()[at]));
     let is_checked = Memo::new(move |_| store.on_beat(|cluster| !cluster.checked().is_empty()));
     let all = Callback::new(move |()| store.peek(|shown| findings_ticket(shown)));
     view! {
@@ -117,7 +121,7 @@ fn Severities(store: Store, filter: Memo<Filter>) -> impl IntoView {
         let words =
             severity.map_or("All".to_owned(), |s| format!("{} {}", severity_mark(s), severity_word(s)));
         view! {
-            <button class="filter" class:on=is_on aria-pressed=move || is_on().to_string() on:click=pick
+            <button class="filter" class:on=move || is_on() aria-pressed=move || is_on().to_string() on:click=pick
                 data-testid=format!("severity-{}", value.unwrap_or("all"))>{words}</button>
         }
     };
@@ -152,7 +156,7 @@ fn News(store: Store) -> impl IntoView {
         })
     });
     let said = RwSignal::new(String::new());
-    Effect::new(move |before: Option<Vec<String>>| {
+    effect(move |before: Option<Vec<String>>| {
         let now = held.get();
         if let Some(before) = before {
             let new: Vec<_> = now.iter().filter(|(code, _)| !before.contains(code)).collect();
@@ -189,18 +193,17 @@ fn Nothing(store: Store, filter: Memo<Filter>, is_checked: Memo<bool>) -> impl I
     let is_filtered = move || filter.with(|f| f.severity.is_some() || f.worker.is_some());
     move || {
         if !store.ready() {
-            return view! { <Empty id="findings-wait" head="Waiting for the server's state"/> }.into_any();
+            return view! { <Empty id="findings-wait" head="Waiting for the server's state"/> };
         }
         if !is_checked.get() {
             return view! {
                 <Empty id="findings-unchecked" head="Nothing was checked yet">
                     <p>"Rules run once a second as soon as a source is connected and its history is read."</p>
                 </Empty>
-            }
-            .into_any();
+            };
         }
         if is_filtered() {
-            return view! { <Empty id="findings-filtered" head="No finding of this kind"/> }.into_any();
+            return view! { <Empty id="findings-filtered" head="No finding of this kind"/> };
         }
         view! {
             <div class="healthy" data-testid="findings-none">
@@ -208,6 +211,5 @@ fn Nothing(store: Store, filter: Memo<Filter>, is_checked: Memo<bool>) -> impl I
                 <p class="quiet">{move || text.get().1}</p>
             </div>
         }
-        .into_any()
     }
 }

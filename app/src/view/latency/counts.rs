@@ -6,7 +6,9 @@ use radixscope_model::id::Millis;
 use radixscope_model::number_format;
 
 use crate::format;
+use crate::memo::Memo;
 use crate::store::Store;
+use crate::view::control::view;
 
 /// A line: what, how much, from where.
 #[derive(Clone, PartialEq)]
@@ -43,8 +45,8 @@ pub(super) fn Numbers(store: Store, second: Memo<Millis>) -> impl IntoView {
     let events = Memo::new(move |_| counts.with(|counts| counts.events.clone()));
     let row = |row: Row| {
         let value = match row.value {
-            Some(value) => view! { <b>{value}</b> }.into_any(),
-            None => view! { <span class="absent">"absent"</span> }.into_any(),
+            Some(value) => view! { <b>{value}</b> },
+            None => view! { <span class="absent">"absent"</span> },
         };
         view! { <tr data-testid=format!("count-{}", row.id)><th scope="row">{row.what}</th><td class="n">{value}</td><td class="quiet source">{row.source}</td></tr> }
     };
@@ -125,8 +127,7 @@ fn events_table(events: Vec<EventCount>) -> AnyView {
             <p class="caption" data-testid="events-absent">
                 <span class="absent">"absent"</span> " only frontends from Dynamo 1.0 on count them: " <code>{ENABLE_FRONTEND}</code>
             </p>
-        }
-        .into_any();
+        };
     }
     let row = |event: EventCount| {
         let bad = !event.is_good && event.latest > 0.0;
@@ -143,5 +144,4 @@ fn events_table(events: Vec<EventCount>) -> AnyView {
             <tbody>{events.into_iter().map(row).collect_view()}</tbody>
         </table>
     }
-    .into_any()
 }

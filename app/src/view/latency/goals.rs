@@ -2,8 +2,10 @@
 
 use leptos::prelude::*;
 
+use crate::memo::Memo;
 use crate::number;
 use crate::store::Store;
+use crate::view::control::view;
 
 /// Largest target that is taken, milliseconds: ten minutes.
 const MOST_MS: f64 = 600_000.0;

@@ -13,15 +13,17 @@ use goals::{Goal, TPOT, TTFT};
 use quantity::QuantityCard;
 use spread::SpreadSection;
 
+use crate::memo::Memo;
 use crate::store::{Feed, Store, time_of_day};
 use crate::url::Panel;
+use crate::view::control::view;
 use crate::view::figure::PanelHead;
 use crate::view::time_chart::shown_span;
 use crate::view::time_menu::TimeMenu;
 
 /// The panel.
 #[component]
-pub(crate) fn LatencyPanel(store: Store, dark: Signal<bool>) -> impl IntoView {
+pub(crate) fn LatencyPanel(store: Store, dark: Memo<bool>) -> impl IntoView {
     let second = store.second();
     let span = shown_span(store);
     let (ttft, tpot) = (Goal::of(store, TTFT), Goal::of(store, TPOT));

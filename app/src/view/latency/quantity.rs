@@ -1,7 +1,7 @@
 //! One quantity: its percentiles against the target, how much of the session was above it, and its way over time.
 
 use leptos::prelude::*;
-use radixscope_insight::latency::{self, Burn, ENABLE_FRONTEND, MIN_SAMPLES, Quantity, TREND_STEP_MS, Times};
+use radixscope_insight::latency::{self, Burn, ENABLE_FRONTEND, Quantity, TREND_STEP_MS, Times};
 use radixscope_model::id::Millis;
 use radixscope_model::range::{Range, Standing};
 
@@ -10,15 +10,17 @@ use crate::draw::option::ChartOption;
 use crate::draw::palette::Palette;
 use crate::draw::trend::{self, Trend};
 use crate::format;
+use crate::memo::Memo;
 use crate::store::{Feed, Store};
 use crate::time_range::Span;
+use crate::view::control::{Show, view};
 use crate::view::legend::{Hidden, Legend, Series};
 use crate::view::time_chart::TimeChart;
 
 #[component]
 pub(super) fn QuantityCard(
     store: Store,
-    dark: Signal<bool>,
+    dark: Memo<bool>,
     second: Memo<Millis>,
     goal: Goal,
     quantity: Quantity,
@@ -44,11 +46,11 @@ pub(super) fn QuantityCard(
         let shown = move || match figure.get().and_then(|times| Some((times.quantiles?[at], times))) {
             Some((range, times)) => {
                 let standing = (at == 1 && is_current()).then_some(times);
-                view! { <Value range quantity target=goal.ms.get() standing/> }.into_any()
+                view! { <Value range quantity target=goal.ms.get() standing/> }
             }
-            None => view! { <dd class="quiet">"no sample in the last 60 s"</dd> }.into_any(),
+            None => view! { <dd class="quiet">"no sample in the last 60 s"</dd> },
         };
-        view! { <div class=of data-testid=format!("{id}-{name}")><dt>{name}</dt>{shown}</div> }
+        view! { <div class=of data-testid=format!("{id}-{name}")><dt>{name}</dt>{move || shown()}</div> }
     };
     view! {
         <section class="quantity" aria-labelledby=format!("{id}-title") data-testid=id>
@@ -59,7 +61,7 @@ pub(super) fn QuantityCard(
             </header>
             <Show when=move || known.get() fallback=move || view! { <Absent id long/> }>
                 <dl class="quantiles">{reading(1, "p95", "main")} {reading(0, "p50", "")} {reading(2, "p99", "")}</dl>
-                <p class="caption" data-testid=format!("{id}-source")>{move || times.with(|all| source_words(all, quantity))}</p>
+                <p class="caption" data-testid=format!("{id}-source")>{move || times.with(|all| latency::source_words(all, quantity))}</p>
                 <p class="caption" data-testid=format!("{id}-burn")>{move || burn.with(|burn| burn_words(burn.as_ref(), quantity, goal.ms.get(), store))}</p>
                 <TrendChart store dark goal quantity id title span/>
             </Show>
@@ -71,38 +73,13 @@ pub(super) fn QuantityCard(
 #[component]
 fn Value(range: Range, quantity: Quantity, target: f64, standing: Option<Times>) -> impl IntoView {
     let judged = standing.as_ref().map_or(Standing::Unknown, |times| times.standing(target));
-    let said = standing.map(|times| match judged {
-        Standing::Within => "✓ within target".to_owned(),
-        Standing::Above => "◆ above target".to_owned(),
-        Standing::Unknown => match times.why_unknown(quantity, target) {
-            Some(why) if times.samples < MIN_SAMPLES => why,
-            _ => format!(
-                "target {} lies within this range: above or within is unknown",
-                quantity.words(target)
-            ),
-        },
-    });
+    let said = standing.map(|times| times.standing_words(quantity, target));
     view! {
         <dd class=format!("reading {}", judged.as_str())>
             <b>{quantity.range_words(&range)}</b>
             {said.map(|said| view! { <span class="standing">" "{said}</span> })}
         </dd>
     }
-}
-
-fn source_words(all: &[Times], quantity: Quantity) -> String {
-    let one = |times: &Times| {
-        let of =
-            if times.of > times.samples { format!(" of {}", format::count(times.of)) } else { String::new() };
-        format!("{}{of} from {}", format::plural(times.samples, "sample", "samples"), times.source.words())
-    };
-    let Some(first) = all.first() else { return String::new() };
-    let other = all.get(1).map_or(String::new(), |times| {
-        let p95 =
-            times.quantiles.map_or(String::new(), |all| format!(", p95 {}", quantity.range_words(&all[1])));
-        format!(". Beside it {}{p95}", one(times))
-    });
-    format!("{}{other}.", one(first))
 }
 
 fn burn_words(burn: Option<&Burn>, quantity: Quantity, target: f64, store: Store) -> String {
@@ -142,7 +119,7 @@ fn Absent(id: &'static str, long: &'static str) -> impl IntoView {
 #[component]
 fn TrendChart(
     store: Store,
-    dark: Signal<bool>,
+    dark: Memo<bool>,
     goal: Goal,
     quantity: Quantity,
     id: &'static str,
@@ -183,7 +160,7 @@ fn TrendChart(
     };
     view! {
         <Legend hidden all=legend/>
-        <TimeChart store dark id=format!("{id}-trend") class="chart-box trend" words=Signal::derive(words)
+        <TimeChart store dark id=format!("{id}-trend") class="chart-box trend" words=Memo::new(move |_| words())
             insets=trend::INSETS span=step option/>
         <p class="caption">"p95 over the 60 s before each point, ms, every 5 s (15 s in longer ranges); a band: the bucket that it lies in"</p>
     }

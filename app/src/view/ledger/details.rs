@@ -16,10 +16,12 @@ use super::table::GRID_ID;
 use super::waterfall::Waterfall;
 use crate::draw::palette::label;
 use crate::format;
+use crate::memo::Memo;
 use crate::store::Shown;
 use crate::url::Panel;
 use crate::view::chip::Chip;
 use crate::view::clipboard::copy;
+use crate::view::control::view;
 use crate::view::hint::HintList;
 
 /// Beside candidates that were computed on a tree that lacked blocks.
@@ -59,11 +61,11 @@ pub(super) fn Details(ledger: Ledger) -> impl IntoView {
                         }>"Close"</button>
                     </header>
                     {move || match open.get() {
-                        Some(open) => view! { <One ledger open/> }.into_any(),
-                        None if !store.ready() => view! { <p class="caption">"Waiting for the server's state"</p> }.into_any(),
+                        Some(open) => view! { <One ledger open/> },
+                        None if !store.ready() => view! { <p class="caption">"Waiting for the server's state"</p> },
                         None => view! {
                             <p class="caption" data-testid="details-gone">"This decision is no longer retained: the server retains the latest 10,000 since it started."</p>
-                        }.into_any(),
+                        },
                     }}
                 </section>
             }
@@ -87,29 +89,29 @@ fn One(ledger: Ledger, open: Open) -> impl IntoView {
         view! {
             <div data-testid="chosen-only">
                 {if forgotten {
-                    view! { <p>"Its candidates are no longer retained: newer decisions took their place."</p> }.into_any()
+                    view! { <p>"Its candidates are no longer retained: newer decisions took their place."</p> }
                 } else if let Some(missing) = decision.not_reconstructed {
                     let words = format!("The costs of the others could not be computed: {}.", missing.words());
-                    view! { <p data-testid="not-reconstructed">{words}</p> }.into_any()
+                    view! { <p data-testid="not-reconstructed">{words}</p> }
                 } else {
-                    view! { <HintList hint=candidates_hint()/> }.into_any()
+                    view! { <HintList hint=candidates_hint()/> }
                 }}
             </div>
         }
-        .into_any()
     } else {
         view! {
             {decided.partial.then(|| view! { <p class="partial-note" data-testid="details-partial">{ON_PARTIAL_TREE}</p> })}
             <Waterfall store decided=decided.clone()/>
         }
-        .into_any()
     };
     let held = match decided.ignores_cache {
-        true => view! { <p class="caption">"Decode decisions ignore cached blocks: the KV cache is transferred from the prefill worker."</p> }.into_any(),
+        true => {
+            view! { <p class="caption">"Decode decisions ignore cached blocks: the KV cache is transferred from the prefill worker."</p> }
+        }
         false => knows_prompt.then(|| view! { <Strip store decided=decided.clone()/> }).into_any(),
     };
     let in_tree = decision.path.map_or_else(
-        || view! { <p class="caption">"Its source names no blocks, or none was cached: there is no path to show in the tree."</p> }.into_any(),
+        || view! { <p class="caption">"Its source names no blocks, or none was cached: there is no path to show in the tree."</p> },
         |end| {
             let show = move |_| {
                 if let Some(pool) = store.peek(|shown| shown.pool_of(end.worker)) {
@@ -118,7 +120,7 @@ fn One(ledger: Ledger, open: Open) -> impl IntoView {
                 store.address.update(|address| *address = address.with_decision(Panel::Tree, id));
             };
             let title = format!("The path of its first {}", format::plural(end.blocks.into(), "block", "blocks"));
-            view! { <button class="plain" data-testid="show-in-tree" title=title on:click=show>"Show in the tree"</button> }.into_any()
+            view! { <button class="plain" data-testid="show-in-tree" title=title on:click=show>"Show in the tree"</button> }
         },
     );
     view! {
@@ -157,7 +159,7 @@ fn OtherPart(ledger: Ledger, decided: DecisionEntry) -> impl IntoView {
     let words = move || match part.get() {
         None => {
             let text = format!("The other decision for this request, {id}, is no longer retained.");
-            view! { <p class="caption" data-testid="other-part-gone">{text}</p> }.into_any()
+            view! { <p class="caption" data-testid="other-part-gone">{text}</p> }
         }
         Some(part) => {
             let name = if part.is_decode { "decode" } else { "prefill" };
@@ -173,7 +175,6 @@ fn OtherPart(ledger: Ledger, decided: DecisionEntry) -> impl IntoView {
                     </button>
                 </div>
             }
-            .into_any()
         }
     };
     Some(words)

@@ -9,7 +9,9 @@ use super::save;
 use super::state::Ledger;
 use crate::draw::palette::label;
 use crate::format;
+use crate::memo::Memo;
 use crate::store::Shown;
+use crate::view::control::view;
 
 /// Workers to choose from in a list; any other is chosen in the table of workers.
 const LISTED: usize = 256;
@@ -40,14 +42,14 @@ pub(super) fn Filters(ledger: Ledger) -> impl IntoView {
                 <span>"Worker"</span>
                 <select data-testid="filter-worker" on:change=choose>
                     <option value="" selected=move || picked.get().is_none()>"all"</option>
-                    {options}
+                    {move || options()}
                 </select>
             </label>
             <label class="find">
                 <span>"Find"</span>
                 <input type="search" data-testid="filter-find" placeholder="request, model, reason" spellcheck="false"
                     title="Text in the request id, in the name of worker, pool or model, or in the reason"
-                    prop:value=find
+                    prop:value=move || find()
                     on:input=move |event| store.address.update(|a| a.find = event_target_value(&event))/>
             </label>
             <span class="spacer"></span>

@@ -7,6 +7,7 @@ use radixscope_state::cluster::DecisionEntry;
 use crate::draw::palette::label;
 use crate::store::Store;
 use crate::url::{Address, Panel};
+use crate::view::control::view;
 use crate::view::nav::Goes;
 
 /// The sentence, and how it was derived.

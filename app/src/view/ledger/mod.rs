@@ -26,9 +26,10 @@ use wasm_bindgen::JsCast;
 
 use super::hint::HintList;
 use crate::format;
+use crate::memo::Memo;
 use crate::store::Store;
 use crate::url::Panel;
-use crate::view::decisions::rate;
+use crate::view::control::{Show, view};
 use crate::view::figure::{Empty, PanelHead};
 use details::Details;
 pub(super) use details::ON_PARTIAL_TREE;
@@ -64,7 +65,7 @@ pub(super) fn LedgerPanel(store: Store) -> impl IntoView {
 #[component]
 fn Pause(ledger: Ledger) -> impl IntoView {
     let words = move || match ledger.since() {
-        None => "Live".to_owned(),
+        None => ledger.store.newest_name().to_owned(),
         Some(since) => {
             let dropped = match since.dropped {
                 0 => String::new(),
@@ -75,7 +76,7 @@ fn Pause(ledger: Ledger) -> impl IntoView {
     };
     view! {
         <span class="state" class:live=move || !ledger.is_paused() class:wait=move || ledger.is_paused() data-testid="ledger-state">
-            <i aria-hidden="true"></i>{words}
+            <i aria-hidden="true"></i>{move || words()}
         </span>
         <button class="plain" data-testid="ledger-pause" aria-keyshortcuts="Space P"
             aria-pressed=move || ledger.is_paused().to_string() on:click=move |_| ledger.toggle_pause()>
@@ -99,7 +100,7 @@ fn Summary(ledger: Ledger) -> impl IntoView {
                 format::count(sums.count),
                 format::count(view.kept),
                 format::count(view.ever),
-                rate(&sums),
+                sums.rate_words(),
             )
         })
     };
@@ -110,7 +111,7 @@ fn Summary(ledger: Ledger) -> impl IntoView {
         })
     };
     view! {
-        <p class="caption"><span data-testid="ledger-summary">{words}</span><span class="held-back" data-testid="ledger-held">{held_back}</span></p>
+        <p class="caption"><span data-testid="ledger-summary">{move || words()}</span><span class="held-back" data-testid="ledger-held">{move || held_back()}</span></p>
     }
 }
 

@@ -1,6 +1,5 @@
 //! The lines that are shown, as a file.
 
-use leptos::prelude::*;
 use radixscope_export::{Decisions, DecisionsOf, csv};
 use radixscope_state::cluster::DecisionEntry;
 

@@ -7,6 +7,9 @@ use radixscope_model::id::DecisionId;
 use radixscope_state::cluster::{Cluster, Column, DecisionEntry, Filter, Picked, Sort};
 
 use super::search::Search;
+use crate::effect::effect;
+use crate::memo::Memo;
+use crate::signal::RwSignal;
 use crate::store::{Shown, Store};
 
 /// What is shown while paused: a copy, because the state forgets.
@@ -67,6 +70,12 @@ impl Ledger {
         });
         let visited = RwSignal::new((false, false));
         let is_visited = Memo::new(move |_| visited.get() != (false, false));
+        // A list held since Pause is none of the past.
+        effect(move |_| {
+            if store.at.get() != 0 && held.with_untracked(Option::is_some) {
+                held.set(None);
+            }
+        });
         let search = StoredValue::new_local(Search::default());
         let view = Memo::new(move |before: Option<&View>| {
             let asked = asked.get();
@@ -90,7 +99,8 @@ impl Ledger {
                 });
                 view
             };
-            let stays = held.is_none() && is_visited.get();
+            // What is shown of the past holds still by itself.
+            let stays = held.is_none() && is_visited.get() && store.at.get() == 0;
             match before.filter(|before| stays && before.asked == asked && before.seq > 0) {
                 Some(before) => before.clone(),
                 None if stays || held.is_some() => store.peek(look),
@@ -112,7 +122,7 @@ impl Ledger {
     /// Whether the list stays as it is because the pointer or the keyboard is in it, and how many decisions came since.
     /// Tracked.
     pub(super) fn newer_held_back(self) -> Option<u64> {
-        if self.is_paused() || self.visited.get() == (false, false) {
+        if self.is_paused() || self.visited.get() == (false, false) || self.store.at.get() != 0 {
             return None;
         }
         let ever = self.view.with(|view| view.ever);
@@ -143,6 +153,10 @@ impl Ledger {
 
     /// Pauses, or goes on.
     pub(super) fn toggle_pause(self) {
+        if self.store.at.get_untracked() != 0 {
+            // The timeline plays and pauses then.
+            return;
+        }
         if self.held.with_untracked(Option::is_some) {
             self.held.set(None);
             self.said.set("Live again".to_owned());

@@ -11,6 +11,7 @@ use crate::draw::palette::token;
 use crate::format;
 use crate::store::Store;
 use crate::view::chip::Chip;
+use crate::view::control::view;
 
 /// Depths that are marked at most; the chosen one's always is.
 const MARKS: usize = 12;
@@ -54,7 +55,7 @@ pub(super) fn Strip(store: Store, decided: DecisionEntry) -> impl IntoView {
     };
     view! {
         <div class="strip" data-testid="strip" style=format!("height: calc(1.8rem + {lanes} * 1.5rem)")>
-            <div class="strip-bar" aria-hidden="true"><i style=fill></i></div>
+            <div class="strip-bar" aria-hidden="true"><i style=move || fill()></i></div>
             {marks.into_iter().map(mark).collect_view()}
         </div>
         <p class="caption">{format!("The prompt's {} from left to right; a tick is how far it was cached on a candidate", format::plural(isl, "block", "blocks"))}</p>

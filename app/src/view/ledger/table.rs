@@ -11,8 +11,12 @@ use web_sys::{Element, FocusEvent, KeyboardEvent};
 
 use super::row::{IGNORED, Row};
 use super::state::Ledger;
+use crate::effect::effect;
 use crate::format::{self, UNKNOWN};
+use crate::memo::Memo;
+use crate::signal::RwSignal;
 use crate::view::chip::Chip;
+use crate::view::control::{Show, view};
 use crate::view::virtual_table::{Scroll, VirtualTable};
 
 /// Id of what takes the focus.
@@ -87,13 +91,13 @@ impl Place {
 pub(super) fn Table(ledger: Ledger) -> impl IntoView {
     let place = Place { scroll: Scroll::new(), anchor: StoredValue::new(None), turn: RwSignal::new(0) };
     let count = Memo::new(move |_| ledger.view.with(|view| view.picked.at.len()));
-    Effect::new(move |_| {
+    effect(move |_| {
         ledger.view.track();
         // The height of all lines is in the document with the next frame; without it there is nowhere to scroll to.
         request_animation_frame(move || place.keep(ledger));
     });
     let is_open = Memo::new(move |_| ledger.store.address.with(|address| address.decision.is_some()));
-    Effect::new(move |before: Option<bool>| {
+    effect(move |before: Option<bool>| {
         let now = is_open.get();
         if before.is_some_and(|before| before != now) {
             place.hold(ledger);
@@ -114,7 +118,7 @@ pub(super) fn Table(ledger: Ledger) -> impl IntoView {
         })
     };
     // Another order begins at its top.
-    Effect::new(move |before: Option<Sort>| {
+    effect(move |before: Option<Sort>| {
         let sort = ledger.sort();
         if before.is_some_and(|before| before != sort) {
             place.scroll.to((0, 0.0));
@@ -123,7 +127,7 @@ pub(super) fn Table(ledger: Ledger) -> impl IntoView {
         sort
     });
     let head = Column::ALL.into_iter().zip(COLUMNS).map(|(column, named)| heading(ledger, column, named));
-    let active = Signal::derive(move || ledger.cursor.get().map(row_id));
+    let active = Memo::new(move |_| ledger.cursor.get().map(row_id));
     let above = Memo::new(move |_| place.scroll.first());
     view! {
         <div class="ledger-table" class:with-pools=move || ledger.store.labels.with(|labels| labels.len() > 1)
@@ -132,7 +136,7 @@ pub(super) fn Table(ledger: Ledger) -> impl IntoView {
             on:focusin=move |event| if is_by_keyboard(&event) { ledger.visit(|(_, keyboard)| *keyboard = true) }
             on:focusout=move |_| ledger.visit(|(_, keyboard)| *keyboard = false)>
             <VirtualTable scroll=place.scroll id=GRID_ID role="grid" label="Decisions" columns=COLUMNS.len() count active
-                head=head.collect_view().into_any() rows line=move |row| view! { <Line ledger row/> }.into_any()
+                head=head.collect_view().into_any() rows line=move |row| view! { <Line ledger row/> }
                 on_scroll=move |()| place.hold(ledger) on_key=move |event| key(ledger, place, &event)>
                 <Show when=move || count.get() == 0>
                     <p class="ledger-none" data-testid="ledger-none">"No retained decision matches these filters: choose another outcome, worker or text"</p>
@@ -165,7 +169,7 @@ fn heading(
         }
     };
     view! {
-        <span class=class role="columnheader" title=title aria-sort=order>
+        <span class=class role="columnheader" title=title aria-sort=move || order()>
             <button type="button" data-testid=column.as_str() on:click=move |_| ledger.sort_by(column)>{name}</button>
         </span>
     }
@@ -207,7 +211,7 @@ fn Line(ledger: Ledger, row: RwSignal<Option<Row>>) -> impl IntoView {
         ledger.open(id.get_untracked().filter(|_| !is_open));
     };
     view! {
-        <div class="virtual-row" role="row" class:vacant=move || id.get().is_none() class:open=is_open class:cursor=is_cursor
+        <div class="virtual-row" role="row" class:vacant=move || id.get().is_none() class:open=move || is_open() class:cursor=move || is_cursor()
             id=move || id.get().map(row_id) class:partial=move || row.with(|row| row.as_ref().is_some_and(|row| row.is_partial)) aria-selected=move || is_open().to_string()
             aria-rowindex=move || row.with(|row| row.as_ref().map(|row| row.line + 2))
             data-testid="ledger-row" data-decision=move || id.get().map(|id| id.to_string()) on:click=open>

@@ -7,8 +7,10 @@ use radixscope_router::explain::Short;
 use radixscope_state::cluster::{CostParts, DecisionEntry};
 
 use crate::format;
+use crate::signal::RwSignal;
 use crate::store::Store;
 use crate::view::chip::Chip;
+use crate::view::control::{Show, view};
 use crate::view::costs::CostScale;
 
 /// Beyond so many candidates only the best are shown at first.
@@ -48,7 +50,7 @@ pub(super) fn Waterfall(store: Store, decided: DecisionEntry) -> impl IntoView {
         <p class="costs-shared" data-testid="cost-shared">{scale.shared_words()}</p>
         <div class="waterfall" role="list" aria-label="Cost of every candidate, cheapest first">
             <p class="scale" aria-hidden="true"><span>{from}</span><span>{to} " blocks"</span></p>
-            {bars}
+            {move || bars()}
         </div>
         <Show when=move || !all.get()>
             <button class="plain" data-testid="candidates-more" on:click=move |_| all.set(true)>

@@ -9,6 +9,9 @@ use super::Calculator;
 use super::remedies::Remedies;
 use super::results::Results;
 use crate::format;
+use crate::memo::Memo;
+use crate::signal::RwSignal;
+use crate::view::control::{Show, view};
 
 #[component]
 pub(super) fn CalculatorView(calculator: Calculator) -> impl IntoView {
@@ -99,7 +102,7 @@ fn FormView(calculator: Calculator, faults: Memo<Vec<Fault>>) -> impl IntoView {
                         on:change=move |_| calculator.change(|form| form.convention = of)/>
                         <span>{of.label()}": "<span class="mono">{of.formula()}</span></span></label>
                 }).into_iter().collect_view()}
-                <p class="help-line">{other_way}</p>
+                <p class="help-line">{move || other_way()}</p>
             </fieldset>
             <div class="cap-grid">{fields(|field| field.input != Input::KvBytesPerToken && !field.is_shape() && !is_traffic(field))}</div>
             <fieldset class="cap-group">

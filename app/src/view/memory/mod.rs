@@ -12,9 +12,11 @@ use radixscope_insight::memory::{self, Facts, Part};
 use radixscope_model::id::Millis;
 
 use crate::format::{self, UNKNOWN};
+use crate::memo::Memo;
 use crate::shown::PoolLabel;
 use crate::store::{Shown, Store};
 use crate::url::Panel;
+use crate::view::control::{Show, view};
 use crate::view::figure::{Empty, Figure, PanelHead};
 
 /// The calculator's keys in the address begin so.
@@ -100,7 +102,7 @@ pub(crate) fn MemoryPanel(store: Store) -> impl IntoView {
         store.labels.with(|labels| store.on_beat(|shown| sums(shown, labels, store.now_ms())))
     });
     let share = move |of: fn(&Live) -> Option<u64>| {
-        Signal::derive(move || {
+        Memo::new(move |_| {
             let share = |live: &Live| {
                 let capacity = live.capacity_blocks.filter(|&all| all > 0)?;
                 Some(format::percent(of(live)? as f64 / capacity as f64))
@@ -114,7 +116,7 @@ pub(crate) fn MemoryPanel(store: Store) -> impl IntoView {
             None => "The capacity of at least one worker is unknown".to_owned(),
         })
     };
-    let title = Signal::derive(of_all);
+    let title = Memo::new(move |_| of_all());
     let any = Memo::new(move |_| store.listed.with(|listed| !listed.is_empty()));
     view! {
         <section class="panel memory" aria-labelledby="memory-title" data-testid="memory">

@@ -5,7 +5,10 @@ use radixscope_insight::capacity::{Advice, Remedy, TEST_FIRST, remedies};
 use radixscope_insight::memory;
 
 use super::Calculator;
+use crate::memo::Memo;
+use crate::signal::RwSignal;
 use crate::view::clipboard::copy;
+use crate::view::control::view;
 
 #[component]
 pub(super) fn Remedies(calculator: Calculator) -> impl IntoView {
@@ -54,14 +57,14 @@ pub(super) fn Remedies(calculator: Calculator) -> impl IntoView {
             <li class=format!("cap-remedy {class}") data-testid="cap-remedy">
                 <p><span aria-hidden="true">{icon}</span>" "<b>{remedy.kind.label()}</b>" "<span class="cap-advice">{remedy.advice.label()}</span></p>
                 <p class="quiet">{remedy.why}</p>
-                <ul class="cap-settings">{settings}</ul>
+                <ul class="cap-settings">{move || settings()}</ul>
             </li>
         }
     };
     view! {
         <section class="cap-remedies" aria-label="Remedies">
             <details prop:open=is_asked_for data-testid="cap-remedies">
-                <summary><h4>"If memory is short, with "{move || engine.get().label()}{of_pool}</h4></summary>
+                <summary><h4>"If memory is short, with "{move || engine.get().label()}{move || of_pool()}</h4></summary>
                 <p class="quiet">{TEST_FIRST}</p>
                 <ol>{move || judged.get().into_iter().map(one).collect_view()}</ol>
             </details>

@@ -6,6 +6,8 @@ use radixscope_insight::memory::live_facts;
 
 use super::Calculator;
 use crate::format;
+use crate::memo::Memo;
+use crate::view::control::view;
 
 #[component]
 pub(super) fn Results(calculator: Calculator, faults: Memo<Vec<Fault>>) -> impl IntoView {
@@ -27,7 +29,6 @@ pub(super) fn Results(calculator: Calculator, faults: Memo<Vec<Fault>>) -> impl 
                     "Nothing can be computed until this is changed: " {said.join("; ")} "."
                 </p>
             }
-            .into_any()
         }
         Some((inputs, capacity)) => {
             let said = fit_sentences(&inputs, &capacity);
@@ -41,10 +42,9 @@ pub(super) fn Results(calculator: Calculator, faults: Memo<Vec<Fault>>) -> impl 
                     None => against(&capacity, live_blocks.get()),
                 }}</p>
             }
-            .into_any()
         }
     };
-    view! { <section class="cap-results" aria-label="What fits">{body}</section> }
+    view! { <section class="cap-results" aria-label="What fits">{move || body()}</section> }
 }
 
 /// Beside figures that rest on a number of blocks, not on memory.

@@ -8,8 +8,10 @@ use radixscope_model::id::WorkerIx;
 use super::row::{Cell, Row, look};
 use super::{Calculator, Legend};
 use crate::format;
+use crate::memo::Memo;
 use crate::store::Store;
 use crate::view::chip::Chip;
+use crate::view::control::{For, Show, view};
 
 #[component]
 pub(super) fn Workers(store: Store, calculator: Calculator) -> impl IntoView {
@@ -54,7 +56,7 @@ pub(super) fn Workers(store: Store, calculator: Calculator) -> impl IntoView {
         </table>
         <div class="mem-notes">
             <Legend/>
-            <p class="quiet">{gib}" Lifetimes and gaps are measured on a sample of blocks."</p>
+            <p class="quiet">{move || gib()}" Lifetimes and gaps are measured on a sample of blocks."</p>
             {move || unknown.get().into_iter().map(|(what, workers)| view! {
                 <p class="mem-missing" data-testid="mem-missing">{format!("Unknown for {}: {what}.", listed(&workers))}</p>
             }).collect_view()}
@@ -94,8 +96,8 @@ fn WorkerRow(store: Store, bytes: Memo<Option<u64>>, worker: WorkerIx) -> impl I
         parts.with(|parts| parts.iter().map(|(_, _, text)| text.as_str()).collect::<Vec<_>>().join(", "))
     };
     view! {
-        <tbody class="mem-worker" class:picked=picked class:other=move || store.picked().is_some_and(|p| p != worker)
-            data-testid="mem-worker" data-worker=id>
+        <tbody class="mem-worker" class:picked=move || picked() class:other=move || store.picked().is_some_and(|p| p != worker)
+            data-testid="mem-worker" data-worker=move || id()>
             <tr>
                 <th scope="row">
                     <button class="pick" aria-pressed=move || picked().to_string() on:click=move |_| store.pick(worker)
@@ -106,7 +108,7 @@ fn WorkerRow(store: Store, bytes: Memo<Option<u64>>, worker: WorkerIx) -> impl I
                     </button>
                 </th>
                 <td class="mem-bar-cell">
-                    <div class="mem-bar" role="img" aria-label=spoken title=spoken>
+                    <div class="mem-bar" role="img" aria-label=move || spoken() title=move || spoken()>
                         {move || parts.get().into_iter().map(|(class, width, _)| view! { <i class=class style=format!("width:{width}")></i> }).collect_view()}
                     </div>
                 </td>

@@ -32,6 +32,8 @@ pub(super) struct BlockSummary {
     pub names_differ: bool,
     /// Whether it was evicted since the tree holds still.
     pub is_evicted: bool,
+    /// Who held it at A, where two moments are compared; `owners` are those at B then.
+    pub before: Option<Vec<WorkerIx>>,
 }
 
 impl BlockSummary {
@@ -40,18 +42,20 @@ impl BlockSummary {
         let (tree, chain) = (cluster.tree(), forest.chain(id));
         let position = position.max(chain.position).min(chain.end().saturating_sub(1));
         let node = tree.block_at(chain, position);
+        let holders = cluster.changes.map(|changes| changes.holders_of(node));
         Self {
             hash: tree.block_hash(node),
             tokens: tree.tokens_hash(node),
             position,
             block_tokens: cluster.block_tokens(),
-            owners: tree.owners(node).iter().collect(),
+            owners: holders.map_or_else(|| tree.owners(node), |of| &of.after).iter().collect(),
             len: chain.len,
             blocks: chain.sums.blocks,
             above: if tree.chain_owners(chain).is_empty() { 0 } else { position - chain.position },
             touched: touched_ms(tree.touched(node)),
             names_differ: !tree.hashes_agree(node),
             is_evicted: cluster.has_evicted(node),
+            before: holders.map(|of| of.before.iter().collect()),
         }
     }
 

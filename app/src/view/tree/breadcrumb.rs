@@ -6,6 +6,8 @@ use super::state::TreeView;
 use crate::draw::camera::Goal;
 use crate::draw::crumb::Crumb;
 use crate::format;
+use crate::memo::Memo;
+use crate::view::control::view;
 
 /// Boxes that are named at the path's beginning, and at its end.
 const FIRST: usize = 1;
@@ -42,12 +44,12 @@ pub(super) fn Breadcrumb(tree: TreeView, children: Children) -> impl IntoView {
     };
     view! {
         <div class="path">
-            {unit}
+            {move || unit()}
             <nav aria-label="Path in the tree">
                 <ol data-testid="path">
                     <li><button class="plain" aria-current=move || tree.path.with(Vec::is_empty).then_some("true")
                         on:click=move |_| tree.look_at(Goal::All)>"All prompts"</button></li>
-                    {items}
+                    {move || items()}
                 </ol>
             </nav>
             <span class="spacer"></span>

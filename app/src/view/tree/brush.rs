@@ -9,6 +9,7 @@ use radixscope_state::tree::Tree;
 use radixscope_state::tree::forest::{ChainId, Forest};
 
 use super::state::{Choice, Heat, known_requests};
+use crate::draw::changes::ByChange;
 use crate::draw::evicted;
 use crate::draw::fading::Fadings;
 use crate::draw::heat::{self, ByHeat, Measure, Scale};
@@ -26,6 +27,8 @@ use crate::theme;
 pub(super) struct How {
     /// What boxes are coloured by; `None`: their owners.
     pub measure: Option<Measure>,
+    /// Whether they are coloured by what changed between two moments instead.
+    pub is_of_changes: bool,
     /// Where the lanes stand; `None`: one picture of all.
     pub lanes: Option<Lanes>,
     /// The worker picked out.
@@ -107,7 +110,10 @@ impl Brush {
             let height = Lanes::height_css(stage, workers.len()) * surface.scale;
             Lanes { workers, height, scrolled: scrolled * surface.scale }
         });
-        How { measure, lanes, picked }
+        let is_of_changes = cluster.changes.is_some();
+        // Of changes each has its own colour for what a worker picked out does not hold.
+        let picked = picked.filter(|_| !is_of_changes);
+        How { measure, is_of_changes, lanes, picked }
     }
 
     /// Draws what `view` shows.
@@ -185,6 +191,7 @@ impl Brush {
     fn with_fills<T>(&self, how: &How, palette: &Palette, look: impl FnOnce(&dyn Fills) -> T) -> T {
         let picked = how.picked;
         match (how.measure, &self.scale) {
+            _ if how.is_of_changes => look(&ByChange { palette }),
             (Some(measure), Some((_, scale))) => look(&ByHeat { palette, scale, measure, picked }),
             _ => look(&ByOwner { palette, picked }),
         }

@@ -10,10 +10,13 @@ use super::state::TreeView;
 use crate::draw::camera::Goal;
 use crate::draw::crumb::Crumb;
 use crate::draw::palette::label;
+use crate::effect::effect;
 use crate::format::{self, UNKNOWN};
+use crate::memo::Memo;
 use crate::store::Shown;
 use crate::url::Panel;
 use crate::view::chip::Chip;
+use crate::view::control::{Show, view};
 use crate::view::ledger::ON_PARTIAL_TREE;
 
 /// Candidates listed at most: the cheapest.
@@ -24,7 +27,7 @@ pub(super) fn follow(tree: TreeView) {
     let store = tree.store;
     let open = Memo::new(move |_| store.address.with(|address| address.decision));
     let seen = StoredValue::new(None::<DecisionId>);
-    Effect::new(move |_| {
+    effect(move |_| {
         let Some(id) = open.get() else {
             seen.set_value(None);
             return;
@@ -114,12 +117,12 @@ pub(super) fn DecisionOnTree(tree: TreeView) -> impl IntoView {
         {move || match (open.get(), decided.get()) {
             (None, _) => view! {
                 <p class="caption" data-testid="decision-none">"No decision is open. Open the latest one with a known prompt here, any other one in Decisions or by search. Its path is outlined, with a bracket where each candidate's cached part ends."</p>
-            }.into_any(),
+            },
             (Some(id), None) => {
                 let text = format!("Decision {id} is no longer retained, or was not received yet.");
-                view! { <p class="caption" data-testid="decision-none">{text}</p> }.into_any()
+                view! { <p class="caption" data-testid="decision-none">{text}</p> }
             }
-            (Some(_), Some(decided)) => view! { <One tree decided/> }.into_any(),
+            (Some(_), Some(decided)) => view! { <One tree decided/> },
         }}
     }
 }

@@ -4,7 +4,9 @@ use leptos::prelude::*;
 use radixscope_state::cluster::WorkerState;
 
 use crate::format;
+use crate::memo::Memo;
 use crate::store::{Shown, Store};
+use crate::view::control::{Show, view};
 use crate::view::figure::Empty;
 
 /// The reason in the words of what was received.

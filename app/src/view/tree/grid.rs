@@ -16,9 +16,13 @@ use web_sys::KeyboardEvent;
 use super::state::TreeView;
 use crate::draw::crumb::Crumb;
 use crate::draw::palette::label;
+use crate::effect::effect;
 use crate::format::{self, UNKNOWN};
+use crate::memo::Memo;
+use crate::signal::RwSignal;
 use crate::store::Shown;
 use crate::view::chip::Chip;
+use crate::view::control::view;
 use crate::view::virtual_table::{Scroll, VirtualTable};
 
 /// Id of what takes the focus.
@@ -196,7 +200,7 @@ pub(super) fn TreeGrid(tree: TreeView) -> impl IntoView {
         asked: RwSignal::new(0),
     };
     store.keep_forest();
-    Effect::new(move |_| {
+    effect(move |_| {
         grid.asked.track();
         grid.order.track();
         let arrangement = tree.choice.with(|choice| choice.arrangement);
@@ -204,12 +208,12 @@ pub(super) fn TreeGrid(tree: TreeView) -> impl IntoView {
     });
     let count = Memo::new(move |_| grid.lines.with(Vec::len));
     let head = COLUMNS.map(|(class, name, title, order)| view! { <HeadCell grid class name title order/> });
-    let active = Signal::derive(move || grid.cursor.get().map(row_id));
+    let active = Memo::new(move |_| grid.cursor.get().map(row_id));
     view! {
         <VirtualTable scroll=grid.scroll id=GRID_ID role="treegrid" columns=COLUMNS.len() count active
             label="Prefix tree, one row per run of blocks. Right opens a row, Left closes it, Enter shows it as a picture"
             head=head.into_iter().collect_view().into_any() rows=move |lines| look_up(grid, lines)
-            line=move |line| view! { <GridLine grid line/> }.into_any()
+            line=move |line| view! { <GridLine grid line/> }
             on_scroll=move |()| grid.scroll.follow() on_key=move |event| key(grid, &event)/>
     }
 }
@@ -223,19 +227,18 @@ fn HeadCell(
     order: Option<RowOrder>,
 ) -> impl IntoView {
     let Some(order) = order else {
-        return view! { <span class=class role="columnheader" title=title>{name}</span> }.into_any();
+        return view! { <span class=class role="columnheader" title=title>{name}</span> };
     };
     let is_by = Memo::new(move |_| grid.order.get() == order);
     let sort = move || if is_by.get() { "descending" } else { "none" };
     view! {
-        <span class=class role="columnheader" aria-sort=sort>
+        <span class=class role="columnheader" aria-sort=move || sort()>
             <button class="plain" title=format!("{title}. Sorts by it") aria-pressed=move || is_by.get().to_string()
                 on:click=move |_| grid.order.set(order)>
                 {name}<span aria-hidden="true">{move || if is_by.get() { " ↓" } else { "" }}</span>
             </button>
         </span>
     }
-    .into_any()
 }
 
 /// What the lines in sight show now; `None` beyond the last.
@@ -307,19 +310,19 @@ fn GridLine(grid: Grid, line: RwSignal<Option<Line>>) -> impl IntoView {
         }
     };
     view! {
-        <div class="virtual-row" role="row" {..level} class:vacant=move || crumb.get().is_none() class:cursor=is_cursor class:open=is_selected
+        <div class="virtual-row" role="row" {..level} class:vacant=move || crumb.get().is_none() class:cursor=move || is_cursor() class:open=move || is_selected()
             id=move || crumb.get().map(row_id) aria-selected=move || is_selected().to_string()
             aria-expanded=move || has_children.get().then(|| is_open.get().to_string())
             aria-posinset=number(|line| line.kept.place)
             aria-setsize=number(|line| line.kept.siblings) aria-rowindex=number(|line| line.at as u32 + 2)
             data-testid="tree-line" data-hash=move || crumb.get().map(|crumb| crumb.hash.to_string())
             on:click=click on:dblclick=show>
-            <span class="g-prefix" role="gridcell" style=indent>
+            <span class="g-prefix" role="gridcell" style=move || indent()>
                 <i class="twist" aria-hidden="true" class:on=move || has_children.get() on:click=twist>{move || if is_open.get() { "▾" } else { "▸" }}</i>
                 {of(|line| &line.prefix)}
             </span>
             <span class="g-hash mono" role="gridcell">{move || crumb.get().map(|crumb| crumb.hash.to_string())}</span>
-            <span class="g-owners" role="gridcell" title=names>{chips}</span>
+            <span class="g-owners" role="gridcell" title=move || names()>{move || chips()}</span>
             <span class="g-blocks n" role="gridcell">{of(|line| &line.blocks)}</span>
             <span class="g-copies n" role="gridcell">{of(|line| &line.copies)}</span>
             <span class="g-hits n" role="gridcell">{of(|line| &line.hits)}</span>

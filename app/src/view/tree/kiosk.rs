@@ -8,15 +8,17 @@ use super::empty::EmptyTree;
 use super::stage;
 use super::state::{Form, TreeView};
 use crate::format;
+use crate::memo::Memo;
 use crate::store::Store;
 use crate::view::chip::{Chip, key_colours};
+use crate::view::control::{For, Show, view};
 
 /// Workers named below the picture; more have no room there.
 const NAMED: usize = 8;
 
 /// The picture and what its colours mean.
 #[component]
-pub(in crate::view) fn KioskTree(store: Store, dark: Signal<bool>) -> impl IntoView {
+pub(in crate::view) fn KioskTree(store: Store, dark: Memo<bool>) -> impl IntoView {
     let tree = TreeView::new(Form::Overview, store, dark);
     let totals = Memo::new(move |_| store.on_beat(|shown| shown.tree().totals()));
     let empty = Memo::new(move |_| totals.get().nodes == 0);

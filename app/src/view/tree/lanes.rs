@@ -14,9 +14,13 @@ use super::state::TreeView;
 use crate::draw::lanes::Lanes;
 use crate::draw::palette::{label, token};
 use crate::draw::strip::area;
+use crate::effect::effect;
 use crate::format::{self, UNKNOWN};
+use crate::memo::Memo;
+use crate::signal::RwSignal;
 use crate::store::Shown;
 use crate::view::chip::Chip;
+use crate::view::control::{For, view};
 use crate::view::resize;
 
 /// Seconds of the small curve.
@@ -119,14 +123,14 @@ pub(super) fn Heads(tree: TreeView) -> impl IntoView {
     let store = tree.store;
     let frame = NodeRef::<html::Div>::new();
     let stage = RwSignal::new(0.0);
-    Effect::new(move |_| {
+    effect(move |_| {
         let Some(frame) = frame.get() else { return };
         frame.set_scroll_top(tree.scrolled.get_untracked() as i32);
         let measured = frame.clone();
         resize::observe(&frame, move || stage.set(f64::from(measured.client_height())));
     });
     // The wheel over the picture scrolls too. What is too far comes back from the browser as far as it goes.
-    Effect::new(move |_| {
+    effect(move |_| {
         let to = tree.scrolled.get();
         if let Some(frame) = frame.get_untracked().filter(|frame| f64::from(frame.scroll_top()) != to) {
             frame.set_scroll_top(to as i32);
@@ -156,7 +160,7 @@ pub(super) fn Heads(tree: TreeView) -> impl IntoView {
     view! {
         <div class="lane-heads" node_ref=frame on:scroll=scrolled tabindex="0" role="region"
             aria-label="Workers of the lanes" data-testid="lane-heads">
-            <ul style=all>
+            <ul style=move || all()>
                 <For each=move || seen.get() key=|at| *at let:at>
                     <LaneHead tree second most height lane=at.0 worker=at.1/>
                 </For>
@@ -194,9 +198,9 @@ fn LaneHead(
         )
     };
     view! {
-        <li class="lane-head" class:picked=picked class:other=move || store.picked().is_some_and(|p| p != worker) style=place
+        <li class="lane-head" class:picked=move || picked() class:other=move || store.picked().is_some_and(|p| p != worker) style=move || place()
             data-testid="lane-head" data-worker=of(|head| &head.id)>
-            <button aria-pressed=move || picked().to_string() title=words
+            <button aria-pressed=move || picked().to_string() title=move || words()
                 on:click=move |_| store.pick(worker)>
                 <span class="lane-line">
                     <Chip store worker/>

@@ -9,7 +9,9 @@ use crate::draw::heat::{clock, hits_end, most_hits};
 use crate::draw::palette::label;
 use crate::draw::raster::MAX_TICKS;
 use crate::format;
+use crate::memo::Memo;
 use crate::view::chip::{Chip, key_colours};
+use crate::view::control::{For, Show, view};
 
 /// Workers whose colours are listed; of more, it is said how many.
 const LISTED: usize = 20;
@@ -31,12 +33,12 @@ pub(super) fn Legend(tree: TreeView) -> impl IntoView {
     view! {
         <div class="tree-legend" style=move || key_colours(tree.store) role="group" aria-label="Legend" data-testid="tree-legend">
             {move || match heat.get() {
-                Heat::Owner => view! { <Owners tree lanes/> }.into_any(),
+                Heat::Owner => view! { <Owners tree lanes/> },
                 Heat::Recency => view! {
-                    <Bar what="latest store or use" from=oldest to=|| "just now".to_owned()/>
-                }.into_any(),
-                Heat::Hits => view! { <Hits tree/> }.into_any(),
-                Heat::Owners => view! { <Bar what="replicas" from=|| "1".to_owned() to=move || of_workers(tree)/> }.into_any(),
+                    <Bar what="latest store or use" from=oldest to="just now"/>
+                },
+                Heat::Hits => view! { <Hits tree/> },
+                Heat::Owners => view! { <Bar what="replicas" from="1" to=Memo::new(move |_| of_workers(tree))/> },
             }}
             {move || picked().map(|text| view! { <span class="tl-note" data-testid="legend-picked">{text}</span> })}
         </div>
@@ -56,10 +58,10 @@ fn Bar(
     what: &'static str,
     /// The dark end.
     #[prop(into)]
-    from: Signal<String>,
+    from: Memo<String>,
     /// The bright end.
     #[prop(into)]
-    to: Signal<String>,
+    to: Memo<String>,
 ) -> impl IntoView {
     view! {
         <span class="tl-scale" data-testid="legend-scale">
@@ -90,7 +92,7 @@ fn Hits(tree: TreeView) -> impl IntoView {
                 {format!("Hits unknown: no request of the last {minutes} min has a known worker. Routing decisions on NATS or a frontend's log report it.")}
             </span>
         }>
-            <Bar what="requests that found it cached" from=|| "0".to_owned() to=end/>
+            <Bar what="requests that found it cached" from="0" to=Memo::new(move |_| end())/>
         </Show>
     }
 }

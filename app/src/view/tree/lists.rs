@@ -9,8 +9,11 @@ use super::side;
 use super::state::TreeView;
 use crate::draw::crumb::Crumb;
 use crate::format;
+use crate::memo::Memo;
 use crate::shown::DrawnTree;
+use crate::signal::RwSignal;
 use crate::store::{Shown, now_ms};
+use crate::view::control::{For, Show, view};
 use crate::view::hint::HintList;
 
 /// Lines at first, and by how many more there are at a press.
@@ -96,7 +99,7 @@ pub(super) fn List(tree: TreeView, by: Ranked) -> impl IntoView {
     let list_id = if by == Ranked::Largest { "list-largest" } else { "list-hottest" };
     view! {
         <Show when=move || !is_empty.get() fallback=move || view! { <Nothing tree by lines/> }>
-            <p class="caption">{head}</p>
+            <p class="caption">{move || head()}</p>
             <ol class="prefixes" data-testid=list_id>
                 <For each=move || keys.get() key=|key| *key children=row/>
             </ol>
@@ -200,9 +203,10 @@ fn place(first: u32, last: u32) -> String {
 fn Nothing(tree: TreeView, by: Ranked, lines: Memo<Lines>) -> impl IntoView {
     let requests = Memo::new(move |_| lines.with(|lines| lines.requests));
     let blocks = Memo::new(move |_| lines.with(|lines| lines.blocks));
-    move || {
-        match (by, requests.get(), blocks.get()) {
-        (_, _, 0) => view! { <p class="caption" data-testid="list-empty">"No cached block. The list fills with the first stored one."</p> }.into_any(),
+    move || match (by, requests.get(), blocks.get()) {
+        (_, _, 0) => {
+            view! { <p class="caption" data-testid="list-empty">"No cached block. The list fills with the first stored one."</p> }
+        }
         (Ranked::Hottest, 0, _) => {
             let hint = tree.store.peek(|shown| shown.decisions_hint()).unwrap_or(candidates_hint());
             view! {
@@ -211,13 +215,16 @@ fn Nothing(tree: TreeView, by: Ranked, lines: Memo<Lines>) -> impl IntoView {
                     <HintList hint/>
                 </div>
             }
-            .into_any()
         }
         (Ranked::Hottest, requests, _) => {
-            let text = format!("None of {} in the last 5 min found a cached block.", format::plural(requests.into(), "request", "requests"));
-            view! { <p class="caption" data-testid="list-empty">{text}</p> }.into_any()
+            let text = format!(
+                "None of {} in the last 5 min found a cached block.",
+                format::plural(requests.into(), "request", "requests")
+            );
+            view! { <p class="caption" data-testid="list-empty">{text}</p> }
         }
-        (Ranked::Largest, ..) => view! { <p class="caption" data-testid="list-empty">"No prefix is known from its beginning."</p> }.into_any(),
-    }
+        (Ranked::Largest, ..) => {
+            view! { <p class="caption" data-testid="list-empty">"No prefix is known from its beginning."</p> }
+        }
     }
 }

@@ -15,6 +15,7 @@
 mod block;
 mod breadcrumb;
 mod brush;
+mod changes;
 mod decision;
 mod decision_path;
 mod empty;
@@ -43,10 +44,13 @@ use leptos::prelude::*;
 use radixscope_state::tree::Totals;
 
 use crate::format;
+use crate::memo::Memo;
 use crate::store::Store;
 use crate::url::Panel;
+use crate::view::control::{Show, view};
 use crate::view::figure::{Figure, PanelHead};
 use crate::view::pools::TreePools;
+pub(super) use changes::ChangedTree;
 use empty::EmptyTree;
 pub(super) use kiosk::KioskTree;
 pub(super) use overview::OverviewTree;
@@ -54,7 +58,7 @@ use state::{Form, TreeView};
 
 /// The panel.
 #[component]
-pub(super) fn TreePanel(store: Store, dark: Signal<bool>) -> impl IntoView {
+pub(super) fn TreePanel(store: Store, dark: Memo<bool>) -> impl IntoView {
     let tree = TreeView::new(Form::Page, store, dark);
     decision::follow(tree);
     selected::begin_at(tree);
@@ -68,7 +72,7 @@ pub(super) fn TreePanel(store: Store, dark: Signal<bool>) -> impl IntoView {
                 <TreePools store/>
                 <BlockFigures store totals/>
                 <Show when=move || hidden.get() != 0>
-                    <Figure id="tree-hidden" label="cached blocks shown, coldest hidden" value=Signal::derive(move || shown_of(totals.get()))
+                    <Figure id="tree-hidden" label="cached blocks shown, coldest hidden" value=Memo::new(move |_| shown_of(totals.get()))
                         title="Cached blocks: those in the tree, of all. The tree is full, so what was stored longest ago is hidden"/>
                 </Show>
                 <redundancy::CopiesFigures store/>
@@ -82,7 +86,7 @@ pub(super) fn TreePanel(store: Store, dark: Signal<bool>) -> impl IntoView {
             <div class="tree-body">
                 <div class="icicle-box" class:below-device=move || store.pools.get().tier.is_some()>
                     <Show when=move || tree.choice.get().lanes && !is_table.get()><lanes::Heads tree/></Show>
-                    {move || if is_table.get() { view! { <grid::TreeGrid tree/> }.into_any() } else { view! { <stage::Canvas tree/> }.into_any() }}
+                    {move || if is_table.get() { view! { <grid::TreeGrid tree/> } } else { view! { <stage::Canvas tree/> } }}
                     <Show when=move || empty.get()><EmptyTree store/></Show>
                     <Show when=move || !empty.get()><toolbar::NoHits tree/></Show>
                 </div>
@@ -96,13 +100,13 @@ pub(super) fn TreePanel(store: Store, dark: Signal<bool>) -> impl IntoView {
 /// How many blocks there are: waiting for their parent, and in the tree.
 #[component]
 fn BlockFigures(store: Store, totals: Memo<Totals>) -> impl IntoView {
-    let nodes = Signal::derive(move || {
+    let nodes = Memo::new(move |_| {
         if store.has_kv_events() { format::count(totals.get().nodes) } else { format::UNKNOWN.to_owned() }
     });
     let unattached = Memo::new(move |_| totals.get().unattached);
     view! {
         <Show when=move || unattached.get() != 0>
-            <Figure id="unattached" label="unattached" value=Signal::derive(move || format::count(unattached.get()))
+            <Figure id="unattached" label="unattached" value=Memo::new(move |_| format::count(unattached.get()))
                 title="Blocks whose parent was never received. They are not drawn until it is"/>
         </Show>
         <Figure id="nodes" label="distinct blocks" value=nodes title="Distinct blocks in the tree, cached on at least one worker"/>

@@ -12,9 +12,11 @@ use super::still::StillNote;
 use super::{BlockFigures, decision_path, input, stage, tip};
 use crate::draw::palette::label;
 use crate::format;
+use crate::memo::Memo;
 use crate::store::Store;
 use crate::url::Panel;
 use crate::view::chip::{Chip, key_colours};
+use crate::view::control::{Show, view};
 use crate::view::figure::{PanelHead, TrustedFigure};
 use crate::view::pools::TreePools;
 
@@ -23,10 +25,10 @@ const OWNERS: usize = 3;
 
 /// The panel.
 #[component]
-pub(in crate::view) fn OverviewTree(store: Store, dark: Signal<bool>) -> impl IntoView {
+pub(in crate::view) fn OverviewTree(store: Store, dark: Memo<bool>) -> impl IntoView {
     let tree = TreeView::new(Form::Overview, store, dark);
     let totals = Memo::new(move |_| store.on_beat(|c| c.tree().totals()));
-    let shared = Signal::derive(move || match totals.get() {
+    let shared = Memo::new(move |_| match totals.get() {
         t if t.nodes == 0 => format::UNKNOWN.to_owned(),
         t => format::percent(t.shared as f64 / t.nodes as f64),
     });
@@ -90,9 +92,9 @@ fn DetailBar(tree: TreeView) -> impl IntoView {
     view! {
         <div class="detail" data-testid="tree-detail">
             {move || match (narrow.get(), block.get()) {
-                (Some(narrow), _) => view! { <tip::Many tree narrow/> }.into_any(),
-                (None, Some(block)) => view! { <Block store block/> }.into_any(),
-                (None, None) => view! { <Legend store/> }.into_any(),
+                (Some(narrow), _) => view! { <tip::Many tree narrow/> },
+                (None, Some(block)) => view! { <Block store block/> },
+                (None, None) => view! { <Legend store/> },
             }}
         </div>
     }

@@ -5,8 +5,10 @@ use radixscope_state::redundancy::{BlockSize, Redundancy, gib};
 
 use super::state::TreeView;
 use crate::format::{self, UNKNOWN};
+use crate::memo::Memo;
 use crate::store::Store;
 use crate::url::Panel;
+use crate::view::control::{Show, view};
 use crate::view::figure::TrustedFigure;
 
 /// Copies in all.
@@ -19,7 +21,7 @@ fn in_all(store: Store) -> Memo<Redundancy> {
 pub(super) fn CopiesFigures(store: Store) -> impl IntoView {
     let all = in_all(store);
     let share = move |of: fn(&Redundancy) -> Option<f64>| percent(all.with(of));
-    let shared_title = Signal::derive(move || {
+    let shared_title = Memo::new(move |_| {
         all.with(|all| {
             format!(
                 "{} of {} distinct blocks are cached on two workers or more",
@@ -28,7 +30,7 @@ pub(super) fn CopiesFigures(store: Store) -> impl IntoView {
             )
         })
     });
-    let copies_title = Signal::derive(move || {
+    let copies_title = Memo::new(move |_| {
         all.with(|all| {
             format!(
                 "{} of {} cached blocks are duplicates of another worker's",
@@ -38,8 +40,8 @@ pub(super) fn CopiesFigures(store: Store) -> impl IntoView {
         })
     });
     view! {
-        <TrustedFigure store id="shared" label="shared" value=Signal::derive(move || share(Redundancy::shared_share)) title=shared_title/>
-        <TrustedFigure store id="copies" label="of cached blocks are duplicates" value=Signal::derive(move || share(Redundancy::copies_share)) title=copies_title/>
+        <TrustedFigure store id="shared" label="shared" value=Memo::new(move |_| share(Redundancy::shared_share)) title=shared_title/>
+        <TrustedFigure store id="copies" label="of cached blocks are duplicates" value=Memo::new(move |_| share(Redundancy::copies_share)) title=copies_title/>
     }
 }
 

@@ -12,8 +12,10 @@ use super::state::{Choice, Heat, TreeView};
 use crate::draw::photo::{self, Caption};
 use crate::draw::viewport::Region;
 use crate::format;
+use crate::signal::RwSignal;
 use crate::store::Shown;
 use crate::theme;
+use crate::view::control::view;
 use crate::view::file;
 
 /// The two buttons.
@@ -98,6 +100,8 @@ fn save_svg(tree: TreeView) -> String {
             heat: choice.heat,
             title: &facts.title,
             at: &facts.at,
+            note: None,
+            empty: svg::EMPTY,
             now: touch(tree.store.now_ms()),
             workers: &names,
             only: None,

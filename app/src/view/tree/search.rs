@@ -15,7 +15,10 @@ use crate::draw::crumb::Crumb;
 use crate::draw::palette::label;
 use crate::format;
 use crate::keys;
+use crate::memo::Memo;
+use crate::signal::RwSignal;
 use crate::store::Shown;
+use crate::view::control::view;
 
 /// Results shown at a time.
 const MOST: usize = 20;
@@ -292,7 +295,7 @@ pub(super) fn Search(tree: TreeView) -> impl IntoView {
                 placeholder="Search  /" title="Block hash or tokens hash (decimal, signed or 0x…) or four digits of one, worker (W3, id, id/rank), #decision, request id"
                 aria-label="Search the tree: block hash, tokens hash, worker, decision or request id"
                 role="combobox" aria-expanded=move || is_shown.get().to_string() aria-controls="found" aria-autocomplete="list"
-                aria-activedescendant=active
+                aria-activedescendant=move || active()
                 prop:value=text on:input=typed on:keydown=key
                 on:focus=move |_| is_open.set(true) on:blur=move |_| is_open.set(false)/>
             <div class="found-list" class:shown=move || is_shown.get()>

@@ -10,9 +10,12 @@ use super::side;
 use super::state::{Hovered, TreeView, key};
 use crate::draw::crumb::Crumb;
 use crate::draw::palette::label;
+use crate::effect::effect;
 use crate::format::{self, UNKNOWN};
+use crate::memo::Memo;
 use crate::store::{Shown, Store};
 use crate::view::clipboard::CopyButton;
+use crate::view::control::{Show, view};
 
 /// Holders named one by one; a cluster may have thousands.
 const HOLDERS: usize = 64;
@@ -23,7 +26,7 @@ pub(super) fn begin_at(tree: TreeView) {
     let store = tree.store;
     let named = store.address.with_untracked(|address| address.other(key::BLOCK));
     let wanted = StoredValue::new(named.and_then(|hash| hash.parse().ok()).map(BlockHash));
-    Effect::new(move |_| {
+    effect(move |_| {
         let selected = tree.selected.get();
         if let Some(hash) = wanted.get_value().filter(|_| selected.is_none()) {
             store.on_beat(|_| ());
@@ -141,7 +144,7 @@ pub(super) fn Details(tree: TreeView, size: Memo<BlockSize>) -> impl IntoView {
             data-hash=move || part(shown, |d| Some(d.crumb.hash.to_string()))>
             <Show when=move || is_block.get() fallback=move || view! { <Other tree shown/> }>
                 <header>
-                    <h3>{head}</h3>
+                    <h3>{move || head()}</h3>
                     <Show when=move || tree.selected.get().is_some()>
                         <button class="plain quiet" data-testid="block-let-go" on:click=move |_| tree.selected.set(None)>"Clear"</button>
                     </Show>
@@ -155,8 +158,7 @@ pub(super) fn Details(tree: TreeView, size: Memo<BlockSize>) -> impl IntoView {
 
 #[component]
 fn Other(tree: TreeView, shown: Memo<Subject>) -> impl IntoView {
-    move || {
-        match shown.get() {
+    move || match shown.get() {
         Subject::Gone(crumb) => {
             let text = format!(
                 "Block {} at position {} was evicted from every worker.",
@@ -168,25 +170,22 @@ fn Other(tree: TreeView, shown: Memo<Subject>) -> impl IntoView {
                     <button class="plain quiet" data-testid="block-let-go" on:click=move |_| tree.selected.set(None)>"Clear"</button></header>
                 <p class="caption" data-testid="block-gone">{text}</p>
             }
-            .into_any()
         }
         _ => view! {
             <header><h3>"Block"</h3></header>
             <p class="caption" data-testid="block-none">
                 "Point at a box to see its block here, click it to keep it, or search with " <kbd>"/"</kbd> ": hashes, workers, age, hits and the memory of the copies below it."
             </p>
-        }
-        .into_any(),
-    }
+        },
     }
 }
 
 /// Lines of figures that stay where they are while the figures change.
 #[component]
 fn Rows(store: Store, shown: Memo<Subject>, size: Memo<BlockSize>) -> impl IntoView {
-    let text = move |of: fn(&Detail) -> String| Signal::derive(move || part(shown, of));
+    let text = move |of: fn(&Detail) -> String| Memo::new(move |_| part(shown, of));
     let age = move |of: fn(&Detail) -> Millis| {
-        Signal::derive(move || {
+        Memo::new(move |_| {
             let now = store.on_beat(|_| store.now_ms());
             part(shown, |d| format::ago(now.since(of(d))))
         })
@@ -201,18 +200,18 @@ fn Rows(store: Store, shown: Memo<Subject>, size: Memo<BlockSize>) -> impl IntoV
             format::plural(store.drawn.with(Vec::len) as u64, "worker", "workers")
         )
     };
-    let place = Signal::derive(move || {
+    let place = Memo::new(move |_| {
         let tokens = size.get().tokens;
         part(shown, |d| position(d.crumb.position, tokens))
     });
-    let copies = Signal::derive(move || {
+    let copies = Memo::new(move |_| {
         let size = size.get();
         part(shown, |d| copies_of(d, size))
     });
     view! {
         <dl class="block-facts">
             <Hash name="Block hash" id="block-hash" copy=["Copy the block hash in decimal", "Copy the block hash in hexadecimal"]
-                value=Signal::derive(move || part(shown, |d| d.crumb.hash.0))/>
+                value=Memo::new(move |_| part(shown, |d| d.crumb.hash.0))/>
             <Show when=move || names.with(|names| !names.is_empty())>
                 <div class="wide"><dt>"Named differently"</dt><dd class="names" data-testid="block-names">
                     {move || names.get().into_iter().take(HOLDERS).map(|(worker, hash)| view! {
@@ -221,12 +220,12 @@ fn Rows(store: Store, shown: Memo<Subject>, size: Memo<BlockSize>) -> impl IntoV
                 </dd></div>
             </Show>
             <Hash name="Tokens hash" id="block-tokens" copy=["Copy the tokens hash in decimal", "Copy the tokens hash in hexadecimal"]
-                value=Signal::derive(move || part(shown, |d| d.crumb.tokens.0))/>
+                value=Memo::new(move |_| part(shown, |d| d.crumb.tokens.0))/>
             <Fact name="Position" id="block-position" title="From 0, in its prompt" value=place/>
             <Fact name="Box" id="block-chain" title="Blocks with one successor each and the same workers are one box"
                 value=text(|d| format!("block {} of {}", format::count(u64::from(d.prefix.place) + 1), format::count(d.prefix.chain_len.into())))/>
             <div class="wide"><dt>"Cached on"</dt><dd data-testid="block-owners">
-                {move || owners.with(|owners| side::chips(store, owners, HOLDERS))} <span class="quiet">{holders}</span>
+                {move || owners.with(|owners| side::chips(store, owners, HOLDERS))} <span class="quiet">{move || holders()}</span>
             </dd></div>
             <Fact name="First stored" id="block-first" title="Since it is in the tree" value=age(|d| d.first_stored)/>
             <Fact name="Last stored" id="block-last" title="By any of its workers" value=age(|d| d.last_stored)/>
@@ -242,13 +241,13 @@ fn Rows(store: Store, shown: Memo<Subject>, size: Memo<BlockSize>) -> impl IntoV
 }
 
 #[component]
-fn Fact(name: &'static str, id: &'static str, title: &'static str, value: Signal<String>) -> impl IntoView {
+fn Fact(name: &'static str, id: &'static str, title: &'static str, value: Memo<String>) -> impl IntoView {
     view! { <div title=title><dt>{name}</dt><dd data-testid=id>{value}</dd></div> }
 }
 
 /// A hash in both forms, each to be copied.
 #[component]
-fn Hash(name: &'static str, id: &'static str, copy: [&'static str; 2], value: Signal<u64>) -> impl IntoView {
+fn Hash(name: &'static str, id: &'static str, copy: [&'static str; 2], value: Memo<u64>) -> impl IntoView {
     let hex = move || format!("0x{}", format::hex(value.get()));
     let copies =
         if id == "block-hash" { ["copy-hash", "copy-hash-hex"] } else { ["copy-tokens", "copy-tokens-hex"] };
@@ -257,7 +256,7 @@ fn Hash(name: &'static str, id: &'static str, copy: [&'static str; 2], value: Si
         <div class="wide"><dt>{name}</dt>
             <dd class="hash"><span class="mono" data-testid=id>{move || value.get().to_string()}</span>
                 <CopyButton label="Copy" id=copies[0] name=copy[0] text=move || value.get_untracked().to_string()/></dd>
-            <dd class="hash"><span class="mono quiet" data-testid=hex_id>{hex}</span>
+            <dd class="hash"><span class="mono quiet" data-testid=hex_id>{move || hex()}</span>
                 <CopyButton label="Copy" id=copies[1] name=copy[1] text=move || format!("0x{}", format::hex(value.get_untracked()))/></dd>
         </div>
     }

@@ -11,8 +11,12 @@ use super::save::Save;
 use super::search::Search;
 use super::selected::Details;
 use super::state::TreeView;
+use crate::effect::effect;
+use crate::memo::Memo;
+use crate::signal::RwSignal;
 use crate::store::Store;
 use crate::view::chip::Chip;
+use crate::view::control::view;
 use crate::view::memory;
 
 /// What is shown below the block.
@@ -38,7 +42,7 @@ pub(super) fn Side(tree: TreeView) -> impl IntoView {
     let decision = Memo::new(move |_| tree.store.address.with(|address| address.decision));
     let chosen = RwSignal::new(Tab::Largest);
     // A decision that is opened wants to be seen.
-    Effect::new(move |_| {
+    effect(move |_| {
         if decision.get().is_some() {
             chosen.set(Tab::Decision);
         }
@@ -73,12 +77,12 @@ pub(super) fn Side(tree: TreeView) -> impl IntoView {
         <div class="side-tabs" role="tablist" aria-label="Beside the tree">
             {TABS.into_iter().enumerate().map(tab).collect_view()}
         </div>
-        <div class="side-panel" id="side-panel" role="tabpanel" tabindex="0" aria-labelledby=labelled>
+        <div class="side-panel" id="side-panel" role="tabpanel" tabindex="0" aria-labelledby=move || labelled()>
             {move || match chosen.get() {
-                Tab::Largest => view! { <List tree by=Ranked::Largest/> }.into_any(),
-                Tab::Hottest => view! { <List tree by=Ranked::Hottest/> }.into_any(),
-                Tab::Copies => view! { <Copies tree size/> }.into_any(),
-                Tab::Decision => view! { <DecisionOnTree tree/> }.into_any(),
+                Tab::Largest => view! { <List tree by=Ranked::Largest/> },
+                Tab::Hottest => view! { <List tree by=Ranked::Hottest/> },
+                Tab::Copies => view! { <Copies tree size/> },
+                Tab::Decision => view! { <DecisionOnTree tree/> },
             }}
         </div>
         <Save tree/>
@@ -100,5 +104,4 @@ pub(super) fn chips(store: Store, workers: &[WorkerIx], most: usize) -> AnyView 
     let more = workers.len().saturating_sub(most);
     let chips: Vec<_> = workers.iter().take(most).map(|&worker| view! { <Chip store worker/> " " }).collect();
     view! { <span class="side-chips">{chips} {(more > 0).then(|| view! { <span class="quiet">{format!("+{more}")}</span> })}</span> }
-        .into_any()
 }

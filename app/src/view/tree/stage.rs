@@ -23,9 +23,12 @@ use crate::draw::surface::Surface;
 use crate::draw::viewport::{Region, Viewport};
 use crate::draw::visible;
 use crate::draw::words::GUTTER;
+use crate::effect::effect;
 use crate::shown::DrawnTree;
+use crate::signal::RwSignal;
 use crate::store::{Shown, now_ms};
 use crate::theme;
+use crate::view::control::view;
 use crate::view::resize;
 
 /// Everything that pixels are made of.
@@ -66,9 +69,10 @@ pub(super) fn Canvas(tree: TreeView) -> impl IntoView {
     let above = NodeRef::<html::Canvas>::new();
     let stage = StoredValue::new_local(None::<Stage>);
     let is_page = tree.form == Form::Page;
+    let is_whole = tree.form != Form::Overview;
     let minimap = is_page.then(|| Minimap::new(tree));
     tree.store.keep_forest();
-    Effect::new(move |_| {
+    effect(move |_| {
         let (Some(frame), Some(below), Some(above)) = (frame.get(), below.get(), above.get()) else { return };
         stage.set_value(Surface::new(&below, &above).map(|surface| Stage {
             surface,
@@ -84,7 +88,7 @@ pub(super) fn Canvas(tree: TreeView) -> impl IntoView {
         resize::observe(&frame, move || tree.redraw_soon());
     });
     // Whatever changes, the picture is drawn once, with the next frame.
-    Effect::new(move |_| {
+    effect(move |_| {
         tree.dark.track();
         tree.choice.track();
         tree.selected.track();
@@ -94,7 +98,7 @@ pub(super) fn Canvas(tree: TreeView) -> impl IntoView {
         tree.store.on_frame(|_| ());
         tree.redraw_soon();
     });
-    Effect::new(move |_| {
+    effect(move |_| {
         tree.redraw.track();
         let Some(frame) = frame.get() else { return };
         untrack(|| draw(tree, stage, minimap, &frame));
@@ -109,10 +113,10 @@ pub(super) fn Canvas(tree: TreeView) -> impl IntoView {
         tree.pointed.with(|block| block.as_ref().map(ids))
     };
     view! {
-        <div class="icicle" class:stage=is_page id="tree" node_ref=frame tabindex="0" role="application" aria-roledescription="icicle"
+        <div class="icicle" class:stage=is_whole id="tree" node_ref=frame tabindex="0" role="application" aria-roledescription="icicle"
             aria-label="Prefix tree. Arrow keys move between boxes, Enter zooms to one, Escape goes up and lets changes in, plus and minus zoom, Home shows everything."
             aria-describedby="tree-said" data-testid="tree" class:dragging=input.dragging
-            data-hover-hash=pointed(|block| block.hash.to_string()) data-hover-workers=workers
+            data-hover-hash=pointed(|block| block.hash.to_string()) data-hover-workers=move || workers()
             data-hover-blocks=pointed(|block| (block.blocks - block.above).to_string())
             data-path-end=tree.painted.end
             data-focus-hash=move || tree.selected.with(|s| s.map(|s| s.hash.to_string()))
@@ -127,7 +131,7 @@ pub(super) fn Canvas(tree: TreeView) -> impl IntoView {
             <canvas node_ref=above class="above" aria-hidden="true"></canvas>
         </div>
         {minimap.map(Minimap::view)}
-        {is_page.then(|| view! { <Tip tree frame/> })}
+        {is_whole.then(|| view! { <Tip tree frame/> })}
         <Speech tree/>
     }
 }
@@ -197,7 +201,8 @@ impl Stage {
     fn paint(&mut self, (cluster, forest): (&Shown<'_>, &Forest), view: &Viewport, how: How, choice: Choice) {
         let Some(palette_of) = self.palette_of else { return };
         let (region, size) = (view.region, self.surface.size);
-        let now = cluster.live_tree().forest().map_or(0, Forest::revision);
+        let live = || cluster.live_tree().forest().map_or(0, Forest::revision);
+        let now = cluster.changes.map_or_else(live, |changes| changes.version);
         let made = Some(Made { revisions: (forest.revision(), now), region, palette_of, choice, how, size });
         if self.made == made {
             return;
@@ -234,9 +239,9 @@ impl Stage {
             outline(id, palette.ground, 4.0, 0.0);
             outline(id, palette.focus, 2.5, 0.0);
         }
-        // A path belongs to all workers at once: lanes have no place for it.
-        let has_lanes = tree.choice.with_untracked(|choice| choice.lanes);
-        let decision = tree.store.address.with_untracked(|address| address.decision).filter(|_| !has_lanes);
+        // A path belongs to all workers at once: lanes have no place for it. And it is one of a single moment.
+        let has_path = !tree.choice.with_untracked(|choice| choice.lanes) && tree.form != Form::Changes;
+        let decision = tree.store.address.with_untracked(|address| address.decision).filter(|_| has_path);
         let canvas = decision_path::Canvas { surface, view: *view, forest, palette };
         decision_path::paint(cluster, &canvas, decision, tree.painted);
         tree.seen.set_value(tree.pointer.get().map(|at| (at, hovered)));

@@ -14,7 +14,10 @@ use super::still::Hold;
 use crate::draw::camera::{Camera, Goal};
 use crate::draw::crumb::Crumb;
 use crate::draw::lanes::Lanes;
+use crate::effect::effect;
+use crate::memo::Memo;
 use crate::shown::DrawnTree;
+use crate::signal::RwSignal;
 use crate::store::{Shown, Store, TIER_KEY};
 
 /// Keys in the address that only this panel reads.
@@ -42,6 +45,8 @@ pub(super) const HITS_WINDOW_MS: u64 = 5 * 60 * 1_000;
 pub(super) enum Form {
     /// A panel that fills the page: wheel and hand move the camera, a click selects, the address says how it looks.
     Page,
+    /// The same in the panel of changes between two moments: coloured by what changed.
+    Changes,
     /// A panel among others, on a page that scrolls: a click zooms. Always an icicle by owners.
     Overview,
 }
@@ -105,7 +110,7 @@ pub(super) struct TreeView {
     /// The state.
     pub store: Store,
     /// Theme.
-    pub dark: Signal<bool>,
+    pub dark: Memo<bool>,
     /// What the reader chose.
     pub choice: Memo<Choice>,
     /// Where the camera is and goes to. No signal: it changes with every frame of a movement.
@@ -149,10 +154,10 @@ pub(super) fn known_requests(cluster: &Shown<'_>, now: Millis) -> u32 {
 }
 
 impl TreeView {
-    pub(super) fn new(form: Form, store: Store, dark: Signal<bool>) -> Self {
+    pub(super) fn new(form: Form, store: Store, dark: Memo<bool>) -> Self {
         let choice = Memo::new(move |_| {
             store.address.with(|address| {
-                if form == Form::Overview {
+                if form != Form::Page {
                     let arrangement = Arrangement { order: address.order, ..Arrangement::default() };
                     return Choice { arrangement, ..Choice::default() };
                 }
@@ -191,7 +196,7 @@ impl TreeView {
             painted: Painted::new(),
             drawn: StoredValue::new(store.pools.get_untracked().drawn()),
         };
-        Effect::new(move |_| tree.begin(store.pools.get().drawn()));
+        effect(move |_| tree.begin(store.pools.get().drawn()));
         tree
     }
 

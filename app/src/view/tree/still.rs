@@ -4,6 +4,9 @@ use leptos::prelude::*;
 
 use super::state::TreeView;
 use crate::format;
+use crate::memo::Memo;
+use crate::signal::RwSignal;
+use crate::view::control::view;
 
 /// Why the tree holds still.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -94,7 +97,7 @@ pub(super) fn StillNote(tree: TreeView) -> impl IntoView {
     view! {
         <span class="still" class:on=move || by.with(Option::is_some) data-testid="tree-still"
             title="What workers stored and evicted meanwhile, each worker's blocks counted. It appears when the pointer or the focus leaves, or with Esc">
-            {words}
+            {move || words()}
         </span>
     }
 }

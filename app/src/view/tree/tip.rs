@@ -2,11 +2,14 @@
 
 use leptos::html;
 use leptos::prelude::*;
+use radixscope_insight::changes::{Change, ChangeTree};
+use radixscope_model::id::WorkerIx;
 
 use super::block::BlockSummary;
-use super::state::{Hovered, Narrow, TreeView};
+use super::state::{Form, Hovered, Narrow, TreeView};
 use crate::format;
 use crate::view::chip::Chip;
+use crate::view::control::{Show, view};
 
 /// Workers named one by one.
 const NAMED: usize = 8;
@@ -33,12 +36,12 @@ pub(super) fn Tip(tree: TreeView, frame: NodeRef<html::Div>) -> impl IntoView {
         format!("{across};{down}")
     };
     let words = move || match tree.hovered.get()? {
-        Hovered::Block(_) => tree.pointed.get().map(|block| view! { <Block tree block/> }.into_any()),
-        Hovered::Run(narrow) => Some(view! { <Many tree narrow/> }.into_any()),
+        Hovered::Block(_) => tree.pointed.get().map(|block| view! { <Block tree block/> }),
+        Hovered::Run(narrow) => Some(view! { <Many tree narrow/> }),
     };
     view! {
         <Show when=move || tree.hovered.with(Option::is_some) && tree.pointer.with(Option::is_some)>
-            <div class="tree-tip" style=place aria-hidden="true" data-testid="tree-tip">{words}</div>
+            <div class="tree-tip" style=move || place() aria-hidden="true" data-testid="tree-tip">{move || words()}</div>
         </Show>
     }
 }
@@ -46,15 +49,29 @@ pub(super) fn Tip(tree: TreeView, frame: NodeRef<html::Div>) -> impl IntoView {
 #[component]
 fn Block(tree: TreeView, block: BlockSummary) -> impl IntoView {
     let store = tree.store;
-    let chips = block.owners.iter().take(NAMED).map(|&worker| view! { <Chip store worker/> }).collect_view();
-    let more = block.owners.len().saturating_sub(NAMED);
-    let more = (more > 0).then(|| format!("and {}", format::plural(more as u64, "more", "more")));
-    let nobody = block.owners.is_empty().then_some("no worker: evicted parent of cached blocks");
+    let named = move |owners: &[WorkerIx]| {
+        let chips = owners.iter().take(NAMED).map(|&worker| view! { <Chip store worker/> }).collect_view();
+        let more = owners.len().saturating_sub(NAMED);
+        let more = (more > 0).then(|| format!("and {}", format::plural(more as u64, "more", "more")));
+        view! { {chips}{more} }
+    };
+    let after = named(&block.owners);
+    let owners = match &block.before {
+        Some(before) => {
+            let word = |owners: &[WorkerIx]| owners.is_empty().then_some("no worker");
+            let (was, is) = (word(before), word(&block.owners));
+            view! { "At A on " {named(before)}{was} " · at B on " {after}{is} }
+        }
+        None => {
+            let nobody = block.owners.is_empty().then_some("no worker: evicted parent of cached blocks");
+            view! { "Cached on " {after}{nobody} }
+        }
+    };
     let evicted = block.is_evicted.then_some(", evicted since");
     let tokens = block.tokens_of().map(|tokens| format!(", tokens {tokens}"));
     view! {
         <p><b>"Block " {format::count(block.position.into())}</b>{tokens}</p>
-        <p class="tip-owners">"Cached on " {chips}{more}{nobody}{evicted}</p>
+        <p class="tip-owners">{owners}{evicted}</p>
         <p class="quiet">
             {format::plural(block.len.into(), "block", "blocks")} " in this box, "
             {format::count(block.blocks.into())} " with all below"
@@ -66,10 +83,19 @@ fn Block(tree: TreeView, block: BlockSummary) -> impl IntoView {
 #[component]
 pub(super) fn Many(tree: TreeView, narrow: Narrow) -> impl IntoView {
     let many = tree.store.workers.get() > 64;
+    let words = if tree.form == Form::Changes { changed_words(narrow) } else { many_words(narrow, many) };
     view! {
-        <p><b>{many_words(narrow, many)}</b></p>
+        <p><b>{words}</b></p>
         <p class="quiet">"Too narrow to separate: zoom in to see them"</p>
     }
+}
+
+/// `37 boxes, 1,204 blocks: kept, stored`.
+fn changed_words(narrow: Narrow) -> String {
+    let changes: Vec<&str> = ChangeTree::in_bits(narrow.workers).map(Change::as_str).collect();
+    let boxes = format::plural(narrow.boxes.into(), "box", "boxes");
+    [&boxes, ", ", &format::plural(narrow.blocks.into(), "block", "blocks"), ": ", &changes.join(", ")]
+        .concat()
 }
 
 /// `37 boxes, 1,204 blocks, 3 workers`. Of more than 64 workers the mask knows only the first.

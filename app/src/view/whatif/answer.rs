@@ -9,7 +9,10 @@ use radixscope_state::cluster::{Cluster, PoolState};
 use super::asking::{Asking, Fault};
 use crate::draw::palette::label;
 use crate::format;
+use crate::memo::Memo;
+use crate::signal::RwSignal;
 use crate::store::{Shown, Store, now_ms};
+use crate::view::control::{Show, view};
 use crate::view::costs::{CostLegend, CostRow, CostRows};
 
 /// Rows shown.
@@ -215,7 +218,7 @@ pub(super) fn AnswerView(store: Store, told: Memo<Told>, took_us: RwSignal<u64>)
                         <b>{if flips { "Change worker" } else { "Same worker" }}</b>" "{sentence}
                     </p>
                 })}
-                <CostRows store rows=rows.into()/>
+                <CostRows store rows/>
                 <p class="quiet">{more}</p>
                 <CostLegend ghost="cost as recorded"/>
                 <Show when=move || notes.with(|notes| !notes.is_empty())>

@@ -1,15 +1,16 @@
 //! The prompt of a recorded decision, which only the server keeps.
 
 use js_sys::Array;
-use leptos::prelude::*;
 use radixscope_insight::whatif::{Blocks, Hashes};
 use radixscope_model::id::DecisionId;
 use wasm_bindgen::{JsCast, JsValue};
 use wasm_bindgen_futures::JsFuture;
-use web_sys::Response;
+use web_sys::{RequestInit, Response};
 
 use super::asking::Fault;
 use crate::json::field;
+use crate::net::source;
+use crate::signal::RwSignal;
 
 /// Where fetching stands.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -48,7 +49,7 @@ pub(super) fn fetch(into: RwSignal<Fetched>, id: DecisionId) {
     }
     into.set(Fetched::Waiting(id));
     leptos::task::spawn_local(async move {
-        let got = get(&format!("./api/v1/prompt?decision={id}")).await;
+        let got = get(&format!("api/v1/prompt?decision={id}")).await;
         // Another one may have been asked for meanwhile, or the panel be gone.
         if into.try_with_untracked(|now| now.id() == Some(id)) == Some(true) {
             into.set(Fetched::Done(id, got));
@@ -59,7 +60,7 @@ pub(super) fn fetch(into: RwSignal<Fetched>, id: DecisionId) {
 async fn get(url: &str) -> Result<Blocks, String> {
     let failed = |_| "The server did not answer; its prompts cannot be fetched now".to_owned();
     let response: Response =
-        JsFuture::from(window().fetch_with_str(url)).await.map_err(failed)?.unchecked_into();
+        JsFuture::from(source::ask(url, &RequestInit::new())).await.map_err(failed)?.unchecked_into();
     // What is no JSON is read as nothing.
     let body = JsFuture::from(response.json().map_err(failed)?).await.unwrap_or_default();
     if !response.ok() {

@@ -1,12 +1,14 @@
 //! What is wrong with a field, beside it.
 
+use crate::memo::Memo;
+use crate::view::control::{Show, view};
 use leptos::prelude::*;
 
 use super::asking::Fault;
 
 /// The fault of one of `fields`, in words; nothing where it is another's, or only a hint, which stands where the answer will.
 #[component]
-pub(super) fn FaultOf(fault: Signal<Option<Fault>>, fields: &'static [&'static str]) -> impl IntoView {
+pub(super) fn FaultOf(fault: Memo<Option<Fault>>, fields: &'static [&'static str]) -> impl IntoView {
     let message = Memo::new(move |_| {
         fault.with(|fault| {
             fault

@@ -7,8 +7,10 @@ use radixscope_router::{Formula, example};
 use super::answer::name;
 use super::asking::{Asking, Fault, Mode, more};
 use super::field::FaultOf;
+use crate::memo::Memo;
 use crate::store::{Shown, Store};
 use crate::view::chip::Chip;
+use crate::view::control::{For, Show, view};
 
 /// Workers listed: more could not be worked with by hand.
 const LISTED: usize = 64;
@@ -45,7 +47,7 @@ impl Part {
 }
 
 #[component]
-pub(super) fn Fleet(store: Store, asking: Asking, fault: Signal<Option<Fault>>) -> impl IntoView {
+pub(super) fn Fleet(store: Store, asking: Asking, fault: Memo<Option<Fault>>) -> impl IntoView {
     let workers = Memo::new(move |_| {
         store.on_beat(|shown| {
             let pool = asking.pool(shown);
@@ -101,8 +103,8 @@ pub(super) fn Fleet(store: Store, asking: Asking, fault: Signal<Option<Fault>>) 
 fn Row(store: Store, asking: Asking, who: Who, counts_requests: Memo<bool>) -> impl IntoView {
     let called = name(who);
     let chip = match who {
-        Who::Worker(worker) => view! { <Chip store worker/> }.into_any(),
-        Who::Added(_) | Who::Example(_) => view! { <span class="chip">{called.clone()}</span> }.into_any(),
+        Who::Worker(worker) => view! { <Chip store worker/> },
+        Who::Added(_) | Who::Example(_) => view! { <span class="chip">{called.clone()}</span> },
     };
     let is_out = move || asking.changes.with(|changes| changes.left_out.contains(&who));
     let leave = move |event| {
@@ -114,7 +116,7 @@ fn Row(store: Store, asking: Asking, who: Who, counts_requests: Memo<bool>) -> i
             }
         });
     };
-    let number = |part: Part, what: &str, step: &'static str| {
+    let number = move |part: Part, what: &str, step: &'static str| {
         let set = move |event| {
             let by = event_target_value(&event).trim().parse().unwrap_or(0);
             asking.set_busy(who, |busy| part.set(busy, by));
@@ -126,15 +128,16 @@ fn Row(store: Store, asking: Asking, who: Who, counts_requests: Memo<bool>) -> i
     };
     let prefill = number(Part::Prefill, "queued prompt tokens", "500");
     let decode = number(Part::Decode, "blocks in use", "10");
-    let requests = number(Part::Requests, "active requests", "1");
-    let requests = move || counts_requests.get().then(|| view! { <td>{requests.clone()}</td> });
+    let requests = move || {
+        counts_requests.get().then(|| view! { <td>{number(Part::Requests, "active requests", "1")}</td> })
+    };
     view! {
-        <tr class:out=is_out data-name=name(who)>
+        <tr class:out=move || is_out() data-name=name(who)>
             <th scope="row">{chip}</th>
-            <td><input type="checkbox" prop:checked=is_out on:change=leave aria-label=format!("Exclude {}", name(who))/></td>
+            <td><input type="checkbox" prop:checked=move || is_out() on:change=leave aria-label=format!("Exclude {}", name(who))/></td>
             <td>{prefill}</td>
             <td>{decode}</td>
-            {requests}
+            {move || requests()}
         </tr>
     }
 }

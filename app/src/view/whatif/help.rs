@@ -1,5 +1,6 @@
 //! How a cost comes about, by the example that everybody knows, in a dialog.
 
+use crate::view::control::view;
 use leptos::html;
 use leptos::prelude::*;
 use radixscope_router::{Scores, example, score};

@@ -12,13 +12,16 @@ mod settings;
 
 use leptos::prelude::*;
 use radixscope_model::id::{BlockHash, DecisionId, Millis, Worker};
-use radixscope_state::cluster::{Cluster, SnapshotReader};
 
 use self::answer::{AnswerView, Frozen};
 use self::asking::{Asking, Fault};
+use crate::effect::effect;
 use crate::format;
+use crate::memo::Memo;
+use crate::signal::RwSignal;
 use crate::store::{Store, now_ms, time_of_day};
 use crate::url::Panel;
+use crate::view::control::view;
 use crate::view::figure::PanelHead;
 
 /// The live state is asked again so often at most: faster is flicker.
@@ -32,10 +35,14 @@ pub(super) fn WhatIfPanel(store: Store) -> impl IntoView {
     let frozen_seq = RwSignal::new(None::<u64>);
     let took_us = RwSignal::new(0);
     // By the page's clock: the server's may stand still, as that of a recording does.
-    let tick = Memo::new(move |_| store.on_beat(|cluster| (cluster.seq().0 > 0, now_ms() as u64 / PACE_MS)));
+    let tick = Memo::new(move |_| {
+        store.on_beat(|cluster| {
+            let now = if store.at.get() == 0 { now_ms() as u64 / PACE_MS } else { cluster.seq().0 };
+            (cluster.seq().0 > 0, now)
+        })
+    });
     let told = answer::keep_asked(store, asking, frozen, frozen_seq, tick, took_us);
-    let fault: Signal<Option<Fault>> =
-        Memo::new(move |_| told.with(|told| told.as_ref().err().cloned())).into();
+    let fault: Memo<Option<Fault>> = Memo::new(move |_| told.with(|told| told.as_ref().err().cloned()));
     view! {
         <section class="panel whatif" aria-labelledby="whatif-title" data-testid="whatif">
             <PanelHead store panel=Panel::WhatIf title="What-if">
@@ -66,46 +73,36 @@ fn Moment(
     frozen: StoredValue<Option<Frozen>, LocalStorage>,
     frozen_seq: RwSignal<Option<u64>>,
 ) -> impl IntoView {
-    let failed = RwSignal::new(false);
     let toggle = move |_| {
         if frozen_seq.get_untracked().is_some() {
             frozen.set_value(None);
             frozen_seq.set(None);
             return;
         }
-        let copy = store.peek(|shown| copied(shown)).map(|cluster| Frozen { cluster, at_ms: store.now_ms() });
-        failed.set(copy.is_none());
-        let seq = copy.as_ref().map(|frozen| frozen.cluster.seq().0);
-        frozen.set_value(copy);
-        frozen_seq.set(seq);
+        let copy = Frozen { cluster: store.peek(|shown| shown.cluster.frozen()), at_ms: store.now_ms() };
+        frozen_seq.set(Some(copy.cluster.seq().0));
+        frozen.set_value(Some(copy));
     };
     let words = move || match frozen_seq.get() {
-        _ if failed.get() => "The state could not be saved".to_owned(),
         Some(seq) => {
             let at = frozen.with_value(|frozen| frozen.as_ref().map_or(Millis(0), |frozen| frozen.at_ms));
             format!("Fixed at {}, record {}", time_of_day(at), format::count(seq))
         }
-        None => "Live state".to_owned(),
+        None => match store.at.get() {
+            0 => "Live state".to_owned(),
+            at => ["State at ", &time_of_day(Millis(at))].concat(),
+        },
     };
     view! {
-        <span class="moment" class:frozen=move || frozen_seq.get().is_some() data-testid="whatif-moment">{words}</span>
+        <span class="moment" class:frozen=move || frozen_seq.get().is_some() data-testid="whatif-moment">{move || words()}</span>
         <button type="button" class="plain" on:click=toggle aria-pressed=move || frozen_seq.get().is_some().to_string() data-testid="whatif-freeze">
-            {move || if frozen_seq.get().is_some() { "Back to live" } else { "Freeze" }}
+            {move || match (frozen_seq.get().is_some(), store.at.get()) {
+                (false, _) => "Freeze",
+                (true, 0) => "Back to live",
+                (true, _) => "Unfreeze",
+            }}
         </button>
     }
-}
-
-/// A copy of the state, through its own snapshot.
-fn copied(cluster: &Cluster) -> Option<Cluster> {
-    let mut reader = SnapshotReader::default();
-    let mut copy = None;
-    let read = |part: Vec<u8>| {
-        if let Ok(Some(whole)) = reader.part(&part) {
-            copy = Some(whole);
-        }
-    };
-    cluster.snapshot(read).ok()?;
-    copy
 }
 
 /// Takes what the address asks about, now and whenever it changes; else the latest decision, as soon as there is one.
@@ -116,7 +113,7 @@ fn begin(store: Store, asking: Asking) {
             .with(|address| (address.decision, address.other("prefix"), address.other("example").is_some()))
     });
     let begun = StoredValue::new(false);
-    Effect::new(move |before: Option<(Option<DecisionId>, Option<String>, bool)>| {
+    effect(move |before: Option<(Option<DecisionId>, Option<String>, bool)>| {
         if !store.ready() {
             return (None, None, false);
         }
@@ -137,7 +134,7 @@ fn begin(store: Store, asking: Asking) {
         }
         asked
     });
-    Effect::new(move |_| {
+    effect(move |_| {
         if begun.get_value() {
             return;
         }

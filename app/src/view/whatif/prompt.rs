@@ -8,16 +8,19 @@ use super::asking::{Asking, Fault, Mode};
 use super::fetch;
 use super::field::FaultOf;
 use crate::draw::palette::label;
+use crate::effect::effect;
 use crate::format::{self, UNKNOWN};
+use crate::memo::Memo;
 use crate::paste;
 use crate::store::{Shown, Store, time_of_day};
+use crate::view::control::{Show, view};
 use crate::view::prompt_text::PromptText;
 
 /// Workers to choose from in a list.
 const LISTED: usize = 64;
 
 #[component]
-pub(super) fn PromptForm(store: Store, asking: Asking, fault: Signal<Option<Fault>>) -> impl IntoView {
+pub(super) fn PromptForm(store: Store, asking: Asking, fault: Memo<Option<Fault>>) -> impl IntoView {
     let tab = |(mode, id, title): (Mode, &'static str, &'static str)| {
         view! {
             <label class="tab">
@@ -28,31 +31,29 @@ pub(super) fn PromptForm(store: Store, asking: Asking, fault: Signal<Option<Faul
             </label>
         }
     };
-    let fields = move || {
-        match asking.mode.get() {
-        Mode::Recorded => view! { <Recorded store asking/> }.into_any(),
-        Mode::Prefix => view! { <Prefix store asking/> }.into_any(),
+    let fields = move || match asking.mode.get() {
+        Mode::Recorded => view! { <Recorded store asking/> },
+        Mode::Prefix => view! { <Prefix store asking/> },
         Mode::Text => {
             let on_tokens = Callback::new(move |given: Option<_>| {
                 let (ids, described) = given.unwrap_or_default();
                 asking.set_token_ids(ids, described);
             });
-            view! { <PromptText state=asking.text on_tokens/> <Seeding asking/> }.into_any()
+            view! { <PromptText state=asking.text on_tokens/> <Seeding asking/> }
         }
-        Mode::Tokens => view! { <Tokens asking/> }.into_any(),
-        Mode::Hashes => view! { <Hashes asking/> }.into_any(),
-        Mode::Length => view! { <Length asking/> }.into_any(),
+        Mode::Tokens => view! { <Tokens asking/> },
+        Mode::Hashes => view! { <Hashes asking/> },
+        Mode::Length => view! { <Length asking/> },
         Mode::Example => view! {
             <p class="help-line">"100 blocks are asked for. 20 of them are cached on worker 1, which has 10 blocks in use, 75 on
                 worker 2, which has 5, and 10 on worker 3, which has 9. The settings below and the load of the three can be changed."</p>
-        }.into_any(),
-    }
+        },
     };
     view! {
         <fieldset class="prompt">
             <legend>"Prompt"</legend>
             <div class="tabs">{Mode::ALL.map(tab).into_iter().collect_view()}</div>
-            {fields}
+            {move || fields()}
             <FaultOf fault fields=&["decision", "after", "prompt", "isl_tokens"]/>
             <Show when=move || asking.mode.get() != Mode::Example>
                 <div class="row">
@@ -78,7 +79,7 @@ fn Recorded(store: Store, asking: Asking) -> impl IntoView {
             asking.choose_decision(store, id);
         }
     };
-    Effect::new(move |_| {
+    effect(move |_| {
         let id = asking.decision.with(|text| text.trim().parse().ok().map(DecisionId));
         if let Some(id) = id.filter(|_| asking.live_tree.get()) {
             fetch::fetch(asking.fetched, id);
@@ -183,7 +184,7 @@ fn Prefix(store: Store, asking: Asking) -> impl IntoView {
             <label for="whatif-prefix-worker">"Cached on"</label>
             <select id="whatif-prefix-worker" on:change=move |event| asking.prefix_worker.set(event_target_value(&event))>
                 <option value="">"choose a worker"</option>
-                {options}
+                {move || options()}
             </select>
         </div>
         <div class="row">
@@ -247,7 +248,7 @@ fn Hashes(asking: Asking) -> impl IntoView {
         <label for="whatif-hashes">"Hashes of the prompt's full blocks in order, decimal"</label>
         <textarea id="whatif-hashes" rows="5" spellcheck="false" data-testid="whatif-hashes"
             placeholder="12128555125535577085, 7625024881536107986, …" on:input=read></textarea>
-        <p class="help-line">{found}</p>
+        <p class="help-line">{move || found()}</p>
         {move || complaint().map(|text| view! { <p class="field-fault" role="alert">{text}</p> })}
         <div class="row" role="radiogroup" aria-label="What each hash covers">
             {way(false, "each of its block alone (tokens hash)")}

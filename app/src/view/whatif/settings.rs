@@ -5,7 +5,9 @@ use radixscope_router::{Formula, Role, RouterSettings};
 
 use super::asking::{Asking, Fault};
 use super::field::FaultOf;
+use crate::memo::Memo;
 use crate::store::Store;
+use crate::view::control::{Show, view};
 
 /// Versions that decide differently: a version that stands for them, and who they are.
 const VERSIONS: [(&str, &str); 6] = [
@@ -47,7 +49,7 @@ fn slider_most(name: &str, most: Option<f64>) -> f64 {
 }
 
 #[component]
-pub(super) fn Settings(store: Store, asking: Asking, fault: Signal<Option<Fault>>) -> impl IntoView {
+pub(super) fn Settings(store: Store, asking: Asking, fault: Memo<Option<Fault>>) -> impl IntoView {
     let options = asking.options;
     let formula = Memo::new(move |_| options.with(|options| options.formula));
     let choose = move |event| {
@@ -113,7 +115,7 @@ pub(super) fn Settings(store: Store, asking: Asking, fault: Signal<Option<Fault>
                     }).into_iter().collect_view()}
                 </select>
             </div>
-            {numbers}
+            {move || numbers()}
             <Show when=has_roles>
                 <div class="row">
                     <label for="whatif-role">"Pool"</label>

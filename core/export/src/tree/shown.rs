@@ -1,7 +1,7 @@
 //! A picture of the tree for who knows hashes and workers, not boxes.
 
 use super::svg::colours::Theme;
-use super::svg::{Drawing, Heat, draw};
+use super::svg::{Drawing, EMPTY, Heat, draw};
 use super::{MAX_HITS_WINDOW_MS, NotFound, Picture};
 use radixscope_model::id::{BlockHash, WorkerIx};
 use radixscope_state::cluster::{TOUCH_MS, touch};
@@ -30,6 +30,10 @@ pub struct Shown {
     pub hits_window_ms: u64,
     /// The time of the copy, in words.
     pub at: String,
+    /// What is missing in it, in words.
+    pub note: Option<String>,
+    /// What stands in the place of a tree without a block.
+    pub empty: String,
 }
 
 impl Default for Shown {
@@ -45,6 +49,8 @@ impl Default for Shown {
             heat: Heat::default(),
             hits_window_ms: MAX_HITS_WINDOW_MS,
             at: String::new(),
+            note: None,
+            empty: EMPTY.to_owned(),
         }
     }
 }
@@ -82,6 +88,8 @@ impl Picture {
             heat: shown.heat,
             title: &title,
             at: &shown.at,
+            note: shown.note.as_deref(),
+            empty: &shown.empty,
             now: touch(self.at_ms),
             workers: &names,
             only: shown.workers.as_deref(),

@@ -10,8 +10,9 @@ use super::lines::Lines;
 use super::problem::{ImportError, MAX_NAMED, Notice, quoted};
 use super::{Baseline, Figure, Router, Row, is_concurrency};
 use radixscope_model::csv::push_line;
-use radixscope_model::number::{ReadNumber, decimal};
+use radixscope_model::number::decimal;
 use radixscope_model::sort;
+use serde::{Deserialize, Serialize};
 
 /// Largest file that is read, in bytes.
 pub const MAX_BYTES: usize = 1 << 20;
@@ -24,17 +25,12 @@ const REFERENCE_CSV: &str = include_str!("reference.csv");
 
 /// The reference sweeps, KV-aware and round-robin, as attributed in them.
 pub fn reference() -> Vec<Baseline> {
-    reference_with(decimal)
-}
-
-/// As [`reference()`], with numbers read by `number`.
-pub fn reference_with(number: ReadNumber) -> Vec<Baseline> {
     // Part of the program; a test reads it.
-    import_with(REFERENCE_CSV, "", number).map(|import| import.baselines).unwrap_or_default()
+    import(REFERENCE_CSV, "").map(|import| import.baselines).unwrap_or_default()
 }
 
 /// What a file held.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Import {
     /// In the order in which they began.
     pub baselines: Vec<Baseline>,
@@ -108,14 +104,6 @@ fn known(value: Option<impl ToString>) -> String {
 /// # Errors
 /// The first thing that cannot be, with its line and column.
 pub fn import(text: &str, name: &str) -> Result<Import, ImportError> {
-    import_with(text, name, decimal)
-}
-
-/// As [`import`], with numbers read by `number`.
-///
-/// # Errors
-/// As [`import`].
-pub fn import_with(text: &str, name: &str, number: ReadNumber) -> Result<Import, ImportError> {
     if text.len() > MAX_BYTES {
         return Err(ImportError::Bytes(text.len()));
     }
@@ -126,7 +114,7 @@ pub fn import_with(text: &str, name: &str, number: ReadNumber) -> Result<Import,
     let mut sheet = Sheet::default();
     while let Some(fields) = lines.next()? {
         header.check(&fields, lines.line)?;
-        sheet.take(&Fields { header: &header, fields: &fields, line: lines.line, number }, name)?;
+        sheet.take(&Fields { header: &header, fields: &fields, line: lines.line }, name)?;
     }
     if sheet.baselines.is_empty() {
         return Err(ImportError::Empty);
@@ -179,7 +167,6 @@ struct Fields<'a> {
     header: &'a Header,
     fields: &'a StringRecord,
     line: usize,
-    number: ReadNumber,
 }
 
 impl Fields<'_> {
@@ -205,7 +192,7 @@ impl Fields<'_> {
         if field.is_empty() {
             return Ok(None);
         }
-        let number = (self.number)(field).filter(|&value| allows(value));
+        let number = decimal(field).filter(|&value| allows(value));
         // Adding 0 makes -0 plain.
         number.map(|value| Some(value + 0.0)).ok_or_else(|| self.wrong(column, wanted))
     }

@@ -1,5 +1,7 @@
 //! The figures of a sweep, what they are called, and one value for each.
 
+use serde::{Deserialize, Serialize};
+
 /// A figure of one level of concurrency.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Figure {
@@ -79,7 +81,7 @@ impl Figure {
 }
 
 /// One value for each figure.
-#[derive(Clone, Copy, PartialEq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct ByFigure<T>([T; Figure::ALL.len()]);
 
 /// Values of one level; what is not known is `None`.

@@ -12,12 +12,12 @@ mod tests;
 mod window;
 
 pub use compare::{AgainstBaseline, Crossover, Difference, Direction, Interpolated, crossover, difference};
-pub use csv::{
-    Import, MAX_BASELINES, MAX_BYTES, MAX_ROWS, export, import, import_with, reference, reference_with,
-};
+pub use csv::{Import, MAX_BASELINES, MAX_BYTES, MAX_ROWS, export, import, reference};
 pub use figure::{ByFigure, Figure, Figures};
 pub use problem::{ImportError, Notice};
 pub use window::{Window, save_window};
+
+use serde::{Deserialize, Serialize};
 
 /// Highest concurrency of a level.
 pub const MAX_CONCURRENCY: f64 = 1e6;
@@ -27,7 +27,7 @@ pub const MAX_NAME_CHARS: usize = 200;
 pub const MAX_ATTRIBUTION_CHARS: usize = 1_000;
 
 /// How the requests of a sweep found their workers.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Router {
     /// By cached prefix and load.
     KvAware,
@@ -52,7 +52,7 @@ impl Router {
 }
 
 /// One level of a sweep.
-#[derive(Clone, Copy, PartialEq, Debug)]
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Row {
     /// Requests in flight, in all; above 0 and at most [`MAX_CONCURRENCY`].
     pub concurrency: f64,
@@ -72,7 +72,7 @@ impl Row {
 }
 
 /// A sweep. Name and router together tell baselines apart.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Baseline {
     name: String,
     attribution: String,

@@ -1,5 +1,6 @@
 //! What can be wrong with a file of baselines, and where.
 
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::{MAX_BASELINES, MAX_BYTES, MAX_ROWS};
@@ -10,7 +11,7 @@ pub(super) const MAX_NAMED: usize = 20;
 const MAX_QUOTED_CHARS: usize = 40;
 
 /// Something passed over.
-#[derive(Clone, PartialEq, Eq, Debug, Error)]
+#[derive(Clone, PartialEq, Eq, Debug, Error, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum Notice {
     /// Columns that mean nothing here.

@@ -109,6 +109,18 @@ impl Checks {
         self
     }
 
+    /// Goes on from a state that was kept: what was found then stands until it is looked at again.
+    pub fn resume(&mut self, cluster: &Cluster) {
+        self.history.begin(cluster);
+        let found = cluster.findings().iter().filter(|finding| finding.phase != Phase::Cleared);
+        for finding in found {
+            if let Some(running) = self.rules.iter_mut().find(|running| running.rule.code == finding.code) {
+                running.found_since = Some(finding.first_ms);
+                running.last = Some((finding.clone(), finding.last_ms));
+            }
+        }
+    }
+
     /// Runs every rule on the state of `sink` at `at_ms` and appends what changed. Call it about once a second, after what that
     /// second brought is summed up, so that a loss is judged at once.
     pub fn run(&mut self, at_ms: Millis, sink: &mut impl RecordSink) {

@@ -29,7 +29,8 @@ pub use counts::{Counts, Errors, EventCount, Load, Loads, Throughput, counts, lo
 pub use quantity::Quantity;
 pub(crate) use times::frontends;
 pub use times::{
-    Burn, MIN_SAMPLES, Source, Times, burn, figure, latest, merged, requests, share_above, within,
+    Burn, MIN_SAMPLES, Source, Times, burn, figure, latest, merged, requests, requests_of, share_above,
+    source_words, within,
 };
 pub use trend::{TREND_STEP_MS, Trend, trend};
 

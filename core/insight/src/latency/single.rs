@@ -1,9 +1,10 @@
 //! Single requests, and what they show of all requests of a window: exact where all of them are known, a range
 //! where some are not.
 
-use radixscope_model::id::Millis;
+use radixscope_model::id::{Millis, WorkerIx};
 use radixscope_model::range::Range;
 use radixscope_model::record::Counter;
+use radixscope_model::sort;
 use radixscope_state::cluster::{Cluster, ProcessState};
 
 use super::Quantity;
@@ -28,17 +29,26 @@ pub(super) struct Singles {
 }
 
 impl Singles {
-    /// `None`: no request tells the quantity.
-    pub(super) fn of(cluster: &Cluster, quantity: Quantity, until: Millis, window_ms: u64) -> Option<Self> {
+    /// Of all requests, or of those routed to one worker: how many those were only their decisions tell. `None`: no request
+    /// tells the quantity.
+    pub(super) fn of(
+        cluster: &Cluster,
+        quantity: Quantity,
+        only: Option<WorkerIx>,
+        until: Millis,
+        window_ms: u64,
+    ) -> Option<Self> {
         let nominal = (Millis(until.0.saturating_sub(window_ms)), until);
         let is_measured = is_measured(cluster, quantity)?;
-        let counted =
-            if is_measured && quantity != Quantity::InputTokens { counted(cluster, nominal) } else { None };
+        let has_counters = is_measured && quantity != Quantity::InputTokens && only.is_none();
+        let counted = if has_counters { counted(cluster, nominal) } else { None };
         // The counter's own window, from scrape to scrape: else the requests since the last scrape would seem too many.
         let window = counted.map_or(nominal, |counted| counted.window);
         let holds = |at: Millis| window.0 < at && at <= window.1;
         let (mut values, mut all) = (Vec::new(), 0);
-        for decided in reached(cluster, quantity, until, window_ms) {
+        let is_meant = |worker| only.is_none_or(|only| only == worker);
+        let reached = reached(cluster, quantity, until, window_ms);
+        for decided in reached.filter(|decided| is_meant(decided.decision.worker)) {
             let single = quantity.of(decided);
             if let Some(single) =
                 single.filter(|single| single.is_measured == is_measured && holds(single.at))
@@ -48,7 +58,9 @@ impl Singles {
             let at = quantity.counts_at(decided, is_measured);
             all += u64::from(at.is_some_and(holds));
         }
-        for ended in cluster.requests().newest_first().filter(|ended| holds(ended.ended_ms)) {
+        // Of a request without a decision nobody knows the worker.
+        let without = cluster.requests().newest_first().filter(|_| only.is_none());
+        for ended in without.filter(|ended| holds(ended.ended_ms)) {
             let single = quantity.of_ended(ended).filter(|single| single.is_measured == is_measured);
             values.extend(single.map(|single| single.value));
             all += 1;
@@ -68,7 +80,7 @@ impl Singles {
     }
 
     pub(super) fn times(mut self) -> Times {
-        self.values.sort_unstable_by(f64::total_cmp);
+        sort::sort_by(&mut self.values, f64::total_cmp);
         let at = |q: f64| {
             let range = bounds(&self.values, self.missing, q)?;
             // A time between choice and first token leaves out what the frontend does before, a queue included.
@@ -157,7 +169,7 @@ fn bounds(values: &[f64], missing: u64, q: f64) -> Option<Range> {
 /// The share `q` of some values by nearest rank; `None` of none.
 pub(super) fn nearest_rank(values: impl Iterator<Item = f64>, q: f64) -> Option<Range> {
     let mut values: Vec<f64> = values.collect();
-    values.sort_unstable_by(f64::total_cmp);
+    sort::sort_by(&mut values, f64::total_cmp);
     bounds(&values, 0, q)
 }
 

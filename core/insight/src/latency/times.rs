@@ -1,7 +1,8 @@
 //! Percentiles of one quantity over a window, from every source that tells it: what panels, rules and the API show,
 //! compare and colour. A percentile is a [`Range`]; a histogram knows it by its bucket.
 
-use radixscope_model::id::Millis;
+use radixscope_model::id::{Millis, WorkerIx};
+use radixscope_model::number_format::{count, plural};
 use radixscope_model::range::{Range, Standing};
 use radixscope_model::record::{HistogramKind, ProcessRole};
 use radixscope_state::cluster::{Cluster, Distribution, ProcessState};
@@ -73,6 +74,21 @@ impl Times {
         }
     }
 
+    /// How the 95th percentile stands to `target`, in words.
+    pub fn standing_words(&self, quantity: Quantity, target: f64) -> String {
+        match self.standing(target) {
+            Standing::Within => "✓ within target".to_owned(),
+            Standing::Above => "◆ above target".to_owned(),
+            Standing::Unknown => match self.why_unknown(quantity, target) {
+                Some(why) if self.samples < MIN_SAMPLES => why,
+                _ => format!(
+                    "target {} lies within this range: above or within is unknown",
+                    quantity.words(target)
+                ),
+            },
+        }
+    }
+
     /// Why [`standing`](Self::standing) is unknown, in words; `None` where it is not.
     pub fn why_unknown(&self, quantity: Quantity, target: f64) -> Option<String> {
         if self.standing(target) != Standing::Unknown {
@@ -113,7 +129,7 @@ pub fn latest(cluster: &Cluster, quantity: Quantity, now: Millis) -> Vec<Times> 
 
 /// The same over the last `window_ms`.
 pub fn within(cluster: &Cluster, quantity: Quantity, now: Millis, window_ms: u64) -> Vec<Times> {
-    let singles = Singles::of(cluster, quantity, now, window_ms);
+    let singles = Singles::of(cluster, quantity, None, now, window_ms);
     let after = Millis(now.0.saturating_sub(window_ms));
     let buckets = merged(cluster, quantity.histogram(), |p, kind| p.distribution(kind, after, now));
     let in_buckets = buckets.as_ref().map(|(sum, _)| sum.count());
@@ -133,6 +149,21 @@ pub fn within(cluster: &Cluster, quantity: Quantity, now: Millis, window_ms: u64
     }
 }
 
+/// How many samples there are and where they are from: of the figure that is shown, and of the one beside it.
+pub fn source_words(all: &[Times], quantity: Quantity) -> String {
+    let one = |times: &Times| {
+        let of = if times.of > times.samples { format!(" of {}", count(times.of)) } else { String::new() };
+        format!("{}{of} from {}", plural(times.samples, "sample", "samples"), times.source.words())
+    };
+    let Some(first) = all.first() else { return String::new() };
+    let other = all.get(1).map_or(String::new(), |times| {
+        let p95 =
+            times.quantiles.map_or(String::new(), |all| format!(", p95 {}", quantity.range_words(&all[1])));
+        format!(". Beside it {}{p95}", one(times))
+    });
+    format!("{}{other}.", one(first))
+}
+
 /// Between which scrapes the histograms of a source counted.
 fn scraped(cluster: &Cluster, source: &Source, after: Millis) -> Option<(Millis, Millis)> {
     let Source::Histograms { processes, .. } = source else { return None };
@@ -143,7 +174,18 @@ fn scraped(cluster: &Cluster, source: &Source, after: Millis) -> Option<(Millis,
 
 /// Percentiles over single requests, within `window_ms` before `until`. `None`: not reported for any.
 pub fn requests(cluster: &Cluster, quantity: Quantity, until: Millis, window_ms: u64) -> Option<Times> {
-    Singles::of(cluster, quantity, until, window_ms).map(Singles::times)
+    Singles::of(cluster, quantity, None, until, window_ms).map(Singles::times)
+}
+
+/// The same of the requests that were routed to one worker.
+pub fn requests_of(
+    cluster: &Cluster,
+    quantity: Quantity,
+    worker: WorkerIx,
+    until: Millis,
+    window_ms: u64,
+) -> Option<Times> {
+    Singles::of(cluster, quantity, Some(worker), until, window_ms).map(Singles::times)
 }
 
 /// Share of the samples of the last [`WINDOW_MS`] before `now` that were above `target`, 0 to 1, by a source that
@@ -161,7 +203,7 @@ pub fn share_above(
         let (least, most) = sum.above(target / quantity.scale());
         (least, most, sum.count())
     } else {
-        let singles = Singles::of(cluster, quantity, now, WINDOW_MS)?;
+        let singles = Singles::of(cluster, quantity, None, now, WINDOW_MS)?;
         let above = singles.values.iter().filter(|&&value| value > target).count() as u64;
         (above, above, singles.values.len() as u64)
     };

@@ -14,7 +14,7 @@
 //! and its block size (model card, frontends, its requests, then those of its component); where capacities contradict
 //! each other both are named. What is typed into the calculator is kept in the address (`cap.…`) and nowhere else.
 //! Live figures come from single requests where nearly all are reported, else from the frontends' histograms; concurrency
-//! is the mean of requests in flight second by second, else by Little's law from their durations. Baselines are read
+//! is the mean in flight by Little's law from the requests' durations, else an upper bound of it. Baselines are read
 //! at that concurrency between their levels, never beyond. The reader's own ones are CSV text in the page's local
 //! storage.
 

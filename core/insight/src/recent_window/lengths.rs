@@ -4,6 +4,7 @@ use super::{Source, Span};
 use radixscope_model::id::Millis;
 use radixscope_model::percentile::nearest_rank;
 use radixscope_model::record::HistogramKind;
+use radixscope_model::sort;
 use radixscope_state::cluster::{Cluster, SCRAPE_WINDOW_MS};
 
 /// So many finished requests are enough to tell a 95th percentile.
@@ -34,7 +35,7 @@ pub fn lengths(cluster: &Cluster, now: Millis) -> Option<Lengths> {
         .filter_map(|request| Some(request.isl_tokens?.saturating_add(request.progress.output_tokens?)));
     let mut known: Vec<u64> = each.chain(ended).collect();
     if known.len() >= ENOUGH {
-        known.sort_unstable();
+        sort::sort_by(&mut known, Ord::cmp);
         return Some(Lengths {
             p50: nearest_rank(&known, 50)?,
             p95: nearest_rank(&known, 95)?,

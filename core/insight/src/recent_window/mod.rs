@@ -41,13 +41,20 @@ impl Source {
     }
 }
 
+/// With fewer requests that ended, their durations tell too little of how many were in flight.
+const MIN_ENDED: u64 = 30;
+/// For so many mean durations a frontend must have been scraped, for the same reason: before that, what ended is only what was
+/// short.
+const MIN_DURATIONS: f64 = 3.0;
+
 /// How the requests in flight are known.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ConcurrencySource {
-    /// Second by second, between decision and end of each request.
-    InFlight,
     /// Time spent in all requests that ended, over the window: their mean number in flight.
     Durations,
+    /// The most at once on each worker in each second, summed over the workers: never below the mean, and above it by some
+    /// 10 to 20 %, because workers are not at their most at one moment.
+    WorkersMax,
     /// The frontends' gauges at this moment, no mean.
     Gauges,
 }
@@ -56,8 +63,8 @@ impl ConcurrencySource {
     /// Name on screen.
     pub const fn label(self) -> &'static str {
         match self {
-            Self::InFlight => "mean of requests in flight, second by second",
             Self::Durations => "mean in flight: sum of durations ÷ window",
+            Self::WorkersMax => "upper bound: max in flight per worker and second, summed over workers",
             Self::Gauges => "frontends' gauges at this moment",
         }
     }
@@ -70,7 +77,7 @@ pub struct Live {
     pub window: Window,
     /// Where each known figure comes from.
     pub sources: ByFigure<Option<Source>>,
-    /// Mean requests in flight and how they are known.
+    /// Mean requests in flight, or what stands for it, and how they are known.
     pub concurrency: Option<(f64, ConcurrencySource)>,
 }
 
@@ -145,19 +152,18 @@ impl Span<'_> {
     }
 
     fn concurrency(&self) -> Option<(f64, ConcurrencySource)> {
-        let in_flight = self.in_flight().map(|mean| (mean, ConcurrencySource::InFlight));
-        in_flight.or_else(|| self.in_flight_by_durations()).or_else(|| {
-            let gauges: Vec<f64> = frontends(self.cluster)
-                .filter_map(|process| process.gauge(Gauge::InFlightRequests))
-                .collect();
-            let sum = gauges.iter().sum::<f64>();
-            (!gauges.is_empty() && sum > 0.0).then_some((sum, ConcurrencySource::Gauges))
-        })
+        use ConcurrencySource::{Durations, Gauges, WorkersMax};
+        let mean = self.in_flight_by_durations().map(|mean| (mean, Durations));
+        mean.or_else(|| Some((self.workers_max()?, WorkersMax))).or_else(|| Some((self.gauges()?, Gauges)))
     }
 
-    /// The mean over the full seconds in which requests of any worker are known. A second counts with the most at once,
-    /// which is a little above its mean.
-    fn in_flight(&self) -> Option<f64> {
+    fn gauges(&self) -> Option<f64> {
+        let gauges = frontends(self.cluster).filter_map(|process| process.gauge(Gauge::InFlightRequests));
+        gauges.reduce(|sum, more| sum + more).filter(|&sum| sum > 0.0)
+    }
+
+    /// The mean over the full seconds in which requests of any worker are known, see [`ConcurrencySource::WorkersMax`].
+    fn workers_max(&self) -> Option<f64> {
         let end = self.now.0 / RATE_BUCKET_MS;
         let workers = || self.cluster.workers().iter();
         let at = |second| {
@@ -169,11 +175,24 @@ impl Span<'_> {
         (mean > 0.0).then_some(mean)
     }
 
-    /// By Little's law: time spent in requests that ended in the window, over its length.
-    fn in_flight_by_durations(&self) -> Option<(f64, ConcurrencySource)> {
-        let mean = self.per_s(|process| {
-            Some(process.distribution(HistogramKind::Duration, self.after(), self.now)?.sum())
-        })?;
-        (mean > 0.0).then_some((mean, ConcurrencySource::Durations))
+    /// By Little's law: time spent in requests that ended in the window, over its length. `None` also where too few ended, or
+    /// frontends have been scraped for too short a time: what is still in flight is not in the sum, which then is far below
+    /// the mean.
+    fn in_flight_by_durations(&self) -> Option<f64> {
+        let durations =
+            |process: &ProcessState| process.distribution(HistogramKind::Duration, self.after(), self.now);
+        let (mut ended, mut spent_s, mut least_known_s) = (0, 0.0, f64::INFINITY);
+        for (process, durations) in frontends(self.cluster).filter_map(|it| Some((it, durations(it)?))) {
+            ended += durations.count();
+            spent_s += durations.sum();
+            let known_s = covered_s(process, Millis(0));
+            // One that was not scraped in the window tells nothing of it.
+            if covered_s(process, self.after()) > 0.0 {
+                least_known_s = least_known_s.min(known_s);
+            }
+        }
+        let is_enough = ended >= MIN_ENDED && least_known_s >= MIN_DURATIONS * spent_s / ended as f64;
+        let mean = self.per_s(|process| Some(durations(process)?.sum())).filter(|_| is_enough)?;
+        (mean > 0.0).then_some(mean)
     }
 }

@@ -116,17 +116,68 @@ fn single_requests_are_exact_and_older_ones_are_outside() {
 }
 
 #[test]
-fn requests_in_flight_second_by_second_come_before_durations() {
+fn a_mean_of_durations_comes_before_what_workers_had_at_most() {
     let mut cluster = with_worker();
     tell(&mut cluster, NOW, scrape(10, ProcessRole::Frontend, "frontend"));
+    let (worker, id) = (WorkerIx(1), Worker::new(8, 0));
+    tell(&mut cluster, NOW, Record::Worker { worker, id, namespace: "".into(), component: "".into() });
     for second in 0..30 {
-        let worker = WorkerIx(0);
-        tell(&mut cluster, NOW + second * 1_000, Record::InFlight { worker, now: 12, most: 12 });
+        for (worker, now, most) in [(WorkerIx(0), 7, 8), (WorkerIx(1), 5, 9)] {
+            tell(&mut cluster, NOW + second * 1_000, Record::InFlight { worker, now, most });
+        }
     }
-    tell(&mut cluster, NOW + 30_000, scrape(70, ProcessRole::Frontend, "frontend"));
-    let live = live(&cluster, Millis(NOW + 30_000), 60_000);
-    assert_eq!(live.concurrency, Some((12.0, ConcurrencySource::InFlight)));
-    assert_eq!(live.window.row().concurrency, 12.0);
+    let now = Millis(NOW + 30_000);
+    let bound = live(&cluster, now, 60_000);
+    assert_eq!(bound.concurrency, Some((17.0, ConcurrencySource::WorkersMax)));
+    assert_eq!(bound.window.row().concurrency, 17.0);
+    tell(&mut cluster, now.0, scrape(70, ProcessRole::Frontend, "frontend"));
+    // 2 requests a second, 2 s each.
+    assert_eq!(live(&cluster, now, 60_000).concurrency, Some((4.0, ConcurrencySource::Durations)));
+}
+
+/// Two workers with at most 17 requests together, and a frontend whose requests take 2 s, scraped with `before` and, `ms`
+/// later, with `after` requests.
+fn bounded(before: u64, after: u64, ms: u64) -> Live {
+    let mut cluster = with_worker();
+    for at in (0..ms).step_by(1_000) {
+        tell(&mut cluster, NOW + at, Record::InFlight { worker: WorkerIx(0), now: 15, most: 17 });
+    }
+    for (at, n) in [(NOW, before), (NOW + ms, after)] {
+        tell(&mut cluster, at, scrape(n, ProcessRole::Frontend, "frontend"));
+    }
+    live(&cluster, Millis(NOW + ms), 60_000)
+}
+
+#[test]
+fn few_ended_requests_do_not_tell_how_many_are_in_flight() {
+    let bound = Some((17.0, ConcurrencySource::WorkersMax));
+    assert_eq!(bounded(10, 39, 30_000).concurrency, bound, "29 ended");
+    assert_eq!(bounded(10, 40, 30_000).concurrency, Some((2.0, ConcurrencySource::Durations)), "30 ended");
+}
+
+#[test]
+fn requests_must_be_short_beside_what_scrapes_cover() {
+    let bound = Some((17.0, ConcurrencySource::WorkersMax));
+    assert_eq!(bounded(10, 70, 5_000).concurrency, bound, "two and a half mean durations");
+    assert_eq!(bounded(10, 70, 6_000).concurrency, Some((20.0, ConcurrencySource::Durations)), "three");
+}
+
+#[test]
+fn a_frontend_that_has_just_come_counts_when_it_is_covered_too() {
+    let mut cluster = with_worker();
+    for (at, n) in [(NOW, 10), (NOW + 30_000, 70)] {
+        tell(&mut cluster, at, scrape(n, ProcessRole::Frontend, "first"));
+    }
+    for (at, n) in [(NOW + 26_000, 0), (NOW + 30_000, 1)] {
+        tell(&mut cluster, at, scrape(n, ProcessRole::Frontend, "second"));
+    }
+    let concurrency = |cluster: &Cluster, at| live(cluster, Millis(at), 60_000).concurrency.unwrap();
+    assert_eq!(concurrency(&cluster, NOW + 30_000), (8.0, ConcurrencySource::Gauges), "4 on each");
+    for (process, n) in [("first", 110), ("second", 12)] {
+        tell(&mut cluster, NOW + 50_000, scrape(n, ProcessRole::Frontend, process));
+    }
+    // 100 of 2 s in 50 s and 12 in 24 s.
+    assert_eq!(concurrency(&cluster, NOW + 50_000), (5.0, ConcurrencySource::Durations));
 }
 
 #[test]

@@ -108,10 +108,10 @@ fn more_cached_blocks_elsewhere_are_less_time_and_the_nearer_end_comes_first() {
     found.pace = Some(Ok(Pace { ms_per_block: interval, requests: 300 }));
     assert_eq!(
         found.sentence(name),
-        "Round-robin would have sent it to W2: 10 more cached blocks, ≈ −30 ms TTFT (25 ms to 35 ms)."
+        "Round-robin would have sent it to W2: 10 more cached blocks, ≈ −30 ms TTFT (−35 ms to −25 ms)."
     );
     found.more_cached_blocks = -1;
-    assert!(found.sentence(name).contains("1 fewer cached block, ≈ +3 ms TTFT (2.5 ms to 3.5 ms)"));
+    assert!(found.sentence(name).contains("1 fewer cached block, ≈ +3 ms TTFT (+2.5 ms to +3.5 ms)"));
     found.more_cached_blocks = 0;
     assert_eq!(found.sentence(name), "Round-robin would have sent it to W2: as many cached blocks.");
     found.worker = WorkerIx(0);

@@ -11,7 +11,7 @@ use super::{NoPace, RoundRobin};
 use crate::counterfactual::Reason;
 
 impl RoundRobin {
-    /// In a sentence: `Round-robin would have sent it to W1: 64 fewer cached blocks, ≈ +190 ms TTFT (170 ms to 210 ms).`
+    /// In a sentence: `Round-robin would have sent it to W1: 64 fewer cached blocks, ≈ +190 ms TTFT (+170 ms to +210 ms).`
     pub fn sentence(&self, name: impl Fn(WorkerIx) -> String) -> String {
         let who = name(self.worker);
         let mut text = format!("Round-robin would have sent it to {who}");
@@ -32,12 +32,11 @@ impl RoundRobin {
         text += if self.more_cached_blocks.abs() == 1 { " cached block" } else { " cached blocks" };
         match (pace, self.ttft_change_ms()) {
             (Ok(_), Some(change)) => {
-                let ms = |ms: f64| duration(ms.abs());
+                // All three are on the same side of 0.
                 let sign = if change.value < 0.0 { '−' } else { '+' };
-                // Both ends are on the same side of 0.
-                let (near, far) =
-                    if change.value < 0.0 { (change.high, change.low) } else { (change.low, change.high) };
-                let _ = write!(text, ", ≈ {sign}{} TTFT ({} to {})", ms(change.value), ms(near), ms(far));
+                let ms = |ms: f64| format!("{sign}{}", duration(ms.abs()));
+                let (value, low, high) = (ms(change.value), ms(change.low), ms(change.high));
+                let _ = write!(text, ", ≈ {value} TTFT ({low} to {high})");
             }
             (Err(NoPace::TooFew(_)), _) => text += "; TTFT change unknown, not enough requests",
             _ => text += "; TTFT change unknown, TTFT does not clearly follow uncached blocks now",

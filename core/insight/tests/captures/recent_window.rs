@@ -1,12 +1,13 @@
-//! Recorded metrics against the client's own clock.
+//! Recorded metrics against the client's own clock, simulated ones against the simulator's.
 
-use radixscope_captures::{Recording, Scrape};
+use radixscope_captures::{Recording, Scrape, Simulated};
 use radixscope_insight::baseline::Figure;
-use radixscope_insight::recent_window::{Source, live};
+use radixscope_insight::recent_window::{ConcurrencySource, Source, live};
 use radixscope_intake::{Intake, Payload, Received};
 use radixscope_model::id::Millis;
 use radixscope_model::range::Range;
 use radixscope_model::record::SourceKind;
+use radixscope_sim::{Config, RequestRecord, Simulation};
 use radixscope_state::cluster::Cluster;
 
 /// A request as its client saw it; times are Unix seconds.
@@ -69,4 +70,41 @@ fn a_window_of_recorded_metrics_agrees_with_the_clients_clock() {
         assert!(of(Figure::OutputTokens).low() > 0.0, "{name}");
         assert!(of(Figure::E2eP95).low() >= of(Figure::E2eP50).low(), "{name}");
     }
+}
+
+#[test]
+fn the_mean_in_flight_is_the_simulators() {
+    const START: Millis = Millis(1_767_225_600_000);
+    const WINDOW_MS: u64 = 60_000;
+    let (mut intake, mut cluster) = (Intake::default(), Cluster::default());
+    let source = intake.source("simulated", SourceKind::Simulator, START, &mut cluster).unwrap();
+    let mut simulated = Simulated::default();
+    let mut simulation = Simulation::new(Config { concurrency: 120, ..Config::default() }, START).unwrap();
+    let mut looks = Vec::new();
+    for second in 1..=180 {
+        let now = Millis(START.0 + second * 1_000);
+        simulation.run_until(now, &mut |message| {
+            let payload = simulated.payload(&message);
+            intake.take(&Received { source, at_ms: message.at_ms, payload }, &mut cluster);
+        });
+        intake.flush(now, &mut cluster);
+        if now.since(START) >= 2 * WINDOW_MS {
+            looks.push((now, live(&cluster, now, WINDOW_MS).concurrency.unwrap()));
+        }
+    }
+    // What was in flight at the last look has ended by then.
+    simulation.run_until(Millis(START.0 + 360_000), &mut |_| {});
+    let requests: Vec<_> = simulation.report().requests.iter().copied().collect();
+    let ratio = |&(now, (mean, source)): &(Millis, (f64, ConcurrencySource))| {
+        assert_eq!(source, ConcurrencySource::Durations);
+        let from = Millis(now.0 - WINDOW_MS);
+        let within =
+            |request: &RequestRecord| request.finished_at_ms.min(now).since(request.sent_at_ms.max(from));
+        mean / (requests.iter().map(within).sum::<u64>() as f64 / WINDOW_MS as f64)
+    };
+    let ratios: Vec<f64> = looks.iter().map(ratio).collect();
+    // What began before a window or ends after it makes single windows differ, by a request's duration over the window's.
+    assert!(ratios.iter().all(|ratio| (0.85..=1.15).contains(ratio)), "{ratios:?}");
+    let mean = ratios.iter().sum::<f64>() / ratios.len() as f64;
+    assert!((mean - 1.0).abs() < 0.03, "{mean}");
 }

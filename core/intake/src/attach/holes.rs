@@ -6,7 +6,7 @@
 //! published meanwhile. Once something is missing for certain, nothing but an answer that was asked for later makes it whole.
 
 use radixscope_model::id::{Millis, SourceIx, WorkerIx};
-use radixscope_model::record::{KnowledgeWhy, MissedCause, Topic, TreeKnowledge};
+use radixscope_model::record::{KnowledgeWhy, MissedCause, Topic};
 
 use super::watched::{Gap, Loss, Watched};
 use super::{Attach, MAX_PUBLISHERS};
@@ -174,12 +174,10 @@ impl Attach {
 /// Anything of a worker may have been missed.
 fn broke(watched: &mut Watched) {
     if watched.source.is_none() {
-        // What it answered is true no more once its events do not come.
+        // What it answered is true no more once its events do not come, nor what it is about to answer.
         let is_asked = watched.query.is_some() || watched.known.1 == KnowledgeWhy::NoEvents;
-        if watched.is_complete() || (is_asked && watched.known.0 == TreeKnowledge::Partial) {
+        if watched.is_complete() || is_asked {
             watched.lost_since(None, KnowledgeWhy::ConnectionBroke);
-        } else if let Some(query) = &mut watched.query {
-            query.is_overtaken = true;
         }
         return;
     }

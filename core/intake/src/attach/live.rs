@@ -66,6 +66,10 @@ impl Attach {
         } else if is_restart(watched, live, event) {
             self.restarted(live, out);
         }
+        if std::mem::take(&mut self.workers.of(ix).is_resumed) && is_its_first(live, event, kv) {
+            // It begins anew, or its stream is read from the beginning: what is kept of it is of before.
+            self.restarted(live, out);
+        }
         let watched = self.workers.of(ix);
         let before = (watched.want, watched.known, watched.is_broken, watched.source);
         let is_first = watched.source.is_none();
@@ -132,14 +136,18 @@ fn is_restart(watched: &Watched, live: &Live, event: &KvEvent) -> bool {
     begins || event.event_id.saturating_add(RESTART_EVENTS) < last
 }
 
-/// The first event of a worker.
-fn first(watched: &mut Watched, live: &Live, event: &KvEvent, kv: &KvEvents) -> bool {
-    let is_its_first = match event.event_id {
+/// Whether a worker said nothing before this event.
+fn is_its_first(live: &Live, event: &KvEvent, kv: &KvEvents) -> bool {
+    match event.event_id {
         0 => true,
         1 => kv.batch || live.sequence.is_none_or(|sequence| sequence == 0),
         _ => false,
-    };
-    if is_its_first {
+    }
+}
+
+/// The first event of a worker that was received.
+fn first(watched: &mut Watched, live: &Live, event: &KvEvent, kv: &KvEvents) -> bool {
+    if is_its_first(live, event, kv) {
         let is_history = live.line == EventLine::JetStream;
         let why = if is_history { KnowledgeWhy::History } else { KnowledgeWhy::FromFirstEvent };
         watched.known = (TreeKnowledge::Complete, why);

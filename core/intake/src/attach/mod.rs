@@ -32,11 +32,12 @@ mod tests;
 use std::collections::{BTreeMap, BTreeSet};
 
 use radixscope_model::id::{Millis, SourceIx, Worker, WorkerIx};
-use radixscope_model::record::{Entry, Record};
+use radixscope_model::record::{Entry, KnowledgeWhy, Record, TreeKnowledge};
+use radixscope_state::cluster::Cluster;
 use radixscope_state::per_worker::PerWorker;
 
 use crate::command::Command;
-use crate::ingest::Sink;
+use crate::ingest::{Sink, present};
 use endpoints::Endpoints;
 pub(crate) use live::Live;
 use watched::{Want, Watched};
@@ -152,6 +153,32 @@ impl Attach {
     #[inline]
     pub(crate) fn is_due(&self, at: Millis) -> bool {
         self.due.is_some_and(|due| due <= at.max(self.now))
+    }
+
+    /// Goes on from a state that was kept: of whoever is there anything may have been missed.
+    pub(crate) fn resume(&mut self, cluster: &Cluster) {
+        for (ix, state) in present(cluster) {
+            let known = &state.knowledge;
+            let watched = self.workers.of(ix);
+            watched.id = Some(state.id);
+            watched.recorded = (known.asking, known.asking_detail.clone());
+            if known.state == TreeKnowledge::Unknown {
+                continue;
+            }
+            let why = match (known.state, known.why) {
+                (TreeKnowledge::Partial, why) if why != KnowledgeWhy::NoEvents => why,
+                _ => KnowledgeWhy::ConnectionBroke,
+            };
+            watched.known = (TreeKnowledge::Partial, why);
+            watched.want = Want::Dump;
+            watched.is_resumed = true;
+        }
+        self.due = Some(Millis(0));
+    }
+
+    /// How much is known of a worker of which a state was kept. `None`: nothing was.
+    pub(crate) fn known(&self, worker: WorkerIx) -> Option<(TreeKnowledge, KnowledgeWhy)> {
+        self.workers.get(worker).filter(|watched| watched.is_resumed).map(|watched| watched.known)
     }
 
     /// Has a worker asked. `false`: nothing tells where, or nobody may be asked.

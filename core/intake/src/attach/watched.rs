@@ -31,6 +31,8 @@ pub(super) struct Watched {
     /// Whether its ids count up by one (≥ 1.4).
     pub(super) is_contiguous: bool,
     pub(super) known: (TreeKnowledge, KnowledgeWhy),
+    /// What is kept of it was received before a time in which nothing was, and no event since.
+    pub(super) is_resumed: bool,
     /// Why everything was known before something was lost.
     pub(super) was: Option<KnowledgeWhy>,
     pub(super) want: Want,

@@ -35,6 +35,7 @@ impl Ingest {
         self.attach.look_around();
         self.ask(at_ms, out);
         self.attach.tell_recovered(at_ms, out);
+        self.tell_who_left(at_ms, out);
     }
 
     /// Has workers asked that are to be.

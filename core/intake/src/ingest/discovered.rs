@@ -116,6 +116,11 @@ impl Discovered {
         change
     }
 
+    /// Whether no worker is listed at all.
+    pub(super) fn is_empty(&self) -> bool {
+        self.workers.is_empty()
+    }
+
     /// Whether a worker is there. `None`: discovery holds nothing of it.
     pub(super) fn is_there(&self, id: WorkerId) -> Option<bool> {
         let held = self.workers.get(&id).filter(|held| held.had_requests || held.had_cards)?;

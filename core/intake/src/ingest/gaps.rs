@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use super::missing::Break;
 use radixscope_model::id::{Millis, SourceIx};
 use radixscope_model::record::{Record, Topic};
+use radixscope_state::cluster::UnknownGaps;
 
 #[derive(Default)]
 pub(super) struct Gaps {
@@ -82,6 +83,14 @@ impl Gaps {
         if gap.unknown_since != Some(at.since_ms) {
             gap.unknown(at);
         }
+    }
+
+    /// So much was missing before: what is missing from now on adds to it.
+    pub(super) fn resume(&mut self, source: SourceIx, known: &UnknownGaps) {
+        let &UnknownGaps { topic, count, since_ms, until_ms } = known;
+        let gap = self.topics.entry((source, topic)).or_default();
+        gap.unknown = count;
+        gap.span = (count > 0).then_some(Break { since_ms, until_ms });
     }
 
     /// A publisher spoke for the first time after a break.

@@ -153,6 +153,11 @@ impl Instances {
         Some(changes)
     }
 
+    /// Whether no frontend lists a worker.
+    pub(super) fn is_empty(&self) -> bool {
+        self.frontends.iter().all(|frontend| frontend.workers.is_empty())
+    }
+
     fn remember_left(&mut self, id: WorkerId) {
         self.left.insert(id);
         if self.left.len() > MAX_INSTANCES {

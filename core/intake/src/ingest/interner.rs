@@ -7,7 +7,7 @@ use indexmap::IndexSet;
 
 use radixscope_model::id::{Millis, Worker, WorkerId, WorkerIx};
 use radixscope_model::record::EventLine;
-use radixscope_state::cluster::MAX_WORKERS;
+use radixscope_state::cluster::{Cluster, MAX_WORKERS};
 
 /// Departed workers that are remembered, so that a metric that names them for ever makes nobody of them: those of a few
 /// hundred rollouts, 2 MiB.
@@ -58,6 +58,20 @@ impl Interner {
             departed: IndexSet::default(),
             places: places.min(MAX_WORKERS),
             last: None,
+        }
+    }
+
+    /// Goes on with the places of a state that was kept; nobody was heard of since `until`.
+    pub(super) fn resume(&mut self, until: Millis, cluster: &Cluster) {
+        for (worker, state) in (0..).map(WorkerIx).zip(cluster.workers()) {
+            let known = Known { id: state.id, mentioned: until, named: None, lines: 0, last_event_id: None };
+            self.workers.push(known);
+            if cluster.vacant().contains(&worker) {
+                self.vacant.push_back(worker);
+                self.departed.insert(state.id);
+            } else {
+                self.by_id.insert(state.id, worker);
+            }
         }
     }
 

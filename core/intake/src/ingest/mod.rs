@@ -24,6 +24,7 @@ mod missing;
 mod observation;
 mod publishers;
 mod real_names;
+mod resume;
 mod scrape;
 mod scrapes;
 mod signs;
@@ -47,7 +48,7 @@ use radixscope_dynamo::subject::{Subject, Transport};
 use radixscope_dynamo::trace;
 use radixscope_model::id::{Millis, SourceIx, Worker, WorkerIx};
 use radixscope_model::record::{
-    Entry, EventLine, MissedCause, Record, Role, RoleEvidence, SourceKind, Tier, Topic,
+    Entry, EventLine, LinkState, MissedCause, Record, Role, RoleEvidence, SourceKind, Tier, Topic,
 };
 use radixscope_state::cluster::MAX_SOURCES;
 
@@ -62,6 +63,7 @@ pub use missing::{Break, Missing};
 pub(crate) use observation::{Out, Published, RequestObservation, RequestSignal, Sink};
 use publishers::{Continuity, Lost, Place, Publishers, Stream};
 use real_names::RealNames;
+pub(crate) use resume::present;
 use scrapes::Scrapes;
 use signs::Signs;
 use tally::Tally;
@@ -96,6 +98,10 @@ pub(crate) struct Ingest {
     roles: BTreeSet<(WorkerIx, RoleEvidence, Role)>,
     /// Latest time that a message or a line reported.
     clock: Option<Millis>,
+    /// Sources of the state that was gone on from, as long as they were not announced again.
+    kept_sources: Vec<(String, SourceKind, SourceIx)>,
+    /// When nothing was received before it was gone on from that state, until it is said who left meanwhile.
+    away: Option<Break>,
     kv: KvEvents,
 }
 
@@ -122,6 +128,11 @@ impl Ingest {
         at_ms: Millis,
         out: &mut Out<'_>,
     ) -> Option<SourceIx> {
+        if let Some(source) = self.kept_source(name, kind) {
+            let (state, detail) = (LinkState::Connecting, "".into());
+            out(Entry { at_ms, record: Record::SourceState { source, state, detail } });
+            return Some(source);
+        }
         if self.tallies.len() == MAX_SOURCES {
             return None;
         }

@@ -130,6 +130,11 @@ impl Joiner {
         self.by_http.known.values_mut().for_each(|span| span.parts.vacate(workers));
     }
 
+    /// Goes on counting after this decision.
+    pub(super) fn resume(&mut self, last: DecisionId) {
+        self.last = last.0;
+    }
+
     /// The decisions of a request that is known by either id; empty: none is.
     pub(super) fn parts(&self, request_id: Option<&str>, http_id: Option<&str>) -> Parts {
         let is_known = |parts: &Parts| parts.iter().next().is_some();

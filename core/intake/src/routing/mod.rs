@@ -124,6 +124,20 @@ pub struct Routing {
 }
 
 impl Routing {
+    /// Goes on from a state that was kept: requests that had not ended go on to be its decisions'.
+    pub(crate) fn resume(&mut self, cluster: &Cluster) {
+        let decisions = cluster.decisions();
+        let last = decisions.newest_first().map(|known| known.decision.id).max();
+        self.joiner.resume(last.unwrap_or(DecisionId(0)));
+        for known in decisions.newest_first().rev().filter(|known| known.progress.ended_ms.is_none()) {
+            let &Decision { id, worker, ref request_id, .. } = &known.decision;
+            let placed = cluster.pool_of(worker).map(|pool| Placed { id, worker, pool });
+            if let (Some(request_id), Some(placed)) = (request_id, placed) {
+                self.joiner.name(request_id, placed);
+            }
+        }
+    }
+
     /// Takes something observed of a request; gives the records that follow from it.
     pub(crate) fn observe(
         &mut self,

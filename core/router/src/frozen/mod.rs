@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use super::settings::{Formula, RouterSettings};
 use radixscope_model::id::{Millis, WorkerIx};
 use radixscope_model::record::{Candidate, tree_sizes_blocks};
+use radixscope_model::sort::sort_by_key;
 
 pub use evaluate::in_turn;
 pub use expected::{Expected, LEAST_REQUESTS, slope};
@@ -171,9 +172,9 @@ impl FrozenBuilder {
     pub fn finish(mut self) -> Frozen {
         let Frozen { decisions, by_start, by_end, .. } = &mut self.frozen;
         by_start.extend(0..decisions.len() as u32);
-        by_start.sort_by_key(|&at| decisions[at as usize].at_ms);
+        sort_by_key(by_start, |&at| decisions[at as usize].at_ms);
         by_end.extend((0..decisions.len() as u32).filter(|&at| decisions[at as usize].is_in_flight()));
-        by_end.sort_by_key(|&at| decisions[at as usize].ended_ms);
+        sort_by_key(by_end, |&at| decisions[at as usize].ended_ms);
         self.frozen
     }
 }

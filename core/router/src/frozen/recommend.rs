@@ -1,5 +1,6 @@
 //! Which of the settings tried is worth a try in the cluster, and why.
 
+use radixscope_model::number_format::count;
 use serde::{Deserialize, Serialize};
 
 use super::expected::Expected;
@@ -47,8 +48,10 @@ pub struct Recommendation {
     pub verdict: Suggestion,
     /// Place in [`Grid::outcomes`] of the setting suggested.
     pub outcome: Option<usize>,
-    /// What is won and lost, and by which rule.
+    /// What is won and lost.
     pub why: String,
+    /// By which rule, and what it does not follow; empty where nothing could be compared.
+    pub method: String,
     /// What is expected of it.
     pub expected: Option<Expected>,
     /// Whether it was recommended before, and stays.
@@ -61,8 +64,8 @@ impl Recommendation {
         grid.outcomes.get(self.outcome?)?.settings
     }
 
-    fn none(verdict: Suggestion, why: String) -> Self {
-        Self { verdict, outcome: None, why, expected: None, held: false }
+    fn none(verdict: Suggestion, why: String, method: String) -> Self {
+        Self { verdict, outcome: None, why, method, expected: None, held: false }
     }
 }
 
@@ -92,7 +95,7 @@ struct Tried<'a> {
 /// A higher hit rate alone is no reason: what it saves, a worker that gets all requests at once loses again in its queue.
 pub fn recommend(grid: &Grid, held: Option<(f64, f64)>) -> Recommendation {
     let actual = &grid.actual;
-    let unknown = |why: &str| Recommendation::none(Suggestion::Unknown, why.to_owned());
+    let unknown = |why: &str| Recommendation::none(Suggestion::Unknown, why.to_owned(), String::new());
     let Some(hit_rate) = actual.overlap_share else {
         return unknown("No prompt's length in blocks is known, so hit rates cannot be compared.");
     };
@@ -161,16 +164,16 @@ pub fn recommend(grid: &Grid, held: Option<(f64, f64)>) -> Recommendation {
     let best = tried.iter().map(|tried| tried.gain).max_by(|a, b| a.value.total_cmp(&b.value));
     let best =
         best.map_or(String::new(), |best| format!(" The highest hit rate of all is {}.", points(best)));
-    let why = format!(
-        "No setting is better beyond noise: none of {} tried has a KV hit rate half a point above the actual {:.1} % over \
-         its whole interval without an imbalance above {} requests in flight (95th percentile), and none is much more \
-         even for at most one point.{best} {}",
+    let why = format!("No setting is better beyond noise.{best}");
+    let rule = format!(
+        "None of {} tried has a KV hit rate half a point above the actual {:.1} % over its whole interval without an \
+         imbalance above {} requests in flight (95th percentile), and none is much more even for at most one point. {}",
         grid.outcomes.len(),
         hit_rate * 100.0,
         imbalance.p95,
         method()
     );
-    Recommendation::none(Suggestion::Keep, why)
+    Recommendation::none(Suggestion::Keep, why, rule)
 }
 
 impl<'a> Tried<'a> {
@@ -199,14 +202,17 @@ impl<'a> Tried<'a> {
         rule: &str,
     ) -> Recommendation {
         let saved = match self.outcome.prefill_saved_tokens {
-            Some(tokens) if tokens >= 0.5 => format!(" About {tokens:.0} prompt tokens fewer to compute."),
-            Some(tokens) if tokens <= -0.5 => format!(" About {:.0} prompt tokens more to compute.", -tokens),
+            Some(tokens) if tokens >= 0.5 => {
+                format!(" About {} prompt tokens fewer to compute.", count(tokens.round() as u64))
+            }
+            Some(tokens) if tokens <= -0.5 => {
+                format!(" About {} prompt tokens more to compute.", count((-tokens).round() as u64))
+            }
             _ => String::new(),
         };
         let why = format!(
             "{}: KV hit rate {:.1} % instead of {:.1} % ({}), in-flight imbalance {} requests instead of {} (95th \
-             percentile); {:.0} of {} decisions change worker.{saved} {rule} {} Judged on the state that each decision \
-             saw: caches and loads that would change with the choices are not followed.",
+             percentile); {:.0} of {} decisions change worker.{saved}",
             self.settings,
             (hit_rate + self.gain.value) * 100.0,
             hit_rate * 100.0,
@@ -214,10 +220,14 @@ impl<'a> Tried<'a> {
             self.imbalance.p95,
             imbalance.p95,
             self.outcome.flips_expected,
-            self.outcome.decisions,
-            method(),
+            count(self.outcome.decisions),
         );
-        Recommendation { verdict, outcome: Some(self.at), why, expected: None, held }
+        let method = format!(
+            "{rule} {} Judged on the state that each decision saw: caches and loads that would change with the choices \
+             are not followed.",
+            method()
+        );
+        Recommendation { verdict, outcome: Some(self.at), why, method, expected: None, held }
     }
 }
 

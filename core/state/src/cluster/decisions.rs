@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::hash;
 use crate::per_worker::PerWorker;
+use crate::redact::{self, Pseudonyms};
 use radixscope_model::id::{DecisionId, Millis, PoolIx, Seq, WorkerIx};
 use radixscope_model::record::{
     Candidate, Completeness, Decision, DecisionSource, NotReconstructed, Progress, RoutingMode, same_cost,
@@ -533,6 +534,12 @@ impl Decisions {
     /// Equal for equal decisions.
     pub(super) fn digest(&self) -> u64 {
         self.digest
+    }
+
+    /// Replaces names and ids.
+    pub(super) fn redact(&mut self, names: &mut dyn Pseudonyms) {
+        self.latest.iter_mut().for_each(|decided| redact::decision(&mut decided.decision, names));
+        self.restored();
     }
 
     /// Works out what is not written into a snapshot.

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::redact::{self, Pseudonyms};
 use radixscope_model::id::WorkerIx;
 use radixscope_model::record::{Finding, RuleStatus};
 
@@ -30,6 +31,12 @@ impl Findings {
 
     pub(super) fn all(&self) -> &[Finding] {
         &self.found
+    }
+
+    /// Replaces names and ids.
+    pub(super) fn redact(&mut self, names: &mut dyn Pseudonyms) {
+        self.found.iter_mut().for_each(|finding| redact::finding(finding, names));
+        self.checked.iter_mut().for_each(|status| redact::rule(status, names));
     }
 
     /// Other workers take these places: what was found of those who had them names them in words alone.

@@ -23,6 +23,7 @@ mod pool;
 mod process;
 mod quantile;
 mod rates;
+mod redact;
 mod requests;
 mod router;
 mod sign;
@@ -142,6 +143,16 @@ impl Cluster {
         }
     }
 
+    /// A copy that goes its own way, without a forest. It takes as much memory as the state.
+    #[must_use]
+    pub fn frozen(&self) -> Self {
+        Self {
+            head: self.head.clone(),
+            trees: self.trees.iter().map(Tree::frozen).collect(),
+            tiers: self.tiers.iter().map(|(&at, tree)| (at, tree.frozen())).collect(),
+        }
+    }
+
     /// The last record folded.
     pub fn seq(&self) -> Seq {
         self.head.seq
@@ -198,6 +209,17 @@ impl Cluster {
     /// Workers in order of first sight, by [`WorkerIx`].
     pub fn workers(&self) -> &[WorkerState] {
         &self.head.workers
+    }
+
+    /// Places whose workers departed and that nobody has taken yet.
+    pub fn vacant(&self) -> &[WorkerIx] {
+        &self.head.vacant
+    }
+
+    /// Most nodes from now on, of all trees together.
+    pub fn set_limit_nodes(&mut self, limit_nodes: u32) {
+        self.head.limit_nodes = limit_nodes;
+        self.all_trees_mut().for_each(|(_, tree)| tree.set_limit(limit_nodes));
     }
 
     /// One worker; also one that departed and gave its place to another, as long as something names it.

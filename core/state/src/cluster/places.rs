@@ -45,6 +45,12 @@ impl Departed {
         self.digest
     }
 
+    /// Changes all that are named.
+    pub(super) fn each(&mut self, change: impl FnMut(&mut WorkerState)) {
+        self.workers.iter_mut().flatten().for_each(change);
+        self.restored();
+    }
+
     /// Works out what is not written into a snapshot.
     pub(super) fn restored(&mut self) {
         let all = self.workers.iter().enumerate();

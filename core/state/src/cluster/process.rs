@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::quantile::Distribution;
 use super::{HISTORY_S, hash};
+use crate::redact::{self, Pseudonyms};
 use radixscope_model::id::{Millis, WorkerIx};
 use radixscope_model::record::{
     Counter, Gauge, Histogram, HistogramKind, ModelFigures, ProcessRole, RankFigures, Scrape, WorkerFigures,
@@ -86,6 +87,12 @@ impl Sums {
 }
 
 impl ProcessState {
+    /// Replaces names and ids.
+    pub(super) fn redact(&mut self, names: &mut dyn Pseudonyms) {
+        self.name = redact::name("process", &self.name, names);
+        self.instance = self.instance.map(|instance| names.number(instance));
+    }
+
     pub(super) fn new(at: Millis, scrape: &Scrape) -> Self {
         let mut state = Self {
             name: scrape.process.clone(),

@@ -1,5 +1,6 @@
 //! The state as bytes for a newcomer: the head, then the tree in parts; and back.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
@@ -55,16 +56,23 @@ impl Cluster {
         let head = postcard::to_allocvec(&self.head)?;
         part(postcard::to_allocvec(&SnapshotPart::Head(head))?);
         for ((pool, tier), tree) in self.all_trees() {
-            tree.snapshot(|tree| -> Result<(), postcard::Error> {
+            let is_written = Cell::new(false);
+            let mut write = |tree: &TreePart| -> Result<(), postcard::Error> {
                 #[derive(Serialize)]
                 enum Borrowed<'a> {
                     #[expect(dead_code, reason = "keeps the variant's number equal to SnapshotPart's")]
                     Head,
                     Tree(PoolIx, Option<Tier>, &'a TreePart),
                 }
+                is_written.set(true);
                 part(postcard::to_allocvec(&Borrowed::Tree(pool, tier, tree))?);
                 Ok(())
-            })?;
+            };
+            tree.snapshot(&mut write)?;
+            // Each pool has a tree; that a tier has one, from its first event on, only its part tells, whatever it holds.
+            if tier.is_some() && !is_written.get() {
+                write(&TreePart::default())?;
+            }
         }
         let workers = (0..self.head.workers.len() as u16).map(WorkerIx);
         let hidden = workers
@@ -103,8 +111,11 @@ impl SnapshotReader {
                 if head.workers.iter().any(|worker| worker.pool.at() >= head.pools.len()) {
                     return Err(SnapshotError::Order);
                 }
-                let pools = (0..head.pools.len() as u16).map(|pool| (PoolIx(pool), None));
-                let trees = pools.map(|key| (key, TreeReader::new(head.limit_nodes))).collect();
+                // One after the other: collecting them would sort what is in order.
+                let mut trees = Readers::new();
+                for pool in 0..head.pools.len() as u16 {
+                    trees.insert((PoolIx(pool), None), TreeReader::new(head.limit_nodes));
+                }
                 self.state = Some((head, trees));
                 Ok(None)
             }

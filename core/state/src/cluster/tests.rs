@@ -90,6 +90,24 @@ fn a_record_folded_twice_counts_once() {
 }
 
 #[test]
+fn a_tier_that_holds_nothing_is_restored_as_one() {
+    let mut fold = Fold::new();
+    let stored = |blocks: &[Block]| Record::TierStored {
+        worker: WorkerIx(0),
+        tier: Tier::Host,
+        parent: None,
+        blocks: blocks.to_vec().into(),
+    };
+    fold.fold(stored(&[]));
+    assert_eq!(fold.restored().digest(), fold.cluster.digest(), "its only event was empty");
+    fold.fold(stored(&[Block { block_hash: BlockHash(1), tokens_hash: TokensHash(1) }]));
+    let hashes = vec![BlockHash(1)].into();
+    fold.fold(Record::TierRemoved { worker: WorkerIx(0), tier: Tier::Host, hashes });
+    assert_eq!(fold.cluster.tier_blocks(WorkerIx(0), Tier::Host), Some(0));
+    assert_eq!(fold.restored().digest(), fold.cluster.digest(), "all was evicted");
+}
+
+#[test]
 fn a_record_about_a_stranger_changes_nothing_but_the_place_in_the_log() {
     let mut fold = Fold::new();
     fold.store(7, None, &[1]).decide(7, 5, 5);

@@ -47,6 +47,7 @@ mod snapshot;
 mod still;
 mod store;
 mod twins;
+mod union;
 mod walk;
 
 #[cfg(test)]
@@ -65,6 +66,7 @@ pub use owners::OwnerSet;
 pub use snapshot::{RestoreError, TreePart, TreeReader};
 pub use still::Turnover;
 pub use store::StoreOutcome;
+pub use union::{Holders, Union};
 pub use walk::{Step, Walk};
 
 use arena::Arena;

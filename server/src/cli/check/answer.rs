@@ -4,13 +4,13 @@ use serde::Serialize;
 
 use radixscope_export::finding_ticket::finding_ticket;
 use radixscope_export::{Findings, Wanted};
+use radixscope_model::id::Millis;
 use radixscope_model::number_format::{count, plural};
 use radixscope_model::record::{CheckStatus, LinkState, RuleStatus, Severity, SourceKind};
 use radixscope_state::cluster::{Cluster, SourceState};
 
 use super::{EXIT_BLIND, Listened};
 use crate::config::Output;
-use crate::hub::View;
 
 /// Exit codes of findings; information is none.
 const EXIT_WARNING: u8 = 1;
@@ -43,8 +43,12 @@ struct Source<'a> {
 }
 
 impl Answer {
-    pub(super) fn of(view: &View<'_>, listened: Listened, output: Output) -> Result<Self, serde_json::Error> {
-        let cluster = view.cluster;
+    pub(super) fn of(
+        cluster: &Cluster,
+        at_ms: Millis,
+        listened: Listened,
+        output: Output,
+    ) -> Result<Self, serde_json::Error> {
         let blind = blind(cluster, listened);
         let worst = Wanted::default().of(cluster).iter().map(|finding| finding.severity).max();
         let exit_code = match worst {
@@ -68,7 +72,7 @@ impl Answer {
                     could_not_look: blind.as_deref(),
                     listened_ms: listened.whole.as_millis() as u64,
                     sources: sources.collect(),
-                    of_api: Findings::of(cluster, ALL, view.at_ms),
+                    of_api: Findings::of(cluster, ALL, at_ms),
                 };
                 serde_json::to_string_pretty(&json)? + "\n"
             }
@@ -112,8 +116,9 @@ fn text(cluster: &Cluster, listened: Listened, blind: Option<&str>) -> String {
 }
 
 fn headline(cluster: &Cluster, listened: Listened) -> String {
+    let (how, what) = if listened.is_recorded { ("Recorded", "of") } else { ("Listened for", "to") };
     let listened = format!(
-        "Listened for {} s to {} ({} messages)",
+        "{how} {} s {what} {} ({} messages)",
         listened.whole.as_secs(),
         plural(cluster.workers().len() as u64, "worker", "workers"),
         count(received(cluster))

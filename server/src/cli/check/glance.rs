@@ -22,8 +22,9 @@ pub(super) struct Glance {
 
 impl Glance {
     pub(super) fn of(cluster: &Cluster) -> Self {
-        // Asking workers is ready at once, and alone it shows nothing.
-        let shows = cluster.sources().iter().filter(|s| s.kind != SourceKind::WorkerTrees);
+        // Asking workers is ready at once, as is a recording, and alone neither shows anything.
+        let shows_nothing = |kind| matches!(kind, SourceKind::WorkerTrees | SourceKind::Recording);
+        let shows = cluster.sources().iter().filter(|s| !shows_nothing(s.kind));
         let any = |wanted: &[LinkState]| shows.clone().any(|s| wanted.contains(&s.state));
         let findings = Wanted::default().of(cluster);
         Self {

@@ -9,6 +9,8 @@
 //! meant included, ends with 3, so that no pipeline takes it for a finding. Text and JSON are those of the panel and
 //! of `/api/v1/findings`.
 //!
+//! Given recordings, it folds them and says what was found while they were made, each finding with its times.
+//!
 //! Recorded deployments are said again through real sockets: NATS by a real server, each `/metrics` by a server that
 //! answers as of the recording's time and refuses for a process that was dead, logs line by line. The times in
 //! envelopes and log lines are moved to today, or every message would seem to be days late. Rules wait by our clock:
@@ -17,6 +19,7 @@
 
 mod answer;
 mod glance;
+mod recorded;
 
 use std::io::{IsTerminal as _, Write as _};
 use std::process::ExitCode;
@@ -47,15 +50,23 @@ const SAY_EVERY: Duration = Duration::from_secs(5);
 
 /// Listens, then prints what was found.
 pub(super) async fn run(options: Check, stopped: Shutdown) -> Result<ExitCode, Failure> {
+    if !options.recordings.is_empty() {
+        return tokio::task::block_in_place(|| recorded::run(&options));
+    }
     let Check { from, judged, look, limits, .. } = options;
     // The hub has to answer after we were asked to stop: it ends by a signal of its own.
     let (end, ended) = watch::channel(false);
-    let listening = listen(&limits, checks(&judged)?, sources::feeds(from)?, &ended)?;
+    let listening = listen(&limits, checks(&judged)?, sources::feeds(from)?, None, &ended)?;
     let listened = watch_over(&listening.hub, &look, stopped).await?;
-    let read = listening.hub.read(move |view| Answer::of(view, listened, look.output)).await;
+    let read =
+        listening.hub.read(move |view| Answer::of(view.cluster, view.at_ms, listened, look.output)).await;
     let answer = read.map_err(failed)?.map_err(failed)?;
     end.send_replace(true);
     listening.end().await;
+    print(&answer)
+}
+
+fn print(answer: &Answer) -> Result<ExitCode, Failure> {
     let written = std::io::stdout().write_all(answer.text.as_bytes());
     written.map_err(|error| Failure::Failed(anyhow!(error).context("writing what was found")))?;
     Ok(ExitCode::from(answer.exit_code))
@@ -68,6 +79,8 @@ struct Listened {
     any_live: bool,
     /// How long, since then.
     whole: Duration,
+    /// Whether that was when a recording was made.
+    is_recorded: bool,
 }
 
 /// Waits until the time is over, enough is found, or somebody wants it to end.
@@ -92,6 +105,7 @@ async fn watch_over(hub: &Hub, look: &Look, mut stopped: Shutdown) -> Result<Lis
         let listened = Listened {
             any_live: since.is_some() || glance.any_live,
             whole: since.map(|since| since.elapsed()).unwrap_or_default(),
+            is_recorded: false,
         };
         let is_over = match since {
             Some(_) => listened.whole >= look.listen_for,

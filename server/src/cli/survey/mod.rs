@@ -45,7 +45,7 @@ pub(super) async fn run(options: Survey, mut stopped: Shutdown) -> Result<ExitCo
     };
     let (end, ended) = watch::channel(false);
     let checks = Checks::new(Targets { ttft_ms: 0.0, tpot_ms: 0.0 });
-    let listening = listen(&limits, checks, feeds, &ended)?;
+    let listening = listen(&limits, checks, feeds, None, &ended)?;
     let look = async {
         let (registered, ()) = tokio::join!(registered(&from), tokio::time::sleep(LISTEN_FOR));
         registered

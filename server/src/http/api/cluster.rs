@@ -12,6 +12,7 @@ use radixscope_model::id::{Decimal, Millis, PoolIx, Seq, Worker, WorkerIx};
 use radixscope_model::record::{
     LifetimeSums, LinkState, ModelFigures, ProcessRole, RankFigures, Role, RoleEvidence, SourceKind, Tier,
 };
+use radixscope_replay::Kept;
 use radixscope_router::RouterSettings;
 use radixscope_state::cluster::{
     Cluster, Gone, Line, MissedCount, ProcessState, RejectedCount, RouterLoad, RouterState, Sequences,
@@ -22,6 +23,7 @@ use super::knowledge::{PoolKnowledge, WorkerKnowledge};
 use super::params::Params;
 use crate::http::error::ApiError;
 use crate::hub::{Hub, View};
+use crate::recording::RecordingStatus;
 
 /// The answer.
 #[derive(Serialize)]
@@ -41,6 +43,10 @@ pub(super) struct ClusterAnswer {
     /// Sums over all decisions ever heard, those of logs included.
     decisions: Totals,
     tree: TreeRow,
+    /// What is kept in memory to go back to; `null`: nothing is to be kept.
+    history: Option<Kept>,
+    /// How writing to files goes; `null`: nothing is to be written.
+    recording: Option<RecordingStatus>,
 }
 
 #[derive(Serialize)]
@@ -259,6 +265,8 @@ fn of(view: &mut View<'_>) -> ClusterAnswer {
         processes: cluster.processes().iter().map(process).collect(),
         routers: cluster.routers().iter().map(|one| router(cluster, one)).collect(),
         decisions: cluster.decisions().totals().into(),
+        history: view.history(),
+        recording: view.recording(),
         tree: TreeRow {
             nodes: totals.nodes,
             shared: totals.shared,

@@ -10,35 +10,54 @@ mod memory;
 pub(super) mod params;
 mod posted;
 mod prompt;
+mod recording;
 mod score;
 pub(super) mod tree;
 mod tree_dumps;
 
 use axum::Router;
-use axum::routing::{any, get, post};
+use axum::http::{Uri, header};
+use axum::response::IntoResponse;
+use axum::routing::{MethodRouter, any, get, post};
 
 use super::App;
 use super::error::{ApiError, code};
 pub(super) use score::Scores;
 
+/// The description of everything below `/api/v1`; a test holds it against the routes and their answers.
+const OPENAPI: &str = include_str!("openapi.json");
+
+/// Every path with what answers it.
+fn routes() -> [(&'static str, MethodRouter<App>); 17] {
+    [
+        ("/api/v1/cluster", get(cluster::cluster)),
+        ("/api/v1/tree", get(tree::tree)),
+        ("/api/v1/tree/block", get(tree::block)),
+        ("/api/v1/tree/prefixes", get(tree::prefixes)),
+        ("/api/v1/tree.svg", get(tree::svg)),
+        ("/api/v1/decisions", get(decisions::decisions)),
+        ("/api/v1/findings", get(findings::findings)),
+        ("/api/v1/latency", get(latency::latency)),
+        ("/api/v1/memory", get(memory::memory)),
+        ("/api/v1/prompt", get(prompt::prompt)),
+        ("/api/v1/recording", get(recording::recording)),
+        ("/api/v1/report", get(recording::report)),
+        ("/api/v1/score", post(score::score).fallback(only_post)),
+        ("/api/v1/arrivals", get(counterfactual::arrivals)),
+        ("/api/v1/counterfactual", post(counterfactual::counterfactual).fallback(only_post)),
+        ("/api/v1/tree-dumps", post(tree_dumps::tree_dumps).fallback(only_post_asks)),
+        ("/api/v1/openapi.json", get(openapi)),
+    ]
+}
+
 pub(super) fn router() -> Router<App> {
-    Router::new()
-        .route("/api/v1/cluster", get(cluster::cluster))
-        .route("/api/v1/tree", get(tree::tree))
-        .route("/api/v1/tree/block", get(tree::block))
-        .route("/api/v1/tree/prefixes", get(tree::prefixes))
-        .route("/api/v1/tree.svg", get(tree::svg))
-        .route("/api/v1/decisions", get(decisions::decisions))
-        .route("/api/v1/findings", get(findings::findings))
-        .route("/api/v1/latency", get(latency::latency))
-        .route("/api/v1/memory", get(memory::memory))
-        .route("/api/v1/prompt", get(prompt::prompt))
-        .route("/api/v1/score", post(score::score).fallback(only_post))
-        .route("/api/v1/arrivals", get(counterfactual::arrivals))
-        .route("/api/v1/counterfactual", post(counterfactual::counterfactual).fallback(only_post))
-        .route("/api/v1/tree-dumps", post(tree_dumps::tree_dumps).fallback(only_post_asks))
-        .route("/api", any(unknown))
-        .route("/api/{*path}", any(unknown))
+    let known = routes().into_iter().fold(Router::new(), |router, (path, answer)| router.route(path, answer));
+    known.route("/api", any(unknown)).route("/api/{*path}", any(unknown))
+}
+
+async fn openapi(uri: Uri) -> Result<impl IntoResponse, ApiError> {
+    params::Params::of(&uri, &[])?;
+    Ok(([(header::CONTENT_TYPE, "application/json"), (header::CACHE_CONTROL, "no-cache")], OPENAPI))
 }
 
 async fn only_post(method: axum::http::Method) -> ApiError {
@@ -51,13 +70,28 @@ async fn only_post_asks(method: axum::http::Method) -> ApiError {
     ApiError::new(code::METHOD_NOT_ALLOWED, message)
 }
 
-async fn unknown(uri: axum::http::Uri) -> ApiError {
-    let message = format!(
-        "there is no {} here; there are /api/v1/cluster, /api/v1/tree, /api/v1/tree/block, \
-         /api/v1/tree/prefixes, /api/v1/tree.svg, /api/v1/decisions, /api/v1/findings, /api/v1/latency, \
-         /api/v1/memory, /api/v1/prompt, /api/v1/score, /api/v1/arrivals, /api/v1/counterfactual and \
-         /api/v1/tree-dumps",
-        uri.path().chars().take(200).collect::<String>()
-    );
+async fn unknown(uri: Uri) -> ApiError {
+    let shown: String = uri.path().chars().take(200).collect();
+    let message =
+        format!("there is no {shown} here; there are {}", routes().map(|(path, _)| path).join(", "));
     ApiError::new(code::NOT_FOUND, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use serde_json::Value;
+
+    use super::*;
+
+    #[test]
+    fn the_description_has_the_very_paths_that_are_answered() {
+        let openapi: Value = serde_json::from_str(OPENAPI).unwrap();
+        let described: BTreeSet<&str> =
+            openapi["paths"].as_object().unwrap().keys().map(String::as_str).collect();
+        let answered: BTreeSet<&str> = routes().iter().map(|(path, _)| *path).collect();
+        assert_eq!(described, answered);
+        assert_eq!(openapi["info"]["version"], env!("CARGO_PKG_VERSION"));
+    }
 }

@@ -36,7 +36,7 @@ impl Params {
     }
 
     /// The value of `name`; `None` if it is missing or empty.
-    pub(super) fn get(&self, name: &str) -> Option<&str> {
+    pub(in crate::http) fn get(&self, name: &str) -> Option<&str> {
         self.0.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str()).filter(|v| !v.is_empty())
     }
 
@@ -50,7 +50,7 @@ impl Params {
     }
 
     /// A number from `least` to `most`.
-    pub(super) fn within(&self, name: &str, least: u64, most: u64) -> Result<Option<u64>, ApiError> {
+    pub(in crate::http) fn within(&self, name: &str, least: u64, most: u64) -> Result<Option<u64>, ApiError> {
         match self.u64(name)? {
             Some(number) if !(least..=most).contains(&number) => {
                 let expected = format!("a number from {least} to {most}");
@@ -61,7 +61,11 @@ impl Params {
     }
 
     /// One of a few words.
-    pub(super) fn one_of<T: Copy>(&self, name: &str, words: &[(&str, T)]) -> Result<Option<T>, ApiError> {
+    pub(in crate::http) fn one_of<T: Copy>(
+        &self,
+        name: &str,
+        words: &[(&str, T)],
+    ) -> Result<Option<T>, ApiError> {
         let Some(text) = self.get(name) else { return Ok(None) };
         match words.iter().find(|(word, _)| *word == text) {
             Some(&(_, meaning)) => Ok(Some(meaning)),
@@ -73,7 +77,7 @@ impl Params {
     }
 
     /// The pool filter: `pool=NAMESPACE/COMPONENT`, `model=NAME`.
-    pub(super) fn pools(&self) -> PoolFilter {
+    pub(in crate::http) fn pools(&self) -> PoolFilter {
         let owned = |name| self.get(name).map(str::to_owned);
         // Bad values are refused where they are asked for.
         let number = |name| self.u64(name).ok().flatten();
@@ -86,14 +90,14 @@ impl Params {
     }
 
     /// The worker filter.
-    pub(super) fn worker(&self) -> Result<Option<WorkerFilter>, ApiError> {
+    pub(in crate::http) fn worker(&self) -> Result<Option<WorkerFilter>, ApiError> {
         self.get("worker").map(WorkerFilter::parse).transpose()
     }
 }
 
 /// Which pools are meant; without either name all of them.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub(super) struct PoolFilter {
+pub(in crate::http) struct PoolFilter {
     pool: Option<String>,
     model: Option<String>,
     /// What else is asked for may show which pool is meant where none is named.
@@ -103,6 +107,11 @@ pub(super) struct PoolFilter {
 }
 
 impl PoolFilter {
+    /// Whether a pool or a model is named.
+    pub(in crate::http) const fn is_named(&self) -> bool {
+        self.pool.is_some() || self.model.is_some()
+    }
+
     /// Pools by name, by model, or by both.
     pub(super) fn new(pool: Option<String>, model: Option<String>) -> Self {
         Self { pool, model, ..Self::default() }
@@ -112,7 +121,7 @@ impl PoolFilter {
     ///
     /// # Errors
     /// There is no such pool, or no pool of that model.
-    pub(super) fn among(&self, cluster: &Cluster) -> Result<Option<Vec<PoolIx>>, ApiError> {
+    pub(in crate::http) fn among(&self, cluster: &Cluster) -> Result<Option<Vec<PoolIx>>, ApiError> {
         if self.pool.is_none() && self.model.is_none() {
             return Ok(None);
         }
@@ -137,8 +146,7 @@ impl PoolFilter {
     /// As [`Self::among`].
     pub(super) fn one_of_many(&self, cluster: &Cluster) -> Result<Option<PoolIx>, ApiError> {
         let pool = self.one_of(cluster)?;
-        let is_named = self.pool.is_some() || self.model.is_some();
-        Ok((is_named || cluster.pools_in_use().len() > 1).then_some(pool))
+        Ok((self.is_named() || cluster.pools_in_use().len() > 1).then_some(pool))
     }
 
     /// The one pool meant, of which a tree is shown: of several the first that holds blocks, without a name that of the
@@ -146,7 +154,7 @@ impl PoolFilter {
     ///
     /// # Errors
     /// As [`Self::among`].
-    pub(super) fn one_of(&self, cluster: &Cluster) -> Result<PoolIx, ApiError> {
+    pub(in crate::http) fn one_of(&self, cluster: &Cluster) -> Result<PoolIx, ApiError> {
         let Some(meant) = self.among(cluster)? else {
             let of_worker = || cluster.pool_of(*self.worker?.among(cluster).ok()?.first()?);
             let has_block = |tree: &Tree| self.block.is_some_and(|hash| tree.find_any(hash).is_some());
@@ -163,13 +171,13 @@ impl PoolFilter {
 
 /// A worker process, or one data-parallel rank of it: `ID` or `ID/RANK`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct WorkerFilter {
+pub(in crate::http) struct WorkerFilter {
     id: u64,
     dp_rank: Option<u32>,
 }
 
 impl WorkerFilter {
-    pub(super) fn parse(text: &str) -> Result<Self, ApiError> {
+    pub(in crate::http) fn parse(text: &str) -> Result<Self, ApiError> {
         let bad = || ApiError::bad_parameter("worker", text, "a worker id in decimal, or ID/RANK");
         let (id, rank) = match text.split_once('/') {
             Some((id, rank)) => (id, Some(rank.parse().map_err(|_| bad())?)),
@@ -186,7 +194,7 @@ impl WorkerFilter {
     ///
     /// # Errors
     /// Nothing was ever heard of one.
-    pub(super) fn among(self, cluster: &Cluster) -> Result<Vec<WorkerIx>, ApiError> {
+    pub(in crate::http) fn among(self, cluster: &Cluster) -> Result<Vec<WorkerIx>, ApiError> {
         let meant: Vec<WorkerIx> = (0..)
             .map(WorkerIx)
             .zip(cluster.workers())

@@ -172,6 +172,10 @@ impl Scene {
             max_nodes: 1_000,
             queue,
             log_bytes: 1 << 20,
+            history: crate::hub::HistoryLimits {
+                max_age: std::time::Duration::from_secs(900),
+                max_bytes: 1 << 26,
+            },
             tree_dumps: radixscope_intake::TreeDumps::Off,
             verify_every_ms: None,
         };

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use super::colours::{Theme, ramp};
+use super::colours::{Theme, ramp, shared_body};
 use super::frame::Plot;
 use super::text::{Px, width_px};
 use super::{Drawing, Heat, MAX_BOXES, label};
@@ -141,8 +141,32 @@ struct Rect {
     y: f64,
     width: f64,
     height: f64,
-    /// Whether it has a line round it: the colours of a scale may be near that of the ground.
-    is_outlined: bool,
+    line: Line,
+}
+
+/// What is round a box.
+#[derive(Clone, Copy)]
+enum Line {
+    None,
+    /// A hairline: the colours of a scale may be near that of the ground.
+    Hair,
+    /// A frame of this colour.
+    Frame(Rgb),
+}
+
+impl Rect {
+    /// The same with a frame within it, where there is room for one.
+    fn framed(&self, colour: Rgb) -> Option<Self> {
+        let (width, height) = (self.width - 1.0, self.height - 1.0);
+        let has_room = width > 1.0 && height > 1.0;
+        has_room.then_some(Self {
+            x: self.x + 0.5,
+            y: self.y + 0.5,
+            width,
+            height,
+            line: Line::Frame(colour),
+        })
+    }
 }
 
 impl Painter<'_> {
@@ -158,7 +182,10 @@ impl Painter<'_> {
             y: self.plot.y(top),
             width: apart(width),
             height: apart(height).max(ROW_PX),
-            is_outlined: self.drawing.heat != Heat::Owner && width > 3.0 && height > 3.0,
+            line: match self.drawing.heat != Heat::Owner && width > 3.0 && height > 3.0 {
+                true => Line::Hair,
+                false => Line::None,
+            },
         }
     }
 
@@ -183,7 +210,15 @@ impl Painter<'_> {
         let rect = self.rect(x0, x0 + f64::from(chain.width()), top, bottom);
         let (fill, colour) =
             self.paint(Holder::of(owners), owners.len(), chain.sums.touched, chain.sums.hits);
-        self.write_rect(&rect, &fill, |svg, painter| {
+        let is_shared = self.drawing.heat == Heat::Owner && owners.len() > 1;
+        let (framed, fill, colour) = match rect.framed(colour).filter(|_| is_shared) {
+            Some(framed) => {
+                let body = shared_body(self.drawing.theme.ground, colour);
+                (Some(framed), css(body), body)
+            }
+            None => (None, fill, colour),
+        };
+        self.write_rect(framed.as_ref().unwrap_or(&rect), &fill, |svg, painter| {
             if rect.width < TOLD_PX || rect.height < TOLD_PX {
                 return;
             }
@@ -250,7 +285,7 @@ impl Painter<'_> {
                 return match holder {
                     Holder::Nobody => (css(theme.nobody), theme.nobody),
                     Holder::Several => (css(theme.shared), theme.shared),
-                    Holder::One(worker) => (fill_of(self.drawing, worker), theme.worker(worker, workers)),
+                    Holder::One(worker) => (fill_of(theme, worker, workers), theme.worker(worker, workers)),
                 };
             }
             Heat::Recency => {
@@ -318,7 +353,10 @@ impl Painter<'_> {
             let x = rect.x + 1.0 + i as f64 * step;
             let outlines = self.boxes.ticks.entry(worker).or_default();
             let _ = write!(outlines, "M{} {}h{side}v{side}h-{side}Z", Px(x), Px(y));
-            self.boxes.tick_fills.entry(worker).or_insert_with(|| fill_of(self.drawing, worker));
+            self.boxes
+                .tick_fills
+                .entry(worker)
+                .or_insert_with(|| fill_of(self.drawing.theme, worker, self.drawing.workers.len()));
         }
     }
 
@@ -332,9 +370,9 @@ impl Painter<'_> {
 }
 
 /// A worker's colour, or the pattern in it that tells it from the one with the same hue.
-pub(super) fn fill_of(drawing: &Drawing<'_>, worker: WorkerIx) -> String {
-    match worker.at() < drawing.theme.many.len() {
-        true => css(drawing.theme.worker(worker, drawing.workers.len())),
+pub(crate) fn fill_of(theme: &Theme, worker: WorkerIx, workers: usize) -> String {
+    match worker.at() < theme.many.len() {
+        true => css(theme.worker(worker, workers)),
         false => format!("url(#{})", label(worker)),
     }
 }
@@ -342,8 +380,12 @@ pub(super) fn fill_of(drawing: &Drawing<'_>, worker: WorkerIx) -> String {
 fn write_rect(svg: &mut String, rect: &Rect, fill: &str, inside: impl FnOnce(&mut String)) {
     let (x, y, width, height) = (Px(rect.x), Px(rect.y), Px(rect.width), Px(rect.height));
     let _ = write!(svg, "<rect x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\" fill=\"{fill}\"");
-    if rect.is_outlined {
-        svg.push_str(" stroke-width=\"0.5\"");
+    match rect.line {
+        Line::None => {}
+        Line::Hair => svg.push_str(" stroke-width=\"0.5\""),
+        Line::Frame(colour) => {
+            let _ = write!(svg, " stroke=\"{}\" stroke-width=\"1\"", css(colour));
+        }
     }
     let before = svg.len();
     svg.push('>');

@@ -8,6 +8,15 @@ pub const FEW: usize = 4;
 /// Hues for more workers; beyond them hues repeat with a pattern.
 pub const MANY: usize = 8;
 
+/// How much of the colour of shared blocks their boxes have within their frame.
+const SHARED_BODY: f64 = 0.42;
+
+/// What a box of several owners is filled with, here and on the page: it is quieter than those of one, its `colour` is its
+/// frame's, and most of it is ground.
+pub fn shared_body(ground: Rgb, colour: Rgb) -> Rgb {
+    blend(ground, colour, SHARED_BODY)
+}
+
 /// Colours of one theme.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Theme {
@@ -23,6 +32,20 @@ pub struct Theme {
     pub shared: Rgb,
     /// Blocks that nobody holds but that lead to held ones.
     pub nobody: Rgb,
+    /// Behind what stands out of the ground.
+    pub raised: Rgb,
+    /// What is looked at first.
+    pub focus: Rgb,
+    /// What asks for a look.
+    pub warn: Rgb,
+    /// What is not as it should be.
+    pub bad: Rgb,
+    /// Text of what is as it should be.
+    pub good_text: Rgb,
+    /// Text of what asks for a look.
+    pub warn_text: Rgb,
+    /// Text of what is not as it should be.
+    pub bad_text: Rgb,
     /// Hues of few workers.
     pub few: [Rgb; FEW],
     /// Hues of more workers.
@@ -42,6 +65,13 @@ impl Theme {
         line: rgb(0xdcdfe4),
         shared: rgb(0x8b929c),
         nobody: rgb(0xe3e6ea),
+        raised: rgb(0xeef0f2),
+        focus: rgb(0x1a56cf),
+        warn: rgb(0xb87a00),
+        bad: rgb(0xcf222e),
+        good_text: rgb(0x156a2d),
+        warn_text: rgb(0x7d5200),
+        bad_text: rgb(0xb3182a),
         few: [rgb(0x4f86f8), rgb(0x1d5246), rgb(0x6e1083), rgb(0x84698b)],
         many: [
             rgb(0x7535f0),
@@ -63,6 +93,13 @@ impl Theme {
         line: rgb(0x2c3038),
         shared: rgb(0x767d8a),
         nobody: rgb(0x2a2d34),
+        raised: rgb(0x22252b),
+        focus: rgb(0x8ab4ff),
+        warn: rgb(0xe0a82e),
+        bad: rgb(0xf0555d),
+        good_text: rgb(0x63cf9c),
+        warn_text: rgb(0xf0c04f),
+        bad_text: rgb(0xff8f8f),
         few: [rgb(0x99fbe1), rgb(0x715cd6), rgb(0xb5a4ea), rgb(0x845b6d)],
         many: [
             rgb(0x6a92ad),

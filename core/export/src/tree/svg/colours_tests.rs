@@ -67,6 +67,23 @@ fn workers_stand_out_from_the_panel_and_from_shared_blocks() {
 }
 
 #[test]
+fn changes_are_told_apart_in_every_vision_and_from_what_is_kept() {
+    for (dark, theme) in [(false, Theme::LIGHT), (true, Theme::DARK)] {
+        let changes = ["--tree-stored", "--tree-evicted", "--tree-moved"].map(|name| token(name, dark));
+        let kept = shared_body(theme.ground, theme.shared);
+        for (at, &change) in changes.iter().enumerate() {
+            assert!(contrast(change, theme.ground) >= 3.0, "change {at}, dark {dark}");
+            for vision in Vision::ALL {
+                for &other in changes.iter().skip(at + 1).chain([&kept]) {
+                    let apart = distance(change, other, vision);
+                    assert!(apart >= 30.0, "dark {dark}, {vision:?}: change {at} and {other:?}: {apart:.1}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
 fn distances_are_those_of_the_published_space() {
     // White and black, by the definition of its lightness.
     assert!((distance([255; 3], [0; 3], Vision::Normal) - 100.0).abs() < 0.1);
@@ -74,4 +91,35 @@ fn distances_are_those_of_the_published_space() {
     // Red and green of one lightness are far apart, and near for those who do not see the difference.
     let (red, green) = ([0xcc, 0x44, 0x44], [0x66, 0x88, 0x22]);
     assert!(distance(red, green, Vision::Normal) > 2.0 * distance(red, green, Vision::Deutan));
+}
+
+#[test]
+fn the_colours_are_those_of_the_style_sheet() {
+    for (dark, theme) in [(false, Theme::LIGHT), (true, Theme::DARK)] {
+        let all = [
+            ("--panel", theme.ground),
+            ("--text", theme.text),
+            ("--text-quiet", theme.quiet),
+            ("--line", theme.line),
+            ("--tree-shared", theme.shared),
+            ("--tree-nobody", theme.nobody),
+            ("--raised", theme.raised),
+            ("--focus", theme.focus),
+            ("--warn", theme.warn),
+            ("--bad", theme.bad),
+            ("--good-text", theme.good_text),
+            ("--warn-text", theme.warn_text),
+            ("--bad-text", theme.bad_text),
+        ];
+        for (name, colour) in all {
+            assert_eq!(colour, token(name, dark), "{name}, dark {dark}");
+        }
+        let hue = |set: &str, at: usize| token(&format!("--series-{set}{}", at + 1), dark);
+        for (at, &colour) in theme.few.iter().enumerate() {
+            assert_eq!(colour, hue("few-", at));
+        }
+        for (at, &colour) in theme.many.iter().enumerate() {
+            assert_eq!(colour, hue("", at));
+        }
+    }
 }

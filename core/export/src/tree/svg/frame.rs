@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use super::boxes::{Boxes, blocks, fill_of};
-use super::colours::HEAT;
-use super::text::{Escaped, Px, cut, width_px};
+use super::colours::{HEAT, Theme};
+use super::text::{Escaped, Px, cut, width_px, wrap};
 use super::{Drawing, Heat, label};
 use crate::colour::css;
 use crate::tree::recency;
@@ -14,13 +14,22 @@ use radixscope_state::tree::Tree;
 use radixscope_state::tree::forest::{Forest, Order, Width};
 
 const HEADING_PX: f64 = 58.0;
+/// What a note adds to it.
+const NOTE_PX: f64 = 16.0;
 const LEGEND_PX: f64 = 30.0;
 const AXIS_PX: f64 = 60.0;
 const MARGIN_PX: f64 = 12.0;
+/// Room for `1,000 more` behind a legend.
+const MORE_PX: f64 = 66.0;
 /// A block is never drawn higher than this: a shallow tree needs no more.
 const MAX_BLOCK_PX: f64 = 40.0;
 /// Least distance of two numbers of an axis.
 const AXIS_STEP_PX: f64 = 44.0;
+
+/// Height of what is above the boxes.
+fn heading_px(drawing: &Drawing<'_>) -> f64 {
+    if drawing.note.is_some() { HEADING_PX + NOTE_PX } else { HEADING_PX }
+}
 
 /// Where the boxes are, in pixels.
 pub(super) struct Plot {
@@ -39,11 +48,11 @@ impl Plot {
         let region = drawing.region;
         let right = if drawing.block_size_tokens.is_some() { AXIS_PX } else { MARGIN_PX };
         let width = f64::from(drawing.width_px) - AXIS_PX - right;
-        let height = f64::from(drawing.height_px) - HEADING_PX - LEGEND_PX;
+        let height = f64::from(drawing.height_px) - heading_px(drawing) - LEGEND_PX;
         let (units, depth) = ((region.x1 - region.x0).max(1.0), (region.bottom - region.top).max(1.0));
         Self {
             left: AXIS_PX,
-            top: HEADING_PX,
+            top: heading_px(drawing),
             width,
             height,
             px_per_unit: width / units,
@@ -99,6 +108,11 @@ pub(super) fn heading(drawing: &Drawing<'_>, facts: &str, svg: &mut String) {
         Escaped(&cut(drawing.title, room * 0.75)),
         Escaped(&cut(facts, room)),
     );
+    if let Some(note) = drawing.note {
+        let warn = css(drawing.theme.warn_text);
+        let note = Escaped(&cut(note, room)).to_string();
+        let _ = writeln!(svg, "<text x=\"{MARGIN_PX}\" y=\"51\" fill=\"{warn}\">{note}</text>");
+    }
 }
 
 /// Positions in blocks at the left, in tokens at the right.
@@ -149,21 +163,25 @@ fn axis_step(least: f64) -> u64 {
 
 /// Fills of workers whose hue another worker has.
 pub(super) fn patterns(drawing: &Drawing<'_>, svg: &mut String) {
-    let (hues, ground) = (drawing.theme.many.len(), css(drawing.theme.ground));
-    for worker in (hues..drawing.workers.len()).map(|ix| WorkerIx(ix as u16)) {
-        let marks = match worker.at() / hues {
-            1 => "M0 6L6 0",
-            2 => "M2 3h2",
-            _ => "M0 3h6",
-        };
-        let _ = writeln!(
-            svg,
-            "<pattern id=\"{}\" width=\"6\" height=\"6\" patternUnits=\"userSpaceOnUse\"><path d=\"M0 0h6v6h-6Z\" fill=\"{}\"/>\
-             <path d=\"{marks}\" stroke=\"{ground}\" stroke-width=\"1.5\"/></pattern>",
-            label(worker),
-            css(drawing.theme.worker(worker, drawing.workers.len())),
-        );
-    }
+    let all = drawing.workers.len();
+    (drawing.theme.many.len()..all).for_each(|ix| pattern(drawing.theme, WorkerIx(ix as u16), all, svg));
+}
+
+/// The fill of a worker whose hue another worker has, one of `workers`.
+pub(crate) fn pattern(theme: &Theme, worker: WorkerIx, workers: usize, svg: &mut String) {
+    let marks = match worker.at() / theme.many.len() {
+        1 => "M0 6L6 0",
+        2 => "M2 3h2",
+        _ => "M0 3h6",
+    };
+    let _ = writeln!(
+        svg,
+        "<pattern id=\"{}\" width=\"6\" height=\"6\" patternUnits=\"userSpaceOnUse\"><path d=\"M0 0h6v6h-6Z\" fill=\"{}\"/>\
+         <path d=\"{marks}\" stroke=\"{}\" stroke-width=\"1.5\"/></pattern>",
+        label(worker),
+        css(theme.worker(worker, workers)),
+        css(theme.ground),
+    );
 }
 
 pub(super) fn legend(tree: &Tree, forest: &Forest, drawing: &Drawing<'_>, boxes: &Boxes, svg: &mut String) {
@@ -171,10 +189,14 @@ pub(super) fn legend(tree: &Tree, forest: &Forest, drawing: &Drawing<'_>, boxes:
     let _ = write!(svg, "<g fill=\"{}\">", css(drawing.theme.text));
     if forest.width() == 0 {
         let words = match forest.arrangement().width {
-            Width::Blocks => "No cached block: stored events of workers appear here",
+            Width::Blocks => drawing.empty,
             Width::Hits => "No request found a cached block in these minutes",
         };
-        let _ = write!(svg, "<text x=\"{AXIS_PX}\" y=\"{}\">{words}</text>", Px(HEADING_PX + 24.0));
+        let room = f64::from(drawing.width_px) - AXIS_PX - MARGIN_PX;
+        for (line, words) in (0..).zip(wrap(words, room, 11.0, 8)) {
+            let y = heading_px(drawing) + 24.0 + 15.0 * f64::from(line);
+            let _ = write!(svg, "<text x=\"{AXIS_PX}\" y=\"{}\">{}</text>", Px(y), Escaped(&words));
+        }
     }
     match drawing.heat {
         Heat::Owner => workers(drawing, y, svg),
@@ -198,9 +220,11 @@ pub(super) fn legend(tree: &Tree, forest: &Forest, drawing: &Drawing<'_>, boxes:
 fn workers(drawing: &Drawing<'_>, y: f64, svg: &mut String) {
     let room = f64::from(drawing.width_px) - MARGIN_PX;
     let mut x = MARGIN_PX;
-    let mut entry = |fill: &str, words: &str| {
+    let mut entry = |fill: &str, words: &str, is_last: bool| {
         let width = 22.0 + width_px(words);
-        let fits = x + width <= room;
+        // Room for saying how many more there are is kept.
+        let kept = if is_last { 0.0 } else { MORE_PX };
+        let fits = x + width + kept <= room;
         if fits {
             let _ = write!(
                 svg,
@@ -215,14 +239,13 @@ fn workers(drawing: &Drawing<'_>, y: f64, svg: &mut String) {
         }
         fits
     };
-    entry(&css(drawing.theme.shared), "several workers, a tick each");
+    entry(&css(drawing.theme.shared), "several workers, a tick each", false);
     let all = drawing.workers.len();
     for (ix, name) in drawing.workers.iter().enumerate() {
         let worker = WorkerIx(ix as u16);
         let words = format!("{} {name}", label(worker));
-        // Room for saying how many more there are is kept.
         let is_last = ix + 1 == all;
-        if !entry(&fill_of(drawing, worker), &words) {
+        if !entry(&fill_of(drawing.theme, worker, all), &words, is_last) {
             let _ = write!(svg, "<text x=\"{}\" y=\"{}\">", Px(x), Px(y));
             let _ = write!(svg, "{} more</text>", if is_last { 1 } else { all - ix });
             return;

@@ -5,12 +5,12 @@
 //! is too narrow is drawn together, ever more coarsely until there are at most [`MAX_BOXES`] boxes, and what even then is
 //! too much is left out and said so.
 
-mod boxes;
+pub(crate) mod boxes;
 #[cfg(test)]
 mod cam02;
 pub mod colours;
-mod frame;
-mod text;
+pub(crate) mod frame;
+pub(crate) mod text;
 
 #[cfg(test)]
 mod tests;
@@ -76,6 +76,10 @@ pub struct Drawing<'a> {
     pub title: &'a str,
     /// As of when, in words.
     pub at: &'a str,
+    /// What is missing in it, in words; `None`: nothing.
+    pub note: Option<&'a str>,
+    /// What stands in the place of a tree without a block.
+    pub empty: &'a str,
     /// The same in the units of [`Tree::touched`].
     pub now: u32,
     /// What each worker is called beside its short label, by [`WorkerIx`].
@@ -85,6 +89,9 @@ pub struct Drawing<'a> {
     /// Tokens of a block, if known: the axis then counts tokens too.
     pub block_size_tokens: Option<u32>,
 }
+
+/// What stands in the place of a tree without a block, where nothing more is known.
+pub const EMPTY: &str = "No cached block: stored events of workers appear here";
 
 /// Short label of a worker, always drawn beside its colour.
 pub fn label(worker: WorkerIx) -> String {

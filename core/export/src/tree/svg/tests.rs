@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use roxmltree::{Document, Node};
 
 use super::super::Picture;
-use super::colours::{HEAT, ramp};
+use super::colours::{HEAT, ramp, shared_body};
 use super::*;
 use crate::colour::{css, ink};
 use radixscope_model::id::{BlockHash, Millis, TokensHash};
@@ -19,6 +19,25 @@ fn w(i: u16) -> WorkerIx {
 fn blocks(tokens: impl IntoIterator<Item = u64>) -> Vec<Block> {
     let block = |t| Block { block_hash: BlockHash(t * 100), tokens_hash: TokensHash(t) };
     tokens.into_iter().map(block).collect()
+}
+
+proptest! {
+    #[test]
+    fn lengths_are_written_as_the_shortest_number_of_hundredths(px in -1e9f64..1e9) {
+        let rounded = (px * 100.0).round() / 100.0 + 0.0;
+        prop_assert_eq!(text::Px(px).to_string(), rounded.to_string());
+    }
+}
+
+#[test]
+fn lengths_at_the_edges_are_written_too() {
+    let written = |px: f64| text::Px(px).to_string();
+    assert_eq!(
+        [0.0, -0.0, -0.004, 0.05, 0.5, -12.34, 1_600.0].map(written),
+        ["0", "0", "0", "0.05", "0.5", "-12.34", "1600"]
+    );
+    assert_eq!(written(f64::NAN), "0");
+    assert!(written(f64::MIN).starts_with("-92233720368547758"));
 }
 
 /// Worker 0 holds 1 2 3 4, worker 1 holds 1 2 and 5 below it, worker 2 holds 9.
@@ -67,6 +86,8 @@ impl Shot {
             heat: self.heat,
             title: &self.title,
             at: "2026-01-01T00:00:00Z",
+            note: None,
+            empty: EMPTY,
             now: 30,
             workers: &self.names,
             only: self.only.as_deref(),
@@ -95,14 +116,19 @@ fn every_box_is_drawn_once_where_it_stands_in_the_colour_of_who_holds_it() {
     let svg = Shot::of(forked()).take();
     // 6 blocks on 520 pixels; 40 pixels a block downward, from the heading on.
     let expected = [
-        ("60", "58", css(Theme::LIGHT.shared)),
         ("493.33", "58", css(Theme::LIGHT.few[2])),
+        ("60.5", "58.5", css(shared_body(Theme::LIGHT.ground, Theme::LIGHT.shared))),
         ("60", "138", css(Theme::LIGHT.few[0])),
         ("233.33", "138", css(Theme::LIGHT.few[1])),
     ];
     let mut found = boxes(&svg);
-    found.sort_by_key(|(x, y, _)| (y.len(), y.clone(), x.len(), x.clone()));
+    let number = |text: &str| text.parse::<f64>().expect("a number");
+    found.sort_by(|a, b| {
+        (number(&a.1), number(&a.0)).partial_cmp(&(number(&b.1), number(&b.0))).expect("numbers")
+    });
     assert_eq!(found, expected.map(|(x, y, fill)| (x.to_owned(), y.to_owned(), fill)));
+    let frame = format!("stroke=\"{}\" stroke-width=\"1\"", css(Theme::LIGHT.shared));
+    assert_eq!(svg.matches(&frame).count(), 1, "what several workers hold has a frame");
 }
 
 #[test]
@@ -301,6 +327,8 @@ proptest! {
             heat: [Heat::Owner, Heat::Recency, Heat::Hits, Heat::Owners][heat],
             title: "",
             at: "",
+            note: None,
+            empty: EMPTY,
             now: 0,
             workers: &workers,
             only: (only[0].0.is_multiple_of(2)).then_some(&only[..]),

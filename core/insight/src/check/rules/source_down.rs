@@ -10,6 +10,16 @@ const DOWN_MS: u64 = 10_000;
 pub(in crate::check) const RULE: Rule =
     Rule { hold_ms: 0, clear_ms: 5_000, ..Rule::new("source_down", "Links to all configured sources", look) };
 
+/// The one that is written to and not read: what one sees is whole, what one can go back to is not.
+fn not_recorded(view: &View<'_>, recording: &SourceState) -> RuleOutcome {
+    let label = format!("{}: {}", recording.name, recording.detail);
+    let explanation =
+        "What happens meanwhile cannot be gone back to. The live view and Dynamo are not affected.";
+    let title = format!("Cannot write {}", recording.name);
+    let found = Finding::new(Severity::Warning, title, explanation).panel(PanelRef::Overview);
+    found.evidence(label, view.seconds_since(recording.since_ms), "s").fixes("source_down/recording").into()
+}
+
 fn look(view: &View<'_>) -> RuleOutcome {
     let is_down = |s: &&SourceState| {
         matches!(s.state, LinkState::Connecting | LinkState::Refused | LinkState::Partial)
@@ -48,6 +58,7 @@ fn look(view: &View<'_>) -> RuleOutcome {
         SourceKind::WorkerTrees => {
             ("Cannot ask", "blocks that workers stored before we listened", "source_down/worker_trees")
         }
+        SourceKind::Recording => return not_recorded(view, first),
     };
     let more = if down.len() > 1 { format!(" and {} more", down.len() - 1) } else { String::new() };
     let mut found = Finding::new(

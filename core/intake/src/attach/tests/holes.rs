@@ -288,6 +288,25 @@ fn what_was_answered_before_a_break_was_noticed_is_not_all() {
 }
 
 #[test]
+fn what_a_worker_of_which_nothing_was_heard_read_before_the_connection_was_there_again_is_not_all() {
+    let mut attached = Attached::of_0_9();
+    attached.list_worker(&["worker_kv_indexer_query"]);
+    attached.subscribe();
+    attached.request();
+    attached.pass(500);
+    // It reads its blocks, says another event that nobody hears, and then the connection is there again.
+    attached.sequence += 1;
+    attached.break_connection();
+    attached.subscribe();
+    attached.answer(dump(None, &[stored(0, None, &[5])]));
+    attached.hear(&[stored(52, None, &[6])]);
+    attached.knows(Partial, NoEvents);
+    attached.pass(500).pass(500);
+    attached.answer(dump(None, &[stored(0, None, &[5, 7, 6])]));
+    attached.knows(Complete, Dump);
+}
+
+#[test]
 fn a_loss_that_is_certain_only_after_an_answer_that_holds_it_is_none() {
     let mut attached = Attached::of_0_9();
     attached.hear(&[stored(50, None, &[5])]);

@@ -72,8 +72,33 @@ impl Forest {
         while let Some(node) = todo.pop() {
             self.added(ground, node);
             self.touched(node, ground.arena[node].touched);
-            todo.extend(ground.families.of(ground.arena, node));
+            let last = self.extended(ground, node);
+            todo.extend(ground.families.of(ground.arena, last));
         }
+    }
+
+    /// Takes what follows `node` without a branch and with its owners into its chain, which ends with `node`; gives the new
+    /// last block. Block by block [`Self::added`] makes the same of it, and looks for the block above each time.
+    fn extended(&mut self, ground: Ground<'_>, node: NodeId) -> NodeId {
+        let Some(id) = self.chain_of(node) else { return node };
+        let chain = &self.chains[id.at()];
+        let (owners, before) = (chain.owners, chain.len);
+        let (mut last, mut len, mut touched) = (node, before, chain.own_touched);
+        while len < MAX_CHAIN
+            && let Some(next) = ground.only_child(last)
+            && ground.owners(next) == owners
+        {
+            self.label(next, id);
+            (last, len, touched) = (next, len + 1, touched.max(ground.arena[next].touched));
+        }
+        if len > before {
+            let chain = &mut self.chains[id.at()];
+            (chain.last, chain.len, chain.own_touched) = (last, len, touched);
+            chain.new += len - before;
+            self.passed(touched);
+            self.mark(id);
+        }
+        last
     }
 
     /// `node` hangs below its parent now and has its owners; nothing below it is in the forest.

@@ -2,6 +2,8 @@
 
 use std::cmp::Reverse;
 
+use radixscope_model::sort::sort_by_key;
+
 use super::{Chain, ChainId, Forest};
 
 /// What siblings are ordered by in a table, most first.
@@ -54,19 +56,25 @@ impl Forest {
     /// Puts a family onto the stack, the last of it first.
     fn put_family(&self, parent: Option<ChainId>, level: u32, order: RowOrder, todo: &mut Vec<Row>) {
         let held = |id: &ChainId| self.chain(*id).sums.blocks > 0;
-        let mut family: Vec<ChainId> = self.children(parent).iter().copied().filter(held).collect();
-        family.sort_by_cached_key(|&id| {
+        let keyed = |id: ChainId| {
             let chain = self.chain(id);
             let by = match order {
                 RowOrder::Blocks => chain.sums.blocks,
                 RowOrder::Hits => chain.sums.hits,
                 RowOrder::Recency => chain.sums.touched,
             };
-            (Reverse(by), Reverse(chain.sums.blocks), chain.tokens)
-        });
+            ((Reverse(by), Reverse(chain.sums.blocks), chain.tokens), id)
+        };
+        let mut family: Vec<_> = self.children(parent).iter().copied().filter(held).map(keyed).collect();
+        sort_by_key(&mut family, |&(key, _)| key);
         let siblings = family.len() as u32;
-        let row =
-            |(i, &id): (usize, &ChainId)| Row { id, level, place: i as u32 + 1, siblings, is_open: false };
+        let row = |(i, &(_, id)): (usize, &(_, ChainId))| Row {
+            id,
+            level,
+            place: i as u32 + 1,
+            siblings,
+            is_open: false,
+        };
         todo.extend(family.iter().enumerate().rev().map(row));
     }
 }

@@ -71,6 +71,7 @@ struct Advice {
     set: Vec<String>,
     expected: Option<Expected>,
     why: String,
+    method: String,
 }
 
 /// Which decisions, and what is not judged.
@@ -153,6 +154,7 @@ impl Answer {
                 .unwrap_or_default(),
             expected: advice.expected,
             why: advice.why,
+            method: advice.method,
         });
         Answer::Sweep(Box::new(SweepAnswer {
             decisions: Decisions::of(report.about),

@@ -20,6 +20,7 @@ use tokio::sync::Semaphore;
 use radixscope_insight::counterfactual::{
     Facts, ModelError, Sample, arrivals_in, arrivals_needed, resimulate,
 };
+use radixscope_model::id::Millis;
 use radixscope_state::requests::{Arrivals, MAX_ARRIVALS};
 
 use super::params::Params;
@@ -140,14 +141,29 @@ fn unplayable(error: ModelError) -> ApiError {
     ApiError::new(code::NOT_COMPUTABLE, hint)
 }
 
-/// The prompts of the latest requests, postcard of [`Arrivals`].
+/// The prompts of the latest requests, now or at a moment before, postcard of [`Arrivals`].
 pub(super) async fn arrivals(State(app): State<App>, uri: Uri) -> Result<Response, ApiError> {
-    let params = Params::of(&uri, &["last", "pool", "model"])?;
+    let params = Params::of(&uri, &["last", "pool", "model", "at_ms"])?;
+    let at = params.u64("at_ms")?.map(Millis);
     let last = params.within("last", 1, MAX_ARRIVALS as u64)?.map_or(MAX_ARRIVALS, |last| last as usize);
     let pools = params.pools();
     let arrivals = app.hub.read(move |view| {
         let pool = pools.one_of_many(view.cluster)?;
-        Ok::<_, ApiError>(arrivals_in(view.cluster, view.routing.arrivals(), pool, last))
+        let kept = view.routing.arrivals();
+        let Some(at) = at else { return Ok(arrivals_in(view.cluster, kept, pool, last)) };
+        if view.is_replay {
+            return Err(ApiError::new(
+                code::NOT_FOUND,
+                "a recording holds no prompts, so nothing can be simulated",
+            ));
+        }
+        let begin = kept.iter().next().map(|arrival| arrival.at_ms);
+        if let Some(begin) = begin.filter(|&begin| begin > at) {
+            let words = format!("no prompts before {at} are kept any more; those kept begin at {begin}");
+            return Err(ApiError::new(code::NOT_FOUND, words));
+        }
+        let until = kept.latest_of(MAX_ARRIVALS, |arrival| arrival.at_ms <= at);
+        Ok(arrivals_in(view.cluster, &until, pool, last))
     });
     let arrivals = arrivals.await??;
     let encoded = tokio::task::spawn_blocking(move || postcard::to_allocvec(&arrivals)).await;

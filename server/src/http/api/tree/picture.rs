@@ -39,7 +39,7 @@ pub(in crate::http::api) async fn svg(State(app): State<App>, uri: Uri) -> Resul
         heat: params.one_of("heat", &Heat::ALL.map(|heat| (heat.as_str(), heat)))?.unwrap_or(standard.heat),
         hits_window_ms: window_ms(&params)?,
         workers: workers(&app.hub, params.worker()?).await?,
-        at: String::new(),
+        ..standard
     };
     let is_download = params.one_of("download", &YES_OR_NO)?.unwrap_or(false);
     let svg = read(&app, params.pools(), move |picture| {

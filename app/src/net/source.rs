@@ -1,0 +1,208 @@
+//! Where the page asks for states: the server that it came from, or the player with a recording that the reader opened.
+//! Knows nothing of what is asked.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use js_sys::{Array, Function, Promise};
+use leptos::prelude::window;
+use radixscope_model::id::Millis;
+use wasm_bindgen::JsValue;
+use wasm_bindgen_futures::JsFuture;
+use web_sys::{File, Headers, RequestInit, Response, ResponseInit};
+
+use crate::player::{READY, Reply};
+use crate::worker::running::Running;
+
+/// The player's script.
+const SCRIPT: &str = "player_loader.js";
+
+/// Addresses that begin so are asked of the second recording, which is shown beside the first where two are compared.
+pub const SECOND: &str = "second/";
+
+thread_local! {
+    static PLAYER: RefCell<Option<Rc<Player>>> = const { RefCell::new(None) };
+    static SECOND_PLAYER: RefCell<Option<Rc<Player>>> = const { RefCell::new(None) };
+    static SOURCE: Cell<Source> = const { Cell::new(Source { number: 0, is_file: false }) };
+}
+
+/// What is asked: it changes whenever a recording is opened or closed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Source {
+    number: u32,
+    is_file: bool,
+}
+
+impl Source {
+    /// The present one.
+    pub fn now() -> Self {
+        SOURCE.get()
+    }
+
+    /// Whether it is a recording that the reader opened.
+    pub fn is_file(self) -> bool {
+        self.is_file
+    }
+}
+
+/// A recording that the reader opened.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Opened {
+    /// Name of the file, of several the first and how many more.
+    pub name: String,
+    /// Time of its first keyframe.
+    pub from: Millis,
+    /// Its end.
+    pub until: Millis,
+    /// Bytes at its end that were not written whole.
+    pub lost_bytes: u64,
+}
+
+/// Asks for an address, below whatever path the page is served at; the promise is of a response. A player answers what needs a
+/// server with words that say so.
+pub fn ask(address: &str, how: &RequestInit) -> Promise {
+    let (player, address) = match address.strip_prefix(SECOND) {
+        Some(address) => (&SECOND_PLAYER, address),
+        None => (&PLAYER, address),
+    };
+    match player.with_borrow(Option::clone) {
+        Some(player) => player.ask(address),
+        None => window().fetch_with_str_and_init(address, how),
+    }
+}
+
+/// Opens files in a player; what is asked from now on is asked there, or of the second one that is compared with what is shown.
+///
+/// # Errors
+/// In words, where they are no recording that can be shown. What was asked before still is.
+pub async fn open(files: &Array, is_second: bool) -> Result<Opened, String> {
+    let first = File::from(files.get(0)).name();
+    let name = match files.length() {
+        0 | 1 => first,
+        many => [&first, " and ", &(many - 1).to_string(), " more"].concat(),
+    };
+    let (player, opened) = Player::start(files);
+    let failed = |_: JsValue| "This browser starts no worker".to_owned();
+    let response = Response::from(JsFuture::from(opened).await.map_err(failed)?);
+    let body = response.array_buffer().map_err(failed)?;
+    let body = js_sys::Uint8Array::new(&JsFuture::from(body).await.map_err(failed)?).to_vec();
+    if !response.ok() {
+        return Err([&name, ": ", &String::from_utf8_lossy(&body)].concat());
+    }
+    let number = |at: usize| {
+        body.get(at * 8..at * 8 + 8).and_then(|bytes| bytes.try_into().ok()).map_or(0, u64::from_le_bytes)
+    };
+    let (from, until) = (Millis(number(0)), Millis(number(1)));
+    let opened = Opened { name, from, until, lost_bytes: number(2) };
+    if is_second {
+        SECOND_PLAYER.set(Some(player));
+    } else {
+        change(Some(player));
+    }
+    Ok(opened)
+}
+
+/// Nothing more is asked of the second recording.
+pub fn close_second() {
+    SECOND_PLAYER.set(None);
+}
+
+/// The server is asked again.
+pub fn close() {
+    change(None);
+}
+
+fn change(player: Option<Rc<Player>>) {
+    SOURCE.set(Source { number: SOURCE.get().number + 1, is_file: player.is_some() });
+    PLAYER.set(player);
+}
+
+/// A worker with a recording.
+struct Player {
+    worker: RefCell<Option<Running>>,
+    files: Array,
+    /// What was asked and is not answered, by number: whom to tell.
+    waiting: RefCell<Vec<(u32, Function)>>,
+    last: Cell<u32>,
+}
+
+impl Player {
+    /// Starts one; the promise is of the response to opening.
+    fn start(files: &Array) -> (Rc<Self>, Promise) {
+        let (waiting, last) = (RefCell::default(), Cell::new(READY));
+        let player = Rc::new(Self { worker: RefCell::new(None), files: files.clone(), waiting, last });
+        let opened = player.wait();
+        let weak = Rc::downgrade(&player);
+        let heard = move |bytes: Vec<u8>| {
+            if let Some(player) = weak.upgrade() {
+                player.hear(&bytes);
+            }
+        };
+        let weak = Rc::downgrade(&player);
+        let broken = move |why: String| {
+            if let Some(player) = weak.upgrade() {
+                player.fail(&["the player failed: ", &why].concat());
+            }
+        };
+        let worker = Running::start(SCRIPT, heard, broken);
+        if worker.is_none() {
+            player.fail("this browser starts no worker");
+        }
+        player.worker.replace(worker);
+        (player, opened)
+    }
+
+    fn ask(&self, address: &str) -> Promise {
+        let answered = self.wait();
+        if let Some(worker) = &*self.worker.borrow() {
+            worker.send(&[&self.last.get().to_le_bytes(), address.as_bytes()].concat());
+        }
+        answered
+    }
+
+    /// A promise that what is asked next fulfils.
+    fn wait(&self) -> Promise {
+        let number = self.last.get() + 1;
+        self.last.set(number);
+        Promise::new(&mut |resolve, _| self.waiting.borrow_mut().push((number, resolve)))
+    }
+
+    fn hear(&self, message: &[u8]) {
+        let Some(Reply { number, status, body }) = Reply::read(message) else { return };
+        if number == READY {
+            if let Some(worker) = &*self.worker.borrow() {
+                worker.send_value(&self.files);
+            }
+            return;
+        }
+        let waiting = {
+            let mut all = self.waiting.borrow_mut();
+            let found = all.iter().position(|(waiting, _)| *waiting == number);
+            found.map(|at| all.remove(at).1)
+        };
+        if let Some(resolve) = waiting {
+            answer(&resolve, status, body);
+        }
+    }
+
+    /// Nothing more comes.
+    fn fail(&self, why: &str) {
+        let body = ["{\"error\":{\"message\":", &crate::json::text(&why), "}}"].concat();
+        for (number, resolve) in self.waiting.take() {
+            // The first was asked to open, and says why not in plain words.
+            let body = if number == READY + 1 { why } else { &body };
+            answer(&resolve, 500, body.as_bytes());
+        }
+    }
+}
+
+fn answer(resolve: &Function, status: u16, body: &[u8]) {
+    let init = ResponseInit::new();
+    init.set_status(status);
+    if let Ok(headers) = Headers::new() {
+        let _ = headers.set("content-type", super::snapshot::CONTENT_TYPE);
+        init.set_headers(&headers);
+    }
+    let response = Response::new_with_opt_u8_array_and_init(Some(&mut body.to_vec()), &init);
+    let _ = resolve.call1(&JsValue::NULL, &response.unwrap_or_else(|error| error.into()));
+}

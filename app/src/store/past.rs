@@ -1,0 +1,412 @@
+//! Looking back: another moment is shown in the place of the present, which goes on beside it. Knows no widget.
+//!
+//! What the server keeps comes in segments, fetched when a moment of them is asked for. The latest moment asked for wins; until
+//! it is there the one before stays. Play is nothing but asking for later and later moments.
+
+use std::time::Duration;
+
+use leptos::prelude::*;
+use radixscope_model::id::{Millis, Seq};
+
+use super::{Live, State, Store, now_ms};
+use crate::format;
+use crate::net;
+use crate::past::{Segment, Step};
+use crate::timeline;
+
+/// Most bytes of segments that are kept here; the one shown is kept in any case.
+const MOST_BYTES: usize = 64 << 20;
+/// Shortest time between two moments while it plays: more cannot be told apart.
+const PLAY_EVERY_MS: f64 = 60.0;
+/// A moment that stands so long is what address and digest speak of.
+const SETTLED_AFTER: Duration = Duration::from_millis(250);
+/// Real time: speeds are counted in quarters of it.
+pub const REAL_TIME: u32 = 4;
+
+/// Segments that were fetched, the one used last at the end.
+#[derive(Default)]
+pub(super) struct Fetched {
+    segments: Vec<Segment>,
+    is_fetching: bool,
+    /// Whether the next frame looks which moment is asked for.
+    is_due: bool,
+    is_settling: bool,
+    /// When the page played last.
+    played_at_ms: f64,
+}
+
+impl Fetched {
+    fn add(&mut self, new: Segment) {
+        let known = self.segments.iter().position(|known| known.from_ms == new.from_ms);
+        if new.is_whole() {
+            known.map(|at| self.segments.remove(at));
+            // The state shown becomes the new one's.
+            if let Some(last) = self.segments.last_mut() {
+                last.leave();
+            }
+            self.segments.push(new);
+        } else if let Some(at) = known
+            && self.segments[at].extend(&new).is_err()
+        {
+            // It is fetched as a whole.
+            self.segments.remove(at);
+        }
+        while self.segments.len() > 1
+            && self.segments.iter().map(Segment::len_bytes).sum::<usize>() > MOST_BYTES
+        {
+            self.segments.remove(0);
+        }
+    }
+}
+
+/// What is missing to show a moment.
+enum Missing {
+    /// Everything behind this record; `None`: the whole segment.
+    After(Option<Seq>),
+    /// It cannot be shown, in words.
+    Unreadable(String),
+}
+
+impl Live {
+    /// The segment of `at`, which has all that led to it, made the one used last.
+    fn segment(&mut self, at: Millis) -> Result<&mut Segment, Missing> {
+        let begin = self.kept.place(at).and_then(|place| self.kept.segments.get(place)).copied();
+        let segments = &mut self.fetched.segments;
+        let Some(known) = segments.iter().position(|known| Some(known.from_ms) == begin) else {
+            return Err(Missing::After(None));
+        };
+        if known + 1 < segments.len() {
+            if let Some(last) = segments.last_mut() {
+                last.leave();
+            }
+            let segment = segments.remove(known);
+            segments.push(segment);
+        }
+        match segments.last_mut() {
+            Some(segment) if segment.known_to_ms >= at => Ok(segment),
+            segment => Err(Missing::After(segment.map(|segment| segment.last_seq()))),
+        }
+    }
+
+    fn seek(&mut self, at: Millis) -> Result<(), Missing> {
+        let mut past = self.past.take().unwrap_or_default();
+        let done = match self.segment(at) {
+            Ok(segment) => segment.go(&mut past.cluster, at).map_err(Missing::Unreadable),
+            Err(missing) => Err(missing),
+        };
+        if let Ok(is_replaced) = done {
+            past.now_ms = at;
+            past.digest = None;
+            if is_replaced {
+                self.still.renew();
+            }
+        }
+        self.past = Some(past);
+        done.map(drop)
+    }
+}
+
+impl Store {
+    /// Shows the moment `at`, or the nearest one that is kept.
+    pub fn go(self, at: Millis) {
+        let Some(span) = self.kept_span() else { return };
+        let nearest = Millis(at.0.clamp(span.from.0, span.until.0));
+        let fault = if at < span.from {
+            [
+                "That moment is no longer retained: the first that is kept is shown, ",
+                &super::time_of_day(span.from),
+            ]
+            .concat()
+        } else if at > span.until {
+            ["That moment is still to come: the latest is shown, ", &super::time_of_day(span.until)].concat()
+        } else {
+            String::new()
+        };
+        self.set_fault(fault);
+        self.hold();
+        self.at.set(nearest.0);
+        self.seek_soon();
+    }
+
+    /// Time of the past state that is shown, Unix milliseconds; 0: the present is. It follows [`Store::at`] as soon as what it
+    /// needs is here. Not tracked.
+    pub fn past_ms(self) -> u64 {
+        self.live.with_value(|live| live.past.as_ref().map_or(0, |past| past.now_ms.0))
+    }
+
+    /// Holds the moment that is shown, live or not.
+    pub fn pause(self) {
+        self.speed.set(0);
+        if self.at.get_untracked() == 0 {
+            let now = self.received_ms();
+            self.hold();
+            self.at.set(now.0);
+        }
+        self.settle_soon();
+    }
+
+    /// Plays on from the moment shown, or stops; what is live stops.
+    pub fn play_or_pause(self, speed: u32) {
+        if self.at.get_untracked() == 0 || self.speed.get_untracked() != 0 {
+            self.pause();
+        } else {
+            self.play(speed);
+        }
+    }
+
+    /// Plays on at `speed` quarters of real time.
+    pub fn play(self, speed: u32) {
+        let was = self.speed.get_untracked();
+        self.speed.set(speed);
+        if was == 0 && self.at.get_untracked() != 0 {
+            self.live.update_value(|live| live.fetched.played_at_ms = now_ms());
+            request_animation_frame(move || self.play_on());
+        }
+    }
+
+    fn play_on(self) {
+        let (at, speed) = (self.at.get_untracked(), self.speed.get_untracked());
+        if at == 0 || speed == 0 {
+            return;
+        }
+        request_animation_frame(move || self.play_on());
+        let now = now_ms();
+        let passed = self.live.with_value(|live| now - live.fetched.played_at_ms);
+        if passed < PLAY_EVERY_MS {
+            return;
+        }
+        self.live.update_value(|live| live.fetched.played_at_ms = now);
+        if self.past_waits.get_untracked() {
+            return;
+        }
+        let at = at + (passed * f64::from(speed) / f64::from(REAL_TIME)) as u64;
+        if self.kept_span().is_none_or(|span| at >= span.until.0) {
+            self.back_to_live();
+        } else {
+            self.at.set(at);
+            self.seek();
+        }
+    }
+
+    /// Shows the present again.
+    pub fn back_to_live(self) {
+        self.live.update_value(|live| {
+            live.past = None;
+            live.still.end();
+            live.fetched.segments.clear();
+        });
+        self.speed.set(0);
+        self.past_waits.set(false);
+        self.set_fault(String::new());
+        self.at.set(0);
+        self.settled.set(0);
+        self.beat_now();
+        self.changed();
+    }
+
+    /// The present goes on beside what is shown.
+    fn hold(self) {
+        self.live.update_value(|live| {
+            if live.past.is_none() {
+                let State { cluster, now_ms, digest } = &mut live.present;
+                cluster.fell_forest();
+                let now_ms = (*now_ms).max(cluster.now_ms());
+                live.past = Some(State { cluster: cluster.frozen(), now_ms, digest: *digest });
+                live.still.end();
+            }
+        });
+    }
+
+    fn set_fault(self, fault: String) {
+        if self.past_fault.with_untracked(|before| *before != fault) {
+            self.past_fault.set(fault);
+        }
+    }
+
+    fn seek_soon(self) {
+        let asked = self.live.try_update_value(|live| std::mem::replace(&mut live.fetched.is_due, true));
+        if asked == Some(false) {
+            request_animation_frame(move || self.seek());
+        }
+    }
+
+    /// Shows the moment that is asked for, if it is here; else fetches it.
+    fn seek(self) {
+        let at = Millis(self.at.get_untracked());
+        let done = self.live.try_update_value(|live| {
+            live.fetched.is_due = false;
+            (at.0 != 0).then(|| live.seek(at))
+        });
+        let waits = match done.flatten() {
+            None => return,
+            Some(Ok(())) => {
+                self.changed();
+                if self.speed.get_untracked() == 0 {
+                    self.settle_soon();
+                }
+                false
+            }
+            Some(Err(Missing::Unreadable(why))) => {
+                self.fail(&why);
+                false
+            }
+            Some(Err(Missing::After(after))) => {
+                let is_fetching = self.live.with_value(|live| live.fetched.is_fetching);
+                if !is_fetching {
+                    leptos::task::spawn_local(async move {
+                        match self.fetch(at, after).await {
+                            Ok(()) => self.seek(),
+                            Err(why) => self.fail(&why),
+                        }
+                    });
+                }
+                true
+            }
+        };
+        if self.past_waits.get_untracked() != waits {
+            self.past_waits.set(waits);
+        }
+    }
+
+    /// The moment that is shown stays.
+    fn fail(self, why: &str) {
+        let shown = self.live.with_value(|live| live.past.as_ref().map_or(0, |past| past.now_ms.0));
+        self.speed.set(0);
+        self.past_waits.set(false);
+        self.set_fault(["That moment cannot be shown: ", why].concat());
+        self.at.set(shown);
+    }
+
+    async fn fetch(self, at: Millis, after: Option<Seq>) -> Result<(), String> {
+        let until = self.kept_span().map_or(at, |span| span.until.max(at));
+        let after = after.map_or(String::new(), |after| ["&after=", &after.0.to_string()].concat());
+        let address = ["history/segment?at_ms=", &at.0.to_string(), &after].concat();
+        self.live.update_value(|live| live.fetched.is_fetching = true);
+        let come = net::past::bytes(&address).await;
+        self.live.update_value(|live| live.fetched.is_fetching = false);
+        let new = Segment::open(come?, until)?;
+        self.live.update_value(|live| {
+            live.kept.begins(new.from_ms);
+            live.fetched.add(new);
+        });
+        Ok(())
+    }
+
+    /// Steps to the next moment on one side that brought what is looked for; segments are fetched until it is found.
+    pub fn step(self, is_forward: bool, step: Step) {
+        self.pause();
+        leptos::task::spawn_local(async move {
+            let at = Millis(self.at.get_untracked());
+            let found = self.find(at, is_forward, step).await;
+            // Another moment may have been asked for meanwhile.
+            if self.at.get_untracked() != at.0 {
+                return;
+            }
+            self.past_waits.set(false);
+            match found {
+                Ok(Some(found)) => self.go(found),
+                Ok(None) => self.set_fault(nothing(is_forward, step)),
+                Err(why) => self.fail(&why),
+            }
+        });
+    }
+
+    async fn find(self, at: Millis, is_forward: bool, step: Step) -> Result<Option<Millis>, String> {
+        let mut looked_at = at;
+        loop {
+            let found = self.live.try_update_value(|live| {
+                live.segment(looked_at).map(|segment| segment.find(at, is_forward, step))
+            });
+            match found {
+                None => return Ok(None),
+                Some(Err(Missing::Unreadable(why))) => return Err(why),
+                Some(Err(Missing::After(after))) => {
+                    self.past_waits.set(true);
+                    self.fetch(looked_at, after).await?;
+                }
+                Some(Ok(Some(found))) => return Ok(Some(found)),
+                Some(Ok(None)) => {
+                    let Some(next) = self.beside(looked_at, is_forward) else { return Ok(None) };
+                    looked_at = next;
+                }
+            }
+        }
+    }
+
+    /// The last moment of the segment before that of `at`, or of the one after it.
+    fn beside(self, at: Millis, is_forward: bool) -> Option<Millis> {
+        let until = self.kept_span()?.until;
+        self.live.with_value(|live| {
+            let begins = &live.kept.segments;
+            let place = live.kept.place(at)?;
+            if !is_forward {
+                place.checked_sub(1)?;
+                return Some(Millis(begins.get(place)?.0 - 1));
+            }
+            begins.get(place + 1)?;
+            Some(begins.get(place + 2).map_or(until, |end| Millis(end.0 - 1)))
+        })
+    }
+
+    /// Steps to the next second on one side in which a finding began or ended, or a worker came or went.
+    pub fn step_to_mark(self, is_forward: bool) {
+        self.pause();
+        let at = Millis(self.at.get_untracked());
+        match self.with_rows(|rows| timeline::next_mark(rows, at, is_forward)) {
+            Some(found) => self.go(found),
+            None => {
+                let side = if is_forward { "later" } else { "earlier" };
+                self.set_fault(["No ", side, " finding or worker change is kept"].concat());
+            }
+        }
+    }
+
+    /// Steps by so many milliseconds.
+    pub fn step_by(self, ms: i64) {
+        self.pause();
+        let at = self.at.get_untracked().saturating_add_signed(ms);
+        // At the ends it stays.
+        if let Some(span) = self.kept_span() {
+            self.go(Millis(at.clamp(span.from.0, span.until.0)));
+        }
+    }
+
+    /// Says what the moment is once it stands: in the address, and by its digest.
+    fn settle_soon(self) {
+        let asked = self.live.try_update_value(|live| std::mem::replace(&mut live.fetched.is_settling, true));
+        if asked == Some(false) {
+            set_timeout(move || self.settle(), SETTLED_AFTER);
+        }
+    }
+
+    fn settle(self) {
+        self.live.try_update_value(|live| {
+            live.fetched.is_settling = false;
+            if let Some(past) = &mut live.past {
+                past.digest = Some((past.cluster.seq(), past.cluster.digest()));
+            }
+        });
+        let at = self.at.get_untracked();
+        if self.settled.get_untracked() != at {
+            self.settled.set(at);
+        }
+        if at != 0 {
+            self.changed();
+        }
+    }
+
+    /// How long ago the moment shown was, in words.
+    pub fn age_of_past(self) -> String {
+        let now = self.live.with_value(|live| live.present.now_ms);
+        format::ago(now.since(Millis(self.at.get())))
+    }
+}
+
+fn nothing(is_forward: bool, step: Step) -> String {
+    let side = if is_forward { "later" } else { "earlier" };
+    let what = match step {
+        Step::Decision => " decision is kept",
+        Step::BlocksOf(_) => " block of this worker is kept",
+    };
+    ["No ", side, what].concat()
+}

@@ -1,0 +1,167 @@
+//! Changes in sentences.
+
+use radixscope_insight::changes::{Blocks, Changes, PoolChange, Presence, Requests, WorkerChange};
+use radixscope_insight::latency::{Quantity, source_words};
+use radixscope_model::id::Millis;
+
+use crate::draw::palette::label;
+use crate::format::{self, UNKNOWN};
+use crate::shown::PoolLabel;
+use crate::store::{Store, time_of_day};
+
+/// In a word or two.
+pub(super) fn presence(of: Presence) -> String {
+    match of {
+        Presence::Came => "came",
+        Presence::CameBack => "came back",
+        Presence::Left => "left",
+        Presence::LeftAndCameBack => "left and came back",
+        Presence::FellSilent => "no longer answers",
+        Presence::AnswersAgain => "answers again",
+        Presence::OnlyInA => "only in A",
+        Presence::OnlyInB => "only in B",
+        Presence::Restarted(1) => "restarted",
+        Presence::Restarted(times) => return ["restarted ", &times.to_string(), " times"].concat(),
+    }
+    .to_owned()
+}
+
+/// What changed in each pool shown, and who came and went.
+pub(super) fn sentences(store: Store, changes: &Changes, labels: &[PoolLabel]) -> Vec<String> {
+    let [a, b] = changes.at;
+    let until = if changes.is_across {
+        [&time_of_day(b), " of the second recording"].concat()
+    } else if store.address.with(|address| address.marks[1].is_some()) {
+        time_of_day(b)
+    } else {
+        ["now, ", &time_of_day(b)].concat()
+    };
+    let span = ["Between ", &time_of_day(a), " and ", &until].concat();
+    let is_one = changes.pools.len() == 1;
+    let pools = shown(store, changes);
+    let mut all: Vec<String> = pools
+        .map(|pool| {
+            let label = labels.iter().find(|label| label.name == pool.name);
+            let name = label.map_or(pool.name.as_str(), |label| &label.short);
+            let of = if is_one { String::new() } else { [" in ", name].concat() };
+            let who: Vec<String> = pool.workers.iter().filter_map(who).collect();
+            let who = if who.is_empty() { String::new() } else { ["; ", &who.join(", ")].concat() };
+            [&span, &of, ": ", &blocks(&pool.blocks), &decisions(pool.decisions), &who, "."].concat()
+        })
+        .collect();
+    if changes.is_across {
+        let is_alone = |worker: &WorkerChange| worker.presence.is_some();
+        if changes.pools.iter().flat_map(|pool| &pool.workers).all(is_alone) {
+            all.push("A and B have no worker in common.".to_owned());
+        }
+    } else if a > b {
+        all.push("A is later than B: swap them to read forward in time.".to_owned());
+    }
+    let processes: Vec<String> =
+        changes.processes.iter().map(|(name, of)| [name, " ", &presence(*of)].concat()).collect();
+    if !processes.is_empty() {
+        all.push(["Processes: ", &processes.join(", "), "."].concat());
+    }
+    all.extend(doubts(changes));
+    all
+}
+
+/// The pools that the reader chose, or all.
+pub(super) fn shown(store: Store, changes: &Changes) -> impl Iterator<Item = &PoolChange> {
+    let pools = store.pools.get();
+    let only =
+        pools.only.and_then(|pool| store.peek(|shown| shown.cluster.pool(pool).map(|pool| pool.name())));
+    changes.pools.iter().filter(move |pool| only.as_ref().is_none_or(|only| *only == pool.name))
+}
+
+fn blocks(blocks: &Blocks) -> String {
+    let stored = format::plural(blocks.stored, "block", "blocks");
+    let (evicted, moved) = (format::count(blocks.evicted), format::count(blocks.moved_in));
+    [&stored, " stored, ", &evicted, " evicted, ", &moved, " moved"].concat()
+}
+
+fn decisions(count: Option<u64>) -> String {
+    match count {
+        Some(count) => [", ", &format::plural(count, "decision", "decisions")].concat(),
+        None => ", decisions unknown".to_owned(),
+    }
+}
+
+fn who(worker: &WorkerChange) -> Option<String> {
+    Some([&label(worker.ix), " ", &presence(worker.presence?)].concat())
+}
+
+/// What keeps the counts from being whole.
+fn doubts(changes: &Changes) -> Vec<String> {
+    let workers = || changes.pools.iter().flat_map(|pool| &pool.workers);
+    let partial: Vec<String> =
+        workers().filter(|worker| worker.is_partial).map(|worker| label(worker.ix)).collect();
+    let hidden: u64 = changes.pools.iter().map(|pool| pool.blocks.hidden).sum();
+    let mut doubts = Vec::new();
+    if !partial.is_empty() {
+        let names = partial.join(", ");
+        doubts.push(
+            ["Blocks of ", &names, " are not all known: more may have been stored and evicted."].concat(),
+        );
+    }
+    if hidden > 0 {
+        let count = format::plural(hidden, "block", "blocks");
+        doubts.push([&count, " beyond the limit of the tree at A or B: not compared."].concat());
+    }
+    doubts
+}
+
+/// Cached share of prompts before A and before B: in short, how many decisions each is of, and in full.
+pub(super) fn hit_rate(requests: &[Requests; 2], at: [Millis; 2]) -> [String; 3] {
+    let short = requests
+        .each_ref()
+        .map(|of| of.decisions.overlap_share().map_or(UNKNOWN.to_owned(), format::percent));
+    let counts = requests.each_ref().map(|of| format::count(of.decisions.with_blocks));
+    let full = [0, 1].map(|side| {
+        let Requests { decisions, .. } = &requests[side];
+        [
+            &format::count(decisions.overlap_blocks),
+            " of ",
+            &format::count(decisions.isl_blocks),
+            " prompt blocks cached, ",
+            &format::plural(decisions.with_blocks, "decision", "decisions"),
+            &since(&requests[side], at[side]),
+        ]
+        .concat()
+    });
+    [arrow(short), arrow(counts), sides(full)]
+}
+
+/// What the minute before a mark is, and where the decisions that are kept do not reach back so far, how far they do.
+fn since(requests: &Requests, at: Millis) -> String {
+    match at.since(requests.since(at)) / 1_000 {
+        60 => " in the 60 s before".to_owned(),
+        seconds => [" in the ", &seconds.to_string(), " s before that are kept"].concat(),
+    }
+}
+
+/// A percentile of the time to first token before A and before B, and the same.
+pub(super) fn ttft(requests: &[Requests; 2], percentile: usize) -> [String; 3] {
+    let of = |requests: &Requests| {
+        let range = requests.ttft.as_ref()?.quantiles?[percentile];
+        Some(Quantity::Ttft.range_words(&range))
+    };
+    let short = requests.each_ref().map(|requests| of(requests).unwrap_or(UNKNOWN.to_owned()));
+    let counts = requests.each_ref().map(|of| {
+        let times = of.ttft.as_ref();
+        times.map_or("0".to_owned(), |times| format::count(times.samples))
+    });
+    let full = requests.each_ref().map(|of| match &of.ttft {
+        Some(times) => source_words(std::slice::from_ref(times), Quantity::Ttft),
+        None => "not reported".to_owned(),
+    });
+    [arrow(short), arrow(counts), sides(full)]
+}
+
+fn arrow([a, b]: [String; 2]) -> String {
+    [&a, " → ", &b].concat()
+}
+
+fn sides([a, b]: [String; 2]) -> String {
+    ["Before A: ", &a, "\nBefore B: ", &b].concat()
+}

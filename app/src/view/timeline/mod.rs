@@ -1,0 +1,225 @@
+//! The timeline below every view: what is kept, what each second brought, the moment that is shown, and the ways to another one.
+//!
+//! Drawn as paths, so that the style sheet has its colours and sizes. Reads the store; what is shown elsewhere is none of its
+//! business.
+
+mod flags;
+mod input;
+mod tools;
+
+use leptos::html;
+use leptos::prelude::*;
+use radixscope_model::id::Millis;
+
+use super::resize;
+use crate::effect::effect;
+use crate::format;
+use crate::memo::Memo;
+use crate::signal::RwSignal;
+use crate::store::{Store, time_of_day};
+use crate::time_range::Span;
+use crate::timeline::{COLUMNS, HEIGHT, Quantity, columns, gaps, labels, line, most, top};
+use crate::view::control::view;
+pub(crate) use input::key;
+use tools::Tools;
+pub(super) use tools::speed_name;
+
+/// Room that a label of the axis needs, CSS pixels.
+const LABEL_PX: f64 = 90.0;
+
+/// What the timeline's parts share; copied freely.
+#[derive(Clone, Copy)]
+struct Line {
+    store: Store,
+    /// The part that is drawn; `None`: all that is kept.
+    zoom: RwSignal<Option<Span>>,
+    /// What was drawn when the pointer came: nothing moves under it.
+    held: RwSignal<Option<Span>>,
+    /// Where a brush began and where it is, shares of the width.
+    brush: RwSignal<Option<(f64, f64)>>,
+    field: NodeRef<html::Div>,
+    /// Its width, CSS pixels.
+    width: RwSignal<f64>,
+}
+
+impl Line {
+    /// The stretch that is drawn. Tracked.
+    fn span(self) -> Option<Span> {
+        self.store.kept_version.track();
+        let all = self.store.kept_span()?;
+        Some(
+            self.zoom
+                .get()
+                .or(self.held.get())
+                .map_or(all, |zoom| Span { from: zoom.from.max(all.from), ..zoom }),
+        )
+    }
+
+    /// Columns of a quantity.
+    fn columns(self, of: Quantity) -> Vec<Option<f64>> {
+        let Some(span) = self.span() else { return Vec::new() };
+        self.store.with_rows(|rows| columns(rows, span, of))
+    }
+
+    fn share(self, at: Millis) -> Option<f64> {
+        self.span().map(|span| span.share(at)).filter(|share| (0.0..=1.0).contains(share))
+    }
+}
+
+#[component]
+pub(super) fn Timeline(store: Store) -> impl IntoView {
+    let timeline = Line {
+        store,
+        zoom: RwSignal::new(None),
+        held: RwSignal::new(None),
+        brush: RwSignal::new(None),
+        field: NodeRef::new(),
+        width: RwSignal::new(0.0),
+    };
+    view! {
+        <section class="moments" class:looking-back=move || store.at.get() != 0 aria-label="Timeline" data-testid="timeline">
+            <Tools timeline/>
+            {move || match store.why_nothing_is_kept() {
+                "" => view! { <Field timeline/> },
+                why => view! { <p class="quiet" data-testid="timeline-none">{why}</p> },
+            }}
+        </section>
+    }
+}
+
+/// What can be pointed at.
+#[component]
+fn Field(timeline: Line) -> impl IntoView {
+    let Line { store, held, brush, field, width, .. } = timeline;
+    effect(move |_| {
+        if let Some(element) = field.get() {
+            let measured = element.clone();
+            resize::observe(&element, move || width.set(f64::from(measured.client_width())));
+        }
+    });
+    let bound = move |of: fn(Span) -> Millis| move || timeline.span().map(|span| of(span).0.to_string());
+    let shown = move || match store.at.get() {
+        0 => store.kept_span().map_or(0, |span| span.until.0),
+        at => at,
+    };
+    let words = move || match store.at.get() {
+        0 => store.newest_name().to_owned(),
+        at => [&time_of_day(Millis(at)), ", ", &store.age_of_past()].concat(),
+    };
+    let head = move || {
+        let at = store.at.get();
+        timeline.share(Millis(at)).filter(|_| at != 0).map(|share| {
+            view! { <i class="playhead" style=left(share) data-testid="playhead"></i> }
+        })
+    };
+    let brushed = move || {
+        brush.get().map(|(one, other)| {
+            let style = format!(
+                "left: {}; width: {}",
+                format::width(one.min(other)),
+                format::width((one - other).abs())
+            );
+            view! { <i class="brushed" style=style></i> }
+        })
+    };
+    view! {
+        <div class="moments-field" node_ref=field role="slider" tabindex="0" aria-label="Moment shown" data-testid="timeline-field"
+            aria-valuemin=bound(|span| span.from) aria-valuemax=bound(|span| span.until)
+            aria-valuenow=move || { store.kept_version.track(); shown().to_string() } aria-valuetext=move || words()
+            title="Drag: go to a moment. Wheel, or Shift and drag: zoom. Double click: all that is kept"
+            on:pointerenter=move |_| held.set(untrack(|| timeline.span())) on:pointerleave=move |_| held.set(None)
+            on:pointerdown=move |event| timeline.press(&event) on:pointermove=move |event| timeline.drag(&event)
+            on:pointerup=move |event| timeline.release(&event) on:pointercancel=move |_| brush.set(None)
+            on:dblclick=move |_| timeline.zoom.set(None) on:wheel=move |event| timeline.wheel(&event)>
+            <Bands timeline/>
+            {move || marks(timeline)}
+            {move || flags::drawn(timeline)}
+            {move || brushed()}
+            {move || head()}
+            <div class="moments-axis" aria-hidden="true">{move || axis(timeline)}</div>
+        </div>
+    }
+}
+
+/// Rates and times as paths. What each is, and its largest value, stands in the title.
+#[component]
+fn Bands(timeline: Line) -> impl IntoView {
+    let box_of = format!("0 0 {COLUMNS} {HEIGHT}");
+    let paths = Memo::new(move |_| {
+        let (stored, removed) =
+            (timeline.columns(|row| Some(row.stored)), timeline.columns(|row| Some(row.removed)));
+        // One scale for both, so that they can be compared.
+        let (most_blocks, top_blocks) = (most(&stored).max(most(&removed)), top(&stored).max(top(&removed)));
+        let area = |values: Vec<Option<f64>>| crate::draw::strip::area(values, top_blocks, HEIGHT);
+        let decisions = timeline.columns(|row| Some(row.decisions));
+        let ttft = timeline.columns(|row| row.ttft_p95_ms);
+        let (most_decisions, most_ttft) = (most(&decisions), most(&ttft));
+        let says = format!(
+            "Blocks stored (up) and removed (down): at most {} /s. Decisions: at most {} /s. TTFT p95, last 60 s: {}",
+            format::rate(most_blocks),
+            format::rate(most_decisions),
+            if most_ttft > 0.0 { format!("at most {most_ttft:.0} ms") } else { "not reported".to_owned() },
+        );
+        [area(stored), area(removed), line(&decisions, top(&decisions)), line(&ttft, most_ttft), says]
+    });
+    let path = move |at: usize| move || paths.with(|paths| paths[at].clone());
+    let band = move |class: &'static str, parts: AnyView| {
+        view! { <svg class=class viewBox=box_of.clone() preserveAspectRatio="none" aria-hidden="true">{parts}</svg> }
+    };
+    let stored = band("up", view! { <path class="stored" d=path(0)/> });
+    let removed = band("down", view! { <path class="removed" d=path(1)/> });
+    let lines = view! { <path class="decided" d=path(2)/><path class="ttft" d=path(3)/> };
+    let lines = band("lines", lines.into_any());
+    view! {
+        {stored}{removed}{lines}
+        <span class="hidden" data-testid="timeline-says">{path(4)}</span>
+    }
+}
+
+/// Times in which nothing was received, findings, departures and restarts.
+fn marks(timeline: Line) -> AnyView {
+    let Some(span) = timeline.span() else { return ().into_any() };
+    timeline.store.with_rows(|rows| {
+        let sign = |id: &'static str, class: String, style: String, title: String, at: Millis| {
+            view! { <i class=class style=style title=title data-testid=id data-at=at.0.to_string()></i> }
+        };
+        let mark = |row: &crate::timeline::Row| {
+            let worst = ["critical", "warning", "left", "restarted", "info"];
+            let kind = worst.into_iter().find(|kind| row.marks.iter().any(|mark| mark.kind == *kind));
+            let words: Vec<&str> = row.marks.iter().map(|mark| mark.words.as_str()).collect();
+            let title = [&time_of_day(row.at_ms), "\n", &words.join("\n")].concat();
+            let class = ["moments-mark ", kind.unwrap_or("resolved")].concat();
+            sign("timeline-mark", class, left(span.share(row.at_ms)), title, row.at_ms)
+        };
+        let gap = |gap: Span| {
+            let (from, until) = (span.share(gap.from).max(0.0), span.share(gap.until).min(1.0));
+            let (begin, end) = (time_of_day(gap.from), time_of_day(gap.until));
+            let title = ["Nothing was received or recorded from ", &begin, " to ", &end].concat();
+            let style = [&left(from), "; width: ", &format::width(until - from)].concat();
+            sign("timeline-gap", "moments-gap".to_owned(), style, title, gap.from)
+        };
+        let is_seen = |gap: &Span| gap.until > span.from && gap.from < span.until;
+        let is_inside = |row: &&crate::timeline::Row| {
+            !row.marks.is_empty() && (0.0..=1.0).contains(&span.share(row.at_ms))
+        };
+        let gaps = gaps(rows).filter(is_seen).map(gap);
+        gaps.chain(rows.iter().filter(is_inside).map(mark)).collect_view().into_any()
+    })
+}
+
+fn axis(timeline: Line) -> AnyView {
+    let width = timeline.width.get();
+    let Some(span) = timeline.span() else { return ().into_any() };
+    let label = |at: Millis| view! { <span style=left(span.share(at))>{time_of_day(at)}</span> };
+    // One at the very edge would be cut.
+    let is_inside = |at: &Millis| {
+        let edge = LABEL_PX / 2.0 / width.max(1.0);
+        (edge..=1.0 - edge).contains(&span.share(*at))
+    };
+    let all = labels(span, (width / LABEL_PX) as u64);
+    all.into_iter().filter(is_inside).map(label).collect_view().into_any()
+}
+
+fn left(share: f64) -> String {
+    ["left: ", &format::width(share)].concat()
+}

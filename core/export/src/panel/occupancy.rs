@@ -1,0 +1,135 @@
+//! How full each worker is with cached blocks, and what runs on it.
+
+use radixscope_insight::completeness::{known_words, why_words};
+use radixscope_insight::occupancy::Occupancy;
+use radixscope_insight::queues;
+use radixscope_insight::shown::{Shown, Unit};
+use radixscope_model::id::{Millis, WorkerIx};
+use radixscope_model::number_format::{UNKNOWN, count, percent, plural, short, tail};
+
+use super::lanes::more;
+use super::paper::{Area, LINE_PX, Paper, Style};
+use super::{Asked, Body, Content, workers};
+
+const TITLE: &str = "KV cache occupancy by worker";
+/// Height of a worker's row, and of a line that says what is missing of it.
+const ROW_PX: f64 = 24.0;
+const NAME_PX: f64 = 110.0;
+const HELD_PX: f64 = 108.0;
+const SHARE_PX: f64 = 44.0;
+const IN_FLIGHT_PX: f64 = 68.0;
+
+struct Row {
+    worker: WorkerIx,
+    name: String,
+    held: Occupancy,
+    in_flight: String,
+    /// What is missing of it.
+    lacks: Option<String>,
+}
+
+struct Rows(Vec<Row>);
+
+pub(super) fn content(shown: &Shown<'_>, asked: &Asked, _: Millis) -> Content {
+    let workers = workers(shown, asked);
+    if workers.is_empty() {
+        return super::no_worker(TITLE);
+    }
+    let rows: Vec<Row> = workers.into_iter().filter_map(|worker| Row::of(shown, worker)).collect();
+    let held = match shown.held() {
+        Some((held, _, Unit::Blocks)) => {
+            format!("{} summed over the workers", plural(held, "cached block", "cached blocks"))
+        }
+        Some((held, _, Unit::Tokens)) => {
+            format!("{} tokens in cached blocks, summed over the workers", short(held))
+        }
+        None => "pools have blocks of different size, and the size of some is unknown".to_owned(),
+    };
+    let unsized_workers =
+        rows.iter().filter(|row| row.held.blocks.is_some() && row.held.capacity.is_none()).count();
+    let mut facts = format!("{held}; by KV events: stored and not removed ÷ KV blocks there are");
+    if unsized_workers > 0 {
+        facts.push_str(&format!(
+            ". Capacity unknown for {}: total_kv_blocks of the model card, read with --discovery, reports it; bars compare with \
+             the worker with most blocks",
+            plural(unsized_workers as u64, "worker", "workers")
+        ));
+    }
+    Content::new(TITLE, facts, Rows(rows))
+}
+
+impl Row {
+    fn of(shown: &Shown<'_>, worker: WorkerIx) -> Option<Self> {
+        let state = shown.worker(worker)?;
+        let now = state.in_flight.now().map_or(UNKNOWN.to_owned(), |n| count(n.into()));
+        let queued = queues::on_worker(shown.cluster, worker).filter(|queued| queued.requests > 0);
+        let in_flight = queued.map_or(now.clone(), |queued| format!("{now} + {}", count(queued.requests)));
+        let rank = if state.id.dp_rank > 0 { format!(" dp {}", state.id.dp_rank) } else { String::new() };
+        let why =
+            || format!("Known {}: {}", known_words(shown.cluster, worker), why_words(state.knowledge.why));
+        Some(Self {
+            worker,
+            name: format!("{}{rank}", tail(state.id.id.0)),
+            held: Occupancy::of(shown.cluster, worker),
+            in_flight,
+            lacks: shown.is_incomplete(worker).then(why),
+        })
+    }
+
+    fn height(&self) -> f64 {
+        if self.lacks.is_some() { ROW_PX + LINE_PX } else { ROW_PX }
+    }
+
+    fn draw(&self, paper: &mut Paper<'_>, area: Area) {
+        let y = area.y + 15.0;
+        let chip = paper.chip(area.x, y, self.worker);
+        paper.text_within(area.x + chip, y, NAME_PX - chip - 6.0, paper.quiet(), &self.name);
+        let figures = HELD_PX + SHARE_PX + IN_FLIGHT_PX;
+        let meter = Area {
+            x: area.x + NAME_PX,
+            y: area.y + 5.0,
+            width: (area.width - NAME_PX - figures).max(10.0),
+            height: 12.0,
+        };
+        let fill = paper.fill(self.worker);
+        paper.meter(meter, self.held.share, &fill);
+        let plain = paper.plain();
+        paper.text(area.right() - IN_FLIGHT_PX - SHARE_PX, y, plain.right(), &self.held.words());
+        let share =
+            self.held.share.filter(|_| self.held.capacity.is_some()).map_or(UNKNOWN.to_owned(), percent);
+        paper.text(area.right() - IN_FLIGHT_PX, y, plain.bold().right(), &share);
+        paper.text(area.right(), y, plain.right(), &self.in_flight);
+        if let Some(lacks) = &self.lacks {
+            paper.text_within(
+                area.x + NAME_PX,
+                y + LINE_PX,
+                area.width - NAME_PX,
+                Style::of(paper.theme.warn_text),
+                lacks,
+            );
+        }
+    }
+}
+
+impl Body for Rows {
+    fn draw(&self, paper: &mut Paper<'_>, area: Area) {
+        let y = area.y + 8.0;
+        let quiet = paper.quiet();
+        paper.text(area.x, y, quiet, "Worker");
+        paper.text(area.x + NAME_PX, y, quiet, "Cached blocks");
+        paper.text(area.right() - IN_FLIGHT_PX, y, quiet.right(), "of capacity");
+        paper.text(area.right(), y, quiet.right(), "In flight");
+        let mut at = Area { y: y + 4.0, ..area };
+        for (done, row) in self.0.iter().enumerate() {
+            let is_last = done + 1 == self.0.len();
+            let needed = row.height() + if is_last { 0.0 } else { LINE_PX };
+            if at.y + needed > area.bottom() + 4.0 {
+                let words = format!("{} not shown: the picture is too low", more(self.0.len() - done));
+                paper.text(area.x, at.y + 12.0, quiet, &words);
+                return;
+            }
+            row.draw(paper, at);
+            at.y += row.height();
+        }
+    }
+}

@@ -1,0 +1,229 @@
+//! Every panel of a known state, read by an XML reader: its words, its figures, its colours, and that nothing lies over the
+//! edge.
+
+use roxmltree::Document;
+
+use radixscope_insight::shown::{PoolQuery, ShownPools};
+use radixscope_insight::time_range::TimeRange;
+use radixscope_model::id::{BlockHash, DecisionId, PoolIx, Seq, TokensHash, Worker};
+use radixscope_model::record::{
+    Block, Decision, DecisionSource, Entry, Finding, Histogram, HistogramKind, PanelRef, Phase, ProcessRole,
+    Record, Scrape, Severity,
+};
+
+use super::*;
+use crate::colour::{blend, css};
+
+const NOW: Millis = Millis(1_800_000_000_000);
+
+#[derive(Default)]
+struct State(Cluster);
+
+impl State {
+    fn fold(&mut self, record: Record<'_>) {
+        let seq = Seq(self.0.seq().0 + 1);
+        self.0.fold(seq, &Entry { at_ms: NOW, record });
+    }
+
+    fn worker(&mut self, ix: u16) {
+        let id = Worker::new(u64::from(ix) + 7, 0);
+        let (namespace, component) = ("dynamo".into(), "backend".into());
+        self.fold(Record::Worker { worker: WorkerIx(ix), id, namespace, component });
+    }
+
+    fn store(&mut self, worker: u16, hashes: std::ops::RangeInclusive<u64>) {
+        let block = |hash| Block { block_hash: BlockHash(hash), tokens_hash: TokensHash(hash) };
+        let blocks: Vec<Block> = hashes.map(block).collect();
+        self.fold(Record::Stored { worker: WorkerIx(worker), parent: None, blocks: blocks.into() });
+    }
+
+    /// Worker 0 alone holds 60 blocks, workers 0 and 1 share 30, worker 2 alone holds 10.
+    fn three() -> Self {
+        let mut state = Self::default();
+        (0..3).for_each(|ix| state.worker(ix));
+        state.store(0, 1..=60);
+        state.store(0, 101..=130);
+        state.store(1, 101..=130);
+        state.store(2, 201..=210);
+        let decision = Decision::new(DecisionId(1), WorkerIx(0), DecisionSource::KvHitRate);
+        let (isl_blocks, overlap_blocks) = (Some(80), Some(60));
+        state.fold(Record::Decision(Decision { isl_blocks, overlap_blocks, ..decision }));
+        state
+    }
+
+    fn finding(&mut self, code: &'static str, title: &'static str) {
+        self.fold(Record::Finding(Finding {
+            code: code.into(),
+            severity: Severity::Critical,
+            phase: Phase::Warn,
+            title: title.into(),
+            cause: "".into(),
+            explanation: "What it means & <why>.".into(),
+            evidence: Vec::new(),
+            fix: Vec::new(),
+            workers: vec![WorkerIx(0)],
+            panel: PanelRef::Overview,
+            selects_worker: false,
+            first_ms: NOW,
+            last_ms: NOW,
+        }));
+    }
+
+    fn panel(&self, kind: Kind, change: impl FnOnce(&mut Asked)) -> String {
+        let pools = ShownPools::of(&self.0, &PoolQuery::default());
+        let shown = Shown::new(&self.0, pools);
+        let mut asked = Asked {
+            kind,
+            is_dark: false,
+            width_px: 640,
+            height_px: 320,
+            worker: None,
+            span: TimeRange::default().span(NOW),
+            targets_ms: [600.0, 60.0],
+        };
+        change(&mut asked);
+        let picture = kind.needs_tree().then(|| Arc::new(Picture::of(&self.0, PoolIx(0), NOW)));
+        Panel::of(&shown, picture, asked, NOW).svg()
+    }
+}
+
+fn texts(svg: &str) -> String {
+    let document = Document::parse(svg).expect("XML");
+    let texts = document.descendants().filter(|node| node.has_tag_name("text"));
+    texts.filter_map(|node| node.text()).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn every_panel_has_title_time_and_its_figures() {
+    let mut state = State::three();
+    state.finding("block_size", "Block sizes differ");
+    let expected = [
+        (Kind::Tree, "Prefix tree"),
+        (Kind::Lanes, "90 blocks"),
+        (Kind::Occupancy, "130 cached blocks"),
+        (Kind::Rates, "stored/s"),
+        (Kind::Latency, "--prometheus frontend="),
+        (Kind::Decisions, "75 %"),
+        (Kind::Findings, "Nothing was checked yet"),
+        (Kind::Spread, "--logs"),
+    ];
+    for (kind, words) in expected {
+        for is_dark in [false, true] {
+            let svg = state.panel(kind, |asked| asked.is_dark = is_dark);
+            let said = texts(&svg);
+            assert!(said.contains(words), "{kind:?}: {words:?} is not in {said}");
+            assert!(said.contains("as of 08:00:00 UTC"), "{kind:?}: {said}");
+            let ground = css(if is_dark { Theme::DARK } else { Theme::LIGHT }.ground);
+            assert!(svg.contains(&ground), "{kind:?}");
+        }
+    }
+}
+
+#[test]
+fn a_state_of_which_nothing_is_known_says_what_is_missing() {
+    let state = State::default();
+    for kind in Kind::ALL {
+        let said = texts(&state.panel(kind, |_| ()));
+        let names_a_setting = said.contains("--") || matches!(kind, Kind::Findings | Kind::Decisions);
+        assert!(names_a_setting, "{kind:?}: {said}");
+        assert!(!said.contains("NaN") && !said.contains("inf"), "{kind:?}: {said}");
+    }
+}
+
+#[test]
+fn what_cannot_be_known_is_no_zero() {
+    let mut state = State::default();
+    state.worker(0);
+    let said = texts(&state.panel(Kind::Occupancy, |_| ()));
+    assert!(said.contains("–") && !said.contains("0 %"), "{said}");
+}
+
+#[test]
+fn a_worker_picked_is_named_and_shown_alone() {
+    let state = State::three();
+    let said = texts(&state.panel(Kind::Occupancy, |asked| asked.worker = Some(WorkerIx(2))));
+    assert!(said.contains("W3 (9/0)") && !said.contains("W1"), "{said}");
+}
+
+#[test]
+fn lanes_have_their_workers_colours_and_half_of_them_where_others_hold_the_same() {
+    let svg = State::three().panel(Kind::Lanes, |_| ());
+    let document = Document::parse(&svg).expect("XML");
+    let ground = Theme::LIGHT.ground;
+    let hue = |at: usize| css(Theme::LIGHT.few[at]);
+    let half = |at: usize| css(blend(ground, Theme::LIGHT.few[at], 0.5));
+    let shapes = |fill: &str| {
+        let is_it = |node: &roxmltree::Node<'_, '_>| {
+            node.has_tag_name("path") && node.attribute("fill") == Some(fill)
+        };
+        document.descendants().filter(is_it).count()
+    };
+    assert_eq!([shapes(&hue(0)), shapes(&half(0))], [1, 1], "alone, and shared with worker 1");
+    assert_eq!([shapes(&hue(1)), shapes(&half(1))], [0, 1], "only shared");
+    assert_eq!([shapes(&hue(2)), shapes(&half(2))], [1, 0], "only alone");
+}
+
+#[test]
+fn a_latency_panel_too_low_for_its_charts_says_so() {
+    let mut state = State::default();
+    for (before_ms, counts) in [(20_000, vec![0, 0, 0]), (1_000, vec![9, 1, 0])] {
+        let histogram = Histogram { kind: HistogramKind::Ttft, bounds: vec![0.1, 0.5], counts, sum: 1.0 };
+        let scrape = Scrape { histograms: vec![histogram], ..Scrape::new("frontend", ProcessRole::Frontend) };
+        let (seq, at_ms) = (Seq(state.0.seq().0 + 1), Millis(NOW.0 - before_ms));
+        state.0.fold(seq, &Entry { at_ms, record: Record::Scrape(scrape) });
+    }
+    for (size, has_chart) in
+        [((800, 300), true), ((700, 240), true), ((620, 400), true), ((400, 240), false), ((240, 240), false)]
+    {
+        let svg = state.panel(Kind::Latency, |asked| (asked.width_px, asked.height_px) = size);
+        assert!(texts(&svg).contains("TTFT p95"), "{size:?}: {}", texts(&svg));
+        assert_eq!(svg.contains("stroke-dasharray"), has_chart, "{size:?}: the target's line");
+        assert_eq!(texts(&svg).contains("Chart not shown"), !has_chart, "{size:?}: {}", texts(&svg));
+    }
+}
+
+#[test]
+fn sizes_are_bounded_and_nothing_of_the_smallest_is_negative() {
+    let state = State::three();
+    for kind in Kind::ALL {
+        for size in [(0, 0), (240, 240), (8_192, 240), (u32::MAX, 240)] {
+            let svg = state.panel(kind, |asked| (asked.width_px, asked.height_px) = size);
+            let document = Document::parse(&svg).expect("XML");
+            for node in document.descendants() {
+                for name in ["width", "height"] {
+                    let size: f64 = node.attribute(name).unwrap_or("0").parse().expect("a number");
+                    assert!((0.0..=8_192.0).contains(&size), "{kind:?} {name} {size}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn many_workers_are_drawn_as_far_as_there_is_room_and_counted_beyond() {
+    let mut state = State::default();
+    for ix in 0..200 {
+        state.worker(ix);
+        let first = u64::from(ix) * 100 + 1;
+        state.store(ix, first..=first + 20);
+    }
+    for kind in [Kind::Lanes, Kind::Occupancy] {
+        let said = texts(&state.panel(kind, |_| ()));
+        assert!(said.contains("more workers not shown"), "{kind:?}: {said}");
+    }
+    let rates = state.panel(Kind::Rates, |_| ());
+    assert!(texts(&rates).contains('+'), "{rates}");
+}
+
+#[test]
+fn words_from_outside_stay_words() {
+    let mut state = State::three();
+    state.finding("<x>", "<script>alert(1)</script> & more");
+    for kind in Kind::ALL {
+        let svg = state.panel(kind, |_| ());
+        assert!(!svg.contains("<script"), "{kind:?}");
+        assert!(Document::parse(&svg).is_ok(), "{kind:?}");
+    }
+    let svg = refusal(true, (300, 200), "theme=\"<svg>\" cannot be read");
+    assert!(texts(&svg).contains("theme=\"<svg>\""), "{svg}");
+}

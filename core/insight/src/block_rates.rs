@@ -1,0 +1,71 @@
+//! Blocks stored and removed per second over time, one band per worker. The same for the page and for pictures.
+
+use radixscope_model::id::{Millis, WorkerIx};
+use radixscope_state::cluster::{Bucket, TimeSteps};
+
+use crate::shown::Shown;
+
+/// More workers than this are one band: they could not be told apart.
+pub const MAX_BANDS: usize = 24;
+/// Its name.
+pub const OTHERS: &str = "others";
+/// Figures are means over so many full seconds.
+pub const MEAN_SECONDS: u64 = 10;
+
+/// One band. `None`: not known at that time.
+#[derive(Clone, PartialEq, Debug)]
+pub struct BlockRates {
+    /// Whose; `None`: of all workers beyond [`MAX_BANDS`].
+    pub worker: Option<WorkerIx>,
+    /// Blocks stored per second, step by step.
+    pub stored: Vec<Option<f64>>,
+    /// Blocks removed per second.
+    pub removed: Vec<Option<f64>>,
+}
+
+/// Blocks stored and removed per second, the mean of the last [`MEAN_SECONDS`] summed over the workers shown or of the one
+/// that is `picked`. `None`: of no worker is anything known.
+pub fn mean(shown: &Shown<'_>, picked: Option<WorkerIx>, now: Millis) -> Option<(f64, f64)> {
+    shown
+        .worker_list()
+        .filter(|worker| picked.is_none_or(|picked| picked == *worker))
+        .filter_map(|worker| shown.rate_per_second(worker, now, MEAN_SECONDS))
+        .reduce(|sum, more| (sum.0 + more.0, sum.1 + more.1))
+}
+
+/// The bands of the workers shown, or of the one that is `picked`; without those of which `is_hidden` says so of the
+/// worker's id, or of [`OTHERS`].
+pub fn bands(
+    shown: &Shown<'_>,
+    picked: Option<WorkerIx>,
+    steps: TimeSteps,
+    is_hidden: impl Fn(&str) -> bool,
+) -> Vec<BlockRates> {
+    let per_s = |blocks: u32| f64::from(blocks) / steps.len_s() as f64;
+    let mut bands: Vec<BlockRates> = Vec::new();
+    for worker in shown.worker_list().filter(|&w| picked.is_none_or(|picked| picked == w)) {
+        let is_alone = worker.at() < MAX_BANDS || picked.is_some();
+        let id = shown.worker(worker).filter(|_| is_alone).map(|state| state.id.to_string());
+        if is_hidden(id.as_deref().unwrap_or(OTHERS)) {
+            continue;
+        }
+        let of = |n: fn(Bucket) -> u32| move |bucket: Option<Bucket>| bucket.map(|b| per_s(n(b)));
+        let (stored, removed): (Vec<_>, Vec<_>) =
+            shown.rates_in(worker, steps).map(|b| (of(|b| b.stored)(b), of(|b| b.removed)(b))).unzip();
+        match bands.last_mut().filter(|band| !is_alone && band.worker.is_none()) {
+            Some(others) => {
+                add(&mut others.stored, &stored);
+                add(&mut others.removed, &removed);
+            }
+            None => bands.push(BlockRates { worker: is_alone.then_some(worker), stored, removed }),
+        }
+    }
+    bands
+}
+
+/// Adds what is known; a second that is not known of one worker is what the others stored.
+fn add(sums: &mut [Option<f64>], more: &[Option<f64>]) {
+    for (sum, &n) in sums.iter_mut().zip(more) {
+        *sum = sum.zip(n).map(|(sum, n)| sum + n).or(*sum).or(n);
+    }
+}

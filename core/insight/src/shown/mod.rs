@@ -1,0 +1,181 @@
+//! What panels look at: the state, and the pool of it that the reader chose. Knows no signal.
+
+mod labels;
+mod sums;
+#[cfg(test)]
+mod tests;
+
+use std::ops::Deref;
+
+use crate::changes::ChangeTree;
+use crate::completeness::Trust;
+use radixscope_model::id::{PoolIx, WorkerIx};
+use radixscope_model::record::{Role, Tier};
+use radixscope_state::cluster::{Cluster, Coverage};
+use radixscope_state::tree::{NodeId, Tree};
+
+pub use labels::PoolLabel;
+pub use sums::{Sums, Unit, caption, source_name};
+
+/// Pools as the address names them; without either name all are meant.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct PoolQuery {
+    /// `NAMESPACE/COMPONENT`.
+    pub pool: Option<String>,
+    /// A model.
+    pub model: Option<String>,
+}
+
+impl PoolQuery {
+    /// The pool meant: of several of one model the first that holds blocks. `None`: all are meant.
+    ///
+    /// # Errors
+    /// The key and the value that no pool fits.
+    pub fn find(&self, cluster: &Cluster) -> Result<Option<PoolIx>, (&'static str, &str)> {
+        if let Some(name) = &self.pool {
+            return cluster.pool_by_name(name).map(Some).ok_or(("pool", name));
+        }
+        let Some(model) = &self.model else { return Ok(None) };
+        let serves_it = |pool: &PoolIx| cluster.models_in(*pool).contains(&model.as_str());
+        let pools: Vec<PoolIx> = cluster.trees().map(|(pool, _)| pool).filter(serves_it).collect();
+        let holds_blocks = |pool: &&PoolIx| cluster.tree(**pool).totals().resident > 0;
+        let found = pools.iter().find(holds_blocks).or(pools.first());
+        found.copied().map(Some).ok_or(("model", model))
+    }
+}
+
+/// Which tree is drawn: that of a pool, and of which of its lower tiers; `None`: of the devices.
+pub type DrawnTree = (PoolIx, Option<Tier>);
+
+/// Which pools are shown.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct ShownPools {
+    /// The pool whose tree is drawn.
+    pub pool: PoolIx,
+    /// The only one shown; `None`: all.
+    pub only: Option<PoolIx>,
+    /// The lower tier whose tree is drawn; `None`: the device's.
+    pub tier: Option<Tier>,
+}
+
+impl ShownPools {
+    /// The tree that is drawn.
+    pub const fn drawn(&self) -> DrawnTree {
+        (self.pool, self.tier)
+    }
+
+    /// Those that the address names; a name that no pool has means all.
+    pub fn of(cluster: &Cluster, query: &PoolQuery) -> Self {
+        let only = query.find(cluster).ok().flatten();
+        Self { pool: only.unwrap_or_else(|| cluster.default_pool()), only, tier: None }
+    }
+
+    /// The same with the tree of a lower tier, if anything is held there.
+    #[must_use]
+    pub fn in_tier(self, cluster: &Cluster, tier: Option<Tier>) -> Self {
+        let holds_blocks = |tier: &Tier| cluster.tier_tree(self.pool, *tier).totals().resident > 0;
+        Self { tier: tier.filter(holds_blocks), ..self }
+    }
+}
+
+/// The state as it is shown: what a panel asks of it, and of which pool.
+#[derive(Clone, Copy)]
+pub struct Shown<'a> {
+    /// Everything.
+    pub cluster: &'a Cluster,
+    /// The pool whose tree is drawn.
+    pub pool: PoolIx,
+    /// The only pool shown; `None`: all.
+    pub only: Option<PoolIx>,
+    /// The lower tier whose tree is drawn; `None`: the device's.
+    pub tier: Option<Tier>,
+    /// The copy that is drawn in the tree's place while the reader points at it.
+    pub still: Option<&'a Tree>,
+    /// What changed between two moments, which is drawn in the tree's place.
+    pub changes: Option<&'a ChangeTree>,
+}
+
+impl<'a> Shown<'a> {
+    /// Looks at `pools` of a state.
+    pub fn new(cluster: &'a Cluster, pools: ShownPools) -> Self {
+        Self { cluster, pool: pools.pool, only: pools.only, tier: pools.tier, still: None, changes: None }
+    }
+
+    /// The prefix tree of the pool that is drawn; the copy, where one is held; that of two moments, where they are compared.
+    pub fn tree(&self) -> &'a Tree {
+        self.changes.map(ChangeTree::tree).or(self.still).unwrap_or_else(|| self.live_tree())
+    }
+
+    /// Whether a block of the copy that is held was evicted since.
+    pub fn has_evicted(&self, node: NodeId) -> bool {
+        self.still.is_some_and(|still| self.live_tree().has_evicted(still, node))
+    }
+
+    /// The prefix tree of the pool that is drawn, as it is now.
+    pub fn live_tree(&self) -> &'a Tree {
+        self.tier.map_or_else(|| self.cluster.tree(self.pool), |tier| self.cluster.tier_tree(self.pool, tier))
+    }
+
+    /// The lower tiers of that pool in which anything is held.
+    pub fn tiers(&self) -> Vec<Tier> {
+        let holds_blocks = |tier: &Tier| self.cluster.tier_tree(self.pool, *tier).totals().resident > 0;
+        Tier::ALL.into_iter().filter(holds_blocks).collect()
+    }
+
+    /// Tokens per block in that pool.
+    pub fn block_tokens(&self) -> Option<u32> {
+        self.cluster.block_tokens(self.pool)
+    }
+
+    /// Whether something of `pool` is shown.
+    pub fn has(&self, pool: PoolIx) -> bool {
+        self.only.is_none_or(|only| only == pool)
+    }
+
+    /// The workers shown, in order of first sight, those that left included.
+    pub fn worker_list(&self) -> impl Iterator<Item = WorkerIx> + use<'a> {
+        let Self { cluster, only, .. } = *self;
+        let workers = cluster.workers().iter().zip(0..).map(|(worker, at)| (worker.pool, WorkerIx(at)));
+        workers.filter(move |(pool, _)| only.is_none_or(|only| only == *pool)).map(|(_, worker)| worker)
+    }
+
+    /// The workers of the pool that is drawn.
+    pub fn drawn_workers(&self) -> impl Iterator<Item = WorkerIx> + use<'a> {
+        Self { only: Some(self.pool), ..*self }.worker_list()
+    }
+}
+
+impl Shown<'_> {
+    /// How much of what the workers of the pools shown hold is known.
+    pub fn coverage(&self) -> Coverage {
+        self.cluster.coverage(self.cluster.pools_in_use().into_iter().filter(|&pool| self.has(pool)))
+    }
+
+    /// Whether figures of the tree that is drawn may stand.
+    pub fn trust(&self) -> Trust {
+        Trust::of(self.cluster, self.pool)
+    }
+
+    /// Whether the pool drawn has no tree because its workers decode and publish nothing.
+    pub fn decodes_silently(&self) -> bool {
+        self.is_silent(self.pool)
+    }
+
+    /// Whether its workers decode, and none of them ever published a KV event.
+    fn is_silent(&self, pool: PoolIx) -> bool {
+        let mut workers = self.cluster.workers_in(pool).filter_map(|worker| self.cluster.worker(worker));
+        self.is_decode(pool) && workers.all(|state| state.last_event_ms.is_none())
+    }
+
+    fn is_decode(&self, pool: PoolIx) -> bool {
+        self.cluster.role(pool).is_some_and(|(role, _)| role == Role::Decode)
+    }
+}
+
+impl Deref for Shown<'_> {
+    type Target = Cluster;
+
+    fn deref(&self) -> &Cluster {
+        self.cluster
+    }
+}

@@ -1,0 +1,40 @@
+//! A deployment's records in a file, written as they come and read at any moment.
+//!
+//! The file is an MCAP file (mcap.dev/spec): chunks, each compressed and with a checksum, an index at the end, and readers
+//! in many languages. A keyframe is the whole state, in the frames that a newcomer at the socket gets; the batches after
+//! it are the very frames that viewers get. So any moment is a keyframe and the batches up to it, and nothing is encoded
+//! for the file alone. What is found without folding (decisions, findings, a row a second) is JSON in channels of its own.
+//!
+//! A chunk ends where a keyframe begins and whenever the writer is told so: what was ended can be read whatever happens
+//! later. The reader needs no index, works chunk by chunk, and takes nothing in the file at its word. It knows no clock,
+//! no network and no folder.
+
+mod bytes;
+mod channel;
+mod chunk;
+mod error;
+mod fold;
+mod meta;
+mod reader;
+#[cfg(feature = "native")]
+mod reduced;
+#[cfg(feature = "native")]
+mod schema;
+mod series;
+mod snapshot;
+mod walk;
+#[cfg(feature = "native")]
+mod writer;
+
+pub use channel::Channel;
+pub use error::RecordingError;
+pub use fold::Step;
+pub use meta::Meta;
+pub use reader::{Folded, Keyframe, Message, Messages, Moment, Recording};
+#[cfg(feature = "native")]
+pub use reduced::Reduced;
+pub use series::{Passage, Series};
+pub use snapshot::{EncodeError, snapshot_frames};
+pub use walk::{MAX_CHUNK_BYTES, MAX_CHUNKS};
+#[cfg(feature = "native")]
+pub use writer::{Target, Writer};

@@ -1,0 +1,74 @@
+//! The addresses that a page asks a server for, answered from a recording.
+
+use std::io::{Read, Seek};
+
+use radixscope_model::id::{Millis, Seq};
+use serde::Serialize;
+
+use crate::{Replay, ReplayError};
+
+/// What is answered.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Answer {
+    /// Status of HTTP.
+    pub status: u16,
+    /// The body: frames, or JSON.
+    pub body: Vec<u8>,
+}
+
+/// As the server says what is wrong.
+#[derive(Serialize)]
+struct Wrong {
+    error: Said,
+}
+
+#[derive(Serialize)]
+struct Said {
+    code: &'static str,
+    message: String,
+}
+
+impl Answer {
+    fn ok(body: Vec<u8>) -> Self {
+        Self { status: 200, body }
+    }
+
+    fn wrong(status: u16, code: &'static str, message: String) -> Self {
+        let wrong = Wrong { error: Said { code, message } };
+        Self { status, body: serde_json::to_vec(&wrong).unwrap_or_default() }
+    }
+}
+
+impl<R: Read + Seek> Replay<R> {
+    /// Answers an address as a server would, relative to where it is served.
+    pub fn answer(&mut self, address: &str) -> Answer {
+        let (path, query) = address.split_once('?').unwrap_or((address, ""));
+        let number = |name: &str| {
+            let value = query.split('&').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='));
+            value.and_then(|value| value.parse::<u64>().ok())
+        };
+        let answered = match path {
+            "snapshot" => self.snapshot().map(Answer::ok),
+            "history" => {
+                let index = self.index(Millis(number("after_ms").unwrap_or(0)));
+                // Plain data always encodes.
+                Ok(Answer::ok(serde_json::to_vec(&index).unwrap_or_default()))
+            }
+            "history/segment" => match number("at_ms") {
+                Some(at) => self.segment(Millis(at), number("after").map(Seq)).map(Answer::ok),
+                None => {
+                    let words = "at_ms: a time in Unix milliseconds is missing".to_owned();
+                    return Answer::wrong(400, "bad_parameter", words);
+                }
+            },
+            _ => {
+                let words = "This needs a server: what is shown is a recording".to_owned();
+                return Answer::wrong(404, "not_found", words);
+            }
+        };
+        answered.unwrap_or_else(|error| match error {
+            ReplayError::NotKept(_) => Answer::wrong(404, "not_found", error.to_string()),
+            _ => Answer::wrong(500, "internal", error.to_string()),
+        })
+    }
+}

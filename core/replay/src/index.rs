@@ -1,0 +1,48 @@
+//! What there is to go back to, in the form of `/history`.
+
+use radixscope_insight::timeline::Row;
+use radixscope_model::id::{Decimal, Millis, Seq};
+use serde::Serialize;
+
+/// What is kept.
+#[derive(Debug, Serialize)]
+pub struct Index {
+    /// The run of the server.
+    pub epoch: Decimal,
+    /// Now; of a recording its end.
+    pub at_ms: Millis,
+    /// Whether this is a recording: nothing comes after `at_ms`.
+    pub replay: bool,
+    /// `null`: nothing is to be kept (`--history 0`).
+    pub kept: Option<Kept>,
+    /// Oldest first, without a gap between them.
+    pub segments: Vec<SegmentRow>,
+    /// A row a second, oldest first: those after `after_ms`.
+    pub rows: Vec<Row>,
+}
+
+/// How much is kept.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Kept {
+    /// Since when; `null`: nothing is kept yet.
+    pub from_ms: Option<Millis>,
+    /// Bytes of keyframes and batches.
+    pub bytes: usize,
+    /// Most bytes.
+    pub max_bytes: usize,
+    /// Longest age, milliseconds.
+    pub max_age_ms: u64,
+}
+
+/// What is kept of one stretch of time; of a recording that is still being read only `from_ms` may be known.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct SegmentRow {
+    /// Time of its keyframe.
+    pub from_ms: Millis,
+    /// Time of the last batch that was published in it.
+    pub to_ms: Millis,
+    /// The first record after its keyframe.
+    pub first_seq: Option<Seq>,
+    /// Bytes of keyframe and batches.
+    pub bytes: usize,
+}

@@ -1,0 +1,85 @@
+//! Names and ids replaced by pseudonyms: in a record, and in the state that records lead to. The fold of replaced records onto
+//! a replaced state is the replaced state, because nothing in the fold depends on what is replaced here. Hashes of blocks,
+//! components, models, times and figures stay. How a pseudonym is made is not known here.
+
+use std::borrow::Cow;
+
+use radixscope_model::id::{Worker, WorkerId};
+use radixscope_model::record::{Decision, Entry, Finding, Record, RuleStatus, Scrape};
+
+/// Makes pseudonyms: the same for the same.
+pub trait Pseudonyms {
+    /// Of the id of a worker, of a router or of an instance.
+    fn number(&mut self, id: u64) -> u64;
+    /// Of a name of some kind.
+    fn name(&mut self, kind: &str, name: &str) -> String;
+    /// A text with what is known to be a name replaced in it.
+    fn text(&mut self, text: &str) -> String;
+    /// What is written in words that may name anything: left out here and wherever another text repeats it.
+    fn leave_out(&mut self, words: &str);
+}
+
+/// Of a name that may be empty where nothing is known.
+pub(crate) fn name(kind: &str, name: &str, names: &mut dyn Pseudonyms) -> String {
+    if name.is_empty() { String::new() } else { names.name(kind, name) }
+}
+
+/// Who a worker is.
+pub fn worker(id: Worker, names: &mut dyn Pseudonyms) -> Worker {
+    Worker { id: WorkerId(names.number(id.id.0)), ..id }
+}
+
+/// What a finding says in words.
+pub(crate) fn finding(finding: &mut Finding, names: &mut dyn Pseudonyms) {
+    let mut say = |text: &mut Cow<'static, str>| *text = names.text(text).into();
+    say(&mut finding.title);
+    say(&mut finding.explanation);
+    for evidence in &mut finding.evidence {
+        say(&mut evidence.label);
+        say(&mut evidence.value);
+    }
+    for fix in &mut finding.fix {
+        say(&mut fix.text);
+        say(&mut fix.value);
+    }
+}
+
+pub(crate) fn rule(status: &mut RuleStatus, names: &mut dyn Pseudonyms) {
+    status.missing = names.text(&status.missing).into();
+}
+
+pub(crate) fn decision(decision: &mut Decision, names: &mut dyn Pseudonyms) {
+    decision.router = decision.router.map(|router| names.number(router));
+    decision.request_id = decision.request_id.as_deref().map(|id| name("request", id, names));
+    decision.adapter = decision.adapter.as_deref().map(|adapter| name("adapter", adapter, names));
+}
+
+/// A record with pseudonyms.
+pub fn entry<'a>(entry: &Entry<'a>, names: &mut dyn Pseudonyms) -> Entry<'a> {
+    let mut redacted = entry.clone();
+    match &mut redacted.record {
+        Record::Source { name: of, kind, .. } => *of = name(kind.as_str(), of, names).into(),
+        Record::SourceState { detail, .. } | Record::Asking { detail, .. } => {
+            names.leave_out(detail);
+            *detail = Cow::Borrowed("");
+        }
+        Record::Rejected { sample, .. } => {
+            names.leave_out(sample);
+            *sample = Cow::Borrowed("");
+        }
+        Record::Worker { id, namespace, .. } => {
+            *id = worker(*id, names);
+            *namespace = name("namespace", namespace, names).into();
+        }
+        Record::RouterLoad { router, .. } => *router = router.map(|router| names.number(router)),
+        Record::Decision(of) => decision(of, names),
+        Record::Scrape(Scrape { process, instance, .. }) => {
+            *process = name("process", process, names);
+            *instance = instance.map(|instance| names.number(instance));
+        }
+        Record::Finding(of) => finding(of, names),
+        Record::Checked(rules) => rules.iter_mut().for_each(|status| rule(status, names)),
+        _ => {}
+    }
+    redacted
+}

@@ -1,0 +1,35 @@
+//! A recording as one file, with names and ids as they are or with pseudonyms.
+
+use std::fs::{File, OpenOptions};
+use std::io::{BufReader, BufWriter};
+use std::path::Path;
+
+use radixscope_model::id::Millis;
+use radixscope_recording::{Meta, Series, Writer};
+
+use crate::recording::{Key, Redacted, Redactor};
+
+/// Copies everything. What is damaged is left out.
+pub(super) fn copy(series: &mut Series<BufReader<File>>, to: &Path, redact: bool) -> anyhow::Result<()> {
+    let (from_ms, to_ms) = series.range();
+    let Some(last) = series.files().last().map(|file| file.meta().clone()) else { return Ok(()) };
+    let is_redacted = last.redacted || redact;
+    let mut meta = Meta { began_ms: from_ms.0, redacted: is_redacted, ..last };
+    // With pseudonyms of its own it is another recording: files of both are never taken for one.
+    let mut redactor = match redact {
+        true => Some(Redactor::new(Key::random()?)),
+        false => None,
+    };
+    if let Some(redactor) = &mut redactor {
+        meta.sources = redactor.sources(&meta.sources);
+        meta.recording = crate::time::random();
+    }
+    let file = OpenOptions::new().write(true).create_new(true).open(to)?;
+    let mut writer = Writer::new(BufWriter::new(file), &meta)?;
+    match &mut redactor {
+        Some(redactor) => series.copy(Millis(0), to_ms, &mut Redacted { redactor, to: &mut writer })?,
+        None => series.copy(Millis(0), to_ms, &mut writer)?,
+    }
+    writer.finish()?.into_inner()?.sync_all()?;
+    Ok(())
+}

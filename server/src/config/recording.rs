@@ -1,0 +1,169 @@
+//! Options of what writes recordings and reads them.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+
+use super::{Http, Judged, Limits, Log, Sources};
+use crate::recording::{RecordOptions, RecordTo};
+
+/// Least that a folder of recordings may hold.
+const MIN_BYTES: u64 = 16 << 20;
+
+/// Whether what is received is written to files.
+#[derive(Args, Debug, Clone, Default)]
+#[command(next_help_heading = "Recording")]
+pub struct Recorded {
+    /// Folder to which everything received is written, in files that replay, check and export read; after a restart it goes on
+    /// there [default: nothing is written]
+    #[arg(long, env = "RADIXSCOPE_RECORD", value_name = "DIR")]
+    pub record: Option<PathBuf>,
+    /// Maximum bytes of that folder's recordings, as 10GiB or 500MiB; beyond it the oldest are deleted
+    #[arg(long, env = "RADIXSCOPE_RECORD_MAX_SIZE", value_name = "SIZE", default_value = "10GiB", value_parser = size)]
+    pub record_max_size: u64,
+    /// Age at which they are deleted, as 24h or 7days
+    #[arg(long, env = "RADIXSCOPE_RECORD_MAX_AGE", value_name = "TIME", default_value = "24h", value_parser = age)]
+    pub record_max_age: Duration,
+    /// Write pseudonyms in place of ids of workers and requests, and of names of processes, namespaces and sources
+    #[arg(long, env = "RADIXSCOPE_REDACT", requires = "record")]
+    pub redact: bool,
+}
+
+impl Recorded {
+    /// Where to write and what; `None`: nowhere.
+    pub fn options(&self) -> Option<RecordOptions> {
+        let path = self.record.clone()?;
+        let to = RecordTo::Folder { path, max_bytes: self.record_max_size, max_age: self.record_max_age };
+        Some(RecordOptions { to, redact: self.redact })
+    }
+}
+
+/// `radixscope record`.
+#[derive(Args, Debug)]
+pub struct Record {
+    /// File to write; it must not exist yet
+    #[arg(env = "RADIXSCOPE_RECORD_FILE", value_name = "FILE")]
+    pub file: PathBuf,
+    /// Write pseudonyms in place of ids of workers and requests, and of names of processes, namespaces and sources
+    #[arg(long, env = "RADIXSCOPE_REDACT")]
+    pub redact: bool,
+    /// How long to record, as 30s or 10m, counted from the start [default: until Ctrl-C]
+    #[arg(long = "for", env = "RADIXSCOPE_FOR", value_name = "TIME", value_parser = age)]
+    pub record_for: Option<Duration>,
+    /// What we listen to.
+    #[command(flatten)]
+    pub from: Sources,
+    /// What live figures are compared with.
+    #[command(flatten)]
+    pub judged: Judged,
+    /// How much we keep.
+    #[command(flatten)]
+    pub limits: Limits,
+    /// How we log.
+    #[command(flatten)]
+    pub log: Log,
+}
+
+/// `radixscope replay`.
+#[derive(Args, Debug)]
+pub struct Replay {
+    /// Recordings of one deployment: files in any order, or a folder of them
+    #[arg(env = "RADIXSCOPE_RECORDINGS", value_name = "FILE", value_delimiter = ',', required = true)]
+    pub recordings: Vec<PathBuf>,
+    /// Maximum bytes of the recording, decompressed, that are kept in memory to go back to, in MiB; of a longer one the end
+    #[arg(long, env = "RADIXSCOPE_HISTORY_MIB", value_name = "MIB", default_value_t = 2_048, value_parser = clap::value_parser!(u32).range(1..=65_536), help_heading = "Limits")]
+    pub history_mib: u32,
+    /// How we serve.
+    #[command(flatten)]
+    pub http: Http,
+    /// How we log.
+    #[command(flatten)]
+    pub log: Log,
+}
+
+/// `radixscope export`.
+#[derive(Args, Debug)]
+pub struct Export {
+    /// Recordings of one deployment: files in any order, or a folder of them
+    #[arg(env = "RADIXSCOPE_RECORDINGS", value_name = "FILE", value_delimiter = ',', required = true)]
+    pub recordings: Vec<PathBuf>,
+    /// Print every routing decision with how its request went on
+    #[arg(long, env = "RADIXSCOPE_DECISIONS", value_enum, value_name = "FORM")]
+    pub decisions: Option<DecisionsAs>,
+    /// Write the recording itself to this file, which must not exist yet: several files become one
+    #[arg(long, env = "RADIXSCOPE_RECORDING", value_name = "FILE")]
+    pub recording: Option<PathBuf>,
+    /// In that file, write pseudonyms in place of ids of workers and requests, and of names of processes, namespaces and sources
+    #[arg(long, env = "RADIXSCOPE_REDACT", requires = "recording")]
+    pub redact: bool,
+    /// Write the requests of each worker as slices (queue, prefill, decode) to this file, which ui.perfetto.dev opens
+    #[arg(long, env = "RADIXSCOPE_PERFETTO", value_name = "FILE")]
+    pub perfetto: Option<PathBuf>,
+    /// Write the recording with the page inside to this file, which a browser opens without any server
+    #[arg(long, env = "RADIXSCOPE_HTML", value_name = "FILE")]
+    pub html: Option<PathBuf>,
+    /// Beginning of what --html holds, Unix milliseconds: the keyframe before it is its first moment [default: the recording's]
+    #[arg(long, env = "RADIXSCOPE_FROM", value_name = "MS", requires = "html")]
+    pub from: Option<u64>,
+    /// End of what --html holds, Unix milliseconds [default: the recording's]
+    #[arg(long, env = "RADIXSCOPE_TO", value_name = "MS", requires = "html")]
+    pub to: Option<u64>,
+    /// How we log.
+    #[command(flatten)]
+    pub log: Log,
+}
+
+/// Form of exported decisions.
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DecisionsAs {
+    /// A line each, as the page downloads them
+    Csv,
+    /// An array of the objects of /api/v1/decisions
+    Json,
+    /// A Parquet file with the columns of the CSV; ids are unsigned, 64 bits
+    Parquet,
+}
+
+fn size(text: &str) -> Result<u64, String> {
+    const EXPECTED: &str = "expected a size such as 10GiB or 500MiB, 16MiB at least";
+    let number_len = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(number_len);
+    let factor: u64 = match unit.trim().to_ascii_lowercase().as_str() {
+        "" | "b" => 1,
+        "kib" | "k" => 1 << 10,
+        "mib" | "m" => 1 << 20,
+        "gib" | "g" => 1 << 30,
+        "tib" | "t" => 1 << 40,
+        "mb" => 1_000_000,
+        "gb" => 1_000_000_000,
+        "tb" => 1_000_000_000_000,
+        _ => return Err(EXPECTED.to_owned()),
+    };
+    let bytes = number.parse::<u64>().ok().and_then(|number| number.checked_mul(factor));
+    bytes.filter(|&bytes| bytes >= MIN_BYTES).ok_or_else(|| EXPECTED.to_owned())
+}
+
+fn age(text: &str) -> Result<Duration, String> {
+    match humantime::parse_duration(text) {
+        Ok(time) if time >= Duration::from_secs(1) => Ok(time),
+        Ok(_) => Err("expected at least 1s".to_owned()),
+        Err(error) => Err(format!("{error}; expected a time such as 10m or 24h")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_have_units_and_a_least() {
+        assert_eq!(size("10GiB"), Ok(10 << 30));
+        assert_eq!(size("500 MiB"), Ok(500 << 20));
+        assert_eq!(size("20MB"), Ok(20_000_000));
+        assert_eq!(size("33554432"), Ok(32 << 20));
+        for wrong in ["", "GiB", "1MiB", "10 parsecs", "-1GiB", "99999999999TiB"] {
+            assert!(size(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! What is kept to go back to: `/history` says what there is and what each second brought, `/history/segment` gives the
+//! keyframe and the records that lead to a moment, in the form of `/snapshot`.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::{HeaderMap, Uri};
+use axum::response::Response;
+use bytes::Bytes;
+
+use radixscope_model::frame::Frame;
+use radixscope_model::id::{Decimal, Millis, Seq};
+use radixscope_replay::{Index, Kept};
+
+use super::App;
+use super::api::params::Params;
+use super::error::{ApiError, code};
+use super::origin::AllowedPage;
+use super::snapshot;
+use crate::hub::{AskError, Hub};
+
+pub(super) async fn index(_: AllowedPage, State(hub): State<Hub>, uri: Uri) -> Result<Json<Index>, ApiError> {
+    let after = Millis(Params::of(&uri, &["after_ms"])?.u64("after_ms")?.unwrap_or(0));
+    let index = hub.read(move |view| {
+        let (segments, rows) = view.timeline(after);
+        Index {
+            epoch: Decimal(view.epoch),
+            at_ms: view.at_ms,
+            replay: view.is_replay,
+            kept: view.history(),
+            segments,
+            rows,
+        }
+    });
+    Ok(Json(index.await?))
+}
+
+pub(super) async fn segment(
+    _: AllowedPage,
+    State(app): State<App>,
+    headers: HeaderMap,
+    uri: Uri,
+) -> Result<Response, ApiError> {
+    let params = Params::of(&uri, &["at_ms", "after"])?;
+    let after = params.u64("after")?.map(Seq);
+    let missing = || ApiError::bad_parameter("at_ms", "", "a time in Unix milliseconds");
+    let at = Millis(params.u64("at_ms")?.ok_or_else(missing)?);
+    let _place = snapshot::place(&app).await?;
+    let found = app.hub.read(move |view| {
+        let hello = |from_ms, seq| {
+            let server = env!("CARGO_PKG_VERSION").into();
+            Frame::Hello { epoch: view.epoch, seq, at_ms: from_ms, server }.encode()
+        };
+        let Some(found) = view.segment_at(at, after) else { return Ok(Err(view.history())) };
+        let hello = Bytes::from(hello(found.from_ms, found.seq)?);
+        Ok(Ok(std::iter::once(hello).chain(found.frames).collect()))
+    });
+    let frames: Result<Vec<Bytes>, Option<Kept>> =
+        found.await?.map_err(|error: radixscope_model::frame::FrameError| AskError::Encode(error.into()))?;
+    let frames = frames.map_err(|kept| ApiError::new(code::NOT_FOUND, not_kept(at, kept)))?;
+    snapshot::respond(&headers, frames).await
+}
+
+fn not_kept(at: Millis, kept: Option<Kept>) -> String {
+    match kept {
+        None => "nothing is kept to go back to (--history 0)".to_owned(),
+        Some(Kept { from_ms: None, .. }) => {
+            "nothing is kept yet; a state larger than --history-mib never is".to_owned()
+        }
+        Some(Kept { from_ms: Some(from), .. }) => {
+            format!("{at} is not kept; what is kept begins at {from} (--history, --history-mib)")
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! Figures of the server itself: its queue, its viewers and connections, what its sources bring and lose.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use radixscope_model::record::LinkState;
+use radixscope_state::cluster::{ProcessState, SourceState};
+
+use super::{Families, labels};
+use crate::http::listen::Places;
+use crate::hub::{SourceStats, View, ViewerCounts};
+
+const STATES: [LinkState; 6] = [
+    LinkState::Connecting,
+    LinkState::CatchingUp,
+    LinkState::Live,
+    LinkState::Partial,
+    LinkState::Refused,
+    LinkState::Ended,
+];
+
+impl Families {
+    pub(super) fn of_ourselves(&mut self, view: &View<'_>, viewers: &ViewerCounts) {
+        let stats = view.stats;
+        let build = labels([("version", env!("CARGO_PKG_VERSION"))]);
+        self.gauges("build_info", "Version of the server", [(build, 1.0)]);
+        self.gauge("uptime_seconds", "Time since the server started", stats.started.elapsed().as_secs_f64());
+        self.gauge("queue_messages", "Messages queued for decoding", stats.queued_messages as f64);
+        self.gauge("queue_bytes", "Bytes of messages queued for decoding", stats.queued_bytes as f64);
+        let most = stats.queue_limits;
+        self.gauge("queue_limit_messages", "Maximum of queued messages", most.messages as f64);
+        self.gauge("queue_limit_bytes", "Maximum of queued bytes", most.bytes as f64);
+        if let Some(lag) = stats.fold_lag {
+            let help = "Longest time from a message's arrival to its fold, in the last second with messages";
+            self.gauge("fold_lag_seconds", help, lag.as_secs_f64());
+        }
+        self.counter("records", "Records folded", view.cluster.seq().0);
+        self.counter("batches", "Batches published", stats.batches);
+        let help = "Bytes of recent batches kept for viewers that come back";
+        self.gauge("log_bytes", help, stats.log_bytes as f64);
+        if let Some(kept) = view.history() {
+            self.gauge("history_bytes", "Bytes kept to go back to", kept.bytes as f64);
+            let most = "Most bytes kept to go back to";
+            self.gauge("history_limit_bytes", most, kept.max_bytes as f64);
+            if let Some(from) = kept.from_ms {
+                let help = "Unix time that one can go back to";
+                self.gauge("history_from_timestamp_seconds", help, from.0 as f64 / 1_000.0);
+            }
+        }
+        if let Some(recording) = view.recording() {
+            self.gauge("recording_bytes", "Bytes of the recordings that are kept", recording.bytes as f64);
+            let help = "Whether what is received can be written to the recording";
+            self.gauge("recording_up", help, f64::from(u8::from(recording.error.is_none())));
+            let help = "Times that something was left out of the recording";
+            self.counter("recording_gaps", help, recording.gaps);
+            if let Some(since) = recording.since_ms {
+                let help = "Unix time that the recordings begin at";
+                self.gauge("recording_since_timestamp_seconds", help, since.0 as f64 / 1_000.0);
+            }
+        }
+        self.gauge("viewers", "Viewers connected", viewers.now.load(Ordering::Relaxed) as f64);
+        let total = viewers.total.load(Ordering::Relaxed);
+        self.counter("viewers_connected", "Viewers connected since the start", total);
+        let help = "Times a viewer fell behind and got a new snapshot";
+        self.counter("viewer_resyncs", help, viewers.resyncs.load(Ordering::Relaxed));
+        let help = "Records not sent to viewers that fell behind";
+        self.counter("viewer_skipped_records", help, viewers.skipped_records.load(Ordering::Relaxed));
+    }
+
+    pub(super) fn of_connections(&mut self, places: &Places) {
+        self.gauge("connections", "Connections open, viewers and others", places.len() as f64);
+        self.gauge("connections_limit", "Most connections at once", places.most() as f64);
+        let counted = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        let help = "Idle connections closed for others";
+        self.counter("connections_gave_way", help, counted(&places.gave_way));
+        let help = "Connections refused because all allowed ones were in use";
+        self.counter("connections_refused", help, counted(&places.refused));
+        let help = "Times that the system refused a connection";
+        self.counter("connections_not_accepted", help, counted(&places.not_accepted));
+    }
+
+    pub(super) fn of_sources(&mut self, view: &View<'_>) {
+        let sources = || view.cluster.sources().iter();
+        let name = |source: &SourceState| labels([("source", &source.name)]);
+        let by = |count: fn(&SourceStats) -> u64| {
+            sources().zip(&view.stats.sources).map(move |(source, stats)| (name(source), count(stats)))
+        };
+        self.counters("ingest_messages", "Messages decoded", by(|s| s.messages));
+        self.counters("ingest_bytes", "Payload bytes decoded", by(|s| s.bytes));
+        self.counters("ingest_records", "Records that messages became", by(|s| s.records));
+        let states = sources().flat_map(|source| {
+            STATES.map(|state| {
+                let labels = labels([("source", &source.name), ("state", state.as_str())]);
+                (labels, f64::from(u8::from(source.state == state)))
+            })
+        });
+        self.gauges("source_state", "1 for the current state of the source", states);
+        let is_up = |state| matches!(state, LinkState::Live | LinkState::Ended);
+        let up = sources().map(|source| (name(source), f64::from(u8::from(is_up(source.state)))));
+        let help = "1 while the source is connected and current, or has ended as a recording does; else 0";
+        self.gauges("source_up", help, up);
+        let lags = sources().filter_map(|source| Some((name(source), source.lag_ms? as f64 / 1_000.0)));
+        let help = "Arrival minus publication of the slowest recent message, by two clocks";
+        self.gauges("source_lag_seconds", help, lags);
+        let missed = |again| {
+            let each = sources().flat_map(|source| source.missed.iter().map(move |missed| (source, missed)));
+            each.filter(move |(_, missed)| missed.cause.counts_again() == again)
+        };
+        let by_cause = missed(false).map(|(source, missed)| {
+            let (topic, cause) = (missed.topic.as_str(), missed.cause.as_str());
+            (labels([("source", &source.name), ("topic", topic), ("cause", cause)]), missed.count)
+        });
+        let help = "Messages lost, each under one cause; slow_consumer is a lower bound";
+        self.counters("ingest_missed", help, by_cause);
+        let events = missed(true).map(|(source, missed)| {
+            (labels([("source", &source.name), ("topic", missed.topic.as_str())]), missed.count)
+        });
+        let recovered = missed(false).filter(|(_, missed)| missed.recovered > 0).map(|(source, missed)| {
+            let (topic, cause) = (missed.topic.as_str(), missed.cause.as_str());
+            (labels([("source", &source.name), ("topic", topic), ("cause", cause)]), missed.recovered)
+        });
+        let help = "Of ingest_missed, those recovered by queries to workers";
+        self.counters("ingest_recovered", help, recovered);
+        let help = "Events in lost messages, by the workers' event ids; their messages are in ingest_missed";
+        self.counters("ingest_missed_events", help, events);
+        let gaps = sources().flat_map(|source| {
+            let of = |topic: &str| labels([("source", &source.name), ("topic", topic)]);
+            source.gaps.iter().map(move |gaps| (of(gaps.topic.as_str()), gaps.count as f64))
+        });
+        let help = "Connection losses with an unknown number of messages lost, which are in no other count";
+        self.gauges("ingest_unknown_gaps", help, gaps);
+        let rejected = sources().flat_map(|source| {
+            source.rejected.iter().map(|rejected| {
+                let (topic, reason) = (rejected.topic.as_str(), rejected.reason.as_str());
+                (labels([("source", &source.name), ("topic", topic), ("reason", reason)]), rejected.count)
+            })
+        });
+        self.counters("ingest_rejected", "Invalid inputs", rejected);
+    }
+
+    pub(super) fn of_processes(&mut self, view: &View<'_>) {
+        let processes = || view.cluster.processes().iter();
+        let name = |p: &ProcessState| labels([("process", &p.name), ("role", p.role.as_str())]);
+        let ages = processes().map(|p| (name(p), view.at_ms.since(p.last_ms) as f64 / 1_000.0));
+        self.gauges("process_scrape_age_seconds", "Time since it last answered a scrape", ages);
+        let restarts = processes().map(|p| (name(p), p.restarts.into()));
+        self.counters("process_restarts", "Restarts seen", restarts);
+    }
+}

@@ -1,0 +1,227 @@
+//! The last minutes in memory: keyframes, the batches after each, and a row a second for the timeline. It holds the bytes
+//! that were published, not copies of them. Knows no viewer and no file.
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use radixscope_insight::timeline::{Row, RowInProgress};
+use radixscope_model::id::{Millis, Seq};
+use radixscope_model::record::Entry;
+use radixscope_replay::{Kept, SegmentRow};
+use radixscope_state::cluster::Cluster;
+
+use super::log::Published;
+use super::snapshot::Snapshot;
+use super::spacing::Spacing;
+
+/// Bounds of what is kept.
+#[derive(Clone, Copy, Debug)]
+pub struct HistoryLimits {
+    /// For how long; zero: nothing is kept.
+    pub max_age: Duration,
+    /// Most bytes of keyframes and batches.
+    pub max_bytes: usize,
+}
+
+/// A keyframe and the batches after it.
+struct Segment {
+    /// The keyframe is the state after this record.
+    seq: Seq,
+    from_ms: Millis,
+    to_ms: Millis,
+    keyframe: Vec<Bytes>,
+    batches: Vec<Published>,
+    len_bytes: usize,
+}
+
+/// What a reader needs to go to a moment: frames in order, and where they begin.
+pub(crate) struct SegmentFrames {
+    /// Time of the keyframe.
+    pub(crate) from_ms: Millis,
+    /// The keyframe is the state after this record.
+    pub(crate) seq: Seq,
+    /// Keyframe and batches.
+    pub(crate) frames: Vec<Bytes>,
+}
+
+/// What is kept of one stretch of time, to be written elsewhere.
+pub(crate) struct KeptSegment {
+    /// Time of the keyframe.
+    pub(crate) from_ms: Millis,
+    /// Its frames.
+    pub(crate) keyframe: Vec<Bytes>,
+    /// What was published after it.
+    pub(crate) batches: Vec<Published>,
+}
+
+/// The last minutes.
+pub(super) struct History {
+    limits: HistoryLimits,
+    segments: VecDeque<Segment>,
+    len_bytes: usize,
+    /// `None`: no keyframe is kept that batches could follow.
+    spacing: Option<Spacing>,
+    rows: VecDeque<Row>,
+    now: RowInProgress,
+}
+
+impl History {
+    /// `None` where nothing is to be kept.
+    pub(super) fn new(limits: HistoryLimits) -> Option<Self> {
+        (!limits.max_age.is_zero() && limits.max_bytes > 0).then(|| Self {
+            limits,
+            segments: VecDeque::new(),
+            len_bytes: 0,
+            spacing: None,
+            rows: VecDeque::new(),
+            now: RowInProgress::default(),
+        })
+    }
+
+    /// Goes on after a time in which nothing was received.
+    pub(super) fn resume(&mut self, until: Millis, cluster: &Cluster) {
+        self.now.resume(until, cluster);
+    }
+
+    /// What was published, as far as it is kept, oldest first.
+    pub(super) fn batches(&self) -> impl Iterator<Item = &Published> {
+        self.segments.iter().flat_map(|segment| &segment.batches)
+    }
+
+    /// Counts `entry` for the timeline; `before` is the state that it is about to change.
+    pub(super) fn count(&mut self, before: &Cluster, entry: &Entry<'_>) {
+        self.now.count(before, &entry.record);
+    }
+
+    /// Ends the row of the second that is over, and gives it.
+    pub(super) fn end_second(&mut self, at_ms: Millis, cluster: &Cluster) -> Row {
+        let row = self.now.end(at_ms, cluster);
+        self.row(row.clone());
+        row
+    }
+
+    /// A row that is there already.
+    pub(super) fn row(&mut self, row: Row) {
+        let at_ms = row.at_ms;
+        self.rows.push_back(row);
+        self.forget(at_ms);
+    }
+
+    /// Whether the state is to be kept as a keyframe now.
+    pub(super) fn wants_keyframe(&self, now: Instant) -> bool {
+        self.spacing.is_none_or(|spacing| spacing.is_due(now))
+    }
+
+    /// The state of this moment; batches from here on follow it.
+    pub(super) fn keyframe(&mut self, at_ms: Millis, snapshot: &Snapshot) {
+        let len_bytes = snapshot.frames.iter().map(Bytes::len).sum();
+        self.spacing = Some(Spacing::after(len_bytes, snapshot.made, snapshot.cost));
+        // A clock that was set back does not turn the order of what is kept round.
+        let from_ms = self.segments.back().map_or(at_ms, |last| last.to_ms.max(at_ms));
+        self.len_bytes += len_bytes;
+        let (seq, keyframe) = (snapshot.seq, snapshot.frames.clone());
+        let batches = Vec::new();
+        self.segments.push_back(Segment { seq, from_ms, to_ms: from_ms, keyframe, batches, len_bytes });
+        self.forget(at_ms);
+    }
+
+    /// What was published, be it that time passed.
+    pub(super) fn published(&mut self, batch: &Published) {
+        let mut segment = self.segments.back_mut();
+        if let Some(segment) = &mut segment {
+            segment.to_ms = segment.to_ms.max(batch.at_ms);
+        }
+        if batch.first == batch.next {
+            return;
+        }
+        let bytes = batch.frame.len();
+        if let Some(spacing) = &mut self.spacing {
+            spacing.published(bytes);
+        }
+        // Without a keyframe to follow, the next one is waited for.
+        let Some(segment) = segment else { return };
+        segment.len_bytes += bytes;
+        self.len_bytes += bytes;
+        segment.batches.push(batch.clone());
+        self.forget(batch.at_ms);
+    }
+
+    /// Lets go of what is too old or too much, whole segments from the oldest on.
+    fn forget(&mut self, now: Millis) {
+        let max_age_ms = u64::try_from(self.limits.max_age.as_millis()).unwrap_or(u64::MAX);
+        while let Some(oldest) = self.segments.front() {
+            let is_old = self.segments.len() > 1 && now.since(oldest.to_ms) > max_age_ms;
+            if !is_old && self.len_bytes <= self.limits.max_bytes {
+                break;
+            }
+            self.len_bytes -= oldest.len_bytes;
+            self.segments.pop_front();
+        }
+        let from = self.segments.front().map(|oldest| oldest.from_ms);
+        let max_rows = usize::try_from(max_age_ms / 1_000).unwrap_or(usize::MAX).saturating_add(120);
+        while self.rows.len() > max_rows
+            || self.rows.front().is_some_and(|row| from.is_none_or(|from| row.at_ms < from))
+        {
+            self.rows.pop_front();
+        }
+    }
+
+    /// How much is kept.
+    pub(super) fn kept(&self) -> Kept {
+        Kept {
+            from_ms: self.segments.front().map(|segment| segment.from_ms),
+            bytes: self.len_bytes,
+            max_bytes: self.limits.max_bytes,
+            max_age_ms: u64::try_from(self.limits.max_age.as_millis()).unwrap_or(u64::MAX),
+        }
+    }
+
+    /// What is kept, oldest first.
+    pub(super) fn segments(&self) -> Vec<SegmentRow> {
+        let row = |segment: &Segment| SegmentRow {
+            from_ms: segment.from_ms,
+            to_ms: segment.to_ms,
+            first_seq: Some(Seq(segment.seq.0 + 1)),
+            bytes: segment.len_bytes,
+        };
+        self.segments.iter().map(row).collect()
+    }
+
+    /// What is kept of a range of time, from the keyframe before its beginning.
+    pub(super) fn between(&self, from: Millis, to: Millis) -> (Vec<KeptSegment>, Vec<Row>) {
+        let first = self.segments.partition_point(|segment| segment.from_ms <= from).saturating_sub(1);
+        let is_meant = |segment: &&Segment| segment.from_ms <= to && segment.to_ms >= from;
+        let kept = |segment: &Segment| KeptSegment {
+            from_ms: segment.from_ms,
+            keyframe: segment.keyframe.clone(),
+            batches: segment.batches.clone(),
+        };
+        let segments: Vec<_> = self.segments.iter().skip(first).filter(is_meant).map(kept).collect();
+        let begin = segments.first().map_or(to, |segment| segment.from_ms);
+        let is_in = |row: &&Row| row.at_ms >= begin && row.at_ms <= to;
+        (segments, self.rows.iter().filter(is_in).cloned().collect())
+    }
+
+    /// Rows of the timeline after `after`.
+    pub(super) fn rows_after(&self, after: Millis) -> Vec<Row> {
+        let known = self.rows.partition_point(|row| row.at_ms <= after);
+        self.rows.range(known..).cloned().collect()
+    }
+
+    /// The frames that lead to the state at `at`; whoever has the segment's records up to `after` gets the batches behind
+    /// it alone. `None`: that moment is not kept.
+    pub(super) fn segment_at(&self, at: Millis, after: Option<Seq>) -> Option<SegmentFrames> {
+        let next = self.segments.partition_point(|segment| segment.from_ms <= at);
+        let segment = self.segments.get(next.checked_sub(1)?)?;
+        let after = after.filter(|after| *after >= segment.seq);
+        let known = |batch: &Published| after.is_some_and(|after| batch.next.0 <= after.0.saturating_add(1));
+        let batches = segment.batches[segment.batches.partition_point(known)..].iter();
+        let keyframe = if after.is_none() { segment.keyframe.as_slice() } else { &[] };
+        let frames = keyframe.iter().chain(batches.map(|batch| &batch.frame)).cloned().collect();
+        Some(SegmentFrames { from_ms: segment.from_ms, seq: segment.seq, frames })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,368 @@
+//! The thread that writes: a file after the other, bounded by size and age, each begun with a keyframe.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{BufWriter, Error, ErrorKind};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+use radixscope_model::id::Millis;
+use radixscope_recording::{Meta, Recording, RecordingError, Writer};
+
+use super::{Item, Key, RecordTo, Redactor, Shared};
+use crate::time::now;
+
+/// How often what was written is ended as a chunk and brought to the disk.
+const SYNC_EVERY: Duration = Duration::from_secs(1);
+/// How long after a failure it is tried again.
+const RETRY_AFTER: Duration = Duration::from_secs(5);
+/// A folder is kept in about so many files: deleting the oldest takes away little.
+const FILES: u64 = 20;
+/// Sizes of a file beyond which the next keyframe begins another.
+const FILE_BYTES: std::ops::RangeInclusive<u64> = 256 * 1024..=512 * 1024 * 1024;
+const PREFIX: &str = "radixscope-";
+const SUFFIX: &str = ".mcap";
+/// What a file is called before there is a state in it.
+const UNNAMED: &str = "radixscope.new";
+/// Held while a process writes into a folder.
+const LOCK: &str = "radixscope.lock";
+
+/// A file that is being written.
+struct Current {
+    writer: Writer<BufWriter<File>>,
+    /// The same file, to bring it to the disk.
+    file: File,
+    path: PathBuf,
+    /// Its name until there is a state in it: whatever has the other name can be opened.
+    unnamed: Option<PathBuf>,
+    began: Instant,
+    began_ms: Millis,
+    has_news: bool,
+}
+
+/// A file that was written.
+pub(super) struct Kept {
+    pub(super) path: PathBuf,
+    began_ms: Millis,
+    ended_ms: Millis,
+    bytes: u64,
+}
+
+/// Says that the thread has ended, whatever ended it.
+struct Ending(Arc<Shared>);
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        self.0.has_ended.store(true, Ordering::Relaxed);
+        if std::thread::panicking() {
+            self.0.set_error(Some(
+                "recording failed by a fault of Radixscope; restart it to record".to_owned(),
+            ));
+        }
+    }
+}
+
+/// The thread's state.
+pub(super) struct Files {
+    to: RecordTo,
+    meta: Meta,
+    shared: Arc<Shared>,
+    current: Option<Current>,
+    /// Oldest first.
+    kept: Vec<Kept>,
+    /// `None`: names and ids are written as they are.
+    redactor: Option<Redactor>,
+    failed: Option<Instant>,
+    /// Keeps others from the folder.
+    _lock: Option<File>,
+}
+
+impl Files {
+    /// Looks at what is there. Nothing is written before the first keyframe.
+    pub(super) fn open(to: RecordTo, meta: Meta, shared: Arc<Shared>) -> Result<Self, Error> {
+        let mut lock = None;
+        let mut kept = Vec::new();
+        match &to {
+            RecordTo::File(path) if path.exists() => {
+                return Err(Error::new(ErrorKind::AlreadyExists, "the file exists; choose another name"));
+            }
+            RecordTo::File(path) => drop(OpenOptions::new().write(true).create_new(true).open(path)?),
+            RecordTo::Folder { path, .. } => {
+                std::fs::create_dir_all(path)?;
+                lock = Some(locked(path)?);
+                kept = recordings_in(path)?;
+            }
+        }
+        let before = meta_in(&kept);
+        if let Some(before) = before.as_ref().filter(|before| before.redacted != meta.redacted) {
+            let what = if before.redacted { "redacted" } else { "not redacted" };
+            let words = format!("what is recorded there is {what} (--redact); choose another folder");
+            return Err(Error::new(ErrorKind::InvalidInput, words));
+        }
+        let recording = before.map_or(meta.recording, |before| before.recording);
+        let mut meta = Meta { recording, ..meta };
+        let mut redactor = None;
+        if meta.redacted {
+            let key = match &to {
+                RecordTo::File(_) => Key::random()?,
+                RecordTo::Folder { path, .. } => Key::of_folder(path)?,
+            };
+            let redactor = redactor.insert(Redactor::new(key));
+            meta.sources = redactor.sources(&meta.sources);
+        }
+        let files = Self { to, meta, shared, current: None, kept, redactor, failed: None, _lock: lock };
+        files.report();
+        Ok(files)
+    }
+
+    /// Writes until nobody sends any more.
+    pub(super) fn run(mut self, items: &Receiver<Item>) {
+        let _ending = Ending(Arc::clone(&self.shared));
+        let mut synced = Instant::now();
+        loop {
+            let wait = SYNC_EVERY.saturating_sub(synced.elapsed());
+            match items.recv_timeout(wait) {
+                Ok(item) => {
+                    let bytes = item.len_bytes();
+                    let written = self.write(item);
+                    self.shared.queued_bytes.fetch_sub(bytes, Ordering::Relaxed);
+                    self.check(written);
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+            if synced.elapsed() >= SYNC_EVERY {
+                synced = Instant::now();
+                let done = self.sync();
+                self.check(done);
+                self.retry();
+            }
+        }
+        if self.shared.is_behind.load(Ordering::Relaxed) {
+            // What was left out may have been seen: the file is not said to hold all.
+            let synced = self.sync();
+            return self.check(synced);
+        }
+        let ended = self.end();
+        self.check(ended);
+    }
+
+    fn write(&mut self, item: Item) -> Result<(), RecordingError> {
+        match item {
+            Item::Keyframe { at_ms, frames } => {
+                if self.current.as_ref().is_none_or(|current| self.is_full(current)) {
+                    self.end()?;
+                    self.begin(at_ms)?;
+                }
+                let Some(current) = &mut self.current else { return Ok(()) };
+                current.has_news = true;
+                match &mut self.redactor {
+                    Some(redactor) => current.writer.keyframe(at_ms, &redactor.keyframe(&frames)?)?,
+                    None => current.writer.keyframe(at_ms, &frames)?,
+                }
+                if current.unnamed.is_some() { self.sync() } else { Ok(()) }
+            }
+            Item::Message { channel, at_ms, data } => {
+                let Some(current) = &mut self.current else { return Ok(()) };
+                let data = match &mut self.redactor {
+                    Some(redactor) => redactor.message(channel, &data)?,
+                    None => Some(data),
+                };
+                let Some(data) = data else { return Ok(()) };
+                current.has_news = true;
+                current.writer.message(channel, at_ms, &data)
+            }
+        }
+    }
+
+    fn is_full(&self, current: &Current) -> bool {
+        let RecordTo::Folder { max_bytes, max_age, .. } = self.to else { return false };
+        let is_old = current.began.elapsed() >= max_age / FILES as u32;
+        is_old || current.writer.len_bytes() >= file_bytes(max_bytes)
+    }
+
+    fn begin(&mut self, at_ms: Millis) -> Result<(), RecordingError> {
+        let (path, unnamed, file) = match &self.to {
+            // It was made when the recording was asked for, and after a failure it goes on in another.
+            RecordTo::File(path) if self.kept.is_empty() => {
+                (path.clone(), None, OpenOptions::new().write(true).create(true).truncate(true).open(path)?)
+            }
+            RecordTo::File(path) => {
+                let mut name = path.file_stem().unwrap_or_default().to_owned();
+                name.push(format!("-{}{SUFFIX}", self.kept.len() + 1));
+                let path = path.with_file_name(name);
+                (path.clone(), None, OpenOptions::new().write(true).create_new(true).open(path)?)
+            }
+            RecordTo::Folder { path, .. } => {
+                std::fs::create_dir_all(path)?;
+                let named = |number| path.join(format!("{PREFIX}{number}{SUFFIX}"));
+                let mut number = at_ms.0;
+                // Nobody else writes there.
+                while named(number).exists() {
+                    number += 1;
+                }
+                let unnamed = path.join(UNNAMED);
+                let file = OpenOptions::new().write(true).create(true).truncate(true).open(&unnamed)?;
+                (named(number), Some(unnamed), file)
+            }
+        };
+        self.make_room(0)?;
+        let meta = Meta { began_ms: at_ms.0, ..self.meta.clone() };
+        let writer = Writer::new(BufWriter::new(file.try_clone()?), &meta)?;
+        tracing::info!(file = %path.display(), "recording");
+        self.current = Some(Current {
+            writer,
+            file,
+            path,
+            unnamed,
+            began: Instant::now(),
+            began_ms: at_ms,
+            has_news: true,
+        });
+        if self.failed.take().is_some() {
+            self.shared.set_error(None);
+        }
+        Ok(())
+    }
+
+    /// Makes what was written readable and brings it to the disk.
+    fn sync(&mut self) -> Result<(), RecordingError> {
+        let Some(current) = self.current.as_mut().filter(|current| current.has_news) else { return Ok(()) };
+        current.writer.cut()?;
+        current.file.sync_data()?;
+        current.has_news = false;
+        if let Some(unnamed) = current.unnamed.take() {
+            std::fs::rename(unnamed, &current.path)?;
+        }
+        // A file whose folder was deleted takes what nobody will ever find.
+        if !current.path.exists() {
+            return Err(Error::new(ErrorKind::NotFound, "the file that was written is gone").into());
+        }
+        let bytes = current.writer.len_bytes();
+        let is_far_too_large = match self.to {
+            RecordTo::Folder { max_bytes, .. } => bytes >= 2 * file_bytes(max_bytes),
+            RecordTo::File(_) => false,
+        };
+        if is_far_too_large {
+            self.shared.wants_keyframe.store(true, Ordering::Relaxed);
+        }
+        self.make_room(bytes)?;
+        self.report();
+        Ok(())
+    }
+
+    /// Deletes what is too old or too much, oldest first; the current file has `current` bytes.
+    fn make_room(&mut self, current: u64) -> Result<(), Error> {
+        let RecordTo::Folder { max_bytes, max_age, .. } = self.to else { return Ok(()) };
+        let most = max_bytes.saturating_sub(current.max(file_bytes(max_bytes)));
+        let max_age_ms = u64::try_from(max_age.as_millis()).unwrap_or(u64::MAX);
+        while let Some(oldest) = self.kept.first() {
+            let bytes: u64 = self.kept.iter().map(|kept| kept.bytes).sum();
+            if bytes <= most && now().since(oldest.ended_ms) <= max_age_ms {
+                break;
+            }
+            match std::fs::remove_file(&oldest.path) {
+                Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+                _ => drop(self.kept.remove(0)),
+            }
+        }
+        Ok(())
+    }
+
+    fn end(&mut self) -> Result<(), RecordingError> {
+        let Some(current) = self.current.take() else { return Ok(()) };
+        let Current { writer, file, path, began_ms, .. } = current;
+        writer.finish()?;
+        file.sync_all()?;
+        self.keep(path, began_ms);
+        Ok(())
+    }
+
+    fn keep(&mut self, path: PathBuf, began_ms: Millis) {
+        self.kept.extend(kept(path, began_ms));
+        self.report();
+    }
+
+    /// After a failure the file is left as it is: what was synced can be read.
+    fn check(&mut self, done: Result<(), RecordingError>) {
+        let Err(error) = done else { return };
+        let words = format!("{error}; trying again every {} s", RETRY_AFTER.as_secs());
+        tracing::warn!(%error, "cannot record");
+        self.shared.set_error(Some(words));
+        self.shared.gaps.fetch_add(1, Ordering::Relaxed);
+        self.failed = Some(Instant::now());
+        if let Some(current) = self.current.take() {
+            if let Some(unnamed) = &current.unnamed {
+                // There is no state in it, and its room may be what is missing.
+                let _ = std::fs::remove_file(unnamed);
+            }
+            self.keep(current.path.clone(), current.began_ms);
+        }
+    }
+
+    fn retry(&mut self) {
+        if self.current.is_none() && self.failed.is_some_and(|failed| failed.elapsed() >= RETRY_AFTER) {
+            self.shared.wants_keyframe.store(true, Ordering::Relaxed);
+        }
+    }
+
+    fn report(&self) {
+        let current = self.current.as_ref().map_or(0, |current| current.writer.len_bytes());
+        let kept: u64 = self.kept.iter().map(|kept| kept.bytes).sum();
+        self.shared.bytes.store(kept + current, Ordering::Relaxed);
+        let first = self.kept.first().map(|kept| kept.began_ms);
+        let since = first.or_else(|| self.current.as_ref().map(|current| current.began_ms));
+        self.shared.since_ms.store(since.unwrap_or_default().0, Ordering::Relaxed);
+    }
+}
+
+/// A file's share of a folder.
+fn file_bytes(max_bytes: u64) -> u64 {
+    (max_bytes / FILES).clamp(*FILE_BYTES.start(), *FILE_BYTES.end())
+}
+
+fn locked(folder: &Path) -> Result<File, Error> {
+    let lock = OpenOptions::new().write(true).create(true).truncate(false).open(folder.join(LOCK))?;
+    match lock.try_lock() {
+        Ok(()) => Ok(lock),
+        Err(TryLockError::WouldBlock) => Err(Error::new(
+            ErrorKind::ResourceBusy,
+            "another Radixscope records there; choose another folder",
+        )),
+        Err(TryLockError::Error(error)) => Err(error),
+    }
+}
+
+/// When a file in a folder was begun, by its name.
+fn began_ms(path: &Path) -> Option<Millis> {
+    let number = path.file_name()?.to_str()?.strip_prefix(PREFIX)?.strip_suffix(SUFFIX)?;
+    number.parse().ok().map(Millis)
+}
+
+fn kept(path: PathBuf, began_ms: Millis) -> Option<Kept> {
+    let of = std::fs::metadata(&path).ok()?;
+    let ended = of.modified().ok()?.duration_since(std::time::UNIX_EPOCH).ok()?;
+    let ended_ms = Millis(u64::try_from(ended.as_millis()).ok()?);
+    Some(Kept { path, began_ms, ended_ms, bytes: of.len() })
+}
+
+/// The recordings in a folder, oldest first. Other files are nobody's business.
+pub(super) fn recordings_in(folder: &Path) -> Result<Vec<Kept>, Error> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder)? {
+        let path = entry?.path();
+        if let Some(began_ms) = began_ms(&path) {
+            found.extend(kept(path, began_ms));
+        }
+    }
+    found.sort_by_key(|kept| kept.began_ms);
+    Ok(found)
+}
+
+/// What the newest recording in a folder says of itself: what is written there next goes on with it.
+fn meta_in(kept: &[Kept]) -> Option<Meta> {
+    let newest = kept.iter().rev().find_map(|kept| Recording::open(File::open(&kept.path).ok()?).ok())?;
+    Some(newest.meta().clone())
+}

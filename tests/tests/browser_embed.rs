@@ -1,0 +1,254 @@
+//! The page and its pictures inside the page of another site, as Grafana shows them: in frames, plain and sandboxed, over
+//! HTTPS with cookies of third parties off, and as images. A site at 127.0.0.1 and a server at localhost are two sites.
+
+use radixscope_app::url::Panel;
+use radixscope_tests::browser::{Page, with_page, with_page_and};
+use radixscope_tests::look;
+use radixscope_tests::pages::Site;
+use radixscope_tests::radixscope::Radixscope;
+use radixscope_tests::wait;
+use serde_json::json;
+
+const TOKEN: &str = "a-token-that-nobody-guesses";
+/// Frames in which scripts run and which keep the origin of the page: as Grafana shows them with `disable_sanitize_html`, as
+/// careful portals do, and without the reader's cookies.
+const FRAMES: [&str; 4] = [
+    "",
+    "sandbox=\"allow-scripts allow-same-origin\"",
+    "credentialless",
+    "credentialless sandbox=\"allow-scripts allow-same-origin\"",
+];
+/// What Grafana's text panel makes of any frame unless its sanitiser is off.
+const GRAFANAS: &str = "sandbox credentialless referrerpolicy=no-referrer";
+/// Chromium with cookies of third parties off, for a certificate that nobody signed.
+const STRICT: [&str; 2] = ["--test-third-party-cookie-phaseout", "--ignore-certificate-errors"];
+
+/// The server under another name than the site's, hence another site.
+fn abroad(server: &Radixscope, scheme: &str, path: &str) -> String {
+    format!("{scheme}://localhost:{}{path}", server.port())
+}
+
+/// A page of another site with a frame, which is entered.
+async fn frame(page: &Page, site: &Site, attributes: &str, url: &str) {
+    page.open(&site.url()).await;
+    let html = format!("<iframe {attributes} width=1200 height=680 src=\"{url}\"></iframe>");
+    page.eval(&format!("document.body.innerHTML = {}", json!(html))).await;
+    page.enter_frame().await;
+}
+
+async fn until_live(page: &Page, what: &str) {
+    page.until_true(&format!("{what} is live"), "document.body?.dataset.connection === 'live'").await;
+}
+
+async fn until_it_says(page: &Page, words: &str) {
+    page.until(words, async |page| {
+        let said = page.eval("document.body?.innerText").await;
+        wait::expect(said.as_str().is_some_and(|text| text.contains(words)), || said.to_string())
+    })
+    .await;
+}
+
+/// A page of another site with an image, until it is loaded; gives its width.
+async fn image(page: &Page, site: &Site, url: &str) -> u64 {
+    page.open(&site.url()).await;
+    let html = format!("<img src=\"{url}\">");
+    page.eval(&format!("document.body.innerHTML = {}", json!(html))).await;
+    page.until_true("the image is complete", "document.images[0]?.complete === true").await;
+    page.eval("document.images[0].naturalWidth").await.as_u64().expect("a width")
+}
+
+async fn demo(flags: &[&str]) -> Radixscope {
+    let args = ["demo", "--warm-up", "60", "--speed", "0.000001", "--frame-ancestors", "*"];
+    let server = Radixscope::start(args.iter().chain(flags).copied()).await;
+    server.until_source_is("live").await;
+    server
+}
+
+#[tokio::test]
+async fn every_panel_is_live_in_a_frame_of_another_site_however_that_is_sandboxed() {
+    let server = demo(&["--allow-origin", "null"]).await;
+    let site = Site::of_page("<!doctype html><title>A dashboard</title><body></body>").await;
+    let worker = server.cluster().await["workers"][1]["worker_id"].as_str().expect("an id").to_owned();
+    with_page(async |page| {
+        // Chromium warns of frames that could take their sandbox off; this one is of another site and cannot.
+        page.expect_complaints();
+        for panel in Panel::ALL {
+            let view = panel.as_str();
+            let query = format!("/?view={view}&chrome=0&theme=dark&from=now-5m&to=now&refresh=5s&orgId=1");
+            frame(page, &site, "", &abroad(&server, "http", &query)).await;
+            until_live(page, view).await;
+            page.until_true(&format!("{view} is there"), "!!document.querySelector('main .panel')").await;
+            assert_eq!(page.eval("document.documentElement.dataset.theme").await, "dark");
+            assert_eq!(page.text("nav-tree").await, None, "{view} stands alone");
+        }
+        let path = format!("/?view=workers&chrome=0&var-worker={worker}");
+        for attributes in FRAMES {
+            frame(page, &site, attributes, &abroad(&server, "http", &path)).await;
+            until_live(page, attributes).await;
+            let picked = "[data-testid=worker].picked";
+            page.until_true("Grafana's variable selects", &format!("!!document.querySelector('{picked}')"))
+                .await;
+            assert_eq!(page.attribute(picked, "data-worker").await, Some(format!("{worker}/0")));
+        }
+        // Without its origin the page may open its socket only where the operator says so.
+        frame(page, &site, "sandbox=\"allow-scripts\"", &abroad(&server, "http", "/?view=tree&chrome=0"))
+            .await;
+        until_live(page, "the frame without origin").await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn with_a_token_frames_need_https_and_keep_their_cookie_apart_for_each_site() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).expect("a certificate");
+    let file = |name: &str, text: String| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).expect("it can be written");
+        path.to_str().expect("a plain path").to_owned()
+    };
+    let (cert, key) = (file("cert.pem", made.cert.pem()), file("key.pem", made.signing_key.serialize_pem()));
+    let flags = ["--access-token", TOKEN, "--tls-cert", &cert, "--tls-key", &key];
+    let args = ["demo", "--warm-up", "60", "--speed", "0.000001", "--frame-ancestors", "*"];
+    let server = Radixscope::start(args.iter().chain(&flags).copied()).await;
+    let site = Site::of_page("<!doctype html><title>A dashboard</title><body></body>").await;
+    let with_token = abroad(&server, "https", &format!("/?view=workers&chrome=0&token={TOKEN}"));
+    let without = abroad(&server, "https", "/?view=workers&chrome=0");
+    with_page_and(&STRICT, async |page| {
+        page.expect_complaints();
+        for attributes in FRAMES {
+            frame(page, &site, attributes, &with_token).await;
+            until_live(page, attributes).await;
+        }
+        // The cookie of this site's frames is there for the next one.
+        frame(page, &site, "", &without).await;
+        until_live(page, "the frame without a token").await;
+        // And nowhere else.
+        page.open(&without).await;
+        let said = page.eval("document.body.innerText").await;
+        assert!(said.as_str().is_some_and(|text| text.contains("A token is needed")), "{said}");
+        let picture = abroad(&server, "https", &format!("/panel/rates.svg?width=300&token={TOKEN}"));
+        assert_eq!(image(page, &site, &picture).await, 300);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn over_http_a_token_opens_frames_of_the_same_site_and_pictures_everywhere() {
+    let server = demo_with_token().await;
+    let site = Site::of_page("<!doctype html><title>A dashboard</title><body></body>").await;
+    with_page_and(&STRICT, async |page| {
+        page.expect_complaints();
+        let path = format!("/?view=workers&chrome=0&token={TOKEN}");
+        // A file that does not come is said, not waited for.
+        page.devtools("Network.enable", json!({})).await;
+        page.devtools("Network.setBlockedURLs", json!({"urls": ["*/page-*.js"]})).await;
+        page.open(&server.url(&path)).await;
+        until_it_says(page, "program was not loaded").await;
+        page.devtools("Network.setBlockedURLs", json!({"urls": []})).await;
+        frame(page, &site, "", &abroad(&server, "http", &path)).await;
+        until_it_says(page, "A token is needed").await;
+        // A frame without an origin sends no cookie with the program's files.
+        frame(page, &site, "sandbox=\"allow-scripts\"", &server.url(&path)).await;
+        until_it_says(page, "allow-same-origin").await;
+        for attributes in ["", "sandbox=\"allow-scripts allow-same-origin\""] {
+            frame(page, &site, attributes, &server.url(&path)).await;
+            until_live(page, "another port of the same site").await;
+        }
+        let picture = |query: &str| abroad(&server, "http", &format!("/panel/tree.svg?width=420{query}"));
+        assert_eq!(image(page, &site, &picture(&format!("&token={TOKEN}"))).await, 420);
+        // What is missing is said in a picture too.
+        assert_eq!(image(page, &site, &picture("")).await, 420);
+    })
+    .await;
+    let bare = server.get_with("/panel/tree.svg", &[("accept", "image/svg+xml,image/*")]).await;
+    assert_eq!((bare.status, bare.header("content-type")), (401, "image/svg+xml"));
+    assert!(bare.text().contains("an access token is needed"), "{}", bare.text());
+}
+
+async fn demo_with_token() -> Radixscope {
+    let flags = ["--access-token", TOKEN];
+    let args = ["demo", "--warm-up", "60", "--speed", "0.000001", "--frame-ancestors", "*"];
+    Radixscope::start(args.iter().chain(&flags).copied()).await
+}
+
+#[tokio::test]
+async fn pictures_are_shown_where_no_script_runs_and_are_loaded_again_where_frames_may() {
+    let server = demo(&[]).await;
+    let site = Site::of_page("<!doctype html><title>A dashboard</title><body></body>").await;
+    with_page(async |page| {
+        page.expect_complaints();
+        let wrong = abroad(&server, "http", "/panel/tree.svg?theme=blue&width=500");
+        assert_eq!(image(page, &site, &wrong).await, 500, "what is wrong is said in a picture");
+        let all = ["tree", "lanes", "occupancy", "rates", "latency", "decisions", "findings", "spread"];
+        for name in all {
+            let url = abroad(&server, "http", &format!("/panel/{name}.svg?width=640&height=300&theme=dark"));
+            assert_eq!(image(page, &site, &url).await, 640, "{name}");
+        }
+        // Watched from outside, because the frame's document goes each time.
+        page.open(&site.url()).await;
+        page.requests().await;
+        let url = server.url("/panel/spread.svg?refresh=1s");
+        page.eval(&format!("document.body.innerHTML = '<iframe src=\"{url}\"></iframe>'")).await;
+        let (mut loaded, again) = (0, 3);
+        wait::until("the browser loads it again and again", async || {
+            loaded += page.requests().await.iter().filter(|asked| **asked == url).count();
+            wait::expect(loaded >= again, || format!("{loaded} times"))
+        })
+        .await;
+        // Grafana's sanitiser lets no script run; a picture needs none.
+        frame(page, &site, GRAFANAS, &abroad(&server, "http", "/panel/occupancy.svg")).await;
+        page.until_true("the picture is there", "document.documentElement?.localName === 'svg'").await;
+    })
+    .await;
+}
+
+/// Whether its figures move, a panel of the page, the picture of it, and where the page has figures that are in both.
+const SAME: [(bool, &str, &str, &[&str]); 6] = [
+    (false, "workers", "occupancy", &["[data-testid=held]", "[data-testid=in-flight]"]),
+    (false, "findings", "findings", &["[data-testid=finding-list] h3"]),
+    (
+        true,
+        "latency",
+        "latency",
+        &["[data-testid=ttft-p95] b", "[data-testid=tpot-p95] b", "[data-testid=ttft-p50] b"],
+    ),
+    (true, "latency", "spread", &["[data-testid=gap-max]", "[data-testid=gap-p95]"]),
+    (true, "overview", "decisions", &["[data-testid=overlap-60s]", "[data-testid=overlap-all]"]),
+    (true, "rates", "rates", &["[data-testid=stored-rate-all]", "[data-testid=removed-rate-all]"]),
+];
+
+#[tokio::test]
+async fn a_picture_has_the_figures_of_the_page() {
+    let (still, _) = look::demo().await;
+    let moving = Radixscope::start(["demo", "--warm-up", "90"]).await;
+    moving.until_source_is("live").await;
+    with_page(async |page| {
+        for (moves, view, name, figures) in SAME {
+            let server = if moves { &moving } else { &still };
+            page.open(&server.url(&format!("/?view={view}"))).await;
+            until_live(page, view).await;
+            for selector in figures {
+                // What moves is of the same moment at some time.
+                page.until(&format!("{name}.svg says what {selector} does"), async |page| {
+                    let shown = page.texts(selector).await;
+                    let svg = server.get(&format!("/panel/{name}.svg?width=2400&height=1600")).await;
+                    let drawn = drawn_words(svg.text());
+                    let missing: Vec<&String> = shown.iter().filter(|text| !drawn.contains(*text)).collect();
+                    wait::expect(!shown.is_empty() && missing.is_empty(), || {
+                        format!("{missing:?} of {shown:?} is not in {drawn}")
+                    })
+                })
+                .await;
+            }
+        }
+    })
+    .await;
+}
+
+/// Every text of a picture.
+fn drawn_words(svg: &str) -> String {
+    let document = roxmltree::Document::parse(svg).expect("XML");
+    let texts = document.descendants().filter(|node| node.has_tag_name("text"));
+    texts.filter_map(|node| node.text()).collect::<Vec<_>>().join("\n")
+}

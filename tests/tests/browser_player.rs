@@ -1,0 +1,366 @@
+//! A recording opened in the page, and a page that came with one: what is shown is what the file holds, by the digests of an
+//! independent fold; what is no recording says so and changes nothing; nobody is asked for anything.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+
+use radixscope_captures::Recording as Capture;
+use radixscope_captures::recorded::{Recorded as State, random, seed};
+use radixscope_model::frame::BatchWriter;
+use radixscope_model::id::{Millis, Seq};
+use radixscope_recording::{Channel, Meta, Moment, Recording, Series, Step, Writer, snapshot_frames};
+use radixscope_state::cluster::Cluster;
+use radixscope_tests::browser::{Page, with_page};
+use radixscope_tests::radixscope::Radixscope;
+use radixscope_tests::wait;
+use serde_json::json;
+use url::form_urlencoded;
+
+/// Seconds of the timeline that a recording of these tests holds at least.
+const ROWS: usize = 6;
+
+/// Random moments that are shown of a simulated recording, and of all captures together.
+const MOMENTS: usize = 200;
+
+/// A server, and a recording of what it did.
+struct Recorded {
+    server: Radixscope,
+    folder: tempfile::TempDir,
+    path: PathBuf,
+}
+
+impl Recorded {
+    async fn start() -> Self {
+        let server = Radixscope::start(["demo", "--warm-up", "30"]).await;
+        server.until_source_is("live").await;
+        wait::until("some seconds are kept", async || {
+            let rows = server.json("/history").await["rows"].as_array().map_or(0, Vec::len);
+            wait::expect(rows >= ROWS, || format!("{rows} rows"))
+        })
+        .await;
+        let folder = tempfile::tempdir().expect("a writable folder");
+        let path = folder.path().join("incident.mcap");
+        let answer = server.get("/api/v1/recording").await;
+        assert_eq!(answer.status, 200);
+        fs::write(&path, &answer.body).expect("written");
+        Self { server, folder, path }
+    }
+
+    fn open(&self) -> Recording<File> {
+        Recording::open(File::open(&self.path).expect("there")).expect("a recording")
+    }
+
+    /// Beginning, a third, two thirds.
+    fn moments(&self) -> [Millis; 3] {
+        let (from, to) = self.open().range().expect("a keyframe");
+        let third = to.since(from) / 3;
+        [from, Millis(from.0 + third), Millis(from.0 + 2 * third)]
+    }
+
+    /// A file that is no recording, or not a whole one.
+    fn other(&self, name: &str, bytes: &[u8]) -> PathBuf {
+        let path = self.folder.path().join(name);
+        fs::write(&path, bytes).expect("written");
+        path
+    }
+}
+
+/// Waits until the page shows the state at a moment, or at the end of the recording.
+async fn shows(page: &Page, recorded: &Recorded, at: Option<Millis>) {
+    let mut recording = recorded.open();
+    let (_, end) = recording.range().expect("a keyframe");
+    let folded = recording.state_at(Moment::At(at.unwrap_or(end))).expect("a moment of the recording");
+    shows_state(page, at, folded.cluster.seq(), folded.cluster.digest()).await;
+}
+
+/// Waits until the page shows the state that has this digest after this record.
+async fn shows_state(page: &Page, at: Option<Millis>, seq: Seq, digest: u64) {
+    let (seq, digest) = (seq.to_string(), digest.to_string());
+    page.until("the page shows the moment", async |page| {
+        let shown = page.eval("({...document.body.dataset})").await;
+        let is_it = shown["seq"] == seq && shown["digestSeq"] == seq && shown["digest"] == digest;
+        let is_then = at.is_none_or(|at| shown["at"].as_str().and_then(|at| at.parse().ok()) == Some(at.0));
+        wait::expect(is_it && is_then, || format!("{seq} {digest} at {at:?}, but {shown}"))
+    })
+    .await;
+}
+
+/// A file, and what the state was after each batch in it by a fold that began at its beginning.
+struct Known {
+    path: PathBuf,
+    states: Vec<State>,
+}
+
+impl Known {
+    /// What a server recorded, folded here from beginning to end.
+    fn played(path: &Path) -> Self {
+        let mut states = Vec::new();
+        let file = Recording::open(File::open(path).expect("there")).expect("a recording");
+        let mut series = Series::of(vec![file]).expect("one file");
+        let played = series.play(&mut |step| {
+            if let Step::Batch { message, after, .. } = step {
+                let (seq, digest) = (after.seq(), after.digest());
+                states.push(State { at_ms: message.at_ms, seq, digest });
+            }
+        });
+        assert!(played.expect("a keyframe").damaged.is_none());
+        Self { path: path.to_owned(), states }
+    }
+
+    /// Opens it in the page and goes to random moments of it.
+    async fn is_shown_at(&self, page: &Page, moments: usize, seed: u64) {
+        page.choose_files("[data-testid=recording-file]", &[&self.path]).await;
+        let last = self.states.last().expect("batches");
+        shows_state(page, None, last.seq, last.digest).await;
+        page.until_true("the timeline is there", "!!document.querySelector('[data-testid=timeline-field]')")
+            .await;
+        let from = self.states[0].at_ms;
+        for number in random(seed).take(moments) {
+            let at = Millis(from.0 + number % (last.at_ms.since(from) + 1));
+            let state = self.states.iter().rfind(|state| state.at_ms <= at).expect("at the first at least");
+            // The page writes the moment that stands into its address, which may be just now; and one that is asked for before it
+            // knows what this recording holds is not there. The same address once more is no change: it is taken away before.
+            let go = format!(
+                "void (document.body.dataset.at === '{at}' || (history.replaceState(null, '', location.pathname + location.search), \
+                 location.hash = 't={at}'))",
+                at = at.0
+            );
+            page.until("the page goes there", async |page| {
+                page.eval(&go).await;
+                let shown = page.attribute("body", "data-at").await;
+                wait::expect(shown == Some(at.0.to_string()), || format!("{shown:?}, not {at}"))
+            })
+            .await;
+            shows_state(page, Some(at), state.seq, state.digest).await;
+        }
+    }
+}
+
+async fn says(page: &Page, id: &str, words: &str) {
+    page.until(words, async |page| {
+        let text = page.text(id).await.unwrap_or_default();
+        wait::expect(text.contains(words), || text.clone())
+    })
+    .await;
+}
+
+/// Waits until what is shown is the server's present, which goes on and was compared with it.
+async fn shows_the_server(page: &Page) {
+    says(page, "connection", "Live").await;
+    says(page, "verified", "verified at record").await;
+    assert_eq!(page.text("notice-file").await, None);
+}
+
+/// The end, three moments, and the end again.
+async fn shows_every_moment(page: &Page, recorded: &Recorded) {
+    shows(page, recorded, None).await;
+    says(page, "connection", "End of recording").await;
+    page.until_true(
+        "the timeline is there",
+        "document.querySelector('[data-testid=timeline-field]') !== null",
+    )
+    .await;
+    for moment in recorded.moments() {
+        page.eval(&format!("void (location.hash = 't={}')", moment.0)).await;
+        shows(page, recorded, Some(moment)).await;
+    }
+    page.click("timeline-live").await;
+    shows(page, recorded, None).await;
+}
+
+#[tokio::test]
+async fn a_dropped_recording_is_shown_in_the_place_of_the_server() {
+    let recorded = Recorded::start().await;
+    with_page(async |page| {
+        page.open(&recorded.server.url("/")).await;
+        shows_the_server(page).await;
+        page.drop_file(&recorded.path, "#panels").await;
+        says(page, "notice-file", "Shown is the recording incident.mcap").await;
+        shows_every_moment(page, &recorded).await;
+        // What only a server knows is not asked of the one that is not shown.
+        page.requests().await;
+        page.eval("document.querySelector('[data-testid=nav-counterfactual]').click()").await;
+        says(page, "notice-file", "no server is asked").await;
+        let asked = page.requests().await;
+        assert!(!asked.iter().any(|url| url.contains("/api/") || url.contains("/history")), "{asked:?}");
+        page.click("close-file").await;
+        page.until_true("it is live", "document.body.dataset.moment === 'live'").await;
+        shows_the_server(page).await;
+        says(page, "connection", "Live").await;
+        assert_eq!(page.text("notice-file").await, None);
+        assert_eq!(page.complaints().await, Vec::<String>::new());
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn random_moments_of_a_simulated_recording_are_those_of_a_native_fold() {
+    let recorded = Recorded::start().await;
+    let seed = seed();
+    with_page(async |page| {
+        page.open(&recorded.server.url("/")).await;
+        shows_the_server(page).await;
+        Known::played(&recorded.path).is_shown_at(page, MOMENTS, seed).await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn random_moments_of_recorded_captures_are_those_of_the_live_fold() {
+    let captures = Capture::all();
+    let server = Radixscope::start(["demo", "--warm-up", "5"]).await;
+    server.until_source_is("live").await;
+    let folder = tempfile::tempdir().expect("a writable folder");
+    let seed = seed();
+    with_page(async |page| {
+        page.open(&server.url("/")).await;
+        shows_the_server(page).await;
+        for (capture, number) in captures.iter().zip(1..) {
+            let (file, states) = capture.recorded();
+            let path = folder.path().join(format!("{}.mcap", capture.name()));
+            fs::write(&path, file).expect("written");
+            let moments = MOMENTS.div_ceil(captures.len());
+            Known { path, states }.is_shown_at(page, moments, seed.wrapping_mul(number)).await;
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_is_no_recording_says_so_and_changes_nothing() {
+    let recorded = Recorded::start().await;
+    let whole = fs::read(&recorded.path).expect("there");
+    let other_run = Recorded::start().await;
+    let text = recorded.other("notes.txt", b"no recording at all");
+    let damaged = recorded.other("cut.mcap", &whole[..600]);
+    with_page(async |page| {
+        page.open(&recorded.server.url("/")).await;
+        shows_the_server(page).await;
+        let input = "[data-testid=recording-file]";
+        let wrong: [(&[&Path], &str); 3] = [
+            (&[&text], "notes.txt: this is not a recording of Radixscope"),
+            (&[&damaged], "cut.mcap: the recording holds no keyframe"),
+            (&[&recorded.path, &other_run.path], "different deployments or runs"),
+        ];
+        for (paths, words) in wrong {
+            page.choose_files(input, paths).await;
+            says(page, "notice-file-words", words).await;
+            shows_the_server(page).await;
+        }
+        page.choose_files(input, &[&recorded.path]).await;
+        shows(page, &recorded, None).await;
+        page.choose_files(input, &[&text]).await;
+        says(page, "notice-file-words", "this is not a recording").await;
+        shows_every_moment(page, &recorded).await;
+        page.click("dismiss-file").await;
+        page.until_true(
+            "it is dismissed",
+            "document.querySelector('[data-testid=notice-file-words]') === null",
+        )
+        .await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_page_with_its_recording_inside_asks_nobody() {
+    let recorded = Recorded::start().await;
+    let report = recorded.folder.path().join("report.html");
+    let texts = |path: &Path| path.to_str().expect("text").to_owned();
+    let (from, to) = (texts(&recorded.path), texts(&report));
+    let done = Radixscope::run(&["export", &from, "--html", &to]);
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    let [_, moment, _] = recorded.moments();
+    let view = format!("?view=workers#t={}", moment.0);
+    let view: String = form_urlencoded::byte_serialize(view.as_bytes()).collect();
+    let streamed = recorded.server.get(&format!("/api/v1/report?view={view}")).await;
+    assert_eq!(streamed.status, 200);
+    let saved = recorded.folder.path().join("saved.html");
+    std::fs::write(&saved, streamed.text()).expect("it is written");
+    let wrong = recorded.server.get("/api/v1/report?view=%3F%22%3E").await;
+    assert_eq!(wrong.status, 400, "{}", wrong.text());
+    with_page(async |page| {
+        page.devtools("Network.enable", json!({})).await;
+        let offline =
+            json!({"offline": true, "latency": 0, "downloadThroughput": -1, "uploadThroughput": -1});
+        page.devtools("Network.emulateNetworkConditions", offline).await;
+        let url = format!("file://{to}");
+        page.requests().await;
+        page.open(&url).await;
+        shows_every_moment(page, &recorded).await;
+        page.open("about:blank").await;
+        page.open(&format!("{url}#t={}", moment.0)).await;
+        shows(page, &recorded, Some(moment)).await;
+        // One that was saved from a page opens with what that page showed.
+        let saved = format!("file://{}", texts(&saved));
+        page.open(&saved).await;
+        shows(page, &recorded, Some(moment)).await;
+        assert_eq!(page.eval("location.search").await, "?view=workers");
+        let asked = page.requests().await;
+        let others: Vec<_> = asked
+            .iter()
+            .filter(|asked| !["file://", "blob:", "data:", "about:"].iter().any(|own| asked.starts_with(own)))
+            .collect();
+        assert!(others.is_empty(), "{others:?}");
+        assert!(
+            asked
+                .iter()
+                .filter(|asked| asked.starts_with("file://"))
+                .all(|asked| asked.starts_with(&url) || asked.starts_with(&saved)),
+            "{asked:?}"
+        );
+        assert_eq!(page.complaints().await, Vec::<String>::new());
+    })
+    .await;
+}
+
+/// A recording of a server that was away for a minute between two stretches of ten seconds.
+fn with_a_gap() -> Vec<u8> {
+    const BEGIN_MS: u64 = 1_800_000_000_000;
+    let meta = Meta {
+        by: "0.1.0".to_owned(),
+        epoch: 7,
+        recording: 8,
+        began_ms: BEGIN_MS,
+        sources: String::new(),
+        redacted: false,
+    };
+    let mut writer = Writer::new(Vec::new(), &meta).expect("into memory");
+    let frames = snapshot_frames(&Cluster::default()).expect("a sound state");
+    for stretch_ms in [BEGIN_MS, BEGIN_MS + 70_000] {
+        writer.keyframe(Millis(stretch_ms), &frames).expect("into memory");
+        for at_ms in (0..100).map(|tenth| Millis(stretch_ms + tenth * 100)) {
+            let batch = BatchWriter::new(Seq(1)).finish(at_ms, None).expect("an empty batch");
+            writer.message(Channel::Batches, at_ms, &batch).expect("into memory");
+        }
+    }
+    writer.finish().expect("into memory")
+}
+
+#[tokio::test]
+async fn a_time_in_which_nothing_was_received_is_a_band_with_words() {
+    let server = Radixscope::start(["demo", "--warm-up", "10"]).await;
+    let folder = tempfile::tempdir().expect("a writable folder");
+    let path = folder.path().join("gap.mcap");
+    fs::write(&path, with_a_gap()).expect("written");
+    with_page(async |page| {
+        page.open(&server.url("/")).await;
+        shows_the_server(page).await;
+        let bands = "document.querySelectorAll('[data-testid=timeline-gap]').length";
+        assert_eq!(page.eval(bands).await, 0);
+        page.choose_files("[data-testid=recording-file]", &[&path]).await;
+        page.until_true("the band is there", &format!("{bands} === 1")).await;
+        let band = page
+            .eval(
+                "(([band]) => [band.title, band.offsetLeft / band.parentElement.clientWidth, band.offsetWidth / band.parentElement.clientWidth])
+                 ([...document.querySelectorAll('[data-testid=timeline-gap]')])",
+            )
+            .await;
+        let title = band[0].as_str().expect("a title");
+        assert!(title.starts_with("Nothing was received or recorded from "), "{title}");
+        let share = |at: usize| band[at].as_f64().expect("a share");
+        // Of 80 s: the row before it ends in the last second before, the first one after it begins with what comes.
+        assert!((0.10..=0.14).contains(&share(1)) && (0.73..=0.78).contains(&share(2)), "{band}");
+    })
+    .await;
+}

@@ -1,0 +1,296 @@
+//! Going back in time by a person's means: the moment that is shown is the one that there was, by its digest; every panel is
+//! of it; the present goes on beside it and is there at once.
+
+use radixscope_model::frame::Frame;
+use radixscope_model::id::Millis;
+use radixscope_state::cluster::{Cluster, SnapshotReader};
+use radixscope_tests::browser::{Page, with_page};
+use radixscope_tests::capture::Message;
+use radixscope_tests::envelope::envelope;
+use radixscope_tests::figures::number;
+use radixscope_tests::nats::Nats;
+use radixscope_tests::radixscope::Radixscope;
+use radixscope_tests::replay::publish_one;
+use radixscope_tests::wait;
+use serde_json::{Value, json};
+
+/// A server that hears what is published as one worker of Dynamo 0.9.
+struct Stage {
+    client: async_nats::Client,
+    server: Radixscope,
+    events: u64,
+    _nats: Nats,
+}
+
+impl Stage {
+    async fn start() -> Self {
+        let nats = Nats::start().await;
+        let server = Radixscope::serve(&nats.url()).await;
+        server.until_ready().await;
+        Self { client: nats.client().await, server, events: 0, _nats: nats }
+    }
+
+    /// The worker stores blocks; waits until the tree has `nodes`, and gives the server's time then.
+    async fn store(&mut self, blocks: impl IntoIterator<Item = u64>, nodes: u64) -> u64 {
+        let block = |hash| json!({"block_hash": hash, "tokens_hash": hash, "mm_extra_info": null});
+        let blocks: Vec<Value> = blocks.into_iter().map(block).collect();
+        self.publish(json!({"stored": {"parent_hash": null, "blocks": blocks}}), nodes).await
+    }
+
+    async fn remove(&mut self, blocks: impl IntoIterator<Item = u64>, nodes: u64) -> u64 {
+        let hashes: Vec<u64> = blocks.into_iter().collect();
+        self.publish(json!({"removed": {"block_hashes": hashes}}), nodes).await
+    }
+
+    async fn publish(&mut self, data: Value, nodes: u64) -> u64 {
+        self.events += 1;
+        let event = self.events;
+        let payload = json!({"worker_id": 1, "event": {"event_id": event, "data": data, "dp_rank": 0}});
+        let payload = envelope(1, event, "kv-events", &payload).into();
+        let subject = "namespace.dynamo.component.backend.kv-events".to_owned();
+        publish_one(&self.client, &Message { at_s: 0.0, subject, reply: None, payload }).await;
+        self.client.flush().await.expect("NATS takes what it is sent");
+        let cluster = self
+            .server
+            .until_cluster("the tree is as large as it should be", |cluster| {
+                let now = number(&cluster["tree"], "nodes");
+                wait::expect(now == nodes, || format!("{now} of {nodes}"))
+            })
+            .await;
+        // Published it is at the latest when a row of the timeline later says what its second brought.
+        let at = number(&cluster, "at_ms");
+        wait::until("the second is over", async || {
+            let rows = self.server.json(&format!("/history?after_ms={at}")).await;
+            rows["rows"].get(1).map(|row| number(row, "at_ms")).ok_or_else(|| "not yet".to_owned())
+        })
+        .await
+    }
+}
+
+/// The state at a moment: what the server keeps, folded here. `None`: that moment is not kept.
+async fn state_at(server: &Radixscope, at: u64) -> Cluster {
+    let answer = server.get(&format!("/history/segment?at_ms={at}")).await;
+    assert_eq!(answer.status, 200, "{:?}", answer.body);
+    let (mut rest, mut reader, mut cluster) =
+        (&answer.body[..], SnapshotReader::default(), Cluster::default());
+    while let Some((length, after)) = rest.split_first_chunk::<4>() {
+        let (frame, after) = after.split_at(u32::from_le_bytes(*length) as usize);
+        rest = after;
+        match Frame::decode(frame).expect("a frame of ours") {
+            Frame::Snapshot { bytes, .. } => {
+                cluster = reader.part(bytes.0).expect("a sound keyframe").unwrap_or(cluster);
+            }
+            Frame::Batch(batch) if batch.at_ms <= Millis(at) => {
+                for entry in batch.entries() {
+                    let (seq, entry) = entry.expect("a record of ours");
+                    cluster.fold(seq, &entry);
+                }
+            }
+            _ => {}
+        }
+    }
+    cluster
+}
+
+/// Waits until a moment stands, and checks that page and history agree on it; gives the moment.
+async fn agrees_on_the_past(page: &Page, server: &Radixscope) -> u64 {
+    let (at, shown) = page
+        .until("a moment stands", async |page| {
+            let shown = page.eval("({...document.body.dataset})").await;
+            let at = page.address().await.fragment().and_then(|f| f.strip_prefix("t=")?.parse::<u64>().ok());
+            let is_standing = shown["moment"] == "paused" && shown["seq"] == shown["digestSeq"];
+            at.filter(|at| is_standing && shown["at"].as_str() == Some(&at.to_string()))
+                .map(|at| (at, shown.clone()))
+                .ok_or_else(|| shown.to_string())
+        })
+        .await;
+    let past = state_at(server, at).await;
+    assert_eq!(shown["seq"], past.seq().to_string(), "at {at}");
+    assert_eq!(shown["digest"], past.digest().to_string(), "at {at}");
+    at
+}
+
+async fn is_live(page: &Page, server: &Radixscope) {
+    page.until_true("it is live", "document.body.dataset.moment === 'live'").await;
+    page.agrees_with(server).await;
+    assert_eq!(page.text("connection").await.as_deref(), Some("Live"));
+    assert_eq!(page.address().await.fragment().filter(|fragment| !fragment.is_empty()), None);
+}
+
+async fn until_nodes(page: &Page, nodes: u64) {
+    page.until("the tree has so many blocks", async |page| {
+        let text = page.text("nodes").await.unwrap_or_default();
+        wait::expect(text == nodes.to_string(), || format!("{text}, not {nodes}"))
+    })
+    .await;
+}
+
+/// Opens the page and waits until it knows what is kept.
+async fn open(page: &Page, server: &Radixscope, path: &str) {
+    page.open(&server.url(path)).await;
+    page.until_true(
+        "the timeline is there",
+        "!!document.querySelector('[data-testid=timeline-says]')?.textContent",
+    )
+    .await;
+}
+
+/// Chooses from a list.
+async fn choose(page: &Page, id: &str, value: &str) {
+    let set =
+        format!("s => {{ s.value = '{value}'; s.dispatchEvent(new Event('change', {{bubbles: true}})); }}");
+    page.eval(&format!("({set})(document.querySelector('[data-testid={id}]'))")).await;
+}
+
+/// Where a moment lies on the timeline, in the window.
+async fn place(page: &Page, at: u64) -> (f64, f64) {
+    let (x, y, width, height) = page.rectangle("[data-testid=timeline-field]").await;
+    let bound = async |name| {
+        let text = page.attribute("[data-testid=timeline-field]", name).await.expect("a bound");
+        text.parse::<f64>().expect("a number")
+    };
+    let (from, until) = (bound("aria-valuemin").await, bound("aria-valuemax").await);
+    (x + width * (at as f64 - from) / (until - from), y + height / 3.0)
+}
+
+#[tokio::test]
+async fn keys_lead_back_and_to_live_and_nothing_is_lost_meanwhile() {
+    let mut stage = Stage::start().await;
+    stage.store(1_000..1_100, 100).await;
+    stage.store(2_000..2_060, 160).await;
+    with_page(async |page| {
+        open(page, &stage.server, "/").await;
+        page.agrees_with(&stage.server).await;
+        until_nodes(page, 160).await;
+        page.press(" ").await;
+        let paused = agrees_on_the_past(page, &stage.server).await;
+        let words = page.text("connection").await.unwrap_or_default();
+        assert!(words.starts_with("Paused at ") && words.contains(", "), "{words}");
+        stage.remove(1_050..1_100, 110).await;
+        until_nodes(page, 160).await;
+        page.until("back by keys to before the second prompt", async |page| {
+            page.press("ArrowLeft").await;
+            agrees_on_the_past(page, &stage.server).await;
+            let text = page.text("nodes").await.unwrap_or_default();
+            wait::expect(text == "100", || text)
+        })
+        .await;
+        let earlier = agrees_on_the_past(page, &stage.server).await;
+        assert!(earlier < paused && (paused - earlier) % 1_000 == 0, "{earlier}, {paused}");
+        page.press("l").await;
+        until_nodes(page, 110).await;
+        is_live(page, &stage.server).await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_mouse_scrubs_and_a_second_tab_shows_the_same_moment() {
+    let mut stage = Stage::start().await;
+    let few = stage.store(1_000..1_100, 100).await;
+    let many = stage.store(2_000..2_060, 160).await;
+    let less = stage.remove(1_050..1_100, 110).await;
+    with_page(async |page| {
+        open(page, &stage.server, "/").await;
+        // Nothing moves under the pointer.
+        let (x, y, width, height) = page.rectangle("[data-testid=timeline-field]").await;
+        page.hover(x + width / 2.0, y + height / 2.0).await;
+        let places = [place(page, less).await, place(page, many).await, place(page, few).await];
+        page.drag(&places).await;
+        until_nodes(page, 100).await;
+        let at = agrees_on_the_past(page, &stage.server).await;
+        assert!(at.abs_diff(few) < 500, "{at} is not under the pointer, {few}");
+        let digest = page.attribute("body", "data-digest").await;
+        let (x, y) = place(page, many).await;
+        page.click_at(x, y).await;
+        until_nodes(page, 160).await;
+        agrees_on_the_past(page, &stage.server).await;
+        // Another view, so that it is loaded anew.
+        page.open(&stage.server.url(&format!("/?view=workers#t={at}"))).await;
+        assert_eq!(agrees_on_the_past(page, &stage.server).await, at);
+        assert_eq!(page.attribute("body", "data-digest").await, digest);
+        assert_eq!(page.texts("[data-testid=worker] [data-testid=held]").await, ["100"]);
+        page.click("timeline-live").await;
+        is_live(page, &stage.server).await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn it_plays_on_and_ends_live() {
+    let mut stage = Stage::start().await;
+    let few = stage.store(1_000..1_100, 100).await;
+    stage.store(2_000..2_060, 160).await;
+    with_page(async |page| {
+        open(page, &stage.server, &format!("/#t={few}")).await;
+        until_nodes(page, 100).await;
+        agrees_on_the_past(page, &stage.server).await;
+        // Every state that it shows until the end.
+        page.eval(
+            "(() => { window.nodes = new Set(); window.moments = new Set();
+              const look = () => {
+                nodes.add(document.querySelector('[data-testid=nodes]').innerText);
+                moments.add(document.body.dataset.moment);
+                requestAnimationFrame(look);
+              };
+              look(); })()",
+        )
+        .await;
+        choose(page, "timeline-speed", "16").await;
+        page.click("timeline-play").await;
+        is_live(page, &stage.server).await;
+        let seen = page.eval("[[...nodes], [...moments]]").await;
+        assert_eq!(seen, json!([["100", "160"], ["paused", "replay", "live"]]));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_selected_workers_blocks_are_stepped_to() {
+    let mut stage = Stage::start().await;
+    stage.store(1_000..1_100, 100).await;
+    stage.store(2_000..2_060, 160).await;
+    stage.remove(1_050..1_100, 110).await;
+    with_page(async |page| {
+        open(page, &stage.server, "/").await;
+        page.agrees_with(&stage.server).await;
+        choose(page, "timeline-step", "2").await;
+        page.click("timeline-back").await;
+        page.until("it says what is missing", async |page| {
+            let said = page.text("timeline-fault").await.unwrap_or_default();
+            wait::expect(said.contains("Select a worker first"), || said)
+        })
+        .await;
+        page.press("1").await;
+        for nodes in [110, 160, 100] {
+            page.click("timeline-back").await;
+            until_nodes(page, nodes).await;
+            agrees_on_the_past(page, &stage.server).await;
+        }
+        page.click("timeline-forward").await;
+        until_nodes(page, 160).await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_moment_that_is_not_kept_is_answered_in_words() {
+    let mut stage = Stage::start().await;
+    stage.store(1_000..1_100, 100).await;
+    with_page(async |page| {
+        let said = async |page: &Page, wanted: &str| {
+            page.until("it is said", async |page| {
+                let said = page.text("timeline-fault").await.unwrap_or_default();
+                wait::expect(said.contains(wanted), || said)
+            })
+            .await;
+        };
+        open(page, &stage.server, "/#t=1000").await;
+        said(page, "no longer retained: the first that is kept is shown").await;
+        agrees_on_the_past(page, &stage.server).await;
+        open(page, &stage.server, "/?view=tree#t=soon").await;
+        said(page, "t=soon in the address is invalid").await;
+        assert_eq!(page.attribute("body", "data-moment").await.as_deref(), Some("live"));
+    })
+    .await;
+}

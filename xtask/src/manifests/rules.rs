@@ -1,0 +1,243 @@
+//! What must hold of every rendered deployment beside its schema: names that lead to each other, a container that may nothing,
+//! and options that the program knows. Sees objects, renders nothing.
+
+use std::{collections::BTreeSet, fs, path::Path};
+
+use anyhow::{Context, Result};
+use serde_json::{Value, json};
+
+use super::Rendered;
+
+/// Every rule that is broken, in words.
+///
+/// # Errors
+/// When the program's options cannot be read.
+pub(super) fn broken(objects: &[Rendered], root: &Path) -> Result<Vec<String>> {
+    let variables = variables(&root.join("server/src"))?;
+    let mut faults = Vec::new();
+    let names: BTreeSet<&str> = objects.iter().map(|object| object.from.as_str()).collect();
+    for from in names {
+        let all: Vec<&Value> = objects.iter().filter(|o| o.from == from).map(|o| &o.object).collect();
+        let mut found = Vec::new();
+        match all.iter().find(|object| object["kind"] == "Deployment") {
+            Some(deployment) => {
+                let pod = &deployment["spec"]["template"];
+                pod_is_confined(&pod["spec"], &mut found);
+                names_lead_somewhere(&all, deployment, &mut found);
+                options_are_known(&all, &pod["spec"], &variables, &mut found);
+            }
+            None => found.push("no deployment".to_owned()),
+        }
+        faults.extend(found.into_iter().map(|fault| format!("{from}: {fault}")));
+    }
+    let own = |from: &str, kind: &str| {
+        let found = objects.iter().find(|o| o.from == from && o.object["kind"] == kind);
+        found.map(|found| &found.object)
+    };
+    if let (Some(overlay), Some(chart)) = (own("plain", "Deployment"), own("helm-none", "Deployment")) {
+        faults.extend(differences(overlay, chart));
+    }
+    let rules = ["plain", "helm-token"].map(|from| own(from, "PrometheusRule").map(|rule| &rule["spec"]));
+    if rules[0].is_none() || rules[0] != rules[1] {
+        faults.push("the rules of the overlay plain are not those of the chart".to_owned());
+    }
+    let dashboard =
+        fs::read_to_string(root.join("deploy/grafana/radixscope.json")).context("the dashboard")?;
+    let dashboard: Value = serde_json::from_str(&dashboard).context("the dashboard")?;
+    let is_dashboard = |map: &Value| {
+        let text = map["data"]["radixscope.json"].as_str().unwrap_or_default();
+        serde_json::from_str(text).is_ok_and(|shown: Value| shown == dashboard)
+    };
+    let maps = objects.iter().filter(|o| o.from == "helm-token" && o.object["kind"] == "ConfigMap");
+    if !maps.map(|o| &o.object).any(is_dashboard) {
+        faults.push("helm-token: no ConfigMap holds the dashboard of deploy/grafana".to_owned());
+    }
+    Ok(faults)
+}
+
+/// Nothing that a pod of ours may do goes beyond reading the network.
+fn pod_is_confined(pod: &Value, faults: &mut Vec<String>) {
+    let mut expect = |what: &str, got: &Value, wanted: Value| {
+        if *got != wanted {
+            faults.push(format!("{what} is {got}, not {wanted}"));
+        }
+    };
+    expect("automountServiceAccountToken", &pod["automountServiceAccountToken"], json!(false));
+    expect("enableServiceLinks", &pod["enableServiceLinks"], json!(false));
+    expect("runAsNonRoot", &pod["securityContext"]["runAsNonRoot"], json!(true));
+    expect("seccompProfile", &pod["securityContext"]["seccompProfile"]["type"], json!("RuntimeDefault"));
+    for container in list(&pod["containers"]) {
+        let name = container["name"].as_str().unwrap_or_default();
+        let security = &container["securityContext"];
+        let mut expect = |what: &str, got: &Value, wanted| expect(&format!("{name}: {what}"), got, wanted);
+        expect("allowPrivilegeEscalation", &security["allowPrivilegeEscalation"], json!(false));
+        expect("readOnlyRootFilesystem", &security["readOnlyRootFilesystem"], json!(true));
+        expect("capabilities.drop", &security["capabilities"]["drop"], json!(["ALL"]));
+        for (kind, unit) in [("requests", "cpu"), ("requests", "memory"), ("limits", "memory")] {
+            expect(
+                &format!("resources.{kind}.{unit} is given"),
+                &json!(container["resources"][kind][unit].is_string()),
+                json!(true),
+            );
+        }
+        for probe in ["livenessProbe", "readinessProbe"] {
+            expect(&format!("{probe} is given"), &json!(container[probe].is_object()), json!(true));
+        }
+    }
+    for host in ["hostNetwork", "hostPID", "hostIPC"] {
+        expect(host, &pod[host], Value::Null);
+    }
+}
+
+/// Selectors select the pods, named ports are ports of theirs, and what a pod is given exists.
+fn names_lead_somewhere(all: &[&Value], deployment: &Value, faults: &mut Vec<String>) {
+    let template = &deployment["spec"]["template"];
+    let labels = &template["metadata"]["labels"];
+    let ports: BTreeSet<&str> = list(&template["spec"]["containers"])
+        .flat_map(|container| list(&container["ports"]))
+        .filter_map(|port| port["name"].as_str())
+        .collect();
+    let mut selects = |what: String, selector: &Value| {
+        let pairs = selector.as_object().filter(|pairs| !pairs.is_empty());
+        if !pairs.is_some_and(|pairs| pairs.iter().all(|(name, value)| labels[name] == *value)) {
+            faults.push(format!("{what} does not select the pods: {selector}"));
+        }
+    };
+    for object in all {
+        let (kind, spec) = (object["kind"].as_str().unwrap_or_default(), &object["spec"]);
+        match kind {
+            "Service" => selects("the service".to_owned(), &spec["selector"]),
+            "Deployment" | "PodDisruptionBudget" | "PodMonitor" => {
+                selects(kind.to_owned(), &spec["selector"]["matchLabels"]);
+            }
+            "NetworkPolicy" => selects(kind.to_owned(), &spec["podSelector"]["matchLabels"]),
+            _ => {}
+        }
+    }
+    for object in all {
+        let spec = &object["spec"];
+        let ingress = list(&spec["ingress"]).flat_map(|rule| list(&rule["ports"])).map(|port| &port["port"]);
+        let service = list(&spec["ports"]).map(|port| &port["targetPort"]);
+        let scraped = list(&spec["podMetricsEndpoints"]).map(|endpoint| &endpoint["port"]);
+        let probes = list(&template["spec"]["containers"]).flat_map(|container| {
+            ["startupProbe", "livenessProbe", "readinessProbe"]
+                .map(|probe| &container[probe]["httpGet"]["port"])
+        });
+        for port in ingress.chain(service).chain(scraped).chain(probes).filter_map(Value::as_str) {
+            if !ports.contains(port) {
+                faults.push(format!("{} names the port {port}, which no container has", object["kind"]));
+            }
+        }
+    }
+    let maps: Vec<&Value> =
+        all.iter().filter(|o| o["kind"] == "ConfigMap").map(|o| &o["metadata"]["name"]).collect();
+    for container in list(&template["spec"]["containers"]) {
+        for map in list(&container["envFrom"]).map(|from| &from["configMapRef"]["name"]) {
+            if !maps.contains(&map) {
+                faults.push(format!("there is no ConfigMap {map}"));
+            }
+        }
+    }
+}
+
+/// Every variable that Radixscope is given is one that it reads.
+fn options_are_known(all: &[&Value], pod: &Value, variables: &BTreeSet<String>, faults: &mut Vec<String>) {
+    let ours = || list(&pod["containers"]).filter(|container| container["name"] == "radixscope");
+    let direct = ours().flat_map(|container| list(&container["env"])).filter_map(|env| env["name"].as_str());
+    let given: Vec<&Value> = ours()
+        .flat_map(|container| list(&container["envFrom"]))
+        .map(|from| &from["configMapRef"]["name"])
+        .collect();
+    let maps = all
+        .iter()
+        .filter(|object| object["kind"] == "ConfigMap" && given.contains(&&object["metadata"]["name"]));
+    let mapped =
+        maps.filter_map(|map| map["data"].as_object()).flat_map(|data| data.keys().map(String::as_str));
+    for variable in direct.chain(mapped).filter(|name| !variables.contains(*name)) {
+        faults.push(format!("Radixscope has no option {variable}"));
+    }
+}
+
+/// Where the container of the overlay and the chart's differ in what must be the same.
+fn differences(overlay: &Value, chart: &Value) -> Vec<String> {
+    let container = |of: &Value| {
+        let containers = &of["spec"]["template"]["spec"]["containers"];
+        list(containers).find(|container| container["name"] == "radixscope").cloned().unwrap_or_default()
+    };
+    let (ours, theirs) = (container(overlay), container(chart));
+    let same =
+        ["args", "ports", "startupProbe", "livenessProbe", "readinessProbe", "resources", "securityContext"];
+    let pod = ["securityContext", "terminationGracePeriodSeconds"];
+    let (ours_pod, theirs_pod) = (&overlay["spec"]["template"]["spec"], &chart["spec"]["template"]["spec"]);
+    let containers = same.iter().filter(|field| ours[**field] != theirs[**field]);
+    let pods = pod.iter().filter(|field| ours_pod[**field] != theirs_pod[**field]);
+    containers
+        .chain(pods)
+        .map(|field| format!("{field} differs between the overlay plain and the chart"))
+        .collect()
+}
+
+/// The variables that the program reads, by its source.
+fn variables(folder: &Path) -> Result<BTreeSet<String>> {
+    let mut found = BTreeSet::new();
+    for entry in fs::read_dir(folder).with_context(|| format!("reading {}", folder.display()))? {
+        let path = entry?.path();
+        if path.is_dir() {
+            found.extend(variables(&path)?);
+        } else if path.extension().is_some_and(|ext| ext == "rs") {
+            let text = fs::read_to_string(&path)?;
+            let named = text.split("env = \"").skip(1).filter_map(|rest| rest.split_once('"'));
+            found.extend(named.map(|(name, _)| name.to_owned()));
+        }
+    }
+    Ok(found)
+}
+
+fn list(value: &Value) -> impl Iterator<Item = &Value> {
+    value.as_array().into_iter().flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn deployment() -> Value {
+        let confined = json!({"allowPrivilegeEscalation": false, "readOnlyRootFilesystem": true,
+            "capabilities": {"drop": ["ALL"]}});
+        let probe = json!({"httpGet": {"path": "/healthz", "port": "http"}});
+        json!({"kind": "Deployment", "spec": {
+            "selector": {"matchLabels": {"app": "a"}},
+            "template": {"metadata": {"labels": {"app": "a"}}, "spec": {
+                "automountServiceAccountToken": false, "enableServiceLinks": false,
+                "securityContext": {"runAsNonRoot": true, "seccompProfile": {"type": "RuntimeDefault"}},
+                "containers": [{"name": "radixscope", "ports": [{"name": "http"}], "securityContext": confined,
+                    "livenessProbe": probe, "readinessProbe": probe,
+                    "resources": {"requests": {"cpu": "1", "memory": "1Gi"}, "limits": {"memory": "1Gi"}}}]}}}})
+    }
+
+    fn faults(object: &Value) -> Vec<String> {
+        let mut faults = Vec::new();
+        pod_is_confined(&object["spec"]["template"]["spec"], &mut faults);
+        names_lead_somewhere(&[object], object, &mut faults);
+        faults
+    }
+
+    #[test]
+    fn each_rule_can_be_broken() {
+        assert_eq!(faults(&deployment()), Vec::<String>::new());
+        let pod = "/spec/template/spec";
+        for (pointer, value) in [
+            (format!("{pod}/securityContext/runAsNonRoot"), json!(false)),
+            (format!("{pod}/automountServiceAccountToken"), Value::Null),
+            (format!("{pod}/containers/0/securityContext/capabilities/drop"), json!([])),
+            (format!("{pod}/containers/0/resources/limits/memory"), Value::Null),
+            (format!("{pod}/containers/0/readinessProbe"), Value::Null),
+            (format!("{pod}/containers/0/livenessProbe/httpGet/port"), json!("other")),
+            ("/spec/selector/matchLabels/app".to_owned(), json!("b")),
+        ] {
+            let mut object = deployment();
+            *object.pointer_mut(&pointer).expect("a place in the example") = value;
+            assert_eq!(faults(&object).len(), 1, "{pointer}: {:?}", faults(&object));
+        }
+    }
+}
