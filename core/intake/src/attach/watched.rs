@@ -144,6 +144,15 @@ impl Watched {
         (self.is_complete() || self.left_whole) && self.query.is_none() && self.want == Want::Nothing
     }
 
+    /// Whether nothing of what was lost is missing as it leaves. Its connection may have broken just before: what was lost by
+    /// that alone is not counted.
+    fn leaves_whole(&self) -> bool {
+        let was_whole = self.known.1 == KnowledgeWhy::ConnectionBroke && self.was.is_some() && !self.has_gap;
+        // Messages that did not come, and no number of an event tells whether one was lost with them.
+        let is_open = self.gap.is_some_and(|gap| gap.last > self.covered);
+        (self.has_everything() || was_whole) && !is_open
+    }
+
     /// Everything is known no more. What is lost for certain is worse than what may be.
     pub(super) fn doubt(&mut self, why: KnowledgeWhy) {
         if self.is_complete() {
@@ -236,7 +245,7 @@ impl Watched {
 
     /// Its process began anew, or it left: nothing is known. It goes on to be the same worker.
     pub(super) fn forget(&mut self) -> Option<Query> {
-        let left_whole = self.has_everything();
+        let left_whole = self.leaves_whole();
         let losses = if left_whole { std::mem::take(&mut self.losses) } else { Vec::new() };
         let query = self.query.take();
         let recorded = std::mem::take(&mut self.recorded);

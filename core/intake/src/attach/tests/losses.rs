@@ -27,32 +27,64 @@ fn lost_events_are_asked_for_by_number_and_got_back() {
     assert_eq!(state.missed_total, state.recovered_total);
 }
 
-#[test]
-fn what_was_got_back_of_a_worker_that_left_is_no_loss() {
-    let registered = |attached: &mut Attached, value: Option<Value>| {
-        let key = format!("v1/instances/dynamo/backend/generate/{WORKER:x}").into();
-        let value = value.map(|value| value.to_string().into());
-        attached.take(Payload::Discovery { key, value, lease: None });
-    };
-    let mut attached = Attached::new();
+fn registered(attached: &mut Attached, is_there: bool) {
     let instance = json!({"type": "Endpoint", "component": "backend", "endpoint": "generate",
         "namespace": "dynamo", "instance_id": WORKER, "transport": {"tcp": "10.0.0.1:1/x"}});
-    registered(&mut attached, Some(instance));
+    let key = format!("v1/instances/dynamo/backend/generate/{WORKER:x}").into();
+    let value = is_there.then(|| instance.to_string().into());
+    attached.take(Payload::Discovery { key, value, lease: None });
+}
+
+/// Of what the worker lost and got back, its messages are counted as lost only when it is certain that they do not come.
+/// What happens before it leaves, and whether it leaves whole.
+fn leaves(attached: &mut Attached, before: impl FnOnce(&mut Attached)) -> u64 {
+    assert_eq!(attached.cluster.sources()[0].missed_total(), 0);
+    before(attached);
+    registered(attached, false);
+    attached.pass(1_000).pass(1_000).pass(1_000);
+    assert!(attached.cluster.workers()[0].gone.is_some());
+    let source = &attached.cluster.sources()[0];
+    assert!(source.missed_total() > 0);
+    source.missed.iter().map(|missed| missed.lost()).sum()
+}
+
+fn got_back() -> Attached {
+    let mut attached = Attached::new();
+    registered(&mut attached, true);
     attached.hear(&[stored(1, None, &[1])]);
     attached.sequence += 1;
     attached.hear(&[stored(3, Some(2), &[3])]);
     attached.answer(range(3, &[stored(2, Some(1), &[2]), stored(3, Some(2), &[3])]));
     attached.knows(Complete, FromFirstEvent);
-    // Its message is counted as lost only when it is certain that it does not come.
-    assert_eq!(attached.cluster.sources()[0].missed_total(), 0);
-    registered(&mut attached, None);
-    attached.pass(1_000).pass(1_000).pass(1_000);
-    assert!(attached.cluster.workers()[0].gone.is_some());
-    let source = &attached.cluster.sources()[0];
-    assert!(source.missed_total() > 0);
-    for missed in &source.missed {
-        assert_eq!(missed.lost(), 0, "{missed:?}");
-    }
+    attached
+}
+
+#[test]
+fn what_was_got_back_of_a_worker_that_left_is_no_loss() {
+    assert_eq!(leaves(&mut got_back(), |_| {}), 0);
+}
+
+#[test]
+fn what_was_got_back_is_no_loss_if_the_connection_broke_before_the_worker_left() {
+    let lost = leaves(&mut got_back(), |attached| {
+        let publisher_id = Some(attached.publisher);
+        attached.take(Payload::Unsubscribed { publisher_id });
+        attached.pass(0);
+        attached.knows(Partial, ConnectionBroke);
+    });
+    assert_eq!(lost, 0);
+}
+
+#[test]
+fn what_was_not_got_back_is_lost_though_the_worker_left_before_that_was_certain() {
+    let mut attached = Attached::of_0_9();
+    registered(&mut attached, true);
+    attached.sequence = 0;
+    attached.hear(&[stored(0, None, &[1])]);
+    attached.sequence += 1;
+    attached.hear(&[stored(2, None, &[2])]);
+    attached.knows(Complete, FromFirstEvent);
+    assert_eq!(leaves(&mut attached, |_| {}), 1);
 }
 
 #[test]
