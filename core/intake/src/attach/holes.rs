@@ -6,7 +6,7 @@
 //! published meanwhile. Once something is missing for certain, nothing but an answer that was asked for later makes it whole.
 
 use radixscope_model::id::{Millis, SourceIx, WorkerIx};
-use radixscope_model::record::{KnowledgeWhy, MissedCause, Topic};
+use radixscope_model::record::{KnowledgeWhy, MissedCause, Topic, TreeKnowledge};
 
 use super::watched::{Gap, Loss, Watched};
 use super::{Attach, MAX_PUBLISHERS};
@@ -175,7 +175,8 @@ impl Attach {
 fn broke(watched: &mut Watched) {
     if watched.source.is_none() {
         // What it answered is true no more once its events do not come, nor what it is about to answer.
-        let is_asked = watched.query.is_some() || watched.known.1 == KnowledgeWhy::NoEvents;
+        let is_answered = watched.known == (TreeKnowledge::Partial, KnowledgeWhy::NoEvents);
+        let is_asked = watched.query.is_some() || is_answered;
         if watched.is_complete() || is_asked {
             watched.lost_since(None, KnowledgeWhy::ConnectionBroke);
         }

@@ -141,7 +141,7 @@ impl Watched {
 
     /// Whether nothing that was lost is missing, nor was when it left.
     pub(super) fn has_everything(&self) -> bool {
-        (self.is_complete() || self.left_whole) && self.query.is_none() && self.want == Want::Nothing
+        self.left_whole || (self.is_complete() && self.query.is_none() && self.want == Want::Nothing)
     }
 
     /// Whether nothing of what was lost is missing as it leaves. Its connection may have broken just before: what was lost by
