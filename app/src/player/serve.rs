@@ -1,6 +1,6 @@
 //! The worker's own side: takes files, answers addresses.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::io;
 use std::rc::Rc;
 
@@ -15,12 +15,17 @@ use super::{OPENED, READY, Reply};
 /// A file, its slices read by the browser.
 type Opened = Slices<Box<dyn FnMut(u64, usize) -> io::Result<Vec<u8>>>>;
 
+/// Reading on for the timeline waits until nobody asked for a moment for so long: who scrubs asks again at once, and a piece
+/// that is being read holds up the answer.
+const QUIET_MS: i32 = 400;
+
 /// Listens for as long as the worker lives.
 pub fn start() {
     console_error_panic_hook::set_once();
     let Ok(scope) = js_sys::global().dyn_into::<DedicatedWorkerGlobalScope>() else { return };
     let replay = Rc::new(RefCell::new(None::<Replay<Opened>>));
-    let reading = read_on(&replay);
+    let asked = Rc::new(Cell::new(false));
+    let reading = read_on(&replay, &asked);
     let listen = {
         let scope = scope.clone();
         Closure::<dyn Fn(MessageEvent)>::new(move |event: MessageEvent| {
@@ -43,6 +48,8 @@ pub fn start() {
                 let Some((number, address)) = bytes.split_first_chunk::<4>() else { return };
                 let address = String::from_utf8_lossy(address);
                 if let Some(replay) = &mut *replay.borrow_mut() {
+                    // How far the timeline is, the page asks every second.
+                    asked.set(asked.get() || address.starts_with("history/segment"));
                     let Answer { status, body } = replay.answer(&address);
                     send(&scope, &Reply { number: u32::from_le_bytes(*number), status, body: &body });
                 }
@@ -54,25 +61,28 @@ pub fn start() {
     send(&scope, &Reply { number: READY, status: 200, body: &[] });
 }
 
-/// Reads on for the timeline whenever nobody asks for anything, until all is read.
-fn read_on(replay: &Rc<RefCell<Option<Replay<Opened>>>>) -> impl Fn() + use<> {
+/// Reads on for the timeline whenever nobody asks for anything, until all is read. `asked`: somebody asked since the last look.
+fn read_on(replay: &Rc<RefCell<Option<Replay<Opened>>>>, asked: &Rc<Cell<bool>>) -> impl Fn() + use<> {
     let again = Rc::new(RefCell::new(None::<Closure<dyn Fn()>>));
     let next = {
         let again = Rc::clone(&again);
-        move || {
+        move |after_ms: i32| {
             let scope = js_sys::global().dyn_into::<DedicatedWorkerGlobalScope>();
             if let (Ok(scope), Some(again)) = (scope, &*again.borrow()) {
-                let _ = scope.set_timeout_with_callback(again.as_ref().unchecked_ref());
+                let again = again.as_ref().unchecked_ref();
+                let _ = scope.set_timeout_with_callback_and_timeout_and_arguments_0(again, after_ms);
             }
         }
     };
-    let (replay, then) = (Rc::clone(replay), next.clone());
+    let (replay, asked, then) = (Rc::clone(replay), Rc::clone(asked), next.clone());
     again.replace(Some(Closure::new(move || {
-        if replay.borrow_mut().as_mut().is_some_and(Replay::read_on) {
-            then();
+        if asked.replace(false) {
+            then(QUIET_MS);
+        } else if replay.borrow_mut().as_mut().is_some_and(Replay::read_on) {
+            then(0);
         }
     })));
-    next
+    move || next(0)
 }
 
 fn open(files: &Array) -> Result<Replay<Opened>, ReplayError> {

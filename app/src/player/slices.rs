@@ -1,10 +1,13 @@
 //! A file of which slices can be read, as something to read and seek in. Each slice costs a call into the browser, so one is
-//! kept: a walk over a recording reads a few bytes here and there. Pure.
+//! kept: what is read goes on where it ended, or jumps from the head of one chunk to that of the next. Pure.
 
 use std::io::{self, Read, Seek, SeekFrom};
 
-/// Least bytes of a slice: a call into the browser costs as much as reading so many.
+/// Least bytes of a slice that goes on where the one before ended.
 const SLICE_BYTES: usize = 1 << 20;
+/// Least bytes of a slice elsewhere: an index of what is in a chunk, and the head of the chunk after it. A call into the
+/// browser costs as much as reading so many.
+const JUMPED_BYTES: usize = 16 << 10;
 
 /// The file.
 pub struct Slices<F> {
@@ -33,7 +36,8 @@ impl<F: FnMut(u64, usize) -> io::Result<Vec<u8>>> Read for Slices<F> {
         let (begin, bytes) = &self.kept;
         let end = begin + bytes.len() as u64;
         if !(*begin..end).contains(&self.at) {
-            let bytes = (self.slice)(self.at, wanted.max(SLICE_BYTES).min(left))?;
+            let least = if self.at == end { SLICE_BYTES } else { JUMPED_BYTES };
+            let bytes = (self.slice)(self.at, wanted.max(least).min(left))?;
             self.kept = (self.at, bytes);
         }
         let (begin, bytes) = &self.kept;
@@ -85,6 +89,26 @@ mod tests {
         assert!(all == file, "the same bytes");
         assert_eq!(read.seek(SeekFrom::End(0)).expect("the end"), file.len() as u64);
         assert_eq!(read.read(&mut [0; 4]).expect("nothing"), 0);
+    }
+
+    #[test]
+    fn heads_far_apart_cost_little_and_what_goes_on_comes_in_large_slices() {
+        let file = vec![7_u8; 8 << 20];
+        let sizes = std::cell::RefCell::new(Vec::new());
+        let mut read = Slices::new(file.len() as u64, |at, len| {
+            sizes.borrow_mut().push(len);
+            Ok(file[at as usize..at as usize + len].to_vec())
+        });
+        let mut head = [0; 64];
+        for chunk in 1..8_u64 {
+            read.seek(SeekFrom::Start(chunk << 20)).expect("a place");
+            read.read_exact(&mut head).expect("a head");
+        }
+        assert_eq!(sizes.take(), [JUMPED_BYTES; 7]);
+        let mut rest = Vec::new();
+        read.read_to_end(&mut rest).expect("the rest");
+        assert_eq!(rest.len(), (1 << 20) - head.len());
+        assert!(sizes.take().len() <= 2, "all that follows at once");
     }
 
     #[test]
