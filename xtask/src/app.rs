@@ -70,15 +70,21 @@ fn name_no_folder(command: &mut Command) {
     }
 }
 
-/// Panics name the file that they come from, those of other crates by where cargo keeps them on the machine that builds. With
-/// this flag of the compiler the same sources make the same program anywhere. Cargo adds it to those of `.cargo/config.toml`.
+/// Panics name the file that they come from, those of other crates by where cargo keeps them on the machine that builds, in a
+/// folder for each registry. With these flags of the compiler the same sources make the same program anywhere. Cargo adds them
+/// to those of `.cargo/config.toml`.
 pub(crate) fn nameless() -> Option<String> {
     let cargo_home =
         env::var_os("CARGO_HOME").map(PathBuf::from).or_else(|| Some(env::home_dir()?.join(".cargo")));
-    let folder = cargo_home?.join("registry").join("src");
+    let registries = fs::read_dir(cargo_home?.join("registry").join("src")).ok()?;
+    let folders =
+        registries.flatten().filter_map(|registry| registry.path().into_os_string().into_string().ok());
     // Flags in the environment end at spaces.
-    let folder = folder.to_str().filter(|folder| !folder.contains(' '))?;
-    Some(format!("--remap-path-prefix={folder}=crates"))
+    let folders = folders.filter(|folder| !folder.contains(' '));
+    let mut flags: Vec<String> =
+        folders.map(|folder| format!("--remap-path-prefix={folder}=crates")).collect();
+    flags.sort_unstable();
+    (!flags.is_empty()).then(|| flags.join(" "))
 }
 
 /// What the app was made of and what came out, in one line. The result belongs to it because people run Trunk
