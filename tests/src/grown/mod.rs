@@ -260,5 +260,19 @@ fn workers_of(owners: u32) -> impl Iterator<Item = u16> {
     (0..32).filter(move |worker| owners >> worker & 1 == 1)
 }
 
+/// Blocks of a tree, as people write its size: `10k`, `1m`, `250000`.
+///
+/// # Panics
+/// When it is none.
+pub fn blocks_of(text: &str) -> u64 {
+    let text = text.to_lowercase();
+    let (digits, times) = match (text.strip_suffix('k'), text.strip_suffix('m')) {
+        (Some(digits), _) => (digits, 1_000),
+        (_, Some(digits)) => (digits, 1_000_000),
+        _ => (text.as_str(), 1),
+    };
+    digits.parse::<u64>().unwrap_or_else(|_| panic!("{text} is no number of blocks; 10k and 1m are")) * times
+}
+
 #[cfg(test)]
 mod tests;

@@ -12,6 +12,7 @@ mod recording;
 
 use std::path::PathBuf;
 
+use radixscope_tests::grown::blocks_of;
 use serde_json::{Value, json};
 
 /// An hour.
@@ -42,7 +43,7 @@ fn options() -> Options {
         let mut value = || args.next().unwrap_or_else(|| panic!("{arg} needs a value"));
         match arg.as_str() {
             "--json" => options.json = Some(value()),
-            "--blocks" => options.blocks = value().split(',').map(blocks).collect(),
+            "--blocks" => options.blocks = value().split(',').map(blocks_of).collect(),
             "--events" => options.events = value().parse().expect("--events takes a number"),
             "--moments" => options.moments = value().parse().expect("--moments takes a number"),
             "--folder" => options.folder = Some(value().into()),
@@ -54,17 +55,6 @@ fn options() -> Options {
         }
     }
     options
-}
-
-/// A size as people write it: `100k`, `1m`, `250000`.
-fn blocks(text: &str) -> u64 {
-    let text = text.to_lowercase();
-    let (digits, times) = match (text.strip_suffix('k'), text.strip_suffix('m')) {
-        (Some(digits), _) => (digits, 1_000),
-        (_, Some(digits)) => (digits, 1_000_000),
-        _ => (text.as_str(), 1),
-    };
-    digits.parse::<u64>().unwrap_or_else(|_| panic!("{text} is no number of blocks; 100k and 1m are")) * times
 }
 
 #[tokio::main]

@@ -16,6 +16,7 @@ mod trace;
 use std::time::Duration;
 
 use radixscope_tests::browser::with_unrecorded_page;
+use radixscope_tests::grown::blocks_of;
 use serde_json::json;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -61,9 +62,9 @@ fn options() -> Options {
         let number = |text: String| text.parse().unwrap_or_else(|_| panic!("{text} is no number"));
         match arg.as_str() {
             "--json" => options.json = Some(value()),
-            "--blocks" => options.blocks = value().split(',').map(blocks).collect(),
+            "--blocks" => options.blocks = value().split(',').map(blocks_of).collect(),
             "--seconds" => options.seconds = number(value()),
-            "--serve" => options.serve = Some(blocks(&value())),
+            "--serve" => options.serve = Some(blocks_of(&value())),
             "--port" => options.port = value().parse().expect("--port takes a port"),
             "--events-per-s" => options.events_per_s = number(value()),
             other => panic!(
@@ -72,17 +73,6 @@ fn options() -> Options {
         }
     }
     options
-}
-
-/// A size as people write it: `10k`, `1m`, `250000`.
-fn blocks(text: &str) -> u64 {
-    let text = text.to_lowercase();
-    let (digits, times) = match (text.strip_suffix('k'), text.strip_suffix('m')) {
-        (Some(digits), _) => (digits, 1_000),
-        (_, Some(digits)) => (digits, 1_000_000),
-        _ => (text.as_str(), 1),
-    };
-    digits.parse::<u64>().unwrap_or_else(|_| panic!("{text} is no number of blocks; 10k and 1m are")) * times
 }
 
 #[tokio::main]
