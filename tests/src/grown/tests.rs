@@ -139,3 +139,8 @@ fn table() {
         println!("{size} blocks, {held} held: {events} events, {} boxes, {deepest} deep", boxes.len());
     }
 }
+
+#[test]
+fn sizes_are_read_as_people_write_them() {
+    assert_eq!(["10k", "1M", "250000"].map(blocks_of), [10_000, 1_000_000, 250_000]);
+}
