@@ -4,14 +4,14 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use js_sys::{Array, Function, Promise};
+use js_sys::{Array, Function, Promise, Uint8Array};
 use leptos::prelude::window;
 use radixscope_model::id::Millis;
 use wasm_bindgen::JsValue;
 use wasm_bindgen_futures::JsFuture;
 use web_sys::{File, Headers, RequestInit, Response, ResponseInit};
 
-use crate::player::{READY, Reply};
+use crate::player::{HEAD, READY, Reply};
 use crate::worker::running::Running;
 
 /// The player's script.
@@ -61,12 +61,21 @@ pub struct Opened {
 /// Asks for an address, below whatever path the page is served at; the promise is of a response. A player answers what needs a
 /// server with words that say so.
 pub fn ask(address: &str, how: &RequestInit) -> Promise {
+    asked(address, how, false)
+}
+
+/// The same, of bytes where a player has them: a response would copy some mebibytes twice.
+pub fn ask_for_bytes(address: &str) -> Promise {
+    asked(address, &RequestInit::new(), true)
+}
+
+fn asked(address: &str, how: &RequestInit, as_bytes: bool) -> Promise {
     let (player, address) = match address.strip_prefix(SECOND) {
         Some(address) => (&SECOND_PLAYER, address),
         None => (&PLAYER, address),
     };
     match player.with_borrow(Option::clone) {
-        Some(player) => player.ask(address),
+        Some(player) => player.ask(address, as_bytes),
         None => window().fetch_with_str_and_init(address, how),
     }
 }
@@ -121,8 +130,8 @@ fn change(player: Option<Rc<Player>>) {
 struct Player {
     worker: RefCell<Option<Running>>,
     files: Array,
-    /// What was asked and is not answered, by number: whom to tell.
-    waiting: RefCell<Vec<(u32, Function)>>,
+    /// What was asked and is not answered, by number: whom to tell, and whether bytes are to be in the place of a response.
+    waiting: RefCell<Vec<(u32, bool, Function)>>,
     last: Cell<u32>,
 }
 
@@ -131,11 +140,11 @@ impl Player {
     fn start(files: &Array) -> (Rc<Self>, Promise) {
         let (waiting, last) = (RefCell::default(), Cell::new(READY));
         let player = Rc::new(Self { worker: RefCell::new(None), files: files.clone(), waiting, last });
-        let opened = player.wait();
+        let opened = player.wait(false);
         let weak = Rc::downgrade(&player);
-        let heard = move |bytes: Vec<u8>| {
+        let heard = move |message: Uint8Array| {
             if let Some(player) = weak.upgrade() {
-                player.hear(&bytes);
+                player.hear(&message);
             }
         };
         let weak = Rc::downgrade(&player);
@@ -152,8 +161,8 @@ impl Player {
         (player, opened)
     }
 
-    fn ask(&self, address: &str) -> Promise {
-        let answered = self.wait();
+    fn ask(&self, address: &str, as_bytes: bool) -> Promise {
+        let answered = self.wait(as_bytes);
         if let Some(worker) = &*self.worker.borrow() {
             worker.send(&[&self.last.get().to_le_bytes(), address.as_bytes()].concat());
         }
@@ -161,14 +170,15 @@ impl Player {
     }
 
     /// A promise that what is asked next fulfils.
-    fn wait(&self) -> Promise {
+    fn wait(&self, as_bytes: bool) -> Promise {
         let number = self.last.get() + 1;
         self.last.set(number);
-        Promise::new(&mut |resolve, _| self.waiting.borrow_mut().push((number, resolve)))
+        Promise::new(&mut |resolve, _| self.waiting.borrow_mut().push((number, as_bytes, resolve)))
     }
 
-    fn hear(&self, message: &[u8]) {
-        let Some(Reply { number, status, body }) = Reply::read(message) else { return };
+    fn hear(&self, message: &Uint8Array) {
+        let head = message.subarray(0, HEAD as u32).to_vec();
+        let Some(Reply { number, status, .. }) = Reply::read(&head) else { return };
         if number == READY {
             if let Some(worker) = &*self.worker.borrow() {
                 worker.send_value(&self.files);
@@ -177,32 +187,36 @@ impl Player {
         }
         let waiting = {
             let mut all = self.waiting.borrow_mut();
-            let found = all.iter().position(|(waiting, _)| *waiting == number);
-            found.map(|at| all.remove(at).1)
+            let found = all.iter().position(|(waiting, ..)| *waiting == number);
+            found.map(|at| all.remove(at))
         };
-        if let Some(resolve) = waiting {
-            answer(&resolve, status, body);
+        let Some((_, as_bytes, resolve)) = waiting else { return };
+        let body = message.subarray(HEAD as u32, message.length());
+        if as_bytes && status == 200 {
+            let _ = resolve.call1(&JsValue::NULL, &body);
+        } else {
+            answer(&resolve, status, &body);
         }
     }
 
     /// Nothing more comes.
     fn fail(&self, why: &str) {
         let body = ["{\"error\":{\"message\":", &crate::json::text(&why), "}}"].concat();
-        for (number, resolve) in self.waiting.take() {
+        for (number, _, resolve) in self.waiting.take() {
             // The first was asked to open, and says why not in plain words.
             let body = if number == READY + 1 { why } else { &body };
-            answer(&resolve, 500, body.as_bytes());
+            answer(&resolve, 500, &body.as_bytes().into());
         }
     }
 }
 
-fn answer(resolve: &Function, status: u16, body: &[u8]) {
+fn answer(resolve: &Function, status: u16, body: &Uint8Array) {
     let init = ResponseInit::new();
     init.set_status(status);
     if let Ok(headers) = Headers::new() {
         let _ = headers.set("content-type", super::snapshot::CONTENT_TYPE);
         init.set_headers(&headers);
     }
-    let response = Response::new_with_opt_u8_array_and_init(Some(&mut body.to_vec()), &init);
+    let response = Response::new_with_opt_js_u8_array_and_init(Some(body), &init);
     let _ = resolve.call1(&JsValue::NULL, &response.unwrap_or_else(|error| error.into()));
 }

@@ -1,7 +1,7 @@
 //! A stretch of time that the server keeps: a keyframe and the batches after it, folded to any moment of it. Pure.
 //!
-//! Forward one folds on. Back one begins from the nearest copy before: the keyframe's state, and some on the way, which are
-//! made while one folds.
+//! Forward one folds on. Back one begins from the nearest copy before: the keyframe's state, and some on the way. They are made
+//! once somebody goes back, who then does so again; a jump does without them.
 
 use std::ops::Range;
 
@@ -61,12 +61,14 @@ pub struct Segment {
     batches: Vec<At>,
     /// Batches that the state shown has folded; `None`: it is of another segment.
     done: Option<usize>,
-    /// States after so many batches, the keyframe's first; empty where they are too large to keep.
+    /// States after so many batches, the keyframe's first; empty where nobody went back, or they are too large to keep.
     copies: Vec<(usize, Cluster)>,
+    /// Somebody went back in it.
+    is_gone_back: bool,
 }
 
 impl Segment {
-    /// Reads what the server sent, which has every batch up to `known_to_ms`.
+    /// Reads what the server sent, which has every batch up to `known_to_ms`; of one before its keyframe, that alone.
     ///
     /// # Errors
     /// It is not whole, or of another version.
@@ -81,8 +83,10 @@ impl Segment {
             batches: Vec::new(),
             done: None,
             copies: Vec::new(),
+            is_gone_back: false,
         };
         segment.read_from(0)?;
+        segment.known_to_ms = known_to_ms.max(segment.from_ms);
         Ok(segment)
     }
 
@@ -142,9 +146,14 @@ impl Segment {
         Ok(())
     }
 
+    /// Whether the state shown is of it.
+    pub fn is_shown(&self) -> bool {
+        self.done.is_some()
+    }
+
     /// The state shown is another one's from now on: copies of states are let go.
     pub fn leave(&mut self) {
-        self.done = None;
+        (self.done, self.is_gone_back) = (None, false);
         self.copies.clear();
     }
 
@@ -158,11 +167,15 @@ impl Segment {
         let copied = nearest.map_or(0, |nearest| self.copies[nearest].0);
         let is_replaced = self.done.is_none_or(|done| done > target || done < copied);
         if is_replaced {
+            self.is_gone_back |= self.done.is_some();
             *shown = match nearest {
                 Some(nearest) => self.copies[nearest].1.frozen(),
                 None => self.begin()?,
             };
             self.done = Some(copied);
+            if nearest.is_none() {
+                self.keep(0, shown);
+            }
         }
         let mut folded_bytes = 0;
         for done in self.done.unwrap_or(0)..target {
@@ -177,23 +190,25 @@ impl Segment {
     }
 
     /// The keyframe's state.
-    fn begin(&mut self) -> Result<Cluster, Unreadable> {
+    fn begin(&self) -> Result<Cluster, Unreadable> {
         let (mut reader, mut state) = (SnapshotReader::default(), None);
         for part in &self.keyframe {
             if let Frame::Snapshot { bytes, .. } = Frame::decode(&self.body[part.clone()]).map_err(words)? {
                 state = reader.part(bytes.0).map_err(words)?;
             }
         }
-        let state = state.ok_or_else(cut)?;
-        self.keep(0, &state);
-        Ok(state)
+        state.ok_or_else(cut)
     }
 
     fn keep(&mut self, done: usize, state: &Cluster) {
+        if !self.is_gone_back {
+            return;
+        }
         let nodes: usize = state.trees().map(|(_, tree)| tree.allocated() as usize).sum();
-        let is_new = self.copies.last().is_none_or(|(last, _)| *last < done);
+        let at = self.copies.partition_point(|(before, _)| *before < done);
+        let is_new = self.copies.get(at).is_none_or(|(known, _)| *known != done);
         if is_new && nodes.saturating_mul(self.copies.len() + 1) <= MOST_COPIED_NODES {
-            self.copies.push((done, state.frozen()));
+            self.copies.insert(at, (done, state.frozen()));
         }
     }
 

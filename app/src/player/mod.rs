@@ -13,8 +13,8 @@ pub const READY: u32 = 0;
 /// Number of the answer to the files: three `u64`, the least byte first: beginning and end in Unix milliseconds, bytes lost;
 /// words where they cannot be opened.
 pub const OPENED: u32 = 1;
-/// Bytes of a number and a status.
-const HEAD: usize = 4 + 2;
+/// Bytes of a number and a status, the head of a message.
+pub const HEAD: usize = 4 + 2;
 
 /// What the player says.
 pub struct Reply<'a> {

@@ -6,7 +6,7 @@ use std::io::{self, Read, Seek, SeekFrom};
 /// Least bytes of a slice that goes on where the one before ended.
 const SLICE_BYTES: usize = 1 << 20;
 /// Least bytes of a slice elsewhere: an index of what is in a chunk, and the head of the chunk after it. A call into the
-/// browser costs as much as reading so many.
+/// browser costs as much as reading so many, so that what is passed over is no longer where reading goes on.
 const JUMPED_BYTES: usize = 16 << 10;
 
 /// The file.
@@ -36,7 +36,8 @@ impl<F: FnMut(u64, usize) -> io::Result<Vec<u8>>> Read for Slices<F> {
         let (begin, bytes) = &self.kept;
         let end = begin + bytes.len() as u64;
         if !(*begin..end).contains(&self.at) {
-            let least = if self.at == end { SLICE_BYTES } else { JUMPED_BYTES };
+            let goes_on = (end..end + JUMPED_BYTES as u64).contains(&self.at);
+            let least = if goes_on { SLICE_BYTES } else { JUMPED_BYTES };
             let bytes = (self.slice)(self.at, wanted.max(least).min(left))?;
             self.kept = (self.at, bytes);
         }

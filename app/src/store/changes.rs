@@ -213,7 +213,9 @@ impl Store {
             Some(_) => {}
         }
         let whose = if is_second { SECOND } else { "" };
-        let body = net::past::bytes(&[whose, "history/segment?at_ms=", &at.0.to_string()].concat()).await?;
+        let time = at.0.to_string();
+        let address = [whose, "history/segment?at_ms=", &time, "&until_ms=", &time].concat();
+        let body = net::past::bytes(&address).await?;
         let mut segment = Segment::open(body, at)?;
         let mut cluster = Cluster::default();
         segment.go(&mut cluster, at)?;

@@ -1,7 +1,9 @@
 //! Looking back: another moment is shown in the place of the present, which goes on beside it. Knows no widget.
 //!
-//! What the server keeps comes in segments, fetched when a moment of them is asked for. The latest moment asked for wins; until
-//! it is there the one before stays. Play is nothing but asking for later and later moments.
+//! What the server keeps comes in segments, fetched when a moment of them is asked for, up to that moment. The latest moment
+//! asked for wins; until it is there the one before stays. Play is nothing but asking for later and later moments. While the
+//! pointer moves along the timeline keyframes alone are fetched, and the one that came last is shown; the moment itself once
+//! the pointer rests.
 
 use std::time::Duration;
 
@@ -20,6 +22,8 @@ const MOST_BYTES: usize = 64 << 20;
 const PLAY_EVERY_MS: f64 = 60.0;
 /// A moment that stands so long is what address and digest speak of.
 const SETTLED_AFTER: Duration = Duration::from_millis(250);
+/// Nothing is later than a segment's keyframe and not after this.
+const KEYFRAME_ALONE: Millis = Millis(0);
 /// Real time: speeds are counted in quarters of it.
 pub const REAL_TIME: u32 = 4;
 
@@ -31,11 +35,20 @@ pub(super) struct Fetched {
     /// Whether the next frame looks which moment is asked for.
     is_due: bool,
     is_settling: bool,
+    /// The pointer moves along the timeline: a moment nearby is shown at once.
+    is_dragged: bool,
+    /// The keyframe that came last, where it was not shown yet.
+    come: Option<Millis>,
     /// When the page played last.
     played_at_ms: f64,
 }
 
 impl Fetched {
+    /// Whether the state shown is of the segment used last.
+    fn is_shown(&self) -> bool {
+        self.segments.last().is_some_and(Segment::is_shown)
+    }
+
     fn add(&mut self, new: Segment) {
         let known = self.segments.iter().position(|known| known.from_ms == new.from_ms);
         if new.is_whole() {
@@ -88,6 +101,27 @@ impl Live {
         }
     }
 
+    /// What is here and nearest to a moment that is not.
+    fn near(&mut self, at: Millis) -> Option<Millis> {
+        match self.segment(at) {
+            Err(Missing::After(Some(_))) => self.fetched.segments.last().map(|segment| segment.known_to_ms),
+            _ => self.fetched.come.take(),
+        }
+    }
+
+    /// What is to be fetched of the segment of a moment: that behind a record, and that up to a time. `None`: nothing.
+    fn wanted(&mut self, at: Millis, is_playing: bool) -> Option<(Option<Seq>, Option<Millis>)> {
+        let Err(Missing::After(after)) = self.segment(at) else { return None };
+        match after {
+            None if self.fetched.is_dragged => Some((None, Some(KEYFRAME_ALONE))),
+            // Who plays on needs the rest at once.
+            None if !is_playing => Some((None, Some(at))),
+            // A pointer that moves within the segment shown comes to its moments too.
+            Some(_) if self.fetched.is_dragged && !self.fetched.is_shown() => None,
+            after => Some((after, None)),
+        }
+    }
+
     fn seek(&mut self, at: Millis) -> Result<(), Missing> {
         let mut past = self.past.take().unwrap_or_default();
         let done = match self.segment(at) {
@@ -109,6 +143,24 @@ impl Live {
 impl Store {
     /// Shows the moment `at`, or the nearest one that is kept.
     pub fn go(self, at: Millis) {
+        self.ask_for(at, false);
+    }
+
+    /// The same while the pointer moves: what is nearby is shown until it rests.
+    pub fn drag(self, at: Millis) {
+        self.ask_for(at, true);
+    }
+
+    /// The pointer rests, or is gone.
+    pub fn rest(self) {
+        let was_dragged =
+            self.live.try_update_value(|live| std::mem::take(&mut live.fetched.is_dragged)) == Some(true);
+        if was_dragged {
+            self.seek();
+        }
+    }
+
+    fn ask_for(self, at: Millis, is_dragged: bool) {
         let Some(span) = self.kept_span() else { return };
         let nearest = Millis(at.0.clamp(span.from.0, span.until.0));
         let fault = if at < span.from {
@@ -124,6 +176,7 @@ impl Store {
         };
         self.set_fault(fault);
         self.hold();
+        self.live.update_value(|live| live.fetched.is_dragged = is_dragged);
         self.at.set(nearest.0);
         self.seek_soon();
     }
@@ -194,6 +247,7 @@ impl Store {
             live.past = None;
             live.still.end();
             live.fetched.segments.clear();
+            live.fetched.is_dragged = false;
         });
         self.speed.set(0);
         self.past_waits.set(false);
@@ -250,15 +304,23 @@ impl Store {
                 self.fail(&why);
                 false
             }
-            Some(Err(Missing::After(after))) => {
-                let is_fetching = self.live.with_value(|live| live.fetched.is_fetching);
+            Some(Err(Missing::After(_))) => {
+                let (is_fetching, is_dragged) =
+                    self.live.with_value(|live| (live.fetched.is_fetching, live.fetched.is_dragged));
                 if !is_fetching {
                     leptos::task::spawn_local(async move {
-                        match self.fetch(at, after).await {
+                        match self.fetch_asked().await {
                             Ok(()) => self.seek(),
                             Err(why) => self.fail(&why),
                         }
                     });
+                }
+                if is_dragged {
+                    let near = |live: &mut Live| live.near(at).is_some_and(|near| live.seek(near).is_ok());
+                    if self.live.try_update_value(near) == Some(true) {
+                        self.changed();
+                    }
+                    self.settle_soon();
                 }
                 true
             }
@@ -277,16 +339,40 @@ impl Store {
         self.at.set(shown);
     }
 
-    async fn fetch(self, at: Millis, after: Option<Seq>) -> Result<(), String> {
-        let until = self.kept_span().map_or(at, |span| span.until.max(at));
-        let after = after.map_or(String::new(), |after| ["&after=", &after.0.to_string()].concat());
-        let address = ["history/segment?at_ms=", &at.0.to_string(), &after].concat();
+    /// Fetches what the moment asked for needs, whichever that is meanwhile.
+    async fn fetch_asked(self) -> Result<(), String> {
+        loop {
+            let (at, is_playing) = (Millis(self.at.get_untracked()), self.speed.get_untracked() != 0);
+            let wanted = self.live.try_update_value(|live| live.wanted(at, is_playing));
+            let Some((after, until)) = wanted.flatten() else { return Ok(()) };
+            self.fetch(at, after, until).await?;
+            if self.live.with_value(|live| live.fetched.is_dragged) {
+                // In the next frame, once the next one is asked for.
+                self.seek_soon();
+            }
+        }
+    }
+
+    /// Fetches the segment of `at`, or its rest, up to a moment where none later is needed.
+    async fn fetch(self, at: Millis, after: Option<Seq>, until: Option<Millis>) -> Result<(), String> {
+        let known_to = until.or(self.kept_span().map(|span| span.until.max(at))).unwrap_or(at);
+        let number = |name: &str, number: Option<u64>| {
+            number.map_or(String::new(), |number| [name, &number.to_string()].concat())
+        };
+        let (after, until) = (after.map(|after| after.0), until.map(|until| until.0));
+        let address = [
+            number("history/segment?at_ms=", Some(at.0)),
+            number("&after=", after),
+            number("&until_ms=", until),
+        ]
+        .concat();
         self.live.update_value(|live| live.fetched.is_fetching = true);
         let come = net::past::bytes(&address).await;
         self.live.update_value(|live| live.fetched.is_fetching = false);
-        let new = Segment::open(come?, until)?;
+        let new = Segment::open(come?, known_to)?;
         self.live.update_value(|live| {
             live.kept.begins(new.from_ms);
+            live.fetched.come = Some(new.from_ms);
             live.fetched.add(new);
         });
         Ok(())
@@ -312,7 +398,8 @@ impl Store {
     }
 
     async fn find(self, at: Millis, is_forward: bool, step: Step) -> Result<Option<Millis>, String> {
-        let mut looked_at = at;
+        // Forward, to its end.
+        let mut looked_at = if is_forward { self.end_of_segment(at) } else { at };
         loop {
             let found = self.live.try_update_value(|live| {
                 live.segment(looked_at).map(|segment| segment.find(at, is_forward, step))
@@ -322,7 +409,7 @@ impl Store {
                 Some(Err(Missing::Unreadable(why))) => return Err(why),
                 Some(Err(Missing::After(after))) => {
                     self.past_waits.set(true);
-                    self.fetch(looked_at, after).await?;
+                    self.fetch(looked_at, after, None).await?;
                 }
                 Some(Ok(Some(found))) => return Ok(Some(found)),
                 Some(Ok(None)) => {
@@ -345,6 +432,15 @@ impl Store {
             }
             begins.get(place + 1)?;
             Some(begins.get(place + 2).map_or(until, |end| Millis(end.0 - 1)))
+        })
+    }
+
+    /// The last moment of the segment of `at`.
+    fn end_of_segment(self, at: Millis) -> Millis {
+        let until = self.kept_span().map_or(at, |span| span.until);
+        self.live.with_value(|live| {
+            let next = live.kept.place(at).and_then(|place| live.kept.segments.get(place + 1));
+            next.map_or(until, |next| Millis(next.0 - 1))
         })
     }
 
@@ -373,20 +469,30 @@ impl Store {
 
     /// Says what the moment is once it stands: in the address, and by its digest.
     fn settle_soon(self) {
+        let at = self.at.get_untracked();
         let asked = self.live.try_update_value(|live| std::mem::replace(&mut live.fetched.is_settling, true));
         if asked == Some(false) {
-            set_timeout(move || self.settle(), SETTLED_AFTER);
+            set_timeout(move || self.settle(at), SETTLED_AFTER);
         }
     }
 
-    fn settle(self) {
-        self.live.try_update_value(|live| {
+    fn settle(self, asked: u64) {
+        let at = self.at.get_untracked();
+        let is_dragged = self.live.try_update_value(|live| {
             live.fetched.is_settling = false;
+            live.fetched.is_dragged
+        });
+        if at != asked {
+            return self.settle_soon();
+        }
+        if is_dragged == Some(true) {
+            return self.rest();
+        }
+        self.live.try_update_value(|live| {
             if let Some(past) = &mut live.past {
                 past.digest = Some((past.cluster.seq(), past.cluster.digest()));
             }
         });
-        let at = self.at.get_untracked();
         if self.settled.get_untracked() != at {
             self.settled.set(at);
         }

@@ -84,7 +84,8 @@ pub(super) fn Connection(store: Store) -> impl IntoView {
 fn past_words(store: Store) -> String {
     let at = time_of_day(Millis(store.at.get()));
     if store.past_waits.get() {
-        return ["Loading ", &at].concat();
+        let shown = store.past_ms();
+        return ["Loading ", &at, "; shown: ", &time_of_day(Millis(shown))].concat();
     }
     match store.speed.get() {
         0 => {

@@ -4,6 +4,8 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
+use js_sys::Uint8Array;
+
 use super::running::Running;
 use super::{Answer, Job, Request};
 
@@ -56,9 +58,9 @@ impl Client {
 
     fn spawn(&self) -> Option<Running> {
         let client = Rc::downgrade(&self.0);
-        let heard = move |bytes: Vec<u8>| {
+        let heard = move |message: Uint8Array| {
             let Some(client) = client.upgrade().map(Client) else { return };
-            if let Ok(answer) = postcard::from_bytes(&bytes) {
+            if let Ok(answer) = postcard::from_bytes(&message.to_vec()) {
                 client.take(answer);
             }
         };

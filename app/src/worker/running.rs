@@ -20,11 +20,11 @@ impl Drop for Running {
 }
 
 impl Running {
-    /// Starts the module `script`. `heard` is told the bytes of each message, `broken` what ended the worker; neither may
+    /// Starts the module `script`. `heard` is given each message, `broken` what ended the worker; neither may
     /// drop it, because that would drop themselves. `None` where the browser starts no workers, or there is no such script.
     pub(crate) fn start(
         script: &str,
-        heard: impl Fn(Vec<u8>) + 'static,
+        heard: impl Fn(Uint8Array) + 'static,
         broken: impl Fn(String) + 'static,
     ) -> Option<Self> {
         let address = Some(crate::asset::address(script)).filter(|address| !address.is_empty())?;
@@ -38,7 +38,9 @@ impl Running {
             web_sys::Url::new_with_base(&address, &web_sys::window()?.document()?.base_uri().ok()??).ok()?;
         let worker = Worker::new_with_options(&url.href(), &options).ok()?;
         let heard = Closure::<dyn FnMut(MessageEvent)>::new(move |event: MessageEvent| {
-            heard(event.data().dyn_into::<Uint8Array>().map(|bytes| bytes.to_vec()).unwrap_or_default());
+            if let Ok(message) = event.data().dyn_into() {
+                heard(message);
+            }
         });
         let broken = Closure::<dyn FnMut(ErrorEvent)>::new(move |event: ErrorEvent| {
             // One that cannot be fetched says nothing.

@@ -5,6 +5,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use gloo_timers::callback::Timeout;
+use js_sys::Uint8Array;
 use radixscope_tokenizer_messages::{Answer, Text};
 use web_sys::File;
 
@@ -76,8 +77,8 @@ impl Tokenizer {
 
     fn start(&self, again: bool) {
         let weak = Rc::downgrade(&self.0);
-        let heard = move |bytes: Vec<u8>| {
-            if let (Some(own), Ok(answer)) = (weak.upgrade(), postcard::from_bytes(&bytes)) {
+        let heard = move |message: Uint8Array| {
+            if let (Some(own), Ok(answer)) = (weak.upgrade(), postcard::from_bytes(&message.to_vec())) {
                 Self(own).take(answer);
             }
         };

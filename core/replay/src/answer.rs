@@ -55,7 +55,10 @@ impl<R: Read + Seek> Replay<R> {
                 Ok(Answer::ok(serde_json::to_vec(&index).unwrap_or_default()))
             }
             "history/segment" => match number("at_ms") {
-                Some(at) => self.segment(Millis(at), number("after").map(Seq)).map(Answer::ok),
+                Some(at) => {
+                    let (after, until) = (number("after").map(Seq), number("until_ms").map(Millis));
+                    self.segment(Millis(at), after, until).map(Answer::ok)
+                }
                 None => {
                     let words = "at_ms: a time in Unix milliseconds is missing".to_owned();
                     return Answer::wrong(400, "bad_parameter", words);

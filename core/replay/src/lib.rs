@@ -152,18 +152,23 @@ impl<R: Read + Seek> Replay<R> {
     }
 
     /// The frames that lead to the state at `at`, as `/history/segment` gives them: those behind record `after` alone where the
-    /// reader has what is before.
+    /// reader has what is before, and those up to `until` where no later ones are wanted.
     ///
     /// # Errors
     /// The recording does not reach it.
-    pub fn segment(&mut self, at: Millis, after: Option<Seq>) -> Result<Vec<u8>, ReplayError> {
+    pub fn segment(
+        &mut self,
+        at: Millis,
+        after: Option<Seq>,
+        until: Option<Millis>,
+    ) -> Result<Vec<u8>, ReplayError> {
         if at > self.range.1 {
             return Err(ReplayError::NotKept(at));
         }
         let next = self.stretches.partition_point(|(row, _)| row.from_ms <= at);
         let place = next.checked_sub(1).ok_or(ReplayError::NotKept(at))?;
         let (from_ms, recorded) = (self.stretches[place].0.from_ms, self.stretches[place].1);
-        let found = stretch::frames(&mut self.series, recorded, after)?;
+        let found = stretch::frames(&mut self.series, recorded, after, until)?;
         let (seq, frames) = found.ok_or(ReplayError::NotKept(at))?;
         let mut body = self.hello(seq, from_ms)?;
         body.extend(frames);

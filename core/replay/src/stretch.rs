@@ -9,13 +9,15 @@ use radixscope_recording::{RecordingError, Series};
 use crate::append_frame;
 
 /// The frames of the stretch that was begun at `recorded`, and the record that its keyframe is after; without those up to record
-/// `after`, where that is given and the keyframe is not later. `None`: its keyframe cannot be read.
+/// `after`, where that is given and the keyframe is not later, and without those later than `until`. `None`: its keyframe
+/// cannot be read.
 ///
 /// Where something is damaged or missing it ends: the next keyframe goes on.
 pub(crate) fn frames<R: Read + Seek>(
     series: &mut Series<R>,
     recorded: Millis,
     after: Option<Seq>,
+    until: Option<Millis>,
 ) -> Result<Option<(Seq, Vec<u8>)>, RecordingError> {
     let (mut body, mut begin, mut after) = (Vec::new(), None, after);
     let mut next = None;
@@ -29,6 +31,7 @@ pub(crate) fn frames<R: Read + Seek>(
             }
             true
         }
+        Ok(Frame::Batch(batch)) if until.is_some_and(|until| batch.at_ms > until) => false,
         Ok(Frame::Batch(batch)) => {
             let follows = next.is_some_and(|next| batch.first_seq.0 <= next);
             let end = batch.first_seq.0.saturating_add(u64::from(batch.count));

@@ -40,8 +40,8 @@ pub(super) async fn segment(
     headers: HeaderMap,
     uri: Uri,
 ) -> Result<Response, ApiError> {
-    let params = Params::of(&uri, &["at_ms", "after"])?;
-    let after = params.u64("after")?.map(Seq);
+    let params = Params::of(&uri, &["at_ms", "after", "until_ms"])?;
+    let (after, until) = (params.u64("after")?.map(Seq), params.u64("until_ms")?.map(Millis));
     let missing = || ApiError::bad_parameter("at_ms", "", "a time in Unix milliseconds");
     let at = Millis(params.u64("at_ms")?.ok_or_else(missing)?);
     let _place = snapshot::place(&app).await?;
@@ -50,7 +50,7 @@ pub(super) async fn segment(
             let server = env!("CARGO_PKG_VERSION").into();
             Frame::Hello { epoch: view.epoch, seq, at_ms: from_ms, server }.encode()
         };
-        let Some(found) = view.segment_at(at, after) else { return Ok(Err(view.history())) };
+        let Some(found) = view.segment_at(at, after, until) else { return Ok(Err(view.history())) };
         let hello = Bytes::from(hello(found.from_ms, found.seq)?);
         Ok(Ok(std::iter::once(hello).chain(found.frames).collect()))
     });

@@ -210,13 +210,20 @@ impl History {
     }
 
     /// The frames that lead to the state at `at`; whoever has the segment's records up to `after` gets the batches behind
-    /// it alone. `None`: that moment is not kept.
-    pub(super) fn segment_at(&self, at: Millis, after: Option<Seq>) -> Option<SegmentFrames> {
+    /// it alone, and whoever needs none later than `until` none of those. `None`: that moment is not kept.
+    pub(super) fn segment_at(
+        &self,
+        at: Millis,
+        after: Option<Seq>,
+        until: Option<Millis>,
+    ) -> Option<SegmentFrames> {
         let next = self.segments.partition_point(|segment| segment.from_ms <= at);
         let segment = self.segments.get(next.checked_sub(1)?)?;
         let after = after.filter(|after| *after >= segment.seq);
         let known = |batch: &Published| after.is_some_and(|after| batch.next.0 <= after.0.saturating_add(1));
-        let batches = segment.batches[segment.batches.partition_point(known)..].iter();
+        let is_wanted = |batch: &&Published| until.is_none_or(|until| batch.at_ms <= until);
+        let batches = &segment.batches[segment.batches.partition_point(known)..];
+        let batches = batches.iter().take_while(is_wanted);
         let keyframe = if after.is_none() { segment.keyframe.as_slice() } else { &[] };
         let frames = keyframe.iter().chain(batches.map(|batch| &batch.frame)).cloned().collect();
         Some(SegmentFrames { from_ms: segment.from_ms, seq: segment.seq, frames })

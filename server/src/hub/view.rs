@@ -62,8 +62,13 @@ impl View<'_> {
 
     /// The frames that lead to the state at `at`, those alone that come behind record `after` where that is given. `None`: that
     /// moment is not kept.
-    pub(crate) fn segment_at(&self, at: Millis, after: Option<Seq>) -> Option<SegmentFrames> {
-        self.history?.segment_at(at, after)
+    pub(crate) fn segment_at(
+        &self,
+        at: Millis,
+        after: Option<Seq>,
+        until: Option<Millis>,
+    ) -> Option<SegmentFrames> {
+        self.history?.segment_at(at, after, until)
     }
 
     /// Length in blocks of the longest path; of a large tree it may be a second old.

@@ -43,11 +43,12 @@ impl Line {
             self.brush.set(Some((from, at)));
         } else if let Some(span) = untrack(|| self.span()) {
             self.store.speed.set(0);
-            self.store.go(span.at(at));
+            self.store.drag(span.at(at));
         }
     }
 
     pub(super) fn release(self, event: &PointerEvent) {
+        self.store.rest();
         let Some((from, _)) = self.brush.get_untracked() else { return };
         self.brush.set(None);
         if let (Some(to), Some(span)) = (self.pointed(event.client_x()), untrack(|| self.span()))

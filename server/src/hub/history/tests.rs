@@ -62,7 +62,7 @@ fn busy(state: &mut State, batches: u64) -> Vec<(Millis, u64)> {
 /// What a page does to go to a moment.
 fn digest_at(history: &History, at: Millis) -> Option<u64> {
     let (mut reader, mut cluster) = (SnapshotReader::default(), Cluster::default());
-    for frame in history.segment_at(at, None)?.frames {
+    for frame in history.segment_at(at, None, None)?.frames {
         match Frame::decode(&frame).unwrap() {
             Frame::Snapshot { bytes, .. } => cluster = reader.part(bytes.0).unwrap().unwrap_or(cluster),
             Frame::Batch(batch) if batch.at_ms <= at => {
@@ -149,13 +149,13 @@ fn who_has_the_segment_gets_only_what_came_since() {
     let moments = busy(&mut state, 10);
     let history = history(&state);
     let (at, _) = moments[9];
-    let all = history.segment_at(at, None).unwrap();
+    let all = history.segment_at(at, None, None).unwrap();
     let Frame::Batch(third_last) = Frame::decode(&all.frames[all.frames.len() - 3]).unwrap() else {
         panic!()
     };
-    let rest = history.segment_at(at, Some(Seq(third_last.first_seq.0 - 1))).unwrap();
+    let rest = history.segment_at(at, Some(Seq(third_last.first_seq.0 - 1)), None).unwrap();
     assert_eq!(rest.frames, all.frames[all.frames.len() - 3..]);
-    let none = history.segment_at(at, Some(state.cluster.seq())).unwrap();
+    let none = history.segment_at(at, Some(state.cluster.seq()), None).unwrap();
     assert!(none.frames.is_empty());
 }
 

@@ -62,6 +62,8 @@ async fn main() {
     let options = options();
     let own = tempfile::tempdir().expect("a writable folder");
     let folder = options.folder.clone().unwrap_or_else(|| own.path().to_owned());
+    // The browser opens files from a folder of its own.
+    let folder = folder.canonicalize().expect("the folder is there");
     let mut rows = Vec::new();
     if options.is_page {
         for &blocks in &options.blocks {
