@@ -111,6 +111,37 @@ fn what_came_since_is_added() {
 }
 
 #[test]
+fn a_keyframe_alone_is_a_moment_and_goes_on() {
+    let (frames, digests) = recorded(10);
+    let mut segment =
+        Segment::open(body(&frames[..frames.len() - MOMENTS as usize]), Millis(0)).expect("whole");
+    assert_eq!((segment.known_to_ms, segment.last_seq()), (second(0), Seq(1)));
+    let mut shown = Cluster::default();
+    assert!(!segment.is_shown());
+    segment.go(&mut shown, segment.known_to_ms).expect("sound");
+    assert_eq!((shown.digest(), segment.is_shown()), (digests[0], true));
+    let mut rest = vec![hello().encode().expect("plain data")];
+    rest.extend_from_slice(&frames[frames.len() - MOMENTS as usize..]);
+    segment.extend(&Segment::open(body(&rest), second(60)).expect("readable")).expect("it follows");
+    segment.go(&mut shown, second(31)).expect("sound");
+    assert_eq!(shown.digest(), digests[31]);
+    segment.leave();
+    assert!(!segment.is_shown());
+}
+
+#[test]
+fn a_jump_makes_no_copies_but_going_back_does() {
+    let (frames, digests) = recorded(2_000);
+    let mut segment = Segment::open(body(&frames), second(60)).expect("whole");
+    let mut shown = Cluster::default();
+    segment.go(&mut shown, second(60)).expect("sound");
+    assert!(segment.copies.is_empty());
+    segment.go(&mut shown, second(40)).expect("sound");
+    assert!(segment.copies.len() > 2, "{}", segment.copies.len());
+    assert_eq!(shown.digest(), digests[40]);
+}
+
+#[test]
 fn steps_lead_to_what_is_looked_for() {
     let (frames, _) = recorded(10);
     let segment = Segment::open(body(&frames), second(60)).expect("whole");

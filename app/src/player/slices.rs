@@ -113,6 +113,22 @@ mod tests {
     }
 
     #[test]
+    fn an_index_between_two_chunks_does_not_end_what_goes_on() {
+        let file = vec![7_u8; 8 << 20];
+        let sizes = std::cell::RefCell::new(Vec::new());
+        let mut read = Slices::new(file.len() as u64, |at, len| {
+            sizes.borrow_mut().push(len);
+            Ok(file[at as usize..at as usize + len].to_vec())
+        });
+        let mut chunk = vec![0; 90_000];
+        for at in 0..40_u64 {
+            read.seek(SeekFrom::Start(at * 90_200)).expect("a place");
+            read.read_exact(&mut chunk).expect("a chunk");
+        }
+        assert!(sizes.borrow().len() <= 5, "{:?}", sizes.borrow());
+    }
+
+    #[test]
     fn a_file_that_changed_meanwhile_is_an_error() {
         let mut read = Slices::new(100, |_, _| Ok(Vec::new()));
         assert!(read.read_exact(&mut [0; 4]).is_err());

@@ -132,6 +132,26 @@ fn who_has_the_keyframe_gets_what_is_behind() {
 }
 
 #[test]
+fn who_wants_nothing_later_gets_nothing_later() {
+    let (files, digests) = two_files();
+    let mut replay = opened(&files);
+    let mut asked = |query: &str| body(replay.answer(&format!("history/segment?{query}")));
+    for (at_ms, digest) in &digests {
+        let up_to = asked(&format!("at_ms={at_ms}&until_ms={at_ms}"));
+        // All that came is folded.
+        assert_eq!(folded(&up_to, Millis(u64::MAX)).digest(), *digest, "at {at_ms}");
+        let keyframe = asked(&format!("at_ms={at_ms}&until_ms=0"));
+        assert!(keyframe.len() <= up_to.len());
+        let begun = folded(&keyframe, Millis(u64::MAX));
+        let rest = asked(&format!("at_ms={at_ms}&after={}", begun.seq().0));
+        let whole = asked(&format!("at_ms={at_ms}"));
+        // Each begins with a frame that says of what it is.
+        let hello = 4 + u32::from_le_bytes(*whole.first_chunk().unwrap()) as usize;
+        assert!([&keyframe[..], &rest[hello..]].concat() == whole, "at {at_ms}");
+    }
+}
+
+#[test]
 fn the_index_has_every_stretch_and_a_row_a_second() {
     let (files, _) = two_files();
     let mut replay = opened(&files);

@@ -160,6 +160,24 @@ fn who_has_the_segment_gets_only_what_came_since() {
 }
 
 #[test]
+fn who_wants_nothing_later_gets_what_leads_to_the_moment() {
+    let mut state = state(QUARTER, 1 << 26);
+    let moments = busy(&mut state, 10);
+    let history = history(&state);
+    for (at, digest) in moments {
+        let all = history.segment_at(at, None, None).unwrap().frames;
+        let led = history.segment_at(at, None, Some(at)).unwrap().frames;
+        assert!(all.starts_with(&led));
+        let later = all[led.len()..].iter().map(|frame| Frame::decode(frame).unwrap());
+        later.for_each(|frame| assert!(matches!(frame, Frame::Batch(batch) if batch.at_ms > at)));
+        assert_eq!(digest_at(history, at), Some(digest));
+        let keyframe = history.segment_at(at, None, Some(Millis(0))).unwrap().frames;
+        assert!(keyframe.iter().all(|frame| matches!(Frame::decode(frame), Ok(Frame::Snapshot { .. }))));
+        assert!(!keyframe.is_empty());
+    }
+}
+
+#[test]
 fn a_clock_that_is_set_back_keeps_the_order() {
     let mut state = state(QUARTER, 1 << 26);
     let moments = busy(&mut state, 20);
