@@ -191,7 +191,8 @@ impl Segment {
 
     /// The keyframe's state.
     fn begin(&self) -> Result<Cluster, Unreadable> {
-        let (mut reader, mut state) = (SnapshotReader::default(), None);
+        let bytes = self.keyframe.iter().map(Range::len).sum();
+        let (mut reader, mut state) = (SnapshotReader::of_bytes(bytes), None);
         for part in &self.keyframe {
             if let Frame::Snapshot { bytes, .. } = Frame::decode(&self.body[part.clone()]).map_err(words)? {
                 state = reader.part(bytes.0).map_err(words)?;

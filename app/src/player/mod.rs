@@ -34,9 +34,10 @@ impl<'a> Reply<'a> {
         Some(Self { number: u32::from_le_bytes([a, b, c, d]), status: u16::from_le_bytes([e, f]), body })
     }
 
-    /// As a message.
-    pub fn message(&self) -> Vec<u8> {
-        [&self.number.to_le_bytes()[..], &self.status.to_le_bytes(), self.body].concat()
+    /// The head of its message; the body follows.
+    pub fn head(&self) -> [u8; HEAD] {
+        let ([a, b, c, d], [e, f]) = (self.number.to_le_bytes(), self.status.to_le_bytes());
+        [a, b, c, d, e, f]
     }
 }
 
@@ -46,7 +47,8 @@ mod tests {
 
     #[test]
     fn a_reply_arrives() {
-        let message = Reply { number: 70_000, status: 404, body: b"why" }.message();
+        let head = Reply { number: 70_000, status: 404, body: b"why" }.head();
+        let message = [&head[..], b"why"].concat();
         let reply = Reply::read(&message).expect("whole");
         assert_eq!((reply.number, reply.status, reply.body), (70_000, 404, &b"why"[..]));
         assert!(Reply::read(&message[..5]).is_none());

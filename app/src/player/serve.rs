@@ -105,6 +105,10 @@ fn slices(file: Blob) -> Opened {
 }
 
 fn send(scope: &DedicatedWorkerGlobalScope, reply: &Reply<'_>) {
-    let bytes = Uint8Array::from(reply.message().as_slice());
+    // Each byte is copied once: a state may have some ten mebibytes.
+    let (head, body) = (reply.head(), reply.body);
+    let bytes = Uint8Array::new_with_length((head.len() + body.len()) as u32);
+    bytes.subarray(0, head.len() as u32).copy_from(&head);
+    bytes.subarray(head.len() as u32, bytes.length()).copy_from(body);
     let _ = scope.post_message_with_transfer(&bytes, &Array::of1(&bytes.buffer()));
 }

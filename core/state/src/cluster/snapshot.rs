@@ -96,11 +96,19 @@ type Readers = BTreeMap<(PoolIx, Option<Tier>), TreeReader>;
 pub struct SnapshotReader {
     /// The head, and a reader for each tree.
     state: Option<(Head, Readers)>,
+    /// Bytes that are known to follow; 0: it is not known.
+    left_bytes: usize,
 }
 
 impl SnapshotReader {
+    /// One for parts that are all at hand, so many bytes of them: room for what they hold is made once.
+    pub fn of_bytes(bytes: usize) -> Self {
+        Self { state: None, left_bytes: bytes }
+    }
+
     /// Takes the next part; gives the state with the last one.
     pub fn part(&mut self, bytes: &[u8]) -> Result<Option<Cluster>, SnapshotError> {
+        self.left_bytes = self.left_bytes.saturating_sub(bytes.len());
         match postcard::from_bytes(bytes)? {
             SnapshotPart::Head(head) => {
                 let mut head: Head = postcard::from_bytes(&head)?;
@@ -125,7 +133,8 @@ impl SnapshotReader {
                     return Err(SnapshotError::Order);
                 }
                 let limit = head.limit_nodes;
-                trees.entry((pool, tier)).or_insert_with(|| TreeReader::new(limit)).part(&part)?;
+                let reader = trees.entry((pool, tier)).or_insert_with(|| TreeReader::new(limit));
+                reader.part(&part, self.left_bytes)?;
                 Ok(None)
             }
             SnapshotPart::End { hidden, digest } => {

@@ -11,6 +11,8 @@ use radixscope_model::sort;
 
 /// Most nodes in one part: bounds the size of a message and the time to build one.
 pub(super) const PART_NODES: usize = 64 * 1024;
+/// Least bytes of a node in a part: two hashes, and a byte of each of the four other columns.
+const NODE_BYTES: usize = 2 * 8 + 4;
 
 /// A run of nodes in pre-order.
 #[derive(Serialize, Deserialize, Default)]
@@ -162,22 +164,31 @@ pub struct TreeReader {
     open: bool,
     /// Below an anchor: the one worker whose blocks may be there.
     waiting: Option<WorkerIx>,
+    /// The owners of the node restored last.
+    owners: Vec<WorkerIx>,
 }
 
 impl TreeReader {
     /// Begins an empty tree that keeps at most `limit` nodes.
     pub fn new(limit: u32) -> Self {
-        Self { tree: Tree::with_limit(limit), path: vec![NodeId::ROOT], count: 0, open: false, waiting: None }
+        Self {
+            tree: Tree::with_limit(limit),
+            path: vec![NodeId::ROOT],
+            count: 0,
+            open: false,
+            waiting: None,
+            owners: Vec::new(),
+        }
     }
 
-    /// Adds the next part.
-    pub fn part(&mut self, part: &TreePart) -> Result<(), RestoreError> {
+    /// Adds the next part; so many bytes of further ones are at hand, 0 where that is not known.
+    pub fn part(&mut self, part: &TreePart, left_bytes: usize) -> Result<(), RestoreError> {
         let n = part.up.len();
         let hashes = [part.tokens.len(), part.blocks.len()];
         if hashes != [n; 2] || [part.touched.len(), part.kept.len(), part.set.len()] != [n; 3] {
             return Err(RestoreError::Columns);
         }
-        self.tree.index.reserve(&self.tree.arena, n.min(PART_NODES));
+        self.tree.index.reserve(&self.tree.arena, n.min(PART_NODES) + left_bytes / NODE_BYTES);
         let sets: Vec<OwnerSet> =
             part.sets.iter().map(|s| s.iter().map(|&w| WorkerIx(w)).collect()).collect();
         let ids: Vec<_> = sets.into_iter().map(|s| self.tree.sets.intern(s)).collect();
@@ -318,8 +329,9 @@ impl TreeReader {
             tree.totals.nodes += 1;
             tree.totals.shared += u64::from(owners > 1);
         }
-        let workers = tree.sets.get(set).clone();
-        for worker in workers.iter() {
+        self.owners.clear();
+        self.owners.extend(tree.sets.get(set).iter());
+        for &worker in &self.owners {
             let name =
                 if named { tree.index.name(&tree.arena, node, worker) } else { tree.arena[node].block };
             tree.digest = tree.digest.wrapping_add(tree.term(worker, node, name));

@@ -37,9 +37,11 @@ enum ReadError {
 
 fn read(parts: &[Vec<u8>], limit: u32, hidden: Vec<(WorkerIx, u64)>) -> Result<Tree, ReadError> {
     let mut reader = TreeReader::new(limit);
+    let mut left_bytes: usize = parts.iter().map(Vec::len).sum();
     for part in parts {
+        left_bytes -= part.len();
         let part: TreePart = postcard::from_bytes(part).map_err(ReadError::Codec)?;
-        reader.part(&part).map_err(ReadError::Restore)?;
+        reader.part(&part, left_bytes).map_err(ReadError::Restore)?;
     }
     reader.finish(hidden).map_err(ReadError::Restore)
 }
