@@ -15,9 +15,9 @@ use super::{OPENED, READY, Reply};
 /// A file, its slices read by the browser.
 type Opened = Slices<Box<dyn FnMut(u64, usize) -> io::Result<Vec<u8>>>>;
 
-/// Reading on for the timeline waits until nobody asked for a moment for so long: who scrubs asks again at once, and a piece
-/// that is being read holds up the answer.
-const QUIET_MS: i32 = 400;
+/// Reading on for the timeline waits until nobody asked for a moment for so long: who scrubs asks again once the state is
+/// drawn, which takes a second where it is large, and a piece that is being read holds up the answer.
+const QUIET_MS: i32 = 1_500;
 
 /// Listens for as long as the worker lives.
 pub fn start() {

@@ -39,8 +39,29 @@ fn text<S: Serializer>(id: u64, to: S) -> Result<S::Ok, S::Error> {
 
 /// Hashes and worker ids: eight raw bytes in binary forms, a decimal string in JSON.
 mod raw {
-    pub(super) use postcard::fixint::le::deserialize;
-    use serde::Serializer;
+    use std::fmt;
+
+    use serde::de::{Deserializer, Error, Visitor};
+    use serde::ser::Serializer;
+
+    /// Takes the eight bytes as the bits of a number that nobody computes with: the one thing that postcard reads in one piece
+    /// without a length before it. An array it reads byte by byte, of which most of a snapshot's reading was. Rust keeps the bits
+    /// of every `f64` that is only moved, those that are no number too.
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<u64, D::Error> {
+        struct Bits;
+        impl Visitor<'_> for Bits {
+            type Value = u64;
+
+            fn expecting(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+                to.write_str("eight raw bytes")
+            }
+
+            fn visit_f64<E: Error>(self, bits: f64) -> Result<u64, E> {
+                Ok(bits.to_bits())
+            }
+        }
+        from.deserialize_f64(Bits)
+    }
 
     pub(super) fn serialize<S: Serializer>(id: &u64, to: S) -> Result<S::Ok, S::Error> {
         if to.is_human_readable() { super::text(*id, to) } else { postcard::fixint::le::serialize(id, to) }

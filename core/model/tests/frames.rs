@@ -291,3 +291,18 @@ fn a_writer_goes_on_where_the_batch_before_ended() {
     let Frame::Batch(empty) = Frame::decode(&bytes).unwrap() else { panic!("not a batch") };
     assert_eq!((empty.first_seq, empty.count), (Seq(11), 0));
 }
+
+/// Ids are read as the bits of a float: those that are no number, signalling or not, are kept like any other.
+#[test]
+fn every_id_keeps_its_bits() {
+    let ends = [0, 1, u64::MAX, 1 << 63, 0x7ff0_0000_0000_0000, 0xfff0_0000_0000_0000];
+    let no_numbers =
+        (0..52).flat_map(|bit| [0x7ff0_0000_0000_0000 | 1 << bit, 0xfff8_0000_0000_0000 | 1 << bit]);
+    for bits in ends.into_iter().chain(no_numbers) {
+        let ids = vec![BlockHash(bits), BlockHash(!bits)];
+        let bytes = postcard::to_allocvec(&ids).expect("plain data");
+        assert_eq!(bytes[1..9], bits.to_le_bytes(), "{bits:x}");
+        assert_eq!(postcard::from_bytes::<Vec<BlockHash>>(&bytes).expect("what was written"), ids);
+        assert!(postcard::from_bytes::<Vec<BlockHash>>(&bytes[..16]).is_err(), "cut");
+    }
+}
