@@ -128,7 +128,7 @@ pub(crate) fn snapshot(what: &str, events: &[Event]) -> anyhow::Result<SnapshotC
     let mut reader = TreeReader::new(tree.limit());
     for bytes in &parts {
         let part: TreePart = postcard::from_bytes(bytes)?;
-        reader.part(&part)?;
+        reader.part(&part, 0)?;
     }
     let again = reader.finish(std::iter::empty::<(WorkerIx, u64)>())?;
     let restore_ms = start.elapsed().as_secs_f64() * 1e3;
