@@ -274,6 +274,16 @@ impl Page {
         self.mouse(vec![move_to(x, y), PointerAction::Down { button }, PointerAction::Up { button }]).await;
     }
 
+    /// Moves the mouse and presses its button, until [`Page::release`].
+    pub async fn press_at(&self, x: f64, y: f64) {
+        self.mouse(vec![move_to(x, y), PointerAction::Down { button: MOUSE_BUTTON_LEFT }]).await;
+    }
+
+    /// Lets the mouse's button go.
+    pub async fn release(&self) {
+        self.mouse(vec![PointerAction::Up { button: MOUSE_BUTTON_LEFT }]).await;
+    }
+
     /// Moves the mouse and clicks twice.
     pub async fn double_click_at(&self, x: f64, y: f64) {
         for count in [1, 2] {

@@ -201,7 +201,15 @@ async fn the_mouse_scrubs_and_a_second_tab_shows_the_same_moment() {
         let at = agrees_on_the_past(page, &stage.server).await;
         assert!(at.abs_diff(few) < 500, "{at} is not under the pointer, {few}");
         let digest = page.attribute("body", "data-digest").await;
-        let (x, y) = place(page, many).await;
+        // Whoever holds the pointer still sees its moment too.
+        let (held, (x, y)) = (place(page, less).await, place(page, many).await);
+        page.press_at(x, y).await;
+        page.hover(held.0, held.1).await;
+        let asked = "document.querySelector('[data-testid=timeline-field]').ariaValueNow";
+        page.until_true("the moment itself is shown", &format!("document.body.dataset.at === {asked}")).await;
+        until_nodes(page, 110).await;
+        agrees_on_the_past(page, &stage.server).await;
+        page.release().await;
         page.click_at(x, y).await;
         until_nodes(page, 160).await;
         agrees_on_the_past(page, &stage.server).await;
