@@ -56,6 +56,11 @@ impl Held {
         }
     }
 
+    /// Blocks that workers hold, each worker's counted.
+    fn blocks(&self) -> u64 {
+        self.workers.values().map(|held| held.len() as u64).sum()
+    }
+
     fn event(&mut self, said: &Value) {
         let held = self.workers.entry(said["worker_id"].as_u64().expect("a worker")).or_default();
         let data = &said["event"]["data"];
@@ -198,7 +203,7 @@ async fn until_shown(page: &Page, what: &str, expected: &(BTreeMap<u64, Counts>,
 async fn say(server: &Radixscope, client: &async_nats::Client, messages: &[Message], held: &mut Held) -> u64 {
     publish(client, messages).await;
     held.take(messages);
-    let blocks: u64 = held.workers.values().map(|held| held.len() as u64).sum();
+    let blocks = held.blocks();
     let decisions: u64 = held.decisions.values().sum();
     let cluster = server
         .until_cluster("the server has all of it", |cluster| {
@@ -345,6 +350,24 @@ async fn two_files_are_compared_as_two_moments_are() {
         let has = |key: &str| url.query_pairs().any(|(name, _)| name == key);
         assert!(has("a") && has("b"), "{url}");
         page.screenshot("changes-two-files").await;
+        // Another moment of the second one: its first, at which nobody holds anything.
+        let go = "(() => { const at = document.querySelector('[data-testid=second-at]'); at.value = at.min; \
+                  at.dispatchEvent(new Event('change')); return at.min; })()";
+        let begin = page.eval(go).await;
+        page.until("all that A has is evicted", async |page| {
+            let url = page.address().await;
+            let b = url.query_pairs().find(|(name, _)| name == "b").map(|(_, at)| at.into_owned());
+            let id = |id: &str| format!("changes-all-{id}");
+            let [stored, evicted] = [page.text(&id("stored")).await, page.text(&id("evicted")).await];
+            let evicted = evicted.unwrap_or_default().replace(',', "").parse::<u64>().ok();
+            let is_it = b.as_deref() == begin.as_str()
+                && stored.as_deref() == Some("0")
+                && evicted == Some(a.blocks());
+            wait::expect(is_it, || {
+                format!("b={b:?}, stored {stored:?}, evicted {evicted:?} of {}", a.blocks())
+            })
+        })
+        .await;
         page.click("second-close").await;
         page.until_true("B is nothing of it any more", "!new URL(location).searchParams.has('b')").await;
         page.choose_files("[data-testid=second-file]", &[&other]).await;

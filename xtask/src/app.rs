@@ -59,8 +59,31 @@ pub(crate) fn build(steps: &mut Steps<'_>, workspace: &Workspace) -> Result<()> 
         name_no_folder(&mut command);
         cargo_progress(&mut command);
         step.run(command)?;
+        for program in files(&workspace.root.join(DIST), None)? {
+            if program.extension().is_some_and(|extension| extension == "wasm") {
+                let bare = without_names(&fs::read(&program)?)
+                    .with_context(|| format!("{} is no program", program.display()))?;
+                fs::write(&program, bare)?;
+            }
+        }
         fs::write(&stamp, stamp_of(&workspace.root)?).context("writing the app's stamp")
     })
+}
+
+/// A program without what only tools read: wasm-bindgen describes each closure in words, which Trunk has no option to leave out.
+fn without_names(program: &[u8]) -> Result<Vec<u8>> {
+    let mut bare = wasm_encoder::Module::new();
+    for payload in wasmparser::Parser::new(0).parse_all(program) {
+        if let Some((id, range)) = payload?.as_section()
+            && id != wasm_encoder::SectionId::Custom as u8
+        {
+            bare.section(&wasm_encoder::RawSection {
+                id,
+                data: &program[range.start as usize..range.end as usize],
+            });
+        }
+    }
+    Ok(bare.finish())
 }
 
 /// Compiled for the browser, it names no folder of this machine.
@@ -126,4 +149,20 @@ pub(crate) fn files(path: &Path, except: Option<&Path>) -> Result<Vec<PathBuf>> 
     }
     found.sort();
     Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::without_names;
+
+    #[test]
+    fn only_what_runs_is_left_of_a_program() {
+        // A type and a custom section before and after it.
+        let header = b"\0asm\x01\0\0\0";
+        let (names, types) = (b"\x00\x06\x04name\x01", b"\x01\x04\x01\x60\0\0");
+        let program = [&header[..], names, types, names].concat();
+        assert_eq!(without_names(&program).expect("a program"), [&header[..], types].concat());
+        assert!(without_names(&program[..20]).is_err(), "cut");
+        assert!(without_names(b"no program").is_err());
+    }
 }

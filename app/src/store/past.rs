@@ -22,8 +22,10 @@ const MOST_BYTES: usize = 64 << 20;
 const PLAY_EVERY_MS: f64 = 60.0;
 /// A moment that stands so long is what address and digest speak of.
 const SETTLED_AFTER: Duration = Duration::from_millis(250);
-/// Nothing is later than a segment's keyframe and not after this.
+/// Up to here a segment is its keyframe …
 const KEYFRAME_ALONE: Millis = Millis(0);
+/// … and up to here all of it.
+const TO_ITS_END: Millis = Millis(u64::MAX);
 /// Real time: speeds are counted in quarters of it.
 pub const REAL_TIME: u32 = 4;
 
@@ -109,16 +111,16 @@ impl Live {
         }
     }
 
-    /// What is to be fetched of the segment of a moment: that behind a record, and that up to a time. `None`: nothing.
-    fn wanted(&mut self, at: Millis, is_playing: bool) -> Option<(Option<Seq>, Option<Millis>)> {
+    /// What is to be fetched of the segment of a moment: behind a record, where one is given, and up to a time. `None`: nothing.
+    fn wanted(&mut self, at: Millis, is_playing: bool) -> Option<(Option<Seq>, Millis)> {
         let Err(Missing::After(after)) = self.segment(at) else { return None };
         match after {
-            None if self.fetched.is_dragged => Some((None, Some(KEYFRAME_ALONE))),
+            None if self.fetched.is_dragged => Some((None, KEYFRAME_ALONE)),
             // Who plays on needs the rest at once.
-            None if !is_playing => Some((None, Some(at))),
+            None if !is_playing => Some((None, at)),
             // A pointer that moves within the segment shown comes to its moments too.
             Some(_) if self.fetched.is_dragged && !self.fetched.is_shown() => None,
-            after => Some((after, None)),
+            after => Some((after, TO_ITS_END)),
         }
     }
 
@@ -353,19 +355,12 @@ impl Store {
         }
     }
 
-    /// Fetches the segment of `at`, or its rest, up to a moment where none later is needed.
-    async fn fetch(self, at: Millis, after: Option<Seq>, until: Option<Millis>) -> Result<(), String> {
-        let known_to = until.or(self.kept_span().map(|span| span.until.max(at))).unwrap_or(at);
-        let number = |name: &str, number: Option<u64>| {
-            number.map_or(String::new(), |number| [name, &number.to_string()].concat())
-        };
-        let (after, until) = (after.map(|after| after.0), until.map(|until| until.0));
-        let address = [
-            number("history/segment?at_ms=", Some(at.0)),
-            number("&after=", after),
-            number("&until_ms=", until),
-        ]
-        .concat();
+    /// Fetches the segment of `at`, or what is behind a record of it, up to a time.
+    async fn fetch(self, at: Millis, after: Option<Seq>, until: Millis) -> Result<(), String> {
+        let known_to = self.kept_span().map_or(at, |span| span.until.max(at)).min(until);
+        let after = after.map_or(String::new(), |after| ["&after=", &after.0.to_string()].concat());
+        let [time, end] = [at, until].map(|at| at.0.to_string());
+        let address = ["history/segment?at_ms=", &time, "&until_ms=", &end, &after].concat();
         self.live.update_value(|live| live.fetched.is_fetching = true);
         let come = net::past::bytes(&address).await;
         self.live.update_value(|live| live.fetched.is_fetching = false);
@@ -409,7 +404,7 @@ impl Store {
                 Some(Err(Missing::Unreadable(why))) => return Err(why),
                 Some(Err(Missing::After(after))) => {
                     self.past_waits.set(true);
-                    self.fetch(looked_at, after, None).await?;
+                    self.fetch(looked_at, after, TO_ITS_END).await?;
                 }
                 Some(Ok(Some(found))) => return Ok(Some(found)),
                 Some(Ok(None)) => {

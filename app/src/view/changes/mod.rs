@@ -12,6 +12,7 @@ use radixscope_model::id::Millis;
 use crate::effect::effect;
 use crate::format::{self, UNKNOWN};
 use crate::memo::Memo;
+use crate::net::source::Opened;
 use crate::shown::PoolLabel;
 use crate::signal::RwSignal;
 use crate::store::{MARK_NAMES, Store, time_of_day};
@@ -94,15 +95,20 @@ fn is_second(store: Store, side: usize) -> bool {
     side == 1 && store.second.with(Option::is_some)
 }
 
-/// The way to compare with a second recording, or back.
+/// The way to compare with a second recording; or to another moment of it, and back.
 fn second(store: Store) -> AnyView {
-    match store.second.with(|opened| opened.as_ref().map(|opened| opened.name.clone())) {
-        None => open(store, true),
-        Some(name) => view! {
-            <button class="plain" data-testid="second-close" on:click=move |_| store.close_second()>"Close "{name}</button>
-        }
-        .into_any(),
+    let Some(Opened { name, from, until, .. }) = store.second.get() else { return open(store, true) };
+    let at = move || store.address.with(|address| address.marks[1].unwrap_or(until).0.to_string());
+    // Once the handle is let go: each moment is a state that is fetched and compared.
+    let go = move |event| {
+        let at = event_target_value(&event).parse().ok().map(Millis);
+        store.address.update(|address| address.marks[1] = at);
+    };
+    view! {
+        <input type="range" min=from.0.to_string() max=until.0.to_string() step="1000" prop:value=at title="Moment B" data-testid="second-at" on:change=go/>
+        <button class="plain" data-testid="second-close" on:click=move |_| store.close_second()>"Close "{name}</button>
     }
+    .into_any()
 }
 
 /// Why nothing is compared.
