@@ -70,13 +70,16 @@ pub(crate) fn build(steps: &mut Steps<'_>, workspace: &Workspace) -> Result<()> 
     })
 }
 
-/// A program without what only tools read: wasm-bindgen describes each closure in words, which Trunk has no option to leave out.
+/// A program without names, which only tools read: wasm-bindgen describes each closure in words, and Trunk has no option to leave
+/// that out.
 fn without_names(program: &[u8]) -> Result<Vec<u8>> {
     let mut bare = wasm_encoder::Module::new();
     for payload in wasmparser::Parser::new(0).parse_all(program) {
-        if let Some((id, range)) = payload?.as_section()
-            && id != wasm_encoder::SectionId::Custom as u8
-        {
+        let payload = payload?;
+        if matches!(&payload, wasmparser::Payload::CustomSection(custom) if custom.name() == "name") {
+            continue;
+        }
+        if let Some((id, range)) = payload.as_section() {
             bare.section(&wasm_encoder::RawSection {
                 id,
                 data: &program[range.start as usize..range.end as usize],
@@ -156,12 +159,13 @@ mod tests {
     use super::without_names;
 
     #[test]
-    fn only_what_runs_is_left_of_a_program() {
-        // A type and a custom section before and after it.
+    fn names_are_left_out_of_a_program() {
+        // A type, names before and after it, and another custom section.
         let header = b"\0asm\x01\0\0\0";
         let (names, types) = (b"\x00\x06\x04name\x01", b"\x01\x04\x01\x60\0\0");
-        let program = [&header[..], names, types, names].concat();
-        assert_eq!(without_names(&program).expect("a program"), [&header[..], types].concat());
+        let other = b"\x00\x06\x04nome\x01";
+        let program = [&header[..], names, types, other, names].concat();
+        assert_eq!(without_names(&program).expect("a program"), [&header[..], types, other].concat());
         assert!(without_names(&program[..20]).is_err(), "cut");
         assert!(without_names(b"no program").is_err());
     }

@@ -113,6 +113,8 @@ impl Live {
 
     /// What is to be fetched of the segment of a moment: behind a record, where one is given, and up to a time. `None`: nothing.
     fn wanted(&mut self, at: Millis, is_playing: bool) -> Option<(Option<Seq>, Millis)> {
+        // Who went back to the present meanwhile needs nothing.
+        self.past.as_ref()?;
         let Err(Missing::After(after)) = self.segment(at) else { return None };
         match after {
             None if self.fetched.is_dragged => Some((None, KEYFRAME_ALONE)),
@@ -332,9 +334,12 @@ impl Store {
         }
     }
 
-    /// The moment that is shown stays.
+    /// The moment that is shown stays; who went back to the present meanwhile is told nothing.
     fn fail(self, why: &str) {
-        let shown = self.live.with_value(|live| live.past.as_ref().map_or(0, |past| past.now_ms.0));
+        let shown = self.past_ms();
+        if shown == 0 {
+            return;
+        }
         self.speed.set(0);
         self.past_waits.set(false);
         self.set_fault(["That moment cannot be shown: ", why].concat());
@@ -367,7 +372,7 @@ impl Store {
         let new = Segment::open(come?, known_to)?;
         self.live.update_value(|live| {
             live.kept.begins(new.from_ms);
-            live.fetched.come = Some(new.from_ms);
+            live.fetched.come = live.fetched.is_dragged.then_some(new.from_ms);
             live.fetched.add(new);
         });
         Ok(())
