@@ -65,9 +65,20 @@ impl<F> Seek for Slices<F> {
 
 #[cfg(test)]
 mod tests {
-    use std::cell::Cell;
+    use std::cell::{Cell, RefCell};
 
     use super::*;
+
+    /// A file that notes how long each of its slices was.
+    fn measured<'a>(
+        file: &'a [u8],
+        sizes: &'a RefCell<Vec<usize>>,
+    ) -> Slices<impl FnMut(u64, usize) -> io::Result<Vec<u8>> + 'a> {
+        Slices::new(file.len() as u64, |at, len| {
+            sizes.borrow_mut().push(len);
+            Ok(file[at as usize..at as usize + len].to_vec())
+        })
+    }
 
     #[test]
     fn it_reads_as_the_file_does_with_few_slices() {
@@ -95,11 +106,8 @@ mod tests {
     #[test]
     fn heads_far_apart_cost_little_and_what_goes_on_comes_in_large_slices() {
         let file = vec![7_u8; 8 << 20];
-        let sizes = std::cell::RefCell::new(Vec::new());
-        let mut read = Slices::new(file.len() as u64, |at, len| {
-            sizes.borrow_mut().push(len);
-            Ok(file[at as usize..at as usize + len].to_vec())
-        });
+        let sizes = RefCell::new(Vec::new());
+        let mut read = measured(&file, &sizes);
         let mut head = [0; 64];
         for chunk in 1..8_u64 {
             read.seek(SeekFrom::Start(chunk << 20)).expect("a place");
@@ -115,11 +123,8 @@ mod tests {
     #[test]
     fn an_index_between_two_chunks_does_not_end_what_goes_on() {
         let file = vec![7_u8; 8 << 20];
-        let sizes = std::cell::RefCell::new(Vec::new());
-        let mut read = Slices::new(file.len() as u64, |at, len| {
-            sizes.borrow_mut().push(len);
-            Ok(file[at as usize..at as usize + len].to_vec())
-        });
+        let sizes = RefCell::new(Vec::new());
+        let mut read = measured(&file, &sizes);
         let mut chunk = vec![0; 90_000];
         for at in 0..40_u64 {
             read.seek(SeekFrom::Start(at * 90_200)).expect("a place");

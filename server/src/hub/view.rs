@@ -60,8 +60,8 @@ impl View<'_> {
         self.history.map_or_else(Default::default, |kept| kept.between(from, to))
     }
 
-    /// The frames that lead to the state at `at`, those alone that come behind record `after` where that is given. `None`: that
-    /// moment is not kept.
+    /// The frames that lead to the state at `at`, those alone that come behind record `after` and not later than `until` where
+    /// that is given. `None`: that moment is not kept.
     pub(crate) fn segment_at(
         &self,
         at: Millis,
