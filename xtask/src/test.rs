@@ -1,6 +1,10 @@
 //! `cargo xtask test`: everything that must pass before a change is taken.
 
-use std::process::{Command, ExitCode};
+use std::{
+    env,
+    process::{Command, ExitCode},
+    thread,
+};
 
 use anyhow::{Result, bail};
 
@@ -11,6 +15,9 @@ use crate::{
     steps::{Step, Steps},
     workspace::Workspace,
 };
+
+/// By which the test programs are told how many tests run at a time.
+const TEST_THREADS: &str = "RUST_TEST_THREADS";
 
 /// One selection for building and for testing: cargo chooses a dependency's features by what is built together, and
 /// another choice would build it twice.
@@ -162,10 +169,19 @@ pub(crate) fn build(steps: &mut Steps<'_>, workspace: &Workspace) -> Result<()> 
     })
 }
 
+/// Tests at a time, for each core. Most of them wait for servers, browsers, and recordings that go at their own pace: of the
+/// time of `late_captures` a tenth is work.
+const TESTS_PER_CORE: usize = 2;
+
 /// The tests of `selection`, told where to find what they start.
 pub(crate) fn command(workspace: &Workspace, selection: &[&str]) -> Command {
     let mut command = workspace.cargo(["test", "--no-fail-fast"]);
     command.args(selection);
+    if let Ok(cores) = thread::available_parallelism()
+        && env::var_os(TEST_THREADS).is_none()
+    {
+        command.env(TEST_THREADS, (TESTS_PER_CORE * cores.get()).to_string());
+    }
     told(command, workspace)
 }
 

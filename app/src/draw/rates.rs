@@ -39,7 +39,8 @@ pub fn option(bands: &[Band], times: &[Millis], span: Span) -> ChartOption {
     let chart = over_time()
         // Both halves show the same second.
         .axis_pointer(AxisPointer::new().link(vec![AxisPointerLink::new().x_axis_index("all")]))
-        .grid(grid().top(8).bottom("57%"))
+        // They meet, so that their zeros are one and not written one over the other.
+        .grid(grid().top(8).bottom("50%"))
         .grid(grid().top("50%").bottom(INSETS.bottom))
         .x_axis(time_axis(0, span).axis_label(is_written(false)))
         .x_axis(time_axis(1, span).axis_label(is_written(true)).axis_line(below))

@@ -161,6 +161,12 @@ fn from_the_decision_to_the_first_token_is_a_lower_bound_and_never_within() {
 }
 
 #[test]
+fn a_range_that_takes_in_every_time_is_unknown() {
+    let words = |low, high| Quantity::Ttft.range_words(&Range::between(low, high));
+    assert_eq!([words(0.0, None), words(0.0, Some(100.0))], ["unknown", "0 ms–100 ms"]);
+}
+
+#[test]
 fn few_samples_have_no_95th_percentile_to_judge() {
     let mut cluster = cluster();
     for id in 1..MIN_SAMPLES {
