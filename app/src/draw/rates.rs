@@ -28,7 +28,7 @@ pub struct Band {
 }
 
 /// Where its area is.
-pub const INSETS: Insets = Insets { left: 48, right: 10, bottom: 22 };
+pub const INSETS: Insets = Insets { left: 48, right: 18, bottom: 22 };
 
 /// The chart of `bands`, which have a value at each of `times`.
 pub fn option(bands: &[Band], times: &[Millis], span: Span) -> ChartOption {

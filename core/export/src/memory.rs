@@ -39,7 +39,7 @@ struct WorkerMemory {
     /// Mirror less used: belief.
     retained_blocks: Option<u64>,
     free_blocks: Option<u64>,
-    /// `nothing`, `no_engine`, `no_events`, `plausible`, `engine_above` or `above_capacity`.
+    /// `gone`, `nothing`, `no_engine`, `no_events`, `partial`, `plausible`, `engine_above` or `above_capacity`.
     belief: &'static str,
     /// The same in a sentence.
     belief_words: String,
@@ -103,6 +103,7 @@ impl WorkerMemory {
 
 const fn belief(belief: Belief) -> &'static str {
     match belief {
+        Belief::Gone => "gone",
         Belief::Nothing => "nothing",
         Belief::NoEngine => "no_engine",
         Belief::NoEvents => "no_events",

@@ -22,7 +22,7 @@ use crate::store::Store;
 use crate::url::Panel;
 use crate::view::chip::Chip;
 use crate::view::control::{For, Show, view};
-use crate::view::figure::{Empty, Figure, PanelHead, severity_mark};
+use crate::view::figure::{Empty, PanelHead, severity_mark};
 
 /// Key of the address that picks a severity.
 const SEVERITY: &str = "severity";
@@ -60,16 +60,24 @@ pub(crate) fn FindingsPanel(store: Store) -> impl IntoView {
     };
     let (held, over) = (codes(false), codes(true));
     let counts = Memo::new(move |_| store.on_beat(|cluster| ALL.map(|severity| count(cluster, severity))));
-    let figure = move |at: usize| Memo::new(move |_| format::count(counts.get()[at]));
+    let figure = move |at: usize, id: &'static str, one: &'static str, more: &'static str| {
+        let number = move || counts.get()[at];
+        view! {
+            <span class="figure" title="Active findings">
+                <b data-testid=id>{move || format::count(number())}</b>
+                <span>{move || if number() == 1 { one } else { more }}</span>
+            </span>
+        }
+    };
     let is_checked = Memo::new(move |_| store.on_beat(|cluster| !cluster.checked().is_empty()));
     let all = Callback::new(move |()| store.peek(|shown| findings_ticket(shown)));
     view! {
         <section class="panel findings" aria-labelledby="findings-title" data-testid="findings">
             <PanelHead store panel=Panel::Findings title="Findings">
                 <span class="quiet cf-sub">"What is wrong, why, and what to set. Nothing is changed from here."</span>
-                <Figure id="findings-critical" label="critical" value=figure(0) title="Active findings"/>
-                <Figure id="findings-warning" label="warnings" value=figure(1) title="Active findings"/>
-                <Figure id="findings-info" label="notes" value=figure(2) title="Active findings"/>
+                {figure(0, "findings-critical", "critical", "critical")}
+                {figure(1, "findings-warning", "warning", "warnings")}
+                {figure(2, "findings-info", "note", "notes")}
             </PanelHead>
             <div class="filters">
                 <Severities store filter/>

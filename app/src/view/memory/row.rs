@@ -168,7 +168,7 @@ fn said(memory: &Memory, now: Millis) -> Vec<String> {
         format!("engine {} by {}{}", format::count(used.value), used.source.label(), ago(used.at_ms, now))
     });
     let witnesses: Vec<String> = [mirror, engine].into_iter().flatten().collect();
-    let belief = match witnesses.is_empty() {
+    let belief = match witnesses.is_empty() || memory.is_gone {
         true => memory.belief_words(),
         false => format!("{}. {}", witnesses.join("; "), memory.belief_words()),
     };

@@ -80,7 +80,6 @@ fn WorkerRow(store: Store, bytes: Memo<Option<u64>>, worker: WorkerIx) -> impl I
     });
     let parts = Memo::new(move |_| row.with(|row| row.parts.clone()));
     let said = Memo::new(move |_| row.with(|row| row.said.clone()));
-    let is_gone = move || row.with(|row| row.is_gone);
     let picked = move || store.picked() == Some(worker);
     let id = move || row.with(|row| row.id.clone());
     let cell = move |name: &'static str, of: fn(&Row) -> &Cell| {
@@ -121,7 +120,6 @@ fn WorkerRow(store: Store, bytes: Memo<Option<u64>>, worker: WorkerIx) -> impl I
                 {cell("mem-gap", |row| &row.gap)}
             </tr>
             <tr class="mem-said"><td colspan="9">
-                <Show when=is_gone><span>"It left the deployment. "</span></Show>
                 {move || said.get().into_iter().map(|text| view! { <span data-testid="mem-said">{text}</span>" " }).collect_view()}
             </td></tr>
         </tbody>

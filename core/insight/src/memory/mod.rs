@@ -41,6 +41,8 @@ pub const CHURN_S: u64 = 60;
 pub struct Memory {
     /// Whose.
     pub worker: WorkerIx,
+    /// Whether it has left: then it has no memory that could be used or free.
+    pub is_gone: bool,
     /// Tokens per block.
     pub block_size: Option<Sourced<u32, BlockSizeSource>>,
     /// Blocks there are, by the best source.
@@ -115,6 +117,8 @@ impl Part {
 /// How the mirror's figure stands to the engine's.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Belief {
+    /// The worker has left.
+    Gone,
     /// Neither the engine nor KV events tell anything.
     Nothing,
     /// The engine never reported its figure.
@@ -138,6 +142,7 @@ impl Memory {
         let capacities: Vec<_> = cluster.capacities(worker).into_iter().flatten().collect();
         Some(Self {
             worker,
+            is_gone: state.gone.is_some(),
             block_size: cluster.block_size(worker),
             capacity: capacities.first().copied(),
             capacities,
@@ -156,6 +161,7 @@ impl Memory {
     pub fn belief(&self) -> Belief {
         let (used, mirror) = (self.used.map(|used| used.value), self.mirror.map(|mirror| mirror.blocks));
         match (used, mirror, self.capacity.map(|capacity| capacity.value)) {
+            _ if self.is_gone => Belief::Gone,
             (_, Some(mirror), Some(capacity)) if mirror > capacity => {
                 Belief::AboveCapacity(mirror - capacity)
             }
@@ -177,16 +183,17 @@ impl Memory {
         }
     }
 
-    /// Blocks that are neither used nor held. `None` where capacity or mirror is unknown, or the mirror cannot be right.
+    /// Blocks that are neither used nor held. `None` where capacity or mirror is unknown, the mirror cannot be right, or the
+    /// worker has left.
     pub fn free_blocks(&self) -> Option<u64> {
-        if self.is_partial {
+        if self.is_partial || self.is_gone {
             return None;
         }
         let taken = self.mirror?.blocks.max(self.used.map_or(0, |used| used.value));
         self.capacity?.value.checked_sub(taken)
     }
 
-    /// The memory in stretches, in blocks, in the order in which they are drawn; empty: nothing is known.
+    /// The memory in stretches, in blocks, in the order in which they are drawn; empty: nothing is known, or the worker has left.
     pub fn parts(&self) -> Vec<(Part, u64)> {
         let used = self.used.map(|used| used.value);
         let capacity = self.capacity.map(|capacity| capacity.value);

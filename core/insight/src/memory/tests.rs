@@ -2,7 +2,9 @@
 
 use super::*;
 use radixscope_model::id::{BlockHash, PoolIx, Seq, TokensHash, Worker};
-use radixscope_model::record::{Block, Entry, ModelFigures, ProcessRole, RankFigures, Record, Scrape};
+use radixscope_model::record::{
+    Block, Entry, GoneWhy, ModelFigures, ProcessRole, RankFigures, Record, Scrape,
+};
 
 const NOW: u64 = 1_800_000_000_000;
 const W: WorkerIx = WorkerIx(0);
@@ -116,6 +118,15 @@ fn what_is_not_told_is_unknown_and_says_what_would_tell() {
         "{missing}"
     );
     assert_eq!(Memory::of(&fixture.cluster, WorkerIx(1), Millis(NOW)), None);
+}
+
+#[test]
+fn a_worker_that_left_has_no_memory_that_is_free() {
+    let mut fixture = Fixture::new();
+    fixture.card(100).store(0..60).uses(25).fold(Record::Gone { worker: W, why: GoneWhy::Log });
+    let memory = fixture.memory();
+    assert_eq!((memory.parts(), memory.free_blocks(), memory.belief()), (Vec::new(), None, Belief::Gone));
+    assert_eq!(memory.belief_words(), "It left the deployment.");
 }
 
 #[test]
@@ -236,6 +247,6 @@ fn sums_for_remedies_are_unknown_as_soon_as_one_worker_is() {
     let (worker, id) = (WorkerIx(1), Worker::new(8, 0));
     fixture.fold(Record::Worker { worker, id, namespace: "".into(), component: "".into() });
     assert_eq!(live(&fixture.cluster, PoolIx(0), Millis(fixture.at)).used_blocks, None);
-    fixture.fold(Record::Gone { worker, why: radixscope_model::record::GoneWhy::Log });
+    fixture.fold(Record::Gone { worker, why: GoneWhy::Log });
     assert_eq!(live(&fixture.cluster, PoolIx(0), Millis(fixture.at)).used_blocks, Some(25));
 }

@@ -15,6 +15,7 @@ impl Memory {
     /// How the count by KV events compares with the engine.
     pub fn belief_words(&self) -> String {
         match self.belief() {
+            Belief::Gone => "It left the deployment.".to_owned(),
             Belief::Nothing => "Neither its engine nor its KV events report its blocks.".to_owned(),
             Belief::NoEngine => "Its engine did not report what running requests use.".to_owned(),
             Belief::NoEvents => "No KV event of it was received, so what is cached is unknown.".to_owned(),
