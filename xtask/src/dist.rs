@@ -1,5 +1,5 @@
 //! `cargo xtask dist`: the one binary with the app inside, and its licence, where a container build finds them. The same commit
-//! gives the same bytes in whatever folder it is built, by the same compiler.
+//! gives the same bytes by the same compiler, wherever checkout and cargo's home are.
 
 use std::{fs, path::Path, process::ExitCode};
 
