@@ -35,6 +35,8 @@ pub(crate) fn run(workspace: &Workspace, is_static: bool) -> Result<ExitCode> {
             workspace.cargo(["build", "--locked", "--release", "--package=radixscope", "--target", &target]);
         let variable = format!("CARGO_TARGET_{}_RUSTFLAGS", target.to_uppercase().replace('-', "_"));
         command.envs(app::nameless().map(|flag| (variable, flag)));
+        // The compiler numbers what it takes from one unit into another by where it was compiled: names alone differ.
+        command.env("CARGO_PROFILE_RELEASE_STRIP", "symbols");
         step.run(command)
     })?;
     let dist = workspace.target.join("dist");

@@ -12,13 +12,19 @@ fn lost(_: JsValue) -> String {
     "The server does not answer: the past cannot be fetched now".to_owned()
 }
 
-/// What was promised, if what is asked is still the same: bytes, or a response that has what was asked for.
-async fn come(promise: Promise) -> Result<JsValue, String> {
+/// What comes of asking, body and all, if what is asked is still the same then.
+async fn of_now<T>(asking: impl Future<Output = Result<T, String>>) -> Result<T, String> {
     let asked = Source::now();
-    let come = JsFuture::from(promise).await.map_err(lost)?;
+    let come = asking.await?;
     if asked != Source::now() {
         return Err("something else is shown now".to_owned());
     }
+    Ok(come)
+}
+
+/// What was promised: bytes, or a response that has what was asked for.
+async fn come(promise: Promise) -> Result<JsValue, String> {
+    let come = JsFuture::from(promise).await.map_err(lost)?;
     let Some(response) = come.dyn_ref::<Response>().filter(|response| !response.ok()) else {
         return Ok(come);
     };
@@ -32,8 +38,11 @@ async fn come(promise: Promise) -> Result<JsValue, String> {
 /// # Errors
 /// In words, for the reader.
 pub async fn json(address: &str) -> Result<JsValue, String> {
-    let response: Response = come(source::ask(address, &RequestInit::new())).await?.unchecked_into();
-    JsFuture::from(response.json().map_err(lost)?).await.map_err(lost)
+    of_now(async {
+        let response: Response = come(source::ask(address, &RequestInit::new())).await?.unchecked_into();
+        JsFuture::from(response.json().map_err(lost)?).await.map_err(lost)
+    })
+    .await
 }
 
 /// The same as bytes.
@@ -41,11 +50,14 @@ pub async fn json(address: &str) -> Result<JsValue, String> {
 /// # Errors
 /// In words, for the reader.
 pub async fn bytes(address: &str) -> Result<Vec<u8>, String> {
-    match come(source::ask_for_bytes(address)).await?.dyn_into::<Response>() {
-        Err(bytes) => Ok(bytes.unchecked_into::<Uint8Array>().to_vec()),
-        Ok(response) => {
-            let buffer = JsFuture::from(response.array_buffer().map_err(lost)?).await.map_err(lost)?;
-            Ok(Uint8Array::new(&buffer).to_vec())
+    of_now(async {
+        match come(source::ask_for_bytes(address)).await?.dyn_into::<Response>() {
+            Err(bytes) => Ok(bytes.unchecked_into::<Uint8Array>().to_vec()),
+            Ok(response) => {
+                let buffer = JsFuture::from(response.array_buffer().map_err(lost)?).await.map_err(lost)?;
+                Ok(Uint8Array::new(&buffer).to_vec())
+            }
         }
-    }
+    })
+    .await
 }
