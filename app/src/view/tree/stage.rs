@@ -51,7 +51,7 @@ struct Stage {
     pixels: Pixels,
     drawn: Drawn,
     made: Option<Made>,
-    /// Whose tree that is: revisions of two trees do not compare.
+    /// Whose tree that is: the brush of another begins anew.
     of: Option<DrawnTree>,
     brush: Brush,
     /// When the words around the picture were last brought up to date.

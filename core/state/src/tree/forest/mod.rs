@@ -281,7 +281,8 @@ impl Forest {
         forest
     }
 
-    /// Rises whenever settling changed something.
+    /// Rises whenever settling changed something. No two forests have the same, but for copies that did not change since:
+    /// what was drawn of one is never taken for another's, whose boxes have other addresses.
     pub fn revision(&self) -> u64 {
         self.revision
     }

@@ -1,5 +1,7 @@
 //! Summing up and ordering what changed, from below upward.
 
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
 use super::family::Kin;
 use super::grow::Ground;
 use super::{Arrangement, ChainId, Forest, Holder, Sums, Width};
@@ -10,6 +12,8 @@ const DONE: u32 = u32::MAX;
 /// The beginning of the hits' window moves in steps of this, in units of `touched`: a second as the state's fold counts
 /// time.
 const HIT_STEP: u32 = 10;
+/// Revisions that were given to forests so far.
+static REVISIONS: AtomicU64 = AtomicU64::new(0);
 
 impl Forest {
     /// Arranges everything anew at the next settling.
@@ -63,7 +67,7 @@ impl Forest {
         self.stale = stale;
         self.stale.clear();
         self.free.append(&mut self.dead);
-        self.revision += 1;
+        self.revision = REVISIONS.fetch_add(1, Relaxed) + 1;
     }
 
     /// Marks all that is above something stale, and counts for each chain the stale ones right below it. One way up after

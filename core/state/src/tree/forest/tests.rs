@@ -154,6 +154,18 @@ fn a_box_is_as_wide_as_the_requests_that_found_its_beginning_held() {
 }
 
 #[test]
+fn what_was_drawn_of_a_forest_is_not_taken_for_anothers() {
+    let revision = |tree: &Tree| tree.forest().expect("grown").revision();
+    let (one, mut other) = (forked(Order::LeftHeavy), forked(Order::LeftHeavy));
+    assert_ne!(revision(&one), revision(&other), "they stand for themselves, however alike");
+    let copy = other.copy_with_forest();
+    assert_eq!(revision(&copy), revision(&other));
+    other.remove(w(2), BlockHash(9_000));
+    other.settle_forest();
+    assert!(revision(&other) > revision(&copy));
+}
+
+#[test]
 fn hits_that_leave_the_window_leave_the_picture() {
     let mut tree = hit(150);
     assert_eq!(shapes(&tree), [(1, 0, 2, 0, 3), (4, 2, 2, 0, 2), (3, 2, 1, 2, 0)]);
