@@ -12,7 +12,7 @@ const DONE: u32 = u32::MAX;
 /// The beginning of the hits' window moves in steps of this, in units of `touched`: a second as the state's fold counts
 /// time.
 const HIT_STEP: u32 = 10;
-/// Revisions that were given to forests so far.
+/// Revisions that were given to forests so far: they tell one from another, and nothing that is folded or shown is made of them.
 static REVISIONS: AtomicU64 = AtomicU64::new(0);
 
 impl Forest {
