@@ -154,7 +154,7 @@ fn a_box_is_as_wide_as_the_requests_that_found_its_beginning_held() {
 }
 
 #[test]
-fn what_was_drawn_of_a_forest_is_not_taken_for_anothers() {
+fn what_was_drawn_of_a_forest_is_not_taken_for_that_of_another() {
     let revision = |tree: &Tree| tree.forest().expect("grown").revision();
     let (one, mut other) = (forked(Order::LeftHeavy), forked(Order::LeftHeavy));
     assert_ne!(revision(&one), revision(&other), "they stand for themselves, however alike");
