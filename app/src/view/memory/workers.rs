@@ -11,7 +11,7 @@ use crate::format;
 use crate::memo::Memo;
 use crate::store::Store;
 use crate::view::chip::Chip;
-use crate::view::control::{For, Show, view};
+use crate::view::control::{For, view};
 
 #[component]
 pub(super) fn Workers(store: Store, calculator: Calculator) -> impl IntoView {
