@@ -92,7 +92,10 @@ fn WorkerRow(store: Store, bytes: Memo<Option<u64>>, worker: WorkerIx) -> impl I
         }
     };
     let spoken = move || {
-        parts.with(|parts| parts.iter().map(|(_, _, text)| text.as_str()).collect::<Vec<_>>().join(", "))
+        let words =
+            parts.with(|parts| parts.iter().map(|(_, _, text)| text.as_str()).collect::<Vec<_>>().join(", "));
+        // An empty bar says why it is empty.
+        if words.is_empty() { said.with(|said| said.join(" ")) } else { words }
     };
     view! {
         <tbody class="mem-worker" class:picked=move || picked() class:other=move || store.picked().is_some_and(|p| p != worker)
