@@ -20,7 +20,6 @@ pub(super) struct Cell {
 pub(super) struct Row {
     pub(super) id: String,
     pub(super) tail: String,
-    pub(super) is_gone: bool,
     /// Class, width and text of each stretch.
     pub(super) parts: Vec<(&'static str, String, String)>,
     pub(super) used: Cell,
@@ -32,6 +31,7 @@ pub(super) struct Row {
     pub(super) gap: Cell,
     /// Sentences: belief against truth, contradictions, lifetimes.
     pub(super) said: Vec<String>,
+    /// What is unknown and what would tell it; of a worker that left nothing is looked for.
     pub(super) missing: Vec<&'static str>,
 }
 
@@ -99,7 +99,6 @@ pub(super) fn look(
     Some(Row {
         id: state.id.to_string(),
         tail: format!("{}{rank}", format::tail(state.id.id.0)),
-        is_gone: state.gone.is_some(),
         parts: parts(&memory),
         used: {
             let title = source(memory.used, |s| s.label(), now, "The engine has not reported the blocks of running requests");
@@ -142,7 +141,7 @@ pub(super) fn look(
             title: "Median from one use of a block to the next while it was cached; below, sampled blocks that came back after they had been removed".to_owned(),
         },
         said: said(&memory, now),
-        missing: memory.missing(),
+        missing: if memory.is_gone { Vec::new() } else { memory.missing() },
     })
 }
 

@@ -21,7 +21,7 @@ pub(super) fn Workers(store: Store, calculator: Calculator) -> impl IntoView {
             let now = store.now_ms();
             let mut missing: Vec<(&'static str, Vec<String>)> = Vec::new();
             for worker in cluster.worker_list() {
-                let row = look(cluster, worker, None, now).filter(|row| !row.is_gone);
+                let row = look(cluster, worker, None, now);
                 for what in row.into_iter().flat_map(|row| row.missing) {
                     let label = crate::draw::palette::label(worker);
                     match missing.iter_mut().find(|(known, _)| *known == what) {

@@ -155,7 +155,7 @@ fn draw(
             }
             let of = (cluster.pool, cluster.tier);
             if stage.of.replace(of) != Some(of) {
-                (stage.made, stage.brush) = (None, Brush::default());
+                stage.brush = Brush::default();
                 minimap.inspect(|minimap| minimap.begin());
             }
             let still = theme::less_motion();
