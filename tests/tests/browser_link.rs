@@ -87,9 +87,16 @@ async fn without_a_server_nothing_is_shown_as_current_and_ages_count_on() {
         let top = "document.getElementById('panels').getBoundingClientRect().top";
         let before = page.eval(top).await;
         page.screenshot("connected").await;
+        let picked = async |sign: &str| {
+            let row = format!("!!document.querySelector('.worker.picked.{sign}')");
+            page.until_true("the worker stays picked out", &row).await;
+        };
+        page.press("1").await;
+        picked("active").await;
         page.expect_complaints(); // the browser itself reports the refused connections
         server.kill();
         nothing_is_current(page, "all").await;
+        picked("unknown").await;
         let notice = page.text("notice-reconnecting").await.unwrap_or_default();
         assert!(notice.contains(" since ") && notice.contains("as of "), "{notice}");
         assert_eq!(page.eval(top).await, before, "the notice moves nothing");

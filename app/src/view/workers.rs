@@ -144,13 +144,20 @@ fn WorkerRow(store: Store, worker: WorkerIx) -> impl IntoView {
             .unwrap_or_default()
     });
     let picked = move || store.picked() == Some(worker);
+    // All in one: where `class` is written anew, what `class:picked` had added would be gone.
+    let classes = move || {
+        let beside = match store.picked() {
+            Some(picked) if picked == worker => " picked",
+            Some(_) => " other",
+            None => "",
+        };
+        ["worker ", row.with(|r| r.sign), beside].concat()
+    };
     let pick = move |_| store.pick(worker);
     let id = move || row.with(|r| r.id.clone());
     let of = move |part: fn(&Row) -> &String| move || row.with(|r| part(r).clone());
     view! {
-        <tbody class=move || format!("worker {}", row.with(|r| r.sign)) class:picked=move || picked()
-            class:other=move || store.picked().is_some_and(|p| p != worker) on:click=pick
-            data-testid="worker" data-worker=move || id()>
+        <tbody class=classes on:click=pick data-testid="worker" data-worker=move || id()>
             <tr>
                 <th scope="row">
                     <button class="pick" aria-pressed=move || picked().to_string() title=move || format!("Worker {}, click to select it", id())>
