@@ -9,13 +9,9 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::{env, fs, io, thread};
 
+use radixscope_compress::{Effort, forms};
 use sha2::{Digest as _, Sha256};
 
-#[path = "src/http/compress.rs"]
-mod compress;
-
-/// The smallest there is. A release is compressed once and sent often.
-const BROTLI_QUALITY: u32 = 11;
 /// Asks for the page inside a debug build as well: `RADIXSCOPE_PAGE_INSIDE=1`.
 const INSIDE: &str = "RADIXSCOPE_PAGE_INSIDE";
 
@@ -35,7 +31,6 @@ struct File {
 fn main() -> Result<(), Failure> {
     println!("cargo:rustc-check-cfg=cfg(page_inside)");
     println!("cargo:rerun-if-changed=build.rs");
-    println!("cargo:rerun-if-changed=src/http/compress.rs");
     println!("cargo:rerun-if-env-changed={INSIDE}");
     if env::var("PROFILE")? != "release" && env::var_os(INSIDE).is_none() {
         return Ok(());
@@ -82,7 +77,7 @@ fn found(dist: &Path) -> Result<Vec<File>, Failure> {
 fn pack(file: &mut File, kept: &Path) -> Result<(), Failure> {
     let [brotli, gzip] = ["br", "gz"].map(|form| kept.join(format!("{}.{form}", file.hash)));
     if !(brotli.is_file() && gzip.is_file()) {
-        let forms = compress::forms(&file.name, &fs::read(&file.path)?, BROTLI_QUALITY);
+        let forms = forms(&file.name, &fs::read(&file.path)?, Effort::Most);
         for (path, form) in [&brotli, &gzip].into_iter().zip(forms) {
             // Renamed when it is whole: a build that was ended half-way leaves no half a file.
             let half = path.with_extension("half");

@@ -90,6 +90,11 @@ impl Range {
         reaches(self.low, other.high) && reaches(other.low, self.high)
     }
 
+    /// Whether it says nothing of a quantity that is never below 0.
+    pub fn is_unbounded(&self) -> bool {
+        self.low <= 0.0 && self.high.is_none()
+    }
+
     /// In words, by what writes a value: `612 ms`, `470 ms–1 s`, `above 480 s`.
     pub fn words(&self, of: impl Fn(f64) -> String) -> String {
         match self.high {
@@ -137,5 +142,11 @@ mod tests {
         assert_eq!(Range::in_bucket(470.0, Some(1_000.0)).words(ms), "470 ms–1000 ms");
         assert_eq!(Range::in_bucket(480.0, None).words(ms), "above 480 ms");
         assert_eq!(Range::between(355.0, None).words(ms), "at least 355 ms");
+    }
+
+    #[test]
+    fn from_nothing_to_without_end_nothing_is_known() {
+        assert!(Range::between(0.0, None).is_unbounded() && Range::in_bucket(0.0, None).is_unbounded());
+        assert!(!Range::between(0.1, None).is_unbounded() && !Range::between(0.0, Some(1.0)).is_unbounded());
     }
 }

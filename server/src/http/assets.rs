@@ -149,6 +149,8 @@ fn index(page: Option<&Asset>, options: &ServeOptions, headers: &HeaderMap) -> R
 
 #[cfg(test)]
 mod tests {
+    use radixscope_compress::{Effort, forms};
+
     use super::*;
 
     #[test]
@@ -173,9 +175,8 @@ mod tests {
     #[test]
     fn a_file_is_sent_in_the_smallest_form_and_once() {
         let text = "prefix tree ".repeat(1_000);
-        let forms =
-            super::super::compress::forms("app.js", text.as_bytes(), 5).map(|form| form.map(Bytes::from));
-        let asset = Asset::new("app.js", Bytes::from(text.clone()), forms, "7");
+        let packed = forms("app.js", text.as_bytes(), Effort::Least).map(|form| form.map(Bytes::from));
+        let asset = Asset::new("app.js", Bytes::from(text.clone()), packed, "7");
         let (body, encoding) = asset.form_for("gzip, br");
         assert_eq!(encoding, Some("br"));
         assert!(body.len() < text.len() / 10);

@@ -3,7 +3,6 @@
 mod access;
 mod api;
 mod assets;
-mod compress;
 mod error;
 mod health;
 mod history;

@@ -1,17 +1,14 @@
 //! Sizes of what the browser loads, raw and compressed as the server sends it.
 
-use std::{fs, io::Cursor, path::Path};
+use std::{fs, path::Path};
 
 use anyhow::{Context, Result, bail};
-use brotli::enc::BrotliEncoderParams;
 use serde_json::{Value, json};
 
 use crate::app;
 
 /// The page's WASM, which every viewer loads, compressed.
 const PAGE_BUDGET_BYTES: usize = 700_000;
-/// The server's own setting for the form it sends from some seconds after its start on.
-const BROTLI_QUALITY: i32 = 11;
 /// The app's programs, the one with the budget first; the others are loaded when they are needed.
 const PROGRAMS: [&str; 4] = ["page", "worker", "player", "tokenizer"];
 /// What else the browser loads.
@@ -63,10 +60,7 @@ fn kind(path: &Path) -> Result<usize> {
 }
 
 fn brotli_len(bytes: &[u8]) -> Result<usize> {
-    let mut compressed = Vec::new();
-    let parameters = BrotliEncoderParams { quality: BROTLI_QUALITY, ..BrotliEncoderParams::default() };
-    brotli::BrotliCompress(&mut Cursor::new(bytes), &mut compressed, &parameters).context("compressing")?;
-    Ok(compressed.len())
+    Ok(radixscope_compress::brotli(bytes, radixscope_compress::Effort::Most).context("compressing")?.len())
 }
 
 fn kilobytes(bytes: usize) -> f64 {

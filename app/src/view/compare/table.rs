@@ -50,7 +50,7 @@ fn at(
 
 /// A live figure in its unit's digits: a number, or its range.
 pub(super) fn range_words(figure: Figure, range: &Range) -> String {
-    range.words(|value| digits(figure, value))
+    if range.is_unbounded() { UNKNOWN.to_owned() } else { range.words(|value| digits(figure, value)) }
 }
 
 /// How live stands to a baseline: percent with sign, in a word, with an icon; class. "Worse" and "better" only where the

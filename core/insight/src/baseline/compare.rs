@@ -55,10 +55,10 @@ pub enum AgainstBaseline {
     Unknown,
 }
 
-/// How `live` stands to `base`; `None` where `base` is 0, of which nothing is a share.
+/// How `live` stands to `base`; `None` where nothing is known of `live`, and where `base` is 0, of which nothing is a share.
 pub fn difference(figure: Figure, live: Range, base: f64) -> Option<Difference> {
     let share = |value: f64| (value - base) / base;
-    let shares = (base > 0.0).then(|| (share(live.low()), live.high().map(share)))?;
+    let shares = (base > 0.0 && !live.is_unbounded()).then(|| (share(live.low()), live.high().map(share)))?;
     let range =
         if live.value().is_some() { Range::exact(shares.0) } else { Range::between(shares.0, shares.1) };
     let verdict = match shares {

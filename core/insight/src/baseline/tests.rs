@@ -263,6 +263,7 @@ fn worse_and_better_are_said_only_where_the_baseline_lies_outside_the_range() {
     assert_eq!(verdict(Figure::TtftP95, Range::between(700.0, None), 600.0), AgainstBaseline::Worse);
     assert_eq!(verdict(Figure::TtftP95, Range::between(500.0, None), 600.0), AgainstBaseline::Unknown);
     assert_eq!(difference(Figure::TtftP95, bucket, 0.0), None);
+    assert_eq!(difference(Figure::TtftP95, Range::in_bucket(0.0, None), 500.0), None);
     let share = difference(Figure::TtftP95, Range::in_bucket(500.0, Some(1_000.0)), 500.0).unwrap().share;
     assert_eq!((share.low(), share.high()), (0.0, Some(1.0)));
 }

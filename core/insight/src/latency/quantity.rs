@@ -59,7 +59,7 @@ impl Quantity {
 
     /// A range in words, with its unit: `612 ms`, `470 ms–1 s`; `unknown` where it may be anything.
     pub fn range_words(self, range: &Range) -> String {
-        if range.low() <= 0.0 && range.high().is_none() {
+        if range.is_unbounded() {
             return "unknown".to_owned();
         }
         range.words(|value| self.words(value))

@@ -6,14 +6,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::UNIX_EPOCH;
 
 use bytes::Bytes;
+use radixscope_compress::{Effort, forms};
 use tokio::sync::OnceCell;
 
 use super::Asset;
-use crate::http::compress;
 
 const DIST: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../app/dist");
-/// Fast, for files that may have changed by the next build.
-const BROTLI_QUALITY: u32 = 5;
 
 /// When a file was written, with its length: what it is known by.
 type Tag = String;
@@ -48,8 +46,9 @@ impl Assets {
         let path = path.to_owned();
         let read = move || {
             let plain = std::fs::read(file).ok()?;
-            let forms = compress::forms(&path, &plain, BROTLI_QUALITY).map(|form| form.map(Bytes::from));
-            Some(Arc::new(Asset::new(&path, plain.into(), forms, &tag)))
+            // Such a file may be another after the next build.
+            let packed = forms(&path, &plain, Effort::Least).map(|form| form.map(Bytes::from));
+            Some(Arc::new(Asset::new(&path, plain.into(), packed, &tag)))
         };
         let asset = cell
             .get_or_try_init(|| async { tokio::task::spawn_blocking(read).await.ok().flatten().ok_or(()) });

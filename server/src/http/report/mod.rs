@@ -10,9 +10,10 @@ use std::io::{self, Write};
 use base64::Engine as _;
 use base64::engine::general_purpose::{GeneralPurpose, STANDARD};
 use base64::write::EncoderWriter;
+use radixscope_compress::{Effort, gzip};
 
 use super::assets::Assets;
-use super::{compress, page};
+use super::page;
 
 /// What starts the page.
 const BOOT: &str = include_str!("boot.js");
@@ -143,7 +144,7 @@ impl Report {
         let tail = ["</script>", &boot, &document[end..]].concat();
         document.truncate(end);
         for (name, program) in programs {
-            let packed = compress::gzip(&program, flate2::Compression::best()).unwrap_or_default();
+            let packed = gzip(&program, Effort::Most).unwrap_or_default();
             begin_block(&mut document, &name);
             STANDARD.encode_string(packed, &mut document);
             document.push_str("</script>\n");
