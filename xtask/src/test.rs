@@ -92,7 +92,10 @@ pub(crate) fn run_part(workspace: &Workspace, part: Part, args: &[String]) -> Re
     tested.map(|()| ExitCode::SUCCESS)
 }
 
-/// The tests that every browser must pass, in those that [`run`] does not start; each failure counts, none ends the rest.
+/// The tests that every browser must pass.
+const IN_EVERY_BROWSER: [&str; 2] = ["browser_every::", "browser_layout::"];
+
+/// Those tests, or those that `args` name, in the browsers that [`run`] does not start; each failure counts, none ends the rest.
 fn run_in_browsers(workspace: &Workspace, args: &[String]) -> Result<ExitCode> {
     let missing = setup::missing(workspace, Purpose::Browsers)?;
     let mut steps = Steps::new(workspace, missing.len() + 2 + OTHER_BROWSERS.len());
@@ -103,8 +106,12 @@ fn run_in_browsers(workspace: &Workspace, args: &[String]) -> Result<ExitCode> {
     for (browser, name) in OTHER_BROWSERS {
         let tested = steps.step(name, "about 2 min", |step| {
             let mut selection = SELECTION.to_vec();
-            selection.extend(["--test=browser_every", "--test=browser_layout", "--", "--test-threads=1"]);
-            selection.extend(args.iter().map(String::as_str));
+            selection.extend(["--test=end_to_end", "--", "--test-threads=1"]);
+            if args.is_empty() {
+                selection.extend(IN_EVERY_BROWSER);
+            } else {
+                selection.extend(args.iter().map(String::as_str));
+            }
             let mut command = command(workspace, &selection);
             command.env("RADIXSCOPE_TEST_BROWSER", browser);
             step.run_with(command, |line| line.starts_with("test "))

@@ -31,15 +31,15 @@ pub struct View {
     pub query: String,
 }
 
-/// A demo with prefill and decode apart, findings and decisions, in which hardly any time passes; with all its views.
-pub async fn demo() -> (Radixscope, Vec<View>) {
-    let args = [
-        ["--topology", "disaggregated"],
-        ["--fault", "kill-worker"],
-        ["--warm-up", "200"],
-        ["--speed", "0.000001"],
-    ];
-    let server = Radixscope::start(["demo"].into_iter().chain(args.into_iter().flatten())).await;
+/// Prefill and decode apart, few workers.
+pub const DISAGGREGATED: [&str; 4] = ["--topology", "disaggregated", "--warm-up", "200"];
+/// Two models, many workers of two digits, names of pools, ages of minutes, larger figures.
+pub const TWO_MODELS: [&str; 6] = ["--topology", "two-models", "--workers", "7", "--warm-up", "700"];
+
+/// A demo of that `deployment` with findings and decisions, in which hardly any time passes; with all its views.
+pub async fn demo(deployment: &[&'static str]) -> (Radixscope, Vec<View>) {
+    let still = ["demo", "--fault", "kill-worker", "--speed", "0.000001"];
+    let server = Radixscope::start(still.iter().chain(deployment).copied()).await;
     server.until_source_is("live").await;
     let decision = server.json("/api/v1/decisions?limit=1").await["decisions"][0].take();
     let text = |key: &str| decision[key].as_str().expect("a decision").to_owned();
@@ -94,7 +94,7 @@ fn pairs(value: Value) -> Vec<(String, String)> {
     serde_json::from_value(value).expect("pairs of texts")
 }
 
-/// What is wrong where: view → fault → how → sizes and themes.
+/// What is wrong where: view → fault → how → sizes or themes.
 #[derive(Default)]
 pub struct Faults(BTreeMap<String, BTreeMap<String, BTreeMap<String, BTreeSet<String>>>>);
 

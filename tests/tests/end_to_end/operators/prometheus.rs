@@ -7,7 +7,7 @@ use radixscope_tests::radixscope::Radixscope;
 use radixscope_tests::{metrics, paths, wait};
 use serde_json::Value;
 
-use crate::grafana::dashboard;
+use super::grafana::dashboard;
 
 const RULES: &str = "deploy/prometheus/radixscope.rules.yaml";
 

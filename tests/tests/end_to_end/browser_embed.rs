@@ -220,7 +220,7 @@ const SAME: [(bool, &str, &str, &[&str]); 6] = [
 
 #[tokio::test]
 async fn a_picture_has_the_figures_of_the_page() {
-    let (still, _) = look::demo().await;
+    let (still, _) = look::demo(&look::DISAGGREGATED).await;
     let moving = Radixscope::start(["demo", "--warm-up", "90"]).await;
     moving.until_source_is("live").await;
     with_page(async |page| {

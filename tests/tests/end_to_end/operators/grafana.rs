@@ -30,7 +30,7 @@ lost(given, json.loads(encoder.JSONEncoder().encode(read)), '$')
 /// Fields of annotations that the Prometheus data source reads and the schema of dashboards leaves to it.
 const OF_PROMETHEUS: [&str; 3] = ["titleFormat", "textFormat", "step"];
 
-pub(crate) fn dashboard(name: &str) -> Value {
+pub(super) fn dashboard(name: &str) -> Value {
     let path = paths::checkout().join("deploy/grafana").join(name);
     serde_json::from_str(&fs::read_to_string(&path).expect("it is in the checkout")).expect("JSON")
 }

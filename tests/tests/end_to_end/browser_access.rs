@@ -6,7 +6,7 @@ use radixscope_tests::look::{self, Faults, THEMES};
 
 #[tokio::test]
 async fn axe_finds_nothing_serious_and_every_text_has_contrast() {
-    let (server, views) = look::demo().await;
+    let (server, views) = look::demo(&look::DISAGGREGATED).await;
     let mut faults = Faults::default();
     with_unrecorded_page(async |page| {
         look::bring_axe(page).await;
@@ -32,7 +32,7 @@ const GROUNDS: &str =
 
 #[tokio::test]
 async fn a_picked_worker_stands_out_in_every_panel_and_the_others_stay_as_they_were() {
-    let (server, _) = look::demo().await;
+    let (server, _) = look::demo(&look::DISAGGREGATED).await;
     with_unrecorded_page(async |page| {
         let rows = async || -> Vec<(String, String)> {
             serde_json::from_value(page.eval(GROUNDS).await).expect("rows of workers")

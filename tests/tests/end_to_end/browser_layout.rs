@@ -1,0 +1,37 @@
+//! Whatever the window's size, every text in every view can be read: none is cut off, covered, or written over another.
+//! Canvases are out of reach, so that of the tree and of charts the boxes alone are looked at.
+
+use radixscope_tests::browser::with_unrecorded_page;
+use radixscope_tests::look::{self, Faults};
+
+/// Width and height in CSS pixels: a telephone, a frame in a dashboard, 1280×720 at 200 %, the same with what a browser takes of
+/// it, a laptop, a screen.
+const SIZES: [(u32, u32); 6] = [(400, 800), (600, 400), (640, 360), (1280, 580), (1280, 720), (1920, 1080)];
+
+/// A text takes the same place in both themes; which texts there are depends on the deployment.
+async fn every_text_can_be_read(deployment: &[&'static str], theme: &str) {
+    let (server, views) = look::demo(deployment).await;
+    let mut faults = Faults::default();
+    with_unrecorded_page(async |page| {
+        for view in &views {
+            look::open(page, &server, view, theme).await;
+            for (width, height) in SIZES {
+                page.size(width, height).await;
+                look::settled(page).await;
+                faults.add(view, &format!("{width}×{height}"), look::layout_faults(page).await);
+            }
+        }
+    })
+    .await;
+    faults.check();
+}
+
+#[tokio::test]
+async fn every_text_can_be_read_at_every_size() {
+    every_text_can_be_read(&look::DISAGGREGATED, "dark").await;
+}
+
+#[tokio::test]
+async fn every_text_can_be_read_at_every_size_with_two_models_and_many_workers() {
+    every_text_can_be_read(&look::TWO_MODELS, "light").await;
+}
