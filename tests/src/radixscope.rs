@@ -188,6 +188,14 @@ impl Radixscope {
         answer.json()
     }
 
+    /// What `/api/v1/tree` says of a block that it has to know.
+    pub async fn block(&self, hash: &str) -> Value {
+        let mut answer = self.json(&format!("/api/v1/tree?root={hash}&limit=1")).await;
+        let first = answer["rows"][0].take();
+        assert_eq!(first["block_hash"], hash);
+        first
+    }
+
     /// `/api/v1/cluster`.
     pub async fn cluster(&self) -> Value {
         self.json("/api/v1/cluster").await

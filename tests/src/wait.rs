@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 /// How long anything may take before a test gives up: far above what a busy machine needs.
-pub const PATIENCE: Duration = Duration::from_secs(45);
+pub const PATIENCE: Duration = Duration::from_secs(180);
 /// Time between two looks.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 

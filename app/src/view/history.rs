@@ -14,10 +14,11 @@ const MOMENT: &str = "#t=";
 /// The moment in the address and the one that is shown follow each other.
 pub(super) fn keep_moment(store: Store) {
     let asked = || {
-        let fragment = window().location().hash().unwrap_or_default();
+        let fragment = fragment();
         fragment.strip_prefix(MOMENT).map(|at| (at.to_owned(), at.parse::<u64>().ok().filter(|at| *at > 0)))
     };
     let is_taken = StoredValue::new(false);
+    let known = StoredValue::new(fragment());
     // What is kept is known a little after the page, or a recording in it, is open.
     effect(move |_| {
         let is_known = store.kept_version.get() != 0;
@@ -29,14 +30,24 @@ pub(super) fn keep_moment(store: Store) {
     });
     effect(move |before: Option<u64>| {
         let settled = store.settled.get();
-        if before.is_some_and(|before| before != settled) {
+        let is_settled = before.is_some_and(|before| before != settled);
+        // Where the reader has changed it meanwhile, the browser is about to say so.
+        if is_settled && known.get_value() == fragment() {
             let fragment = if settled == 0 { String::new() } else { [MOMENT, &settled.to_string()].concat() };
             write(&store.address.with_untracked(Address::query), &fragment, false);
+            known.set_value(fragment);
         }
         settled
     });
-    let changed = window_event_listener_untyped("hashchange", move |_| take(store, asked()));
+    let changed = window_event_listener_untyped("hashchange", move |_| {
+        known.set_value(fragment());
+        take(store, asked());
+    });
     on_cleanup(move || changed.remove());
+}
+
+fn fragment() -> String {
+    window().location().hash().unwrap_or_default()
 }
 
 /// Shows the moment that the address asks for: its text, and the number that it is.
@@ -70,8 +81,7 @@ pub(super) fn keep_address(store: Store) {
         let (query, panel) = now();
         let (old_query, old_panel) = written.get_value();
         if query != old_query {
-            let fragment = window().location().hash().unwrap_or_default();
-            write(&query, &fragment, panel != old_panel);
+            write(&query, &fragment(), panel != old_panel);
             written.set_value((query, panel));
         }
     });

@@ -3,7 +3,6 @@
 
 use radixscope_tests::browser::{Page, with_page};
 use radixscope_tests::figures::{self, by_id, number};
-use radixscope_tests::radixscope::Radixscope;
 use radixscope_tests::replay::replayed;
 use radixscope_tests::wait;
 use serde_json::Value;
@@ -106,14 +105,6 @@ async fn on_tree(page: &Page, across: f64, down: f64) -> (f64, f64) {
     (x + width * across, y + height * down)
 }
 
-/// What the API knows of a block; it has to know it.
-async fn block(server: &Radixscope, hash: &str) -> Value {
-    let mut answer = server.json(&format!("/api/v1/tree?root={hash}&limit=1")).await;
-    let first = answer["rows"][0].take();
-    assert_eq!(first["block_hash"], hash);
-    first
-}
-
 #[tokio::test]
 async fn the_tree_is_drawn_and_tells_of_the_block_under_the_mouse() {
     let (_nats, server, cluster) = replayed("0.9.1-healthy", &[]).await;
@@ -136,7 +127,7 @@ async fn the_tree_is_drawn_and_tells_of_the_block_under_the_mouse() {
                     wait::expect(told == now && now.as_ref() == Some(&hash), || format!("{told:?} {now:?}"))
                 })
                 .await;
-                let known = block(&server, &hash).await;
+                let known = server.block(&hash).await;
                 let told = page.text("tree-detail").await.unwrap();
                 assert!(told.contains(known["tokens_hash"].as_str().unwrap()), "{told}: {known}");
                 hashes.insert(hash);
@@ -165,7 +156,7 @@ async fn a_click_zooms_and_the_path_leads_back() {
                 zoom.ok_or_else(|| "not zoomed".to_owned())
             })
             .await;
-        block(&server, &zoom).await;
+        server.block(&zoom).await;
         page.until("the path shows where we are", async |page| {
             let path = page.texts("[data-testid=path] button").await;
             wait::expect(path.len() >= 2, || format!("{path:?}"))
@@ -202,7 +193,7 @@ async fn everything_can_be_reached_with_the_keyboard() {
         let first = page
             .until("a box has the focus", async |_| focused().await.ok_or_else(|| "none".to_owned()))
             .await;
-        block(&server, &first).await;
+        server.block(&first).await;
         page.press("ArrowDown").await;
         let second = page
             .until("the focus moves down", async |_| {

@@ -77,7 +77,7 @@ async fn shows(page: &Page, recorded: &Recorded, at: Option<Millis>) {
 async fn shows_state(page: &Page, at: Option<Millis>, seq: Seq, digest: u64) {
     let (seq, digest) = (seq.to_string(), digest.to_string());
     page.until("the page shows the moment", async |page| {
-        let shown = page.eval("({...document.body.dataset})").await;
+        let shown = page.eval("({...document.body.dataset, hash: location.hash})").await;
         let is_it = shown["seq"] == seq && shown["digestSeq"] == seq && shown["digest"] == digest;
         let is_then = at.is_none_or(|at| shown["at"].as_str().and_then(|at| at.parse().ok()) == Some(at.0));
         wait::expect(is_it && is_then, || format!("{seq} {digest} at {at:?}, but {shown}"))

@@ -5,66 +5,36 @@ use radixscope_model::frame::Frame;
 use radixscope_model::id::Millis;
 use radixscope_state::cluster::{Cluster, SnapshotReader};
 use radixscope_tests::browser::{Page, with_page};
-use radixscope_tests::capture::Message;
-use radixscope_tests::envelope::envelope;
 use radixscope_tests::figures::number;
-use radixscope_tests::nats::Nats;
 use radixscope_tests::radixscope::Radixscope;
-use radixscope_tests::replay::publish_one;
 use radixscope_tests::wait;
-use serde_json::{Value, json};
+use serde_json::json;
 
-/// A server that hears what is published as one worker of Dynamo 0.9.
-struct Stage {
-    client: async_nats::Client,
-    server: Radixscope,
-    events: u64,
-    _nats: Nats,
+use crate::stage::Stage;
+
+/// The worker that stores and evicts.
+const WORKER: u64 = 1;
+
+/// Blocks are stored; waits until the tree has `nodes`, and gives the server's time then.
+async fn store(stage: &mut Stage, blocks: impl IntoIterator<Item = u64>, nodes: u64) -> u64 {
+    stage.store(WORKER, blocks).await;
+    time_of(stage, nodes).await
 }
 
-impl Stage {
-    async fn start() -> Self {
-        let nats = Nats::start().await;
-        let server = Radixscope::serve(&nats.url()).await;
-        server.until_ready().await;
-        Self { client: nats.client().await, server, events: 0, _nats: nats }
-    }
+/// The same of blocks that are evicted.
+async fn remove(stage: &mut Stage, blocks: impl IntoIterator<Item = u64>, nodes: u64) -> u64 {
+    stage.remove(WORKER, blocks).await;
+    time_of(stage, nodes).await
+}
 
-    /// The worker stores blocks; waits until the tree has `nodes`, and gives the server's time then.
-    async fn store(&mut self, blocks: impl IntoIterator<Item = u64>, nodes: u64) -> u64 {
-        let block = |hash| json!({"block_hash": hash, "tokens_hash": hash, "mm_extra_info": null});
-        let blocks: Vec<Value> = blocks.into_iter().map(block).collect();
-        self.publish(json!({"stored": {"parent_hash": null, "blocks": blocks}}), nodes).await
-    }
-
-    async fn remove(&mut self, blocks: impl IntoIterator<Item = u64>, nodes: u64) -> u64 {
-        let hashes: Vec<u64> = blocks.into_iter().collect();
-        self.publish(json!({"removed": {"block_hashes": hashes}}), nodes).await
-    }
-
-    async fn publish(&mut self, data: Value, nodes: u64) -> u64 {
-        self.events += 1;
-        let event = self.events;
-        let payload = json!({"worker_id": 1, "event": {"event_id": event, "data": data, "dp_rank": 0}});
-        let payload = envelope(1, event, "kv-events", &payload).into();
-        let subject = "namespace.dynamo.component.backend.kv-events".to_owned();
-        publish_one(&self.client, &Message { at_s: 0.0, subject, reply: None, payload }).await;
-        self.client.flush().await.expect("NATS takes what it is sent");
-        let cluster = self
-            .server
-            .until_cluster("the tree is as large as it should be", |cluster| {
-                let now = number(&cluster["tree"], "nodes");
-                wait::expect(now == nodes, || format!("{now} of {nodes}"))
-            })
-            .await;
-        // Published it is at the latest when a row of the timeline later says what its second brought.
-        let at = number(&cluster, "at_ms");
-        wait::until("the second is over", async || {
-            let rows = self.server.json(&format!("/history?after_ms={at}")).await;
-            rows["rows"].get(1).map(|row| number(row, "at_ms")).ok_or_else(|| "not yet".to_owned())
-        })
-        .await
-    }
+async fn time_of(stage: &Stage, nodes: u64) -> u64 {
+    let at = number(&stage.until_nodes(nodes).await, "at_ms");
+    // Published it is at the latest when a row of the timeline later says what its second brought.
+    wait::until("the second is over", async || {
+        let rows = stage.server.json(&format!("/history?after_ms={at}")).await;
+        rows["rows"].get(1).map(|row| number(row, "at_ms")).ok_or_else(|| "not yet".to_owned())
+    })
+    .await
 }
 
 /// The state at a moment: what the server keeps, folded here. `None`: that moment is not kept.
@@ -156,8 +126,8 @@ async fn place(page: &Page, at: u64) -> (f64, f64) {
 #[tokio::test]
 async fn keys_lead_back_and_to_live_and_nothing_is_lost_meanwhile() {
     let mut stage = Stage::start().await;
-    stage.store(1_000..1_100, 100).await;
-    stage.store(2_000..2_060, 160).await;
+    store(&mut stage, 1_000..1_100, 100).await;
+    store(&mut stage, 2_000..2_060, 160).await;
     with_page(async |page| {
         open(page, &stage.server, "/").await;
         page.agrees_with(&stage.server).await;
@@ -166,7 +136,7 @@ async fn keys_lead_back_and_to_live_and_nothing_is_lost_meanwhile() {
         let paused = agrees_on_the_past(page, &stage.server).await;
         let words = page.text("connection").await.unwrap_or_default();
         assert!(words.starts_with("Paused at ") && words.contains(", "), "{words}");
-        stage.remove(1_050..1_100, 110).await;
+        remove(&mut stage, 1_050..1_100, 110).await;
         until_nodes(page, 160).await;
         page.until("back by keys to before the second prompt", async |page| {
             page.press("ArrowLeft").await;
@@ -187,9 +157,9 @@ async fn keys_lead_back_and_to_live_and_nothing_is_lost_meanwhile() {
 #[tokio::test]
 async fn the_mouse_scrubs_and_a_second_tab_shows_the_same_moment() {
     let mut stage = Stage::start().await;
-    let few = stage.store(1_000..1_100, 100).await;
-    let many = stage.store(2_000..2_060, 160).await;
-    let less = stage.remove(1_050..1_100, 110).await;
+    let few = store(&mut stage, 1_000..1_100, 100).await;
+    let many = store(&mut stage, 2_000..2_060, 160).await;
+    let less = remove(&mut stage, 1_050..1_100, 110).await;
     with_page(async |page| {
         open(page, &stage.server, "/").await;
         // Nothing moves under the pointer.
@@ -225,10 +195,36 @@ async fn the_mouse_scrubs_and_a_second_tab_shows_the_same_moment() {
 }
 
 #[tokio::test]
+async fn a_moment_asked_for_by_address_outlives_one_that_comes_to_stand_meanwhile() {
+    let mut stage = Stage::start().await;
+    let few = store(&mut stage, 1_000..1_100, 100).await;
+    let many = store(&mut stage, 2_000..2_060, 160).await;
+    with_page(async |page| {
+        open(page, &stage.server, &format!("/#t={many}")).await;
+        until_nodes(page, 160).await;
+        agrees_on_the_past(page, &stage.server).await;
+        // The address is changed, and the browser says so later.
+        page.eval(&format!(
+            "(document.body.dispatchEvent(new KeyboardEvent('keydown', {{key: 'ArrowLeft', bubbles: true}})),
+              history.replaceState(null, '', location.pathname + location.search + '#t={few}'))"
+        ))
+        .await;
+        let stands = "document.querySelector('nav a').hash === `#t=${document.body.dataset.at}`
+                      && document.body.dataset.at !== ";
+        page.until_true("the other moment stands", &format!("{stands} '{many}'")).await;
+        assert_eq!(page.address().await.fragment(), Some(format!("t={few}").as_str()));
+        page.eval("dispatchEvent(new HashChangeEvent('hashchange'))").await;
+        until_nodes(page, 100).await;
+        assert_eq!(agrees_on_the_past(page, &stage.server).await, few);
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn it_plays_on_and_ends_live() {
     let mut stage = Stage::start().await;
-    let few = stage.store(1_000..1_100, 100).await;
-    stage.store(2_000..2_060, 160).await;
+    let few = store(&mut stage, 1_000..1_100, 100).await;
+    store(&mut stage, 2_000..2_060, 160).await;
     with_page(async |page| {
         open(page, &stage.server, &format!("/#t={few}")).await;
         until_nodes(page, 100).await;
@@ -256,9 +252,9 @@ async fn it_plays_on_and_ends_live() {
 #[tokio::test]
 async fn the_selected_workers_blocks_are_stepped_to() {
     let mut stage = Stage::start().await;
-    stage.store(1_000..1_100, 100).await;
-    stage.store(2_000..2_060, 160).await;
-    stage.remove(1_050..1_100, 110).await;
+    store(&mut stage, 1_000..1_100, 100).await;
+    store(&mut stage, 2_000..2_060, 160).await;
+    remove(&mut stage, 1_050..1_100, 110).await;
     with_page(async |page| {
         open(page, &stage.server, "/").await;
         page.agrees_with(&stage.server).await;
@@ -284,7 +280,7 @@ async fn the_selected_workers_blocks_are_stepped_to() {
 #[tokio::test]
 async fn a_moment_that_is_not_kept_is_answered_in_words() {
     let mut stage = Stage::start().await;
-    stage.store(1_000..1_100, 100).await;
+    store(&mut stage, 1_000..1_100, 100).await;
     with_page(async |page| {
         let said = async |page: &Page, wanted: &str| {
             page.until("it is said", async |page| {

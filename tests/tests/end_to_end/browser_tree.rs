@@ -88,13 +88,6 @@ fn close(a: f64, b: f64, of: f64) -> bool {
     (a - b).abs() < of * 0.005
 }
 
-async fn block(server: &Radixscope, hash: &str) -> Value {
-    let mut answer = server.json(&format!("/api/v1/tree?root={hash}&limit=1")).await;
-    let first = answer["rows"][0].take();
-    assert_eq!(first["block_hash"], hash);
-    first
-}
-
 #[tokio::test]
 async fn wheel_and_hand_move_the_camera_as_computed_and_a_drag_is_no_click() {
     let (_nats, server, _) = replayed(CAPTURE, &[]).await;
@@ -174,7 +167,7 @@ async fn a_click_selects_a_double_click_zooms_and_the_path_leads_back() {
                 page.attribute("#tree", "data-hover-hash").await.ok_or_else(|| "none".to_owned())
             })
             .await;
-        let known = block(&server, &hovered).await;
+        let known = server.block(&hovered).await;
         let blocks = page.attribute("#tree", "data-hover-blocks").await;
         assert_eq!(blocks, Some(known["subtree_blocks"].to_string()));
         page.click_at(x, y).await;
@@ -184,7 +177,7 @@ async fn a_click_selects_a_double_click_zooms_and_the_path_leads_back() {
         page.double_click_at(x, y).await;
         let zoomed = until_region(page, "it is zoomed", |r| r.across() < all.across()).await;
         let goal = zoom(page).await;
-        let known = block(&server, &goal).await;
+        let known = server.block(&goal).await;
         assert_eq!(zoomed.across().round() as u64, known["subtree_blocks"].as_u64().unwrap());
         assert!(page.texts("[data-testid=path] button").await.len() >= 2, "the path shows where we are");
         page.screenshot("tree-zoomed").await;
@@ -233,7 +226,7 @@ async fn the_keyboard_alone_reaches_everything() {
         page.press("ArrowDown").await;
         let first =
             page.until("a box is selected", async |_| focused().await.ok_or_else(|| "none".to_owned())).await;
-        block(&server, &first).await;
+        server.block(&first).await;
         said(&first).await;
         page.press("ArrowDown").await;
         let second = page

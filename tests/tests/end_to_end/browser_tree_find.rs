@@ -26,7 +26,7 @@ async fn open(page: &Page, server: &Radixscope, more: &str) {
 }
 
 /// Puts a text into the search, as pasting does, and waits for what it says.
-async fn search(page: &Page, text: &str, summary: &str) -> String {
+pub(super) async fn search(page: &Page, text: &str, summary: &str) -> String {
     let paste = format!(
         "(e => (e.focus(), e.value = {}, e.dispatchEvent(new Event('input', {{bubbles: true}})), true))(document.getElementById('tree-search'))",
         json!(text)

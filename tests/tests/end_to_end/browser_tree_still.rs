@@ -2,14 +2,15 @@
 //! it is said what waits, and all of it comes in when the pointer leaves.
 
 use radixscope_tests::browser::{Page, with_page};
-use radixscope_tests::capture::{Capture, Message};
-use radixscope_tests::envelope::envelope;
+use radixscope_tests::capture::Capture;
 use radixscope_tests::figures::number;
 use radixscope_tests::nats::Nats;
 use radixscope_tests::radixscope::Radixscope;
-use radixscope_tests::replay::{publish, publish_one};
+use radixscope_tests::replay::publish;
 use radixscope_tests::wait;
-use serde_json::{Value, json};
+
+use crate::browser_tree_find::search;
+use crate::stage::Stage;
 
 /// Width of the axis at the left of the picture, CSS pixels.
 const AXIS: f64 = 46.0;
@@ -17,57 +18,13 @@ const AXIS: f64 = 46.0;
 const FIRST: u64 = 1_000_000;
 const SECOND: u64 = 2_000_000;
 
-/// A server that hears what is published as two workers of Dynamo 0.9.
-struct Stage {
-    client: async_nats::Client,
-    server: Radixscope,
-    events: u64,
-    _nats: Nats,
-}
-
-impl Stage {
-    /// Worker 1 holds a prompt of 100 blocks, worker 2 one of 60.
-    async fn start() -> Self {
-        let nats = Nats::start().await;
-        let server = Radixscope::serve(&nats.url()).await;
-        server.until_ready().await;
-        let mut stage = Self { client: nats.client().await, server, events: 0, _nats: nats };
-        stage.store(1, FIRST..FIRST + 100).await;
-        stage.store(2, SECOND..SECOND + 60).await;
-        stage.until_nodes(160).await;
-        stage
-    }
-
-    async fn store(&mut self, worker: u64, blocks: impl IntoIterator<Item = u64>) {
-        let block = |hash| json!({"block_hash": hash, "tokens_hash": hash, "mm_extra_info": null});
-        let blocks: Vec<Value> = blocks.into_iter().map(block).collect();
-        self.publish(worker, json!({"stored": {"parent_hash": null, "blocks": blocks}})).await;
-    }
-
-    async fn remove(&mut self, worker: u64, blocks: impl IntoIterator<Item = u64>) {
-        let hashes: Vec<u64> = blocks.into_iter().collect();
-        self.publish(worker, json!({"removed": {"block_hashes": hashes}})).await;
-    }
-
-    async fn publish(&mut self, worker: u64, data: Value) {
-        self.events += 1;
-        let event = self.events;
-        let payload = json!({"worker_id": worker, "event": {"event_id": event, "data": data, "dp_rank": 0}});
-        let payload = envelope(worker, event, "kv-events", &payload).into();
-        let subject = "namespace.dynamo.component.backend.kv-events".to_owned();
-        publish_one(&self.client, &Message { at_s: 0.0, subject, reply: None, payload }).await;
-        self.client.flush().await.expect("NATS takes what it is sent");
-    }
-
-    /// Waits until the server's tree has so many distinct blocks.
-    async fn until_nodes(&self, nodes: u64) {
-        self.server
-            .until_cluster("the tree is as large as it should be", |cluster| {
-                let now = number(&cluster["tree"], "nodes");
-                wait::expect(now == nodes, || format!("{now} of {nodes}"))
-            })
-            .await;
-    }
+/// Worker 1 holds a prompt of 100 blocks, worker 2 one of 60.
+async fn start() -> Stage {
+    let mut stage = Stage::start().await;
+    stage.store(1, FIRST..FIRST + 100).await;
+    stage.store(2, SECOND..SECOND + 60).await;
+    stage.until_nodes(160).await;
+    stage
 }
 
 /// Opens a view with the tree drawn.
@@ -121,9 +78,10 @@ async fn until_figure_is_the_apis(page: &Page, server: &Radixscope) {
 
 #[tokio::test]
 async fn what_is_under_a_resting_pointer_stays_and_comes_up_to_date_when_it_leaves() {
-    let mut stage = Stage::start().await;
+    let mut stage = start().await;
     with_page(async |page| {
-        for view in ["/?view=tree", "/?view=overview", "/?view=tree&tree.lanes=1"] {
+        let views = ["/?view=tree", "/?view=overview", "/?view=tree&tree.lanes=1"];
+        for (view, larger) in views.into_iter().zip([3_000_000, 4_000_000, 5_000_000]) {
             open(page, &stage.server, view).await;
             let is_lanes = view.contains("lanes");
             // In the lanes the second worker's lies in the lower half.
@@ -132,7 +90,6 @@ async fn what_is_under_a_resting_pointer_stays_and_comes_up_to_date_when_it_leav
             until_note(page, "Held while the pointer is here").await;
             let base = number(&stage.server.cluster().await["tree"], "nodes");
             // A larger prompt would stand left of all others, and the second one loses its end.
-            let larger = 3_000_000 + 1_000 * stage.events;
             stage.store(1, larger..larger + 200).await;
             stage.remove(2, (SECOND + 50..SECOND + 60).rev()).await;
             stage.until_nodes(base + 190).await;
@@ -162,7 +119,7 @@ async fn what_is_under_a_resting_pointer_stays_and_comes_up_to_date_when_it_leav
 
 #[tokio::test]
 async fn a_click_selects_what_was_said_and_evicted_blocks_stay_in_their_place() {
-    let mut stage = Stage::start().await;
+    let mut stage = start().await;
     with_page(async |page| {
         open(page, &stage.server, "/?view=tree").await;
         let before = rest(page, 0.8, 0.05).await;
@@ -197,7 +154,7 @@ async fn a_click_selects_what_was_said_and_evicted_blocks_stay_in_their_place() 
 
 #[tokio::test]
 async fn a_focused_box_holds_the_tree_until_escape() {
-    let mut stage = Stage::start().await;
+    let mut stage = start().await;
     with_page(async |page| {
         open(page, &stage.server, "/?view=tree").await;
         let shown = region(page).await;
@@ -271,29 +228,17 @@ async fn real_traffic_changes_nothing_under_a_resting_pointer() {
 
 #[tokio::test]
 async fn a_part_of_a_hash_is_found_as_logs_print_it() {
-    let mut stage = Stage::start().await;
+    let mut stage = start().await;
     let long = 8_446_744_073_709_551_000;
     stage.store(2, long..long + 30).await;
     stage.until_nodes(190).await;
     with_page(async |page| {
         open(page, &stage.server, "/?view=tree").await;
-        let search = async |text: &str, summary: &str| {
-            let paste = format!(
-                "(e => (e.focus(), e.value = {}, e.dispatchEvent(new Event('input', {{bubbles: true}})), true))(document.getElementById('tree-search'))",
-                json!(text)
-            );
-            page.eval(&paste).await;
-            page.until(summary, async |page| {
-                let said = page.text("found-summary").await.unwrap_or_default();
-                wait::expect(said.contains(summary), || format!("{text}: {said}"))
-            })
-            .await;
-        };
         // Each block is found by its name and by its tokens, which are one number here.
-        search("8446744073709551012…", "2 results").await;
-        search("844674…1012", "2 results").await;
-        search(format!("{:x}", long + 12).get(..15).unwrap(), "results for part of a block hash").await;
-        search("4407370955", "60 results").await;
+        search(page, "8446744073709551012…", "2 results").await;
+        search(page, "844674…1012", "2 results").await;
+        search(page, format!("{:x}", long + 12).get(..15).unwrap(), "results for part of a block hash").await;
+        search(page, "4407370955", "60 results").await;
         let shown = async || page.text("found-summary").await.unwrap_or_default();
         assert!(shown().await.contains("1–20 shown"), "{}", shown().await);
         page.click("found-next").await;

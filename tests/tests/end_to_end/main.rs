@@ -56,6 +56,7 @@ mod restart;
 mod routing;
 mod score;
 mod secrets;
+mod stage;
 mod tokens;
 mod tree_api;
 mod tree_dumps;

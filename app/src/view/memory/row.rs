@@ -141,7 +141,7 @@ pub(super) fn look(
             title: "Median from one use of a block to the next while it was cached; below, sampled blocks that came back after they had been removed".to_owned(),
         },
         said: said(&memory, now),
-        missing: if memory.is_gone { Vec::new() } else { memory.missing() },
+        missing: memory.missing(),
     })
 }
 

@@ -127,6 +127,7 @@ fn a_worker_that_left_has_no_memory_that_is_free() {
     let memory = fixture.memory();
     assert_eq!((memory.parts(), memory.free_blocks(), memory.belief()), (Vec::new(), None, Belief::Gone));
     assert_eq!(memory.belief_words(), "It left the deployment.");
+    assert_eq!(memory.missing(), [""; 0], "nothing would tell more of it");
 }
 
 #[test]

@@ -90,8 +90,11 @@ impl Memory {
         ))
     }
 
-    /// What is not known, each with what would make it known.
+    /// What is not known, each with what would make it known; nothing makes it of a worker that left.
     pub fn missing(&self) -> Vec<&'static str> {
+        if self.is_gone {
+            return Vec::new();
+        }
         let checks = [
             (self.used.is_none(), ENABLE_ENGINE),
             (self.mirror.is_none(), ENABLE_EVENTS),

@@ -47,7 +47,7 @@ impl Assets {
         let read = move || {
             let plain = std::fs::read(file).ok()?;
             // Such a file may be another after the next build.
-            let packed = forms(&path, &plain, Effort::Least).map(|form| form.map(Bytes::from));
+            let packed = forms(&path, &plain, Effort::Medium).map(|form| form.map(Bytes::from));
             Some(Arc::new(Asset::new(&path, plain.into(), packed, &tag)))
         };
         let asset = cell
