@@ -61,7 +61,7 @@ pub(crate) fn build(steps: &mut Steps<'_>, workspace: &Workspace) -> Result<()> 
         step.run(command)?;
         for program in files(&workspace.root.join(DIST), None)? {
             if program.extension().is_some_and(|extension| extension == "wasm") {
-                let bare = without_names(&fs::read(&program)?)
+                let bare = without_comments(&fs::read(&program)?)
                     .with_context(|| format!("{} is no program", program.display()))?;
                 fs::write(&program, bare)?;
             }
@@ -70,13 +70,13 @@ pub(crate) fn build(steps: &mut Steps<'_>, workspace: &Workspace) -> Result<()> 
     })
 }
 
-/// A program without names, which only tools read: wasm-bindgen describes each closure in words, and Trunk has no option to leave
-/// that out.
-fn without_names(program: &[u8]) -> Result<Vec<u8>> {
+/// A program without custom sections, which only tools read: wasm-bindgen describes each closure in words and says who made the
+/// program, and Trunk has no option to leave that out.
+fn without_comments(program: &[u8]) -> Result<Vec<u8>> {
     let mut bare = wasm_encoder::Module::new();
     for payload in wasmparser::Parser::new(0).parse_all(program) {
         let payload = payload?;
-        if matches!(&payload, wasmparser::Payload::CustomSection(custom) if custom.name() == "name") {
+        if matches!(&payload, wasmparser::Payload::CustomSection(_)) {
             continue;
         }
         if let Some((id, range)) = payload.as_section() {
@@ -156,17 +156,17 @@ pub(crate) fn files(path: &Path, except: Option<&Path>) -> Result<Vec<PathBuf>> 
 
 #[cfg(test)]
 mod tests {
-    use super::without_names;
+    use super::without_comments;
 
     #[test]
-    fn names_are_left_out_of_a_program() {
+    fn what_only_tools_read_is_left_out_of_a_program() {
         // A type, names before and after it, and another custom section.
         let header = b"\0asm\x01\0\0\0";
         let (names, types) = (b"\x00\x06\x04name\x01", b"\x01\x04\x01\x60\0\0");
-        let other = b"\x00\x06\x04nome\x01";
+        let other = b"\x00\x06\x04made\x01";
         let program = [&header[..], names, types, other, names].concat();
-        assert_eq!(without_names(&program).expect("a program"), [&header[..], types, other].concat());
-        assert!(without_names(&program[..20]).is_err(), "cut");
-        assert!(without_names(b"no program").is_err());
+        assert_eq!(without_comments(&program).expect("a program"), [&header[..], types].concat());
+        assert!(without_comments(&program[..20]).is_err(), "cut");
+        assert!(without_comments(b"no program").is_err());
     }
 }
