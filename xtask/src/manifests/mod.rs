@@ -23,11 +23,11 @@ const CHARTS: [(&str, &str); 4] = [
     ("helm-none", "access.mode=none"),
     (
         "helm-token",
-        "access.mode=token,podMonitor.enabled=true,prometheusRule.enabled=true,dashboard.enabled=true,replicas=1",
+        "access.mode=token,serviceMonitor.enabled=true,prometheusRule.enabled=true,dashboard.enabled=true,replicas=1",
     ),
     (
         "helm-proxy",
-        "access.mode=proxy,podMonitor.enabled=true,ingress.enabled=true,ingress.tlsSecret=radixscope-tls",
+        "access.mode=proxy,serviceMonitor.enabled=true,ingress.enabled=true,ingress.tlsSecret=radixscope-tls",
     ),
     (
         "helm-bare",

@@ -89,36 +89,38 @@ fn pod_is_confined(pod: &Value, faults: &mut Vec<String>) {
     }
 }
 
-/// Selectors select the pods, named ports are ports of theirs, and what a pod is given exists.
+/// Selectors select the pods or the service, named ports are ports of the pods, and what a pod is given exists.
 fn names_lead_somewhere(all: &[&Value], deployment: &Value, faults: &mut Vec<String>) {
     let template = &deployment["spec"]["template"];
-    let labels = &template["metadata"]["labels"];
     let ports: BTreeSet<&str> = list(&template["spec"]["containers"])
         .flat_map(|container| list(&container["ports"]))
         .filter_map(|port| port["name"].as_str())
         .collect();
-    let mut selects = |what: String, selector: &Value| {
-        let pairs = selector.as_object().filter(|pairs| !pairs.is_empty());
-        if !pairs.is_some_and(|pairs| pairs.iter().all(|(name, value)| labels[name] == *value)) {
-            faults.push(format!("{what} does not select the pods: {selector}"));
-        }
-    };
+    let service = all.iter().find(|object| object["kind"] == "Service").map(|service| &service["metadata"]);
     for object in all {
-        let (kind, spec) = (object["kind"].as_str().unwrap_or_default(), &object["spec"]);
-        match kind {
-            "Service" => selects("the service".to_owned(), &spec["selector"]),
-            "Deployment" | "PodDisruptionBudget" | "PodMonitor" => {
-                selects(kind.to_owned(), &spec["selector"]["matchLabels"]);
+        let spec = &object["spec"];
+        let (selected, selector) = match object["kind"].as_str().unwrap_or_default() {
+            "Service" => (Some(&template["metadata"]), &spec["selector"]),
+            "Deployment" | "PodDisruptionBudget" => {
+                (Some(&template["metadata"]), &spec["selector"]["matchLabels"])
             }
-            "NetworkPolicy" => selects(kind.to_owned(), &spec["podSelector"]["matchLabels"]),
-            _ => {}
+            "NetworkPolicy" => (Some(&template["metadata"]), &spec["podSelector"]["matchLabels"]),
+            "ServiceMonitor" => (service, &spec["selector"]["matchLabels"]),
+            _ => continue,
+        };
+        let pairs = selector.as_object().filter(|pairs| !pairs.is_empty());
+        let is_of = |metadata: &Value| {
+            pairs.is_some_and(|pairs| pairs.iter().all(|(name, value)| metadata["labels"][name] == *value))
+        };
+        if !selected.is_some_and(is_of) {
+            faults.push(format!("{} selects nothing of ours: {selector}", object["kind"]));
         }
     }
     for object in all {
         let spec = &object["spec"];
         let ingress = list(&spec["ingress"]).flat_map(|rule| list(&rule["ports"])).map(|port| &port["port"]);
         let service = list(&spec["ports"]).map(|port| &port["targetPort"]);
-        let scraped = list(&spec["podMetricsEndpoints"]).map(|endpoint| &endpoint["port"]);
+        let scraped = list(&spec["endpoints"]).map(|endpoint| &endpoint["targetPort"]);
         let probes = list(&template["spec"]["containers"]).flat_map(|container| {
             ["startupProbe", "livenessProbe", "readinessProbe"]
                 .map(|probe| &container[probe]["httpGet"]["port"])
@@ -220,6 +222,29 @@ mod tests {
         pod_is_confined(&object["spec"]["template"]["spec"], &mut faults);
         names_lead_somewhere(&[object], object, &mut faults);
         faults
+    }
+
+    #[test]
+    fn a_service_monitor_selects_the_service_and_a_port_of_the_pods() {
+        let service = json!({"kind": "Service", "metadata": {"labels": {"app": "a"}},
+            "spec": {"selector": {"app": "a"}}});
+        let monitor = |app: &str, port: &str| {
+            json!({"kind": "ServiceMonitor", "spec": {"selector": {"matchLabels": {"app": app}},
+                "endpoints": [{"targetPort": port}]}})
+        };
+        let faults = |objects: &[&Value]| {
+            let mut faults = Vec::new();
+            names_lead_somewhere(objects, &deployment(), &mut faults);
+            faults
+        };
+        assert_eq!(faults(&[&service, &monitor("a", "http")]), Vec::<String>::new());
+        for objects in [
+            vec![&service, &monitor("b", "http")],
+            vec![&service, &monitor("a", "metrics")],
+            vec![&monitor("a", "http")],
+        ] {
+            assert_eq!(faults(&objects).len(), 1, "{objects:?}");
+        }
     }
 
     #[test]
