@@ -50,8 +50,8 @@ pub use zmq_endpoint::ZmqEndpoint;
 
 /// A live, in-browser window into NVIDIA Dynamo's KV-cache-aware router.
 ///
-/// Read-only: it subscribes and reads, it changes nothing in the cluster. Every option can also be given as the
-/// environment variable named beside it; only these variables are read, and by `sources` those of Dynamo that name addresses.
+/// Read-only: it changes nothing in the cluster. Each option can also be set by the environment variable named beside it. No
+/// other variables are read, except that `sources` reads those of Dynamo that name addresses.
 #[derive(Parser, Debug)]
 #[command(name = "radixscope", version, max_term_width = 100)]
 pub struct Cli {
@@ -65,24 +65,24 @@ pub struct Cli {
 pub enum Command {
     /// Show a running Dynamo deployment
     Serve(Box<Serve>),
-    /// Show a simulated cluster; nothing else has to run
+    /// Show a simulated cluster; needs no Dynamo
     Demo(Box<Demo>),
-    /// Watch a Dynamo deployment for a while and report what is wrong with it, without serving anything
+    /// Listen to a Dynamo deployment for a while and report findings, without serving anything
     ///
-    /// Given recordings, it reports what was found while they were made, each finding with its times. Exit code 0: no finding
-    /// at the end, or only info; 1: warnings; 2: critical findings; 3: no data, with the reason.
+    /// For recordings, it reports the findings in them, each with its times. Exit code 0: no finding at the end, or only info;
+    /// 1: warnings; 2: critical findings; 3: no data, with the reason.
     Check(Box<Check>),
-    /// Write everything received of a Dynamo deployment to a file, without serving anything
+    /// Write everything received from a Dynamo deployment to a file, without serving anything
     Record(Box<Record>),
-    /// Show a recording with the same page, to any number of viewers
+    /// Serve the page with a recording, to any number of viewers
     Replay(Box<Replay>),
-    /// Write what a recording holds in forms that other tools read
+    /// Convert a recording for other tools
     Export(Box<Export>),
-    /// Look at a Dynamo deployment for a few seconds and print what is there, what can be received of it, and the command that
-    /// shows it
+    /// Listen to a Dynamo deployment for a few seconds and print what is there, what can be received from it, and the command
+    /// that shows it
     ///
-    /// Looks at the given addresses; else where ETCD_ENDPOINTS, DYN_FILE_KV and NATS_SERVER point, and what listens on this
-    /// machine. Exit code 0: caches can be shown; 1: they cannot yet; the missing settings are printed.
+    /// Uses the given addresses; else those in ETCD_ENDPOINTS, DYN_FILE_KV and NATS_SERVER, and services on this machine. Exit
+    /// code 0: caches can be shown; 1: not yet, and the missing settings are printed.
     Sources(Box<Survey>),
     /// Print completions of commands and options for a shell
     ///
@@ -151,14 +151,14 @@ pub struct Sources {
 #[derive(Args, Debug, Clone)]
 #[command(next_help_heading = "NATS")]
 pub struct Nats {
-    /// NATS server that Dynamo uses; several, separated by commas, are servers of one cluster [default: none; --discovery,
-    /// --zmq-broker, --prometheus or --logs do as well]
+    /// NATS server that Dynamo uses; several, separated by commas, are servers of one cluster [default: none; then one of
+    /// --discovery, --zmq-broker, --prometheus or --logs is needed]
     #[arg(long, env = "RADIXSCOPE_NATS", value_name = "URL", value_delimiter = ',', hide_env_values = true, value_parser = Redacted(nats_url))]
     pub nats: Vec<Url>,
     /// Credentials.
     #[command(flatten)]
     pub login: NatsLogin,
-    /// Dynamo namespace to listen to [default: all]
+    /// Dynamo namespace to show [default: all]
     #[arg(long, env = "RADIXSCOPE_NAMESPACE", value_name = "NS", value_parser = namespace)]
     pub namespace: Option<String>,
     /// Maximum messages of JetStream history (Dynamo 0.8, 0.9) read per stream at the start; 0 reads none
@@ -176,14 +176,14 @@ pub struct Discovery {
         reason = "it is help on the command line too"
     )]
     /// Where Dynamo's processes register: etcd://[user:password@]host:2379 (several hosts separated by commas; etcds:// with
-    /// TLS), as their ETCD_ENDPOINTS, or file:FOLDER, as their DYN_FILE_KV; it has the workers, their capacities and departures, the
-    /// publishers of the ZeroMQ event plane and the endpoints for queries [default: not read]
+    /// TLS), as in their ETCD_ENDPOINTS, or file:FOLDER, as in their DYN_FILE_KV; provides workers, their capacities and
+    /// departures, the publishers of the ZeroMQ event plane and the endpoints for queries [default: not read]
     #[arg(long, env = "RADIXSCOPE_DISCOVERY", value_name = "etcd://HOST:PORT|file:FOLDER", hide_env_values = true, value_parser = Redacted(DiscoveryAt::from_str))]
     pub discovery: Option<DiscoveryAt>,
     /// User of etcd, unless the address names one
     #[arg(long, env = "RADIXSCOPE_DISCOVERY_USER", value_name = "NAME", requires = "discovery_password")]
     pub discovery_user: Option<String>,
-    /// Password of that user; better given by its variable than on a command line that others can list
+    /// Password of that user; prefer the variable, as other users can read command lines
     #[arg(
         long,
         env = "RADIXSCOPE_DISCOVERY_PASSWORD",
@@ -195,7 +195,7 @@ pub struct Discovery {
     /// Certificates of the authorities to trust, as a PEM file [default: the system's]
     #[arg(long, env = "RADIXSCOPE_DISCOVERY_TLS_CA", value_name = "FILE")]
     pub discovery_tls_ca: Option<PathBuf>,
-    /// Certificate to show etcd where it asks for one, as a PEM file
+    /// Client certificate for etcd, as a PEM file
     #[arg(long, env = "RADIXSCOPE_DISCOVERY_TLS_CERT", value_name = "FILE", requires = "discovery_tls_key")]
     pub discovery_tls_cert: Option<PathBuf>,
     /// Key of that certificate, as a PEM file
@@ -207,8 +207,8 @@ pub struct Discovery {
 #[derive(Args, Debug, Clone, Default)]
 #[command(next_help_heading = "ZeroMQ")]
 pub struct Zmq {
-    /// XPUB socket of the broker that Dynamo's event plane goes through, the xpub part of DYN_ZMQ_BROKER_URL; several,
-    /// separated by commas, carry the same messages; without it publishers are found by discovery
+    /// XPUB socket of the broker of Dynamo's event plane, the xpub part of DYN_ZMQ_BROKER_URL; several, separated by commas,
+    /// are replicas that carry the same messages [default: none; publishers are found by --discovery]
     #[arg(long, env = "RADIXSCOPE_ZMQ_BROKER", value_name = "TCP://HOST:PORT", value_delimiter = ',')]
     pub zmq_broker: Vec<ZmqEndpoint>,
 }
@@ -217,9 +217,9 @@ pub struct Zmq {
 #[derive(Args, Debug, Clone)]
 #[command(next_help_heading = "Dynamo's logs")]
 pub struct Logs {
-    /// Log of a frontend, which has the cost of each candidate, or of a worker, which has what it does not publish; a file is read from its beginning and followed, also
-    /// when it is rotated, - reads standard input; may be given more than once, or several separated by commas in the
-    /// variable [default: none; its name is that of the file]
+    /// Log of a frontend (cost of each candidate) or of a worker (what it does not publish); a file is read from its beginning
+    /// and followed, also when it is rotated; - reads standard input; can be repeated, or separated by commas in the variable
+    /// [default: none; default name: that of the file]
     #[arg(long, env = "RADIXSCOPE_LOGS", value_name = "[NAME=]FILE|-", value_delimiter = ',')]
     pub logs: Vec<LogFile>,
 }
@@ -228,9 +228,9 @@ pub struct Logs {
 #[derive(Args, Debug, Clone)]
 #[command(next_help_heading = "Dynamo's metrics")]
 pub struct Prometheus {
-    /// Frontend, or system port of a worker, whose metrics are scraped: latency, memory, load, and whether events are
-    /// applied; of frontends also the list of workers; may be given more than once, or several separated by commas in the
-    /// variable [default: none; its name is host:port, its path /metrics]
+    /// Frontend, or system port of a worker, to scrape: latency, memory, load, events applied; from frontends also the list of
+    /// workers; can be repeated, or separated by commas in the variable [default: none; default name: host:port; default
+    /// path: /metrics]
     #[arg(
         long,
         visible_alias = "frontend",
@@ -241,13 +241,13 @@ pub struct Prometheus {
         value_parser = Redacted(MetricsUrl::from_str)
     )]
     pub prometheus: Vec<MetricsUrl>,
-    /// Seconds from one scrape to the next, 0.2 to 60; after failures they grow to 10
+    /// Scrape interval in seconds, 0.2 to 60; grows up to 10 after failures
     #[arg(long, env = "RADIXSCOPE_PROMETHEUS_INTERVAL", value_name = "SECONDS", default_value = "2", value_parser = seconds_to_minute)]
     pub prometheus_interval: Duration,
-    /// Seconds that a scrape may take, 0.2 to 60
+    /// Scrape timeout in seconds, 0.2 to 60
     #[arg(long, env = "RADIXSCOPE_PROMETHEUS_TIMEOUT", value_name = "SECONDS", default_value = "5", value_parser = seconds_to_minute)]
     pub prometheus_timeout: Duration,
-    /// Bearer token sent with every scrape; better given by its variable than on a command line that others can list
+    /// Bearer token sent with every scrape; prefer the variable, as other users can read command lines
     #[arg(long, env = "RADIXSCOPE_PROMETHEUS_TOKEN", value_name = "TOKEN", hide_env_values = true)]
     pub prometheus_token: Option<Secret>,
     /// Certificates of the authorities to trust, as a PEM file [default: the system's]
@@ -265,7 +265,7 @@ pub struct NatsLogin {
     /// User [default: user, as Dynamo does, unless the URL names one]
     #[arg(long, env = "RADIXSCOPE_NATS_USER", value_name = "NAME", requires = "nats_password")]
     pub nats_user: Option<String>,
-    /// Password; better given by its variable than on a command line that others can list [default: user, as Dynamo does]
+    /// Password; prefer the variable, as other users can read command lines [default: user, as Dynamo does]
     #[arg(
         long,
         env = "RADIXSCOPE_NATS_PASSWORD",
@@ -274,7 +274,7 @@ pub struct NatsLogin {
         requires = "nats_user"
     )]
     pub nats_password: Option<Secret>,
-    /// Token; better given by its variable
+    /// Token; prefer the variable
     #[arg(long, env = "RADIXSCOPE_NATS_TOKEN", value_name = "TOKEN", hide_env_values = true, conflicts_with_all = ["nats_user", "nats_password"])]
     pub nats_token: Option<Secret>,
     /// Certificates of the authorities to trust, as a PEM file [default: the system's]
@@ -321,13 +321,13 @@ pub struct Simulation {
     /// Seed; the same seed gives the same traffic
     #[arg(long, env = "RADIXSCOPE_SEED", default_value_t = 1)]
     pub seed: u64,
-    /// What serves the requests
+    /// Deployment to simulate
     #[arg(long, env = "RADIXSCOPE_DEMO_TOPOLOGY", value_name = "NAME", default_value = Topology::Aggregated.name(), value_parser = TopologyName)]
     pub topology: Topology,
-    /// Workers of each pool: of those that prefill and of those that decode, or of each model
+    /// Workers in each pool: prefill and decode each, or each model
     #[arg(long, env = "RADIXSCOPE_WORKERS", default_value_t = 3)]
     pub workers: u16,
-    /// KV blocks of each worker [default: those of an H200 with Llama 70B in FP8; half of them with the topology
+    /// KV blocks of each worker [default: as many as an H200 has with Llama 70B in FP8; half of them with the topology
     /// tiers]
     #[arg(long, env = "RADIXSCOPE_BLOCKS", value_name = "BLOCKS")]
     pub blocks: Option<u32>,
@@ -337,30 +337,30 @@ pub struct Simulation {
     /// Users at once, each with one request in flight [default: 120; 90 with the topology tiers]
     #[arg(long, env = "RADIXSCOPE_CONCURRENCY", value_name = "USERS")]
     pub concurrency: Option<u32>,
-    /// How requests find a worker
+    /// How the router chooses a worker
     #[arg(long, env = "RADIXSCOPE_ROUTER", value_enum, default_value_t = Router::Kv)]
     pub router: Router,
-    /// Weight of the prompt blocks still to compute in the router's cost
+    /// Weight of the blocks to prefill in the router's cost
     #[arg(long, env = "RADIXSCOPE_OVERLAP_SCORE_WEIGHT", default_value_t = 1.0)]
     pub overlap_score_weight: f64,
-    /// Temperature of the router's choice; 0 chooses the lowest cost
+    /// Temperature of the router; 0 always selects the lowest cost
     #[arg(long, env = "RADIXSCOPE_ROUTER_TEMPERATURE", default_value_t = 0.0)]
     pub router_temperature: f64,
-    /// Simulated time before the start, in seconds [default: 120; 300 with a fault or a topology
-    /// that shows once blocks are evicted]
+    /// Simulated time before the start, in seconds [default: 120; 300 with a fault or a topology that has an effect only once
+    /// blocks are evicted]
     #[arg(long, env = "RADIXSCOPE_WARM_UP", value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(0..=86_400))]
     pub warm_up: Option<u64>,
     /// Simulated seconds per second
     #[arg(long, env = "RADIXSCOPE_SPEED", value_name = "X", default_value_t = 1.0, value_parser = speed)]
     pub speed: f64,
-    /// Fault in the cluster [default: nothing]
+    /// Fault to simulate [default: none]
     #[arg(long, env = "RADIXSCOPE_FAULT", value_name = "NAME", value_parser = FaultName)]
     pub fault: Option<Fault>,
-    /// When it begins: simulated time since the start, warm-up included, in seconds [default: 0; for faults of running
-    /// processes 30 s before the end of the warm-up]
+    /// When the fault begins: simulated time since the start, warm-up included, in seconds [default: 0; for faults that stop a
+    /// process 30 s before the end of the warm-up]
     #[arg(long, env = "RADIXSCOPE_FAULT_AFTER", value_name = "SECONDS", requires = "fault", value_parser = clap::value_parser!(u64).range(0..=86_400))]
     pub fault_after: Option<u64>,
-    /// Component whose workers it affects, where there are several [default: the first in which it has an effect]
+    /// Component whose workers the fault affects, if there are several [default: the first in which it has an effect]
     #[arg(long, env = "RADIXSCOPE_FAULT_POOL", value_name = "COMPONENT", requires = "fault")]
     pub fault_pool: Option<String>,
 }
@@ -427,28 +427,30 @@ pub enum Router {
 #[derive(Args, Debug, Clone)]
 #[command(next_help_heading = "Serving")]
 pub struct Http {
-    /// Address to listen on; 0.0.0.0 makes it reachable from other machines, and everybody there may read unless a token or
-    /// a proxy is asked for
+    /// Address to listen on; with 0.0.0.0 other machines can reach it, and everybody there may read unless a token or a proxy
+    /// is set
     #[arg(long, env = "RADIXSCOPE_LISTEN", value_name = "ADDR", default_value = "127.0.0.1:8321")]
     pub listen: SocketAddr,
-    /// Path below which a proxy serves the page, if it does not strip it and does not send X-Forwarded-Prefix
+    /// Path below which a proxy serves the page; not needed if the proxy strips it and sends X-Forwarded-Prefix
     #[arg(long, env = "RADIXSCOPE_BASE_PATH", value_name = "/x/", default_value = "/")]
     pub base_path: BasePath,
     /// Sites that may frame the page: sources of the Content-Security-Policy directive frame-ancestors
     #[arg(long, env = "RADIXSCOPE_FRAME_ANCESTORS", value_name = "SRC …", default_value = "'self'")]
     pub frame_ancestors: FrameAncestors,
     #[allow(rustdoc::bare_urls, reason = "it is help on the command line too")]
-    /// Other origins whose pages may open the WebSocket, such as https://example.org; may be given more than once
+    /// Other origins whose pages may open the WebSocket and read the API, such as https://example.org; null: frames without an
+    /// origin; can be repeated
     #[arg(long, env = "RADIXSCOPE_ALLOW_ORIGIN", value_name = "ORIGIN", value_delimiter = ',')]
     pub allow_origin: Vec<AllowedOrigin>,
     /// Further names under which browsers reach the page, besides localhost and the address itself, such as
-    /// radixscope.example.org or *.example.org; may be given more than once
+    /// radixscope.example.org or *.example.org; can be repeated
     #[arg(long, env = "RADIXSCOPE_ALLOW_HOST", value_name = "HOST", value_delimiter = ',')]
     pub allow_host: Vec<AllowedHost>,
-    /// Maximum viewers at once; more get 503
+    /// Maximum viewers at a time; more get 503
     #[arg(long, env = "RADIXSCOPE_MAX_VIEWERS", value_name = "VIEWERS", default_value_t = 500)]
     pub max_viewers: usize,
-    /// Maximum connections at once, viewers and others; beyond it idle ones are closed, then new ones get 503 [default: 500 more than viewers]
+    /// Maximum connections at a time, viewers and others; at the limit idle ones are closed, then new ones get 503 [default:
+    /// 500 more than --max-viewers]
     #[arg(long, env = "RADIXSCOPE_MAX_CONNECTIONS", value_name = "CONNECTIONS", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub max_connections: Option<u32>,
     /// Who may read.
@@ -476,7 +478,7 @@ impl Http {
 #[derive(Args, Debug, Clone)]
 #[command(next_help_heading = "Limits")]
 pub struct Limits {
-    /// Maximum blocks in the tree; beyond it the coldest are hidden, and the page says so
+    /// Maximum blocks in the tree; beyond it those stored longest ago are hidden, and the page says so
     #[arg(long, env = "RADIXSCOPE_MAX_NODES", value_name = "BLOCKS", default_value_t = radixscope_state::tree::DEFAULT_LIMIT_NODES, value_parser = clap::value_parser!(u32).range(1..=100_000_000))]
     pub max_nodes: u32,
     /// Maximum received messages queued for decoding; more are dropped and counted
@@ -488,10 +490,10 @@ pub struct Limits {
     /// Maximum bytes of recent records kept for viewers that reconnect, in MiB
     #[arg(long, env = "RADIXSCOPE_LOG_MIB", value_name = "MIB", default_value_t = 32, value_parser = clap::value_parser!(u32).range(1..=4095))]
     pub log_mib: u32,
-    /// How long what happened is kept in memory to go back to, as 15m or 1h; 0 keeps nothing
+    /// How much history is kept in memory for going back, such as 15m or 1h; 0 keeps none
     #[arg(long, env = "RADIXSCOPE_HISTORY", value_name = "TIME", default_value = "15m", value_parser = history)]
     pub history: Duration,
-    /// Maximum bytes of it, in MiB; beyond it the oldest is forgotten
+    /// Maximum bytes of that history, in MiB; beyond it the oldest is dropped
     #[arg(long, env = "RADIXSCOPE_HISTORY_MIB", value_name = "MIB", default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..=65_536))]
     pub history_mib: u32,
 }
@@ -503,7 +505,7 @@ pub struct Log {
     /// Format of Radixscope's log on standard error
     #[arg(long, env = "RADIXSCOPE_LOG_FORMAT", value_enum, default_value_t = LogFormat::Text)]
     pub log_format: LogFormat,
-    /// What to log, as target=level,… [default: info; check: warn]
+    /// What to log: a level, or target=level,… [default: info; check, sources and export: warn]
     #[arg(long, env = "RADIXSCOPE_LOG", value_name = "FILTER")]
     pub log: Option<String>,
 }
@@ -533,7 +535,7 @@ fn nats_url(text: &str) -> Result<Url, String> {
     let url = Url::parse(&with_scheme).map_err(|error| format!("not a URL: {error}"))?;
     match url.scheme() {
         "nats" | "tls" if url.host_str().is_some_and(|host| !host.is_empty()) => Ok(url),
-        "nats" | "tls" => Err("no host in it; expected nats://host:4222".to_owned()),
+        "nats" | "tls" => Err("no host; expected nats://host:4222".to_owned()),
         "http" | "https" | "ws" | "wss" => {
             let scheme = url.scheme();
             Err(format!("scheme {scheme:?} is not one of NATS; expected nats://host:4222 or tls://host:4222"))

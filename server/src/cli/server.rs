@@ -111,11 +111,7 @@ pub(super) fn listen(
     let Started { hub, sources, task } =
         Hub::start_with(config, checks, &named, Run { epoch, recorder, resumed }, stopped.clone());
     if sources.len() < feeds.len() {
-        return Err(Failure::Usage(anyhow!(
-            "{} sources; at most {} are kept apart",
-            feeds.len(),
-            sources.len()
-        )));
+        return Err(Failure::Usage(anyhow!("{} sources; the maximum is {}", feeds.len(), sources.len())));
     }
     let start = |(feed, to): (Feed, SourceHandle)| tokio::spawn((feed.run)(to, stopped.clone()));
     let sources = feeds.into_iter().zip(sources).map(start).collect();

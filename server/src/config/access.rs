@@ -17,8 +17,8 @@ const MAX_TOKEN_BYTES: usize = 4096;
 #[derive(Args, Debug, Clone, Default)]
 #[command(next_help_heading = "Who may read")]
 pub struct Access {
-    /// Token that readers have to show: in the address once, as ?token=…, after which a cookie stands for it, or as a bearer
-    /// token; better given by its variable than on a command line that others can list [default: none]
+    /// Token that readers need: once in the address, as ?token=…, then the browser keeps a cookie; or as a bearer token. Prefer
+    /// the variable, as other users can read command lines [default: none]
     #[arg(
         long,
         env = "RADIXSCOPE_ACCESS_TOKEN",
@@ -30,8 +30,8 @@ pub struct Access {
     /// File with that token
     #[arg(long, env = "RADIXSCOPE_ACCESS_TOKEN_FILE", value_name = "FILE")]
     pub access_token_file: Option<PathBuf>,
-    /// Header in which a proxy, such as oauth2-proxy, names who is logged in; requests of the proxies named with
-    /// --trusted-proxy that have it may read
+    /// Header in which a proxy, such as oauth2-proxy, names the logged-in user; requests with this header from a
+    /// --trusted-proxy may read
     #[arg(
         long,
         env = "RADIXSCOPE_TRUSTED_PROXY_HEADER",
@@ -40,7 +40,7 @@ pub struct Access {
         requires = "trusted_proxy"
     )]
     pub trusted_proxy_header: Option<String>,
-    /// Addresses of those proxies, as networks such as 10.1.0.0/16; nobody else's header counts
+    /// Addresses of those proxies, as networks such as 10.1.0.0/16; the header of other clients is ignored
     #[arg(
         long,
         env = "RADIXSCOPE_TRUSTED_PROXY",
@@ -50,7 +50,7 @@ pub struct Access {
         requires = "trusted_proxy_header"
     )]
     pub trusted_proxy: Vec<IpNet>,
-    /// Certificates to serve HTTPS with, as a PEM file, the server's own first; read again when it changes
+    /// Certificate chain for HTTPS, as a PEM file, the server's own certificate first; read again when it changes
     #[arg(long, env = "RADIXSCOPE_TLS_CERT", value_name = "FILE", requires = "tls_key")]
     pub tls_cert: Option<PathBuf>,
     /// Its private key, as a PEM file
@@ -79,7 +79,7 @@ impl Access {
             return Err(InvalidOption::new(option, why));
         }
         if !token.chars().all(|c| c.is_ascii_graphic()) {
-            return Err(InvalidOption::new(option, "a token has letters, digits and signs of ASCII only"));
+            return Err(InvalidOption::new(option, "expected printable ASCII characters without spaces"));
         }
         if token.len() < SAFE_TOKEN_CHARS {
             tracing::warn!("{option}: a token of fewer than {SAFE_TOKEN_CHARS} characters can be guessed");

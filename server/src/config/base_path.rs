@@ -37,7 +37,7 @@ impl FromStr for BasePath {
             return Err("expected a path that begins with one slash, such as /radixscope/".to_owned());
         }
         if let Some(c) = text.chars().find(|&c| !is_plain(c)) {
-            return Err(format!("{c:?} may not be in it; letters, digits and / . _ ~ - may"));
+            return Err(format!("{c:?} is not allowed; expected letters, digits and / . _ ~ -"));
         }
         if text.split('/').any(|part| part == "..") {
             return Err("it must not contain ..".to_owned());

@@ -12,8 +12,7 @@ use super::{Judged, Limits, Log, Sources};
 /// `radixscope check`.
 #[derive(Args, Debug)]
 pub struct Check {
-    /// Recordings to look at instead of a deployment: files, or a folder of them; what was found while they were made is
-    /// reported, each finding with its times
+    /// Recordings to check instead of a deployment: files, or a folder of them; each finding is reported with its times
     #[arg(env = "RADIXSCOPE_RECORDINGS", value_name = "FILE", value_delimiter = ',')]
     pub recordings: Vec<PathBuf>,
     /// What we listen to.
@@ -37,14 +36,14 @@ pub struct Check {
 #[derive(Args, Debug, Clone, Copy)]
 #[command(next_help_heading = "Check")]
 pub struct Look {
-    /// How long to listen, as 30s or 5m, counted from when a source is connected and its history is read; a source is
-    /// waited for as long
+    /// How long to listen, such as 30s or 5m, counted from when a source is connected and its history is read; also how long
+    /// to wait for a source
     #[arg(long = "for", env = "RADIXSCOPE_FOR", value_name = "TIME", default_value = "30s", value_parser = listening_time)]
     pub listen_for: Duration,
-    /// Form of the answer on standard output
+    /// Format of the report on standard output
     #[arg(long, env = "RADIXSCOPE_OUTPUT", value_enum, default_value_t = Output::Text)]
     pub output: Output,
-    /// End as soon as something at least as bad is found [default: only after the time given with --for]
+    /// End as soon as there is a finding of at least this severity [default: only after the time of --for]
     #[arg(long, env = "RADIXSCOPE_UNTIL_FOUND", value_enum, value_name = "SEVERITY")]
     pub until_found: Option<Badness>,
 }
@@ -63,7 +62,7 @@ pub enum Output {
 pub enum Badness {
     /// Worth knowing
     Info,
-    /// Costs time or hides something
+    /// Costs time or hides a problem
     Warning,
     /// KV-aware routing does not work, or requests fail
     Critical,

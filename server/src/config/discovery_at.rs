@@ -36,7 +36,7 @@ impl FromStr for DiscoveryAt {
             // `file:///a/b` and `file:/a/b` are the same folder.
             let folder = folder.strip_prefix("//").unwrap_or(folder);
             return match folder.is_empty() {
-                true => Err("no folder in it; expected file:/path/of/DYN_FILE_KV".to_owned()),
+                true => Err("no folder; expected file:/path/of/DYN_FILE_KV".to_owned()),
                 false => Ok(Self::Files(folder.into())),
             };
         }
@@ -47,7 +47,8 @@ impl FromStr for DiscoveryAt {
             "etcd" | "http" => "http",
             "etcds" | "https" => "https",
             _ => {
-                let expected = "scheme of another kind; expected etcd://host:2379, etcds://host:2379 (TLS) or file:/path";
+                let expected =
+                    "unknown scheme; expected etcd://host:2379, etcds://host:2379 (TLS) or file:/path";
                 return Err(expected.to_owned());
             }
         };
@@ -60,7 +61,7 @@ impl FromStr for DiscoveryAt {
         let servers: Vec<Url> =
             hosts.split(',').filter(|host| !host.is_empty()).map(server).collect::<Result<_, _>>()?;
         if servers.is_empty() {
-            return Err("no host in it; expected etcd://host:2379".to_owned());
+            return Err("no host; expected etcd://host:2379".to_owned());
         }
         let login = login.map(self::login).transpose()?;
         Ok(Self::Etcd(EtcdServers { servers, login }))
@@ -69,7 +70,7 @@ impl FromStr for DiscoveryAt {
 
 fn server(scheme: &str, host: &str) -> Result<Url, String> {
     let mut url = Url::parse(&format!("{scheme}://{host}"))
-        .map_err(|error| format!("{host:?} is no address: {error}"))?;
+        .map_err(|error| format!("{host:?} is not an address: {error}"))?;
     let is_plain = matches!(url.path(), "" | "/") && url.query().is_none() && url.host_str().is_some();
     if !is_plain {
         return Err(format!("{host:?}: expected a host and a port"));
@@ -78,7 +79,7 @@ fn server(scheme: &str, host: &str) -> Result<Url, String> {
     let has_port =
         host.rsplit_once(':').is_some_and(|(_, port)| port.trim_end_matches('/').parse::<u16>().is_ok());
     if !has_port {
-        url.set_port(Some(ETCD_PORT)).map_err(|()| format!("{host:?} takes no port"))?;
+        url.set_port(Some(ETCD_PORT)).map_err(|()| format!("{host:?} cannot have a port"))?;
     }
     Ok(url)
 }

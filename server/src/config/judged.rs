@@ -8,14 +8,14 @@ use clap::Args;
 #[derive(Args, Debug, Clone)]
 #[command(next_help_heading = "Checks")]
 pub struct Judged {
-    /// Target of the 95th percentile of the time to first token, in milliseconds
+    /// Target of TTFT p95 (time to first token), in milliseconds
     #[arg(long, env = "RADIXSCOPE_SLO_TTFT_MS", value_name = "MS", default_value_t = 600.0, value_parser = milliseconds)]
     pub slo_ttft_ms: f64,
-    /// Target of the 95th percentile of the time between output tokens, in milliseconds
+    /// Target of ITL p95 (inter-token latency), in milliseconds
     #[arg(long, env = "RADIXSCOPE_SLO_ITL_MS", value_name = "MS", default_value_t = 60.0, value_parser = milliseconds)]
     pub slo_itl_ms: f64,
-    /// Sweep by concurrency to compare live figures with, as CSV with columns such as router, concurrency and
-    /// ttft_p95_ms; may be given more than once [default: none]
+    /// Baseline to compare live figures with: a concurrency sweep as CSV, with columns such as router, concurrency and
+    /// ttft_p95_ms; can be repeated [default: none]
     #[arg(long, env = "RADIXSCOPE_BASELINE", value_name = "FILE", value_delimiter = ',')]
     pub baseline: Vec<PathBuf>,
 }

@@ -19,11 +19,11 @@ impl LogFile {
         for (i, log) in logs.iter().enumerate() {
             let before = &logs[..i];
             if log.path.is_none() && before.iter().any(|other| other.path.is_none()) {
-                return Some("--logs: standard input can be read only once".to_owned());
+                return Some("--logs: standard input can only be read once".to_owned());
             }
             if before.iter().any(|other| other.name == log.name) {
                 let name = &log.name;
-                return Some(format!("--logs: two logs are called {name:?}; give them names: a=FILE b=FILE"));
+                return Some(format!("--logs: two logs are named {name:?}; name them: a=FILE b=FILE"));
             }
         }
         None

@@ -23,7 +23,7 @@ impl MetricsUrl {
             all.iter().enumerate().find(|(i, one)| all[..*i].iter().any(|other| other.name == one.name));
         twice.map(|(_, one)| {
             let name = &one.name;
-            format!("--prometheus: two processes are called {name:?}; give them names: a=URL b=URL")
+            format!("--prometheus: two processes are named {name:?}; name them: a=URL b=URL")
         })
     }
 }
@@ -50,15 +50,13 @@ impl FromStr for MetricsUrl {
         let address = if address.contains("://") { address.to_owned() } else { format!("http://{address}") };
         let mut url = Url::parse(&address).map_err(|error| format!("not a URL: {error}"))?;
         if !matches!(url.scheme(), "http" | "https") {
-            return Err(
-                "scheme of another protocol; expected http://host:8000 or https://host:8000".to_owned()
-            );
+            return Err("unknown scheme; expected http://host:8000 or https://host:8000".to_owned());
         }
         let Some(host) = url.host_str().filter(|host| !host.is_empty()) else {
-            return Err("no host in it; expected http://host:8000".to_owned());
+            return Err("no host; expected http://host:8000".to_owned());
         };
         if !url.username().is_empty() || url.password().is_some() {
-            return Err("a login in the URL is not used; give a token with --prometheus-token".to_owned());
+            return Err("logins in the URL are not supported; set a token with --prometheus-token".to_owned());
         }
         let usual_name = format!("{host}:{}", url.port_or_known_default().unwrap_or_default());
         if url.path() == "/" {

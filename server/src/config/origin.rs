@@ -61,7 +61,7 @@ impl FromStr for FrameAncestors {
             return Err("expected 'self', 'none' or origins such as https://grafana.example.org".to_owned());
         }
         if let Some(c) = text.chars().find(|&c| c != ' ' && !is_source(c)) {
-            return Err(format!("{c:?} may not be in it; separate sources by spaces"));
+            return Err(format!("{c:?} is not allowed; separate sources by spaces"));
         }
         Ok(Self(text.to_owned()))
     }

@@ -15,14 +15,14 @@ const MIN_BYTES: u64 = 16 << 20;
 #[derive(Args, Debug, Clone, Default)]
 #[command(next_help_heading = "Recording")]
 pub struct Recorded {
-    /// Folder to which everything received is written, in files that replay, check and export read; after a restart it goes on
-    /// there [default: nothing is written]
+    /// Folder for recordings: everything received is written there, in files that replay, check and export read; after a restart
+    /// the server resumes from them [default: nothing is written]
     #[arg(long, env = "RADIXSCOPE_RECORD", value_name = "DIR")]
     pub record: Option<PathBuf>,
-    /// Maximum bytes of that folder's recordings, as 10GiB or 500MiB; beyond it the oldest are deleted
+    /// Maximum size of that folder's recordings, such as 10GiB or 500MiB; beyond it the oldest are deleted
     #[arg(long, env = "RADIXSCOPE_RECORD_MAX_SIZE", value_name = "SIZE", default_value = "10GiB", value_parser = size)]
     pub record_max_size: u64,
-    /// Age at which they are deleted, as 24h or 7days
+    /// Maximum age of recordings, such as 24h or 7days; older ones are deleted
     #[arg(long, env = "RADIXSCOPE_RECORD_MAX_AGE", value_name = "TIME", default_value = "24h", value_parser = age)]
     pub record_max_age: Duration,
     /// Write pseudonyms in place of ids of workers and requests, and of names of processes, namespaces and sources
@@ -48,7 +48,7 @@ pub struct Record {
     /// Write pseudonyms in place of ids of workers and requests, and of names of processes, namespaces and sources
     #[arg(long, env = "RADIXSCOPE_REDACT")]
     pub redact: bool,
-    /// How long to record, as 30s or 10m, counted from the start [default: until Ctrl-C]
+    /// How long to record, such as 30s or 10m, counted from the start [default: until Ctrl-C]
     #[arg(long = "for", env = "RADIXSCOPE_FOR", value_name = "TIME", value_parser = age)]
     pub record_for: Option<Duration>,
     /// What we listen to.
@@ -71,7 +71,8 @@ pub struct Replay {
     /// Recordings of one deployment: files in any order, or a folder of them
     #[arg(env = "RADIXSCOPE_RECORDINGS", value_name = "FILE", value_delimiter = ',', required = true)]
     pub recordings: Vec<PathBuf>,
-    /// Maximum bytes of the recording, decompressed, that are kept in memory to go back to, in MiB; of a longer one the end
+    /// Maximum bytes of the decompressed recording kept in memory for going back, in MiB; of a larger recording, the end is
+    /// kept
     #[arg(long, env = "RADIXSCOPE_HISTORY_MIB", value_name = "MIB", default_value_t = 2_048, value_parser = clap::value_parser!(u32).range(1..=65_536), help_heading = "Limits")]
     pub history_mib: u32,
     /// How we serve.
@@ -88,10 +89,10 @@ pub struct Export {
     /// Recordings of one deployment: files in any order, or a folder of them
     #[arg(env = "RADIXSCOPE_RECORDINGS", value_name = "FILE", value_delimiter = ',', required = true)]
     pub recordings: Vec<PathBuf>,
-    /// Print every routing decision with how its request went on
+    /// Print every routing decision with the outcome of its request
     #[arg(long, env = "RADIXSCOPE_DECISIONS", value_enum, value_name = "FORM")]
     pub decisions: Option<DecisionsAs>,
-    /// Write the recording itself to this file, which must not exist yet: several files become one
+    /// Write the recording as one file to this path, which must not exist yet
     #[arg(long, env = "RADIXSCOPE_RECORDING", value_name = "FILE")]
     pub recording: Option<PathBuf>,
     /// In that file, write pseudonyms in place of ids of workers and requests, and of names of processes, namespaces and sources
@@ -100,13 +101,13 @@ pub struct Export {
     /// Write the requests of each worker as slices (queue, prefill, decode) to this file, which ui.perfetto.dev opens
     #[arg(long, env = "RADIXSCOPE_PERFETTO", value_name = "FILE")]
     pub perfetto: Option<PathBuf>,
-    /// Write the recording with the page inside to this file, which a browser opens without any server
+    /// Write the recording with the page inside to this file, which a browser opens without a server
     #[arg(long, env = "RADIXSCOPE_HTML", value_name = "FILE")]
     pub html: Option<PathBuf>,
-    /// Beginning of what --html holds, Unix milliseconds: the keyframe before it is its first moment [default: the recording's]
+    /// Begin of the part for --html, Unix milliseconds; it starts at the keyframe before [default: the recording's begin]
     #[arg(long, env = "RADIXSCOPE_FROM", value_name = "MS", requires = "html")]
     pub from: Option<u64>,
-    /// End of what --html holds, Unix milliseconds [default: the recording's]
+    /// End of the part for --html, Unix milliseconds [default: the recording's end]
     #[arg(long, env = "RADIXSCOPE_TO", value_name = "MS", requires = "html")]
     pub to: Option<u64>,
     /// How we log.
@@ -117,11 +118,11 @@ pub struct Export {
 /// Form of exported decisions.
 #[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DecisionsAs {
-    /// A line each, as the page downloads them
+    /// One line per decision, as the page exports them
     Csv,
     /// An array of the objects of /api/v1/decisions
     Json,
-    /// A Parquet file with the columns of the CSV; ids are unsigned, 64 bits
+    /// A Parquet file with the columns of the CSV; ids are unsigned 64-bit integers
     Parquet,
 }
 

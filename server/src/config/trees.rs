@@ -9,14 +9,14 @@ use clap::{Args, ValueEnum};
 #[derive(Args, Debug, Clone)]
 #[command(next_help_heading = "Workers' blocks")]
 pub struct Trees {
-    /// Whether workers are asked for all blocks that they hold, over Dynamo's request plane; it changes nothing there
+    /// When to query workers for all blocks that they hold, over Dynamo's request plane; changes nothing on the worker
     #[arg(long, env = "RADIXSCOPE_TREE_DUMPS", value_enum, value_name = "WHEN", default_value_t = TreeDumps::Auto)]
     pub tree_dumps: TreeDumps,
-    /// Address at which workers reach this process to answer; the port is listened on [default: the address from which a
-    /// worker is asked, and a free port]
+    /// Address at which workers reach Radixscope to answer; it listens on the port [default: the address from which a worker
+    /// is queried, and a free port]
     #[arg(long, env = "RADIXSCOPE_CALLBACK", value_name = "HOST:PORT")]
     pub callback: Option<CallbackAddress>,
-    /// How often the blocks shown of a worker are compared with its own answer, such as 30m; 0 never compares
+    /// How often to compare the blocks of a worker in the tree with its own answer, such as 30m; 0: never
     #[arg(long, env = "RADIXSCOPE_VERIFY_EVERY", value_name = "DURATION", default_value = "30m", value_parser = verify_every)]
     pub verify_every: Duration,
 }
@@ -26,7 +26,7 @@ pub struct Trees {
 pub enum TreeDumps {
     /// Workers of Dynamo 1.0 and later whenever some of their blocks are unknown; those of 0.9 on request
     Auto,
-    /// When asked for with POST /api/v1/tree-dumps
+    /// Only on POST /api/v1/tree-dumps
     OnRequest,
     /// Never
     Off,
@@ -64,9 +64,7 @@ impl FromStr for CallbackAddress {
             return Err(expected());
         }
         if matches!(host, "0.0.0.0" | "[::]") {
-            return Err(format!(
-                "{host} is no address that a worker can connect to; name one of this machine"
-            ));
+            return Err(format!("workers cannot connect to {host}; expected an address of this machine"));
         }
         Ok(Self { address: text.to_owned(), port })
     }

@@ -32,7 +32,7 @@ const LOGIN: &str = "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=
 input,button{font:inherit;padding:.25rem .5rem}</style>\n</head>\n<body>\n<h1>A token is needed</h1>\n\
 <form method=\"get\"><label>Access token <input name=\"token\" type=\"password\" autocomplete=\"current-password\" required \
 autofocus></label> <button>Open</button></form>\n\
-<p>It is what the server was started with: <code>--access-token</code> or <code>--access-token-file</code>.</p>\n\
+<p>The server was started with <code>--access-token</code> or <code>--access-token-file</code>.</p>\n\
 </body>\n</html>\n";
 const LOGIN_POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; base-uri 'none'; \
                             frame-ancestors ";
@@ -169,8 +169,8 @@ fn is_forwarded_tls(headers: &HeaderMap) -> bool {
 /// What is missing, in words.
 fn no_token(rules: &AccessRules) -> ApiError {
     if rules.token.is_none() {
-        let message = "this server answers only through its proxy, to users who are logged in there; the request did not \
-                       come from a --trusted-proxy or names nobody in the --trusted-proxy-header";
+        let message = "only users logged in at the proxy may read; the request did not come from a --trusted-proxy, or its \
+                       --trusted-proxy-header names no user";
         return ApiError::new(code::NOT_BY_PROXY, message);
     }
     let message = "an access token is needed: send it as `Authorization: Bearer TOKEN`, or open the page with ?token=TOKEN \

@@ -97,7 +97,7 @@ pub(super) async fn serve(State(app): State<App>, method: Method, uri: Uri, head
         Some(asset) => file(&asset, path, &headers),
         None => {
             let shown: String = uri.path().chars().take(200).collect();
-            ApiError::new(code::NOT_FOUND, format!("there is no {shown} here")).into_response()
+            ApiError::new(code::NOT_FOUND, format!("{shown} does not exist")).into_response()
         }
     }
 }

@@ -68,7 +68,7 @@ impl ApiError {
     /// An invalid value of a query parameter.
     pub(super) fn bad_parameter(name: &str, value: &str, expected: &str) -> Self {
         let value: String = value.chars().take(80).collect();
-        Self::new(code::BAD_PARAMETER, format!("{name}={value:?} cannot be read; expected {expected}"))
+        Self::new(code::BAD_PARAMETER, format!("{name}={value:?} is invalid; expected {expected}"))
     }
 }
 

@@ -96,15 +96,19 @@ pub(super) async fn ready(
     } else if ready {
         format!("every source is connected and current; the tree lacks blocks: {}", coverage_words(&coverage))
     } else if waiting.is_empty() {
-        "more workers are there than are kept apart: some are not shown".to_owned()
+        "there are more workers than slots: some are not shown".to_owned()
     } else {
         let refused = sources.iter().filter(|source| source.state == LinkState::Partial);
         let words: Vec<_> = refused.map(|source| format!("{}: {}", source.name, source.detail)).collect();
         let more = if words.is_empty() { String::new() } else { format!("; {}", words.join("; ")) };
-        format!("not connected, current and allowed to see all: {}{more}", waiting.join(", "))
+        format!(
+            "sources that are not connected, not current or not allowed to read everything: {}{more}",
+            waiting.join(", ")
+        )
     };
     let is_known = stranger.is_none();
-    let message = if is_known { message } else { "an access token is needed to know more".to_owned() };
+    let message =
+        if is_known { message } else { "details need the access token or the trusted proxy".to_owned() };
     let sources = if is_known { sources } else { Vec::new() };
     let coverage = if is_known { coverage_words(&coverage) } else { String::new() };
     let was_ready = app.was_ready.fetch_or(ready, Ordering::Relaxed);

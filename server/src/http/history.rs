@@ -62,12 +62,12 @@ pub(super) async fn segment(
 
 fn not_kept(at: Millis, kept: Option<Kept>) -> String {
     match kept {
-        None => "nothing is kept to go back to (--history 0)".to_owned(),
+        None => "no history is retained (--history 0)".to_owned(),
         Some(Kept { from_ms: None, .. }) => {
-            "nothing is kept yet; a state larger than --history-mib never is".to_owned()
+            "no history is retained yet; a state larger than --history-mib is never retained".to_owned()
         }
         Some(Kept { from_ms: Some(from), .. }) => {
-            format!("{at} is not kept; what is kept begins at {from} (--history, --history-mib)")
+            format!("{at} is not retained; the history begins at {from} (--history, --history-mib)")
         }
     }
 }

@@ -66,7 +66,7 @@ pub(super) async fn check(
     if let Some(foreign) = foreign {
         let name: String = foreign.host().chars().take(SHOWN_CHARS).collect();
         let message = format!(
-            "{name:?} is not a name of this server; if it should be, start the server with --allow-host {name}"
+            "{name:?} is not a name of this server; to allow it, start the server with --allow-host {name}"
         );
         return Err(ApiError::new(code::FOREIGN_HOST, message));
     }

@@ -179,7 +179,7 @@ async fn method_not_allowed(method: Method) -> ApiError {
     ApiError::new(
         code::METHOD_NOT_ALLOWED,
         format!(
-            "{method} is not possible here; everything is read with GET, and POST is for /api/v1/score, \
+            "{method} is not supported here; use GET to read, and POST only for /api/v1/score, \
              /api/v1/counterfactual and /api/v1/tree-dumps"
         ),
     )

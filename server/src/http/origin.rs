@@ -24,7 +24,7 @@ impl FromRequestParts<App> for AllowedPage {
         if is_allowed(&parts.headers, &app.options.allow_origin) {
             return Ok(Self);
         }
-        let message = "pages of this origin may not ask; start the server with --allow-origin ORIGIN";
+        let message = "pages of this origin are not allowed; to allow them, start the server with --allow-origin ORIGIN";
         Err(ApiError::new(code::FOREIGN_ORIGIN, message))
     }
 }

@@ -15,9 +15,9 @@ pub(super) const NOT_BUILT: &str = "<!doctype html>\n<html lang=\"en\">\n<head>\
 <meta name=\"viewport\" content=\"width=device-width\">\n<title>Radixscope: the app is not built</title>\n\
 <style>:root{color-scheme:light dark}body{font:16px/1.5 system-ui,sans-serif;max-width:44rem;margin:4rem auto;padding:0 1rem}\
 </style>\n</head>\n<body>\n<h1>The app is not built</h1>\n\
-<p>The server runs and listens, but this build of it holds no page to show. Build both with</p>\n\
+<p>The server runs and listens, but this build does not contain the page. Build both with</p>\n\
 <pre>cargo xtask dist</pre>\n<p>or, to see the simulated cluster at once,</p>\n<pre>cargo xtask demo</pre>\n\
-<p>What the server knows is at <a href=\"api/v1/cluster\">api/v1/cluster</a>, how it is at \
+<p>The state is at <a href=\"api/v1/cluster\">api/v1/cluster</a>, the health of the server at \
 <a href=\"readyz\">readyz</a> and <a href=\"metrics\">metrics</a>.</p>\n</body>\n</html>\n";
 
 /// Path below which the page is seen: our own option, else what the proxy says, if that is a path and nothing else.

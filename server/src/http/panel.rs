@@ -174,7 +174,7 @@ impl Request {
             let name: String = name.chars().take(80).collect();
             ApiError::new(
                 code::NOT_FOUND,
-                format!("there is no panel {name:?}; there are {}", known.join(", ")),
+                format!("panel {name:?} does not exist; there are {}", known.join(", ")),
             )
         })?;
         let target = |name, standard: f64| {
@@ -283,7 +283,7 @@ fn refresh(params: &Params) -> Result<Option<u64>, ApiError> {
     };
     let seconds = digits.parse::<u64>().ok().and_then(|n| n.checked_mul(unit_s));
     let seconds = seconds.filter(|seconds| (1..=MOST_REFRESH_S).contains(seconds));
-    let expected = "5s, 1m or 1h: from a second to a day";
+    let expected = "a time from 1s to 1d, such as 5s, 1m or 1h";
     seconds.map(Some).ok_or_else(|| ApiError::bad_parameter("refresh", text, expected))
 }
 

@@ -133,7 +133,10 @@ async fn every_error_has_one_form_and_names_the_parameter() {
     assert_eq!(server.error("/api/v1/tree?root=5").await.0, 404);
     assert_eq!(server.error("/api/v1/decisions?worker=5").await.0, 404);
     let (status, _, message) = server.error("/history/segment?at_ms=5").await;
-    assert!(status == 404 && message.contains("5 is not kept") && message.contains("--history"), "{message}");
+    assert!(
+        status == 404 && message.contains("5 is not retained") && message.contains("--history"),
+        "{message}"
+    );
     assert_eq!(server.error("/ws").await.0, 426);
     assert_eq!(server.error("/no/such/file.js").await.0, 404);
     let (status, _, body) = server.send("POST", "/api/v1/cluster", &[]).await;

@@ -52,11 +52,11 @@ pub(super) async fn open(
     let (after, epoch) = (params.u64("after")?, params.u64("epoch")?);
     let resume = after.map(|after| Resume { after: Seq(after), epoch });
     let upgrade = upgrade.map_err(|_| {
-        ApiError::new(code::UPGRADE_REQUIRED, "this is a WebSocket; open it as one (ws:// or wss://)")
+        ApiError::new(code::UPGRADE_REQUIRED, "this endpoint is a WebSocket (ws:// or wss://)")
     })?;
     let most = app.options.max_viewers;
     let seat = app.hub.viewers().enter(most).ok_or_else(|| {
-        let message = format!("{most} viewers are connected, the most that --max-viewers allows");
+        let message = format!("{most} viewers are connected, the limit of --max-viewers");
         ApiError::new(code::TOO_MANY_VIEWERS, message)
     })?;
     let upgrade = upgrade.max_message_size(MAX_INCOMING_BYTES).max_frame_size(MAX_INCOMING_BYTES);

@@ -196,14 +196,14 @@ async fn bad_questions_are_answered_in_words() {
         ("/api/v1/tree?after=b.1.2", "after="),
         (&format!("/api/v1/tree?after={long}"), "after="),
         (&format!("/api/v1/tree?after={next}.7"), "after="),
-        (&format!("/api/v1/tree?sort=hash&after={next}"), "goes on with sort=blocks"),
+        (&format!("/api/v1/tree?sort=hash&after={next}"), "belongs to sort=blocks"),
         ("/api/v1/tree?sort=largest", "one of first, blocks, hits, recent, hash"),
         ("/api/v1/tree?limit=100001", "from 1 to 100000"),
         ("/api/v1/tree?depth=0", "from 1 to 10000"),
         ("/api/v1/tree?window_s=901", "from 1 to 900"),
         ("/api/v1/tree?kv_bytes_per_token=0", "kv_bytes_per_token"),
-        ("/api/v1/tree/block", "which block"),
-        ("/api/v1/tree/block?hash=1&tokens=2", "which block"),
+        ("/api/v1/tree/block", "expected hash="),
+        ("/api/v1/tree/block?hash=1&tokens=2", "expected hash="),
         ("/api/v1/tree/block?hash=0x1f", "decimal"),
         ("/api/v1/tree/prefixes?by=size", "one of blocks, hits"),
         ("/api/v1/tree/prefixes?limit=1001", "from 1 to 1000"),
@@ -220,7 +220,7 @@ async fn bad_questions_are_answered_in_words() {
         ("/api/v1/tree/block?hash=1&worker=5", "no message of worker 5 was received"),
         ("/api/v1/tree.svg?root=1", "root=1 is not a cached block"),
         ("/api/v1/tree?after=b.1.2.3.4.5", "has left the tree"),
-        ("/api/v1/tree/blocks", "there is no /api/v1/tree/blocks here"),
+        ("/api/v1/tree/blocks", "/api/v1/tree/blocks does not exist"),
     ] {
         is_error(&server.get(path).await, 404, "not_found", says);
     }

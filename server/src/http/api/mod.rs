@@ -61,19 +61,18 @@ async fn openapi(uri: Uri) -> Result<impl IntoResponse, ApiError> {
 }
 
 async fn only_post(method: axum::http::Method) -> ApiError {
-    let message = format!("{method} is not possible here; what to compute is asked with POST");
+    let message = format!("{method} is not supported here; use POST");
     ApiError::new(code::METHOD_NOT_ALLOWED, message)
 }
 
 async fn only_post_asks(method: axum::http::Method) -> ApiError {
-    let message = format!("{method} is not possible here; workers are asked for their blocks with POST");
+    let message = format!("{method} is not supported here; use POST to query workers for their blocks");
     ApiError::new(code::METHOD_NOT_ALLOWED, message)
 }
 
 async fn unknown(uri: Uri) -> ApiError {
     let shown: String = uri.path().chars().take(200).collect();
-    let message =
-        format!("there is no {shown} here; there are {}", routes().map(|(path, _)| path).join(", "));
+    let message = format!("{shown} does not exist; there are {}", routes().map(|(path, _)| path).join(", "));
     ApiError::new(code::NOT_FOUND, message)
 }
 

@@ -37,7 +37,7 @@ pub(super) async fn within(body: Body, most: usize) -> Result<Bytes, ApiError> {
         let error = error.into_inner();
         match error.is::<LengthLimitError>() {
             true => {
-                let message = format!("the body is larger than {most} bytes; at most that is read");
+                let message = format!("the body is too large; at most {most} bytes are accepted");
                 ApiError::new(code::TOO_LARGE, message)
             }
             false => bad(format!("the body cannot be read: {error}")),

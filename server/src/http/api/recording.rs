@@ -94,7 +94,7 @@ async fn asked(hub: &Hub, params: &Params) -> Result<Asked, ApiError> {
     let from = Millis(params.u64("from_ms")?.unwrap_or(0));
     let to = Millis(params.u64("to_ms")?.unwrap_or(u64::MAX));
     let busy =
-        || ApiError::new(code::BUSY, "two recordings are being made already; try again").retry_after(5);
+        || ApiError::new(code::BUSY, "two recordings are already being made; try again").retry_after(5);
     let place = PLACES.try_acquire().map_err(|_| busy())?;
     let kept = hub.read(move |view| {
         let sources = view.cluster.sources().iter();
@@ -114,9 +114,9 @@ async fn asked(hub: &Hub, params: &Params) -> Result<Asked, ApiError> {
     };
     if matches!(&of, Of::Memory(segments, _) if segments.is_empty()) {
         let begin = history.and_then(|history| history.from_ms);
-        let begin =
-            begin.map_or_else(|| "nothing is kept".to_owned(), |at| format!("what is kept begins at {at}"));
-        let words = format!("nothing of that time is kept; {begin} (--history, --history-mib, --record)");
+        let begin = begin
+            .map_or_else(|| "no history is retained".to_owned(), |at| format!("the history begins at {at}"));
+        let words = format!("nothing of that time is retained; {begin} (--history, --history-mib, --record)");
         return Err(ApiError::new(code::NOT_FOUND, words));
     }
     Ok(Asked { from, to, meta, of, _place: place })

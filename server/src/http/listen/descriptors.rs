@@ -19,7 +19,7 @@ pub(super) fn connections(wanted: usize) -> usize {
     }
     let most = within(got);
     tracing::warn!(
-        "at most {most} connections at once instead of {wanted}: the process may open {got} files (ulimit -n)"
+        "at most {most} connections at a time instead of {wanted}: the process can open only {got} files (ulimit -n)"
     );
     most
 }

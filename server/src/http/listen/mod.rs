@@ -52,8 +52,8 @@ const MAX_REFUSALS: usize = 16;
 /// How long a connection has to hear it.
 const REFUSED_WITHIN: Duration = Duration::from_millis(500);
 const REFUSAL: &str = "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nRetry-After: 2\r\n\
-Connection: close\r\nContent-Length: 132\r\n\r\n\
-{\"error\":{\"code\":\"too_many_connections\",\"message\":\"as many connections are open as --max-connections allows; try again in seconds\"}}";
+Connection: close\r\nContent-Length: 123\r\n\r\n\
+{\"error\":{\"code\":\"too_many_connections\",\"message\":\"the limit of --max-connections is reached; try again in a few seconds\"}}";
 
 /// Who is at the other end of a connection, known to every handler.
 #[derive(Clone, Debug)]
@@ -114,7 +114,7 @@ impl Listener {
                     if said.is_none_or(|said| said.elapsed() > SAY_EVERY) {
                         said = Some(Instant::now());
                         tracing::error!(
-                            "no connection can be accepted: {error}. {} are open; those that ask nothing are closed",
+                            "no connection can be accepted: {error}. {} are open; idle ones are closed",
                             self.places.len()
                         );
                     }

@@ -66,7 +66,7 @@ impl Tls {
                     Ok(None) => said.clear(),
                     Ok(Some(settings)) => {
                         said.clear();
-                        tracing::info!("certificate and key have changed and are used from now on");
+                        tracing::info!("certificate and key have changed; the new ones are used from now on");
                         now.send_replace(settings);
                     }
                     Err(error) => {
@@ -110,12 +110,12 @@ impl TlsFiles {
             CertificateDer::pem_slice_iter(&read.cert).collect::<Result<_, _>>().unwrap_or_default();
         if certs.is_empty() {
             let option = format!("--tls-cert {}", self.cert.display());
-            return Err(InvalidOption::new(option, "no certificate in PEM form in it"));
+            return Err(InvalidOption::new(option, "the file contains no certificate in PEM format"));
         }
         let key = PrivateKeyDer::from_pem_slice(&read.key).map_err(|_| {
             InvalidOption::new(
                 format!("--tls-key {}", self.key.display()),
-                "no private key in PEM form in it",
+                "the file contains no private key in PEM format",
             )
         })?;
         let unusable = |error: rustls::Error| {

@@ -61,7 +61,7 @@ pub(super) struct Asked {
 impl Asked {
     pub(super) fn of(body: Body) -> Result<Self, ApiError> {
         let span = match (body.last, body.window_ms) {
-            (Some(_), Some(_)) => return Err(bad("last and window_ms exclude each other")),
+            (Some(_), Some(_)) => return Err(bad("give last or window_ms, not both")),
             (None, Some(ms)) if (1..=MAX_WINDOW_MS).contains(&ms) => Span::Ms(ms),
             (None, Some(_)) => return Err(bad(format!("window_ms must be 1 to {MAX_WINDOW_MS}"))),
             (last, None) => {
@@ -74,20 +74,20 @@ impl Asked {
         };
         let worker = body.worker.as_deref().map(WorkerFilter::parse).transpose()?;
         let work = match (body.mode, body.settings, body.sweep) {
-            (_, Some(_), Some(_)) => return Err(bad("settings and sweep exclude each other")),
+            (_, Some(_), Some(_)) => return Err(bad("give settings or sweep, not both")),
             (Mode::Frozen, None, Some(sweep)) => {
                 validate_axes(&sweep.overlap_score_weight, &sweep.router_temperature)
                     .map_err(|error| bad(error.to_string()))?;
                 Work::Sweep(sweep.overlap_score_weight, sweep.router_temperature)
             }
             (Mode::Resimulated, None, Some(_)) => {
-                return Err(bad("a sweep is possible in mode frozen only"));
+                return Err(bad("sweep needs mode frozen"));
             }
             (Mode::Frozen, settings, None) => Work::Frozen(tried(settings)?),
             (Mode::Resimulated, settings, None) => Work::Resimulate(tried(settings)?),
         };
         if worker.is_some() && !matches!(work, Work::Frozen(_)) {
-            return Err(bad("sweeps and the model compare workers; worker cannot be given"));
+            return Err(bad("worker is only for mode frozen without a sweep"));
         }
         let pools = PoolFilter::new(body.pool, body.model);
         Ok(Self { work, span, worker, pools })
@@ -98,7 +98,7 @@ impl Asked {
             None => None,
             Some(filter) => match filter.among(cluster)?[..] {
                 [worker] => Some(worker),
-                _ => return Err(bad("this worker has several ranks; name one as ID/RANK")),
+                _ => return Err(bad("this worker has several ranks; expected ID/RANK")),
             },
         };
         Ok(Selection { span: self.span, worker, pool: self.pools.one_of_many(cluster)? })

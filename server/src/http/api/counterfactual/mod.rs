@@ -86,7 +86,7 @@ pub(super) async fn counterfactual(
 }
 
 fn busy() -> ApiError {
-    let message = format!("{MAX_RUNS} counterfactuals are being computed, the most at a time; try again");
+    let message = format!("{MAX_RUNS} counterfactuals are running, the maximum at a time; try again");
     ApiError::new(code::TOO_MANY_RUNS, message).retry_after(RETRY_AFTER_S)
 }
 
@@ -154,12 +154,13 @@ pub(super) async fn arrivals(State(app): State<App>, uri: Uri) -> Result<Respons
         if view.is_replay {
             return Err(ApiError::new(
                 code::NOT_FOUND,
-                "a recording holds no prompts, so nothing can be simulated",
+                "a recording contains no prompts, so nothing can be simulated",
             ));
         }
         let begin = kept.iter().next().map(|arrival| arrival.at_ms);
         if let Some(begin) = begin.filter(|&begin| begin > at) {
-            let words = format!("no prompts before {at} are kept any more; those kept begin at {begin}");
+            let words =
+                format!("prompts before {at} are no longer retained; the retained ones begin at {begin}");
             return Err(ApiError::new(code::NOT_FOUND, words));
         }
         let until = kept.latest_of(MAX_ARRIVALS, |arrival| arrival.at_ms <= at);

@@ -73,7 +73,7 @@ impl Asked {
         let decision = body.decision.map(|Id(id)| DecisionId(id));
         let workers = body.workers.take().unwrap_or_default();
         if workers.without.len().max(workers.busy.len()) > MAX_WORKERS {
-            return Err(bad(format!("workers: at most {MAX_WORKERS} are named in one list")));
+            return Err(bad(format!("workers: a list has at most {MAX_WORKERS} workers")));
         }
         let busy = |one: BusyWorker| {
             let BusyWorker { prefill_tokens, decode_blocks, active_requests, .. } = one;
@@ -112,17 +112,23 @@ fn form(body: Body, decision: Option<DecisionId>) -> Result<Form, ApiError> {
     ];
     let mut given = PROMPTS.iter().zip(given).filter_map(|(name, is_given)| is_given.then_some(name));
     if let (Some(one), Some(other)) = (given.next(), given.next()) {
-        return Err(bad(format!("{one} and {other} are given; a prompt has one of {}", PROMPTS.join(", "))));
+        return Err(bad(format!(
+            "give {one} or {other}, not both; a prompt is one of {}",
+            PROMPTS.join(", ")
+        )));
     }
     let isl_tokens: Option<u64> = body.isl_tokens.map(|Id(tokens)| tokens);
     let hashes = |hashes| Form::Ready(Prompt::Blocks(Blocks { hashes, isl_tokens, block_size_tokens: None }));
     let ids = |ids: Vec<Id>| ids.into_iter().map(|Id(id)| id).collect();
     if body.token_ids.is_none() && (body.lora_name.is_some() || body.cache_salt.is_some()) {
-        return Err(bad("lora_name and cache_salt are for token_ids only: hashes contain them already"));
+        return Err(bad("lora_name and cache_salt are only for token_ids: hashes already contain them"));
     }
     if let Some(tokens) = body.token_ids {
         if isl_tokens.is_some_and(|isl| isl != tokens.len() as u64) {
-            return Err(bad(format!("isl_tokens: there are {} token_ids; leave it out", tokens.len())));
+            return Err(bad(format!(
+                "isl_tokens: differs from the number of token_ids, {}; omit it",
+                tokens.len()
+            )));
         }
         return Ok(Form::Tokens(tokens, Seed::of(body.lora_name.as_deref(), body.cache_salt.as_deref())));
     }
@@ -144,12 +150,10 @@ fn form(body: Body, decision: Option<DecisionId>) -> Result<Form, ApiError> {
         (Some(id), None | Some(As::Recorded), None) => Ok(Form::Recorded(id)),
         (Some(id), Some(As::Live), None) => Ok(Form::Live(id)),
         (_, None, Some(isl_tokens)) => Ok(Form::Ready(Prompt::Length { isl_tokens })),
-        (_, Some(_), _) => {
-            Err(bad("as: it says how the prompt of a decision is taken; give a decision alone"))
-        }
+        (_, Some(_), _) => Err(bad("as: only for a decision, without another prompt")),
         (None, None, None) => {
             let prompts = PROMPTS.join(", ");
-            Err(bad(format!("no prompt is given; expected decision, isl_tokens or one of {prompts}")))
+            Err(bad(format!("no prompt; expected decision, isl_tokens or one of {prompts}")))
         }
     }
 }

@@ -81,7 +81,7 @@ async fn aside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> 
 }
 
 fn busy() -> ApiError {
-    let message = format!("{MAX_POSTS} questions are being answered, the most at a time; try again");
+    let message = format!("{MAX_POSTS} requests are being answered, the maximum at a time; try again");
     ApiError::new(code::TOO_MANY_POSTS, message).retry_after(RETRY_AFTER_S)
 }
 

@@ -74,8 +74,7 @@ pub(super) async fn block(State(app): State<App>, uri: Uri) -> Result<Response, 
         (Some(hash), None, workers) => Asked::Block(BlockHash(hash), workers),
         (None, Some(tokens), None) => Asked::Tokens(TokensHash(tokens)),
         _ => {
-            let message =
-                "which block? hash=, the engine's, if need be with worker=, or tokens=, the router's";
+            let message = "expected hash= (the engine's hash, with worker= if several blocks have it) or tokens= (the router's hash)";
             return Err(ApiError::new(code::BAD_PARAMETER, message));
         }
     };
@@ -144,7 +143,7 @@ async fn workers(hub: &Hub, filter: Option<WorkerFilter>) -> Result<Option<Vec<W
 
 fn after(params: &Params) -> Result<Option<Cursor>, ApiError> {
     let Some(text) = params.get("after") else { return Ok(None) };
-    let expected = "what an answer before gave as next";
+    let expected = "the value of next in the previous answer";
     text.parse().map(Some).map_err(|_| ApiError::bad_parameter("after", text, expected))
 }
 
@@ -153,8 +152,11 @@ fn sort(params: &Params, after: Option<&Cursor>) -> Result<Sort, ApiError> {
     let asked = params.one_of("sort", &Sort::NAMES)?;
     match (asked, after.map(Cursor::sort)) {
         (Some(asked), Some(before)) if asked != before => {
-            let message =
-                format!("after= goes on with sort={}, but sort={} is asked for", before.name(), asked.name());
+            let message = format!(
+                "after= belongs to sort={}, but the request has sort={}",
+                before.name(),
+                asked.name()
+            );
             Err(ApiError::new(code::BAD_PARAMETER, message))
         }
         (asked, before) => Ok(asked.or(before).unwrap_or_default()),
