@@ -308,8 +308,8 @@ mod tests {
             ("tree.svg", "theme=dark&theme=dark", "twice"),
             ("rates.svg", "from=soon", "Unix milliseconds"),
             ("rates.svg", "from=now&to=now-5m", "not before"),
-            ("rates.svg", "refresh=0s", "second to a day"),
-            ("rates.svg", "refresh=5%C3%A4", "second to a day"),
+            ("rates.svg", "refresh=0s", "from 1s to 1d"),
+            ("rates.svg", "refresh=5%C3%A4", "from 1s to 1d"),
             ("rates.svg", "worker=x", "ID/RANK"),
         ];
         for (name, query, words) in cases {

@@ -171,7 +171,7 @@ async fn the_arrivals_of_a_moment_are_the_latest_before_it() {
     let begin = kept[0].1.0;
     let answer = ask(&format!("at_ms={}", begin - 1)).await;
     assert_eq!((answer.status, &answer.json()["error"]["code"]), (404, &"not_found".into()));
-    assert!(answer.text().contains(&format!("those kept begin at {begin}")), "{}", answer.text());
+    assert!(answer.text().contains(&format!("retained ones begin at {begin}")), "{}", answer.text());
     assert_eq!(ask("at_ms=yesterday").await.status, 400);
 }
 

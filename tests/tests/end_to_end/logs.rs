@@ -151,5 +151,5 @@ async fn standard_input_is_read_to_its_end() {
 fn two_logs_of_one_name_are_refused() {
     let output = Radixscope::run(&["serve", "--nats", NO_NATS, "--logs", "a/f.log", "--logs", "b/f.log"]);
     assert_eq!(output.status.code(), Some(2));
-    assert!(String::from_utf8_lossy(&output.stderr).contains("two logs are called \"f.log\""));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("two logs have the name \"f.log\""));
 }

@@ -141,9 +141,9 @@ async fn a_body_that_cannot_be_meant_is_refused_with_its_field_in_words() {
     for (body, says) in [
         ("", "is not valid"),
         ("[]", "is not valid"),
-        ("{}", "no prompt is given"),
+        ("{}", "no prompt; expected"),
         (r#"{"token_idz":[1]}"#, "token_idz"),
-        (r#"{"token_ids":[1],"block_hashes":["1"]}"#, "token_ids and block_hashes are given"),
+        (r#"{"token_ids":[1],"block_hashes":["1"]}"#, "give token_ids or block_hashes, not both"),
         (r#"{"token_ids":[1,"2"]}"#, "token_ids: invalid type: string"),
         (r#"{"token_ids":[4294967296]}"#, "token_ids: invalid value"),
         (r#"{"token_ids":[-1]}"#, "token_ids: "),

@@ -154,7 +154,7 @@ mod tests {
             (r#"{"mode":"frozen","lst":3}"#, "lst"),
             (r#"{"mode":"frozen","last":0}"#, "last is 0"),
             (r#"{"mode":"frozen","last":10001}"#, "last is 10001"),
-            (r#"{"mode":"frozen","last":1,"window_ms":5}"#, "exclude"),
+            (r#"{"mode":"frozen","last":1,"window_ms":5}"#, "give last or window_ms, not both"),
             (r#"{"mode":"frozen","window_ms":0}"#, "window_ms"),
             (r#"{"mode":"frozen","worker":"w1"}"#, "worker"),
             (r#"{"mode":"frozen","settings":{"overlap_score_weight":-1}}"#, "overlap_score_weight"),
@@ -174,9 +174,9 @@ mod tests {
             ),
             (
                 r#"{"mode":"resimulated","sweep":{"overlap_score_weight":[1],"router_temperature":[0]}}"#,
-                "frozen only",
+                "sweep needs mode frozen",
             ),
-            (r#"{"mode":"resimulated","worker":"1"}"#, "worker cannot be given"),
+            (r#"{"mode":"resimulated","worker":"1"}"#, "worker is only for mode frozen"),
         ];
         for (body, expected) in cases {
             let said = refused(body);
