@@ -8,7 +8,7 @@ use radixscope_model::record::PanelRef;
 use radixscope_state::cluster::{Kind, Sort};
 use radixscope_state::tree::forest::Order;
 
-use crate::shown::PoolQuery;
+use crate::shown::{PoolQuery, is_all};
 use crate::time_range::{Moment, TimeRange};
 
 /// Which theme.
@@ -168,10 +168,12 @@ impl Address {
             let value = decode(raw);
             // Variables of a dashboard, as Grafana puts them into links; without a choice they say nothing.
             let key = match key.strip_prefix("var-") {
-                Some("worker" | "pool" | "model") if ALL_VALUES.contains(&value.as_str()) => continue,
                 Some(name @ ("worker" | "pool" | "model")) => name,
                 _ => key,
             };
+            if matches!(key, "worker" | "pool" | "model") && is_all(&value) {
+                continue;
+            }
             let understood = match key {
                 "worker" => parse_worker(&value).map(|worker| address.worker = Some(worker)),
                 "pool" => named(&value).map(|pool| address.pools.pool = Some(pool)),
@@ -323,9 +325,6 @@ impl Address {
     }
 }
 
-/// What Grafana writes for a variable that is all of its values.
-const ALL_VALUES: [&str; 4] = ["", "All", "$__all", "*"];
-
 fn expected(key: &str) -> &'static str {
     match key {
         "worker" => "a worker is its decimal id, optionally with /rank; no worker is selected",
@@ -417,7 +416,11 @@ mod tests {
         assert!(notices.is_empty(), "{notices:?}");
         assert_eq!(address.worker, Some(Worker::new(7, 1)));
         assert_eq!((address.pools.pool.as_deref(), address.pools.model), (Some("dynamo/backend"), None));
-        assert_eq!(Address::parse("var-worker=All").0.worker, None);
+        for query in ["var-worker=All", "worker=All", "worker=.*&pool=.*", "pool=All&model=%24__all", "pool=&model="] {
+            let (address, notices) = Address::parse(query);
+            assert!(notices.is_empty(), "{query}: {notices:?}");
+            assert_eq!((address.worker, address.pools), (None, PoolQuery::default()), "{query}");
+        }
     }
 
     #[test]
@@ -565,8 +568,6 @@ mod tests {
         assert_eq!(address.of_panel(Panel::Workers, None).pools, address.pools, "links keep it");
         let of_worker = address.of_panel(Panel::Workers, Some(Worker::new(7, 0)));
         assert_eq!(of_worker.pools, PoolQuery::default(), "the worker may be of another pool");
-        let (address, notices) = Address::parse("pool=&model=");
-        assert_eq!((address, notices.len()), (Address::default(), 2));
     }
 
     #[test]

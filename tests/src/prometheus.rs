@@ -13,6 +13,7 @@ use url::form_urlencoded;
 use crate::http::Http;
 use crate::paths;
 use crate::process::Process;
+use crate::radixscope::Radixscope;
 use crate::wait;
 
 /// A running Prometheus.
@@ -24,17 +25,24 @@ pub struct Prometheus {
 }
 
 impl Prometheus {
-    /// Starts one that scrapes `targets`, each as `HOST:PORT`, once a second and evaluates `rules` as often.
-    pub async fn start(targets: &[String], rules: &Path) -> Self {
+    /// Starts one that scrapes `jobs`, each a name and its servers, once a second and evaluates `rules` as often.
+    pub async fn start(jobs: &[(&str, &[&Radixscope])], rules: &Path) -> Self {
         let folder =
             tempfile::Builder::new().prefix("radixscope-prometheus-").tempdir().expect("a writable folder");
         let config = folder.path().join("prometheus.yml");
-        let text = format!(
-            "global:\n  scrape_interval: 1s\n  evaluation_interval: 1s\nrule_files: [{}]\nscrape_configs:\n\
-             - job_name: radixscope\n  static_configs:\n  - targets: [{}]\n",
+        let mut text = format!(
+            "global:\n  scrape_interval: 1s\n  evaluation_interval: 1s\nrule_files: [{}]\nscrape_configs:\n",
             rules.display(),
-            targets.iter().map(|target| format!("'{target}'")).collect::<Vec<_>>().join(", ")
         );
+        for (job, servers) in jobs {
+            let targets: Vec<String> =
+                servers.iter().map(|server| format!("'127.0.0.1:{}'", server.port())).collect();
+            text += &format!(
+                "- job_name: {job}\n  static_configs:\n  - targets: [{}]\n",
+                targets.join(", ")
+            );
+        }
+        let targets: usize = jobs.iter().map(|(_, servers)| servers.len()).sum();
         fs::write(&config, text).expect("a writable folder");
         let free = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let address = free.local_addr().expect("it is bound").to_string();
@@ -53,7 +61,7 @@ impl Prometheus {
         };
         wait::until("Prometheus has scraped every server", async || {
             let up = prometheus.query("up == 1").await?;
-            wait::expect(up.len() == targets.len(), || format!("{} so far", up.len()))
+            wait::expect(up.len() == targets, || format!("{} so far", up.len()))
         })
         .await;
         prometheus

@@ -41,8 +41,6 @@ const TARGETS_MS: [f64; 2] = [600.0, 60.0];
 const MOST_TARGET_MS: u64 = 600_000;
 /// Longest time between two reloads: a day.
 const MOST_REFRESH_S: u64 = 86_400;
-/// What Grafana puts in the place of a variable that has all values.
-const ALL: [&str; 3] = ["All", "$__all", "*"];
 
 /// Pictures kept for those who ask in the same second.
 const MAX_KEPT: usize = 32;
@@ -180,13 +178,12 @@ impl Request {
         let target = |name, standard: f64| {
             Ok::<_, ApiError>(params.within(name, 1, MOST_TARGET_MS)?.map_or(standard, |ms| ms as f64))
         };
-        let worker = params.get("worker").filter(|worker| !ALL.contains(worker));
         Ok(Self {
             kind,
             is_dark: params.one_of("theme", &THEMES)?.unwrap_or(false),
             size: (px(params, "width")?.unwrap_or(SIZE.0), px(params, "height")?.unwrap_or(SIZE.1)),
             pools: params.pools(),
-            worker: worker.map(WorkerFilter::parse).transpose()?,
+            worker: params.worker()?,
             range: range(params)?,
             targets_ms: [target("ttft_slo", TARGETS_MS[0])?, target("tpot_slo", TARGETS_MS[1])?],
             refresh_s: refresh(params)?,
@@ -324,6 +321,10 @@ mod tests {
         assert_eq!((of.refresh_s, of.worker), (Some(60), None));
         assert_eq!(of.range.span(Millis(1_800_000_300_000)).from, Millis(1_800_000_000_000));
         assert_eq!(request("spread.svg", "refresh=30").unwrap().refresh_s, Some(30));
+        for all in ["All", "%24__all", ".*", ""] {
+            let of = request("spread.svg", &format!("pool={all}&model={all}&worker={all}")).unwrap();
+            assert!(!of.pools.is_named() && of.worker.is_none(), "{all}");
+        }
     }
 
     #[test]

@@ -17,6 +17,12 @@ use radixscope_state::tree::{NodeId, Tree};
 pub use labels::PoolLabel;
 pub use sums::{Sums, Unit, caption, source_name};
 
+/// Whether the value of a filter in an address selects everything: what Grafana writes for a variable that is `All`.
+pub fn is_all(value: &str) -> bool {
+    // `.*` is what the project's dashboard gives Prometheus for `All`; `${worker}` in a text panel becomes it too.
+    matches!(value, "" | "All" | "$__all" | "*" | ".*")
+}
+
 /// Pools as the address names them; without either name all are meant.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct PoolQuery {

@@ -3,6 +3,7 @@
 use axum::http::Uri;
 use url::form_urlencoded;
 
+use radixscope_insight::shown::is_all;
 use radixscope_model::id::{BlockHash, PoolIx, TokensHash, Worker, WorkerIx};
 use radixscope_state::cluster::{Cluster, PoolState};
 use radixscope_state::tree::Tree;
@@ -78,7 +79,7 @@ impl Params {
 
     /// The pool filter: `pool=NAMESPACE/COMPONENT`, `model=NAME`.
     pub(in crate::http) fn pools(&self) -> PoolFilter {
-        let owned = |name| self.get(name).map(str::to_owned);
+        let owned = |name| self.filter(name).map(str::to_owned);
         // Bad values are refused where they are asked for.
         let number = |name| self.u64(name).ok().flatten();
         PoolFilter {
@@ -91,7 +92,12 @@ impl Params {
 
     /// The worker filter.
     pub(in crate::http) fn worker(&self) -> Result<Option<WorkerFilter>, ApiError> {
-        self.get("worker").map(WorkerFilter::parse).transpose()
+        self.filter("worker").map(WorkerFilter::parse).transpose()
+    }
+
+    /// The value of a filter; `None`: it selects everything.
+    fn filter(&self, name: &str) -> Option<&str> {
+        self.get(name).filter(|value| !is_all(value))
     }
 }
 

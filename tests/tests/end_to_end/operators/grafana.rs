@@ -3,7 +3,8 @@
 use std::fs;
 use std::process::Command;
 
-use radixscope_tests::paths;
+use radixscope_tests::{paths, wait};
+use radixscope_tests::radixscope::Radixscope;
 use serde_json::Value;
 
 /// Reads a dashboard into the classes that Grafana makes from its schema, and prints what did not come out again: fields
@@ -68,6 +69,70 @@ fn the_dashboards_hold_nothing_that_grafanas_schema_does_not_know() {
         ["$.panels[1].fieldConfig.defaults.units"],
         "a field that is misspelt is seen"
     );
+}
+
+/// Addresses in frames and images, as Grafana asks for them.
+fn addresses(page: &str) -> Vec<String> {
+    let dashboard = dashboard("radixscope.json");
+    let texts = dashboard["panels"].as_array().expect("panels").iter().filter_map(|panel| {
+        (panel["type"] == "text").then(|| panel["options"]["content"].as_str().expect("a text").to_owned())
+    });
+    let variables = [
+        ("${radixscope}", page),
+        ("${theme}", "dark"),
+        ("${pool:text}", "All"),
+        ("${__from}", "1800000000000"),
+        ("${__to}", "1800000300000"),
+    ];
+    let address = |text: String| {
+        let (_, from) = text.split_once("src=\"").expect("a frame or an image");
+        let address = from.split_once('"').expect("the end of the address").0.to_owned();
+        variables.iter().fold(address, |address, (name, value)| address.replace(name, value))
+    };
+    let addresses: Vec<String> = texts.map(address).collect();
+    assert!(addresses.iter().all(|address| !address.contains('$')), "{addresses:?}");
+    addresses
+}
+
+#[tokio::test]
+async fn frames_and_pictures_of_the_dashboard_are_there() {
+    let server = Radixscope::start(["demo", "--warm-up", "10"]).await;
+    server.until_source_is("live").await;
+    let addresses = addresses("/");
+    assert_eq!(addresses.len(), 5, "a frame and four pictures");
+    for address in addresses {
+        let answer = server.get_with(&address, &[("accept", "image/svg+xml,text/html")]).await;
+        assert_eq!(answer.status, 200, "{address}: {}", answer.text());
+        let is_picture = address.starts_with("/panel/");
+        assert_eq!(is_picture, answer.header("content-type") == "image/svg+xml", "{address}");
+    }
+}
+
+#[tokio::test]
+async fn every_column_of_the_infinity_dashboard_is_in_the_answers() {
+    let server = Radixscope::start(["demo", "--warm-up", "120", "--fault", "gap"]).await;
+    let dashboard = dashboard("radixscope-infinity.json");
+    let targets = dashboard["panels"].as_array().expect("panels").iter().map(|panel| &panel["targets"][0]);
+    for target in targets {
+        let text = |name: &str| target[name].as_str().expect("a text").replace("${radixscope}", "/");
+        let rows = wait::until("there are rows", async || {
+            let answer = server.json(&text("url")).await;
+            let rows = answer[text("root_selector")].as_array().cloned().unwrap_or_default();
+            wait::expect(!rows.is_empty(), || answer.to_string()).map(|()| rows)
+        })
+        .await;
+        for column in target["columns"].as_array().expect("columns") {
+            let name = column["selector"].as_str().expect("a field");
+            for row in &rows {
+                let value = row.get(name).unwrap_or_else(|| panic!("{} has no {name}: {row}", text("url")));
+                let is_of_type = match column["type"].as_str() {
+                    Some("string") => value.is_string(),
+                    _ => value.is_number(),
+                };
+                assert!(is_of_type || value.is_null(), "{name} is {value}");
+            }
+        }
+    }
 }
 
 #[test]

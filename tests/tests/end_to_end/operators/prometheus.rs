@@ -11,14 +11,18 @@ use super::grafana::dashboard;
 
 const RULES: &str = "deploy/prometheus/radixscope.rules.yaml";
 
-/// A query as Grafana asks it, with everything chosen. Prometheus scrapes every second here.
-fn asked(query: &str) -> String {
-    let mut query = query.replace("$__rate_interval", "10s");
-    for variable in ["$instance", "$pool", "$worker"] {
-        query = query.replace(variable, ".+");
+/// A query as Grafana asks it: of one job, else with everything chosen. Prometheus scrapes every second here.
+fn asked_of(job: &str, query: &str) -> String {
+    let mut query = query.replace("$__rate_interval", "10s").replace("$job", job);
+    for variable in ["$namespace", "$pool", "$worker"] {
+        query = query.replace(variable, ".*");
     }
     assert!(!query.contains('$'), "a variable is not known here: {query}");
     query
+}
+
+fn asked(query: &str) -> String {
+    asked_of(".*", query)
 }
 
 /// Every query of the dashboard: of panels, of annotations and of variables.
@@ -68,8 +72,9 @@ async fn every_query_of_dashboard_and_rules_has_an_answer_in_a_real_prometheus()
     let usual = Radixscope::start(["demo", "--warm-up", "60"]).await;
     let lossy = Radixscope::start(["demo", "--warm-up", "60", "--fault", "gap"]).await;
     let silent = Radixscope::start(["demo", "--warm-up", "10", "--fault", "no-events"]).await;
-    let targets = [&usual, &lossy, &silent].map(|server| format!("127.0.0.1:{}", server.port()));
-    let prometheus = Prometheus::start(&targets, &paths::checkout().join(RULES)).await;
+    let jobs: [(&str, &[&Radixscope]); 3] =
+        [("usual", &[&usual]), ("lossy", &[&lossy]), ("silent", &[&silent])];
+    let prometheus = Prometheus::start(&jobs, &paths::checkout().join(RULES)).await;
     until_answered(&prometheus, queries()).await;
     let rules = prometheus.rules().await;
     assert!(rules.len() >= 12, "{rules:?}");
@@ -89,6 +94,60 @@ async fn every_query_of_dashboard_and_rules_has_an_answer_in_a_real_prometheus()
         vec!["ALERTS{alertname=\"RadixscopeMessagesLost\",alertstate=\"firing\"}".into()],
     )
     .await;
+}
+
+/// The only value that a panel with one figure shows of a job.
+async fn figure(prometheus: &Prometheus, job: &str, title: &str) -> Result<f64, String> {
+    let dashboard = dashboard("radixscope.json");
+    let panels = dashboard["panels"].as_array().expect("panels");
+    let panel = panels.iter().find(|panel| panel["type"] == "stat" && panel["title"] == title).expect(title);
+    let query = asked_of(job, panel["targets"][0]["expr"].as_str().expect("a query"));
+    match &prometheus.query(&query).await?[..] {
+        [one] => Ok(one["value"][1].as_str().and_then(|value| value.parse().ok()).expect("a number")),
+        other => Err(format!("{title}: {other:?}")),
+    }
+}
+
+#[tokio::test]
+async fn replicas_of_one_deployment_count_once() {
+    let replica =
+        async || Radixscope::start(["demo", "--warm-up", "120", "--speed", "0.000001", "--fault", "gap"]).await;
+    let (one, two, other) = (replica().await, replica().await, Radixscope::standing_demo().await.0);
+    for server in [&one, &two] {
+        server.until_source_is("live").await;
+    }
+    let jobs: [(&str, &[&Radixscope]); 2] = [("replicated", &[&one, &two]), ("other", &[&other])];
+    let prometheus = Prometheus::start(&jobs, &paths::checkout().join(RULES)).await;
+    wait::until("the dashboard shows what each replica says by itself", async || {
+        let cluster = one.cluster().await;
+        let workers = cluster["workers"].as_array().expect("workers");
+        let sum = |field: &str| workers.iter().filter_map(|worker| worker[field].as_u64()).sum::<u64>() as f64;
+        let findings = one.json("/api/v1/findings").await;
+        let findings = findings["findings"].as_array().expect("findings");
+        let active = |severity: &str| findings.iter().filter(|f| f["severity"] == severity).count();
+        wait::expect(active("warning") > 0, || "no warning yet".to_owned())?;
+        let expected = [
+            ("Workers", workers.len() as f64),
+            ("Active critical findings", active("critical") as f64),
+            ("Active warnings", active("warning") as f64),
+            ("KV cache occupancy", sum("blocks") / sum("capacity_blocks")),
+        ];
+        for (title, of_one) in expected {
+            let shown = figure(&prometheus, "replicated", title).await?;
+            wait::expect((shown - of_one).abs() < 1e-9, || format!("{title}: {shown}, of one {of_one}"))?;
+        }
+        // Each alert about Dynamo comes once, whether it waits for its time or fires.
+        let alerts = "sum by (code) (ALERTS{alertname=~\"Radixscope(Critical|Warning)Finding\",job=\"replicated\"})";
+        let alerts = prometheus.query(alerts).await?;
+        let (bad, counts) =
+            (active("critical") + active("warning"), alerts.iter().map(|alert| &alert["value"][1]));
+        wait::expect(alerts.len() == bad && counts.clone().all(|count| count == "1"), || format!("{alerts:?}"))
+    })
+    .await;
+    let both = figure(&prometheus, ".*", "Workers").await.expect("a figure");
+    let of_other = figure(&prometheus, "other", "Workers").await.expect("a figure");
+    let of_one = figure(&prometheus, "replicated", "Workers").await.expect("a figure");
+    assert_eq!(both, of_one + of_other, "deployments add up");
 }
 
 #[tokio::test]
