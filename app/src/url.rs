@@ -416,7 +416,9 @@ mod tests {
         assert!(notices.is_empty(), "{notices:?}");
         assert_eq!(address.worker, Some(Worker::new(7, 1)));
         assert_eq!((address.pools.pool.as_deref(), address.pools.model), (Some("dynamo/backend"), None));
-        for query in ["var-worker=All", "worker=All", "worker=.*&pool=.*", "pool=All&model=%24__all", "pool=&model="] {
+        for query in
+            ["var-worker=All", "worker=All", "worker=.*&pool=.*", "pool=All&model=%24__all", "pool=&model="]
+        {
             let (address, notices) = Address::parse(query);
             assert!(notices.is_empty(), "{query}: {notices:?}");
             assert_eq!((address.worker, address.pools), (None, PoolQuery::default()), "{query}");

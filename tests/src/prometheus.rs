@@ -37,10 +37,7 @@ impl Prometheus {
         for (job, servers) in jobs {
             let targets: Vec<String> =
                 servers.iter().map(|server| format!("'127.0.0.1:{}'", server.port())).collect();
-            text += &format!(
-                "- job_name: {job}\n  static_configs:\n  - targets: [{}]\n",
-                targets.join(", ")
-            );
+            text += &format!("- job_name: {job}\n  static_configs:\n  - targets: [{}]\n", targets.join(", "));
         }
         let targets: usize = jobs.iter().map(|(_, servers)| servers.len()).sum();
         fs::write(&config, text).expect("a writable folder");

@@ -48,7 +48,10 @@ impl Axes {
             let y = self.y(value);
             let _ = write!(lines, "M{} {}H{}", Px(self.area.x), Px(y), Px(self.area.right()));
             let words = if value >= 10_000.0 { short(value as u64) } else { digits(value) };
-            paper.text(self.area.x - 6.0, y + 4.0, paper.quiet().right(), &words);
+            // Turned over, it stands below another whose 0 is written.
+            if value > 0.0 || !self.is_down {
+                paper.text(self.area.x - 6.0, y + 4.0, paper.quiet().right(), &words);
+            }
             value += step;
         }
         paper.line(&lines, paper.theme.line, 1.0, false);

@@ -4,7 +4,7 @@ use radixscope_insight::shown::{Shown, caption, source_name};
 use radixscope_model::id::{Millis, WorkerIx};
 use radixscope_model::number_format::{UNKNOWN, clock, count, percent};
 
-use super::paper::{Area, LINE_PX, Paper};
+use super::paper::{Area, LINE_PX, Paper, WIDE_PX};
 use super::{Asked, Body, Content};
 use crate::colour::css;
 
@@ -12,14 +12,19 @@ const TITLE: &str = "Decisions";
 const ROW_PX: f64 = 18.0;
 /// More rows than this fit on no screen.
 const MAX_ROWS: usize = 200;
-/// Where columns begin or, of numbers, end: shares of the width.
-const WORKER: f64 = 0.16;
-const PROMPT: f64 = 0.42;
-const CACHED: f64 = 0.56;
-const RATE: f64 = 0.60;
-const SOURCE: f64 = 0.88;
-/// Below this width there is no room for the source.
-const WIDE_PX: f64 = 420.0;
+/// Least width that has room for the blocks of the prompt.
+const LEAST_FOR_PROMPT_PX: f64 = 260.0;
+/// Where columns begin or, of numbers, end.
+struct Columns {
+    worker: f64,
+    /// `None`, as with the source: there is no room for it.
+    prompt: Option<f64>,
+    cached: f64,
+    rate: f64,
+    /// Where the share is written, right of its bar.
+    right: f64,
+    source: Option<f64>,
+}
 
 struct Row {
     time: String,
@@ -77,43 +82,66 @@ impl Body for Decisions {
         let after = area.x + big.width(&self.recent) + 8.0;
         let words = format!("KV hit rate, last 60 s · {} since start", self.all);
         paper.text_within(after, y, area.right() - after, paper.quiet(), &words);
-        let is_wide = area.width >= WIDE_PX;
-        let at = |share: f64| area.x + area.width * share;
+        let columns = Columns::of(area);
         let mut y = y + LINE_PX + 7.0;
         let quiet = paper.quiet();
-        paper.text(area.x, y, quiet, "Time, UTC");
-        paper.text(at(WORKER), y, quiet, "Worker");
-        paper.text(at(PROMPT), y, quiet.right(), "Prompt");
-        paper.text(at(CACHED), y, quiet.right(), "Cached");
-        paper.text(at(RATE), y, quiet, "Hit rate");
-        if is_wide {
-            paper.text(at(SOURCE), y, quiet, "Source");
+        paper.text(area.x, y, quiet, if columns.source.is_some() { "Time, UTC" } else { "UTC" });
+        paper.text(columns.worker, y, quiet, "Worker");
+        if let Some(prompt) = columns.prompt {
+            paper.text(prompt, y, quiet.right(), "Prompt");
+        }
+        paper.text(columns.cached, y, quiet.right(), "Cached");
+        paper.text(columns.rate, y, quiet, "Hit rate");
+        if let Some(source) = columns.source {
+            paper.text(source, y, quiet, "Source");
         }
         for row in &self.rows {
             y += ROW_PX;
             if y > area.bottom() {
                 return;
             }
-            row.draw(paper, area, y, is_wide);
+            row.draw(paper, area.x, y, &columns);
         }
     }
 }
 
-impl Row {
-    fn draw(&self, paper: &mut Paper<'_>, area: Area, y: f64, is_wide: bool) {
+impl Columns {
+    fn of(area: Area) -> Self {
         let at = |share: f64| area.x + area.width * share;
+        if area.width >= WIDE_PX {
+            let source = at(0.88);
+            return Self {
+                worker: at(0.16),
+                prompt: Some(at(0.42)),
+                cached: at(0.56),
+                rate: at(0.60),
+                right: source - 14.0,
+                source: Some(source),
+            };
+        }
+        let worker = area.x + 62.0;
+        let prompt = (area.width >= LEAST_FOR_PROMPT_PX).then_some(worker + 88.0);
+        let cached = prompt.unwrap_or(worker + 40.0) + 48.0;
+        Self { worker, prompt, cached, rate: cached + 10.0, right: area.right(), source: None }
+    }
+}
+
+impl Row {
+    fn draw(&self, paper: &mut Paper<'_>, left: f64, y: f64, columns: &Columns) {
         let plain = paper.plain();
-        paper.text(area.x, y, plain, &self.time);
-        paper.chip(at(WORKER), y, self.worker);
-        paper.text(at(PROMPT), y, plain.right(), &self.prompt);
-        paper.text(at(CACHED), y, plain.right(), &self.cached);
-        let right = if is_wide { at(SOURCE) - 14.0 } else { area.right() };
-        let bar = Area { x: at(RATE), y: y - 8.0, width: (right - at(RATE) - 42.0).max(4.0), height: 8.0 };
+        paper.text(left, y, plain, &self.time);
+        paper.chip(columns.worker, y, self.worker);
+        if let Some(prompt) = columns.prompt {
+            paper.text(prompt, y, plain.right(), &self.prompt);
+        }
+        paper.text(columns.cached, y, plain.right(), &self.cached);
+        let width = (columns.right - columns.rate - 42.0).max(4.0);
+        let bar = Area { x: columns.rate, y: y - 8.0, width, height: 8.0 };
         let fill = css(paper.theme.focus);
         paper.meter(bar, self.share, &fill);
-        paper.text(right, y, plain.right(), &self.share.map_or(UNKNOWN.to_owned(), percent));
-        if is_wide {
-            paper.text(at(SOURCE), y, paper.quiet(), self.source);
+        paper.text(columns.right, y, plain.right(), &self.share.map_or(UNKNOWN.to_owned(), percent));
+        if let Some(source) = columns.source {
+            paper.text(source, y, paper.quiet(), self.source);
         }
     }
 }

@@ -5,17 +5,18 @@ use radixscope_model::id::Millis;
 use radixscope_model::number_format::{clock, plural};
 use radixscope_model::record::{Finding, Phase, Severity};
 
-use super::paper::{Area, LINE_PX, Paper, Style};
+use super::paper::{Area, LINE_PX, Paper, Style, WIDE_PX};
 use super::{Asked, Body, Content};
 use crate::Wanted;
 use crate::colour::css;
 use crate::finding_ticket::{setting_line, severity_mark, severity_word, summary, unknown};
+use crate::tree::svg::text::cut;
 
 const TITLE: &str = "Findings";
-/// Lines of an explanation.
-const EXPLAINED: usize = 2;
-/// Height of a finding without its explanation.
-const CARD_PX: f64 = 3.0 * LINE_PX;
+/// Least and most lines of an explanation.
+const EXPLAINED: (usize, usize) = (2, 6);
+/// Height of a finding without its explanation, wide and narrow.
+const CARD_PX: [f64; 2] = [3.0 * LINE_PX, 5.0 * LINE_PX];
 
 struct Card {
     severity: Severity,
@@ -72,33 +73,40 @@ impl Card {
         }
     }
 
-    fn draw(&self, paper: &mut Paper<'_>, area: Area) -> f64 {
+    fn draw(&self, paper: &mut Paper<'_>, area: Area, explained: usize) -> f64 {
         let (text, edge) = match self.severity {
             Severity::Critical => (paper.theme.bad_text, paper.theme.bad),
             Severity::Warning => (paper.theme.warn_text, paper.theme.warn),
             Severity::Info => (paper.theme.text, paper.theme.focus),
         };
+        let is_wide = area.width >= WIDE_PX;
         let x = area.x + 10.0;
+        let room = area.right() - x;
+        let mark = severity_mark(self.severity);
+        let (word, title) = match is_wide {
+            true => (format!("{mark} {}", severity_word(self.severity)), x + 76.0),
+            false => (mark.to_owned(), x + 16.0),
+        };
         let mut y = area.y + 12.0;
-        let word = format!("{} {}", severity_mark(self.severity), severity_word(self.severity));
         paper.text(x, y, Style::of(text).bold(), &word);
-        let title = x + 76.0;
-        paper.text_within(title, y, area.right() - title, paper.plain().bold(), &self.head);
-        y = paper.lines((x, y + LINE_PX), area.right() - x, paper.quiet(), &self.explanation, EXPLAINED);
-        if self.setting.is_empty() {
-            paper.text(x, y, paper.quiet(), &self.since);
+        let titles = if is_wide { 1 } else { 2 };
+        y = paper.lines((title, y), area.right() - title - 6.0, paper.plain().bold(), &self.head, titles);
+        y = paper.lines((x, y), room, paper.quiet(), &self.explanation, explained);
+        let [setting, since] = [&self.setting, &self.since];
+        if setting.is_empty() {
+            paper.text_within(x, y, room, paper.quiet(), since);
+        } else if is_wide {
+            paper.text_within(x, y, room * 0.6, paper.plain().mono(), setting);
+            paper.text(area.right(), y, paper.quiet().right(), &cut(since, room * 0.38));
         } else {
-            paper.text_within(x, y, (area.right() - x) * 0.68, paper.plain().mono(), &self.setting);
-            paper.text(area.right(), y, paper.quiet().right(), &clipped(&self.since, area.width * 0.3));
+            paper.text_within(x, y, room, paper.plain().mono(), setting);
+            y += LINE_PX;
+            paper.text_within(x, y, room, paper.quiet(), since);
         }
         let height = y - area.y + 5.0;
         paper.rect(Area { width: 3.0, height, ..area }, &css(edge));
         height + 8.0
     }
-}
-
-fn clipped(words: &str, width: f64) -> String {
-    crate::tree::svg::text::cut(words, width)
 }
 
 impl Body for Findings {
@@ -109,14 +117,17 @@ impl Body for Findings {
             paper.lines((area.x, y), area.width, paper.quiet(), text, 3);
             return;
         }
+        let card_px = CARD_PX[usize::from(area.width < WIDE_PX)];
+        let per_card = area.height / self.cards.len().max(1) as f64 - card_px;
+        let explained = ((per_card / LINE_PX) as usize).clamp(EXPLAINED.0, EXPLAINED.1);
         let mut at = area;
         for (done, card) in self.cards.iter().enumerate() {
-            let needed = CARD_PX + LINE_PX * EXPLAINED as f64;
+            let needed = card_px + LINE_PX * explained as f64;
             if done > 0 && at.y + needed > area.bottom() {
                 let words = format!("and {} more", self.cards.len() - done);
                 return paper.text(area.x, (at.y + 10.0).min(area.bottom()), paper.quiet(), &words);
             }
-            at.y += card.draw(paper, at);
+            at.y += card.draw(paper, at, explained);
         }
     }
 }

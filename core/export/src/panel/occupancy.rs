@@ -8,16 +8,18 @@ use radixscope_model::id::{Millis, WorkerIx};
 use radixscope_model::number_format::{UNKNOWN, count, percent, plural, short, tail};
 
 use super::lanes::more;
-use super::paper::{Area, LINE_PX, Paper, Style};
+use super::paper::{Area, LINE_PX, Paper, Style, WIDE_PX};
 use super::{Asked, Body, Content, workers};
 
 const TITLE: &str = "KV cache occupancy by worker";
 /// Height of a worker's row, and of a line that says what is missing of it.
 const ROW_PX: f64 = 24.0;
-const NAME_PX: f64 = 110.0;
-const HELD_PX: f64 = 108.0;
-const SHARE_PX: f64 = 44.0;
-const IN_FLIGHT_PX: f64 = 68.0;
+/// Widths of columns in wide and in narrow pictures. The first is a worker's label and the end of its id; in narrow ones
+/// the label alone.
+const NAME_PX: [f64; 2] = [110.0, 46.0];
+const HELD_PX: [f64; 2] = [108.0, 84.0];
+const SHARE_PX: [f64; 2] = [44.0, 44.0];
+const IN_FLIGHT_PX: [f64; 2] = [68.0, 56.0];
 
 struct Row {
     worker: WorkerIx,
@@ -58,6 +60,12 @@ pub(super) fn content(shown: &Shown<'_>, asked: &Asked, _: Millis) -> Content {
     Content::new(TITLE, facts, Rows(rows))
 }
 
+/// How wide the columns are, in the order of the constants above.
+fn columns_px(area: Area) -> [f64; 4] {
+    let narrow = usize::from(area.width < WIDE_PX);
+    [NAME_PX, HELD_PX, SHARE_PX, IN_FLIGHT_PX].map(|widths| widths[narrow])
+}
+
 impl Row {
     fn of(shown: &Shown<'_>, worker: WorkerIx) -> Option<Self> {
         let state = shown.worker(worker)?;
@@ -83,27 +91,30 @@ impl Row {
     fn draw(&self, paper: &mut Paper<'_>, area: Area) {
         let y = area.y + 15.0;
         let chip = paper.chip(area.x, y, self.worker);
-        paper.text_within(area.x + chip, y, NAME_PX - chip - 6.0, paper.quiet(), &self.name);
-        let figures = HELD_PX + SHARE_PX + IN_FLIGHT_PX;
+        let [name_px, held_px, share_px, in_flight_px] = columns_px(area);
+        if area.width >= WIDE_PX {
+            paper.text_within(area.x + chip, y, name_px - chip - 6.0, paper.quiet(), &self.name);
+        }
+        let figures = held_px + share_px + in_flight_px;
         let meter = Area {
-            x: area.x + NAME_PX,
+            x: area.x + name_px,
             y: area.y + 5.0,
-            width: (area.width - NAME_PX - figures).max(10.0),
+            width: (area.width - name_px - figures).max(10.0),
             height: 12.0,
         };
         let fill = paper.fill(self.worker);
         paper.meter(meter, self.held.share, &fill);
         let plain = paper.plain();
-        paper.text(area.right() - IN_FLIGHT_PX - SHARE_PX, y, plain.right(), &self.held.words());
+        paper.text(area.right() - in_flight_px - share_px, y, plain.right(), &self.held.words());
         let share =
             self.held.share.filter(|_| self.held.capacity.is_some()).map_or(UNKNOWN.to_owned(), percent);
-        paper.text(area.right() - IN_FLIGHT_PX, y, plain.bold().right(), &share);
+        paper.text(area.right() - in_flight_px, y, plain.bold().right(), &share);
         paper.text(area.right(), y, plain.right(), &self.in_flight);
         if let Some(lacks) = &self.lacks {
             paper.text_within(
-                area.x + NAME_PX,
+                area.x + name_px,
                 y + LINE_PX,
-                area.width - NAME_PX,
+                area.width - name_px,
                 Style::of(paper.theme.warn_text),
                 lacks,
             );
@@ -116,8 +127,10 @@ impl Body for Rows {
         let y = area.y + 8.0;
         let quiet = paper.quiet();
         paper.text(area.x, y, quiet, "Worker");
-        paper.text(area.x + NAME_PX, y, quiet, "Cached blocks");
-        paper.text(area.right() - IN_FLIGHT_PX, y, quiet.right(), "of capacity");
+        let [name_px, .., in_flight_px] = columns_px(area);
+        let held = if area.width >= WIDE_PX { "Cached blocks" } else { "Blocks" };
+        paper.text(area.x + name_px, y, quiet, held);
+        paper.text(area.right() - in_flight_px, y, quiet.right(), "of capacity");
         paper.text(area.right(), y, quiet.right(), "In flight");
         let mut at = Area { y: y + 4.0, ..area };
         for (done, row) in self.0.iter().enumerate() {

@@ -20,6 +20,8 @@ pub(super) const LINE_PX: f64 = 15.0;
 /// Size of text.
 const TEXT_PX: f64 = 11.0;
 const TITLE_PX: f64 = 14.0;
+/// Below this width tables have fewer and narrower columns.
+pub(super) const WIDE_PX: f64 = 420.0;
 /// The fonts of the page, which every system has one of.
 const FONT: &str = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Noto Sans', 'DejaVu Sans', sans-serif";
 pub(super) const MONO: &str =
@@ -76,9 +78,14 @@ impl Style {
         Self { is_mono: true, ..self }
     }
 
+    /// How much wider than plain text it is.
+    const fn widening(self) -> f64 {
+        // Letters of one width are narrower than the widest and wider than the mean of others.
+        if self.is_mono || self.is_bold { 1.1 } else { 1.0 }
+    }
+
     pub(super) fn width(self, text: &str) -> f64 {
-        let wide = if self.is_bold { 1.1 } else { 1.0 };
-        width_px(text) * wide * self.size_px / TEXT_PX
+        width_px(text) * self.widening() * self.size_px / TEXT_PX
     }
 }
 
@@ -115,18 +122,25 @@ impl<'a> Paper<'a> {
     /// Writes title, time and words; gives what is free below them.
     pub(super) fn head(&mut self, head: &Head, at: &str) -> Area {
         let room = self.width - 2.0 * MARGIN_PX;
-        let at_width = if at.is_empty() { 0.0 } else { width_px(at) + 8.0 };
+        let is_wide = room >= WIDE_PX;
         let title = self.plain().bold().size(TITLE_PX);
-        self.text_within(MARGIN_PX, 18.0, room - at_width, title, &head.title);
-        self.text(self.width - MARGIN_PX, 18.0, self.quiet().right(), at);
-        let mut y = 18.0;
         let most = if self.height < 300.0 { 1 } else { 2 };
-        for line in wrap(&head.facts, room, TEXT_PX, most) {
+        // Where both do not fit beside each other, the time begins the words.
+        let (title_room, facts, lines) = if is_wide || at.is_empty() {
+            self.text(self.width - MARGIN_PX, 18.0, self.quiet().right(), at);
+            let at_width = if at.is_empty() { 0.0 } else { width_px(at) + 8.0 };
+            (room - at_width, head.facts.clone(), most)
+        } else {
+            (room, [at, &head.facts].join(". "), most + 1)
+        };
+        self.text_within(MARGIN_PX, 18.0, title_room, title, &head.title);
+        let mut y = 18.0;
+        for line in wrap(&facts, room, TEXT_PX, lines) {
             y += LINE_PX + 2.0;
             self.text(MARGIN_PX, y, self.quiet(), &line);
         }
         for note in &head.notes {
-            for line in wrap(note, room, TEXT_PX, most) {
+            for line in wrap(note, room, TEXT_PX, lines.min(2)) {
                 y += LINE_PX + 1.0;
                 self.text(MARGIN_PX, y, Style::of(self.theme.warn_text), &line);
             }
@@ -158,9 +172,7 @@ impl<'a> Paper<'a> {
 
     /// As much of a text as fits.
     pub(super) fn text_within(&mut self, x: f64, y: f64, room: f64, style: Style, text: &str) {
-        // Letters of one width are narrower than the widest and wider than the mean of others.
-        let wide = if style.is_mono || style.is_bold { 1.1 } else { 1.0 };
-        self.text(x, y, style, &cut(text, room.max(0.0) * TEXT_PX / (style.size_px * wide)));
+        self.text(x, y, style, &cut(text, room.max(0.0) * TEXT_PX / (style.size_px * style.widening())));
     }
 
     /// Text in at most `most` lines from `y` on; gives where the next line would stand.
@@ -173,7 +185,7 @@ impl<'a> Paper<'a> {
         most: usize,
     ) -> f64 {
         let step = style.size_px + 4.0;
-        wrap(text, room, style.size_px, most).iter().fold(y, |y, line| {
+        wrap(text, room / style.widening(), style.size_px, most).iter().fold(y, |y, line| {
             self.text(x, y, style, line);
             y + step
         })

@@ -10,14 +10,15 @@ use radixscope_state::cluster::TimeSteps;
 
 use super::axis::{Axes, span_words};
 use super::lanes::more;
-use super::paper::{Area, LINE_PX, Paper};
+use super::paper::{Area, LINE_PX, Paper, WIDE_PX};
 use super::{Asked, Body, Content};
 use crate::colour::css;
 
 const TITLE: &str = "In-flight imbalance";
 /// Least and greatest height of a strip with what is free below it.
 const STRIP_PX: (f64, f64) = (26.0, 60.0);
-const HEAD_PX: f64 = 212.0;
+/// Width of label and figures before a strip, in wide and in narrow pictures.
+const HEAD_PX: [f64; 2] = [212.0, 154.0];
 
 /// One worker; `None`: the gap.
 struct Strip {
@@ -93,9 +94,10 @@ impl Spread {
                 66.0
             }
         };
-        paper.text_within(area.x + head, middle, HEAD_PX - head - 4.0, paper.plain(), &strip.figures);
+        let head_px = HEAD_PX[usize::from(area.width < WIDE_PX)];
+        paper.text_within(area.x + head, middle, head_px - head - 4.0, paper.plain(), &strip.figures);
         let plot =
-            Area { x: area.x + HEAD_PX, width: area.width - HEAD_PX, height: area.height - 3.0, ..area };
+            Area { x: area.x + head_px, width: area.width - head_px, height: area.height - 3.0, ..area };
         paper.rect(plot, &css(paper.theme.raised));
         let axes = Axes { area: plot, span: self.span, most: self.most(), is_down: false };
         let values = strip.values.iter().map(|value| value.map(|n| (0.0, f64::from(n))));

@@ -7,8 +7,8 @@ use radixscope_insight::shown::{PoolQuery, ShownPools};
 use radixscope_insight::time_range::TimeRange;
 use radixscope_model::id::{BlockHash, DecisionId, PoolIx, Seq, TokensHash, Worker};
 use radixscope_model::record::{
-    Block, Decision, DecisionSource, Entry, Finding, Histogram, HistogramKind, PanelRef, Phase, ProcessRole,
-    Record, Scrape, Severity,
+    Block, CheckStatus, Decision, DecisionSource, Entry, Finding, Histogram, HistogramKind, PanelRef, Phase,
+    ProcessRole, Record, RuleStatus, Scrape, Severity,
 };
 
 use super::*;
@@ -193,6 +193,51 @@ fn sizes_are_bounded_and_nothing_of_the_smallest_is_negative() {
                 for name in ["width", "height"] {
                     let size: f64 = node.attribute(name).unwrap_or("0").parse().expect("a number");
                     assert!((0.0..=8_192.0).contains(&size), "{kind:?} {name} {size}");
+                }
+            }
+        }
+    }
+}
+
+/// The lines of text in a picture: where each stands, begins and ends, in pixels.
+fn lines(svg: &str) -> Vec<(f64, [f64; 2], String)> {
+    let document = Document::parse(svg).expect("XML");
+    let texts = document.descendants().filter(|node| node.has_tag_name("text"));
+    let line = |node: roxmltree::Node<'_, '_>| {
+        let number = |name: &str| node.attribute(name).map(|text| text.parse::<f64>().expect("a number"));
+        let (x, y, words) = (number("x")?, number("y")?, node.text()?);
+        let size = number("font-size").unwrap_or(11.0) / 11.0;
+        let width = crate::tree::svg::text::width_px(words) * size;
+        let from = if node.attribute("text-anchor") == Some("end") { x - width } else { x };
+        Some((y, [from, from + width], words.to_owned()))
+    };
+    texts.filter_map(line).collect()
+}
+
+#[test]
+fn no_text_lies_over_another_or_beyond_the_edge_however_narrow() {
+    let mut state = State::three();
+    state.finding("block_size", "Block sizes differ between the engine and the frontend of this deployment");
+    let rule = RuleStatus {
+        code: "block_size".into(),
+        subject: "".into(),
+        status: CheckStatus::Critical,
+        missing: "".into(),
+        explained_by: "".into(),
+    };
+    state.fold(Record::Checked(vec![rule]));
+    for kind in Kind::ALL.into_iter().filter(|kind| *kind != Kind::Tree) {
+        for width in [240, 300, 420, 640, 1_200] {
+            let svg = state.panel(kind, |asked| (asked.width_px, asked.height_px) = (width, 400));
+            let lines = lines(&svg);
+            for (at, (y, [from, until], words)) in lines.iter().enumerate() {
+                assert!(*from >= 0.0 && *until <= f64::from(width), "{kind:?} {width}: {words}");
+                for (other_y, [other_from, other_until], other) in &lines[..at] {
+                    let overlap = until.min(*other_until) - from.max(*other_from);
+                    assert!(
+                        (y - other_y).abs() > 8.0 || overlap <= 0.0,
+                        "{kind:?} {width}: {words} | {other}"
+                    );
                 }
             }
         }

@@ -3,8 +3,8 @@
 use std::fs;
 use std::process::Command;
 
-use radixscope_tests::{paths, wait};
 use radixscope_tests::radixscope::Radixscope;
+use radixscope_tests::{paths, wait};
 use serde_json::Value;
 
 /// Reads a dashboard into the classes that Grafana makes from its schema, and prints what did not come out again: fields
@@ -74,9 +74,10 @@ fn the_dashboards_hold_nothing_that_grafanas_schema_does_not_know() {
 /// Addresses in frames and images, as Grafana asks for them.
 fn addresses(page: &str) -> Vec<String> {
     let dashboard = dashboard("radixscope.json");
-    let texts = dashboard["panels"].as_array().expect("panels").iter().filter_map(|panel| {
-        (panel["type"] == "text").then(|| panel["options"]["content"].as_str().expect("a text").to_owned())
-    });
+    let panels = dashboard["panels"].as_array().expect("panels").iter();
+    let texts = panels
+        .filter(|panel| panel["type"] == "text")
+        .map(|panel| panel["options"]["content"].as_str().expect("a text").to_owned());
     let variables = [
         ("${radixscope}", page),
         ("${theme}", "dark"),

@@ -110,8 +110,9 @@ async fn figure(prometheus: &Prometheus, job: &str, title: &str) -> Result<f64, 
 
 #[tokio::test]
 async fn replicas_of_one_deployment_count_once() {
-    let replica =
-        async || Radixscope::start(["demo", "--warm-up", "120", "--speed", "0.000001", "--fault", "gap"]).await;
+    let replica = async || {
+        Radixscope::start(["demo", "--warm-up", "120", "--speed", "0.000001", "--fault", "gap"]).await
+    };
     let (one, two, other) = (replica().await, replica().await, Radixscope::standing_demo().await.0);
     for server in [&one, &two] {
         server.until_source_is("live").await;
@@ -121,7 +122,8 @@ async fn replicas_of_one_deployment_count_once() {
     wait::until("the dashboard shows what each replica says by itself", async || {
         let cluster = one.cluster().await;
         let workers = cluster["workers"].as_array().expect("workers");
-        let sum = |field: &str| workers.iter().filter_map(|worker| worker[field].as_u64()).sum::<u64>() as f64;
+        let sum =
+            |field: &str| workers.iter().filter_map(|worker| worker[field].as_u64()).sum::<u64>() as f64;
         let findings = one.json("/api/v1/findings").await;
         let findings = findings["findings"].as_array().expect("findings");
         let active = |severity: &str| findings.iter().filter(|f| f["severity"] == severity).count();
@@ -137,11 +139,14 @@ async fn replicas_of_one_deployment_count_once() {
             wait::expect((shown - of_one).abs() < 1e-9, || format!("{title}: {shown}, of one {of_one}"))?;
         }
         // Each alert about Dynamo comes once, whether it waits for its time or fires.
-        let alerts = "sum by (code) (ALERTS{alertname=~\"Radixscope(Critical|Warning)Finding\",job=\"replicated\"})";
+        let alerts =
+            "sum by (code) (ALERTS{alertname=~\"Radixscope(Critical|Warning)Finding\",job=\"replicated\"})";
         let alerts = prometheus.query(alerts).await?;
         let (bad, counts) =
             (active("critical") + active("warning"), alerts.iter().map(|alert| &alert["value"][1]));
-        wait::expect(alerts.len() == bad && counts.clone().all(|count| count == "1"), || format!("{alerts:?}"))
+        wait::expect(alerts.len() == bad && counts.clone().all(|count| count == "1"), || {
+            format!("{alerts:?}")
+        })
     })
     .await;
     let both = figure(&prometheus, ".*", "Workers").await.expect("a figure");
