@@ -77,8 +77,9 @@ pub(super) async fn check(
 fn of(headers: &HeaderMap) -> Result<Authority, ApiError> {
     let mut all = headers.get_all(header::HOST).iter();
     let (Some(host), None) = (all.next(), all.next()) else {
-        let how_many = if headers.contains_key(header::HOST) { "several" } else { "no" };
-        return Err(bad(&format!("the request has {how_many} Host headers; expected one")));
+        let given =
+            if headers.contains_key(header::HOST) { "several Host headers" } else { "no Host header" };
+        return Err(bad(&format!("the request has {given}; expected one")));
     };
     let authority = host.to_str().ok().and_then(|host| host.parse::<Authority>().ok());
     let is_plain = |authority: &Authority| !authority.as_str().contains('@') && !authority.host().is_empty();

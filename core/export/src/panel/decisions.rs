@@ -137,7 +137,7 @@ impl Row {
         paper.text(columns.cached, y, plain.right(), &self.cached);
         let width = (columns.right - columns.rate - 42.0).max(4.0);
         let bar = Area { x: columns.rate, y: y - 8.0, width, height: 8.0 };
-        let fill = css(paper.theme.focus);
+        let fill = css(paper.theme.edge);
         paper.meter(bar, self.share, &fill);
         paper.text(columns.right, y, plain.right(), &self.share.map_or(UNKNOWN.to_owned(), percent));
         if let Some(source) = columns.source {

@@ -28,6 +28,8 @@ pub struct Theme {
     pub quiet: Rgb,
     /// Lines.
     pub line: Rgb,
+    /// Bars that belong to no worker.
+    pub edge: Rgb,
     /// Blocks that several workers hold.
     pub shared: Rgb,
     /// Blocks that nobody holds but that lead to held ones.
@@ -63,6 +65,7 @@ impl Theme {
         text: rgb(0x1f2328),
         quiet: rgb(0x555d69),
         line: rgb(0xdcdfe4),
+        edge: rgb(0x8a919c),
         shared: rgb(0x8b929c),
         nobody: rgb(0xe3e6ea),
         raised: rgb(0xeef0f2),
@@ -91,6 +94,7 @@ impl Theme {
         text: rgb(0xdfe1e6),
         quiet: rgb(0x9ea4af),
         line: rgb(0x2c3038),
+        edge: rgb(0x6b7280),
         shared: rgb(0x767d8a),
         nobody: rgb(0x2a2d34),
         raised: rgb(0x22252b),

@@ -101,6 +101,7 @@ fn the_colours_are_those_of_the_style_sheet() {
             ("--text", theme.text),
             ("--text-quiet", theme.quiet),
             ("--line", theme.line),
+            ("--edge", theme.edge),
             ("--tree-shared", theme.shared),
             ("--tree-nobody", theme.nobody),
             ("--raised", theme.raised),
