@@ -184,4 +184,11 @@ fn the_rules_are_valid_and_the_same_for_the_operator() {
             .map(|line| line.get(2..).unwrap_or_default().to_owned())
             .collect();
     assert_eq!(resource, groups(&read(RULES)), "PrometheusRule and rules file have the same groups");
+    let of_chart = |file: &str| read(&format!("deploy/helm/radixscope/files/{file}"));
+    assert_eq!(of_chart("radixscope.rules.yaml"), read(RULES), "the chart has the rules file");
+    assert_eq!(
+        of_chart("dashboard.json"),
+        read("deploy/grafana/radixscope.json"),
+        "the chart has the dashboard"
+    );
 }
