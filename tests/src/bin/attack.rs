@@ -1,11 +1,11 @@
 //! Measures what it costs to run and what others can do to it: from start to answers, processor time while nothing happens,
-//! memory of a viewer, and the time between two batches at a viewer while somebody holds connections open or posts the largest
-//! bodies. Everything goes to a server on this machine and ends by itself.
+//! memory of a viewer, and the time between two batches at a viewer while somebody holds connections open, posts the largest
+//! bodies, or asks again and again for what is expensive. Everything goes to a server on this machine and ends by itself.
 //!
 //! `attack [--json FILE] [--seconds N]`: seconds of each attack, 10 if not given. `RADIXSCOPE_BIN` names another binary.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use futures_util::StreamExt;
@@ -27,8 +27,9 @@ const IDLE_FOR: Duration = Duration::from_secs(30);
 const VIEWERS: usize = 200;
 /// Connections that are held open.
 const HELD: usize = 300;
-/// Posts at a time, and their size: the largest that is taken.
-const POSTS: usize = 16;
+/// Requests at a time.
+const AT_A_TIME: usize = 16;
+/// Size of posts: the largest that is taken.
 const BODY_BYTES: usize = 8 * 1024 * 1024 - 1024;
 const MIB: f64 = 1024.0 * 1024.0;
 
@@ -124,7 +125,7 @@ async fn viewers() -> Vec<Value> {
 /// What a viewer sees of each attack.
 async fn attacks(each: Duration) -> Vec<Value> {
     let mut rows = Vec::new();
-    for kind in [Attack::None, Attack::SlowHeaders, Attack::Silent, Attack::LargePosts] {
+    for kind in Attack::ALL {
         let server = Arc::new(Radixscope::start(["demo", "--warm-up", "60"]).await);
         server.until_source_is("live").await;
         let stop = Arc::new(AtomicBool::new(false));
@@ -158,15 +159,37 @@ enum Attack {
     SlowHeaders,
     Silent,
     LargePosts,
+    Counterfactuals,
+    Pictures,
+    Trees,
+    Reports,
+    Newcomers,
 }
 
 impl Attack {
+    const ALL: [Self; 9] = [
+        Self::None,
+        Self::SlowHeaders,
+        Self::Silent,
+        Self::LargePosts,
+        Self::Counterfactuals,
+        Self::Pictures,
+        Self::Trees,
+        Self::Reports,
+        Self::Newcomers,
+    ];
+
     const fn name(self) -> &'static str {
         match self {
             Self::None => "nothing else",
             Self::SlowHeaders => "300 connections that send a byte of their header a second",
             Self::Silent => "300 connections that send nothing",
             Self::LargePosts => "16 posts of 8 MB at a time",
+            Self::Counterfactuals => "16 counterfactuals at a time",
+            Self::Pictures => "16 of the largest pictures at a time, each of another size",
+            Self::Trees => "16 of the largest pages of the tree at a time",
+            Self::Reports => "16 pages with a recording inside at a time",
+            Self::Newcomers => "16 viewers at a time that come and go",
         }
     }
 
@@ -176,7 +199,24 @@ impl Attack {
             Self::None => tokio::spawn(async {}),
             Self::SlowHeaders => tokio::spawn(hold(server, stop, true)),
             Self::Silent => tokio::spawn(hold(server, stop, false)),
-            Self::LargePosts => tokio::spawn(post(server, stop)),
+            Self::LargePosts => {
+                let ids: Vec<String> =
+                    (0..BODY_BYTES / 7).map(|n| format!("{:06}", 100_000 + n % 28_000)).collect();
+                let body = Arc::new(format!("{{\"token_ids\":[{}]}}", ids.join(",")).into_bytes());
+                tokio::spawn(ask(server, stop, move |_| ("/api/v1/score".to_owned(), body.to_vec())))
+            }
+            Self::Counterfactuals => {
+                let body = br#"{"mode":"resimulated","last":10000,"settings":{"overlap_score_weight":0.5}}"#;
+                tokio::spawn(ask(server, stop, |_| ("/api/v1/counterfactual".to_owned(), body.to_vec())))
+            }
+            Self::Pictures => tokio::spawn(ask(server, stop, |n| {
+                (format!("/panel/tree.svg?width={}&height=8192", 8_192 - n % 4_096), Vec::new())
+            })),
+            Self::Trees => {
+                tokio::spawn(ask(server, stop, |_| ("/api/v1/tree?limit=10000".to_owned(), Vec::new())))
+            }
+            Self::Reports => tokio::spawn(ask(server, stop, |_| ("/api/v1/report".to_owned(), Vec::new()))),
+            Self::Newcomers => tokio::spawn(come_and_go(server, stop)),
         }
     }
 }
@@ -208,22 +248,43 @@ async fn hold(server: Arc<Radixscope>, stop: Arc<AtomicBool>, sends: bool) {
     }
 }
 
-/// Posts the largest bodies, as many at a time as the server is said to take twice.
-async fn post(server: Arc<Radixscope>, stop: Arc<AtomicBool>) {
-    let ids =
-        (0..BODY_BYTES / 7).map(|n| format!("{:06}", 100_000 + n % 28_000)).collect::<Vec<_>>().join(",");
-    let body = Arc::new(format!("{{\"token_ids\":[{ids}]}}").into_bytes());
-    let mut posts = JoinSet::new();
-    for _ in 0..POSTS {
-        let (url, body, stop) = (server.url("/api/v1/score"), Arc::clone(&body), Arc::clone(&stop));
-        posts.spawn(async move {
+/// Asks for addresses, or posts bodies where there are any, [`AT_A_TIME`] at a time. `what`: the one of this number.
+async fn ask(
+    server: Arc<Radixscope>,
+    stop: Arc<AtomicBool>,
+    what: impl Fn(usize) -> (String, Vec<u8>) + Send + Sync + 'static,
+) {
+    let (what, number) = (Arc::new(what), Arc::new(AtomicUsize::new(0)));
+    let mut all = JoinSet::new();
+    for _ in 0..AT_A_TIME {
+        let (server, stop, what) = (Arc::clone(&server), Arc::clone(&stop), Arc::clone(&what));
+        let number = Arc::clone(&number);
+        all.spawn(async move {
             while !stop.load(Ordering::Relaxed) {
+                let (path, body) = what(number.fetch_add(1, Ordering::Relaxed));
+                let method = if body.is_empty() { Method::GET } else { Method::POST };
                 // A refusal may come before the body is sent, which the client takes for a broken connection.
-                let _ = Http::default().send(Method::POST, &url, &[], body.to_vec()).await;
+                let _ = Http::default().send(method, &server.url(&path), &[], body).await;
             }
         });
     }
-    while posts.join_next().await.is_some() {}
+    while all.join_next().await.is_some() {}
+}
+
+/// Viewers that leave with their first frame, which is the whole state.
+async fn come_and_go(server: Arc<Radixscope>, stop: Arc<AtomicBool>) {
+    let mut all = JoinSet::new();
+    for _ in 0..AT_A_TIME {
+        let (url, stop) = (server.socket_url(), Arc::clone(&stop));
+        all.spawn(async move {
+            while !stop.load(Ordering::Relaxed) {
+                if let Ok((mut socket, _)) = tokio_tungstenite::connect_async(&url).await {
+                    let _ = socket.next().await;
+                }
+            }
+        });
+    }
+    while all.join_next().await.is_some() {}
 }
 
 /// Times between the frames that a viewer gets.
