@@ -23,7 +23,9 @@ impl LogFile {
             }
             if before.iter().any(|other| other.name == log.name) {
                 let name = &log.name;
-                return Some(format!("--logs: two logs have the name {name:?}; give each its own: a=FILE b=FILE"));
+                return Some(format!(
+                    "--logs: two logs have the name {name:?}; give each its own: a=FILE b=FILE"
+                ));
             }
         }
         None
