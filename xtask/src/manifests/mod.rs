@@ -19,7 +19,7 @@ const KUBERNETES: &str = "1.27,1.32,1.37";
 /// Overlays, each with the components that it leaves to the reader.
 const OVERLAYS: [&str; 3] = ["plain", "token", "oauth2-proxy"];
 /// Values that the chart is rendered with beside its own.
-const CHARTS: [(&str, &str); 4] = [
+const CHARTS: [(&str, &str); 5] = [
     ("helm-none", "access.mode=none"),
     (
         "helm-token",
@@ -29,14 +29,20 @@ const CHARTS: [(&str, &str); 4] = [
         "helm-proxy",
         "access.mode=proxy,serviceMonitor.enabled=true,ingress.enabled=true,ingress.tlsSecret=radixscope-tls",
     ),
+    ("helm-discovery", "kubernetesDiscovery.enabled=true,kubernetesDiscovery.namespace=dynamo"),
     (
         "helm-bare",
         "networkPolicy.enabled=false,podDisruptionBudget.enabled=false,service.sessionAffinity=None",
     ),
 ];
 /// Values that the chart must refuse.
-const REFUSED: [&str; 4] =
-    ["access.mode=open", "replicas=0", "dashboard.enabled=yes", "options.NATS=nats://nats:4222"];
+const REFUSED: [&str; 5] = [
+    "access.mode=open",
+    "replicas=0",
+    "dashboard.enabled=yes",
+    "kubernetesDiscovery.namespace=Upper",
+    "options.NATS=nats://nats:4222",
+];
 
 /// The command `manifests`.
 ///

@@ -4,7 +4,7 @@
 
 use super::{or_nothing, required};
 use crate::error::{DecodeError, Reason};
-use crate::wire::{Fault, InField, Json, Wire};
+use crate::wire::{Fault, InField, Json, Kind, Wire};
 use radixscope_model::record::Topic;
 
 /// Longest name, version or continue token, in bytes. Kubernetes' names have at most 253.
@@ -99,7 +99,7 @@ pub fn page(bytes: &[u8]) -> Result<Page<'_>, DecodeError> {
                     }
                     Ok(true)
                 })?,
-                b"items" => objects = Some(items(wire, raw).field("items")?),
+                b"items" => objects = Some(items(wire, object).field("items")?),
                 _ => return Ok(false),
             }
             Ok(true)
@@ -118,16 +118,16 @@ pub fn page(bytes: &[u8]) -> Result<Page<'_>, DecodeError> {
 /// The first thing that was not understood.
 pub fn change(line: &[u8]) -> Result<Change<'_>, DecodeError> {
     whole(line, |wire| {
-        let (mut kind, mut object) = (None, None);
+        let (mut kind, mut read) = (None, None);
         fields(wire, |key, wire| {
             match key {
                 b"type" => kind = Some((wire.at(), wire.word().field("type")?)),
-                b"object" => object = Some(raw(wire)?),
+                b"object" => read = Some(object(wire)?),
                 _ => return Ok(false),
             }
             Ok(true)
         })?;
-        let ((at, kind), object) = (required(kind, "type", 0)?, required(object, "object", 0)?);
+        let ((at, kind), object) = (required(kind, "type", 0)?, required(read, "object", 0)?);
         Ok(match kind {
             b"ADDED" | b"MODIFIED" => Change::Put(object),
             b"DELETED" => Change::End(object),
@@ -370,6 +370,31 @@ fn items<'a, T>(
         all.push(read(wire)?);
     }
     Ok(all)
+}
+
+/// The bytes of an object. Only its end is looked for: what is wrong inside, also its depth, is this object's fault alone.
+fn object<'a>(wire: &mut Json<'a>) -> Result<&'a [u8], Fault> {
+    if wire.kind()? != Kind::Map {
+        return raw(wire);
+    }
+    let from = wire.mark();
+    let (mut depth, mut is_text, mut is_escaped) = (0usize, false, false);
+    for (at, byte) in from.iter().enumerate() {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' if is_text => is_escaped = true,
+            b'"' => is_text = !is_text,
+            b'{' | b'[' if !is_text => depth += 1,
+            b'}' | b']' if !is_text => depth -= 1, // it began with a bracket and ends with the last
+            _ => {}
+        }
+        if depth == 0 {
+            let (object, rest) = from.split_at(at + 1);
+            wire.rewind(rest);
+            return Ok(object);
+        }
+    }
+    Err(Fault::new(Reason::Truncated, "the message ends here", wire.at() + from.len()))
 }
 
 /// The bytes of a value, whatever it is.
