@@ -156,12 +156,12 @@ pub fn status(bytes: &[u8]) -> Status {
 ///
 /// # Errors
 /// It is not JSON.
-pub fn version(object: &[u8]) -> Result<String, DecodeError> {
-    whole(object, |wire| {
+pub fn version(bytes: &[u8]) -> Result<String, DecodeError> {
+    whole(bytes, |wire| {
         let mut version = String::new();
         fields(wire, |key, wire| {
             if key != b"metadata" {
-                return Ok(false);
+                return object(wire).map(|_| true);
             }
             fields(wire, |key, wire| {
                 if key == b"resourceVersion" {
@@ -179,12 +179,12 @@ pub fn version(object: &[u8]) -> Result<String, DecodeError> {
 ///
 /// # Errors
 /// It has no name, or is not JSON.
-pub fn meta(object: &[u8]) -> Result<Meta, DecodeError> {
-    whole(object, |wire| {
+pub fn meta(bytes: &[u8]) -> Result<Meta, DecodeError> {
+    whole(bytes, |wire| {
         let (mut meta, mut name) = (Meta::default(), None);
         fields(wire, |key, wire| {
             if key != b"metadata" {
-                return Ok(false);
+                return object(wire).map(|_| true);
             }
             fields(wire, |key, wire| {
                 match key {
@@ -372,9 +372,9 @@ fn items<'a, T>(
     Ok(all)
 }
 
-/// The bytes of an object. Only its end is looked for: what is wrong inside, also its depth, is this object's fault alone.
+/// The bytes of an object or array. Only its end is looked for: what is wrong inside, also its depth, is its own fault alone.
 fn object<'a>(wire: &mut Json<'a>) -> Result<&'a [u8], Fault> {
-    if wire.kind()? != Kind::Map {
+    if !matches!(wire.kind()?, Kind::Map | Kind::Array) {
         return raw(wire);
     }
     let from = wire.mark();
