@@ -224,9 +224,7 @@ async fn more_pods_than_a_page_are_all_read() {
     for n in 0..250 {
         register(&api, worker(n));
     }
-    for n in 0..250 {
-        api.set_ready(&pod(worker(n)), true);
-    }
+    api.set_all_ready();
     let server = serve(&api).await;
     let expected: Vec<_> = (0..250).map(|n| (worker(n), None)).collect();
     until_workers(&server, &expected).await;

@@ -151,7 +151,7 @@ impl Follower<'_> {
     }
 
     /// An object that holds entries cannot be read: it counts as bad input.
-    async fn unreadable(&mut self, error: DecodeError) -> Result<(), HubEnded> {
+    async fn unreadable(&self, error: DecodeError) -> Result<(), HubEnded> {
         let payload = Payload::Unreadable { topic: Topic::Discovery, error: Box::new(error), size_bytes: 0 };
         self.to.deliver(now(), payload).await
     }

@@ -10,7 +10,6 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use radixscope_dynamo::discovery::kubernetes::{Change, change, page, version};
-use radixscope_dynamo::error::DecodeError;
 use radixscope_model::record::LinkState;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
@@ -52,21 +51,22 @@ impl Kubernetes {
         Ok(self.registry.entries())
     }
 
-    async fn read_all(&mut self) -> Result<[(String, Vec<DecodeError>); 2], Failed> {
+    /// The versions to watch from.
+    async fn read_all(&mut self) -> Result<[String; 2], Failed> {
         Ok([self.read(Kind::Worker).await?, self.read(Kind::Slice).await?])
     }
 
     /// Tells what is there, and what changes, until the connection fails.
     pub(super) async fn follow(&mut self, to: &mut Follower<'_>) -> Result<Failed, HubEnded> {
         loop {
-            let read = match self.read_all().await {
-                Ok(read) => read,
+            let read = self.read_all().await;
+            // Also what was read before it failed, and where only watching is forbidden.
+            self.tell_unreadable(to).await?;
+            let versions = match read {
+                Ok(versions) => versions,
                 Err(failed) => return Ok(failed),
             };
-            for error in read.iter().flat_map(|(_, errors)| errors) {
-                to.unreadable(error.clone()).await?;
-            }
-            let versions = read.map(|(version, _)| version);
+            to.all(self.registry.entries()).await?;
             match self.watch(versions, to).await? {
                 // Not at once, in case it is the answer to every watch.
                 Ended::ReadAgain => tokio::time::sleep(FIRST_WAIT).await,
@@ -75,9 +75,9 @@ impl Kubernetes {
         }
     }
 
-    /// Reads all objects of a kind; the version to watch from, and what is wrong with those that cannot be read.
-    async fn read(&mut self, kind: Kind) -> Result<(String, Vec<DecodeError>), Failed> {
-        let (mut names, mut errors, mut next, mut lists) = (BTreeSet::new(), Vec::new(), String::new(), 1);
+    /// Reads all objects of a kind; the version to watch from.
+    async fn read(&mut self, kind: Kind) -> Result<String, Failed> {
+        let (mut names, mut next, mut lists) = (BTreeSet::new(), String::new(), 1);
         loop {
             let bytes = match self.client.page(resource(kind), &next).await {
                 Ok(bytes) => bytes,
@@ -90,13 +90,11 @@ impl Kubernetes {
             };
             let page = page(&bytes).map_err(|error| self.client.strange(&error))?;
             for object in page.objects {
-                let (name, error) = self.registry.put(kind, object);
-                names.insert(name);
-                errors.extend(error);
+                names.insert(self.registry.put(kind, object));
             }
             if page.next.is_empty() {
                 self.registry.retain(kind, &names);
-                return Ok((page.version, errors));
+                return Ok(page.version);
             }
             next = page.next;
         }
@@ -118,49 +116,64 @@ impl Kubernetes {
         };
         let mut tell_at = Some(Instant::now());
         loop {
-            let line = tokio::select! {
-                line = workers.next(&self.client) => line.map(|line| (Kind::Worker, line)),
-                line = slices.next(&self.client) => line.map(|line| (Kind::Slice, line)),
+            let (watch, line) = tokio::select! {
+                line = workers.next(&self.client) => (&mut workers, line),
+                line = slices.next(&self.client) => (&mut slices, line),
                 () = sleep_until(tell_at.unwrap_or_else(Instant::now)), if tell_at.is_some() => {
-                    to.all(self.registry.entries()).await?;
-                    let (count, namespace) = (to.count(), self.namespace());
-                    let remarks = self.registry.remarks();
-                    let words = format!("Watching {count} of Dynamo in Kubernetes, namespace {namespace}.{remarks}");
-                    to.say(LinkState::Live, words).await?;
+                    self.tell(to).await?;
                     tell_at = None;
                     continue;
                 }
             };
-            let (kind, line) = match line {
-                Ok(line) => line,
-                Err(ended) => return Ok(ended),
+            let taken = match line {
+                Ok(Some(line)) => self.take(watch, &line),
+                Ok(None) => watch.begin_again(&self.client).await,
+                Err(ended) => Err(ended),
             };
-            let watch = if kind == Kind::Worker { &mut workers } else { &mut slices };
-            let Some(line) = line else {
-                match Watch::begin(&self.client, kind, std::mem::take(&mut watch.version)).await {
-                    Ok(next) => *watch = next,
-                    Err(ended) => return Ok(ended),
-                }
-                continue;
-            };
-            let error = match change(&line) {
-                Ok(Change::Failed(status)) if status.code == 410 => return Ok(Ended::ReadAgain),
-                Ok(Change::Failed(status)) => return Ok(Ended::Failed(self.client.ended(&status.message))),
-                Ok(Change::Bookmark(object)) => watch.passed(object).err(),
-                Ok(Change::Put(object)) => {
-                    let error = self.registry.put(kind, object).1;
-                    watch.passed(object).err().or(error)
-                }
-                Ok(Change::End(object)) => {
-                    watch.passed(object).and_then(|()| self.registry.end(kind, object)).err()
-                }
-                Err(error) => return Ok(Ended::Failed(self.client.strange(&error))),
-            };
-            if let Some(error) = error {
-                to.unreadable(error).await?;
+            if let Err(ended) = taken {
+                self.tell_unreadable(to).await?;
+                return Ok(ended);
             }
             tell_at = tell_at.or_else(|| Some(Instant::now() + GATHER));
         }
+    }
+
+    /// Takes a line of a watch.
+    fn take(&mut self, watch: &mut Watch, line: &[u8]) -> Result<(), Ended> {
+        let object = match change(line) {
+            Ok(Change::Put(object)) => {
+                self.registry.put(watch.kind, object);
+                object
+            }
+            Ok(Change::End(object)) => {
+                self.registry.end(watch.kind, object);
+                object
+            }
+            Ok(Change::Bookmark(object)) => object,
+            Ok(Change::Failed(status)) if status.code == 410 => return Err(Ended::ReadAgain),
+            Ok(Change::Failed(status)) => return Err(Ended::Failed(self.client.ended(&status.message))),
+            Err(error) => return Err(Ended::Failed(self.client.strange(&error))),
+        };
+        // An object that says no version is one that cannot be read: the watch goes on after the one before.
+        if let Some(version) = version(object).ok().filter(|version| !version.is_empty()) {
+            watch.version = version;
+        }
+        Ok(())
+    }
+
+    async fn tell(&mut self, to: &mut Follower<'_>) -> Result<(), HubEnded> {
+        self.tell_unreadable(to).await?;
+        to.all(self.registry.entries()).await?;
+        let (count, namespace, remarks) = (to.count(), self.namespace(), self.registry.remarks());
+        let words = format!("Watching {count} of Dynamo in Kubernetes, namespace {namespace}.{remarks}");
+        to.say(LinkState::Live, words).await
+    }
+
+    async fn tell_unreadable(&mut self, to: &Follower<'_>) -> Result<(), HubEnded> {
+        for error in self.registry.untold() {
+            to.unreadable(error).await?;
+        }
+        Ok(())
     }
 }
 
@@ -203,12 +216,9 @@ impl Watch {
         }
     }
 
-    /// Goes on after this object.
-    fn passed(&mut self, object: &[u8]) -> Result<(), DecodeError> {
-        let version = version(object)?;
-        if !version.is_empty() {
-            self.version = version;
-        }
+    /// Another one that goes on where this one ended.
+    async fn begin_again(&mut self, client: &Client) -> Result<(), Ended> {
+        *self = Self::begin(client, self.kind, std::mem::take(&mut self.version)).await?;
         Ok(())
     }
 }

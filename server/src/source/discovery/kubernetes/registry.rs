@@ -28,6 +28,8 @@ pub(super) struct Registry {
     slices: BTreeMap<String, Vec<Pod>>,
     /// Objects that cannot be read, and why.
     unreadable: BTreeMap<(Kind, String), DecodeError>,
+    /// Those among them that were not handed over yet.
+    untold: Vec<DecodeError>,
 }
 
 /// A process that registered.
@@ -40,29 +42,28 @@ struct Worker {
 
 impl Registry {
     /// An object is so now; gives its name. One that cannot be read stays as it was, as in Dynamo's own discovery, unless it is
-    /// another one of that name; the error is given once.
-    pub(super) fn put(&mut self, kind: Kind, object: &[u8]) -> (String, Option<DecodeError>) {
+    /// another one of that name.
+    pub(super) fn put(&mut self, kind: Kind, object: &[u8]) -> String {
         let (name, read) = match meta(object) {
             Ok(meta) => (meta.name.clone(), self.read(kind, meta, object)),
             Err(error) => (String::new(), Err(error)),
         };
         let key = (kind, name.clone());
-        let error = match read {
-            Ok(()) => {
-                self.unreadable.remove(&key);
-                None
-            }
+        match read {
+            Ok(()) => drop(self.unreadable.remove(&key)),
             Err(error)
-                if self.unreadable.get(&key) == Some(&error) || self.unreadable.len() == MAX_OBJECTS =>
-            {
-                None
-            }
+                if self.unreadable.get(&key) == Some(&error) || self.unreadable.len() == MAX_OBJECTS => {}
             Err(error) => {
-                self.unreadable.insert(key, error.clone());
-                Some(error)
+                self.untold.push(error.clone());
+                self.unreadable.insert(key, error);
             }
-        };
-        (name, error)
+        }
+        name
+    }
+
+    /// What was wrong with objects since this was asked last.
+    pub(super) fn untold(&mut self) -> Vec<DecodeError> {
+        std::mem::take(&mut self.untold)
     }
 
     fn read(&mut self, kind: Kind, meta: Meta, object: &[u8]) -> Result<(), DecodeError> {
@@ -89,14 +90,16 @@ impl Registry {
     }
 
     /// An object is gone.
-    pub(super) fn end(&mut self, kind: Kind, object: &[u8]) -> Result<(), DecodeError> {
-        let name = meta(object)?.name;
+    pub(super) fn end(&mut self, kind: Kind, object: &[u8]) {
+        let name = match meta(object) {
+            Ok(meta) => meta.name,
+            Err(error) => return self.untold.push(error),
+        };
         match kind {
             Kind::Worker => drop(self.workers.remove(&name)),
             Kind::Slice => drop(self.slices.remove(&name)),
         }
         self.unreadable.remove(&(kind, name));
-        Ok(())
     }
 
     /// There are no other objects of a kind.
@@ -217,7 +220,7 @@ mod tests {
         assert_eq!(keys(&registry), Vec::<String>::new());
         registry.put(Kind::Worker, &worker("a", "c2", "p3", endpoints));
         assert_eq!(keys(&registry), [ENTRY]);
-        registry.end(Kind::Worker, &worker("a", "c2", "p3", json!(null))).unwrap();
+        registry.end(Kind::Worker, &worker("a", "c2", "p3", json!(null)));
         assert_eq!(keys(&registry), Vec::<String>::new());
     }
 
@@ -227,8 +230,10 @@ mod tests {
         registry.put(Kind::Slice, &slice("s", &[("a", "p1")]));
         registry.put(Kind::Worker, &worker("a", "c1", "p1", json!({"n/c/e/2a": {}})));
         let bad = worker("a", "c1", "p1", json!([7]));
-        assert!(registry.put(Kind::Worker, &bad).1.is_some());
-        assert!(registry.put(Kind::Worker, &bad).1.is_none());
+        registry.put(Kind::Worker, &bad);
+        assert_eq!(registry.untold().len(), 1);
+        registry.put(Kind::Worker, &bad);
+        assert_eq!(registry.untold(), []);
         assert_eq!(keys(&registry), [ENTRY]);
         assert!(
             registry.remarks().contains("cannot be read: 1, the first is \"a\""),
@@ -240,7 +245,10 @@ mod tests {
         assert_eq!(keys(&registry), Vec::<String>::new());
         registry.retain(Kind::Worker, &BTreeSet::new());
         assert_eq!(registry.remarks(), "");
-        assert!(registry.put(Kind::Slice, b"{}").1.is_some());
+        registry.untold();
+        registry.put(Kind::Slice, b"{}");
+        registry.end(Kind::Slice, b"[]");
+        assert_eq!(registry.untold().len(), 2);
     }
 
     #[test]
