@@ -8,7 +8,7 @@ fuzz_target!(|entry: &[u8]| {
     if let Err(error) = ModelCard::decode(entry) {
         radixscope_fuzz::check_error(&error);
     }
-    let kubernetes = [
+    let errors = [
         kubernetes::page(entry).err(),
         kubernetes::change(entry).err(),
         kubernetes::meta(entry).err(),
@@ -16,7 +16,7 @@ fuzz_target!(|entry: &[u8]| {
         kubernetes::worker_metadata(entry).err(),
         kubernetes::ready_pods(entry).err(),
     ];
-    kubernetes.iter().flatten().for_each(radixscope_fuzz::check_error);
+    errors.iter().flatten().for_each(radixscope_fuzz::check_error);
     kubernetes::status(entry);
     let end = entry.iter().position(|&byte| byte == b'\n').unwrap_or(0);
     let (key, value) = entry.split_at(end);
