@@ -1,13 +1,23 @@
-//! Entries of discovery: a key, a line feed, a value.
+//! Entries of discovery: a key, a line feed, a value; and the objects of Kubernetes that hold such.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use radixscope_dynamo::discovery::{ModelCard, decode};
+use radixscope_dynamo::discovery::{ModelCard, decode, kubernetes};
 
 fuzz_target!(|entry: &[u8]| {
     if let Err(error) = ModelCard::decode(entry) {
         radixscope_fuzz::check_error(&error);
     }
+    let errors = [
+        kubernetes::page(entry).err(),
+        kubernetes::change(entry).err(),
+        kubernetes::meta(entry).err(),
+        kubernetes::version(entry).err(),
+        kubernetes::worker_metadata(entry).err(),
+        kubernetes::ready_pods(entry).err(),
+    ];
+    errors.iter().flatten().for_each(radixscope_fuzz::check_error);
+    kubernetes::status(entry);
     let end = entry.iter().position(|&byte| byte == b'\n').unwrap_or(0);
     let (key, value) = entry.split_at(end);
     // Also values whose keys the fuzzer did not find.

@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -19,6 +19,7 @@ mod discovery_at;
 mod host;
 mod invalid;
 mod judged;
+mod kubernetes_at;
 mod log_file;
 mod metrics_url;
 mod origin;
@@ -36,6 +37,7 @@ pub use discovery_at::{DiscoveryAt, EtcdServers};
 pub use host::AllowedHost;
 pub use invalid::InvalidOption;
 pub use judged::Judged;
+pub use kubernetes_at::KubernetesAt;
 pub use log_file::LogFile;
 pub use metrics_url::MetricsUrl;
 pub(crate) use metrics_url::without_query;
@@ -176,9 +178,11 @@ pub struct Discovery {
         reason = "it is help on the command line too"
     )]
     /// Where Dynamo's processes register: etcd://[user:password@]host:2379 (several hosts separated by commas; etcds:// with
-    /// TLS), as in their ETCD_ENDPOINTS, or file:FOLDER, as in their DYN_FILE_KV; provides workers, their capacities and
-    /// departures, the publishers of the ZeroMQ event plane and the endpoints for queries [default: not read]
-    #[arg(long, env = "RADIXSCOPE_DISCOVERY", value_name = "etcd://HOST:PORT|file:FOLDER", hide_env_values = true, value_parser = Redacted(DiscoveryAt::from_str))]
+    /// TLS), as in their ETCD_ENDPOINTS, file:FOLDER, as in their DYN_FILE_KV, or kubernetes[:NAMESPACE[@http://HOST:PORT]],
+    /// as with Dynamo's operator (default: the namespace and the cluster of the pod; the address is that of kubectl proxy);
+    /// provides workers, their capacities and departures, the publishers of the ZeroMQ event plane and the endpoints for
+    /// queries [default: not read]
+    #[arg(long, env = "RADIXSCOPE_DISCOVERY", value_name = "etcd://HOST:PORT|file:FOLDER|kubernetes[:NS]", hide_env_values = true, value_parser = Redacted(DiscoveryAt::from_str))]
     pub discovery: Option<DiscoveryAt>,
     /// User of etcd, unless the address names one
     #[arg(long, env = "RADIXSCOPE_DISCOVERY_USER", value_name = "NAME", requires = "discovery_password")]
@@ -195,12 +199,25 @@ pub struct Discovery {
     /// Certificates of the authorities to trust, as a PEM file [default: the system's]
     #[arg(long, env = "RADIXSCOPE_DISCOVERY_TLS_CA", value_name = "FILE")]
     pub discovery_tls_ca: Option<PathBuf>,
-    /// Client certificate for etcd, as a PEM file
+    /// Client certificate for etcd or Kubernetes' API, as a PEM file
     #[arg(long, env = "RADIXSCOPE_DISCOVERY_TLS_CERT", value_name = "FILE", requires = "discovery_tls_key")]
     pub discovery_tls_cert: Option<PathBuf>,
     /// Key of that certificate, as a PEM file
     #[arg(long, env = "RADIXSCOPE_DISCOVERY_TLS_KEY", value_name = "FILE", requires = "discovery_tls_cert")]
     pub discovery_tls_key: Option<PathBuf>,
+    /// File with a bearer token for Kubernetes' API, read again for each request [default: the service account's, in a pod;
+    /// none if an address is given]
+    #[arg(long, env = "RADIXSCOPE_DISCOVERY_TOKEN_FILE", value_name = "FILE")]
+    pub discovery_token_file: Option<PathBuf>,
+}
+
+impl Discovery {
+    /// The client certificate and its key: the option and the file of each.
+    pub(crate) fn identity(&self) -> Option<[(&'static str, &Path); 2]> {
+        let certificate = self.discovery_tls_cert.as_deref()?;
+        let key = self.discovery_tls_key.as_deref()?;
+        Some([("--discovery-tls-cert", certificate), ("--discovery-tls-key", key)])
+    }
 }
 
 /// The ZeroMQ event plane, Dynamo's default from 1.3 on.

@@ -16,6 +16,7 @@ pub mod figures;
 pub mod flood;
 pub mod grown;
 pub mod http;
+pub mod kubernetes;
 pub mod late;
 pub mod look;
 pub mod metrics;

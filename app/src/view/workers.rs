@@ -124,7 +124,8 @@ fn NoWorkers(store: Store) -> impl IntoView {
                 <p>
                     "Workers appear with their first KV event, load report or routing decision, or at once with "
                     <code>"--discovery"</code> ". If they serve requests and do not appear: from Dynamo 1.3 on, events are on ZeroMQ,
-                    which " <code>"--discovery etcd://HOST:2379"</code> " or " <code>"--discovery file:DIR"</code>
+                    which " <code>"--discovery etcd://HOST:2379"</code> ", " <code>"--discovery kubernetes"</code> " or "
+                    <code>"--discovery file:DIR"</code>
                     " finds, and on NATS only with " <code>"DYN_EVENT_PLANE=nats"</code>
                     " on frontends and workers alike; KV events need " <code>"--kv-events-config"</code> " (vLLM) or "
                     <code>"--publish-events-and-metrics"</code> " (TensorRT-LLM). "

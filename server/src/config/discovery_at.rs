@@ -1,11 +1,11 @@
-//! Where Dynamo's discovery is, as the command line names it: `etcd://HOST:PORT` or `file:FOLDER`.
+//! Where Dynamo's discovery is, as the command line names it: `etcd://HOST:PORT`, `kubernetes` or `file:FOLDER`.
 
 use std::path::PathBuf;
 use std::str::FromStr;
 
 use url::Url;
 
-use super::Secret;
+use super::{KubernetesAt, Secret};
 
 /// The port of etcd where the address names none.
 const ETCD_PORT: u16 = 2379;
@@ -17,6 +17,8 @@ pub enum DiscoveryAt {
     Etcd(EtcdServers),
     /// In a folder: Dynamo's `DYN_FILE_KV`.
     Files(PathBuf),
+    /// In custom resources of Kubernetes.
+    Kubernetes(KubernetesAt),
 }
 
 /// Servers of one etcd cluster.
@@ -40,15 +42,17 @@ impl FromStr for DiscoveryAt {
                 false => Ok(Self::Files(folder.into())),
             };
         }
+        if let Some(at) = text.strip_prefix("kubernetes") {
+            return at.parse().map(Self::Kubernetes);
+        }
         let Some((scheme, rest)) = text.split_once("://") else {
-            return Err("expected etcd://host:2379 or file:/path/of/DYN_FILE_KV".to_owned());
+            return Err("expected etcd://host:2379, kubernetes or file:/path/of/DYN_FILE_KV".to_owned());
         };
         let http = match scheme {
             "etcd" | "http" => "http",
             "etcds" | "https" => "https",
             _ => {
-                let expected =
-                    "unknown scheme; expected etcd://host:2379, etcds://host:2379 (TLS) or file:/path";
+                let expected = "unknown scheme; expected etcd://host:2379, etcds://host:2379 (TLS), kubernetes or file:/path";
                 return Err(expected.to_owned());
             }
         };

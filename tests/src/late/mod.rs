@@ -17,6 +17,7 @@ use crate::discovery::Folder;
 use crate::envelope::{payload, published};
 use crate::etcd::Etcd;
 use crate::fake_worker::FakeWorker;
+use crate::kubernetes::Kubernetes;
 use crate::nats::Nats;
 use crate::radixscope::Radixscope;
 use crate::replay::publish_one;
@@ -50,6 +51,8 @@ pub enum FoundBy {
     Folder,
     /// etcd.
     Etcd,
+    /// Custom resources of Kubernetes.
+    Kubernetes,
 }
 
 enum Said {
@@ -115,6 +118,10 @@ impl Deployment {
             FoundBy::Frontend => Registry::frontend(&recording, worker.port()).await,
             FoundBy::Folder => Registry::Folder(Folder::default()),
             FoundBy::Etcd => Registry::etcd(Etcd::start().await),
+            FoundBy::Kubernetes => Registry::Kubernetes {
+                api: Kubernetes::start().await,
+                pods: std::collections::BTreeMap::new(),
+            },
         };
         let mut deployment = Self {
             tape: Vec::new(),

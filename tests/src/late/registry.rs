@@ -1,6 +1,6 @@
 //! Where a deployment's processes register: a frontend's list, a folder or etcd.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
 use axum::Router;
@@ -11,6 +11,7 @@ use tokio::net::TcpListener;
 
 use crate::discovery::{Folder, file_name};
 use crate::etcd::Etcd;
+use crate::kubernetes::Kubernetes;
 
 /// Seconds after which what is not renewed would go: longer than any test.
 const LEASE_S: u32 = 3_600;
@@ -18,7 +19,15 @@ const LEASE_S: u32 = 3_600;
 pub(super) enum Registry {
     Frontend(SocketAddr),
     Folder(Folder),
-    Etcd { etcd: Box<Etcd>, leases: BTreeSet<u64> },
+    Etcd {
+        etcd: Box<Etcd>,
+        leases: BTreeSet<u64>,
+    },
+    /// With the pod that made each entry.
+    Kubernetes {
+        api: Kubernetes,
+        pods: BTreeMap<String, String>,
+    },
 }
 
 impl Registry {
@@ -51,6 +60,7 @@ impl Registry {
             Self::Frontend(at) => ["--prometheus".to_owned(), format!("frontend=http://{at}/metrics")],
             Self::Folder(folder) => ["--discovery".to_owned(), folder.url()],
             Self::Etcd { etcd, .. } => ["--discovery".to_owned(), etcd.url()],
+            Self::Kubernetes { api, .. } => ["--discovery".to_owned(), api.url()],
         }
     }
 
@@ -64,6 +74,19 @@ impl Registry {
                 }
                 etcd.put(key, value, lease).await;
             }
+            Self::Kubernetes { api, pods } => {
+                let key = key_of_file(key);
+                // Without a lease, whoever is named at the end of the key is somebody.
+                let process = lease.map(|lease| format!("{lease:x}"));
+                let process =
+                    process.unwrap_or_else(|| key.rsplit('/').next().unwrap_or_default().to_owned());
+                let pod = format!("agg-worker-{process}");
+                api.put(&pod, &key, value);
+                if !pods.values().any(|known| *known == pod) {
+                    api.set_ready(&pod, true);
+                }
+                pods.insert(key, pod);
+            }
         }
     }
 
@@ -72,6 +95,10 @@ impl Registry {
             Self::Frontend(_) => panic!("nothing registers with a frontend"),
             Self::Folder(folder) => folder.remove(&key_of_file(key)),
             Self::Etcd { etcd, .. } => etcd.delete(key).await,
+            Self::Kubernetes { api, pods } => {
+                let key = key_of_file(key);
+                api.remove(&pods[&key], &key);
+            }
         }
     }
 }
@@ -91,7 +118,7 @@ pub(super) fn lead_to(value: &mut Value, port: u16) {
     }
 }
 
-/// The key of which a file has the name.
+/// The key of which a file has the name; a key of etcd is its own.
 fn key_of_file(file: &str) -> String {
     let mut parts = file.split('%');
     let mut key = parts.next().unwrap_or_default().to_owned();
@@ -100,6 +127,6 @@ fn key_of_file(file: &str) -> String {
         key.push(char::from(u8::from_str_radix(code, 16).expect("two digits")));
         key.push_str(rest);
     }
-    assert_eq!(file_name(&key), file, "as Dynamo names files");
+    assert!(key == file || file_name(&key) == file, "as Dynamo names files");
     key
 }

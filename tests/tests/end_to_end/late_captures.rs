@@ -163,6 +163,21 @@ async fn workers_that_end_and_begin_anew_are_followed_by_etcd() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn over_zeromq_from_kubernetes_alone_a_late_viewer_is_complete() {
+    over_zmq(Attaching { found_by: FoundBy::Kubernetes, ..OVER_ZMQ }).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn workers_that_end_and_begin_anew_are_followed_by_kubernetes() {
+    let mut deployment = Deployment::start(Attaching { found_by: FoundBy::Kubernetes, ..RESTARTS }).await;
+    let server = deployment.attach().await;
+    deployment.play(&server, false).await;
+    let cluster = truth::agrees(&server, deployment.truth(), &LEFT).await;
+    let zmq = source(&cluster, "zmq");
+    assert_eq!((losses(zmq), &zmq["rejected"], &zmq["dropped"]), ((0, 0), &json!([]), &json!(0)));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn losses_while_workers_end_and_begin_anew_are_got_back() {
     lossy(RESTARTS, "zmq", &LEFT).await;
 }

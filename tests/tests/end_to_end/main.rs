@@ -43,6 +43,7 @@ mod harness;
 mod harness_browser;
 mod hostile;
 mod http_contract;
+mod kubernetes;
 mod late_captures;
 mod logs;
 mod nats_faults;

@@ -1,5 +1,5 @@
 //! A secret that is planted wherever one can be given shows in nothing that comes out: help, errors, log, API, figures,
-//! page.
+//! page. The token for Kubernetes' API: `kubernetes.rs`.
 
 use std::process::Output;
 
@@ -77,6 +77,9 @@ fn an_error_about_an_option_does_not_repeat_its_secret() {
         format!("serve --discovery {p}://host"),
         format!("serve --discovery etcd://{p}@host"),
         format!("serve --discovery etcd://h --discovery-password {p}"),
+        format!("serve --discovery kubernetes:ns@http://bob:{p}@host"),
+        format!("serve --discovery kubernetes:{p}"),
+        format!("serve --discovery kubernetes:ns@http://host?token={p}"),
         format!("demo --nats nats://{p}@host:99999"),
         format!("demo --access-token {p} --access-token-file /nowhere"),
         "demo --access-token-file /nowhere/x --listen nowhere".to_owned(),

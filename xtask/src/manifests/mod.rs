@@ -19,7 +19,7 @@ const KUBERNETES: &str = "1.27,1.32,1.37";
 /// Overlays, each with the components that it leaves to the reader.
 const OVERLAYS: [&str; 3] = ["plain", "token", "oauth2-proxy"];
 /// Values that the chart is rendered with beside its own.
-const CHARTS: [(&str, &str); 4] = [
+const CHARTS: [(&str, &str); 5] = [
     ("helm-none", "access.mode=none"),
     (
         "helm-token",
@@ -29,14 +29,20 @@ const CHARTS: [(&str, &str); 4] = [
         "helm-proxy",
         "access.mode=proxy,serviceMonitor.enabled=true,ingress.enabled=true,ingress.tlsSecret=radixscope-tls",
     ),
+    ("helm-discovery", "kubernetesDiscovery.enabled=true,kubernetesDiscovery.namespace=dynamo"),
     (
         "helm-bare",
         "networkPolicy.enabled=false,podDisruptionBudget.enabled=false,service.sessionAffinity=None",
     ),
 ];
 /// Values that the chart must refuse.
-const REFUSED: [&str; 4] =
-    ["access.mode=open", "replicas=0", "dashboard.enabled=yes", "options.NATS=nats://nats:4222"];
+const REFUSED: [&str; 5] = [
+    "access.mode=open",
+    "replicas=0",
+    "dashboard.enabled=yes",
+    "kubernetesDiscovery.namespace=Upper",
+    "options.NATS=nats://nats:4222",
+];
 
 /// The command `manifests`.
 ///
@@ -51,7 +57,9 @@ pub(crate) fn run(workspace: &Workspace) -> Result<ExitCode> {
     let mut files = Vec::new();
     steps.step("Overlays, rendered by kubectl", "", |_| {
         for overlay in OVERLAYS {
-            files.push(write(&folder, overlay, &kustomize(workspace, overlay, &folder)?)?);
+            let (alone, full) = kustomize(workspace, overlay, &folder)?;
+            files.push(write(&folder, &format!("{overlay}-alone"), &alone)?);
+            files.push(write(&folder, overlay, &full)?);
         }
         Ok(())
     })?;
@@ -86,8 +94,8 @@ struct Rendered {
     object: Value,
 }
 
-/// What kubectl makes of an overlay with every component that it offers switched on.
-fn kustomize(workspace: &Workspace, overlay: &str, folder: &std::path::Path) -> Result<String> {
+/// What kubectl makes of an overlay as it stands, and with every component that it offers switched on.
+fn kustomize(workspace: &Workspace, overlay: &str, folder: &std::path::Path) -> Result<(String, String)> {
     let kubernetes = workspace.root.join("deploy/kubernetes");
     let copy = folder.join("kubernetes");
     if copy.exists() {
@@ -96,11 +104,11 @@ fn kustomize(workspace: &Workspace, overlay: &str, folder: &std::path::Path) -> 
     output(workspace.command("cp").arg("-r").arg(kubernetes).arg(&copy))?;
     let file = copy.join("overlays").join(overlay).join("kustomization.yaml");
     let text = fs::read_to_string(&file).with_context(|| format!("reading the overlay {overlay}"))?;
-    // Also as it stands; the schemas see the larger of the two.
-    output(kubectl(workspace).arg(copy.join("overlays").join(overlay)))?;
+    let rendered = || output(kubectl(workspace).arg(copy.join("overlays").join(overlay)));
+    let alone = rendered()?;
     fs::write(&file, text.replace("  # - ../../components", "  - ../../components"))?;
-    output(kubectl(workspace).arg(copy.join("overlays").join(overlay)))
-        .with_context(|| format!("rendering the overlay {overlay}"))
+    let full = rendered().with_context(|| format!("rendering the overlay {overlay}"))?;
+    Ok((alone, full))
 }
 
 fn kubectl(workspace: &Workspace) -> std::process::Command {

@@ -23,6 +23,7 @@ pub(super) fn broken(objects: &[Rendered], root: &Path) -> Result<Vec<String>> {
             Some(deployment) => {
                 let pod = &deployment["spec"]["template"];
                 pod_is_confined(&pod["spec"], &mut found);
+                only_discovery_has_a_token(&all, &pod["spec"], &mut found);
                 names_lead_somewhere(&all, deployment, &mut found);
                 options_are_known(&all, &pod["spec"], &variables, &mut found);
             }
@@ -62,7 +63,6 @@ fn pod_is_confined(pod: &Value, faults: &mut Vec<String>) {
             faults.push(format!("{what} is {got}, not {wanted}"));
         }
     };
-    expect("automountServiceAccountToken", &pod["automountServiceAccountToken"], json!(false));
     expect("enableServiceLinks", &pod["enableServiceLinks"], json!(false));
     expect("runAsNonRoot", &pod["securityContext"]["runAsNonRoot"], json!(true));
     expect("seccompProfile", &pod["securityContext"]["seccompProfile"]["type"], json!("RuntimeDefault"));
@@ -87,6 +87,57 @@ fn pod_is_confined(pod: &Value, faults: &mut Vec<String>) {
     for host in ["hostNetwork", "hostPID", "hostIPC"] {
         expect(host, &pod[host], Value::Null);
     }
+}
+
+/// The pod has a token of the API exactly where it reads discovery there, and that token may read discovery and nothing else.
+fn only_discovery_has_a_token(all: &[&Value], pod: &Value, faults: &mut Vec<String>) {
+    let of_kind =
+        |kind: &str| all.iter().filter(|object| object["kind"] == kind).copied().collect::<Vec<_>>();
+    let is_read = of_kind("ConfigMap").iter().any(|map| {
+        let discovery = map["data"]["RADIXSCOPE_DISCOVERY"].as_str();
+        discovery.is_some_and(|at| at.split([':', '@']).next() == Some("kubernetes"))
+    });
+    let mut expect = |what: &str, got: &Value, wanted: Value| {
+        if *got != wanted {
+            faults.push(format!("{what} is {got}, not {wanted}"));
+        }
+    };
+    expect("automountServiceAccountToken", &pod["automountServiceAccountToken"], json!(is_read));
+    let (accounts, roles, bindings) = (of_kind("ServiceAccount"), of_kind("Role"), of_kind("RoleBinding"));
+    let counts = json!([accounts.len(), roles.len(), bindings.len()]);
+    let one = usize::from(is_read);
+    expect("the number of service accounts, roles and bindings", &counts, json!([one, one, one]));
+    for kind in ["ClusterRole", "ClusterRoleBinding"] {
+        expect(kind, &json!(of_kind(kind).len()), json!(0));
+    }
+    let ([account], [role], [binding]) = (&*accounts, &*roles, &*bindings) else {
+        return expect("serviceAccountName", &pod["serviceAccountName"], Value::Null);
+    };
+    let account = &account["metadata"]["name"];
+    expect("serviceAccountName", &pod["serviceAccountName"], account.clone());
+    expect("the binding's subject", &binding["subjects"][0]["name"], account.clone());
+    expect(
+        "the binding's subject has a namespace",
+        &json!(binding["subjects"][0]["namespace"].is_string()),
+        json!(true),
+    );
+    expect("the number of the binding's subjects", &json!(list(&binding["subjects"]).count()), json!(1));
+    let name = &role["metadata"]["name"];
+    expect(
+        "the binding's role",
+        &binding["roleRef"],
+        json!({"apiGroup": "rbac.authorization.k8s.io",
+        "kind": "Role", "name": name}),
+    );
+    let read = ["get", "list", "watch"];
+    expect(
+        "the role",
+        &role["rules"],
+        json!([
+            {"apiGroups": ["nvidia.com"], "resources": ["dynamoworkermetadatas"], "verbs": read},
+            {"apiGroups": ["discovery.k8s.io"], "resources": ["endpointslices"], "verbs": read},
+        ]),
+    );
 }
 
 /// Selectors select the pods or the service, named ports are ports of the pods, and what a pod is given exists.
@@ -220,6 +271,7 @@ mod tests {
     fn faults(object: &Value) -> Vec<String> {
         let mut faults = Vec::new();
         pod_is_confined(&object["spec"]["template"]["spec"], &mut faults);
+        only_discovery_has_a_token(&[object], &object["spec"]["template"]["spec"], &mut faults);
         names_lead_somewhere(&[object], object, &mut faults);
         faults
     }
@@ -244,6 +296,44 @@ mod tests {
             vec![&monitor("a", "http")],
         ] {
             assert_eq!(faults(&objects).len(), 1, "{objects:?}");
+        }
+    }
+
+    #[test]
+    fn a_token_is_mounted_only_to_read_discovery() {
+        let named = |kind: &str| json!({"kind": kind, "metadata": {"name": "r"}});
+        let rule = |group: &str, resource: &str| json!({"apiGroups": [group], "resources": [resource], "verbs": ["get", "list", "watch"]});
+        let mut role = named("Role");
+        role["rules"] =
+            json!([rule("nvidia.com", "dynamoworkermetadatas"), rule("discovery.k8s.io", "endpointslices")]);
+        let mut binding = named("RoleBinding");
+        binding["roleRef"] = json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "r"});
+        binding["subjects"] = json!([{"kind": "ServiceAccount", "name": "r", "namespace": "n"}]);
+        let map = json!({"kind": "ConfigMap", "data": {"RADIXSCOPE_DISCOVERY": "kubernetes:ns"}});
+        let pod = json!({"automountServiceAccountToken": true, "serviceAccountName": "r"});
+        let all = vec![map, named("ServiceAccount"), role, binding];
+        let faults = |all: &[Value], pod: &Value| {
+            let mut faults = Vec::new();
+            only_discovery_has_a_token(&all.iter().collect::<Vec<_>>(), pod, &mut faults);
+            faults
+        };
+        assert_eq!(faults(&all, &pod), Vec::<String>::new());
+        for (object, pointer, value) in [
+            (0, "/data/RADIXSCOPE_DISCOVERY", json!("etcd://e:2379")),
+            (1, "/metadata/name", json!("other")),
+            (2, "/rules/0/verbs/2", json!("delete")),
+            (2, "/rules/1/resources/0", json!("secrets")),
+            (2, "/kind", json!("ClusterRole")),
+            (3, "/subjects/0/name", json!("default")),
+            (3, "/subjects/0/namespace", Value::Null),
+            (3, "/roleRef/name", json!("admin")),
+        ] {
+            let mut all = all.clone();
+            *all[object].pointer_mut(pointer).expect("a place in the example") = value;
+            assert!(!faults(&all, &pod).is_empty(), "{object}{pointer}");
+        }
+        for pod in [json!({"automountServiceAccountToken": false, "serviceAccountName": "r"}), json!({})] {
+            assert!(!faults(&all, &pod).is_empty(), "{pod}");
         }
     }
 

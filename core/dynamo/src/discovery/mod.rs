@@ -5,6 +5,7 @@ mod event_channel;
 mod event_source;
 mod instance;
 mod key;
+pub mod kubernetes;
 mod model_card;
 
 pub use event_channel::{ChannelTransport, EventChannel, MAX_BROKERS};

@@ -65,8 +65,11 @@ pub(super) async fn find(from: &mut Sources) -> Places {
 async fn discovery(is_bare: bool) -> Option<(DiscoveryAt, Reason)> {
     let file = || Some((variable("DYN_FILE_KV").map(|folder| format!("file:{folder}"))?, "DYN_FILE_KV"));
     let etcd = || Some((variable("ETCD_ENDPOINTS")?, "ETCD_ENDPOINTS"));
-    let is_file = variable("DYN_DISCOVERY_BACKEND").is_some_and(|backend| backend == "file");
-    let named = if is_file { file().or_else(etcd) } else { etcd().or_else(file) };
+    let named = match variable("DYN_DISCOVERY_BACKEND").as_deref() {
+        Some("kubernetes") => Some(("kubernetes".to_owned(), "DYN_DISCOVERY_BACKEND")),
+        Some("file") => file().or_else(etcd),
+        _ => etcd().or_else(file),
+    };
     match named {
         Some((at, name)) => at.parse().ok().map(|at| (at, Reason::Variable(name))),
         None if is_bare && listens(2379).await => {

@@ -133,6 +133,7 @@ fn command(from: &Sources, registered: &Registered, cluster: &Cluster) -> Option
                 args.push(format!("--discovery {scheme}://{}", hosts.join(",")));
             }
             Some(DiscoveryAt::Files(folder)) => args.push(format!("--discovery file:{}", folder.display())),
+            Some(DiscoveryAt::Kubernetes(at)) => args.push(format!("--discovery {at}")),
             None => {}
         }
     }
@@ -172,7 +173,7 @@ impl fmt::Display for Report {
                 f,
                 "  nothing: no address was given, ETCD_ENDPOINTS, DYN_FILE_KV and NATS_SERVER are not set, and nothing \
                  listens on this machine at 2379 (etcd), 4222 (NATS) or 8000 (frontend).\n  Give --discovery \
-                 etcd://HOST:2379 or file:FOLDER, --prometheus http://FRONTEND:8000, or --nats nats://HOST:4222."
+                 etcd://HOST:2379, kubernetes or file:FOLDER, --prometheus http://FRONTEND:8000, or --nats nats://HOST:4222."
             )?;
         }
         for Place { name, why, detail, .. } in &self.places {

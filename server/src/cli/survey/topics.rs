@@ -45,7 +45,7 @@ struct Seen<'s> {
 
 const OVER_NATS: &str = "--nats nats://HOST:4222, the NATS_SERVER of Dynamo's processes";
 const PLANE: &str = "Dynamo 1.3 and later publish over ZeroMQ unless DYN_EVENT_PLANE=nats is set on every process: give \
-                     --discovery etcd://HOST:2379 or file:FOLDER";
+                     --discovery etcd://HOST:2379, kubernetes or file:FOLDER";
 
 impl Seen<'_> {
     fn is_live(&self, kind: SourceKind) -> bool {

@@ -1,15 +1,17 @@
-//! Dynamo's discovery: what its processes registered in etcd or in a folder, and who is gone, as it happens. Hands entries
-//! over as they are and knows nothing of what they mean.
-//!
-//! Another store, as the custom resources of Kubernetes, is another file here that gives entries under the same keys.
+//! Dynamo's discovery: what its processes registered in etcd, in Kubernetes or in a folder, and who is gone, as it happens.
+//! Hands entries over as they are, under the keys of etcd, and knows nothing of what they mean.
 
 mod entries;
 mod etcd;
 mod files;
+mod http;
+mod kubernetes;
 
 use std::time::Duration;
 
-use radixscope_model::record::LinkState;
+use radixscope_dynamo::error::DecodeError;
+use radixscope_intake::Payload;
+use radixscope_model::record::{LinkState, Topic};
 
 use entries::Entries;
 pub(crate) use entries::Entry;
@@ -37,6 +39,7 @@ pub struct Source {
 enum Store {
     Etcd(Box<etcd::Etcd>),
     Files(files::Files),
+    Kubernetes(Box<kubernetes::Kubernetes>),
 }
 
 impl Source {
@@ -54,6 +57,11 @@ impl Source {
             DiscoveryAt::Files(folder) => {
                 (format!("discovery/file:{}", folder.display()), Store::Files(files::Files::new(folder)))
             }
+            DiscoveryAt::Kubernetes(at) => {
+                let kubernetes = kubernetes::Kubernetes::new(&at, &options)?;
+                let name = format!("discovery/kubernetes:{}", kubernetes.namespace());
+                (name, Store::Kubernetes(Box::new(kubernetes)))
+            }
         };
         Ok(Some(Self { name, store, namespace }))
     }
@@ -68,6 +76,7 @@ impl Source {
         let mut all = match &mut self.store {
             Store::Etcd(etcd) => etcd.list().await?.0,
             Store::Files(files) => files.list().await?,
+            Store::Kubernetes(kubernetes) => kubernetes.list().await?,
         };
         all.retain(|entry| entries::is_in(self.namespace.as_deref(), &entry.key));
         Ok(all)
@@ -92,6 +101,7 @@ impl Source {
             let Failed { state, words } = match &mut store {
                 Store::Etcd(etcd) => etcd.follow(&mut follower).await?,
                 Store::Files(files) => files.follow(&mut follower).await?,
+                Store::Kubernetes(kubernetes) => kubernetes.follow(&mut follower).await?,
             };
             if follower.said.state() == Some(LinkState::Live) {
                 failures = 0;
@@ -138,6 +148,12 @@ impl Follower<'_> {
             Some(payload) => self.to.deliver(now(), payload).await,
             None => Ok(()),
         }
+    }
+
+    /// An object that holds entries cannot be read: it counts as bad input.
+    async fn unreadable(&self, error: DecodeError) -> Result<(), HubEnded> {
+        let payload = Payload::Unreadable { topic: Topic::Discovery, error: Box::new(error), size_bytes: 0 };
+        self.to.deliver(now(), payload).await
     }
 
     /// How many entries there are, in words.
