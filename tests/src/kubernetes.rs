@@ -31,7 +31,7 @@ use crate::nats::make_certificates;
 pub const NAMESPACE: &str = "dynamo-system";
 const WORKERS: &str = "/apis/nvidia.com/v1alpha1/namespaces/dynamo-system/dynamoworkermetadatas";
 const SLICES: &str = "/apis/discovery.k8s.io/v1/namespaces/dynamo-system/endpointslices";
-const SELECTOR: &str = "nvidia.com/dynamo-discovery-backend=kubernetes";
+const SELECTOR: &str = "nvidia.com/dynamo-discovery-enabled=true";
 const SLICE: &str = "agg-worker-7xk2p";
 
 /// See the module.

@@ -43,12 +43,13 @@ pub(super) struct Resource {
 /// What a process registered, in a resource that is named after its pod.
 pub(super) const WORKERS: Resource =
     Resource { name: "dynamoworkermetadatas", group: "nvidia.com", version: "v1alpha1", selector: None };
-/// Which pods are ready: those of Dynamo's services, as Dynamo selects them.
+/// Which pods are ready: those of Dynamo's services, by the label that Dynamo's own processes ask for. Its source names another
+/// one too, which its client drops before it asks.
 pub(super) const SLICES: Resource = Resource {
     name: "endpointslices",
     group: "discovery.k8s.io",
     version: "v1",
-    selector: Some("nvidia.com/dynamo-discovery-backend=kubernetes"),
+    selector: Some("nvidia.com/dynamo-discovery-enabled=true"),
 };
 
 /// A client for one namespace.
