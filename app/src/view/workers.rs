@@ -123,12 +123,10 @@ fn NoWorkers(store: Store) -> impl IntoView {
             <Empty id="workers-empty" head="No worker known yet">
                 <p>
                     "Workers appear with their first KV event, load report or routing decision, or at once with "
-                    <code>"--discovery"</code> ". If they serve requests and do not appear: from Dynamo 1.3 on, events are on ZeroMQ,
-                    which " <code>"--discovery etcd://HOST:2379"</code> ", " <code>"--discovery kubernetes"</code> " or "
-                    <code>"--discovery file:DIR"</code>
-                    " finds, and on NATS only with " <code>"DYN_EVENT_PLANE=nats"</code>
-                    " on frontends and workers alike; KV events need " <code>"--kv-events-config"</code> " (vLLM) or "
-                    <code>"--publish-events-and-metrics"</code> " (TensorRT-LLM). "
+                    <code>"--discovery"</code>
+                    " (etcd, Kubernetes or a folder), which also finds the ZeroMQ publishers of Dynamo 1.3 and later. On NATS, set "
+                    <code>"DYN_EVENT_PLANE=nats"</code> " on frontends and workers alike. KV events need "
+                    <code>"--kv-events-config"</code> " (vLLM) or " <code>"--publish-events-and-metrics"</code> " (TensorRT-LLM). "
                     <code>"radixscope sources"</code> " lists what a cluster offers."
                 </p>
             </Empty>
