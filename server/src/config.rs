@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
-use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::builder::{PossibleValue, PossibleValuesParser, Resettable, TypedValueParser};
 use clap::error::ErrorKind;
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 use radixscope_sim::{Fault, Topology};
 use url::Url;
 
@@ -60,6 +60,23 @@ pub struct Cli {
     /// What to do.
     #[command(subcommand)]
     pub command: Command,
+}
+
+impl Cli {
+    /// Reads arguments and variables. An empty variable is one that is not set: what a base of Kubernetes manifests sets, an
+    /// overlay cannot take away.
+    ///
+    /// # Errors
+    /// What to say in place of running: help, or what is wrong with an option.
+    pub fn read() -> Result<Self, clap::Error> {
+        let unless_empty = |arg: clap::Arg| {
+            let is_empty = arg.get_env().and_then(std::env::var_os).is_some_and(|value| value.is_empty());
+            if is_empty { arg.env(Resettable::Reset) } else { arg }
+        };
+        let command = Self::command().mut_subcommands(|command| command.mut_args(unless_empty));
+        let mut matches = command.try_get_matches()?;
+        Self::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut Self::command()))
+    }
 }
 
 /// What the binary can do.
@@ -587,7 +604,6 @@ fn seconds_to_minute(text: &str) -> Result<Duration, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
 
     fn parse(args: &[&str]) -> Result<Cli, clap::Error> {
         Cli::try_parse_from(std::iter::once("radixscope").chain(args.iter().copied()))

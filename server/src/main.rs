@@ -3,11 +3,10 @@
 
 use std::process::ExitCode;
 
-use clap::Parser;
 use radixscope_server::{cli, config::Cli};
 
 fn main() -> ExitCode {
-    match Cli::try_parse() {
+    match Cli::read() {
         Ok(cli) => cli::run(cli),
         Err(said) => cli::not_run(&said),
     }

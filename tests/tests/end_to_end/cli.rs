@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::net::TcpListener;
+use std::process::Command;
 
 use radixscope_tests::radixscope::Radixscope;
 use radixscope_tests::{paths, wait};
@@ -85,6 +86,18 @@ fn options_may_come_from_the_environment() {
     let output = Radixscope::command().arg("demo").env("RADIXSCOPE_LISTEN", "nowhere").output().unwrap();
     assert_eq!(output.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&output.stderr).contains("nowhere"));
+}
+
+#[test]
+fn an_empty_variable_is_one_that_is_not_set() {
+    let said = |command: &mut Command| {
+        let output = command.arg("serve").output().unwrap();
+        assert_eq!(output.status.code(), Some(2));
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    let unset = said(&mut Radixscope::command());
+    assert_eq!(said(Radixscope::command().env("RADIXSCOPE_NATS", "").env("RADIXSCOPE_LISTEN", "")), unset);
+    assert_ne!(said(Radixscope::command().env("RADIXSCOPE_NATS", "nats://")), unset);
 }
 
 #[tokio::test]

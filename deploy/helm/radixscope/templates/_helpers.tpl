@@ -43,3 +43,16 @@ allowPrivilegeEscalation: false
 readOnlyRootFilesystem: true
 capabilities: { drop: [ALL] }
 {{- end -}}
+
+{{- define "radixscope.dynamoPods" -}}
+- podSelector:
+    matchExpressions:
+      - { key: nvidia.com/dynamo-component-type, operator: Exists }
+  {{- with .Values.kubernetesDiscovery }}
+  {{- if and .enabled .namespace }}
+  namespaceSelector:
+    matchLabels:
+      kubernetes.io/metadata.name: {{ .namespace }}
+  {{- end }}
+  {{- end }}
+{{- end }}
