@@ -33,6 +33,16 @@ pub(super) fn Figure(
     }
 }
 
+/// A paragraph in which text between backticks is code. One function for all of them: each paragraph as a view of its own is
+/// code of its own in the page's program.
+pub(super) fn prose(text: &'static str) -> impl IntoView {
+    let part = |(at, part): (usize, &'static str)| match at % 2 {
+        0 => part.into_any(),
+        _ => view! { <code>{part}</code> }.into_any(),
+    };
+    view! { <p>{text.split('`').enumerate().map(part).collect_view()}</p> }
+}
+
 /// A figure that needs every block of the pool drawn: withheld, or marked, where blocks are missing.
 #[component]
 pub(super) fn TrustedFigure(

@@ -10,7 +10,7 @@ use radixscope_state::cluster::{Cluster, Sign, TierCounts, WorkerState};
 
 use super::ask::AskForBlocks;
 use super::chip::Chip;
-use super::figure::{Empty, Figure, PanelHead};
+use super::figure::{Empty, Figure, PanelHead, prose};
 use crate::format::{self, UNKNOWN};
 use crate::memo::Memo;
 use crate::shown::Unit;
@@ -121,14 +121,12 @@ fn NoWorkers(store: Store) -> impl IntoView {
         <Show when=move || store.ready()
             fallback=|| view! { <Empty id="workers-wait" head="Waiting for the server's state"/> }>
             <Empty id="workers-empty" head="No worker known yet">
-                <p>
-                    "Workers appear with their first KV event, load report or routing decision, or at once with "
-                    <code>"--discovery"</code>
-                    " (etcd, Kubernetes or a folder), which also finds the ZeroMQ publishers of Dynamo 1.3 and later. On NATS, set "
-                    <code>"DYN_EVENT_PLANE=nats"</code> " on frontends and workers alike. KV events need "
-                    <code>"--kv-events-config"</code> " (vLLM) or " <code>"--publish-events-and-metrics"</code> " (TensorRT-LLM). "
-                    <code>"radixscope sources"</code> " lists what a cluster offers."
-                </p>
+                {prose(
+                    "Workers appear with their first KV event, load report or routing decision, or at once with `--discovery` \
+                     (etcd, Kubernetes or a folder), which also finds the ZeroMQ publishers of Dynamo 1.3 and later. On NATS, set \
+                     `DYN_EVENT_PLANE=nats` on frontends and workers alike. KV events need `--kv-events-config` (vLLM) or \
+                     `--publish-events-and-metrics` (TensorRT-LLM). `radixscope sources` lists what a cluster offers."
+                )}
             </Empty>
         </Show>
     }

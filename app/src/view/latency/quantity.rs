@@ -14,6 +14,7 @@ use crate::memo::Memo;
 use crate::store::{Feed, Store};
 use crate::time_range::Span;
 use crate::view::control::{Show, view};
+use crate::view::figure::prose;
 use crate::view::legend::{Hidden, Legend, Series};
 use crate::view::time_chart::TimeChart;
 
@@ -111,7 +112,7 @@ fn Absent(id: &'static str, long: &'static str) -> impl IntoView {
         <div class="empty" data-testid=format!("{id}-absent")>
             <p class="empty-head">{format!("Not reported: {long}")}</p>
             <p>"Scrape a frontend's metrics: "<code>{ENABLE_FRONTEND}</code></p>
-            <p>"Or read a frontend's log, which reports each request: "<code>"--logs FILE"</code>" (Dynamo ≥ 1.5)"</p>
+            {prose("Or read a frontend's log, which reports each request: `--logs FILE` (Dynamo ≥ 1.5)")}
         </div>
     }
 }

@@ -15,6 +15,7 @@ use crate::store::{Store, time_of_day};
 use crate::time_range::Span;
 use crate::view::chip::Chip;
 use crate::view::control::{For, Show, view};
+use crate::view::figure::prose;
 use crate::view::time_chart::TimeChart;
 
 /// More workers than this are not drawn one by one; the gap counts all of them.
@@ -135,7 +136,10 @@ fn Absent() -> impl IntoView {
     view! {
         <div class="empty" data-testid="spread-absent">
             <p class="empty-head">"Not reported: when requests begin and end on a worker"</p>
-            <p>"Known from "<code>"active_sequences_events"</code>" (routers with "<code>"--router-replica-sync"</code>"), or from a frontend's log: "<code>"--logs FILE"</code>" (Dynamo ≥ 1.5)"</p>
+            {prose(
+                "Known from `active_sequences_events` (routers with `--router-replica-sync`), or from a frontend's log: `--logs FILE` \
+                 (Dynamo ≥ 1.5)"
+            )}
         </div>
     }
 }

@@ -17,7 +17,7 @@ use crate::shown::PoolLabel;
 use crate::store::{Shown, Store};
 use crate::url::Panel;
 use crate::view::control::{Show, view};
-use crate::view::figure::{Empty, Figure, PanelHead};
+use crate::view::figure::{Empty, Figure, PanelHead, prose};
 
 /// The calculator's keys in the address begin so.
 const KEY_PREFIX: &str = "cap.";
@@ -180,11 +180,11 @@ fn Nothing(store: Store) -> impl IntoView {
     view! {
         <Show when=move || store.ready() fallback=|| view! { <Empty id="mem-wait" head="Waiting for the server's state"/> }>
             <Empty id="mem-empty" head="No worker known yet">
-                <p>
-                    "Workers appear with their first KV event or load report over NATS; "
-                    <code>"--prometheus frontend=http://HOST:8000/metrics"</code>
-                    " adds block size and capacity, and the same with a worker's system port its engine's own figures. The calculator below works without any."
-                </p>
+                {prose(
+                    "Workers appear with their first KV event or load report. `--prometheus frontend=http://HOST:8000/metrics` adds block \
+                     size and capacity, and the same with a worker's system port its engine's own figures. The calculator below works \
+                     without any."
+                )}
             </Empty>
         </Show>
     }

@@ -7,7 +7,7 @@ use crate::format;
 use crate::memo::Memo;
 use crate::store::{Shown, Store};
 use crate::view::control::{Show, view};
-use crate::view::figure::Empty;
+use crate::view::figure::{Empty, prose};
 
 /// The reason in the words of what was received.
 #[component]
@@ -21,10 +21,10 @@ pub(super) fn EmptyTree(store: Store) -> impl IntoView {
             <Show when=move || hollow.get().is_some() fallback=move || if decodes.get() { Decodes().into_any() } else { NoEvents().into_any() }>
                 <Empty id="tree-hollow" head="Workers publish events, but none that stores a block">
                     <p>{move || hollow.get()}</p>
-                    <p>
-                        "Engine and Dynamo then most often disagree on the block size: compare the engine's tokens per
-                        block with the worker's "<code>"--block-size"</code>" or "<code>"--kv-block-size"</code>"."
-                    </p>
+                    {prose(
+                        "Engine and Dynamo then most often disagree on the block size: compare the engine's tokens per block with \
+                         the worker's `--block-size` or `--kv-block-size`."
+                    )}
                 </Empty>
             </Show>
         </Show>
@@ -35,10 +35,10 @@ pub(super) fn EmptyTree(store: Store) -> impl IntoView {
 fn Decodes() -> impl IntoView {
     view! {
         <Empty id="tree-decodes" head="Decode workers publish no KV events here">
-            <p>
-                "The KV cache of a prompt is transferred to them by the prefill workers, and the router does not ask what is cached
-                on decode workers. The prefix tree is that of the prefill pool."
-            </p>
+            {prose(
+                "The KV cache of a prompt is transferred to them by the prefill workers, and the router does not ask what is cached \
+                 on decode workers. The prefix tree is that of the prefill pool."
+            )}
         </Empty>
     }
 }
@@ -47,14 +47,12 @@ fn Decodes() -> impl IntoView {
 fn NoEvents() -> impl IntoView {
     view! {
         <Empty id="tree-empty" head="No cached block known yet">
-            <p>
-                "Blocks appear as workers publish KV events. Blocks that a worker stored before this server began to listen
-                come with its own answer: " <code>"--tree-dumps auto"</code> " asks for it, at endpoints that "
-                <code>"--discovery"</code> " or a frontend in " <code>"--prometheus"</code>
-                " names. No events at all: enable "
-                <code>"--kv-events-config"</code> " (vLLM) or " <code>"--publish-events-and-metrics"</code>
-                " (TensorRT-LLM), and prefix caching in the engine."
-            </p>
+            {prose(
+                "Blocks appear as workers publish KV events. Blocks that a worker stored before this server began to listen come \
+                 with its own answer: `--tree-dumps auto` asks for it, at endpoints that `--discovery` or a frontend in \
+                 `--prometheus` names. No events at all: enable `--kv-events-config` (vLLM) or `--publish-events-and-metrics` \
+                 (TensorRT-LLM), and prefix caching in the engine."
+            )}
         </Empty>
     }
 }
