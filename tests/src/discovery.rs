@@ -1,6 +1,9 @@
-//! What a worker of Dynamo 1.6 registers, as recorded, for a worker of one's own.
+//! What a worker of Dynamo 1.6 registers, as recorded, for a worker of one's own; and what a server makes of it.
 
 use serde_json::{Value, json};
+
+use crate::radixscope::Radixscope;
+use crate::wait;
 
 /// A worker's entries in discovery.
 #[derive(Clone, Copy, Debug)]
@@ -138,4 +141,40 @@ pub fn event_channel(topic: &str, publisher_id: u64, endpoint: &str) -> (String,
     let value = json!({"type": "EventChannel", "scope": scope, "topic": topic, "instance_id": publisher_id,
         "transport": {"kind": "Zmq", "config": {"endpoint": endpoint}}});
     (key, value)
+}
+
+/// Each worker that a server knows, in order: its id, why it is gone, its capacity.
+pub fn workers(cluster: &Value) -> Vec<(String, Option<String>, Option<u64>)> {
+    let worker = |worker: &Value| {
+        let why = worker["gone"]["why"].as_str().map(str::to_owned);
+        (worker["worker_id"].as_str().expect("an id").to_owned(), why, worker["capacity_blocks"].as_u64())
+    };
+    let mut all: Vec<_> = cluster["workers"].as_array().expect("workers").iter().map(worker).collect();
+    all.sort();
+    all
+}
+
+/// Waits until the workers are these, each with why it is gone.
+pub async fn until_workers(server: &Radixscope, expected: &[(Registered, Option<&str>)]) {
+    let expected: Vec<_> = expected
+        .iter()
+        .map(|(of, why)| (of.worker_id.to_string(), why.map(str::to_owned), Some(1_600)))
+        .collect();
+    server
+        .until_cluster("the workers are as registered", |cluster| {
+            let now = workers(cluster);
+            wait::expect(now == expected, || format!("{now:?} instead of {expected:?}"))
+        })
+        .await;
+}
+
+/// Waits until discovery, the first source, is in a state and says words; gives the cluster then.
+pub async fn until_said(server: &Radixscope, state: &str, words: &str) -> Value {
+    server
+        .until_cluster(&format!("discovery is {state}: {words}"), |cluster| {
+            let source = &cluster["sources"][0];
+            let is_said = source["detail"].as_str().is_some_and(|detail| detail.contains(words));
+            wait::expect(source["state"] == state && is_said, || source.to_string())
+        })
+        .await
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use radixscope_tests::discovery::{Folder, Registered, event_channel, file_name};
+use radixscope_tests::discovery::{Folder, Registered, event_channel, file_name, until_said, until_workers};
 use radixscope_tests::envelope::envelope;
 use radixscope_tests::etcd::Etcd;
 use radixscope_tests::nats::Nats;
@@ -23,46 +23,11 @@ const FIRST: Registered = Registered {
 const SECOND: Registered =
     Registered { worker_id: FIRST.worker_id + 15, publisher_id: 6_332_565_725_965_451, ..FIRST };
 
-/// What is known of each worker: its id, whether it is gone and why, its capacity.
-fn workers(cluster: &Value) -> Vec<(String, Option<String>, Option<u64>)> {
-    let worker = |worker: &Value| {
-        let why = worker["gone"]["why"].as_str().map(str::to_owned);
-        let id = worker["worker_id"].as_str().expect("an id").to_owned();
-        (id, why, worker["capacity_blocks"].as_u64())
-    };
-    cluster["workers"].as_array().expect("workers").iter().map(worker).collect()
-}
-
-async fn until_workers(server: &Radixscope, expected: &[(Registered, Option<&str>)]) {
-    let expected: Vec<_> = expected
-        .iter()
-        .map(|(of, why)| (of.worker_id.to_string(), why.map(str::to_owned), Some(1_600)))
-        .collect();
-    server
-        .until_cluster("the workers are as registered", |cluster| {
-            let mut now = workers(cluster);
-            now.sort();
-            if now == expected { Ok(()) } else { Err(format!("{now:?} instead of {expected:?}")) }
-        })
-        .await;
-}
-
 async fn register(etcd: &Etcd, worker: Registered) {
     etcd.lease(worker.worker_id, 60).await;
     for (key, value) in worker.entries() {
         etcd.put(&key, &value, Some(worker.worker_id)).await;
     }
-}
-
-async fn until_said(server: &Radixscope, state: &str, words: &str) {
-    server
-        .until_cluster(&format!("discovery is {state}: {words}"), |cluster| {
-            let source = &cluster["sources"][0];
-            let is_so = source["state"] == state
-                && source["detail"].as_str().is_some_and(|detail| detail.contains(words));
-            if is_so { Ok(()) } else { Err(source.to_string()) }
-        })
-        .await;
 }
 
 #[tokio::test]

@@ -3,9 +3,9 @@
 
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::json;
 
-use radixscope_tests::discovery::Registered;
+use radixscope_tests::discovery::{Registered, until_said, until_workers, workers};
 use radixscope_tests::kubernetes::{Kubernetes, NAMESPACE};
 use radixscope_tests::radixscope::Radixscope;
 use radixscope_tests::wait;
@@ -36,40 +36,6 @@ fn start_pod(api: &Kubernetes, worker: Registered) {
 
 async fn serve(api: &Kubernetes) -> Radixscope {
     Radixscope::start(["serve", "--discovery", &api.url(), "--tree-dumps", "off"]).await
-}
-
-/// Each worker: its id, why it is gone, its capacity.
-fn workers(cluster: &Value) -> Vec<(String, Option<String>, Option<u64>)> {
-    let worker = |worker: &Value| {
-        let why = worker["gone"]["why"].as_str().map(str::to_owned);
-        (worker["worker_id"].as_str().expect("an id").to_owned(), why, worker["capacity_blocks"].as_u64())
-    };
-    let mut all: Vec<_> = cluster["workers"].as_array().expect("workers").iter().map(worker).collect();
-    all.sort();
-    all
-}
-
-async fn until_workers(server: &Radixscope, expected: &[(Registered, Option<&str>)]) {
-    let expected: Vec<_> = expected
-        .iter()
-        .map(|(of, why)| (of.worker_id.to_string(), why.map(str::to_owned), Some(1_600)))
-        .collect();
-    server
-        .until_cluster("the workers are as registered", |cluster| {
-            let now = workers(cluster);
-            if now == expected { Ok(()) } else { Err(format!("{now:?} instead of {expected:?}")) }
-        })
-        .await;
-}
-
-async fn until_said(server: &Radixscope, state: &str, words: &str) -> Value {
-    server
-        .until_cluster(&format!("discovery is {state}: {words}"), |cluster| {
-            let source = &cluster["sources"][0];
-            let is_said = source["detail"].as_str().is_some_and(|detail| detail.contains(words));
-            wait::expect(source["state"] == state && is_said, || source.to_string())
-        })
-        .await
 }
 
 const GONE: Option<&str> = Some("discovery");

@@ -4,7 +4,7 @@ use radixscope_insight::shown::{Shown, caption, source_name};
 use radixscope_model::id::{Millis, WorkerIx};
 use radixscope_model::number_format::{UNKNOWN, clock, count, percent};
 
-use super::paper::{Area, LINE_PX, Paper, WIDE_PX};
+use super::paper::{Area, LINE_PX, Paper};
 use super::{Asked, Body, Content};
 use crate::colour::css;
 
@@ -108,7 +108,7 @@ impl Body for Decisions {
 impl Columns {
     fn of(area: Area) -> Self {
         let at = |share: f64| area.x + area.width * share;
-        if area.width >= WIDE_PX {
+        if area.is_wide() {
             let source = at(0.88);
             return Self {
                 worker: at(0.16),

@@ -5,7 +5,7 @@ use radixscope_model::id::Millis;
 use radixscope_model::number_format::{clock, plural};
 use radixscope_model::record::{Finding, Phase, Severity};
 
-use super::paper::{Area, LINE_PX, Paper, Style, WIDE_PX};
+use super::paper::{Area, LINE_PX, Paper, Style};
 use super::{Asked, Body, Content};
 use crate::Wanted;
 use crate::colour::css;
@@ -79,7 +79,7 @@ impl Card {
             Severity::Warning => (paper.theme.warn_text, paper.theme.warn),
             Severity::Info => (paper.theme.text, paper.theme.focus),
         };
-        let is_wide = area.width >= WIDE_PX;
+        let is_wide = area.is_wide();
         let x = area.x + 10.0;
         let room = area.right() - x;
         let mark = severity_mark(self.severity);
@@ -117,7 +117,7 @@ impl Body for Findings {
             paper.lines((area.x, y), area.width, paper.quiet(), text, 3);
             return;
         }
-        let card_px = CARD_PX[usize::from(area.width < WIDE_PX)];
+        let card_px = area.fitting(CARD_PX);
         let per_card = area.height / self.cards.len().max(1) as f64 - card_px;
         let explained = ((per_card / LINE_PX) as usize).clamp(EXPLAINED.0, EXPLAINED.1);
         let mut at = area;

@@ -8,7 +8,7 @@ use radixscope_model::id::{Millis, WorkerIx};
 use radixscope_model::number_format::{UNKNOWN, count, percent, plural, short, tail};
 
 use super::lanes::more;
-use super::paper::{Area, LINE_PX, Paper, Style, WIDE_PX};
+use super::paper::{Area, LINE_PX, Paper, Style};
 use super::{Asked, Body, Content, workers};
 
 const TITLE: &str = "KV cache occupancy by worker";
@@ -62,8 +62,7 @@ pub(super) fn content(shown: &Shown<'_>, asked: &Asked, _: Millis) -> Content {
 
 /// How wide the columns are, in the order of the constants above.
 fn columns_px(area: Area) -> [f64; 4] {
-    let narrow = usize::from(area.width < WIDE_PX);
-    [NAME_PX, HELD_PX, SHARE_PX, IN_FLIGHT_PX].map(|widths| widths[narrow])
+    [NAME_PX, HELD_PX, SHARE_PX, IN_FLIGHT_PX].map(|widths| area.fitting(widths))
 }
 
 impl Row {
@@ -92,7 +91,7 @@ impl Row {
         let y = area.y + 15.0;
         let chip = paper.chip(area.x, y, self.worker);
         let [name_px, held_px, share_px, in_flight_px] = columns_px(area);
-        if area.width >= WIDE_PX {
+        if area.is_wide() {
             paper.text_within(area.x + chip, y, name_px - chip - 6.0, paper.quiet(), &self.name);
         }
         let figures = held_px + share_px + in_flight_px;
@@ -128,7 +127,7 @@ impl Body for Rows {
         let quiet = paper.quiet();
         paper.text(area.x, y, quiet, "Worker");
         let [name_px, .., in_flight_px] = columns_px(area);
-        let held = if area.width >= WIDE_PX { "Cached blocks" } else { "Blocks" };
+        let held = if area.is_wide() { "Cached blocks" } else { "Blocks" };
         paper.text(area.x + name_px, y, quiet, held);
         paper.text(area.right() - in_flight_px, y, quiet.right(), "of capacity");
         paper.text(area.right(), y, quiet.right(), "In flight");

@@ -21,7 +21,7 @@ pub(super) const LINE_PX: f64 = 15.0;
 const TEXT_PX: f64 = 11.0;
 const TITLE_PX: f64 = 14.0;
 /// Below this width tables have fewer and narrower columns.
-pub(super) const WIDE_PX: f64 = 420.0;
+const WIDE_PX: f64 = 420.0;
 /// The fonts of the page, which every system has one of.
 const FONT: &str = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Noto Sans', 'DejaVu Sans', sans-serif";
 pub(super) const MONO: &str =
@@ -43,6 +43,16 @@ impl Area {
 
     pub(super) fn bottom(&self) -> f64 {
         self.y + self.height
+    }
+
+    /// Whether it has room for every column of a table.
+    pub(super) fn is_wide(&self) -> bool {
+        self.width >= WIDE_PX
+    }
+
+    /// Which of two sizes fits it: one for wide pictures and one for narrow ones.
+    pub(super) fn fitting(&self, [wide, narrow]: [f64; 2]) -> f64 {
+        if self.is_wide() { wide } else { narrow }
     }
 }
 

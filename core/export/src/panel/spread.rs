@@ -10,7 +10,7 @@ use radixscope_state::cluster::TimeSteps;
 
 use super::axis::{Axes, span_words};
 use super::lanes::more;
-use super::paper::{Area, LINE_PX, Paper, WIDE_PX};
+use super::paper::{Area, LINE_PX, Paper};
 use super::{Asked, Body, Content};
 use crate::colour::css;
 
@@ -94,7 +94,7 @@ impl Spread {
                 66.0
             }
         };
-        let head_px = HEAD_PX[usize::from(area.width < WIDE_PX)];
+        let head_px = area.fitting(HEAD_PX);
         paper.text_within(area.x + head, middle, head_px - head - 4.0, paper.plain(), &strip.figures);
         let plot =
             Area { x: area.x + head_px, width: area.width - head_px, height: area.height - 3.0, ..area };
