@@ -12,7 +12,7 @@ use std::{
 use anyhow::{Context, Result, bail};
 
 use crate::{
-    app,
+    page,
     process::{self, Running},
     setup::{self, Purpose},
     steps::Steps,
@@ -29,13 +29,13 @@ const TRY_EVERY: Duration = Duration::from_millis(50);
 /// # Errors
 /// When a step fails or the server ends before it listens.
 pub(crate) fn run(workspace: &Workspace, args: &[String]) -> Result<ExitCode> {
-    let missing = setup::missing(workspace, Purpose::Demo)?;
+    let missing = setup::missing(workspace, Purpose::Demo);
     let mut steps = Steps::new(workspace, missing.len() + 2);
     setup::meet(&mut steps, &missing)?;
     let binary = workspace.target.join("demo/radixscope");
     // The app's largest crate keeps one core busy for minutes: meanwhile the other one builds what the server needs.
     let libraries = (!binary.is_file()).then(|| start_building_libraries(workspace)).transpose()?;
-    app::build(&mut steps, workspace)?;
+    page::build(&mut steps, workspace, page::Build::Quick)?;
     if let Some(mut libraries) = libraries {
         // Should it have failed, the next step fails too and shows why.
         let _ = libraries.wait();

@@ -77,7 +77,7 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<ExitCode> {
     if !workspace.root.join("fuzz/Cargo.toml").is_file() {
         bail!("there are no fuzz targets: fuzz/Cargo.toml is missing");
     }
-    let missing = setup::missing(workspace, Purpose::Fuzz)?;
+    let missing = setup::missing(workspace, Purpose::Fuzz);
     let mut setting_up = Steps::new(workspace, missing.len());
     setup::meet(&mut setting_up, &missing)?;
     let known = output(&mut cargo_fuzz(workspace, "list"))?;

@@ -6,7 +6,6 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
 
-mod app;
 mod bench;
 mod check;
 mod demo;
@@ -14,6 +13,7 @@ mod dist;
 mod fuzz;
 mod live;
 mod manifests;
+mod page;
 mod process;
 mod sbom;
 mod screens;
@@ -78,12 +78,8 @@ enum Command {
     Manifests,
     /// Make screenshots of every panel, in `target/screens`
     Screens,
-    /// Build the one binary with the app inside, ready to be copied, in `target/dist`
-    Dist {
-        /// Without any library of the system, linked with musl
-        #[arg(long = "static")]
-        is_static: bool,
-    },
+    /// Build the one binary with the page inside, as a file, an archive and a wheel, in `target/dist`
+    Dist(dist::Args),
     /// List what that binary is made of, as a CycloneDX document in `target/dist`
     Sbom,
 }
@@ -124,7 +120,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Manifests => manifests::run(&workspace),
         Command::Live(args) => live::run(&workspace, &args),
         Command::Late(args) => live::late::run(&workspace, &args),
-        Command::Dist { is_static } => dist::run(&workspace, is_static),
+        Command::Dist(args) => dist::run(&workspace, &args),
         Command::Sbom => sbom::run(&workspace),
     }
 }

@@ -12,7 +12,7 @@ use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 
 use crate::{
-    app,
+    page,
     setup::{self, Purpose, WASM},
     steps::Steps,
     workspace::{Workspace, output},
@@ -29,7 +29,7 @@ const SHIPPED: [(&str, Option<&str>); 3] =
 /// # Errors
 /// When cargo-cyclonedx cannot be set up or its documents cannot be read.
 pub(crate) fn run(workspace: &Workspace) -> Result<ExitCode> {
-    let missing = setup::missing(workspace, Purpose::Sbom)?;
+    let missing = setup::missing(workspace, Purpose::Sbom);
     let mut steps = Steps::new(workspace, missing.len() + 1);
     setup::meet(&mut steps, &missing)?;
     let dist = workspace.target.join("dist");
@@ -109,7 +109,7 @@ fn merged(mut all: Value, mut other: Value) -> Value {
 
 /// The scripts of others that the page loads, by their files' names: `NAME-VERSION.min.js`.
 fn scripts(root: &Path) -> Result<Vec<Value>> {
-    let files = app::files(&root.join("public/vendor"), None)?;
+    let files = page::files(&root.join("public/vendor"), None)?;
     files.iter().map(script).collect()
 }
 

@@ -5,7 +5,7 @@ use std::{fs, process::ExitCode};
 use anyhow::{Context, Result, bail};
 
 use crate::{
-    app,
+    page,
     setup::{self, Purpose},
     steps::Steps,
     test,
@@ -17,10 +17,10 @@ use crate::{
 /// # Errors
 /// When a step fails or no picture was made.
 pub(crate) fn run(workspace: &Workspace) -> Result<ExitCode> {
-    let missing = setup::missing(workspace, Purpose::Test)?;
+    let missing = setup::missing(workspace, Purpose::Test);
     let mut steps = Steps::new(workspace, missing.len() + 3);
     setup::meet(&mut steps, &missing)?;
-    app::build(&mut steps, workspace)?;
+    page::build(&mut steps, workspace, page::Build::Quick)?;
     test::build(&mut steps, workspace)?;
     let folder = workspace.target.join("screens");
     let _ = fs::remove_dir_all(&folder);

@@ -9,7 +9,7 @@ use std::{
 use anyhow::{Result, bail};
 
 use crate::{
-    app, check,
+    check, page,
     process::stopping,
     setup::{self, Purpose},
     steps::{Step, Steps},
@@ -73,10 +73,10 @@ pub(crate) fn run_part(workspace: &Workspace, part: Part, args: &[String]) -> Re
         })
     };
     let tested = if part.needs_server(args) {
-        let missing = setup::missing(workspace, Purpose::Test)?;
+        let missing = setup::missing(workspace, Purpose::Test);
         let mut steps = Steps::new(workspace, missing.len() + 3);
         setup::meet(&mut steps, &missing)?;
-        app::build(&mut steps, workspace)?;
+        page::build(&mut steps, workspace, page::Build::Quick)?;
         build(&mut steps, workspace)?;
         steps.step("Recordings at their own pace", "about 5 min", &mut test)
     } else {
@@ -97,10 +97,10 @@ const IN_EVERY_BROWSER: [&str; 2] = ["browser_every::", "browser_layout::"];
 
 /// Those tests, or those that `args` name, in the browsers that [`run`] does not start; each failure counts, none ends the rest.
 fn run_in_browsers(workspace: &Workspace, args: &[String]) -> Result<ExitCode> {
-    let missing = setup::missing(workspace, Purpose::Browsers)?;
+    let missing = setup::missing(workspace, Purpose::Browsers);
     let mut steps = Steps::new(workspace, missing.len() + 2 + OTHER_BROWSERS.len());
     setup::meet(&mut steps, &missing)?;
-    app::build(&mut steps, workspace)?;
+    page::build(&mut steps, workspace, page::Build::Quick)?;
     build(&mut steps, workspace)?;
     let mut failed = Vec::new();
     for (browser, name) in OTHER_BROWSERS {
@@ -137,11 +137,11 @@ fn run_in_browsers(workspace: &Workspace, args: &[String]) -> Result<ExitCode> {
 /// # Errors
 /// When something cannot be set up, a check finds something, or a test fails.
 pub(crate) fn run(workspace: &Workspace) -> Result<ExitCode> {
-    let missing = setup::missing(workspace, Purpose::Test)?;
+    let missing = setup::missing(workspace, Purpose::Test);
     let mut steps = Steps::new(workspace, missing.len() + check::FORM_STEPS + 3);
     setup::meet(&mut steps, &missing)?;
     check::form(&mut steps, workspace)?;
-    app::build(&mut steps, workspace)?;
+    page::build(&mut steps, workspace, page::Build::Quick)?;
     build(&mut steps, workspace)?;
     let mut counts = Counts::default();
     let tested = steps.step("Tests", "", |step| {

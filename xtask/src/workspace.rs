@@ -3,7 +3,6 @@
 use std::{
     env,
     ffi::OsString,
-    fs,
     path::{Path, PathBuf},
     process::Command,
 };
@@ -82,15 +81,6 @@ impl Workspace {
         path.strip_prefix(&self.root).unwrap_or(path).display().to_string()
     }
 
-    /// The version of a package in `Cargo.lock`.
-    ///
-    /// # Errors
-    /// When the file cannot be read or does not hold the package.
-    pub(crate) fn locked_version(&self, package: &str) -> Result<String> {
-        let lock = fs::read_to_string(self.root.join("Cargo.lock")).context("reading Cargo.lock")?;
-        locked_version(&lock, package).ok_or_else(|| anyhow!("Cargo.lock holds no package {package}"))
-    }
-
     fn path(&self) -> OsString {
         let rest = env::var_os("PATH").unwrap_or_default();
         let folders = std::iter::once(self.tools_bin()).chain(env::split_paths(&rest));
@@ -123,25 +113,4 @@ pub(crate) fn output(command: &mut Command) -> Result<String> {
 
 fn cargo_program() -> OsString {
     env::var_os("CARGO").unwrap_or_else(|| "cargo".into())
-}
-
-fn locked_version(lock: &str, package: &str) -> Option<String> {
-    let name = format!("name = \"{package}\"");
-    let mut lines = lock.lines().skip_while(|line| *line != name).skip(1);
-    let version = lines.next()?.strip_prefix("version = \"")?.strip_suffix('"')?;
-    Some(version.to_owned())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::locked_version;
-
-    const LOCK: &str = "[[package]]\nname = \"wasm-bindgen-shared\"\nversion = \"0.2.1\"\n\n\
-                        [[package]]\nname = \"wasm-bindgen\"\nversion = \"0.2.129\"\nsource = \"x\"\n";
-
-    #[test]
-    fn the_locked_version_is_of_exactly_the_package_asked_for() {
-        assert_eq!(locked_version(LOCK, "wasm-bindgen").as_deref(), Some("0.2.129"));
-        assert_eq!(locked_version(LOCK, "wasm"), None);
-    }
 }

@@ -25,6 +25,7 @@ mod marks;
 mod memory;
 mod nav;
 mod notices;
+mod part;
 mod pools;
 mod prompt_text;
 mod rates;
@@ -144,17 +145,10 @@ fn panel(panel: Panel, store: Store, dark: Memo<bool>) -> AnyView {
                 <decisions::DecisionsPanel store/>
             </div>
         },
-        Panel::Findings => view! { <findings::FindingsPanel store/> },
-        Panel::Latency => view! { <latency::LatencyPanel store dark/> },
-        Panel::Memory => view! { <memory::MemoryPanel store/> },
         Panel::Tree => view! { <tree::TreePanel store dark/> },
         Panel::Workers => view! { <workers::WorkersPanel store/> },
         Panel::Rates => view! { <rates::RatesPanel store dark/> },
-        Panel::Decisions => view! { <ledger::LedgerPanel store/> },
-        Panel::WhatIf => view! { <whatif::WhatIfPanel store/> },
-        Panel::Counterfactual => view! { <counterfactual::CounterfactualPanel store/> },
-        Panel::Compare => view! { <compare::ComparePanel store dark/> },
-        Panel::Changes => view! { <changes::ChangesPanel store dark/> },
+        later => view! { <part::PanelPart panel=later store dark/> },
     }
 }
 

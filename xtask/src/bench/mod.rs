@@ -14,7 +14,7 @@ use clap::ValueEnum;
 use serde_json::{Value, json};
 
 use crate::{
-    app, demo,
+    demo, page,
     setup::{self, Purpose},
     steps::Steps,
     workspace::Workspace,
@@ -134,7 +134,7 @@ pub(crate) fn run(workspace: &Workspace, parts: &[Part], args: &[String]) -> Res
     let usual: Vec<_> = Part::value_variants().iter().copied().filter(is_usual).collect();
     let parts = if parts.is_empty() { usual.as_slice() } else { parts };
     let needs_server = parts.iter().any(|part| part.needs_server());
-    let missing = if needs_server { setup::missing(workspace, Purpose::Test)? } else { Vec::new() };
+    let missing = if needs_server { setup::missing(workspace, Purpose::Test) } else { Vec::new() };
     let programs: Vec<_> = parts.iter().filter_map(|part| part.program()).collect();
     let mut steps = Steps::new(
         workspace,
@@ -142,7 +142,7 @@ pub(crate) fn run(workspace: &Workspace, parts: &[Part], args: &[String]) -> Res
     );
     if needs_server {
         setup::meet(&mut steps, &missing)?;
-        app::build(&mut steps, workspace)?;
+        page::build(&mut steps, workspace, page::Build::Small)?;
         demo::build_server(&mut steps, workspace, "release")?;
     }
     if !programs.is_empty() {

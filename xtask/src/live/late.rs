@@ -8,7 +8,7 @@ use clap::{ValueEnum, builder::PossibleValuesParser};
 
 use super::{VERSIONS, copy_scripts, scripts, set_up};
 use crate::{
-    app, demo,
+    demo, page,
     setup::{self, Purpose},
     steps::Steps,
     workspace::Workspace,
@@ -101,13 +101,13 @@ impl Args {
 /// When something cannot be set up or the stack does not run. What differs is shown.
 pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<ExitCode> {
     let scripts = scripts(workspace)?;
-    let missing = setup::missing(workspace, Purpose::Demo)?;
+    let missing = setup::missing(workspace, Purpose::Demo);
     let mut steps = Steps::new(workspace, missing.len() + 5);
     let binary = match &args.binary {
         Some(binary) => fs::canonicalize(binary).with_context(|| format!("no {}", binary.display()))?,
         None => {
             setup::meet(&mut steps, &missing)?;
-            app::build(&mut steps, workspace)?;
+            page::build(&mut steps, workspace, page::Build::Quick)?;
             demo::build_server(&mut steps, workspace, "release")?;
             workspace.target.join("release/radixscope")
         }

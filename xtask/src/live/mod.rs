@@ -11,7 +11,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use clap::builder::PossibleValuesParser;
 
 use crate::{
-    app, demo, process,
+    demo, page, process,
     setup::{self, Purpose},
     steps::{Step, Steps},
     workspace::Workspace,
@@ -98,7 +98,7 @@ impl Args {
 /// When something cannot be set up, a stack does not run or a figure differs.
 pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<ExitCode> {
     let scripts = scripts(workspace)?;
-    let missing = setup::missing(workspace, Purpose::Demo)?;
+    let missing = setup::missing(workspace, Purpose::Demo);
     let (versions, is_built) = (args.versions(), args.binary.is_none() && !args.again);
     let runs: usize = versions.iter().map(|version| 1 + args.runs(version).len()).sum();
     let mut steps = Steps::new(workspace, runs + if is_built { missing.len() + 2 } else { 0 });
@@ -107,7 +107,7 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<ExitCode> {
         None if args.again => PathBuf::new(),
         None => {
             setup::meet(&mut steps, &missing)?;
-            app::build(&mut steps, workspace)?;
+            page::build(&mut steps, workspace, page::Build::Quick)?;
             demo::build_server(&mut steps, workspace, "release")?;
             workspace.target.join("release/radixscope")
         }

@@ -49,7 +49,7 @@ const REFUSED: [&str; 5] = [
 /// # Errors
 /// When something cannot be rendered, is not valid, or breaks a rule.
 pub(crate) fn run(workspace: &Workspace) -> Result<ExitCode> {
-    let missing = setup::missing(workspace, Purpose::Manifests)?;
+    let missing = setup::missing(workspace, Purpose::Manifests);
     let mut steps = Steps::new(workspace, missing.len() + 3);
     setup::meet(&mut steps, &missing)?;
     let folder = workspace.target.join("manifests");

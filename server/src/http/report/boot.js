@@ -6,8 +6,10 @@ const bytes = (name) => {
   block.remove();
   return file;
 };
-const unpacked = (name) =>
-  new Response(new Blob([bytes(name)]).stream().pipeThrough(new DecompressionStream('gzip')));
+const unpacked = (name, type = 'application/octet-stream') => {
+  const stream = new Blob([bytes(name)]).stream().pipeThrough(new DecompressionStream('gzip'));
+  return new Response(stream, { headers: { 'content-type': type } });
+};
 const address = async (name, type) =>
   URL.createObjectURL(new Blob([await unpacked(name).arrayBuffer()], { type }));
 const script = (text) => URL.createObjectURL(new Blob([text], { type: 'text/javascript' }));
@@ -32,6 +34,8 @@ const worker = async (name) => {
 const { recording, charts, view } = document.body.dataset;
 // What its maker looked at; an address that says something itself is followed.
 if (view && !location.search && !location.hash) history.replaceState(null, '', view);
+// Parts of the page's program, unpacked when they are opened.
+window.radixscopeFile = async (name) => unpacked(name, 'application/wasm');
 window.radixscopeFiles = [new File([bytes('recording')], recording)];
 window.radixscopeAssets = {
   'nav.svg#': '#mark-',

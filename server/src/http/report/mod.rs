@@ -22,6 +22,9 @@ const CHARTS: &str = "vendor/echarts-5.6.0.min.js";
 /// Programs beside the page. The tokenizer is left out: it is as large as all others, and prompts are with a server.
 const WORKERS: [&str; 2] = ["player", "worker"];
 
+/// Names the files of the page's program that are loaded later.
+const PARTS: &str = "<meta name=\"radixscope-parts\" ";
+
 /// Why there is none.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ReportError {
@@ -103,6 +106,10 @@ impl Report {
         }
         if programs.len() != 2 {
             return Err(ReportError::Unexpected("program"));
+        }
+        let (from, to) = element(&document, PARTS, ">").ok_or(ReportError::Unexpected("parts"))?;
+        for part in attribute(&document[from..to], "content").split_ascii_whitespace() {
+            programs.push((part.to_owned(), file(part)?));
         }
         for worker in WORKERS {
             for name in [format!("{worker}.js"), format!("{worker}_bg.wasm")] {

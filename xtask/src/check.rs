@@ -1,7 +1,4 @@
-//! Checks of form: formatting, words, style sheets, lints for the host and for the browser, documentation, licences, spelling.
-
-mod styles;
-mod words;
+//! Checks of form: formatting, lints for the host and for the browser, documentation, licences, spelling.
 
 use std::process::ExitCode;
 
@@ -32,7 +29,7 @@ const DENY: [&str; 9] = [
 /// # Errors
 /// When something cannot be set up or a check finds something.
 pub(crate) fn run(workspace: &Workspace) -> Result<ExitCode> {
-    let missing = setup::missing(workspace, Purpose::Check)?;
+    let missing = setup::missing(workspace, Purpose::Check);
     let mut steps = Steps::new(workspace, missing.len() + FORM_STEPS);
     setup::meet(&mut steps, &missing)?;
     form(&mut steps, workspace)?;
@@ -40,16 +37,14 @@ pub(crate) fn run(workspace: &Workspace) -> Result<ExitCode> {
 }
 
 /// How many steps [`form`] takes.
-pub(crate) const FORM_STEPS: usize = 8;
+pub(crate) const FORM_STEPS: usize = 6;
 
-/// Formatting, words, dependencies and lints.
+/// Formatting, dependencies and lints.
 ///
 /// # Errors
 /// When one of them finds something.
 pub(crate) fn form(steps: &mut Steps<'_>, workspace: &Workspace) -> Result<()> {
     steps.step("Formatting", "", |step| step.run(workspace.cargo(["fmt", "--all", "--check"])))?;
-    steps.step("Words", "", |_| words::check(&workspace.root))?;
-    steps.step("Style sheets", "", |_| styles::check(&workspace.root))?;
     steps.step("Spelling", "", |step| step.run(workspace.command("typos")))?;
     steps.step("Licences and versions of dependencies", "", |step| {
         let mut command = workspace.command("cargo-deny");
@@ -77,8 +72,8 @@ pub(crate) fn form(steps: &mut Steps<'_>, workspace: &Workspace) -> Result<()> {
             "--locked",
             "--package=radixscope-app",
             "--target=wasm32-unknown-unknown",
-            // The profile that Trunk builds with: macros and build scripts are then compiled once for both.
-            "--profile=wasm-release",
+            // The profile that tests build with: macros and build scripts are then compiled once for both.
+            "--profile=wasm-quick",
             "--",
             "--deny=warnings",
         ]))
