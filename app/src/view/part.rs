@@ -7,8 +7,9 @@ use leptos::prelude::*;
 use leptos::task::spawn_local;
 use leptos::wasm_split::{SplitLoaderError, wasm_split};
 
-use super::figure::PanelHead;
+use super::figure::{PanelHead, heading_id};
 use super::{changes, compare, counterfactual, findings, latency, ledger, memory, whatif};
+use crate::keys;
 use crate::memo::Memo;
 use crate::signal::RwSignal;
 use crate::store::Store;
@@ -110,8 +111,13 @@ pub(super) fn PanelPart(panel: Panel, store: Store, dark: Memo<bool>) -> impl In
         progress.set(Progress::Loading);
         spawn_local(async move {
             let done = if load(panel).await.is_ok() { Progress::Loaded } else { Progress::Failed };
+            let heading = heading_id(panel);
+            let has_focus = document().active_element().is_some_and(|element| element.id() == heading);
             // The panel may have been left meanwhile.
-            progress.try_set(done);
+            if progress.try_set(done) && has_focus {
+                // The panel's own heading takes the place of the one that had it.
+                request_animation_frame(move || keys::focus(&heading));
+            }
         });
     };
     begin();

@@ -29,12 +29,12 @@ fn snapshot_parts(frames: &[Vec<u8>]) -> usize {
     frames.iter().filter(|frame| matches!(Frame::decode(frame), Ok(Frame::Snapshot { .. }))).count()
 }
 
-/// Names of the WebAssembly files that the page itself has fetched, without their hashes.
+/// Names of the programs that the page itself has fetched, without their hashes; its own parts are left out.
 async fn programs(page: &Page) -> Vec<String> {
     let fetched = page
         .eval(
             "[...new Set(performance.getEntriesByType('resource').map(e => new URL(e.name).pathname.split('/').pop())
-                .filter(name => name.endsWith('.wasm')).map(name => name.split(/[-_]/)[0]))]",
+                .filter(name => name.endsWith('_bg.wasm')).map(name => name.split(/[-_]/)[0]))]",
         )
         .await;
     serde_json::from_value(fetched).expect("names")

@@ -20,6 +20,7 @@ mod browser_memory;
 mod browser_overview;
 mod browser_page;
 mod browser_panels;
+mod browser_parts;
 mod browser_player;
 mod browser_pools;
 mod browser_time;

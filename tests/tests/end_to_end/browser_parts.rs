@@ -1,0 +1,105 @@
+//! Panels that are parts of the page's program: fetched when they are wanted and not before, kept, and asked for again where
+//! they did not come.
+
+use radixscope_tests::browser::{Page, with_page};
+use radixscope_tests::radixscope::Radixscope;
+use serde_json::json;
+
+/// Panels with a part of their own, and that part's name.
+const PARTS: [(&str, &str); 8] = [
+    ("findings", "findings"),
+    ("latency", "latency"),
+    ("memory", "memory"),
+    ("decisions", "decisions"),
+    ("whatif", "whatif"),
+    ("counterfactual", "counterfactual"),
+    ("compare", "compare"),
+    ("changes", "changes"),
+];
+
+async fn demo() -> Radixscope {
+    let server = Radixscope::start(["demo", "--warm-up", "60", "--speed", "0.000001", "--base-path", "/tools/radix"]).await;
+    server.until_source_is("live").await;
+    server
+}
+
+/// Names of the parts that were fetched, in order, without their digests; what several share is `shared`.
+async fn fetched(page: &Page) -> Vec<String> {
+    let names = page
+        .eval(
+            "performance.getEntriesByType('resource').map(e => new URL(e.name).pathname.split('/').pop())
+                .filter(name => /^(split_|shared-)/.test(name)).map(name => name.replace(/^split_/, '').split('-')[0])",
+        )
+        .await;
+    serde_json::from_value(names).expect("names")
+}
+
+fn is_fetched(part: &str) -> String {
+    format!("performance.getEntriesByType('resource').some(e => e.name.includes('/split_{part}-') && e.responseEnd > 0)")
+}
+
+#[tokio::test]
+async fn the_first_view_loads_no_part_and_each_panel_its_own_once() {
+    let server = demo().await;
+    with_page(async |page| {
+        page.open(&server.url("/?theme=light")).await;
+        page.until_true("the first view", "!!document.querySelector('[data-testid=worker]')").await;
+        assert_eq!(fetched(page).await, [""; 0], "nothing is fetched before it is wanted");
+        for (panel, part) in PARTS {
+            page.click(&format!("nav-{panel}")).await;
+            let shown = format!(
+                "document.querySelector('.page').dataset.view === '{panel}' && !!document.getElementById('{panel}-title')
+                    && !document.querySelector('.part')"
+            );
+            page.until_true(&format!("{panel} is shown"), &shown).await;
+            page.until_true(
+                "its heading has the focus",
+                &format!("document.activeElement.id === '{panel}-title'"),
+            )
+            .await;
+            assert_eq!(fetched(page).await.iter().filter(|name| *name == part).count(), 1, "{part}");
+        }
+        let before = fetched(page).await;
+        page.click("nav-memory").await;
+        page.until_true("memory again", "!!document.getElementById('memory-title') && !document.querySelector('.part')").await;
+        assert_eq!(fetched(page).await, before, "nothing is fetched twice");
+        assert_eq!(before.iter().filter(|name| *name == "shared").count(), 1);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_part_is_fetched_when_the_pointer_or_the_focus_is_on_its_link() {
+    let server = demo().await;
+    with_page(async |page| {
+        page.open(&server.url("/?theme=light")).await;
+        page.until_true("the first view", "!!document.querySelector('[data-testid=worker]')").await;
+        let (x, y) = page.centre("[data-testid=nav-compare]").await;
+        page.hover(x, y).await;
+        page.until_true("hovered", &is_fetched("compare")).await;
+        page.eval("document.querySelector('[data-testid=nav-memory]').focus()").await;
+        page.until_true("focused", &is_fetched("memory")).await;
+        assert_eq!(page.address().await.query(), Some("theme=light"), "and not opened");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_part_that_did_not_come_is_said_and_asked_for_again() {
+    let server = demo().await;
+    with_page(async |page| {
+        page.expect_complaints();
+        page.devtools("Network.enable", json!({})).await;
+        page.devtools("Network.setBlockedURLs", json!({"urls": ["*/split_memory-*", "*/shared-*"]})).await;
+        page.open(&server.url("/?view=memory&theme=light")).await;
+        page.until_true("it is said", "!!document.querySelector('[data-testid=part-failed] [role=alert]')").await;
+        assert!(page.text("part-failed").await.is_some_and(|text| text.contains("Memory was not loaded")));
+        page.screenshot("part-failed").await;
+        page.devtools("Network.setBlockedURLs", json!({"urls": []})).await;
+        page.click("part-again").await;
+        page.until_true("it is shown", "!!document.getElementById('memory-title') && !document.querySelector('.part')").await;
+        page.click("nav-overview").await;
+        page.until_true("the rest works", "!!document.querySelector('[data-testid=worker]')").await;
+    })
+    .await;
+}
