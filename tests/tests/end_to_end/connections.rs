@@ -186,9 +186,6 @@ async fn slow_readers_of_recordings_give_way_and_a_fast_one_gets_all() {
         })
         .await;
     }
-    let served = slow.iter().filter(|one| one.is_served()).count();
-    assert!(served > 0, "slow readers are served while there is room");
-    assert!(served < slow.len(), "and give way when there is none");
     let metrics = server.get("/metrics").await;
     assert!(
         !metrics.text().contains("radixscope_recording_readers_gave_way_total 0\n"),

@@ -109,7 +109,7 @@ async fn asked(app: &App, peer: Option<Extension<Peer>>, params: &Params) -> Res
         let message = "too many recordings are being downloaded, and none of them slowly; try again";
         ApiError::new(code::BUSY, message).retry_after(2)
     };
-    let reader = app.readers.enter(peer.map(|Extension(peer)| peer.place)).ok_or_else(busy)?;
+    let reader = app.readers.place(peer.map(|Extension(peer)| peer.place)).await.ok_or_else(busy)?;
     let turn = reader.turn().await.map_err(|error| ApiError::new(code::INTERNAL, error.to_string()))?;
     let kept = app.hub.read(move |view| {
         let sources = view.cluster.sources().iter();

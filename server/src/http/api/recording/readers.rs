@@ -19,6 +19,12 @@ use crate::http::listen::Place;
 const MAX_READERS: usize = 4;
 /// So many of them are compressed at once: each on a thread of its own.
 const MAX_MAKING: usize = 2;
+/// Clients that wait for a place at a time, first come first served; more are refused at once.
+const MAX_QUEUED: usize = 16;
+/// They wait at most this long; browsers show nothing meanwhile.
+const QUEUED_WITHIN: Duration = Duration::from_secs(5);
+/// How often the first of them looks for a place: slowness comes with time, so nothing announces it.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// Parts that wait for a slow client.
 pub(super) const MAX_WAITING: usize = 4;
 /// A client that lets us wait this long for its last parts gives way to another: it reads less than about 1 MiB/s.
@@ -30,6 +36,8 @@ const REMEMBERED: f64 = 7.0 / 8.0;
 #[derive(Debug)]
 pub(in crate::http) struct Readers {
     making: Arc<Semaphore>,
+    queued: Semaphore,
+    first: Semaphore,
     next: AtomicU64,
     open: Mutex<HashMap<u64, Open>>,
     /// Readers that were ended for others.
@@ -64,6 +72,8 @@ impl Default for Readers {
     fn default() -> Self {
         Self {
             making: Arc::new(Semaphore::new(MAX_MAKING)),
+            queued: Semaphore::new(MAX_QUEUED),
+            first: Semaphore::new(1),
             next: AtomicU64::new(0),
             open: Mutex::default(),
             gave_way: AtomicU64::new(0),
@@ -77,8 +87,23 @@ impl Readers {
         self.lock().len()
     }
 
+    /// Waits for a place. `None`: all are taken and no client is slow, or too many wait.
+    pub(super) async fn place(self: &Arc<Self>, connection: Option<Arc<Place>>) -> Option<Reader> {
+        let _queued = self.queued.try_acquire().ok()?;
+        let entered = async {
+            let _first = self.first.acquire().await.ok()?;
+            loop {
+                if let Some(reader) = self.enter(connection.clone()) {
+                    return Some(reader);
+                }
+                tokio::time::sleep(LOOK_EVERY).await;
+            }
+        };
+        tokio::time::timeout(QUEUED_WITHIN, entered).await.ok().flatten()
+    }
+
     /// A place; `None` if all are taken and no client is slow.
-    pub(super) fn enter(self: &Arc<Self>, connection: Option<Arc<Place>>) -> Option<Reader> {
+    fn enter(self: &Arc<Self>, connection: Option<Arc<Place>>) -> Option<Reader> {
         let mut open = self.lock();
         if open.len() >= MAX_READERS && !self.end_slowest(&mut open) {
             return None;
@@ -173,13 +198,17 @@ impl Pipe {
 
 impl io::Write for Pipe {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        // What is written at once may be a chunk of megabytes.
-        let taken = bytes.len().min(PART_BYTES - self.filled.len());
-        self.filled.extend(&bytes[..taken]);
-        if self.filled.len() >= PART_BYTES {
-            self.hand_on()?;
+        // What comes at once may be a chunk of megabytes. All of it is taken: base64's writer fails after a short write.
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            let (now, later) = rest.split_at(rest.len().min(PART_BYTES - self.filled.len()));
+            self.filled.extend(now);
+            rest = later;
+            if self.filled.len() >= PART_BYTES {
+                self.hand_on()?;
+            }
         }
-        Ok(taken)
+        Ok(bytes.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -217,6 +246,29 @@ mod tests {
         drop(fast);
     }
 
+    #[tokio::test(start_paused = true)]
+    async fn a_client_waits_for_a_place_but_not_for_ever_and_not_with_many() {
+        let readers = Arc::<Readers>::default();
+        let mut all: Vec<Reader> = (0..MAX_READERS).map(|_| readers.enter(connection()).unwrap()).collect();
+        assert!(readers.place(connection()).await.is_none(), "nobody ended and nobody is slow");
+        let waiting: Vec<_> = (0..MAX_QUEUED)
+            .map(|_| {
+                let readers = Arc::clone(&readers);
+                tokio::spawn(async move { readers.place(connection()).await })
+            })
+            .collect();
+        tokio::task::yield_now().await;
+        let since = Instant::now();
+        assert!(readers.place(connection()).await.is_none(), "too many wait");
+        assert_eq!(since.elapsed(), Duration::ZERO, "which is said at once");
+        all.pop();
+        let mut entered = Vec::new();
+        for one in waiting {
+            entered.extend(one.await.unwrap());
+        }
+        assert_eq!(entered.len(), 1);
+    }
+
     #[tokio::test]
     async fn who_gives_way_has_its_connection_closed() {
         let readers = Arc::<Readers>::default();
@@ -225,6 +277,26 @@ mod tests {
         waits(&all[0], 10_000);
         let _next = readers.enter(connection()).unwrap();
         slow.unwrap().ended().await;
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn what_is_written_at_once_is_taken_whole_and_sent_in_parts() {
+        let readers = Arc::<Readers>::default();
+        let reader = readers.enter(None).unwrap();
+        let turn = reader.turn().await.unwrap();
+        let (parts, mut read) = mpsc::channel(MAX_WAITING);
+        let mut pipe = Pipe::new(parts, reader, turn, Handle::current());
+        let written = tokio::task::spawn_blocking(move || {
+            let len = pipe.write(&[7; 3 * PART_BYTES + 5]).unwrap();
+            pipe.flush().unwrap();
+            len
+        });
+        let mut lens = Vec::new();
+        while let Some(part) = read.recv().await {
+            lens.push(part.unwrap().len());
+        }
+        assert_eq!(lens, [PART_BYTES, PART_BYTES, PART_BYTES, 5]);
+        assert_eq!(written.await.unwrap(), 3 * PART_BYTES + 5);
     }
 
     #[tokio::test(flavor = "multi_thread")]
