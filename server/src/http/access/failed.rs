@@ -220,11 +220,13 @@ mod tests {
     struct Bench {
         logins: Arc<FailedLogins>,
         shutdown: Shutdown,
+        _running: watch::Sender<bool>,
     }
 
     impl Bench {
         fn new() -> Self {
-            Self { logins: Arc::default(), shutdown: watch::channel(false).1 }
+            let (running, shutdown) = watch::channel(false);
+            Self { logins: Arc::default(), shutdown, _running: running }
         }
 
         fn delay(&self, from: &str) -> Option<Duration> {
