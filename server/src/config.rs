@@ -23,6 +23,7 @@ mod kubernetes_at;
 mod log_file;
 mod metrics_url;
 mod origin;
+mod proxy_header;
 mod recording;
 mod redacted;
 mod secret;
@@ -31,6 +32,7 @@ mod trees;
 mod zmq_endpoint;
 
 pub use access::Access;
+pub(crate) use access::is_guessable;
 pub use base_path::BasePath;
 pub use check::{Badness, Check, Look, Output};
 pub use discovery_at::{DiscoveryAt, EtcdServers};

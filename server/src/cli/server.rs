@@ -30,6 +30,9 @@ const WRITE_WITHIN: Duration = Duration::from_secs(10);
 /// What is said where everybody may read.
 const OPEN_TO_ALL: &str = "Everybody on the network may read: this server listens beyond this machine without --access-token or \
                            --trusted-proxy.";
+/// What is said where the token can be guessed.
+const GUESSABLE: &str = "The access token can be guessed: it has fewer than 16 characters, or few different ones. Create a better \
+                         one with openssl rand -hex 32 and give it with --access-token-file.";
 const MIB: usize = 1024 * 1024;
 
 /// A source before it runs.
@@ -221,7 +224,8 @@ impl Door {
         mut stopped: Shutdown,
     ) -> Result<(), Failure> {
         let Self { access, tls, listener } = self;
-        let notice = http.is_open_to_all().then_some(OPEN_TO_ALL);
+        let guessable = access.is_guessable().then_some(GUESSABLE);
+        let notice = http.is_open_to_all().then_some(OPEN_TO_ALL).or(guessable);
         if let Some(notice) = notice {
             tracing::warn!("{notice}");
         }

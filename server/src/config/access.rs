@@ -1,15 +1,21 @@
 //! Who may read what we serve, and over what.
 
+use std::net::IpAddr;
 use std::path::PathBuf;
-use std::str::FromStr;
 
+use axum::http::HeaderName;
 use clap::Args;
-use ipnet::IpNet;
+use ipnet::{IpNet, Ipv4Net};
 
+use super::proxy_header::proxy_header;
 use super::{InvalidOption, Secret};
 
-/// Tokens shorter than this can be guessed.
+/// Tokens shorter than this can be guessed: 16 random letters and digits are 95 bits.
 const SAFE_TOKEN_CHARS: usize = 16;
+/// Tokens with fewer different characters are typed and not drawn: of 16 random hexadecimal digits one in 10,000 has fewer.
+const SAFE_TOKEN_DIFFERENT: usize = 6;
+/// Leading bits of an IPv6 address that all IPv4-mapped addresses share.
+const MAPPED_BITS: u8 = 96;
 /// Largest file that a token is read from.
 const MAX_TOKEN_BYTES: usize = 4096;
 
@@ -36,10 +42,10 @@ pub struct Access {
         long,
         env = "RADIXSCOPE_TRUSTED_PROXY_HEADER",
         value_name = "NAME",
-        value_parser = header_name,
+        value_parser = proxy_header,
         requires = "trusted_proxy"
     )]
-    pub trusted_proxy_header: Option<String>,
+    pub trusted_proxy_header: Option<HeaderName>,
     /// Addresses of those proxies, as networks such as 10.1.0.0/16; the header of other clients is ignored
     #[arg(
         long,
@@ -81,9 +87,6 @@ impl Access {
         if !token.chars().all(|c| c.is_ascii_graphic()) {
             return Err(InvalidOption::new(option, "expected printable ASCII characters without spaces"));
         }
-        if token.len() < SAFE_TOKEN_CHARS {
-            tracing::warn!("{option}: a token of fewer than {SAFE_TOKEN_CHARS} characters can be guessed");
-        }
         Ok(Some(Secret::from(token)))
     }
 
@@ -93,18 +96,43 @@ impl Access {
     }
 }
 
-fn header_name(text: &str) -> Result<String, String> {
-    match axum::http::HeaderName::from_str(text) {
-        Ok(name) => Ok(name.as_str().to_owned()),
-        Err(_) => Err("expected the name of a header, such as X-Forwarded-User".to_owned()),
-    }
+/// Whether trying can find a token.
+pub(crate) fn is_guessable(token: &Secret) -> bool {
+    let mut different: Vec<u8> = token.reveal().bytes().collect();
+    let len = different.len();
+    different.sort_unstable();
+    different.dedup();
+    len < SAFE_TOKEN_CHARS || different.len() < SAFE_TOKEN_DIFFERENT
 }
 
-/// A network, or one address.
+/// A network, or one address. Clients are known by their IPv4 address where they have one, so an IPv4-mapped network is read
+/// as the IPv4 network that it means.
 fn network(text: &str) -> Result<IpNet, String> {
-    let one = text.parse::<std::net::IpAddr>().ok().map(IpNet::from);
-    one.or_else(|| text.parse().ok())
-        .ok_or_else(|| "expected a network such as 10.1.0.0/16, or an address".to_owned())
+    let one = text.parse::<IpAddr>().ok().map(IpNet::from);
+    let network = one.or_else(|| text.parse().ok());
+    let network =
+        network.ok_or_else(|| "expected a network such as 10.1.0.0/16, or an address".to_owned())?;
+    let network = unmapped(network)?;
+    if network.addr().is_unspecified() && network.prefix_len() == network.max_prefix_len() {
+        return Err(format!(
+            "{text} is not the address of any proxy; expected its network or address, such as 10.1.0.0/16"
+        ));
+    }
+    Ok(network)
+}
+
+/// An IPv4-mapped network as the IPv4 network; others as they are.
+fn unmapped(network: IpNet) -> Result<IpNet, String> {
+    let IpNet::V6(v6) = network else { return Ok(network) };
+    let Some(address) = v6.addr().to_ipv4_mapped() else { return Ok(network) };
+    let bits = v6.prefix_len().checked_sub(MAPPED_BITS);
+    match bits.map(|bits| Ipv4Net::new(address, bits)) {
+        Some(Ok(v4)) => Ok(v4.into()),
+        _ => Err(format!(
+            "{v6} is wider than the IPv4-mapped addresses, which need /{MAPPED_BITS} or more; write the IPv4 network, such as \
+             10.1.0.0/16"
+        )),
+    }
 }
 
 #[cfg(test)]
@@ -113,9 +141,42 @@ mod tests {
 
     #[test]
     fn an_address_alone_is_a_network_of_one() {
-        assert!(network("10.1.2.3").unwrap().contains(&"10.1.2.3".parse::<std::net::IpAddr>().unwrap()));
-        assert!(!network("10.1.2.3").unwrap().contains(&"10.1.2.4".parse::<std::net::IpAddr>().unwrap()));
+        assert!(network("10.1.2.3").unwrap().contains(&"10.1.2.3".parse::<IpAddr>().unwrap()));
+        assert!(!network("10.1.2.3").unwrap().contains(&"10.1.2.4".parse::<IpAddr>().unwrap()));
         assert!(network("10.1.0.0/33").is_err() && network("proxy").is_err());
+    }
+
+    #[test]
+    fn an_ipv4_mapped_network_is_the_ipv4_network() {
+        for (text, network) in [
+            ("::ffff:10.1.2.3", "10.1.2.3/32"),
+            ("::ffff:10.1.2.3/128", "10.1.2.3/32"),
+            ("::ffff:10.1.0.0/112", "10.1.0.0/16"),
+            ("::ffff:0.0.0.0/96", "0.0.0.0/0"),
+            ("2001:db8::/32", "2001:db8::/32"),
+            ("0.0.0.0/0", "0.0.0.0/0"),
+            ("::/0", "::/0"),
+        ] {
+            assert_eq!(super::network(text).unwrap().to_string(), network, "{text}");
+        }
+        assert!(network("::ffff:10.1.0.0/64").unwrap_err().contains("write the IPv4 network"));
+    }
+
+    #[test]
+    fn an_address_that_no_proxy_can_have_is_refused() {
+        for text in ["0.0.0.0", "::", "0.0.0.0/32", "::ffff:0.0.0.0"] {
+            assert!(network(text).unwrap_err().contains("not the address of any proxy"), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_token_that_is_short_or_has_few_different_characters_can_be_guessed() {
+        for token in ["x", "secret", "123456789012345", "aaaaaaaaaaaaaaaaaaaaaaaa", "abcabcabcabcabcabcabc"] {
+            assert!(is_guessable(&Secret::from(token.to_owned())), "{token}");
+        }
+        for token in ["0123456789abcdef", "k7PnnL2t-a.token.for.tests"] {
+            assert!(!is_guessable(&Secret::from(token.to_owned())), "{token}");
+        }
     }
 
     #[test]

@@ -2,6 +2,8 @@
 
 use std::str::FromStr;
 
+use url::Host;
+
 /// `radixscope.example.org`, or `*.example.org` for every name below it; of any port.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct AllowedHost {
@@ -32,16 +34,24 @@ impl FromStr for AllowedHost {
             Some(name) => (name, true),
             None => (text, false),
         };
-        let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-        let is_v6 = |name: &str| name.starts_with('[') && name.ends_with(']') && !is_domain;
-        let name = name.trim_end_matches('.');
-        if name.is_empty() || !(name.chars().all(is_plain) || is_v6(name)) {
-            return Err("expected a name without scheme, port and path, such as radixscope.example.org or \
-                        *.example.org"
-                .to_owned());
-        }
-        Ok(Self { name: name.to_ascii_lowercase(), is_domain })
+        const EXPECTED: &str = "expected a name without scheme, port and path, such as radixscope.example.org or \
+                                *.example.org";
+        let name = name.strip_suffix('.').unwrap_or(name);
+        // As browsers write it in `Host`: in small letters, other alphabets in Punycode, addresses in their shortest form.
+        let name = match Host::parse(name) {
+            Ok(Host::Domain(name)) if is_host_name(&name) => name,
+            Ok(address @ (Host::Ipv4(_) | Host::Ipv6(_))) if !is_domain => address.to_string(),
+            _ => return Err(EXPECTED.to_owned()),
+        };
+        Ok(Self { name, is_domain })
     }
+}
+
+/// Whether `name` is one that a browser can ask for: labels with something in them, of letters, digits, hyphens and
+/// underscores.
+pub(super) fn is_host_name(name: &str) -> bool {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+    name.split('.').all(|label| !label.is_empty() && label.chars().all(is_plain))
 }
 
 #[cfg(test)]
@@ -68,6 +78,23 @@ mod tests {
             ["", "*", "*.", "https://example.org", "example.org:80", "example.org/x", "a b", "a*.example.org"]
         {
             assert!(bad.parse::<AllowedHost>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn what_no_browser_can_ask_for_is_refused_and_the_rest_is_written_as_they_do() {
+        for bad in
+            [".example.org", "a..example.org", "[zzz]", "*.10.0.0.1", "*.*.example.org", "example.org.."]
+        {
+            assert!(bad.parse::<AllowedHost>().is_err(), "{bad}");
+        }
+        for (text, host) in [
+            ("bücher.example", "xn--bcher-kva.example"),
+            ("[2001:DB8:0::1]", "[2001:db8::1]"),
+            ("10.0.0.1", "10.0.0.1"),
+            ("radix_scope.example.", "radix_scope.example"),
+        ] {
+            assert!(text.parse::<AllowedHost>().unwrap().is(host), "{text}");
         }
     }
 }

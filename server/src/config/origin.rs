@@ -2,7 +2,9 @@
 
 use std::str::FromStr;
 
-use url::Url;
+use url::{Host, Url};
+
+use super::host::is_host_name;
 
 const NULL: &str = "null";
 
@@ -27,11 +29,32 @@ impl FromStr for AllowedOrigin {
         }
         let url = Url::parse(text)
             .map_err(|error| format!("not an origin such as https://example.org: {error}"))?;
+        let has_login = !url.username().is_empty() || url.password().is_some();
         let has_more = !matches!(url.path(), "" | "/") || url.query().is_some() || url.fragment().is_some();
-        if !matches!(url.scheme(), "http" | "https") || has_more {
+        if !matches!(url.scheme(), "http" | "https") || has_more || has_login {
             return Err("expected scheme, host and port only, such as https://example.org:8443".to_owned());
         }
+        if let Some(Host::Domain(name)) = url.host() {
+            can_be_sent(name)?;
+        }
         Ok(Self(url.origin().ascii_serialization()))
+    }
+}
+
+/// Whether a browser can name `name` as the host of an origin.
+fn can_be_sent(name: &str) -> Result<(), String> {
+    if name.contains('*') {
+        return Err(
+            "origins are compared whole, so * matches nothing; list each origin, separated by commas: \
+                    https://a.example.org,https://b.example.org"
+                .to_owned(),
+        );
+    }
+    match is_host_name(name.strip_suffix('.').unwrap_or(name)) {
+        true => Ok(()),
+        false => Err(format!(
+            "no page has an origin with the host {name:?}; expected one such as https://example.org"
+        )),
     }
 }
 
@@ -82,6 +105,23 @@ mod tests {
     fn an_origin_with_a_path_is_refused() {
         assert!("https://example.org/x".parse::<AllowedOrigin>().is_err());
         assert!("example.org".parse::<AllowedOrigin>().is_err());
+    }
+
+    #[test]
+    fn an_origin_that_no_browser_can_send_is_refused_with_what_to_write() {
+        for text in ["https://*.x.org", "https://*", "https://a.*.org:8443"] {
+            let why = text.parse::<AllowedOrigin>().unwrap_err();
+            assert!(why.contains("list each origin"), "{text}: {why}");
+        }
+        for text in ["https://.x.org", "https://a..x.org", "https://a+b.x.org", "https://bob@x.org"] {
+            assert!(text.parse::<AllowedOrigin>().is_err(), "{text}");
+        }
+        for (text, sent) in [
+            ("https://bücher.example", "https://xn--bcher-kva.example"),
+            ("http://[2001:DB8:0::1]:80", "http://[2001:db8::1]"),
+        ] {
+            assert_eq!(text.parse::<AllowedOrigin>().unwrap().as_str(), sent);
+        }
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Who may read: whoever shows the token, or comes through a trusted proxy that names a user. Without either everybody may.
 
 use std::net::IpAddr;
+use std::time::Duration;
 
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
@@ -14,15 +15,17 @@ use url::form_urlencoded;
 use super::error::{ApiError, code};
 use super::listen::Peer;
 use super::{App, page, panel};
-use crate::config::{Access, InvalidOption, Secret};
+use crate::config::{Access, InvalidOption, Secret, is_guessable};
+use crate::shutdown::over;
+pub(super) use failed::FailedLogins;
+
+mod failed;
 
 /// The parameter of an address that shows the token.
 const PARAMETER: &str = "token";
 /// Pictures take the token with every request: an image keeps no cookie where those of third parties are off, and its address
 /// stands in no address bar.
 const PICTURES: &str = "/panel/";
-/// Most cookies of ours that are looked at: several only come from other servers of the same name.
-const MAX_COOKIES: usize = 8;
 /// What everybody may know: whether we live and are ready, for those who restart us.
 const PROBES: [&str; 2] = ["/healthz", "/readyz"];
 /// What a browser is shown instead of the page.
@@ -37,6 +40,9 @@ autofocus></label> <button>Open</button></form>\n\
 const LOGIN_POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; base-uri 'none'; \
                             frame-ancestors ";
 
+/// A connection that is to be closed is gone by then.
+const CLOSED_WITHIN: Duration = Duration::from_secs(2);
+
 /// Marks a request that may only know whether we live.
 #[derive(Clone, Copy)]
 pub(super) struct Stranger;
@@ -46,6 +52,8 @@ pub(super) struct Stranger;
 pub struct AccessRules {
     token: Option<Token>,
     proxy: Option<Proxy>,
+    /// Whether trying can find the token.
+    is_guessable: bool,
 }
 
 /// A token, kept only as hashes: of itself, and of itself as a cookie, which does not give the token away.
@@ -53,7 +61,6 @@ pub struct AccessRules {
 struct Token {
     hash: [u8; 32],
     cookie: String,
-    cookie_hash: [u8; 32],
 }
 
 #[derive(Clone, Debug)]
@@ -68,12 +75,18 @@ impl AccessRules {
     /// # Errors
     /// The token cannot be read.
     pub fn of(access: &Access) -> Result<Self, InvalidOption> {
-        let header = access.trusted_proxy_header.as_deref().and_then(|name| name.parse().ok());
-        let networks = access.trusted_proxy.clone();
+        let (header, networks) = (access.trusted_proxy_header.clone(), access.trusted_proxy.clone());
+        let token = access.token()?;
         Ok(Self {
-            token: access.token()?.as_ref().map(Token::of),
+            token: token.as_ref().map(Token::of),
             proxy: header.map(|header| Proxy { header, networks }),
+            is_guessable: token.as_ref().is_some_and(is_guessable),
         })
+    }
+
+    /// Whether there is a token that trying can find.
+    pub fn is_guessable(&self) -> bool {
+        self.is_guessable
     }
 
     fn is_open(&self) -> bool {
@@ -84,9 +97,18 @@ impl AccessRules {
     fn admits(&self, headers: &HeaderMap, peer: Option<IpAddr>, cookie: &str) -> bool {
         let by_token = self.token.as_ref().is_some_and(|token| {
             bearer(headers).is_some_and(|shown| token.is(shown))
-                || cookies(headers, cookie).take(MAX_COOKIES).any(|shown| token.is_cookie(shown))
+                // All of them, as many as the bound of a header allows: other servers of this name may set their own.
+                || cookies(headers, cookie).any(|shown| token.is_cookie(shown))
         });
         by_token || self.proxy.as_ref().is_some_and(|proxy| proxy.vouches(headers, peer))
+    }
+
+    /// Whether a request that is not admitted presented a token or a cookie, which then is wrong.
+    fn is_guess(&self, request: &Request, cookie: &str) -> bool {
+        let headers = request.headers();
+        let in_address = || can_carry_token(request.method()) && shown_in(request.uri()).is_some();
+        self.token.is_some()
+            && (bearer(headers).is_some() || cookies(headers, cookie).next().is_some() || in_address())
     }
 }
 
@@ -96,8 +118,7 @@ impl Token {
         let mut salted = Sha256::new_with_prefix(b"radixscope cookie\0");
         salted.update(secret.reveal().as_bytes());
         let cookie: String = salted.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
-        let cookie_hash = Sha256::digest(cookie.as_bytes()).into();
-        Self { hash, cookie, cookie_hash }
+        Self { hash, cookie }
     }
 
     // Hashes are of one length and compared in constant time: how long it takes tells nothing.
@@ -105,8 +126,9 @@ impl Token {
         self.hash.ct_eq(&Sha256::digest(shown.as_bytes())).into()
     }
 
+    // A cookie is a hash already, and everybody knows its length.
     fn is_cookie(&self, shown: &str) -> bool {
-        self.cookie_hash.ct_eq(&Sha256::digest(shown.as_bytes())).into()
+        self.cookie.as_bytes().ct_eq(shown.as_bytes()).into()
     }
 }
 
@@ -130,7 +152,7 @@ pub(super) async fn check(State(app): State<App>, mut request: Request, next: Ne
     let cookie = cookie_name(&app);
     let uri = request.uri();
     if let Some(token) = &rules.token
-        && matches!(*request.method(), Method::GET | Method::HEAD)
+        && can_carry_token(request.method())
         && let Some((shown, rest)) = shown_in(uri)
         && token.is(&shown)
     {
@@ -144,12 +166,16 @@ pub(super) async fn check(State(app): State<App>, mut request: Request, next: Ne
                 Err(_) => ApiError::new(code::BAD_PARAMETER, "the address cannot be read").into_response(),
             };
         }
-        let is_tls = peer.is_some_and(|peer| peer.is_tls) || is_forwarded_tls(request.headers());
+        let is_tls = peer.as_ref().is_some_and(|peer| peer.is_tls) || is_forwarded_tls(request.headers());
         return remembered(&app, token, &cookie, is_tls, request.headers(), uri.path(), &rest);
     }
-    if rules.admits(request.headers(), peer.map(|peer| peer.address), &cookie) {
+    if rules.admits(request.headers(), peer.as_ref().map(|peer| peer.address), &cookie) {
         return next.run(request).await;
     }
+    if rules.is_guess(&request, &cookie) {
+        failed(&app, peer).await;
+    }
+    let uri = request.uri();
     if PROBES.contains(&uri.path()) {
         request.extensions_mut().insert(Stranger);
         return next.run(request).await;
@@ -158,6 +184,30 @@ pub(super) async fn check(State(app): State<App>, mut request: Request, next: Ne
         return panel::refused(&app, uri, &no_token(&app.options.access));
     }
     refused(&app, request.headers())
+}
+
+/// Counts a wrong token and returns when its response may be sent. Meanwhile the connection gives way to others as an idle one
+/// does; it is closed if too many of its address wait.
+async fn failed(app: &App, peer: Option<Peer>) {
+    let delay = app.failed_logins.count(peer.as_ref().map(|peer| peer.address), &app.shutdown);
+    if let (None, Some(peer)) = (delay, &peer) {
+        peer.place.close();
+    }
+    let delay = delay.unwrap_or(CLOSED_WITHIN);
+    if delay.is_zero() {
+        return;
+    }
+    let _idle = peer.map(|peer| peer.place.idle());
+    let mut shutdown = app.shutdown.clone();
+    tokio::select! {
+        () = tokio::time::sleep(delay) => {}
+        () = over(&mut shutdown) => {}
+    }
+}
+
+/// Whether the token may stand in the address of such a request: what browsers open and pictures.
+fn can_carry_token(method: &Method) -> bool {
+    matches!(*method, Method::GET | Method::HEAD)
 }
 
 /// Whether a proxy says that the browser came to it over TLS. Who says so wrongly only gets a cookie that the own browser
@@ -284,6 +334,17 @@ mod tests {
         assert!(token.is("abc") && !token.is("abcd") && !token.is("") && !token.is(&token.cookie));
         assert!(token.is_cookie(&token.cookie) && !token.is_cookie("abc"));
         assert!(!format!("{token:?}").contains("abc\""));
+    }
+
+    #[test]
+    fn any_cookie_of_our_name_may_be_the_right_one() {
+        let token = Token::of(&Secret::from("abc".to_owned()));
+        let junk = "ours=junk; ".repeat(300);
+        let text = format!("{junk}ours={}", token.cookie);
+        let rules = AccessRules { token: Some(token), ..AccessRules::default() };
+        assert!(rules.admits(&headers(&[("cookie", &text)]), None, "ours"));
+        assert!(!rules.admits(&headers(&[("cookie", &junk)]), None, "ours"));
+        assert!(!rules.admits(&headers(&[("cookie", &text)]), None, "other"));
     }
 
     #[test]

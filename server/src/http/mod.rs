@@ -89,6 +89,10 @@ struct App {
     was_ready: Arc<AtomicBool>,
     /// Workers with series of their own.
     listed: Arc<Mutex<metrics::Listed>>,
+    /// Requests with a wrong token.
+    failed_logins: Arc<access::FailedLogins>,
+    /// Recordings on their way to their readers.
+    readers: Arc<api::Readers>,
 }
 
 impl FromRef<App> for Hub {
@@ -140,7 +144,7 @@ fn router(hub: Hub, options: ServeOptions, places: Option<Arc<Places>>, shutdown
     let (options, scores, panels) = (Arc::new(options), Arc::default(), Arc::default());
     let snapshots = snapshot::places();
     let was_ready = Arc::default();
-    let listed = Arc::default();
+    let (listed, failed_logins, readers) = (Arc::default(), Arc::default(), Arc::default());
     let app = App {
         hub,
         options,
@@ -155,6 +159,8 @@ fn router(hub: Hub, options: ServeOptions, places: Option<Arc<Places>>, shutdown
         snapshots,
         was_ready,
         listed,
+        failed_logins,
+        readers,
     };
     Router::new()
         .route("/ws", get(ws::open))

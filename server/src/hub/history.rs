@@ -35,6 +35,12 @@ struct Segment {
     len_bytes: usize,
 }
 
+impl Segment {
+    fn id(&self) -> SegmentId {
+        SegmentId { seq: self.seq, from_ms: self.from_ms }
+    }
+}
+
 /// What a reader needs to go to a moment: frames in order, and where they begin.
 pub(crate) struct SegmentFrames {
     /// Time of the keyframe.
@@ -45,11 +51,18 @@ pub(crate) struct SegmentFrames {
     pub(crate) frames: Vec<Bytes>,
 }
 
-/// What is kept of one stretch of time, to be written elsewhere.
-pub(crate) struct KeptSegment {
+/// Which segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SegmentId {
+    /// Its keyframe is the state after this record.
+    seq: Seq,
     /// Time of the keyframe.
     pub(crate) from_ms: Millis,
-    /// Its frames.
+}
+
+/// What is kept of one stretch of time, to be written elsewhere.
+pub(crate) struct KeptSegment {
+    /// Frames of the keyframe.
     pub(crate) keyframe: Vec<Bytes>,
     /// What was published after it.
     pub(crate) batches: Vec<Published>,
@@ -188,19 +201,20 @@ impl History {
         self.segments.iter().map(row).collect()
     }
 
-    /// What is kept of a range of time, from the keyframe before its beginning.
-    pub(super) fn between(&self, from: Millis, to: Millis) -> (Vec<KeptSegment>, Vec<Row>) {
+    /// Which segments are kept of a range of time, from the keyframe before its beginning, and the rows of that time.
+    pub(super) fn between(&self, from: Millis, to: Millis) -> (Vec<SegmentId>, Vec<Row>) {
         let first = self.segments.partition_point(|segment| segment.from_ms <= from).saturating_sub(1);
         let is_meant = |segment: &&Segment| segment.from_ms <= to && segment.to_ms >= from;
-        let kept = |segment: &Segment| KeptSegment {
-            from_ms: segment.from_ms,
-            keyframe: segment.keyframe.clone(),
-            batches: segment.batches.clone(),
-        };
-        let segments: Vec<_> = self.segments.iter().skip(first).filter(is_meant).map(kept).collect();
+        let segments: Vec<_> = self.segments.iter().skip(first).filter(is_meant).map(Segment::id).collect();
         let begin = segments.first().map_or(to, |segment| segment.from_ms);
         let is_in = |row: &&Row| row.at_ms >= begin && row.at_ms <= to;
         (segments, self.rows.iter().filter(is_in).cloned().collect())
+    }
+
+    /// A segment; `None`: it is not kept any more.
+    pub(super) fn segment(&self, id: SegmentId) -> Option<KeptSegment> {
+        let segment = self.segments.iter().find(|segment| segment.id() == id)?;
+        Some(KeptSegment { keyframe: segment.keyframe.clone(), batches: segment.batches.clone() })
     }
 
     /// Rows of the timeline after `after`.

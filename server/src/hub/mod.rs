@@ -30,7 +30,7 @@ use radixscope_recording::EncodeError;
 use radixscope_state::sink::RecordSink;
 
 pub use history::HistoryLimits;
-pub(crate) use history::{KeptSegment, SegmentFrames};
+pub(crate) use history::{KeptSegment, SegmentFrames, SegmentId};
 #[cfg(test)]
 pub(crate) use inbox::LoneInbox;
 pub use inbox::{HubEnded, QueueLimits, SourceHandle};

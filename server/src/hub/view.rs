@@ -11,7 +11,7 @@ use radixscope_replay::{Kept, SegmentRow};
 use radixscope_state::cluster::Cluster;
 
 use super::history::History;
-use super::{KeptSegment, QueueLimits, SegmentFrames};
+use super::{KeptSegment, QueueLimits, SegmentFrames, SegmentId};
 use crate::recording::{Recorder, RecordingStatus};
 
 /// Trees up to this many nodes are walked for every reader: that takes about a millisecond.
@@ -55,9 +55,14 @@ impl View<'_> {
         self.history.map_or_else(Default::default, |kept| (kept.segments(), kept.rows_after(after)))
     }
 
-    /// What is kept of a range of time, from the keyframe before its beginning.
-    pub(crate) fn kept_between(&self, from: Millis, to: Millis) -> (Vec<KeptSegment>, Vec<Row>) {
+    /// Which segments are kept of a range of time, from the keyframe before its beginning, and the rows of that time.
+    pub(crate) fn kept_between(&self, from: Millis, to: Millis) -> (Vec<SegmentId>, Vec<Row>) {
         self.history.map_or_else(Default::default, |kept| kept.between(from, to))
+    }
+
+    /// One of them; `None`: it is not kept any more.
+    pub(crate) fn kept_segment(&self, id: SegmentId) -> Option<KeptSegment> {
+        self.history?.segment(id)
     }
 
     /// The frames that lead to the state at `at`, those alone that come behind record `after` and not later than `until` where

@@ -177,3 +177,31 @@ async fn only_pages_of_our_own_may_open_the_socket_or_have_something_computed() 
         }
     }
 }
+
+#[test]
+fn an_option_that_would_admit_everybody_or_match_nothing_is_refused_with_what_to_write() {
+    let header = |name| vec!["--trusted-proxy", "127.0.0.1", "--trusted-proxy-header", name];
+    for (flags, words) in [
+        (header("Host"), "the framing of a message"),
+        (header("Connection"), "the framing of a message"),
+        (header("Content-Length"), "the content of a message"),
+        (header("User-Agent"), "set by browsers"),
+        (header("Cookie"), "a credential that the client chooses"),
+        (header("Authorization"), "a credential that the client chooses"),
+        (header("X-Forwarded-For"), "set by proxies on every request"),
+        (vec!["--allow-origin", "https://*.x.org"], "list each origin"),
+        (vec!["--allow-origin", "https://a..x.org"], "such as https://example.org"),
+        (vec!["--allow-host", ".x.org"], "such as radixscope.example.org"),
+        (
+            vec!["--trusted-proxy-header", "X-User", "--trusted-proxy", "::ffff:10.1.0.0/64"],
+            "write the IPv4 network",
+        ),
+        (vec!["--trusted-proxy-header", "X-User", "--trusted-proxy", "0.0.0.0"], "such as 10.1.0.0/16"),
+    ] {
+        // Where nothing else is wrong, the address is.
+        let output = Radixscope::run(&[&["demo"], &flags[..], &["--listen", "nowhere"]].concat());
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{flags:?}: {said}");
+        assert!(said.contains(words), "{flags:?}: {said}");
+    }
+}

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use radixscope_tests::radixscope::Radixscope;
+use radixscope_tests::raw::SlowReader;
 use radixscope_tests::{raw, wait};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
@@ -156,6 +157,41 @@ async fn who_asks_nothing_gives_way_and_who_is_served_does_not() {
         Ok(())
     })
     .await;
+}
+
+#[tokio::test]
+async fn slow_readers_of_recordings_give_way_and_a_fast_one_gets_all() {
+    let server = Radixscope::start(["demo", "--warm-up", "600"]).await;
+    server.until_source_is("live").await;
+    let whole = wait::until("the history can be recorded", async || {
+        let answer = server.try_get("/api/v1/recording").await?;
+        wait::expect(answer.status == 200, || answer.text().to_owned()).map(|()| answer.body.len())
+    })
+    .await;
+    let mut slow = Vec::new();
+    for number in 0..8 {
+        let one = wait::until(&format!("slow reader {number} is served"), async || {
+            let one = SlowReader::get(server.port(), "/api/v1/recording").await;
+            wait::expect(one.status == 200, || one.status.to_string()).map(|()| one)
+        })
+        .await;
+        slow.push(one);
+    }
+    for _ in 0..3 {
+        wait::until("a fast reader is served", async || {
+            let answer = server.try_get("/api/v1/recording").await?;
+            wait::expect(answer.status == 200, || answer.text().to_owned())?;
+            assert!(answer.body.len() >= whole, "{} of {whole} bytes", answer.body.len());
+            Ok(())
+        })
+        .await;
+    }
+    let metrics = server.get("/metrics").await;
+    assert!(
+        !metrics.text().contains("radixscope_recording_readers_gave_way_total 0\n"),
+        "{}",
+        metrics.text()
+    );
 }
 
 #[tokio::test]

@@ -1,6 +1,7 @@
 //! Who may read: with a token, through a proxy, over TLS; and what everybody is told where everybody may.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use radixscope_tests::http::Answer;
@@ -9,6 +10,7 @@ use radixscope_tests::{raw, wait};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::task::JoinSet;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
@@ -58,18 +60,19 @@ async fn without_the_token_nothing_is_shown_but_whether_the_server_lives() {
         vec![("cookie", format!("radixscope_access_{}={TOKEN}", server.port()))],
         vec![("cookie", format!("radixscope_access_{}=", server.port()))],
     ];
-    for headers in &wrong {
+    for (number, headers) in wrong.iter().enumerate() {
         let headers: Vec<(&str, &str)> =
             headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
-        for path in PRIVATE {
+        // Responses to guesses are delayed after some: each wrong one tries a path of its own.
+        let paths = if headers.is_empty() { &PRIVATE[..] } else { &PRIVATE[number % PRIVATE.len()..][..1] };
+        for path in paths {
             let answer = server.get_with(path, &headers).await;
             assert_eq!(answer.status, 401, "{path} {headers:?}");
             assert!(answer.header("www-authenticate").starts_with("Bearer"), "{:?}", answer.headers);
             assert_eq!(answer.json()["error"]["code"], "unauthorized");
         }
-        for path in ["/api/v1/score", "/api/v1/counterfactual"] {
-            assert_eq!(server.post(path, "{}", &headers).await.status, 401, "{path}");
-        }
+        let posted = ["/api/v1/score", "/api/v1/counterfactual"][number % 2];
+        assert_eq!(server.post(posted, "{}", &headers).await.status, 401, "{posted}");
         let lines: Vec<String> = headers.iter().map(|(name, value)| format!("{name}: {value}")).collect();
         assert!(!opens(&server, &lines).await, "{headers:?}");
     }
@@ -124,9 +127,12 @@ async fn an_address_with_the_token_is_opened_once_and_a_cookie_stands_for_it() {
 
 #[tokio::test]
 async fn only_a_trusted_proxy_may_say_who_is_logged_in() {
-    for (networks, is_trusted) in
-        [("127.0.0.0/8,10.0.0.0/8", true), ("127.0.0.1", true), ("10.0.0.0/8", false)]
-    {
+    for (networks, is_trusted) in [
+        ("127.0.0.0/8,10.0.0.0/8", true),
+        ("127.0.0.1", true),
+        ("::ffff:127.0.0.1/128", true),
+        ("10.0.0.0/8", false),
+    ] {
         let server = demo(&["--trusted-proxy-header", "X-Forwarded-User", "--trusted-proxy", networks]).await;
         let named = server.get_with("/api/v1/cluster", &[("x-forwarded-user", "bob")]).await;
         assert_eq!(named.status == 200, is_trusted, "{networks}: {}", named.text());
@@ -145,6 +151,70 @@ async fn only_a_trusted_proxy_may_say_who_is_logged_in() {
     for flags in [&["--trusted-proxy-header", "X-User"][..], &["--trusted-proxy", "10.0.0.0/8"]] {
         let output = Radixscope::run(&[&["demo"], flags].concat());
         assert_eq!(output.status.code(), Some(2), "one without the other: {flags:?}");
+    }
+}
+
+/// A counter in `/metrics`.
+async fn counter(server: &Radixscope, name: &str) -> u64 {
+    let metrics = server.get_with("/metrics", &[("authorization", &bearer(TOKEN))]).await;
+    assert_eq!(metrics.status, 200, "{}", metrics.text());
+    let line = metrics.text().lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+    line.expect(name).parse().expect("a count")
+}
+
+#[tokio::test]
+async fn guesses_are_delayed_counted_and_logged_in_sum_and_the_right_token_never_waits() {
+    const GUESSERS: usize = 32;
+    const RIGHT: u64 = 300;
+    let server = demo(&["--access-token", TOKEN]).await;
+    let answered = Arc::new(AtomicU64::new(0));
+    let mut guessers = JoinSet::new();
+    for _ in 0..GUESSERS {
+        guessers.spawn(raw::guess(server.port(), Arc::clone(&answered)));
+    }
+    wait::until("more is guessed than is answered", async || {
+        let unanswered = counter(&server, "radixscope_failed_logins_unanswered_total").await;
+        wait::expect(unanswered > 0, || unanswered.to_string())
+    })
+    .await;
+    let before = answered.load(Ordering::Relaxed);
+    for _ in 0..RIGHT {
+        let answer = server.get_with("/healthz", &[("authorization", &bearer(TOKEN))]).await;
+        assert_eq!(answer.status, 200, "{}", answer.text());
+    }
+    let guessed = answered.load(Ordering::Relaxed) - before;
+    assert!(guessed < RIGHT, "{GUESSERS} clients got {guessed} guesses answered while one got {RIGHT}");
+    guessers.shutdown().await;
+    let failed = counter(&server, "radixscope_failed_logins_total").await;
+    assert!(failed > before + guessed, "every guess counts: {failed}");
+    let log = server.process().output();
+    let lines = log.lines().filter(|line| line.contains("wrong access token")).count();
+    assert!((1..20).contains(&lines), "{lines} lines for {failed} guesses: {log}");
+}
+
+#[tokio::test]
+async fn cookies_of_our_name_that_others_set_lock_nobody_out() {
+    let server = demo(&["--access-token", TOKEN]).await;
+    let opened = server.get_with(&format!("/?token={TOKEN}"), &[]).await;
+    let ours = cookie(&opened);
+    let name = ours.split('=').next().expect("a name");
+    for count in [1, 8, 300] {
+        let junk = format!("{name}=junk; ").repeat(count);
+        for cookies in [format!("{junk}{ours}"), format!("{ours}; {junk}")] {
+            let answer = server.get_with("/api/v1/cluster", &[("cookie", &cookies)]).await;
+            assert_eq!(answer.status, 200, "{count} others: {}", answer.text());
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_token_that_can_be_guessed_is_warned_of_in_the_log_and_on_the_page() {
+    for (token, is_warned) in [("x", true), ("fifteen-letters", true), (TOKEN, false)] {
+        let server = demo(&["--access-token", token]).await;
+        let page = server.get_with("/", &[("authorization", &bearer(token))]).await;
+        let log = server.process().output();
+        assert_eq!(log.contains("WARN") && log.contains("openssl rand"), is_warned, "{token}: {log}");
+        assert_eq!(page.text().contains("openssl rand"), is_warned, "{token}: {}", page.text());
     }
 }
 

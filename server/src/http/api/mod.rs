@@ -22,6 +22,7 @@ use axum::routing::{MethodRouter, any, get, post};
 
 use super::App;
 use super::error::{ApiError, code};
+pub(super) use recording::Readers;
 pub(super) use score::Scores;
 
 /// The description of everything below `/api/v1`; a test holds it against the routes and their answers.

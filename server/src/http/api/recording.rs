@@ -1,84 +1,96 @@
 //! `GET /api/v1/recording`: a recording of a range of time, made while it is read: of what is kept in memory, or of the files
 //! that are written where those reach back further. `GET /api/v1/report`: a page with it inside.
 
+mod memory;
+mod readers;
+
 use std::fs::File;
-use std::io::{BufReader, Write};
+use std::io::{self, BufReader};
 use std::sync::Arc;
 
+use axum::Extension;
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::{Uri, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use futures_util::stream;
-use tokio::sync::{Semaphore, SemaphorePermit, mpsc};
+use tokio::runtime::Handle;
+use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
-use radixscope_insight::timeline::Row;
 use radixscope_model::id::Millis;
-use radixscope_recording::{Channel, Meta, RecordingError, Reduced, Series, Target, Writer};
+use radixscope_recording::{Meta, RecordingError, Reduced, Series, Target, Writer};
 
 use super::params::Params;
 use crate::http::App;
 use crate::http::error::{ApiError, code};
+use crate::http::listen::Peer;
 use crate::http::origin::AllowedPage;
 use crate::http::report::{Report, View};
-use crate::hub::{Hub, KeptSegment};
 use crate::recording::{RecordingStatus, meta, open};
-
-/// So many are made at once: each compresses on a thread of its own.
-const MAX_AT_ONCE: usize = 2;
-static PLACES: Semaphore = Semaphore::const_new(MAX_AT_ONCE);
-/// Parts that wait for a slow reader; the thread waits with them.
-const MAX_WAITING: usize = 4;
-/// Bytes of a part.
-const PART_BYTES: usize = 64 * 1024;
+use memory::Memory;
+pub(in crate::http) use readers::Readers;
+use readers::{MAX_WAITING, Pipe, Reader};
 
 const VIEW: &str =
     "the query and the fragment of an address of this page, as in ?view=changes#t=1800000000000";
 
 /// What is asked for.
 struct Asked {
-    from: Millis,
-    to: Millis,
+    span: Span,
     meta: Meta,
     of: Of,
-    /// Until all is written.
-    _place: SemaphorePermit<'static>,
+    reader: Reader,
+    turn: OwnedSemaphorePermit,
+}
+
+/// From when to when.
+#[derive(Clone, Copy)]
+struct Span {
+    from: Millis,
+    to: Millis,
 }
 
 pub(super) async fn recording(
     _: AllowedPage,
-    State(hub): State<Hub>,
+    State(app): State<App>,
+    peer: Option<Extension<Peer>>,
     uri: Uri,
 ) -> Result<Response, ApiError> {
-    let asked = asked(&hub, &Params::of(&uri, &["from_ms", "to_ms"])?).await?;
+    let asked = asked(&app, peer, &Params::of(&uri, &["from_ms", "to_ms"])?).await?;
     let name = named(&asked.meta, "mcap");
-    Ok(streamed(&name, "application/octet-stream", asked, |pipe, asked| {
-        let mut writer = Writer::new(pipe, &asked.meta)?;
-        copy(asked.of, asked.from, asked.to, &mut writer)?;
-        Ok(writer.finish()?.flush()?)
+    Ok(streamed(&name, "application/octet-stream", asked, |pipe, meta, of, span| {
+        let mut writer = Writer::new(pipe, &meta)?;
+        of.copy(span, &mut writer)?;
+        Ok(io::Write::flush(&mut writer.finish()?)?)
     }))
 }
 
 /// The same inside a page that is one file.
-pub(super) async fn report(_: AllowedPage, State(app): State<App>, uri: Uri) -> Result<Response, ApiError> {
+pub(super) async fn report(
+    _: AllowedPage,
+    State(app): State<App>,
+    peer: Option<Extension<Peer>>,
+    uri: Uri,
+) -> Result<Response, ApiError> {
     let params = Params::of(&uri, &["from_ms", "to_ms", "view"])?;
     let view = params.get("view").unwrap_or_default();
     let view = View::of(view).ok_or_else(|| ApiError::bad_parameter("view", view, VIEW))?;
-    let mut asked = asked(&app.hub, &params).await?;
-    asked.meta.began_ms = asked.meta.began_ms.max(asked.from.0);
+    let mut asked = asked(&app, peer, &params).await?;
+    asked.meta.began_ms = asked.meta.began_ms.max(asked.span.from.0);
     let name = named(&asked.meta, "mcap");
     let assets = Arc::clone(&app.assets);
-    let made = tokio::task::spawn_blocking(move || Report::around(&assets, &name, &view)).await;
+    // It keeps its turn until it is made, even if the client goes away.
+    let made = tokio::task::spawn_blocking(move || (Report::around(&assets, &name, &view), asked)).await;
     let failed = |words: String| ApiError::new(code::INTERNAL, words);
-    let report =
-        made.map_err(|error| failed(error.to_string()))?.map_err(|error| failed(error.to_string()))?;
+    let (report, asked) = made.map_err(|error| failed(error.to_string()))?;
+    let report = report.map_err(|error| failed(error.to_string()))?;
     let name = named(&asked.meta, "html");
-    Ok(streamed(&name, "text/html; charset=utf-8", asked, move |pipe, asked| {
+    Ok(streamed(&name, "text/html; charset=utf-8", asked, move |pipe, meta, of, span| {
         let write = |encoded| {
-            let mut writer = Writer::small(encoded, &asked.meta)?;
-            let mut reduced = Reduced::new(&mut writer, asked.from);
-            copy(asked.of, asked.from, asked.to, &mut reduced)?;
+            let mut writer = Writer::small(encoded, &meta)?;
+            let mut reduced = Reduced::new(&mut writer, span.from);
+            of.copy(span, &mut reduced)?;
             reduced.finish()?;
             writer.finish()
         };
@@ -90,55 +102,68 @@ fn named(meta: &Meta, kind: &str) -> String {
     format!("radixscope-{}.{kind}", meta.began_ms)
 }
 
-async fn asked(hub: &Hub, params: &Params) -> Result<Asked, ApiError> {
+async fn asked(app: &App, peer: Option<Extension<Peer>>, params: &Params) -> Result<Asked, ApiError> {
     let from = Millis(params.u64("from_ms")?.unwrap_or(0));
     let to = Millis(params.u64("to_ms")?.unwrap_or(u64::MAX));
-    let busy =
-        || ApiError::new(code::BUSY, "two recordings are already being made; try again").retry_after(5);
-    let place = PLACES.try_acquire().map_err(|_| busy())?;
-    let kept = hub.read(move |view| {
+    let busy = || {
+        let message = "too many recordings are being downloaded, and none of them slowly; try again";
+        ApiError::new(code::BUSY, message).retry_after(2)
+    };
+    let reader = app.readers.place(peer.map(|Extension(peer)| peer.place)).await.ok_or_else(busy)?;
+    let turn = reader.turn().await.map_err(|error| ApiError::new(code::INTERNAL, error.to_string()))?;
+    let kept = app.hub.read(move |view| {
         let sources = view.cluster.sources().iter();
         let sources: Vec<_> = sources.map(|source| (source.name.clone(), source.kind)).collect();
         let (segments, rows) = view.kept_between(from, to);
         let began = segments.first().map_or(from, |segment| segment.from_ms);
         let files = view.recording().filter(|_| segments.is_empty() || began > from);
-        (meta(view.epoch, view.epoch, began, &sources), segments, rows, view.history(), files)
+        let meta = meta(view.epoch, view.epoch, began, &sources);
+        (meta, (segments, rows, view.cluster.seq()), view.history(), files)
     });
-    let (meta, segments, rows, history, files) = kept.await?;
+    let (meta, (segments, rows, last), history, files) = kept.await?;
+    let memory = Memory { hub: app.hub.clone(), segments, rows, last };
     let (meta, of) = match files.map(|files| opened(files, meta.clone(), from, to)) {
         Some(opened) => match opened.await {
             Some((meta, series)) => (meta, Of::Files(series)),
-            None => (meta, Of::Memory(segments, rows)),
+            None => (meta, Of::Memory(memory)),
         },
-        None => (meta, Of::Memory(segments, rows)),
+        None => (meta, Of::Memory(memory)),
     };
-    if matches!(&of, Of::Memory(segments, _) if segments.is_empty()) {
+    if matches!(&of, Of::Memory(memory) if memory.segments.is_empty()) {
         let begin = history.and_then(|history| history.from_ms);
         let begin = begin
             .map_or_else(|| "no history is retained".to_owned(), |at| format!("the history begins at {at}"));
         let words = format!("nothing of that time is retained; {begin} (--history, --history-mib, --record)");
         return Err(ApiError::new(code::NOT_FOUND, words));
     }
-    Ok(Asked { from, to, meta, of, _place: place })
+    Ok(Asked { span: Span { from, to }, meta, of, reader, turn })
 }
 
-/// A body that is written while it is read.
+/// A body that is written while it is read. If it cannot be written to its end, the connection ends before the body does, so
+/// that no client takes a part for the whole.
 fn streamed(
     name: &str,
     kind: &'static str,
     asked: Asked,
-    write: impl FnOnce(Pipe, Asked) -> Result<(), RecordingError> + Send + 'static,
+    write: impl FnOnce(Pipe, Meta, Of, Span) -> Result<(), RecordingError> + Send + 'static,
 ) -> Response {
+    let Asked { span, meta, of, reader, turn } = asked;
     let (parts, read) = mpsc::channel(MAX_WAITING);
+    let runtime = Handle::current();
     tokio::task::spawn_blocking(move || {
-        // Whoever asked may have gone away, and there is nothing else that can fail.
-        if let Err(error) = write(Pipe { parts, filled: Vec::new() }, asked) {
+        let pipe = Pipe::new(parts.clone(), reader, turn, runtime);
+        let Err(error) = write(pipe, meta, of, span) else { return };
+        if parts.is_closed() {
             tracing::debug!(%error, "a recording was not read to its end");
+            return;
         }
+        tracing::warn!(%error, "a recording could not be sent to its end");
+        // Whoever asked may go away now.
+        let _ = parts.blocking_send(Err(io::Error::other(error)));
     });
-    let next = |mut read: mpsc::Receiver<Bytes>| async {
+    let next = |mut read: mpsc::Receiver<io::Result<Bytes>>| async {
         let part = read.recv().await?;
-        Some((Ok::<_, std::convert::Infallible>(part), read))
+        Some((part, read))
     };
     let headers = [
         (header::CONTENT_TYPE, kind.to_owned()),
@@ -150,7 +175,7 @@ fn streamed(
 
 /// What a recording is made of.
 enum Of {
-    Memory(Vec<KeptSegment>, Vec<Row>),
+    Memory(Memory),
     Files(Box<Series<BufReader<File>>>),
 }
 
@@ -171,57 +196,11 @@ async fn opened(
         .then(|| (Meta { epoch, recording, began_ms: begin.max(from).0, ..meta }, Box::new(series)))
 }
 
-fn copy(of: Of, from: Millis, until: Millis, into: &mut dyn Target) -> Result<(), RecordingError> {
-    match of {
-        Of::Memory(segments, rows) => copy_kept(until, &segments, &rows, into),
-        Of::Files(mut series) => series.copy(from, until, into),
-    }
-}
-
-fn copy_kept(
-    until: Millis,
-    segments: &[KeptSegment],
-    rows: &[Row],
-    into: &mut dyn Target,
-) -> Result<(), RecordingError> {
-    let mut rows = rows.iter().peekable();
-    for segment in segments {
-        let keyframe: Vec<Vec<u8>> = segment.keyframe.iter().map(|part| part.to_vec()).collect();
-        into.keyframe(segment.from_ms, &keyframe)?;
-        for batch in segment.batches.iter().take_while(|batch| batch.at_ms <= until) {
-            while let Some(row) = rows.next_if(|row| row.at_ms <= batch.at_ms) {
-                let json = serde_json::to_vec(row).unwrap_or_default();
-                into.message(Channel::Timeline, row.at_ms, &json)?;
-            }
-            into.message(Channel::Batches, batch.at_ms, &batch.frame)?;
+impl Of {
+    fn copy(self, span: Span, into: &mut dyn Target) -> Result<(), RecordingError> {
+        match self {
+            Self::Memory(memory) => memory.copy(span.to, &Handle::current(), into),
+            Self::Files(mut series) => series.copy(span.from, span.to, into),
         }
-    }
-    Ok(())
-}
-
-/// Hands on what is written, in parts; waits for the reader.
-struct Pipe {
-    parts: mpsc::Sender<Bytes>,
-    filled: Vec<u8>,
-}
-
-impl Pipe {
-    fn hand_on(&mut self) -> std::io::Result<()> {
-        let part = Bytes::from(std::mem::take(&mut self.filled));
-        self.parts.blocking_send(part).map_err(|_| std::io::ErrorKind::BrokenPipe.into())
-    }
-}
-
-impl Write for Pipe {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.filled.extend(bytes);
-        if self.filled.len() >= PART_BYTES {
-            self.hand_on()?;
-        }
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        if self.filled.is_empty() { Ok(()) } else { self.hand_on() }
     }
 }

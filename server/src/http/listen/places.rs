@@ -51,8 +51,12 @@ pub(in crate::http) struct Place {
 #[derive(Debug)]
 pub(in crate::http) struct Busy(Arc<Place>);
 
+/// As long as it lives its connection gives way though a request is being answered.
+#[derive(Debug)]
+pub(in crate::http) struct Idle(Arc<Place>);
+
 impl Places {
-    pub(super) fn new(most: usize) -> Self {
+    pub(in crate::http) fn new(most: usize) -> Self {
         Self {
             most,
             next: AtomicU64::new(0),
@@ -75,7 +79,7 @@ impl Places {
     }
 
     /// A place; `None` if all are taken by connections with something to do.
-    pub(super) fn take(self: &Arc<Self>) -> Option<Arc<Place>> {
+    pub(in crate::http) fn take(self: &Arc<Self>) -> Option<Arc<Place>> {
         let mut taken = self.lock();
         if taken.len() >= self.most && !self.free_one(&mut taken, FIRST_WORD_WITHIN) {
             drop(taken);
@@ -121,6 +125,19 @@ impl Places {
         }
     }
 
+    fn more_busy(&self, id: u64) {
+        if let Some(taken) = self.lock().get_mut(&id) {
+            taken.busy += 1;
+        }
+    }
+
+    fn less_busy(&self, id: u64) {
+        if let Some(taken) = self.lock().get_mut(&id) {
+            taken.busy = taken.busy.saturating_sub(1);
+            taken.idle_since = Instant::now();
+        }
+    }
+
     fn lock(&self) -> MutexGuard<'_, HashMap<u64, Taken>> {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -130,10 +147,19 @@ impl Place {
     /// Something is to be done for this connection.
     pub(in crate::http) fn busy(self: &Arc<Self>) -> Busy {
         self.has_asked.store(true, Ordering::Relaxed);
-        if let Some(taken) = self.of.lock().get_mut(&self.id) {
-            taken.busy += 1;
-        }
+        self.of.more_busy(self.id);
         Busy(Arc::clone(self))
+    }
+
+    /// Until the guard is dropped the connection gives way as if nothing was to be done for it.
+    pub(in crate::http) fn idle(self: &Arc<Self>) -> Idle {
+        self.of.less_busy(self.id);
+        Idle(Arc::clone(self))
+    }
+
+    /// Ends the connection, whatever is being done for it.
+    pub(in crate::http) fn close(&self) {
+        self.end.notify_one();
     }
 
     /// Whether it ever asked anything.
@@ -142,7 +168,7 @@ impl Place {
     }
 
     /// Waits until it has to give way.
-    pub(super) async fn ended(&self) {
+    pub(in crate::http) async fn ended(&self) {
         self.end.notified().await;
     }
 }
@@ -156,10 +182,13 @@ impl Drop for Place {
 
 impl Drop for Busy {
     fn drop(&mut self) {
-        if let Some(taken) = self.0.of.lock().get_mut(&self.0.id) {
-            taken.busy = taken.busy.saturating_sub(1);
-            taken.idle_since = Instant::now();
-        }
+        self.0.of.less_busy(self.0.id);
+    }
+}
+
+impl Drop for Idle {
+    fn drop(&mut self) {
+        self.0.of.more_busy(self.0.id);
     }
 }
 
@@ -186,6 +215,18 @@ mod tests {
         tokio::time::advance(Duration::from_secs(1)).await;
         assert!(places.take().is_some());
         first.ended().await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_response_that_is_held_back_holds_no_place() {
+        let places = Arc::new(Places::new(1));
+        let place = places.take().unwrap();
+        let _answering = place.busy();
+        let idle = place.idle();
+        tokio::time::advance(Duration::from_secs(1)).await;
+        assert!(places.take().is_some(), "it gives way");
+        place.ended().await;
+        drop(idle);
     }
 
     #[tokio::test]

@@ -38,6 +38,7 @@ pub(super) async fn metrics(State(app): State<App>, headers: HeaderMap) -> Resul
     if let Some(places) = &app.places {
         families.of_connections(places);
     }
+    families.of_clients(&app.failed_logins, &app.readers);
     let counters = families.counter_names();
     let mut registry = Registry::with_prefix(PREFIX);
     registry.register_collector(Box::new(families));

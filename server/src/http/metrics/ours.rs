@@ -6,6 +6,8 @@ use radixscope_model::record::LinkState;
 use radixscope_state::cluster::{ProcessState, SourceState};
 
 use super::{Families, labels};
+use crate::http::access::FailedLogins;
+use crate::http::api::Readers;
 use crate::http::listen::Places;
 use crate::hub::{SourceStats, View, ViewerCounts};
 
@@ -76,6 +78,17 @@ impl Families {
         self.counter("connections_refused", help, counted(&places.refused));
         let help = "Times that the system refused a connection";
         self.counter("connections_not_accepted", help, counted(&places.not_accepted));
+    }
+
+    pub(super) fn of_clients(&mut self, logins: &FailedLogins, readers: &Readers) {
+        let counted = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        self.counter("failed_logins", "Requests with a wrong access token", counted(&logins.total));
+        let help =
+            "Of failed_logins, those that got no response because too many of their address wait for one";
+        self.counter("failed_logins_unanswered", help, counted(&logins.unanswered));
+        self.gauge("recording_readers", "Recordings and reports being downloaded", readers.len() as f64);
+        let help = "Downloads of recordings and reports that were ended for others because their clients read too slowly";
+        self.counter("recording_readers_gave_way", help, counted(&readers.gave_way));
     }
 
     pub(super) fn of_sources(&mut self, view: &View<'_>) {

@@ -104,6 +104,18 @@ fn segments_follow_each_other_without_a_gap() {
 }
 
 #[test]
+fn a_segment_that_was_forgotten_is_not_handed_out() {
+    let mut state = state(QUARTER, 60_000);
+    busy(&mut state, 100);
+    let (segments, _) = history(&state).between(Millis(0), Millis(u64::MAX));
+    let handed_out =
+        |state: &State| segments.iter().map(|id| history(state).segment(*id).is_some()).collect::<Vec<_>>();
+    assert!(handed_out(&state).into_iter().all(|is_there| is_there));
+    busy(&mut state, 100);
+    assert!(!handed_out(&state)[0]);
+}
+
+#[test]
 fn whole_segments_are_forgotten_beyond_the_bytes() {
     let mut state = state(QUARTER, 60_000);
     let moments = busy(&mut state, 200);

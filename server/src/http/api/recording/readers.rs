@@ -1,0 +1,322 @@
+//! Who downloads recordings: a bounded number at a time, of which only those that do not wait for their client use a
+//! processor. When all places are taken, the one whose client reads most slowly gives way. Knows nothing of what is sent.
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::runtime::Handle;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::time::Instant;
+
+use crate::http::listen::Place;
+
+/// So many are downloaded at once. Each holds a segment of the history (or a chunk of a file), what is being compressed, and
+/// [`MAX_WAITING`] parts, about 50 MiB for a report; its thread waits with it.
+const MAX_READERS: usize = 4;
+/// So many of them are compressed at once: each on a thread of its own.
+const MAX_MAKING: usize = 2;
+/// Clients that wait for a place at a time, first come first served; more are refused at once.
+const MAX_QUEUED: usize = 16;
+/// They wait at most this long; browsers show nothing meanwhile.
+const QUEUED_WITHIN: Duration = Duration::from_secs(5);
+/// How often the first of them looks for a place: slowness comes with time, so nothing announces it.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// Parts that wait for a slow client.
+pub(super) const MAX_WAITING: usize = 4;
+/// A client that lets us wait this long for its last parts gives way to another: it reads less than about 1 MiB/s.
+const SLOW: Duration = Duration::from_millis(500);
+/// How much of the time waited before counts when another part is sent: about the last eight parts decide.
+const REMEMBERED: f64 = 7.0 / 8.0;
+
+/// All readers.
+#[derive(Debug)]
+pub(in crate::http) struct Readers {
+    making: Arc<Semaphore>,
+    queued: Semaphore,
+    first: Semaphore,
+    next: AtomicU64,
+    open: Mutex<HashMap<u64, Open>>,
+    /// Readers that were ended for others.
+    pub(in crate::http) gave_way: AtomicU64,
+}
+
+/// One of them.
+#[derive(Debug)]
+struct Open {
+    /// Its connection; `None`: it is read within the process.
+    connection: Option<Arc<Place>>,
+    /// How long its client let us wait for the last parts.
+    waited: Duration,
+    /// Since when we wait for it.
+    waits_since: Option<Instant>,
+}
+
+impl Open {
+    fn slowness(&self) -> Duration {
+        self.waited + self.waits_since.map_or(Duration::ZERO, |since| since.elapsed())
+    }
+}
+
+/// A reader's place; given back when dropped.
+#[derive(Debug)]
+pub(super) struct Reader {
+    id: u64,
+    of: Arc<Readers>,
+}
+
+impl Default for Readers {
+    fn default() -> Self {
+        Self {
+            making: Arc::new(Semaphore::new(MAX_MAKING)),
+            queued: Semaphore::new(MAX_QUEUED),
+            first: Semaphore::new(1),
+            next: AtomicU64::new(0),
+            open: Mutex::default(),
+            gave_way: AtomicU64::new(0),
+        }
+    }
+}
+
+impl Readers {
+    /// Readers now.
+    pub(in crate::http) fn len(&self) -> usize {
+        self.lock().len()
+    }
+
+    /// Waits for a place. `None`: all are taken and no client is slow, or too many wait.
+    pub(super) async fn place(self: &Arc<Self>, connection: Option<Arc<Place>>) -> Option<Reader> {
+        let _queued = self.queued.try_acquire().ok()?;
+        let entered = async {
+            let _first = self.first.acquire().await.ok()?;
+            loop {
+                if let Some(reader) = self.enter(connection.clone()) {
+                    return Some(reader);
+                }
+                tokio::time::sleep(LOOK_EVERY).await;
+            }
+        };
+        tokio::time::timeout(QUEUED_WITHIN, entered).await.ok().flatten()
+    }
+
+    /// A place; `None` if all are taken and no client is slow.
+    fn enter(self: &Arc<Self>, connection: Option<Arc<Place>>) -> Option<Reader> {
+        let mut open = self.lock();
+        if open.len() >= MAX_READERS && !self.end_slowest(&mut open) {
+            return None;
+        }
+        let id = self.next.fetch_add(1, Ordering::Relaxed);
+        open.insert(id, Open { connection, waited: Duration::ZERO, waits_since: None });
+        Some(Reader { id, of: Arc::clone(self) })
+    }
+
+    /// Closes the connection of the slowest client; false if none is slow.
+    fn end_slowest(&self, open: &mut HashMap<u64, Open>) -> bool {
+        let slow = open.iter().filter_map(|(id, one)| {
+            let connection = one.connection.as_ref()?;
+            Some((one.slowness(), *id, Arc::clone(connection))).filter(|(slowness, ..)| *slowness >= SLOW)
+        });
+        let Some((_, id, connection)) = slow.max_by_key(|(slowness, id, _)| (*slowness, *id)) else {
+            return false;
+        };
+        open.remove(&id);
+        connection.close();
+        self.gave_way.fetch_add(1, Ordering::Relaxed);
+        true
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<u64, Open>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Reader {
+    /// Waits for a turn to compute.
+    pub(super) async fn turn(&self) -> io::Result<OwnedSemaphorePermit> {
+        let turn = Arc::clone(&self.of.making).acquire_owned().await;
+        turn.map_err(|_| io::ErrorKind::BrokenPipe.into())
+    }
+
+    /// Sends a part; meanwhile the reader counts as waiting for its client.
+    fn send(&self, parts: &mpsc::Sender<io::Result<Bytes>>, part: Bytes) -> io::Result<()> {
+        self.with(|open| open.waits_since = Some(Instant::now()));
+        let sent = parts.blocking_send(Ok(part));
+        self.with(|open| {
+            let waited = open.waits_since.take().map_or(Duration::ZERO, |since| since.elapsed());
+            open.waited = open.waited.mul_f64(REMEMBERED) + waited;
+        });
+        sent.map_err(|_| io::ErrorKind::BrokenPipe.into())
+    }
+
+    fn with(&self, change: impl FnOnce(&mut Open)) {
+        if let Some(open) = self.of.lock().get_mut(&self.id) {
+            change(open);
+        }
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        self.of.lock().remove(&self.id);
+    }
+}
+
+/// Bytes of a part.
+const PART_BYTES: usize = 64 * 1024;
+
+/// Hands on what is written, in parts. Between two parts others have their turn to compute, and while it waits for the client
+/// it has none.
+pub(super) struct Pipe {
+    parts: mpsc::Sender<io::Result<Bytes>>,
+    filled: Vec<u8>,
+    reader: Reader,
+    turn: Option<OwnedSemaphorePermit>,
+    runtime: Handle,
+}
+
+impl Pipe {
+    pub(super) fn new(
+        parts: mpsc::Sender<io::Result<Bytes>>,
+        reader: Reader,
+        turn: OwnedSemaphorePermit,
+        runtime: Handle,
+    ) -> Self {
+        Self { parts, filled: Vec::new(), reader, turn: Some(turn), runtime }
+    }
+
+    fn hand_on(&mut self) -> io::Result<()> {
+        let part = Bytes::from(std::mem::take(&mut self.filled));
+        self.turn = None;
+        self.reader.send(&self.parts, part)?;
+        self.turn = Some(self.runtime.block_on(self.reader.turn())?);
+        Ok(())
+    }
+}
+
+impl io::Write for Pipe {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        // What comes at once may be a chunk of megabytes. All of it is taken: base64's writer fails after a short write.
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            let (now, later) = rest.split_at(rest.len().min(PART_BYTES - self.filled.len()));
+            self.filled.extend(now);
+            rest = later;
+            if self.filled.len() >= PART_BYTES {
+                self.hand_on()?;
+            }
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        if self.filled.is_empty() { Ok(()) } else { self.hand_on() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use super::*;
+    use crate::http::listen::Places;
+
+    fn connection() -> Option<Arc<Place>> {
+        Arc::new(Places::new(1)).take()
+    }
+
+    fn waits(reader: &Reader, for_ms: u64) {
+        reader.with(|open| open.waited = Duration::from_millis(for_ms));
+    }
+
+    #[tokio::test]
+    async fn the_slowest_gives_way_and_nobody_who_is_not_slow() {
+        let readers = Arc::<Readers>::default();
+        let all: Vec<Reader> = (0..MAX_READERS).map(|_| readers.enter(connection()).unwrap()).collect();
+        assert!(readers.enter(connection()).is_none(), "nobody is slow");
+        waits(&all[1], 600);
+        waits(&all[2], 900);
+        let fast = readers.enter(connection()).unwrap();
+        assert!(!readers.lock().contains_key(&all[2].id) && readers.lock().contains_key(&all[1].id));
+        assert_eq!((readers.len(), readers.gave_way.load(Ordering::Relaxed)), (MAX_READERS, 1));
+        drop(all);
+        assert_eq!(readers.len(), 1);
+        drop(fast);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_waits_for_a_place_but_not_for_ever_and_not_with_many() {
+        let readers = Arc::<Readers>::default();
+        let mut all: Vec<Reader> = (0..MAX_READERS).map(|_| readers.enter(connection()).unwrap()).collect();
+        assert!(readers.place(connection()).await.is_none(), "nobody ended and nobody is slow");
+        let waiting: Vec<_> = (0..MAX_QUEUED)
+            .map(|_| {
+                let readers = Arc::clone(&readers);
+                tokio::spawn(async move { readers.place(connection()).await })
+            })
+            .collect();
+        tokio::task::yield_now().await;
+        let since = Instant::now();
+        assert!(readers.place(connection()).await.is_none(), "too many wait");
+        assert_eq!(since.elapsed(), Duration::ZERO, "which is said at once");
+        all.pop();
+        let mut entered = Vec::new();
+        for one in waiting {
+            entered.extend(one.await.unwrap());
+        }
+        assert_eq!(entered.len(), 1);
+    }
+
+    #[tokio::test]
+    async fn who_gives_way_has_its_connection_closed() {
+        let readers = Arc::<Readers>::default();
+        let slow = connection();
+        let all: Vec<Reader> = (0..MAX_READERS).map(|_| readers.enter(slow.clone()).unwrap()).collect();
+        waits(&all[0], 10_000);
+        let _next = readers.enter(connection()).unwrap();
+        slow.unwrap().ended().await;
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn what_is_written_at_once_is_taken_whole_and_sent_in_parts() {
+        let readers = Arc::<Readers>::default();
+        let reader = readers.enter(None).unwrap();
+        let turn = reader.turn().await.unwrap();
+        let (parts, mut read) = mpsc::channel(MAX_WAITING);
+        let mut pipe = Pipe::new(parts, reader, turn, Handle::current());
+        let written = tokio::task::spawn_blocking(move || {
+            let len = pipe.write(&[7; 3 * PART_BYTES + 5]).unwrap();
+            pipe.flush().unwrap();
+            len
+        });
+        let mut lens = Vec::new();
+        while let Some(part) = read.recv().await {
+            lens.push(part.unwrap().len());
+        }
+        assert_eq!(lens, [PART_BYTES, PART_BYTES, PART_BYTES, 5]);
+        assert_eq!(written.await.unwrap(), 3 * PART_BYTES + 5);
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn whoever_waits_for_a_client_holds_no_turn() {
+        let readers = Arc::<Readers>::default();
+        let mut kept = Vec::new();
+        for _ in 0..MAX_READERS {
+            let reader = readers.enter(None).unwrap();
+            let turn = reader.turn().await.unwrap();
+            let (parts, read) = mpsc::channel(MAX_WAITING);
+            kept.push(read);
+            let mut pipe = Pipe::new(parts, reader, turn, Handle::current());
+            tokio::task::spawn_blocking(move || {
+                let part = [0; PART_BYTES];
+                while pipe.write_all(&part).is_ok() {}
+            });
+        }
+        // All turns are free at once although no client reads.
+        let all = MAX_MAKING as u32;
+        drop(Arc::clone(&readers.making).acquire_many_owned(all).await.unwrap());
+        drop(kept);
+    }
+}
