@@ -147,7 +147,7 @@ fn Failed(panel: Panel, store: Store, again: impl Fn() + 'static) -> impl IntoVi
                     "This part of the page did not arrive; the browser's console names the file. The rest of the page still
                      works. After an update of the server, reload the page."
                 </p>
-                <button on:click=move |_| again() data-testid="part-again">"Try again"</button>
+                <button class="plain" on:click=move |_| again() data-testid="part-again">"Try again"</button>
             </div>
         </section>
     }

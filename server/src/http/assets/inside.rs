@@ -35,6 +35,11 @@ impl Assets {
         self.0.get(path).map(|asset| asset.plain.clone())
     }
 
+    /// A file as gzip; `None` where that is not there or no smaller.
+    pub(in crate::http) fn gzip(&self, path: &str) -> Option<Bytes> {
+        self.0.get(path).and_then(|asset| asset.gzip.clone())
+    }
+
     #[expect(clippy::unused_async, reason = "read from the disk it does wait")]
     pub(super) async fn get(&self, path: &str) -> Option<Arc<Asset>> {
         self.0.get(path).map(Arc::clone)

@@ -33,6 +33,14 @@ impl Assets {
         std::fs::read(file).ok().map(Bytes::from)
     }
 
+    /// A file as gzip. Compressed quickly: whoever builds the page looks at it once.
+    #[expect(clippy::unused_self, reason = "inside the program it looks there")]
+    pub(in crate::http) fn gzip(&self, path: &str) -> Option<Bytes> {
+        let (file, _) = found(path)?;
+        let plain = std::fs::read(file).ok()?;
+        radixscope_compress::gzip(&plain, Effort::Least).map(Bytes::from)
+    }
+
     pub(super) async fn get(&self, path: &str) -> Option<Arc<Asset>> {
         let (file, tag) = found(path)?;
         let cell = {

@@ -10,6 +10,7 @@ use std::io::{self, Write};
 use base64::Engine as _;
 use base64::engine::general_purpose::{GeneralPurpose, STANDARD};
 use base64::write::EncoderWriter;
+use bytes::Bytes;
 use radixscope_compress::{Effort, gzip};
 
 use super::assets::Assets;
@@ -79,6 +80,11 @@ impl Report {
         let file = |path: &str| {
             assets.plain(path).ok_or_else(|| ReportError::NoPage(path.to_owned())).map(|bytes| bytes.to_vec())
         };
+        // As the page's server has it anyway: compressing it anew would be most of a report's time.
+        let packed = |path: &str| {
+            let is_there = || assets.plain(path).and_then(|plain| gzip(&plain, Effort::Least)).map(Bytes::from);
+            assets.gzip(path).or_else(is_there).ok_or_else(|| ReportError::NoPage(path.to_owned()))
+        };
         let text = |path: &str| Ok(String::from_utf8_lossy(&file(path)?).into_owned());
         let mut document = text("index.html")?;
         let mut programs = Vec::new();
@@ -93,11 +99,11 @@ impl Report {
                     format!("<link\nrel=\"icon\" href=\"data:image/svg+xml;base64,{icon}\">")
                 }
                 "modulepreload" => {
-                    programs.push(("page.js".to_owned(), file(&path)?));
+                    programs.push(("page.js".to_owned(), packed(&path)?));
                     String::new()
                 }
                 "preload" => {
-                    programs.push(("page.wasm".to_owned(), file(&path)?));
+                    programs.push(("page.wasm".to_owned(), packed(&path)?));
                     String::new()
                 }
                 _ => String::new(),
@@ -109,15 +115,15 @@ impl Report {
         }
         let (from, to) = element(&document, PARTS, ">").ok_or(ReportError::Unexpected("parts"))?;
         for part in attribute(&document[from..to], "content").split_ascii_whitespace() {
-            programs.push((part.to_owned(), file(part)?));
+            programs.push((part.to_owned(), packed(part)?));
         }
         for worker in WORKERS {
             for name in [format!("{worker}.js"), format!("{worker}_bg.wasm")] {
-                let program = file(&name)?;
+                let program = packed(&name)?;
                 programs.push((name, program));
             }
         }
-        programs.push(("charts.js".to_owned(), file(CHARTS)?));
+        programs.push(("charts.js".to_owned(), packed(CHARTS)?));
         for (begin, end, what) in [
             ("<base ", ">", "base"),
             ("<script type=\"module\">", "</script>", "start"),
@@ -151,9 +157,8 @@ impl Report {
         let tail = ["</script>", &boot, &document[end..]].concat();
         document.truncate(end);
         for (name, program) in programs {
-            let packed = gzip(&program, Effort::Most).unwrap_or_default();
             begin_block(&mut document, &name);
-            STANDARD.encode_string(packed, &mut document);
+            STANDARD.encode_string(program, &mut document);
             document.push_str("</script>\n");
         }
         begin_block(&mut document, "recording");
