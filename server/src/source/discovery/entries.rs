@@ -175,7 +175,7 @@ impl Entries {
         self.unskip(key);
         let Some(ended) = self.followed.remove(key) else { return false };
         self.bytes -= ended.bytes;
-        self.has_room_again |= self.skipped_more || self.skipped.values().any(|skip| skip.why == Why::NoRoom);
+        self.has_room_again |= self.skipped.values().any(|skip| skip.why == Why::NoRoom);
         true
     }
 
@@ -217,19 +217,23 @@ impl Entries {
     }
 
     fn skip(&mut self, key: &str, why: Why) -> Put {
-        let (sum, shown) = (xxh3_64(key.as_bytes()), format!("{} ({why})", shown(key)));
+        let sum = xxh3_64(key.as_bytes());
+        match self.skipped.get_mut(&sum) {
+            Some(known) => {
+                known.pass = self.pass;
+                if std::mem::replace(&mut known.why, why) == why {
+                    return Put::Nothing;
+                }
+            }
+            None if self.skipped.len() == MAX_SKIPPED => {
+                self.skipped_more = true;
+                return Put::Nothing;
+            }
+            None => drop(self.skipped.insert(sum, Skipped { why, pass: self.pass })),
+        }
+        let shown = format!("{} ({why})", shown(key));
         let error = DecodeError::new(Reason::TooLarge, format!("discovery: {shown}"));
-        if let Some(known) = self.skipped.get_mut(&sum) {
-            known.pass = self.pass;
-            let is_same = std::mem::replace(&mut known.why, why) == why;
-            return if is_same { Put::Nothing } else { Put::Skipped(error) };
-        }
-        if self.skipped.len() >= MAX_SKIPPED {
-            self.skipped_more = true;
-            return Put::Nothing;
-        }
-        self.skipped.insert(sum, Skipped { why, pass: self.pass });
-        if self.first.as_ref().is_none_or(|(_, first)| shown < *first) {
+        if self.first.as_ref().is_none_or(|(first, text)| *first == sum || shown < *text) {
             self.first = Some((sum, shown));
         }
         Put::Skipped(error)
@@ -240,9 +244,14 @@ impl Entries {
             return;
         }
         let sum = xxh3_64(key.as_bytes());
-        if self.skipped.remove(&sum).is_some() && self.first.as_ref().is_some_and(|(first, _)| *first == sum) {
+        if self.skipped.remove(&sum).is_none() {
+            return;
+        }
+        if self.first.as_ref().is_some_and(|(first, _)| *first == sum) {
             self.first = None;
         }
+        // Those that are not told apart can be counted now.
+        self.has_room_again |= std::mem::take(&mut self.skipped_more);
     }
 }
 

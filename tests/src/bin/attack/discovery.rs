@@ -22,7 +22,7 @@ const WORKER: Registered =
 
 /// All attacks, each for as long as the store is read, or so long.
 pub(super) async fn rows(each: Duration) -> Vec<Value> {
-    let mut rows = sparse_files(each).await;
+    let mut rows = sparse_files(each).await.to_vec();
     rows.extend(large_keys().await);
     for (flood, name) in [
         (Flood::Pages, "etcd with pages of 40 MB without end"),

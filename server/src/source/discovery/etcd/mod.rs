@@ -116,11 +116,16 @@ impl Etcd {
         to: &mut Follower<'_>,
     ) -> Result<(), Stop> {
         let (mut last, mut limit) = (None::<Vec<u8>>, PAGE);
-        while !pass.is_over() {
+        loop {
+            if pass.left_bytes() < MAX_PAGE_BYTES {
+                pass.end();
+            }
+            if pass.is_over() {
+                return Ok(());
+            }
             let request = RangeRequest::page(range, last.as_deref(), limit, revision);
-            let max_bytes = MAX_PAGE_BYTES.min(pass.left_bytes());
-            let mut page = self.client.page(self.server(), &request, (max_bytes, pass)).await?;
-            let read = read_page(&mut page, last.as_deref(), to).await;
+            let mut page = self.client.page(self.server(), &request, (MAX_PAGE_BYTES, pass)).await?;
+            let read = read_page(&mut page, last.as_deref(), pass, to).await;
             pass.took(page.received_bytes());
             let read = read?;
             match read.is_over {
@@ -131,7 +136,6 @@ impl Etcd {
             }
             last = Some(read.last);
         }
-        Ok(())
     }
 
     async fn watch(&mut self, listed: Listed, to: &mut Follower<'_>) -> Result<Ended, Stop> {
@@ -140,10 +144,12 @@ impl Etcd {
         let mut lines = self.client.watch(self.server(), &requests).await?;
         let mut ask = tokio::time::interval(ASK_EVERY);
         ask.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut was_equal = true;
+        let (mut was_equal, mut is_line_over) = (true, true);
         loop {
-            let words = format!("Watching {} of Dynamo in etcd at {}.", to.count(), self.shown());
-            to.say(LinkState::Live, words).await?;
+            if is_line_over {
+                let words = format!("Watching {} of Dynamo in etcd at {}.", to.count(), self.shown());
+                to.say(LinkState::Live, words).await?;
+            }
             let part = tokio::select! {
                 part = lines.next() => part?,
                 _ = ask.tick() => {
@@ -156,6 +162,7 @@ impl Etcd {
                     continue;
                 }
             };
+            is_line_over = matches!(part, Some(Part::End(_)));
             match part {
                 None => return Ok(Ended::Failed(lines.endless())),
                 Some(Part::Element(event)) => {
@@ -241,7 +248,12 @@ struct PageRead {
 }
 
 /// Hands over the entries of a page, all of which are behind the key `after`.
-async fn read_page(page: &mut Answer, after: Option<&[u8]>, to: &mut Follower<'_>) -> Result<PageRead, Stop> {
+async fn read_page(
+    page: &mut Answer,
+    after: Option<&[u8]>,
+    pass: &Pass,
+    to: &mut Follower<'_>,
+) -> Result<PageRead, Stop> {
     let mut read = PageRead { entries: 0, last: after.unwrap_or_default().to_vec(), is_over: None };
     loop {
         let (entry, is_cut) = match page.next().await? {
@@ -252,7 +264,7 @@ async fn read_page(page: &mut Answer, after: Option<&[u8]>, to: &mut Follower<'_
                 return Ok(read);
             }
             Some(Part::Element(entry)) => (entry, false),
-            None if read.entries > 0 => return Ok(read),
+            None if read.entries > 0 || pass.is_over() => return Ok(read),
             // One entry is longer than a page may be.
             None => (page.unfinished().ok_or_else(|| page.endless())?, true),
         };
