@@ -218,6 +218,7 @@ impl Entries {
 
     fn skip(&mut self, key: &str, why: Why) -> Put {
         let sum = xxh3_64(key.as_bytes());
+        let is_full = self.skipped.len() == MAX_SKIPPED;
         match self.skipped.get_mut(&sum) {
             Some(known) => {
                 known.pass = self.pass;
@@ -225,7 +226,7 @@ impl Entries {
                     return Put::Nothing;
                 }
             }
-            None if self.skipped.len() == MAX_SKIPPED => {
+            None if is_full => {
                 self.skipped_more = true;
                 return Put::Nothing;
             }
