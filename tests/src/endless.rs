@@ -106,7 +106,9 @@ async fn respond(Shared(sends): Shared<Arc<Sends>>, uri: Uri, body: Bytes) -> Re
         "/v3/watch" => changes(&sends, begun),
         path if path.ends_with("/dynamoworkermetadatas") || path.ends_with("/endpointslices") => {
             let query: Vec<(String, String)> =
-                url::form_urlencoded::parse(uri.query().unwrap_or_default().as_bytes()).into_owned().collect();
+                url::form_urlencoded::parse(uri.query().unwrap_or_default().as_bytes())
+                    .into_owned()
+                    .collect();
             let of = |name: &str| query.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str());
             match of("watch") {
                 Some(_) => quiet(&sends, begun, None),
@@ -181,14 +183,18 @@ fn changes(sends: &Arc<Sends>, begun: bool) -> Response {
     if !begun || prefix.is_empty() {
         return quiet(sends, begun, Some(json!({"result": {"created": true}})));
     }
-    let value = encoded(r#"{"type":"Model","namespace":"dynamo","component":"backend","instance_id":1,"card_json":{}}"#);
+    let value = encoded(
+        r#"{"type":"Model","namespace":"dynamo","component":"backend","instance_id":1,"card_json":{}}"#,
+    );
     let sends = Arc::clone(sends);
     let line = move |line: u64| {
         sends.changes.fetch_add(CHANGES, Ordering::Relaxed);
         let event = |n: u64| {
             let n = line * CHANGES + n;
             let key = encoded(&format!("{prefix}{n:012x}"));
-            format!(r#"{{"kv":{{"key":"{key}","create_revision":"{n}","mod_revision":"{n}","version":"1","value":"{value}"}}}}"#)
+            format!(
+                r#"{{"kv":{{"key":"{key}","create_revision":"{n}","mod_revision":"{n}","version":"1","value":"{value}"}}}}"#
+            )
         };
         let events: Vec<String> = (0..CHANGES).map(event).collect();
         Ok(format!("{{\"result\":{{\"events\":[{}]}}}}\n", events.join(",")))

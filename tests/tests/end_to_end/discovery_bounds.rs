@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use serde_json::{Value, json};
+use serde_json::json;
 use tempfile::TempDir;
 
 use radixscope_tests::discovery::{Registered, file_name, until_said, until_workers};
@@ -33,10 +33,16 @@ fn assert_bounded(cost: Cost) {
     assert!(cost.grown_mb <= MAX_GROWN_MB, "{cost:?}");
 }
 
-/// Inputs that were counted as too large.
-fn too_large(cluster: &Value) -> u64 {
-    let rejected = cluster["sources"][0]["rejected"].as_array().expect("a list");
-    rejected.iter().filter(|row| row["reason"] == "too_large").map(|row| figures::number(row, "count")).sum()
+/// Waits until so many inputs are counted as too large.
+async fn until_too_large(server: &Radixscope, expected: u64) {
+    server
+        .until_cluster("what is skipped is counted", |cluster| {
+            let rejected = cluster["sources"][0]["rejected"].as_array().expect("a list");
+            let too_large = rejected.iter().filter(|row| row["reason"] == "too_large");
+            let count: u64 = too_large.map(|row| figures::number(row, "count")).sum();
+            wait::expect(count == expected, || format!("{count} instead of {expected}"))
+        })
+        .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -56,7 +62,7 @@ async fn large_keys_of_others_in_etcd_are_skipped_and_named() {
     let cluster = until_said(&server, "live", words).await;
     let skipped = "45 keys skipped, the first: v1/mdc/aa/00 (1.4 MB, more than 64 KiB).";
     assert!(cluster["sources"][0]["detail"].as_str().expect("words").ends_with(skipped), "{cluster}");
-    assert_eq!(too_large(&cluster), 45);
+    until_too_large(&server, 45).await;
     // One of them becomes an entry, one goes, one comes.
     etcd.put("v1/mdc/aa/00", &json!({"type": "Other"}), None).await;
     etcd.delete("v1/mdc/aa/01").await;
@@ -134,8 +140,8 @@ async fn a_large_entry_of_kubernetes_is_skipped_and_named() {
     let server = serve(&api.url()).await;
     until_workers(&server, &[(WORKER, None)]).await;
     let skipped = "1 key skipped: v1/mdc/dynamo/backend/generate/aa (100 kB, more than 64 KiB).";
-    let cluster = until_said(&server, "live", skipped).await;
-    assert_eq!(too_large(&cluster), 1);
+    until_said(&server, "live", skipped).await;
+    until_too_large(&server, 1).await;
     api.remove("agg-worker-0", "v1/mdc/dynamo/backend/generate/aa");
     server
         .until_cluster("nothing is skipped", |cluster| {
@@ -162,16 +168,18 @@ async fn sparse_files_are_not_read() {
     write(folder.path());
     let server = serve(&format!("file:{}", folder.path().display())).await;
     until_workers(&server, &[(WORKER, None)]).await;
-    let (cluster, paid) = cost(&server, async {
+    let (_, paid) = cost(&server, async {
         for n in 0..300 {
-            let file = fs::File::create(folder.path().join(format!("v1/mdc/aa%2F{n:03}"))).expect("a writable folder");
+            let file = fs::File::create(folder.path().join(format!("v1/mdc/aa%2F{n:03}")))
+                .expect("a writable folder");
             file.set_len(8 * 1024 * 1024).expect("a sparse file");
             file.set_modified(SystemTime::now() + Duration::from_secs(3_600)).expect("our own file");
         }
-        until_said(&server, "live", "300 keys skipped, the first: v1/mdc/aa/000 (8.4 MB, more than 64 KiB).").await
+        until_said(&server, "live", "300 keys skipped, the first: v1/mdc/aa/000 (8.4 MB, more than 64 KiB).")
+            .await
     })
     .await;
     assert_bounded(paid);
-    assert_eq!(too_large(&cluster), 300);
+    until_too_large(&server, 300).await;
     until_workers(&server, &[(WORKER, None)]).await;
 }

@@ -94,7 +94,10 @@ mod tests {
             [17, 1_500, 99_300, 1_400_321, 40_000_000].map(size),
             ["17 B", "1.5 kB", "99.3 kB", "1.4 MB", "40 MB"]
         );
-        assert_eq!([MAX_KEY_BYTES, MAX_VALUE_BYTES, MAX_HELD_BYTES].map(bound), ["1 KiB", "64 KiB", "24 MiB"]);
+        assert_eq!(
+            [MAX_KEY_BYTES, MAX_VALUE_BYTES, MAX_HELD_BYTES].map(bound),
+            ["1 KiB", "64 KiB", "24 MiB"]
+        );
     }
 
     #[tokio::test(start_paused = true)]

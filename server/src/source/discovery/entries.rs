@@ -10,9 +10,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use radixscope_dynamo::discovery::namespace_of;
 use radixscope_dynamo::error::{DecodeError, Reason};
 
-use super::budget::{
-    MAX_ENTRIES, MAX_HELD_BYTES, MAX_KEY_BYTES, MAX_SKIPPED, MAX_VALUE_BYTES, bound, size,
-};
+use super::budget::{MAX_ENTRIES, MAX_HELD_BYTES, MAX_KEY_BYTES, MAX_SKIPPED, MAX_VALUE_BYTES, bound, size};
 
 /// Most characters of a key that are shown.
 const SHOWN_CHARS: usize = 80;

@@ -211,8 +211,8 @@ fn key(folder: &Path, path: &Path) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::entries::{Entries, Entry};
     use super::super::To;
+    use super::super::entries::{Entries, Entry};
     use super::*;
 
     const NAME: &str = "v1/instances/dynamo%2Fbackend%2Fworker%5Fkv%5Findexer%5Fquery%2F707863cde70bcda";
@@ -269,7 +269,10 @@ mod tests {
         let mut all = Vec::new();
         assert!(files.list(&mut Follower::new(To::List(&mut all), None)).await.is_err());
         write(folder.path(), "v1/mdc/dynamo%2Fbackend%2Fgenerate%2F7", "1");
-        assert_eq!(look(&mut files, &mut entries).await, (vec![("v1/mdc/dynamo/backend/generate/7".into(), "1".into())], 1));
+        assert_eq!(
+            look(&mut files, &mut entries).await,
+            (vec![("v1/mdc/dynamo/backend/generate/7".into(), "1".into())], 1)
+        );
     }
 
     #[tokio::test]

@@ -102,8 +102,7 @@ impl Source {
 
     async fn follow(self, to: &SourceHandle) -> Result<(), HubEnded> {
         let Self { name, mut store, namespace } = self;
-        let mut follower =
-            Follower::new(To::Hub { handle: to, name, said: LastState::default() }, namespace);
+        let mut follower = Follower::new(To::Hub { handle: to, name, said: LastState::default() }, namespace);
         let mut failures = 0;
         loop {
             let Failed { state, words } = match &mut store {

@@ -17,8 +17,12 @@ const HEALTH: (&str, f64) = ("≤ 50 ms", 50.0);
 const LISTED: (&str, f64) = ("≤ 5 s", 5.0);
 /// Size of a key of others in etcd, which takes at most 1.5 MiB.
 const LARGE_BYTES: usize = 1_400_000;
-const WORKER: Registered =
-    Registered { worker_id: 7_668_682_384_961_603_590, publisher_id: 3_916_204_183_855_218, zmq_port: 1, tcp_port: 1 };
+const WORKER: Registered = Registered {
+    worker_id: 7_668_682_384_961_603_590,
+    publisher_id: 3_916_204_183_855_218,
+    zmq_port: 1,
+    tcp_port: 1,
+};
 
 /// All attacks, each for as long as the store is read, or so long.
 pub(super) async fn rows(each: Duration) -> Vec<Value> {
@@ -103,6 +107,7 @@ async fn large_keys() -> Vec<Value> {
     })
     .await;
     cost.grown_mb = server.process().peak_rss_bytes().saturating_sub(before) as f64 / 1e6;
-    let listed = row(&format!("until the real entries are listed, {name}"), listed.as_secs_f64(), "s", Some(LISTED));
+    let listed =
+        row(&format!("until the real entries are listed, {name}"), listed.as_secs_f64(), "s", Some(LISTED));
     [listed].into_iter().chain(paid(name, cost)).collect()
 }

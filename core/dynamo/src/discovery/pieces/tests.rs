@@ -33,7 +33,10 @@ fn a_list_comes_apart_into_its_elements_and_what_is_around_them() {
     let texts: Vec<_> = all.iter().map(|part| text(part).0.trim_end()).collect();
     let around = r#"{"items" : [],"more":{"items":[8]}}"#;
     assert_eq!(texts, [r#"{"a":[1,2],"items":[3]}"#, r#""x,]""#, "7", around, r#"{"items":[]}"#]);
-    assert!(matches!(all[..], [Part::Element(_), Part::Element(_), Part::Element(_), Part::End(_), Part::End(_)]));
+    assert!(matches!(
+        all[..],
+        [Part::Element(_), Part::Element(_), Part::Element(_), Part::End(_), Part::End(_)]
+    ));
 }
 
 #[test]
@@ -46,7 +49,9 @@ fn long_texts_and_long_elements_are_left_out_and_measured() {
     let Part::Element(first) = &all[0] else { panic!("{all:?}") };
     assert_eq!(first.bytes, 1_000 + r#"{"key":"a","value":""}"#.len() as u64);
     assert_eq!(text(&all[1]).1, LeftOut::End);
-    assert!(text(&all[1]).0.starts_with(r#"{"key":"b","n":[0,1,"#) && text(&all[1]).0.len() <= LIMITS.piece_bytes);
+    assert!(
+        text(&all[1]).0.starts_with(r#"{"key":"b","n":[0,1,"#) && text(&all[1]).0.len() <= LIMITS.piece_bytes
+    );
     assert_eq!(text(&all[2]), (r#"{"key":"c"}"#, LeftOut::Nothing));
 }
 
@@ -56,7 +61,10 @@ fn an_element_that_has_begun_tells_what_it_is() {
     let mut bytes = &br#"{"items":[{"kv":{"key":"a","value":"bcd"#[..];
     assert_eq!(splitter.read(&mut bytes), None);
     let piece = splitter.unfinished().unwrap();
-    assert_eq!(serde_json::from_slice::<Value>(&piece.json).unwrap(), json!({"kv": {"key": "a", "value": "bcd"}}));
+    assert_eq!(
+        serde_json::from_slice::<Value>(&piece.json).unwrap(),
+        json!({"kv": {"key": "a", "value": "bcd"}})
+    );
     assert_eq!(splitter.document_bytes(), 39);
 }
 
@@ -76,7 +84,8 @@ fn value() -> impl Strategy<Value = Value> {
     leaf.prop_recursive(3, 20, 4, |inner| {
         prop_oneof![
             prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
-            prop::collection::btree_map("items|[a-c]", inner, 0..4).prop_map(|map| Value::Object(map.into_iter().collect())),
+            prop::collection::btree_map("items|[a-c]", inner, 0..4)
+                .prop_map(|map| Value::Object(map.into_iter().collect())),
         ]
     })
 }

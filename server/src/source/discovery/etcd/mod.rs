@@ -19,7 +19,9 @@ use crate::config::{Discovery, EtcdServers, InvalidOption, Secret};
 use crate::hub::HubEnded;
 use crate::source::Failed;
 use client::{Answer, Client};
-use wire::{Change, Event, KeyValue, Login, RANGES, RangeAnswer, RangeRequest, Token, WatchLine, WatchRequest};
+use wire::{
+    Change, Event, KeyValue, Login, RANGES, RangeAnswer, RangeRequest, Token, WatchLine, WatchRequest,
+};
 
 /// Entries of a page. Those of Dynamo have less than a kilobyte.
 const PAGE: usize = 200;

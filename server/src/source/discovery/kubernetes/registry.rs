@@ -158,7 +158,8 @@ impl Registry {
                     Value::Read(value) => found.key.len() + value.len() + OVERHEAD_BYTES,
                     Value::TooLarge { .. } => found.key.len() + OVERHEAD_BYTES,
                 };
-                let texts = 2 * (name.len() + pod.name.len()) + uid.len() + pod.uid.len() + 2 * OVERHEAD_BYTES;
+                let texts =
+                    2 * (name.len() + pod.name.len()) + uid.len() + pod.uid.len() + 2 * OVERHEAD_BYTES;
                 let bytes = texts + entries.iter().map(of_entry).sum::<usize>();
                 within(bytes, room)?;
                 self.remove_worker(&name);
@@ -431,7 +432,10 @@ mod tests {
         registry.put(Kind::Slice, &slice("t", &[("a", "p1"), ("b", "p2")]));
         registry.put(Kind::Slice, &slice("s", &[]));
         let (put, _) = registry.changes();
-        assert_eq!(put.iter().map(|found| (&*found.key, found.lease)).collect::<Vec<_>>(), [(ENTRY, Some(42))]);
+        assert_eq!(
+            put.iter().map(|found| (&*found.key, found.lease)).collect::<Vec<_>>(),
+            [(ENTRY, Some(42))]
+        );
         assert_eq!(registry.remarks(), "");
         registry.keys.insert(ENTRY.to_owned());
         // The next pod of that name did not register yet.
@@ -532,7 +536,11 @@ mod tests {
             registry.put(Kind::Slice, &slice(&format!("s{n}"), &pods));
             assert!(registry.bytes <= MAX_HELD_BYTES);
         }
-        assert!(registry.remarks().contains("objects of more than 24 MiB together"), "{}", registry.remarks());
+        assert!(
+            registry.remarks().contains("objects of more than 24 MiB together"),
+            "{}",
+            registry.remarks()
+        );
         assert!(!registry.untold().is_empty());
         registry.begin_pass();
         registry.end_pass(Kind::Worker);
@@ -546,10 +554,17 @@ mod tests {
         let mut registry = Followed::default();
         registry.put(Kind::Slice, &slice("s", &[("a", "p1")]));
         registry.put(Kind::Worker, &worker("a", "c1", "p1", json!({"n/c/e/2a": {}})));
-        registry.put_too_large(Kind::Worker, br#"{"metadata":{"name":"a","uid":"c1"},"spec":{"da"#, 9_000_000);
+        registry.put_too_large(
+            Kind::Worker,
+            br#"{"metadata":{"name":"a","uid":"c1"},"spec":{"da"#,
+            9_000_000,
+        );
         assert_eq!(registry.keys(), [ENTRY]);
         let remarks = registry.remarks();
-        assert!(remarks.contains(r#"the first is "a" (discovery: an object of 9 MB, more than 2 MiB)"#), "{remarks}");
+        assert!(
+            remarks.contains(r#"the first is "a" (discovery: an object of 9 MB, more than 2 MiB)"#),
+            "{remarks}"
+        );
         registry.end_too_large(Kind::Worker, br#"{"metadata":{"name":"a"},"spec":{"da"#, 9_000_000);
         assert_eq!(registry.keys(), NONE);
         assert_eq!(registry.remarks(), "");
