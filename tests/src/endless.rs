@@ -1,5 +1,5 @@
 //! Stores of discovery that send more than anybody can hold, over real sockets: an etcd and an API server of Kubernetes, each
-//! with nothing registered until it is told to begin. And what a server pays for it.
+//! with nothing registered until [`Endless::begin`]. And what a server pays for it.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -39,7 +39,7 @@ const ASK_EVERY: Duration = Duration::from_millis(20);
 pub enum Flood {
     /// etcd's pages, of 40 MB each.
     Pages,
-    /// etcd's changes, of a kind that nobody requested.
+    /// etcd's changes, of a kind that was not requested.
     OtherKinds,
     /// etcd's changes, of model cards.
     Cards,
@@ -176,9 +176,9 @@ fn range(sends: &Sends, begun: bool, body: &[u8]) -> Response {
 
 fn changes(sends: &Arc<Sends>, begun: bool) -> Response {
     let prefix = match sends.flood {
-        Flood::OtherKinds => "v1/zz/of_others/with/long/names/",
-        Flood::Cards => CARDS,
-        _ => "",
+        Flood::OtherKinds => format!("v1/zz/{}/", "long/name/".repeat(40)),
+        Flood::Cards => CARDS.to_owned(),
+        _ => String::new(),
     };
     if !begun || prefix.is_empty() {
         return quiet(sends, begun, Some(json!({"result": {"created": true}})));

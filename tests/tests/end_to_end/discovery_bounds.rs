@@ -1,5 +1,5 @@
 //! Stores of discovery that hold or send more than anybody can use: the workers are there nevertheless, memory stays bounded, and
-//! what was left out is said.
+//! what was left out is reported.
 
 use std::fs;
 use std::path::Path;

@@ -14,7 +14,7 @@ pub(super) const MAX_HELD_BYTES: usize = 24 * 1024 * 1024;
 pub(super) const MAX_VALUE_BYTES: usize = 64 * 1024;
 /// Longest key. Dynamo's have about a hundred bytes.
 pub(super) const MAX_KEY_BYTES: usize = 1024;
-/// Most keys that are skipped and told apart, so that each is counted once.
+/// Most skipped keys that are held, as sums, so that each is counted once.
 pub(super) const MAX_SKIPPED: usize = 100_000;
 /// Largest object of Kubernetes: its API takes none of more than 1.5 MiB.
 pub(super) const MAX_OBJECT_BYTES: usize = 2 * 1024 * 1024;

@@ -92,7 +92,7 @@ pub(super) struct Entries {
     skipped: BTreeMap<u64, Skipped>,
     /// The first of them in the order of keys, and why, as shown.
     first: Option<(u64, String)>,
-    /// There are more than are told apart.
+    /// There are more than are held.
     skipped_more: bool,
     /// There was no room for an entry, and now there may be.
     has_room_again: bool,
@@ -198,7 +198,7 @@ impl Entries {
         gone
     }
 
-    /// Whether entries for which there was no room may be put again; asked once.
+    /// Whether entries for which there was no room may be put again; `true` once.
     pub(super) fn take_room(&mut self) -> bool {
         std::mem::take(&mut self.has_room_again)
     }
@@ -249,7 +249,7 @@ impl Entries {
         if self.first.as_ref().is_some_and(|(first, _)| *first == sum) {
             self.first = None;
         }
-        // Those that are not told apart can be counted now.
+        // Those beyond can be counted now.
         self.has_room_again |= std::mem::take(&mut self.skipped_more);
     }
 }

@@ -75,7 +75,7 @@ impl Files {
     /// Hands over what changed since the look before.
     pub(super) async fn list(&mut self, to: &mut Follower<'_>) -> Result<(), Stop> {
         if to.entries.take_room() {
-            // Those that found no room are not told apart from the others: all are read again.
+            // Which ones found no room is not held: all are read again.
             self.known.values_mut().for_each(|known| known.len = u64::MAX);
         }
         // At first, and after the folder could not be read: what is not there is gone.

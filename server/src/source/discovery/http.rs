@@ -162,7 +162,7 @@ impl Parts {
                     self.received_bytes += self.frame.len() as u64;
                 }
                 Some(Err(error)) => return Err(NoAnswer::Broken(error.to_string())),
-                // Half a line says nothing; of a list it is to be said what is wrong.
+                // Half a line is not read; half a list is, so that its fault can be named.
                 None if self.until.is_none() => return Err(NoAnswer::Ended),
                 None => return self.splitter.finish().ok_or(NoAnswer::Ended),
             }

@@ -216,7 +216,7 @@ impl<'t> Follower<'t> {
         self.entries.begin_pass();
     }
 
-    /// The list is complete. What came or is other was put before, so that nobody who moved seems to be gone meanwhile.
+    /// The list is complete. What came or is other was put before, so that no process that moved seems to be gone meanwhile.
     async fn end_pass(&mut self) -> Result<(), HubEnded> {
         for key in self.entries.end_pass() {
             self.ended(key).await?;

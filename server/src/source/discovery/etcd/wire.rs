@@ -10,7 +10,7 @@ use radixscope_dynamo::discovery::pieces::{Array, Limits};
 use super::super::budget::{MAX_KEY_BYTES, MAX_VALUE_BYTES};
 use super::super::entries::{Found, Value};
 
-/// What the keys begin with that are read, and the first key behind them: what else is under `v1/` is not asked for.
+/// What the keys begin with that are read, and the first key behind them: what else is under `v1/` is not requested.
 pub(super) const RANGES: [(&str, &str); 4] = [
     ("v1/event_channels/", "v1/event_channels0"),
     ("v1/event_sources/", "v1/event_sources0"),

@@ -137,7 +137,7 @@ impl Kubernetes {
                 Err(NoAnswer::Endless) => return Ok(None),
                 Err(why) => return Err(self.client.failed("list", resource(kind), why).into()),
             }
-            self.tell_unreadable(to).await?;
+            self.report_unreadable(to).await?;
         }
     }
 
@@ -175,8 +175,9 @@ impl Kubernetes {
                 Ok(None) => watch.begin_again(&self.client).await,
                 Err(ended) => Err(ended),
             };
+            // At once: there may be many of them before changes are handed over.
+            self.report_unreadable(to).await?;
             if let Err(ended) = taken {
-                self.tell_unreadable(to).await?;
                 return Ok(ended);
             }
             tell_at = tell_at.or_else(|| Some(Instant::now() + GATHER));
@@ -220,14 +221,13 @@ impl Kubernetes {
     }
 
     async fn tell(&mut self, to: &mut Follower<'_>) -> Result<(), HubEnded> {
-        self.tell_unreadable(to).await?;
         self.hand_over(to).await?;
         let (count, namespace, remarks) = (to.count(), self.namespace(), self.registry.remarks());
         let words = format!("Watching {count} of Dynamo in Kubernetes, namespace {namespace}.{remarks}");
         to.say(LinkState::Live, words).await
     }
 
-    /// Hands over what changed: what came or is other first, so that nobody who moved seems to be gone meanwhile.
+    /// Hands over what changed: what came or is other first, so that no process that moved seems to be gone meanwhile.
     async fn hand_over(&mut self, to: &mut Follower<'_>) -> Result<(), HubEnded> {
         if to.entries.take_room() {
             self.registry.hand_over_all();
@@ -242,8 +242,8 @@ impl Kubernetes {
         Ok(())
     }
 
-    async fn tell_unreadable(&mut self, to: &Follower<'_>) -> Result<(), HubEnded> {
-        for error in self.registry.untold() {
+    async fn report_unreadable(&mut self, to: &Follower<'_>) -> Result<(), HubEnded> {
+        for error in self.registry.take_faults() {
             to.unreadable(error).await?;
         }
         Ok(())

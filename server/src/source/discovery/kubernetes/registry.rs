@@ -14,7 +14,7 @@ use super::super::entries::{Found, Value, wants};
 
 /// Most objects of a kind that are held: ten thousand workers are more than a cluster has pods for.
 const MAX_OBJECTS: usize = 10_000;
-/// Most objects that cannot be read and are told apart.
+/// Most objects that cannot be read of which the names are held.
 const MAX_UNREADABLE: usize = 1_000;
 /// What an object, an entry or a pod takes beside its texts.
 const OVERHEAD_BYTES: usize = 120;
@@ -48,7 +48,7 @@ pub(super) struct Registry {
     /// Objects that cannot be read, and why.
     unreadable: BTreeMap<(Kind, String), Unreadable>,
     /// Faults that were not handed over yet.
-    untold: Vec<DecodeError>,
+    faults: Vec<DecodeError>,
     /// Number of the list that is being read.
     pass: u32,
 }
@@ -115,17 +115,17 @@ impl Registry {
         let is_full = self.unreadable.len() == MAX_UNREADABLE;
         match self.unreadable.get_mut(&key) {
             Some(known) if known.error == error => known.pass = pass,
-            None if is_full => self.untold.push(error),
+            None if is_full => self.faults.push(error),
             _ => {
-                self.untold.push(error.clone());
+                self.faults.push(error.clone());
                 self.unreadable.insert(key, Unreadable { error, pass });
             }
         }
     }
 
-    /// What was wrong with objects since this was asked last.
-    pub(super) fn untold(&mut self) -> Vec<DecodeError> {
-        std::mem::take(&mut self.untold)
+    /// What was wrong with objects since the last call.
+    pub(super) fn take_faults(&mut self) -> Vec<DecodeError> {
+        std::mem::take(&mut self.faults)
     }
 
     fn read(&mut self, kind: Kind, meta: Meta, object: &[u8]) -> Result<(), DecodeError> {
@@ -183,7 +183,7 @@ impl Registry {
         self.slices.insert(name, Slice { pods, bytes, pass: self.pass });
     }
 
-    /// A slice that said that some pods are ready says so of others now.
+    /// A slice that listed some pods as ready lists others now.
     fn readiness(&mut self, before: &[Pod], now: &[Pod]) {
         let (is_new, is_old) =
             (|pod: &&Pod| before.binary_search(pod).is_err(), |pod: &&Pod| now.binary_search(pod).is_err());
@@ -234,7 +234,7 @@ impl Registry {
     pub(super) fn end(&mut self, kind: Kind, object: &[u8]) {
         match meta(object) {
             Ok(meta) => self.remove(kind, meta.name),
-            Err(error) => self.untold.push(error),
+            Err(error) => self.faults.push(error),
         }
     }
 
@@ -270,7 +270,7 @@ impl Registry {
         self.changed.extend(self.workers.keys().cloned());
     }
 
-    /// What changed since this was asked last: entries of processes that count, and keys that none of them has any more.
+    /// What changed since the last call: entries of processes that count, and keys that none of them has any more.
     pub(super) fn changes(&mut self) -> (Vec<Found>, Vec<String>) {
         let mut put = Vec::new();
         self.collect(&mut put);
@@ -454,9 +454,9 @@ mod tests {
         registry.put(Kind::Worker, &worker("a", "c1", "p1", json!({"n/c/e/2a": {}})));
         let bad = worker("a", "c1", "p1", json!([7]));
         registry.put(Kind::Worker, &bad);
-        assert_eq!(registry.untold().len(), 1);
+        assert_eq!(registry.take_faults().len(), 1);
         registry.put(Kind::Worker, &bad);
-        assert_eq!(registry.untold(), []);
+        assert_eq!(registry.take_faults(), []);
         assert_eq!(registry.keys(), [ENTRY]);
         assert!(
             registry.remarks().contains("cannot be read: 1, the first is \"a\""),
@@ -469,10 +469,10 @@ mod tests {
         registry.begin_pass();
         registry.end_pass(Kind::Worker);
         assert_eq!(registry.remarks(), "");
-        registry.untold();
+        registry.take_faults();
         registry.put(Kind::Slice, b"{}");
         registry.end(Kind::Slice, b"[]");
-        assert_eq!(registry.untold().len(), 2);
+        assert_eq!(registry.take_faults().len(), 2);
     }
 
     #[test]
@@ -541,7 +541,7 @@ mod tests {
             "{}",
             registry.remarks()
         );
-        assert!(!registry.untold().is_empty());
+        assert!(!registry.take_faults().is_empty());
         registry.begin_pass();
         registry.end_pass(Kind::Worker);
         registry.end_pass(Kind::Slice);
