@@ -27,6 +27,10 @@ const MAX_LINE_BYTES: u64 = 64 * 1024 * 1024;
 /// Most of a refusal that is read or shown.
 const MAX_REFUSAL_BYTES: usize = 64 * 1024;
 
+/// Bytes of an answer that are taken apart before other tasks get their turn: one millisecond's work. A store that sends faster
+/// than it is read would keep a thread from the server's own clients.
+const TURN_BYTES: usize = 64 * 1024;
+
 /// Why there is no answer.
 #[derive(Debug)]
 pub(super) enum NoAnswer {
@@ -112,6 +116,8 @@ pub(super) struct Parts {
     /// `None`: the next part may take as long as it likes.
     until: Option<Instant>,
     received_bytes: u64,
+    /// Bytes of this turn.
+    turn_bytes: usize,
 }
 
 impl Parts {
@@ -123,6 +129,7 @@ impl Parts {
             max_document_bytes,
             until,
             received_bytes: 0,
+            turn_bytes: 0,
         }
     }
 
@@ -146,10 +153,15 @@ impl Parts {
 
     async fn receive(&mut self) -> Result<Part, NoAnswer> {
         loop {
+            if self.turn_bytes >= TURN_BYTES {
+                self.turn_bytes = 0;
+                tokio::task::yield_now().await;
+            }
             let mut rest = &*self.frame;
             let part = self.splitter.read(&mut rest);
             let read = self.frame.len() - rest.len();
             self.frame.advance(read);
+            self.turn_bytes += read;
             if let Some(part) = part {
                 return Ok(part);
             }

@@ -22,7 +22,7 @@ pub(super) const KVS: Array = Array { field: "\"kvs\"", depth: 1 };
 pub(super) const EVENTS: Array = Array { field: "\"events\"", depth: 2 };
 /// An entry with the longest value and key that are read, in Base64, and its numbers.
 pub(super) const LIMITS: Limits = Limits {
-    text_bytes: (MAX_VALUE_BYTES + 2) / 3 * 4,
+    text_bytes: MAX_VALUE_BYTES.div_ceil(3) * 4,
     piece_bytes: (MAX_VALUE_BYTES + MAX_KEY_BYTES) / 3 * 4 + 4 * 1024,
 };
 
