@@ -2,6 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
+use radixscope_dynamo::discovery::pieces::{Array, Limits, Splitter};
 use radixscope_dynamo::discovery::{ModelCard, decode, kubernetes};
 
 fuzz_target!(|entry: &[u8]| {
@@ -18,6 +19,13 @@ fuzz_target!(|entry: &[u8]| {
     ];
     errors.iter().flatten().for_each(radixscope_fuzz::check_error);
     kubernetes::status(entry);
+    kubernetes::object_in_front(entry).and_then(kubernetes::name_in_front);
+    let array = Array { field: "\"items\"", depth: 1 };
+    let mut splitter = Splitter::new(Some(array), Limits { text_bytes: 16, piece_bytes: 64 });
+    let mut rest = entry;
+    while splitter.read(&mut rest).is_some() {}
+    splitter.unfinished();
+    splitter.finish();
     let end = entry.iter().position(|&byte| byte == b'\n').unwrap_or(0);
     let (key, value) = entry.split_at(end);
     // Also values whose keys the fuzzer did not find.

@@ -9,6 +9,7 @@ pub mod browser;
 pub mod capture;
 pub mod devtools;
 pub mod discovery;
+pub mod endless;
 pub mod envelope;
 pub mod etcd;
 pub mod fake_worker;

@@ -224,12 +224,12 @@ async fn hostile_resources_are_counted_and_said() {
         &pod(FIRST),
         &format!(r#"{{"metadata":{{"name":"{}","uid":"object-{0}"}},"spec":7}}"#, pod(FIRST)),
     );
-    until_said(&server, "live", "Objects that cannot be read: 5").await;
+    until_said(&server, "live", "Objects that cannot be read: 6").await;
     server
         .until_cluster("they are counted", |cluster| {
             let rejected = cluster["sources"][0]["rejected"].as_array().expect("a list");
             let count: u64 = rejected.iter().filter_map(|of| of["count"].as_u64()).sum();
-            wait::expect(count >= 5, || cluster["sources"].to_string())
+            wait::expect(count >= 6, || cluster["sources"].to_string())
         })
         .await;
     start_pod(&api, SECOND);

@@ -39,6 +39,7 @@ mod connections;
 mod counterfactual;
 mod demo;
 mod discovery;
+mod discovery_bounds;
 mod findings;
 mod harness;
 mod harness_browser;

@@ -56,7 +56,7 @@ pub struct Meta {
 }
 
 /// A pod.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub struct Pod {
     /// Its name.
     pub name: String,
@@ -203,6 +203,35 @@ pub fn meta(bytes: &[u8]) -> Result<Meta, DecodeError> {
         meta.name = name.filter(|name| !name.is_empty()).ok_or(Fault::missing("metadata.name", 0))?;
         Ok(meta)
     })
+}
+
+/// Reads the name of an object of which only the front is there; `None`: it is not in that.
+pub fn name_in_front(front: &[u8]) -> Option<String> {
+    let mut name = None;
+    let _ = fields(&mut Json::new(front), |key, wire| {
+        if key == b"metadata" {
+            fields(wire, |key, wire| {
+                if key == b"name" {
+                    name = Some(text(wire)?);
+                }
+                Ok(key == b"name")
+            })?;
+        }
+        Ok(key == b"metadata")
+    });
+    name.filter(|name| !name.is_empty())
+}
+
+/// The front of the object in the front of a line of a watch; what became of it is not read.
+pub fn object_in_front(front: &[u8]) -> Option<&[u8]> {
+    let mut object = None;
+    let _ = fields(&mut Json::new(front), |key, wire| {
+        if key == b"object" {
+            object = Some(wire.mark());
+        }
+        Ok(false)
+    });
+    object
 }
 
 /// Reads what a `DynamoWorkerMetadata` holds.

@@ -7,6 +7,7 @@ mod instance;
 mod key;
 pub mod kubernetes;
 mod model_card;
+pub mod pieces;
 
 pub use event_channel::{ChannelTransport, EventChannel, MAX_BROKERS};
 pub use event_source::EventSource;

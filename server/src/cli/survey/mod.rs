@@ -73,7 +73,7 @@ async fn registered(from: &Sources) -> Result<Registered, Failure> {
     let source = discovery::Source::new(from.discovery.clone(), from.nats.namespace.clone());
     let listed = async {
         match source.map_err(|error| Failure::Usage(error.into()))? {
-            Some(mut source) => Ok(source.list().await.ok()),
+            Some(source) => Ok(source.list().await.ok()),
             None => Ok(None),
         }
     };

@@ -10,14 +10,21 @@ use std::time::{Duration, SystemTime};
 use bytes::Bytes;
 use percent_encoding::percent_decode_str;
 
-use radixscope_intake::MAX_PAYLOAD_BYTES;
+use radixscope_model::number_format::count;
 use radixscope_model::record::LinkState;
 
-use super::entries::MAX_ENTRIES;
-use super::{Entry, Follower};
+use super::budget::{MAX_ENTRIES, MAX_VALUE_BYTES};
+use super::entries::{Found, Value, wants};
+use super::{Follower, Stop};
 use crate::hub::HubEnded;
 use crate::source::Failed;
 
+/// The folders that are read, one a kind.
+const KINDS: [&str; 4] = ["event_channels", "event_sources", "instances", "mdc"];
+/// Most files that are looked at: twice as many as entries that are followed, for those of processes that are gone.
+const MAX_FILES: usize = 2 * MAX_ENTRIES;
+/// Most bytes that are read in one look; the next one, at once, reads more.
+const MAX_LOOK_BYTES: usize = 4 * 1024 * 1024;
 /// How often the folder is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 /// After this time without renewal an entry counts no more, as for Dynamo itself.
@@ -28,30 +35,32 @@ const UNFINISHED: &str = ".tmp_";
 /// A folder of entries.
 pub(super) struct Files {
     folder: PathBuf,
+    /// The namespace to read; all otherwise.
+    namespace: Option<String>,
     known: BTreeMap<PathBuf, Known>,
     /// Files that were not renewed for long.
     old: usize,
 }
 
 /// A file as it was read last.
-#[derive(Clone)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 struct Known {
     modified: SystemTime,
     len: u64,
-    value: Bytes,
 }
 
 impl Files {
-    pub(super) fn new(folder: PathBuf) -> Self {
-        Self { folder, known: BTreeMap::new(), old: 0 }
+    pub(super) fn new(folder: PathBuf, namespace: Option<String>) -> Self {
+        Self { folder, namespace, known: BTreeMap::new(), old: 0 }
     }
 
-    /// Tells what is there until the folder cannot be read.
+    /// Reports what is there until the folder cannot be read.
     pub(super) async fn follow(&mut self, to: &mut Follower<'_>) -> Result<Failed, HubEnded> {
         loop {
-            match self.list().await {
-                Ok(all) => to.all(all).await?,
-                Err(failed) => return Ok(failed),
+            match self.list(to).await {
+                Ok(()) => {}
+                Err(Stop::Failed(failed)) => return Ok(failed),
+                Err(Stop::Hub(ended)) => return Err(ended),
             }
             let old = match self.old {
                 0 => String::new(),
@@ -63,17 +72,38 @@ impl Files {
         }
     }
 
-    /// All entries that count now.
-    pub(super) async fn list(&mut self) -> Result<Vec<Entry>, Failed> {
-        let (folder, known) = (self.folder.clone(), std::mem::take(&mut self.known));
-        let look = tokio::task::spawn_blocking(move || look(&folder, &known)).await;
-        let look = look.unwrap_or_else(|ended| Err(io::Error::other(ended)));
-        let Look { known, old } = look.map_err(|error| self.unreadable(&error))?;
-        (self.known, self.old) = (known, old);
-        let entry = |(path, known): (&PathBuf, &Known)| {
-            Some(Entry { key: key(&self.folder, path)?, value: known.value.clone(), lease: None })
-        };
-        Ok(self.known.iter().filter_map(entry).collect())
+    /// Hands over what changed since the look before.
+    pub(super) async fn list(&mut self, to: &mut Follower<'_>) -> Result<(), Stop> {
+        if to.entries.take_room() {
+            // Which ones found no room is not held: all are read again.
+            self.known.values_mut().for_each(|known| known.len = u64::MAX);
+        }
+        // At first, and after the folder could not be read: what is not there is gone.
+        let is_first = self.known.is_empty();
+        if is_first {
+            to.begin_pass();
+        }
+        loop {
+            let (folder, namespace) = (self.folder.clone(), self.namespace.clone());
+            let known = std::mem::take(&mut self.known);
+            let look = tokio::task::spawn_blocking(move || look(&folder, namespace.as_deref(), known)).await;
+            let look = look.unwrap_or_else(|ended| Err(io::Error::other(ended)));
+            let look = look.map_err(|error| self.unreadable(&error))?;
+            (self.known, self.old) = (look.known, look.old);
+            for found in look.found {
+                to.put(found).await?;
+            }
+            for key in look.gone {
+                to.end(&key).await?;
+            }
+            if look.has_all {
+                if is_first && look.cut.is_empty() {
+                    to.end_pass().await?;
+                }
+                to.cut = look.cut;
+                return Ok(());
+            }
+        }
     }
 
     fn unreadable(&self, error: &io::Error) -> Failed {
@@ -91,52 +121,84 @@ impl Files {
     }
 }
 
+/// What a look at the folder found.
+#[derive(Default)]
 struct Look {
     known: BTreeMap<PathBuf, Known>,
+    /// New and changed entries.
+    found: Vec<Found>,
+    /// Keys of files that are gone or old. What was never put is among them.
+    gone: Vec<String>,
     old: usize,
+    /// Whether all was read that changed.
+    has_all: bool,
+    cut: String,
 }
 
 /// Reads what changed. A file that goes while it is looked at is gone.
-fn look(folder: &Path, before: &BTreeMap<PathBuf, Known>) -> io::Result<Look> {
-    let mut look = Look { known: BTreeMap::new(), old: 0 };
-    let now = SystemTime::now();
-    for kind in fs::read_dir(folder.join("v1"))? {
-        let Ok(files) = fs::read_dir(kind?.path()) else { continue };
-        for file in files {
-            let path = file?.path();
-            let is_unfinished = path
-                .file_name()
-                .is_none_or(|name| name.as_encoded_bytes().starts_with(UNFINISHED.as_bytes()));
-            if is_unfinished || look.known.len() == MAX_ENTRIES {
-                continue;
+fn look(folder: &Path, namespace: Option<&str>, mut before: BTreeMap<PathBuf, Known>) -> io::Result<Look> {
+    let mut look = Look { has_all: true, ..Look::default() };
+    let (now, mut files, mut bytes) = (SystemTime::now(), 0, 0);
+    // A clock that is ahead of ours makes no entry old.
+    let is_old = |file: Known| now.duration_since(file.modified).is_ok_and(|since| since > HOLDS);
+    fs::read_dir(folder.join("v1"))?;
+    for file in KINDS.iter().filter_map(|kind| fs::read_dir(folder.join("v1").join(kind)).ok()).flatten() {
+        let path = file?.path();
+        files += 1;
+        if files > MAX_FILES {
+            let most = count(MAX_FILES as u64);
+            look.cut = format!(" More than {most} files are there: entries may be missing.");
+            break;
+        }
+        let Some(key) = key(folder, &path).filter(|key| wants(namespace, key)) else { continue };
+        let Some(file) = known(&path) else { continue };
+        if is_old(file) {
+            look.old += 1;
+            continue;
+        }
+        match before.remove(&path) {
+            Some(was) if was == file => drop(look.known.insert(path, was)),
+            was if bytes > MAX_LOOK_BYTES => {
+                look.has_all = false;
+                look.known.extend(was.map(|was| (path, was)));
             }
-            let Ok(metadata) = fs::metadata(&path) else { continue };
-            let Ok(modified) = metadata.modified() else { continue };
-            // A clock that is ahead of ours makes no entry old.
-            if now.duration_since(modified).is_ok_and(|since| since > HOLDS) {
-                look.old += 1;
-                continue;
-            }
-            let known =
-                before.get(&path).filter(|known| known.modified == modified && known.len == metadata.len());
-            let value = match known {
-                Some(known) => Some(known.value.clone()),
-                None if metadata.is_file() => read(&path),
-                None => None,
-            };
-            if let Some(value) = value {
-                look.known.insert(path, Known { modified, len: metadata.len(), value });
-            }
+            _ => match read(&path, file.len) {
+                Some(value) => {
+                    bytes += key.len() + if let Value::Read(value) = &value { value.len() } else { 0 };
+                    look.found.push(Found { key, value, lease: None });
+                    look.known.insert(path, file);
+                }
+                None => look.gone.push(key),
+            },
+        }
+    }
+    for (path, was) in before {
+        // In a folder that is not seen whole, those that are known are looked at one by one.
+        match known(&path).filter(|file| !look.cut.is_empty() && !is_old(*file)) {
+            Some(_) => drop(look.known.insert(path, was)),
+            None => look.gone.extend(key(folder, &path)),
         }
     }
     Ok(look)
 }
 
-/// The whole of a file that is no longer than an entry may be.
-fn read(path: &Path) -> Option<Bytes> {
+/// A file as it is now, if it is one that is no longer being written.
+fn known(path: &Path) -> Option<Known> {
+    if path.file_name()?.as_encoded_bytes().starts_with(UNFINISHED.as_bytes()) {
+        return None;
+    }
+    let metadata = fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
+    Some(Known { modified: metadata.modified().ok()?, len: metadata.len() })
+}
+
+/// The whole of a file; one that is longer than an entry may be is not opened.
+fn read(path: &Path, len: u64) -> Option<Value> {
+    if len > MAX_VALUE_BYTES as u64 {
+        return Some(Value::TooLarge { bytes: len });
+    }
     let mut value = Vec::new();
-    fs::File::open(path).ok()?.take(MAX_PAYLOAD_BYTES as u64 + 1).read_to_end(&mut value).ok()?;
-    (value.len() <= MAX_PAYLOAD_BYTES).then(|| value.into())
+    fs::File::open(path).ok()?.take(MAX_VALUE_BYTES as u64 + 1).read_to_end(&mut value).ok()?;
+    Some(Value::of(value.len(), || Bytes::from(value)))
 }
 
 /// The key that a file is named after.
@@ -149,6 +211,8 @@ fn key(folder: &Path, path: &Path) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::To;
+    use super::super::entries::{Entries, Entry};
     use super::*;
 
     const NAME: &str = "v1/instances/dynamo%2Fbackend%2Fworker%5Fkv%5Findexer%5Fquery%2F707863cde70bcda";
@@ -163,43 +227,95 @@ mod tests {
         fs::File::options().append(true).open(folder.join(name)).unwrap().set_modified(at).unwrap();
     }
 
-    async fn keys(files: &mut Files) -> Vec<(String, String)> {
+    /// What a look hands over; what is followed after it.
+    async fn look(files: &mut Files, entries: &mut Option<Entries>) -> (Vec<(String, String)>, usize) {
+        let mut all = Vec::new();
+        let mut to = Follower::new(To::List(&mut all), None);
+        to.entries = entries.take().unwrap_or(to.entries);
+        assert!(files.list(&mut to).await.is_ok());
+        let followed = to.entries.len();
+        *entries = Some(to.entries);
         let text = |entry: Entry| (entry.key, String::from_utf8(entry.value.to_vec()).unwrap());
-        files.list().await.unwrap().into_iter().map(text).collect()
+        (all.into_iter().map(text).collect(), followed)
     }
 
     #[tokio::test]
     async fn a_file_is_an_entry_while_it_is_renewed() {
         let folder = tempfile::tempdir().unwrap();
-        let mut files = Files::new(folder.path().to_owned());
+        let (mut files, mut entries) = (Files::new(folder.path().to_owned(), None), None);
         let key = "v1/instances/dynamo/backend/worker_kv_indexer_query/707863cde70bcda";
         write(folder.path(), NAME, "1");
         write(folder.path(), "v1/instances/.tmp_7", "half");
-        assert_eq!(keys(&mut files).await, [(key.to_owned(), "1".to_owned())]);
+        assert_eq!(look(&mut files, &mut entries).await, (vec![(key.to_owned(), "1".to_owned())], 1));
+        assert_eq!(look(&mut files, &mut entries).await, (vec![], 1));
         write(folder.path(), NAME, "22");
-        assert_eq!(keys(&mut files).await, [(key.to_owned(), "22".to_owned())]);
+        assert_eq!(look(&mut files, &mut entries).await, (vec![(key.to_owned(), "22".to_owned())], 1));
         let now = SystemTime::now();
         renewed(folder.path(), NAME, now - HOLDS - Duration::from_secs(1));
-        assert_eq!((keys(&mut files).await, files.old), (vec![], 1));
+        assert_eq!((look(&mut files, &mut entries).await, files.old), ((vec![], 0), 1));
         renewed(folder.path(), NAME, now);
-        assert_eq!(keys(&mut files).await.len(), 1);
+        assert_eq!(look(&mut files, &mut entries).await.1, 1);
         fs::remove_file(folder.path().join(NAME)).unwrap();
-        assert_eq!((keys(&mut files).await, files.old), (vec![], 0));
+        assert_eq!((look(&mut files, &mut entries).await, files.old), ((vec![], 0), 0));
+    }
+
+    #[tokio::test]
+    async fn what_went_while_the_folder_could_not_be_read_is_gone() {
+        let folder = tempfile::tempdir().unwrap();
+        let (mut files, mut entries) = (Files::new(folder.path().to_owned(), None), None);
+        write(folder.path(), NAME, "1");
+        assert_eq!(look(&mut files, &mut entries).await.1, 1);
+        fs::remove_dir_all(folder.path().join("v1")).unwrap();
+        let mut all = Vec::new();
+        assert!(files.list(&mut Follower::new(To::List(&mut all), None)).await.is_err());
+        write(folder.path(), "v1/mdc/dynamo%2Fbackend%2Fgenerate%2F7", "1");
+        assert_eq!(
+            look(&mut files, &mut entries).await,
+            (vec![("v1/mdc/dynamo/backend/generate/7".into(), "1".into())], 1)
+        );
     }
 
     #[tokio::test]
     async fn a_folder_without_entries_says_what_it_should_be() {
         let folder = tempfile::tempdir().unwrap();
-        let failed = Files::new(folder.path().to_owned()).list().await.unwrap_err();
-        assert!(failed.words.contains("DYN_FILE_KV"), "{}", failed.words);
+        let mut all = Vec::new();
+        let mut files = Files::new(folder.path().to_owned(), None);
+        match files.list(&mut Follower::new(To::List(&mut all), None)).await {
+            Err(Stop::Failed(failed)) => assert!(failed.words.contains("DYN_FILE_KV"), "{}", failed.words),
+            _ => panic!("there is nothing to read"),
+        }
     }
 
     #[tokio::test]
-    async fn a_file_larger_than_any_entry_is_not_read() {
+    async fn files_that_are_larger_than_any_entry_are_not_read_and_named() {
         let folder = tempfile::tempdir().unwrap();
-        write(folder.path(), NAME, "");
-        let file = fs::File::options().append(true).open(folder.path().join(NAME)).unwrap();
-        file.set_len(MAX_PAYLOAD_BYTES as u64 + 1).unwrap();
-        assert_eq!(keys(&mut Files::new(folder.path().to_owned())).await, []);
+        let (mut files, mut entries) = (Files::new(folder.path().to_owned(), None), None);
+        for name in [NAME, "v1/zz/of%20others"] {
+            write(folder.path(), name, "");
+            let file = fs::File::options().append(true).open(folder.path().join(name)).unwrap();
+            file.set_len(8 * 1024 * 1024).unwrap();
+        }
+        write(folder.path(), "v1/mdc/dynamo%2Fbackend%2Fgenerate%2F7", "1");
+        assert_eq!(look(&mut files, &mut entries).await.1, 1);
+        let remarks = entries.as_ref().unwrap().remarks();
+        assert!(remarks.starts_with(" 1 key skipped: v1/instances/dynamo/backend/"), "{remarks}");
+        assert!(remarks.ends_with("(8.4 MB, more than 64 KiB)."), "{remarks}");
+        fs::remove_file(folder.path().join(NAME)).unwrap();
+        look(&mut files, &mut entries).await;
+        assert_eq!(entries.unwrap().remarks(), "");
+    }
+
+    #[tokio::test]
+    async fn what_one_look_may_not_read_the_next_one_does() {
+        let folder = tempfile::tempdir().unwrap();
+        let value = "x".repeat(MAX_VALUE_BYTES);
+        let count = MAX_LOOK_BYTES / MAX_VALUE_BYTES + 3;
+        for n in 0..count {
+            write(folder.path(), &format!("v1/mdc/dynamo%2Fbackend%2Fgenerate%2F{n}"), &value);
+        }
+        let one = super::look(folder.path(), None, BTreeMap::new()).unwrap();
+        assert!(!one.has_all && one.found.len() < count, "{}", one.found.len());
+        let (mut files, mut entries) = (Files::new(folder.path().to_owned(), None), None);
+        assert_eq!(look(&mut files, &mut entries).await.1, count);
     }
 }

@@ -1,6 +1,7 @@
 //! Dynamo's discovery: what its processes registered in etcd, in Kubernetes or in a folder, and who is gone, as it happens.
 //! Hands entries over as they are, under the keys of etcd, and knows nothing of what they mean.
 
+mod budget;
 mod entries;
 mod etcd;
 mod files;
@@ -13,8 +14,8 @@ use radixscope_dynamo::error::DecodeError;
 use radixscope_intake::Payload;
 use radixscope_model::record::{LinkState, Topic};
 
-use entries::Entries;
 pub(crate) use entries::Entry;
+use entries::{Entries, Found, Put};
 
 use crate::config::{Discovery, DiscoveryAt, InvalidOption};
 use crate::hub::{HubEnded, SourceHandle};
@@ -49,16 +50,17 @@ impl Source {
     /// An option that cannot be used.
     pub fn new(options: Discovery, namespace: Option<String>) -> Result<Option<Self>, InvalidOption> {
         let Some(at) = options.discovery.clone() else { return Ok(None) };
+        let of = namespace.clone();
         let (name, store) = match at {
             DiscoveryAt::Etcd(servers) => {
                 let etcd = etcd::Etcd::new(&servers, &options)?;
                 (format!("discovery/{}", etcd.shown()), Store::Etcd(Box::new(etcd)))
             }
             DiscoveryAt::Files(folder) => {
-                (format!("discovery/file:{}", folder.display()), Store::Files(files::Files::new(folder)))
+                (format!("discovery/file:{}", folder.display()), Store::Files(files::Files::new(folder, of)))
             }
             DiscoveryAt::Kubernetes(at) => {
-                let kubernetes = kubernetes::Kubernetes::new(&at, &options)?;
+                let kubernetes = kubernetes::Kubernetes::new(&at, &options, of)?;
                 let name = format!("discovery/kubernetes:{}", kubernetes.namespace());
                 (name, Store::Kubernetes(Box::new(kubernetes)))
             }
@@ -72,14 +74,20 @@ impl Source {
     }
 
     /// Everything that is registered now.
-    pub(crate) async fn list(&mut self) -> Result<Vec<Entry>, Failed> {
-        let mut all = match &mut self.store {
-            Store::Etcd(etcd) => etcd.list().await?.0,
-            Store::Files(files) => files.list().await?,
-            Store::Kubernetes(kubernetes) => kubernetes.list().await?,
+    pub(crate) async fn list(self) -> Result<Vec<Entry>, Failed> {
+        let Self { mut store, namespace, .. } = self;
+        let mut all = Vec::new();
+        let mut follower = Follower::new(To::List(&mut all), namespace);
+        let listed = match &mut store {
+            Store::Etcd(etcd) => etcd.list(&mut follower).await.map(drop),
+            Store::Files(files) => files.list(&mut follower).await,
+            Store::Kubernetes(kubernetes) => kubernetes.list(&mut follower).await,
         };
-        all.retain(|entry| entries::is_in(self.namespace.as_deref(), &entry.key));
-        Ok(all)
+        match listed {
+            // A list is handed to no hub.
+            Ok(()) | Err(Stop::Hub(HubEnded)) => Ok(all),
+            Err(Stop::Failed(failed)) => Err(failed),
+        }
     }
 
     /// Follows it until the process ends.
@@ -94,8 +102,7 @@ impl Source {
 
     async fn follow(self, to: &SourceHandle) -> Result<(), HubEnded> {
         let Self { name, mut store, namespace } = self;
-        let mut follower =
-            Follower { to, name, said: LastState::default(), entries: Entries::new(namespace) };
+        let mut follower = Follower::new(To::Hub { handle: to, name, said: LastState::default() }, namespace);
         let mut failures = 0;
         loop {
             let Failed { state, words } = match &mut store {
@@ -103,7 +110,7 @@ impl Source {
                 Store::Files(files) => files.follow(&mut follower).await?,
                 Store::Kubernetes(kubernetes) => kubernetes.follow(&mut follower).await?,
             };
-            if follower.said.state() == Some(LinkState::Live) {
+            if follower.is_live() {
                 failures = 0;
             }
             let wait = doubled(FIRST_WAIT, failures, LONGEST_WAIT);
@@ -115,45 +122,117 @@ impl Source {
     }
 }
 
-/// What a store tells while it is followed.
-struct Follower<'h> {
-    to: &'h SourceHandle,
-    name: String,
-    said: LastState,
-    entries: Entries,
+/// Why a list ended before it was complete.
+enum Stop {
+    Hub(HubEnded),
+    Failed(Failed),
 }
 
-impl Follower<'_> {
-    async fn say(&mut self, state: LinkState, words: String) -> Result<(), HubEnded> {
-        self.said.say(self.to, &self.name, state, words).await
+impl From<HubEnded> for Stop {
+    fn from(ended: HubEnded) -> Self {
+        Self::Hub(ended)
+    }
+}
+
+impl From<Failed> for Stop {
+    fn from(failed: Failed) -> Self {
+        Self::Failed(failed)
+    }
+}
+
+/// Where the entries of a store go.
+enum To<'t> {
+    Hub { handle: &'t SourceHandle, name: String, said: LastState },
+    List(&'t mut Vec<Entry>),
+}
+
+/// What a store reports while it is followed.
+struct Follower<'t> {
+    to: To<'t>,
+    entries: Entries,
+    /// Why the last list is not complete; "" if it is.
+    cut: String,
+}
+
+impl<'t> Follower<'t> {
+    fn new(to: To<'t>, namespace: Option<String>) -> Self {
+        Self { to, entries: Entries::new(namespace), cut: String::new() }
     }
 
-    /// These are all entries that there are.
-    async fn all(&mut self, all: Vec<Entry>) -> Result<(), HubEnded> {
-        for payload in self.entries.replace(all) {
-            self.to.deliver(now(), payload).await?;
+    fn is_live(&self) -> bool {
+        matches!(&self.to, To::Hub { said, .. } if said.state() == Some(LinkState::Live))
+    }
+
+    /// Says where the store stands, with what of it is not followed.
+    async fn say(&mut self, state: LinkState, words: String) -> Result<(), HubEnded> {
+        let words = match state {
+            LinkState::Live => format!("{words}{}{}", self.entries.remarks(), self.cut),
+            _ => words,
+        };
+        match &mut self.to {
+            To::Hub { handle, name, said } => said.say(handle, name, state, words).await,
+            To::List(_) => Ok(()),
+        }
+    }
+
+    async fn deliver(&self, payload: Payload) -> Result<(), HubEnded> {
+        match &self.to {
+            To::Hub { handle, .. } => handle.deliver(now(), payload).await,
+            To::List(_) => Ok(()),
+        }
+    }
+
+    /// An entry is so now.
+    async fn put(&mut self, found: Found) -> Result<(), HubEnded> {
+        match self.entries.put(found) {
+            Put::Nothing => Ok(()),
+            Put::Skipped(error) => self.unreadable(error).await,
+            Put::Changed(entry) => {
+                if let To::List(all) = &mut self.to {
+                    all.push(entry);
+                    return Ok(());
+                }
+                let Entry { key, value, lease } = entry;
+                self.deliver(Payload::Discovery { key: key.into(), value: Some(value), lease }).await
+            }
+        }
+    }
+
+    /// An entry is gone.
+    async fn end(&mut self, key: &str) -> Result<(), HubEnded> {
+        if !self.entries.end(key) {
+            return Ok(());
+        }
+        self.ended(key.to_owned()).await
+    }
+
+    async fn ended(&self, key: String) -> Result<(), HubEnded> {
+        self.deliver(Payload::Discovery { key: key.into(), value: None, lease: None }).await
+    }
+
+    /// A list of all entries begins; each that is there is put.
+    fn begin_pass(&mut self) {
+        self.cut.clear();
+        self.entries.begin_pass();
+    }
+
+    /// The list is complete. What came or is other was put before, so that no process that moved seems to be gone meanwhile.
+    async fn end_pass(&mut self) -> Result<(), HubEnded> {
+        for key in self.entries.end_pass() {
+            self.ended(key).await?;
         }
         Ok(())
     }
 
-    async fn put(&mut self, entry: Entry) -> Result<(), HubEnded> {
-        match self.entries.put(entry) {
-            Some(payload) => self.to.deliver(now(), payload).await,
-            None => Ok(()),
-        }
-    }
-
-    async fn end(&mut self, key: &str) -> Result<(), HubEnded> {
-        match self.entries.end(key) {
-            Some(payload) => self.to.deliver(now(), payload).await,
-            None => Ok(()),
-        }
+    /// The list is not complete: that an entry is not in it means nothing.
+    fn cut(&mut self, why: &str) {
+        self.cut = format!(" {why}.");
     }
 
     /// An object that holds entries cannot be read: it counts as bad input.
     async fn unreadable(&self, error: DecodeError) -> Result<(), HubEnded> {
         let payload = Payload::Unreadable { topic: Topic::Discovery, error: Box::new(error), size_bytes: 0 };
-        self.to.deliver(now(), payload).await
+        self.deliver(payload).await
     }
 
     /// How many entries there are, in words.

@@ -5,6 +5,7 @@
 //! `attack [--json FILE] [--seconds N]`: seconds of each attack, 10 if not given. `RADIXSCOPE_BIN` names another binary.
 
 mod readers;
+mod discovery;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -42,6 +43,7 @@ async fn main() {
     rows.extend(viewers().await);
     rows.extend(attacks(Duration::from_secs(seconds)).await);
     rows.extend(readers::rows(Duration::from_secs(seconds)).await);
+    rows.extend(discovery::rows(Duration::from_secs(seconds)).await);
     if let Some(file) = json {
         let text = format!("{:#}", json!({"rows": rows}));
         std::fs::write(&file, text).unwrap_or_else(|e| panic!("{file}: {e}"));

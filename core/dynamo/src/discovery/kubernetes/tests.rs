@@ -77,6 +77,16 @@ fn lists_and_watches_hand_over_objects_as_they_are() {
 }
 
 #[test]
+fn of_what_is_too_large_the_front_says_the_name() {
+    let line = format!(r#"{{"type":"MODIFIED","object":{RESOURCE}}}"#);
+    let object = object_in_front(&line.as_bytes()[..line.len() - 200]).unwrap();
+    assert_eq!(name_in_front(object).as_deref(), Some("agg-worker-0"));
+    let nameless = [&RESOURCE.as_bytes()[..80], b"{}", b"[", br#"{"metadata":{"name":"half"#];
+    assert_eq!(nameless.map(name_in_front), [const { None }; 4]);
+    assert_eq!(object_in_front(br#"{"type":"ADDED""#), None);
+}
+
+#[test]
 fn what_is_not_of_kubernetes_is_refused_in_words() {
     for (bytes, word) in [
         (&b"<html>"[..], "no JSON"),

@@ -8,8 +8,11 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use url::Url;
 
-use super::super::http::{self, Http, NoAnswer, WITHIN};
-use super::wire::Refusal;
+use radixscope_dynamo::discovery::pieces::{LeftOut, Part, Piece, Splitter};
+
+use super::super::budget::{Pass, size};
+use super::super::http::{Http, NoAnswer, Parts, WITHIN};
+use super::wire::{self, RangeRequest, Refusal, WatchRequest};
 use crate::config::{Discovery, InvalidOption};
 use crate::source::Failed;
 use crate::source::http_tls;
@@ -39,30 +42,37 @@ impl Client {
         path: &str,
         question: &impl Serialize,
     ) -> Result<A, Failed> {
-        let answer = self.http.ask(self.question(server, path, question)?).await;
+        let answer = self.http.ask(self.question(server, path, json(server, question)?)?).await;
         let answer = answer.map_err(|why| failed(server, why))?;
         serde_json::from_slice(&answer).map_err(|error| strange(server, &error))
     }
 
-    /// Asks what is answered line by line, for as long as one likes.
-    pub(super) async fn lines(
+    /// Asks for a page of entries, of which no more than `max_bytes` are read.
+    pub(super) async fn page(
         &self,
         server: &Url,
-        path: &str,
-        question: &impl Serialize,
-    ) -> Result<Lines, Failed> {
-        let lines = self.http.lines(self.question(server, path, question)?).await;
-        let lines = lines.map_err(|why| failed(server, why))?;
-        Ok(Lines { server: server.clone(), lines })
+        request: &RangeRequest,
+        (max_bytes, pass): (u64, &Pass),
+    ) -> Result<Answer, Failed> {
+        let question = self.question(server, "/v3/kv/range", json(server, request)?)?;
+        let splitter = Splitter::new(Some(wire::KVS), wire::LIMITS);
+        let parts = self.http.list(question, splitter, (max_bytes, pass.until())).await;
+        Ok(Answer { server: server.clone(), parts: parts.map_err(|why| failed(server, why))? })
     }
 
-    fn question(
-        &self,
-        server: &Url,
-        path: &str,
-        question: &impl Serialize,
-    ) -> Result<Request<Full<Bytes>>, Failed> {
-        let question = serde_json::to_vec(question).map_err(|error| strange(server, &error))?;
+    /// Asks for changes, for as long as one likes.
+    pub(super) async fn watch(&self, server: &Url, requests: &[WatchRequest]) -> Result<Answer, Failed> {
+        let mut body = Vec::new();
+        for request in requests {
+            body.extend(json(server, request)?);
+            body.push(b'\n');
+        }
+        let splitter = Splitter::new(Some(wire::EVENTS), wire::LIMITS);
+        let parts = self.http.lines(self.question(server, "/v3/watch", body)?, splitter).await;
+        Ok(Answer { server: server.clone(), parts: parts.map_err(|why| failed(server, why))? })
+    }
+
+    fn question(&self, server: &Url, path: &str, body: Vec<u8>) -> Result<Request<Full<Bytes>>, Failed> {
         let mut url = server.clone();
         url.set_path(path);
         let mut request = Request::post(url.as_str()).header(CONTENT_TYPE, "application/json");
@@ -70,22 +80,62 @@ impl Client {
             request = request.header(AUTHORIZATION, token.clone());
         }
         request
-            .body(Full::from(question))
+            .body(Full::from(body))
             .map_err(|error| Failed::refused(format!("{server} is no address of an HTTP server: {error}.")))
     }
 }
 
-/// Lines of an answer that goes on.
-pub(super) struct Lines {
-    server: Url,
-    lines: http::Lines,
+fn json(server: &Url, question: &impl Serialize) -> Result<Vec<u8>, Failed> {
+    serde_json::to_vec(question).map_err(|error| strange(server, &error))
 }
 
-impl Lines {
-    /// The next line. Cancel-safe.
-    pub(super) async fn next<A: DeserializeOwned>(&mut self) -> Result<A, Failed> {
-        let line = self.lines.next().await.map_err(|why| failed(&self.server, why))?;
-        serde_json::from_slice(&line).map_err(|error| strange(&self.server, &error))
+/// An answer that is taken apart as it arrives.
+pub(super) struct Answer {
+    server: Url,
+    parts: Parts,
+}
+
+impl Answer {
+    /// The next part; `None`: the answer is longer than is read. Cancel-safe.
+    pub(super) async fn next(&mut self) -> Result<Option<Part>, Failed> {
+        match self.parts.next().await {
+            Ok(part) => Ok(Some(part)),
+            Err(NoAnswer::Endless) => Ok(None),
+            Err(why) => Err(failed(&self.server, why)),
+        }
+    }
+
+    /// What was received of it so far.
+    pub(super) fn received_bytes(&self) -> u64 {
+        self.parts.received_bytes()
+    }
+
+    /// The entry in the middle of which reading stopped.
+    pub(super) fn unfinished(&self) -> Option<Piece> {
+        self.parts.splitter().unfinished()
+    }
+
+    /// Reads a part, and gives its length if its value is left out.
+    pub(super) fn read<A: DeserializeOwned>(&self, piece: &Piece) -> Result<(A, Option<u64>), Failed> {
+        let read = serde_json::from_slice(&piece.json).map_err(|error| strange(&self.server, &error))?;
+        Ok((read, (piece.left_out != LeftOut::Nothing).then_some(piece.bytes)))
+    }
+
+    /// It cannot be followed because of what is in it.
+    pub(super) fn endless(&self) -> Failed {
+        let received = size(self.received_bytes());
+        Failed::refused(format!(
+            "{} sends more than is read at a time ({received} in one response) without an end of an entry; is it etcd?",
+            self.server
+        ))
+    }
+
+    /// Its entries are not in the order of their keys.
+    pub(super) fn unordered(&self) -> Failed {
+        Failed::refused(format!(
+            "{} sends entries that were not requested, or not in the order of their keys; is it etcd?",
+            self.server
+        ))
     }
 }
 

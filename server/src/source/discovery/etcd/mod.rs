@@ -1,25 +1,33 @@
-//! Discovery in etcd, read over its JSON gateway: all entries, then every change from that revision on. After a
-//! compaction, a break or a restart all are read again, and what changed meanwhile is told.
+//! Discovery in etcd, read over its JSON gateway: all entries of the kinds that are read, then every change from that revision
+//! on. After a compaction, a break or a restart all are read again, and what changed meanwhile is handed over.
 
 mod client;
 mod wire;
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
 use axum::http::HeaderValue;
 use tokio::time::MissedTickBehavior;
 use url::Url;
 
+use radixscope_dynamo::discovery::pieces::Part;
 use radixscope_model::record::LinkState;
 
-use super::entries::MAX_ENTRIES;
-use super::{Entry, Follower};
+use super::budget::Pass;
+use super::{FIRST_WAIT, Follower, Stop};
 use crate::config::{Discovery, EtcdServers, InvalidOption, Secret};
 use crate::hub::HubEnded;
 use crate::source::Failed;
-use client::Client;
-use wire::{Change, Login, RangeAnswer, RangeRequest, Token, WatchLine, WatchRequest};
+use client::{Answer, Client};
+use wire::{
+    Change, Event, KeyValue, Login, RANGES, RangeAnswer, RangeRequest, Token, WatchLine, WatchRequest,
+};
+
+/// Entries of a page. Those of Dynamo have less than a kilobyte.
+const PAGE: usize = 200;
+/// Most of a page that is read; the next one begins behind its last entry. Others may have stored entries of 1.5 MiB, of which
+/// etcd would have to hold a page.
+const MAX_PAGE_BYTES: u64 = 8 * 1024 * 1024;
 
 /// How often it is asked how many entries there are: a watch says nothing while nothing changes, nor when the connection is
 /// dead. And etcd before 3.5.18 may keep the end of entries from a watch that begins where its history was compacted.
@@ -32,8 +40,6 @@ pub(super) struct Etcd {
     next: usize,
     login: Option<(String, Secret)>,
     client: Client,
-    /// Everything that it has under Dynamo's prefix, as it was listed and watched.
-    keys: BTreeSet<String>,
 }
 
 impl Etcd {
@@ -44,7 +50,6 @@ impl Etcd {
             next: 0,
             login: named.or_else(|| servers.login.clone()),
             client: Client::new(options)?,
-            keys: BTreeSet::new(),
         })
     }
 
@@ -57,16 +62,22 @@ impl Etcd {
         self.servers.iter().map(host).collect::<Vec<_>>().join(",")
     }
 
-    /// Tells what is there, and what changes, until the connection fails.
+    /// Reports what is there, and what changes, until the connection fails.
     pub(super) async fn follow(&mut self, to: &mut Follower<'_>) -> Result<Failed, HubEnded> {
         loop {
-            let (all, revision) = match self.list().await {
+            let listed = match self.list(to).await {
                 Ok(listed) => listed,
-                Err(failed) => return Ok(failed),
+                Err(Stop::Failed(failed)) => return Ok(failed),
+                Err(Stop::Hub(ended)) => return Err(ended),
             };
-            to.all(all).await?;
-            match self.watch(revision, to).await? {
-                Ended::ReadAgain => {}
+            let ended = match self.watch(listed, to).await {
+                Ok(ended) => ended,
+                Err(Stop::Failed(failed)) => Ended::Failed(failed),
+                Err(Stop::Hub(ended)) => return Err(ended),
+            };
+            match ended {
+                // Not at once, in case it is the answer to every watch.
+                Ended::ReadAgain => tokio::time::sleep(FIRST_WAIT).await,
                 Ended::Failed(failed) => {
                     self.next += 1;
                     return Ok(failed);
@@ -75,95 +86,127 @@ impl Etcd {
         }
     }
 
-    /// All entries, and the revision as of which they are.
-    pub(super) async fn list(&mut self) -> Result<(Vec<Entry>, i64), Failed> {
-        let listed = self.try_list().await;
+    /// Reads all entries.
+    pub(super) async fn list(&mut self, to: &mut Follower<'_>) -> Result<Listed, Stop> {
+        let listed = self.try_list(to).await;
         if listed.is_err() {
             self.next += 1;
         }
         listed
     }
 
-    async fn try_list(&mut self) -> Result<(Vec<Entry>, i64), Failed> {
+    async fn try_list(&mut self, to: &mut Follower<'_>) -> Result<Listed, Stop> {
         self.log_in().await?;
-        let mut all: Vec<Entry> = Vec::new();
-        let mut last: Option<(Vec<u8>, i64)> = None;
+        let (mut pass, listed) = (Pass::begin(), self.count().await?);
+        to.begin_pass();
+        for range in RANGES {
+            self.list_range(range, listed.revision, &mut pass, to).await?;
+        }
+        if pass.is_over() {
+            to.cut(&pass.words());
+        } else {
+            to.end_pass().await?;
+        }
+        Ok(listed)
+    }
+
+    async fn list_range(
+        &self,
+        range: (&str, &str),
+        revision: i64,
+        pass: &mut Pass,
+        to: &mut Follower<'_>,
+    ) -> Result<(), Stop> {
+        let (mut last, mut limit) = (None::<Vec<u8>>, PAGE);
         loop {
-            let after = last.as_ref().map(|(key, revision)| (&**key, *revision));
-            let page: RangeAnswer =
-                self.client.ask(self.server(), "/v3/kv/range", &RangeRequest::page(after)).await?;
-            let revision = last.as_ref().map_or(page.header.revision, |(_, revision)| *revision);
-            let end = page.kvs.last().map(|kv| kv.key.bytes().to_vec());
-            all.extend(page.kvs.into_iter().filter_map(wire::KeyValue::entry));
-            match end {
-                Some(end) if page.more && all.len() < MAX_ENTRIES => last = Some((end, revision)),
-                _ => {
-                    self.keys = all.iter().map(|entry| entry.key.clone()).collect();
-                    return Ok((all, revision));
-                }
+            if pass.left_bytes() < MAX_PAGE_BYTES {
+                pass.end();
             }
+            if pass.is_over() {
+                return Ok(());
+            }
+            let request = RangeRequest::page(range, last.as_deref(), limit, revision);
+            let mut page = self.client.page(self.server(), &request, (MAX_PAGE_BYTES, pass)).await?;
+            let read = read_page(&mut page, last.as_deref(), pass, to).await;
+            pass.took(page.received_bytes());
+            let read = read?;
+            match read.is_over {
+                Some(true) => return Ok(()),
+                Some(false) => limit = (2 * limit).min(PAGE),
+                // Large entries: next time no more than were read, so that etcd does not gather what is not read.
+                None => limit = read.entries.max(1),
+            }
+            last = Some(read.last);
         }
     }
 
-    async fn watch(&mut self, revision: i64, to: &mut Follower<'_>) -> Result<Ended, HubEnded> {
-        let request = WatchRequest::from_revision(revision.saturating_add(1));
-        let mut lines = match self.client.lines(self.server(), "/v3/watch", &request).await {
-            Ok(lines) => lines,
-            Err(failed) => return Ok(Ended::Failed(failed)),
-        };
+    async fn watch(&mut self, listed: Listed, to: &mut Follower<'_>) -> Result<Ended, Stop> {
+        let Listed { revision, mut count } = listed;
+        let requests = WatchRequest::from_revision(revision.saturating_add(1));
+        let mut lines = self.client.watch(self.server(), &requests).await?;
         let mut ask = tokio::time::interval(ASK_EVERY);
         ask.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut was_equal = true;
+        let (mut was_equal, mut is_line_over) = (true, true);
         loop {
-            let words = format!("Watching {} of Dynamo in etcd at {}.", to.count(), self.shown());
-            to.say(LinkState::Live, words).await?;
-            let line: Result<WatchLine, Failed> = tokio::select! {
-                line = lines.next() => line,
-                _ = ask.tick() => match self.count().await {
-                    // What changes now may be on its way: it has to differ twice.
-                    Ok(count) if count == self.keys.len() || was_equal => {
-                        was_equal = count == self.keys.len();
-                        continue;
-                    }
-                    Ok(_) => return Ok(Ended::ReadAgain),
-                    Err(failed) => Err(failed),
-                },
-            };
-            let result = match line {
-                Err(failed) => return Ok(Ended::Failed(failed)),
-                Ok(WatchLine { error: Some(error), .. }) => {
-                    return Ok(Ended::Failed(self.ended(&error.to_string())));
-                }
-                Ok(WatchLine { result: None, .. }) => continue,
-                Ok(WatchLine { result: Some(result), .. }) => result,
-            };
-            if result.canceled {
-                return Ok(match result.compact_revision {
-                    0 => Ended::Failed(self.ended(&result.cancel_reason)),
-                    _ => Ended::ReadAgain,
-                });
+            if is_line_over {
+                let words = format!("Watching {} of Dynamo in etcd at {}.", to.count(), self.shown());
+                to.say(LinkState::Live, words).await?;
             }
-            for change in result.events.into_iter().filter_map(wire::Event::change) {
-                match change {
-                    Change::Put(entry) => {
-                        self.keys.insert(entry.key.clone());
-                        to.put(entry).await?;
+            let part = tokio::select! {
+                part = lines.next() => part?,
+                _ = ask.tick() => {
+                    let is_equal = self.count().await?.count == count;
+                    // What changes now may be on its way: it has to differ twice.
+                    if to.entries.take_room() || !(is_equal || was_equal) {
+                        return Ok(Ended::ReadAgain);
                     }
-                    Change::End(key) => {
-                        self.keys.remove(&key);
-                        to.end(&key).await?;
+                    was_equal = is_equal;
+                    continue;
+                }
+            };
+            is_line_over = matches!(part, Some(Part::End(_)));
+            match part {
+                None => return Ok(Ended::Failed(lines.endless())),
+                Some(Part::Element(event)) => {
+                    let (event, left_out_bytes): (Event, _) = lines.read(&event)?;
+                    count += event.adds();
+                    match event.change(left_out_bytes) {
+                        Some(Change::Put(found)) => to.put(found).await?,
+                        Some(Change::End(key)) => to.end(&key).await?,
+                        None => {}
+                    }
+                }
+                Some(Part::End(line)) => {
+                    if let Some(ended) = self.line(lines.read(&line)?.0) {
+                        return Ok(ended);
                     }
                 }
             }
         }
     }
 
-    /// How many entries there are.
-    async fn count(&self) -> Result<usize, Failed> {
-        let answer: RangeAnswer =
-            self.client.ask(self.server(), "/v3/kv/range", &RangeRequest::count()).await?;
-        // More than are listed are not followed either.
-        Ok(usize::try_from(answer.count).unwrap_or(0).min(MAX_ENTRIES))
+    /// Reads what a line of a watch says beside its events.
+    fn line(&self, line: WatchLine) -> Option<Ended> {
+        if let Some(error) = line.error {
+            return Some(Ended::Failed(self.ended(&error.to_string())));
+        }
+        let result = line.result.filter(|result| result.canceled)?;
+        Some(match result.compact_revision {
+            0 => Ended::Failed(self.ended(&result.cancel_reason)),
+            _ => Ended::ReadAgain,
+        })
+    }
+
+    /// How many entries there are, all as of one revision.
+    async fn count(&self) -> Result<Listed, Failed> {
+        let (mut revision, mut count) = (None, 0i64);
+        for range in RANGES {
+            let request = RangeRequest::count(range, revision);
+            let answer: RangeAnswer = self.client.ask(self.server(), "/v3/kv/range", &request).await?;
+            revision = revision.or(Some(answer.header.revision));
+            count = count.saturating_add(answer.count);
+        }
+        Ok(Listed { revision: revision.unwrap_or_default(), count })
     }
 
     async fn log_in(&mut self) -> Result<(), Failed> {
@@ -188,9 +231,64 @@ impl Etcd {
     }
 }
 
+/// A list of all entries.
+#[derive(Clone, Copy)]
+pub(super) struct Listed {
+    /// As of which they are.
+    revision: i64,
+    /// How many etcd has, whether they are followed or not.
+    count: i64,
+}
+
+/// What a page came to.
+struct PageRead {
+    entries: usize,
+    /// Key of the last entry.
+    last: Vec<u8>,
+    /// Whether no entry follows; `None`: the page is longer than is read.
+    is_over: Option<bool>,
+}
+
+/// Hands over the entries of a page, all of which are behind the key `after`.
+async fn read_page(
+    page: &mut Answer,
+    after: Option<&[u8]>,
+    pass: &Pass,
+    to: &mut Follower<'_>,
+) -> Result<PageRead, Stop> {
+    let mut read = PageRead { entries: 0, last: after.unwrap_or_default().to_vec(), is_over: None };
+    loop {
+        let (entry, is_cut) = match page.next().await? {
+            Some(Part::End(around)) => {
+                let (around, _): (RangeAnswer, _) = page.read(&around)?;
+                // Without an entry there is no way on.
+                read.is_over = Some(!around.more || read.entries == 0);
+                return Ok(read);
+            }
+            Some(Part::Element(entry)) => (entry, false),
+            None if read.entries > 0 || pass.is_over() => return Ok(read),
+            // One entry is longer than a page may be.
+            None => (page.unfinished().ok_or_else(|| page.endless())?, true),
+        };
+        let entry = page.read(&entry);
+        let (entry, left_out_bytes): (KeyValue, _) =
+            if is_cut { entry.map_err(|_| page.endless())? } else { entry? };
+        if entry.key.bytes() <= &*read.last {
+            return Err(page.unordered().into());
+        }
+        (read.entries, read.last) = (read.entries + 1, entry.key.bytes().to_vec());
+        if let Some(found) = entry.found(left_out_bytes) {
+            to.put(found).await?;
+        }
+        if is_cut {
+            return Ok(read);
+        }
+    }
+}
+
 /// Why a watch ended.
 enum Ended {
-    /// The revision to watch from is no longer kept, or something was missed.
+    /// The revision to watch from is no longer kept, or something was missed, or there is room for more.
     ReadAgain,
     Failed(Failed),
 }

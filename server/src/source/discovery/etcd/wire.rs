@@ -5,12 +5,26 @@ use base64::prelude::BASE64_STANDARD;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use super::super::Entry;
+use radixscope_dynamo::discovery::pieces::{Array, Limits};
 
-/// Entries of a page. A model card has some kilobytes, an entry at most 1.5 MiB.
-pub(super) const PAGE: u32 = 200;
-/// What Dynamo's keys begin with, and the first key behind them.
-const PREFIX: (&str, &str) = ("v1/", "v10");
+use super::super::budget::{MAX_KEY_BYTES, MAX_VALUE_BYTES};
+use super::super::entries::{Found, Value};
+
+/// What the keys begin with that are read, and the first key behind them: what else is under `v1/` is not requested.
+pub(super) const RANGES: [(&str, &str); 4] = [
+    ("v1/event_channels/", "v1/event_channels0"),
+    ("v1/event_sources/", "v1/event_sources0"),
+    ("v1/instances/", "v1/instances0"),
+    ("v1/mdc/", "v1/mdc0"),
+];
+/// Entries of a page, and events of a line of a watch.
+pub(super) const KVS: Array = Array { field: "\"kvs\"", depth: 1 };
+pub(super) const EVENTS: Array = Array { field: "\"events\"", depth: 2 };
+/// An entry with the longest value and key that are read, in Base64, and its numbers.
+pub(super) const LIMITS: Limits = Limits {
+    text_bytes: MAX_VALUE_BYTES.div_ceil(3) * 4,
+    piece_bytes: (MAX_VALUE_BYTES + MAX_KEY_BYTES) / 3 * 4 + 4 * 1024,
+};
 
 /// Text of Base64.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -35,47 +49,46 @@ fn number<'de, D: serde::Deserializer<'de>>(from: D) -> Result<i64, D::Error> {
     text.parse().map_err(serde::de::Error::custom)
 }
 
-/// Asks for a part of all entries.
+/// Asks for a part of the entries of a range.
 #[derive(Serialize)]
 pub(super) struct RangeRequest {
     key: Encoded,
     range_end: Encoded,
-    limit: u32,
+    limit: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
     revision: Option<String>,
     count_only: bool,
 }
 
 impl RangeRequest {
-    /// The page behind the entry `after`, as of `revision`.
-    pub(super) fn page(after: Option<(&[u8], i64)>) -> Self {
+    /// A page of `limit` entries behind the key `after`, as of `revision`.
+    pub(super) fn page(range: (&str, &str), after: Option<&[u8]>, limit: usize, revision: i64) -> Self {
         let key = match after {
             // The next key that there can be.
-            Some((key, _)) => [key, &[0]].concat(),
-            None => PREFIX.0.into(),
+            Some(key) => [key, &[0]].concat(),
+            None => range.0.into(),
         };
         Self {
             key: Encoded(key),
-            range_end: Encoded(PREFIX.1.into()),
-            limit: PAGE,
-            revision: after.map(|(_, revision)| revision.to_string()),
+            range_end: Encoded(range.1.into()),
+            limit,
+            revision: Some(revision.to_string()),
             count_only: false,
         }
     }
 
-    /// How many there are: a question that costs nothing.
-    pub(super) fn count() -> Self {
-        Self { count_only: true, limit: 1, ..Self::page(None) }
+    /// How many there are, as of `revision` or now: a question that costs nothing.
+    pub(super) fn count(range: (&str, &str), revision: Option<i64>) -> Self {
+        let (revision, page) = (revision.map(|revision| revision.to_string()), Self::page(range, None, 1, 0));
+        Self { count_only: true, revision, ..page }
     }
 }
 
-/// Part of all entries.
+/// What is around the entries of a page.
 #[derive(Deserialize)]
 pub(super) struct RangeAnswer {
     #[serde(default)]
     pub(super) header: Header,
-    #[serde(default)]
-    pub(super) kvs: Vec<KeyValue>,
     #[serde(default)]
     pub(super) more: bool,
     /// How many there are in all.
@@ -96,14 +109,24 @@ pub(super) struct KeyValue {
     value: Encoded,
     #[serde(default, deserialize_with = "number")]
     lease: i64,
+    #[serde(default, alias = "createRevision", deserialize_with = "number")]
+    create_revision: i64,
+    #[serde(default, alias = "modRevision", deserialize_with = "number")]
+    mod_revision: i64,
 }
 
 impl KeyValue {
-    /// `None`: its key is no text, so it is none of Dynamo's.
-    pub(super) fn entry(self) -> Option<Entry> {
+    /// `None`: its key is no text, so it is none of Dynamo's. `left_out_bytes`: length of the entry as it was sent, if its value
+    /// is left out.
+    pub(super) fn found(self, left_out_bytes: Option<u64>) -> Option<Found> {
         let key = String::from_utf8(self.key.0).ok()?;
         let lease = u64::try_from(self.lease).ok().filter(|lease| *lease != 0);
-        Some(Entry { key, value: Bytes::from(self.value.0), lease })
+        let value = match left_out_bytes {
+            // Three bytes are four characters of Base64.
+            Some(bytes) => Value::TooLarge { bytes: bytes / 4 * 3 },
+            None => Value::of(self.value.0.len(), || Bytes::from(self.value.0)),
+        };
+        Some(Found { key, value, lease })
     }
 }
 
@@ -113,7 +136,7 @@ impl Encoded {
     }
 }
 
-/// Asks for changes from a revision on.
+/// Asks for changes of a range from a revision on.
 #[derive(Serialize)]
 pub(super) struct WatchRequest {
     create_request: CreateRequest,
@@ -129,14 +152,17 @@ struct CreateRequest {
 }
 
 impl WatchRequest {
-    pub(super) fn from_revision(revision: i64) -> Self {
-        let (key, range_end) = (Encoded(PREFIX.0.into()), Encoded(PREFIX.1.into()));
-        let start_revision = revision.to_string();
-        Self { create_request: CreateRequest { key, range_end, start_revision, fragment: true } }
+    /// One for each range.
+    pub(super) fn from_revision(revision: i64) -> [Self; 4] {
+        RANGES.map(|(key, end)| {
+            let (key, range_end) = (Encoded(key.into()), Encoded(end.into()));
+            let start_revision = revision.to_string();
+            Self { create_request: CreateRequest { key, range_end, start_revision, fragment: true } }
+        })
     }
 }
 
-/// A line of a watch.
+/// What is around the events of a line of a watch.
 #[derive(Deserialize)]
 pub(super) struct WatchLine {
     #[serde(default)]
@@ -154,8 +180,6 @@ pub(super) struct WatchResult {
     pub(super) compact_revision: i64,
     #[serde(default, alias = "cancelReason")]
     pub(super) cancel_reason: String,
-    #[serde(default)]
-    pub(super) events: Vec<Event>,
 }
 
 #[derive(Deserialize)]
@@ -168,16 +192,28 @@ pub(super) struct Event {
 
 /// What became of an entry.
 pub(super) enum Change {
-    Put(Entry),
+    Put(Found),
     End(String),
 }
 
 impl Event {
-    /// `None`: its key is no text.
-    pub(super) fn change(self) -> Option<Change> {
-        let is_end = self.kind == "DELETE";
-        let entry = self.kv.entry()?;
-        Some(if is_end { Change::End(entry.key) } else { Change::Put(entry) })
+    /// By how many the entries are more, or fewer.
+    pub(super) fn adds(&self) -> i64 {
+        match self.is_end() {
+            true => -1,
+            false => i64::from(self.kv.create_revision == self.kv.mod_revision),
+        }
+    }
+
+    /// `None`: its key is no text. `left_out_bytes`: as for [`KeyValue::found`].
+    pub(super) fn change(self, left_out_bytes: Option<u64>) -> Option<Change> {
+        let is_end = self.is_end();
+        let found = self.kv.found(left_out_bytes)?;
+        Some(if is_end { Change::End(found.key) } else { Change::Put(found) })
+    }
+
+    fn is_end(&self) -> bool {
+        self.kind == "DELETE"
     }
 }
 

@@ -11,10 +11,12 @@ use axum::http::{HeaderValue, Request, StatusCode};
 use bytes::Bytes;
 use http_body_util::Full;
 use radixscope_dynamo::discovery::kubernetes::status;
+use radixscope_dynamo::discovery::pieces::{Array, Limits, Splitter};
 use radixscope_dynamo::error::DecodeError;
 use url::Url;
 
-use super::super::http::{Http, Lines, NoAnswer, WITHIN};
+use super::super::budget::{MAX_OBJECT_BYTES, Pass};
+use super::super::http::{Http, NoAnswer, Parts, WITHIN};
 use super::Ended;
 use crate::config::{Discovery, InvalidOption, KubernetesAt};
 use crate::source::Failed;
@@ -24,6 +26,10 @@ use crate::source::http_tls::client_config;
 const ACCOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 /// Objects of a page: a worker's resource has some kilobytes, at most 1.5 MiB.
 const PAGE: &str = "100";
+/// The objects of a list.
+const ITEMS: Array = Array { field: "\"items\"", depth: 1 };
+/// An object, or a line of a watch around one.
+const LIMITS: Limits = Limits { text_bytes: MAX_OBJECT_BYTES, piece_bytes: MAX_OBJECT_BYTES + 1024 };
 /// How long a watch lasts; the next begins where it ended. A dead connection is noticed so late.
 pub(super) const WATCH_S: u64 = 30;
 /// What to apply where something may not be read.
@@ -89,18 +95,20 @@ impl Client {
         Ok(Self { http: Http::new(client_config(ca, options.identity())?), api, namespace, token_file })
     }
 
-    /// A part of all objects, behind the one with the continue token `after`.
-    pub(super) async fn page(&self, of: Resource, after: &str) -> Result<Bytes, Ended> {
+    /// A part of all objects, behind the one with the continue token `after`, as far as a list may go.
+    pub(super) async fn page(&self, of: Resource, after: &str, pass: &Pass) -> Result<Parts, Ended> {
         let mut query = vec![("limit", PAGE)];
         if !after.is_empty() {
             query.push(("continue", after));
         }
         let question = self.question(of, &query).map_err(Ended::Failed)?;
-        self.http.ask(question).await.map_err(|why| self.ended_by("list", of, why))
+        let splitter = Splitter::new(Some(ITEMS), LIMITS);
+        let page = self.http.list(question, splitter, (pass.left_bytes(), pass.until())).await;
+        page.map_err(|why| self.ended_by("list", of, why))
     }
 
     /// What changes from a version on.
-    pub(super) async fn watch(&self, of: Resource, version: &str) -> Result<Lines, Ended> {
+    pub(super) async fn watch(&self, of: Resource, version: &str) -> Result<Parts, Ended> {
         let lasts = WATCH_S.to_string();
         let question = self.question(
             of,
@@ -112,7 +120,8 @@ impl Client {
             ],
         );
         let question = question.map_err(Ended::Failed)?;
-        self.http.lines(question).await.map_err(|why| self.ended_by("watch", of, why))
+        let lines = self.http.lines(question, Splitter::new(None, LIMITS)).await;
+        lines.map_err(|why| self.ended_by("watch", of, why))
     }
 
     fn question(&self, of: Resource, query: &[(&str, &str)]) -> Result<Request<Full<Bytes>>, Failed> {
@@ -151,12 +160,18 @@ impl Client {
         ))
     }
 
+    /// A list is cut before it says from where on to watch.
+    pub(super) fn cut(&self, pass: &Pass) -> Failed {
+        let (api, words) = (&self.api, pass.words());
+        Failed::refused(format!("{words}, and {api} does not say where to go on; is it Kubernetes' API?"))
+    }
+
     /// The API gave up in its own words.
     pub(super) fn ended(&self, why: &str) -> Failed {
         Failed::connecting(format!("Kubernetes' API at {} ended the answer: {why}.", self.api))
     }
 
-    fn ended_by(&self, verb: &str, of: Resource, why: NoAnswer) -> Ended {
+    pub(super) fn ended_by(&self, verb: &str, of: Resource, why: NoAnswer) -> Ended {
         match why {
             NoAnswer::Refused(StatusCode::GONE, _) => Ended::ReadAgain,
             why => Ended::Failed(self.failed(verb, of, why)),

@@ -1,20 +1,20 @@
 //! Discovery in Kubernetes, as with Dynamo's operator: a custom resource for each process, which counts while an `EndpointSlice`
 //! says that its pod is ready. Lists both kinds, then watches them; after an expired version both are listed again, and what
-//! changed meanwhile is told. Only reads.
+//! changed meanwhile is handed over. Only reads.
 
 mod client;
 mod registry;
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
-use bytes::Bytes;
-use radixscope_dynamo::discovery::kubernetes::{Change, change, page, version};
+use radixscope_dynamo::discovery::kubernetes::{Change, change, object_in_front, page, version};
+use radixscope_dynamo::discovery::pieces::{LeftOut, Part, Piece};
 use radixscope_model::record::LinkState;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
-use super::http::{Lines, NoAnswer};
-use super::{Entry, FIRST_WAIT, Follower};
+use super::budget::Pass;
+use super::http::{NoAnswer, Parts};
+use super::{FIRST_WAIT, Follower, Stop};
 use crate::config::{Discovery, InvalidOption, KubernetesAt};
 use crate::hub::HubEnded;
 use crate::source::Failed;
@@ -37,36 +37,42 @@ pub(super) struct Kubernetes {
 }
 
 impl Kubernetes {
-    pub(super) fn new(at: &KubernetesAt, options: &Discovery) -> Result<Self, InvalidOption> {
-        Ok(Self { client: Client::new(at, options)?, registry: Registry::default() })
+    /// `namespace`: the one of Dynamo's to read; all otherwise.
+    pub(super) fn new(
+        at: &KubernetesAt,
+        options: &Discovery,
+        namespace: Option<String>,
+    ) -> Result<Self, InvalidOption> {
+        Ok(Self { client: Client::new(at, options)?, registry: Registry::new(namespace) })
     }
 
     pub(super) fn namespace(&self) -> &str {
         &self.client.namespace
     }
 
-    /// Everything that is registered by processes that are ready.
-    pub(super) async fn list(&mut self) -> Result<Vec<Entry>, Failed> {
-        self.read_all().await?;
-        Ok(self.registry.entries())
+    /// Reads everything that is registered by processes that are ready.
+    pub(super) async fn list(&mut self, to: &mut Follower<'_>) -> Result<(), Stop> {
+        self.read_all(to).await?;
+        self.hand_over(to).await.map_err(Stop::from)
     }
 
     /// The versions to watch from.
-    async fn read_all(&mut self) -> Result<[String; 2], Failed> {
-        Ok([self.read(Kind::Worker).await?, self.read(Kind::Slice).await?])
+    async fn read_all(&mut self, to: &mut Follower<'_>) -> Result<[String; 2], Stop> {
+        to.cut.clear();
+        let workers = self.read(Kind::Worker, to).await?;
+        Ok([workers, self.read(Kind::Slice, to).await?])
     }
 
-    /// Tells what is there, and what changes, until the connection fails.
+    /// Reports what is there, and what changes, until the connection fails.
     pub(super) async fn follow(&mut self, to: &mut Follower<'_>) -> Result<Failed, HubEnded> {
         loop {
-            let read = self.read_all().await;
-            // Also what was read before it failed, and where only watching is forbidden.
-            self.tell_unreadable(to).await?;
-            let versions = match read {
+            let versions = match self.read_all(to).await {
                 Ok(versions) => versions,
-                Err(failed) => return Ok(failed),
+                Err(Stop::Failed(failed)) => return Ok(failed),
+                Err(Stop::Hub(ended)) => return Err(ended),
             };
-            to.all(self.registry.entries()).await?;
+            // Also where only watching is forbidden.
+            self.hand_over(to).await?;
             match self.watch(versions, to).await? {
                 // Not at once, in case it is the answer to every watch.
                 Ended::ReadAgain => tokio::time::sleep(FIRST_WAIT).await,
@@ -76,31 +82,66 @@ impl Kubernetes {
     }
 
     /// Reads all objects of a kind; the version to watch from.
-    async fn read(&mut self, kind: Kind) -> Result<String, Failed> {
-        let (mut names, mut next, mut lists) = (BTreeSet::new(), String::new(), 1);
+    async fn read(&mut self, kind: Kind, to: &mut Follower<'_>) -> Result<String, Stop> {
+        let mut pass = Pass::begin();
+        let (mut next, mut version, mut lists) = (String::new(), None, 1);
+        self.registry.begin_pass();
         loop {
-            let bytes = match self.client.page(resource(kind), &next).await {
-                Ok(bytes) => bytes,
+            if pass.is_over() {
+                to.cut(&pass.words());
+                return version.ok_or_else(|| self.client.cut(&pass).into());
+            }
+            let mut parts = match self.client.page(resource(kind), &next, &pass).await {
+                Ok(parts) => parts,
                 Err(Ended::ReadAgain) if lists < MAX_LISTS => {
-                    (names, next, lists) = (BTreeSet::new(), String::new(), lists + 1);
+                    (next, lists) = (String::new(), lists + 1);
+                    self.registry.begin_pass();
                     continue;
                 }
-                Err(Ended::ReadAgain) => return Err(self.client.ended("the list expires while it is read")),
-                Err(Ended::Failed(failed)) => return Err(failed),
+                Err(Ended::ReadAgain) => {
+                    return Err(self.client.ended("the list expires while it is read").into());
+                }
+                Err(Ended::Failed(failed)) => return Err(failed.into()),
             };
-            let page = page(&bytes).map_err(|error| self.client.strange(&error))?;
-            for object in page.objects {
-                names.insert(self.registry.put(kind, object));
-            }
+            let around = self.read_page(kind, &mut parts, to).await;
+            pass.took(parts.received_bytes());
+            let Some(around) = around? else {
+                pass.end();
+                continue;
+            };
+            let page = page(&around.json).map_err(|error| self.client.strange(&error))?;
             if page.next.is_empty() {
-                self.registry.retain(kind, &names);
+                self.registry.end_pass(kind);
                 return Ok(page.version);
             }
-            next = page.next;
+            (next, version) = (page.next, Some(page.version));
         }
     }
 
-    /// Tells what changes from these versions on.
+    /// Reads the objects of a page; what is around them. `None`: it is longer than is read.
+    async fn read_page(
+        &mut self,
+        kind: Kind,
+        parts: &mut Parts,
+        to: &mut Follower<'_>,
+    ) -> Result<Option<Piece>, Stop> {
+        loop {
+            match parts.next().await {
+                Ok(Part::Element(Piece { json, left_out: LeftOut::Nothing, .. })) => {
+                    self.registry.put(kind, &json);
+                }
+                Ok(Part::Element(Piece { json, bytes, .. })) => {
+                    self.registry.put_too_large(kind, &json, bytes);
+                }
+                Ok(Part::End(around)) => return Ok(Some(around)),
+                Err(NoAnswer::Endless) => return Ok(None),
+                Err(why) => return Err(self.client.failed("list", resource(kind), why).into()),
+            }
+            self.report_unreadable(to).await?;
+        }
+    }
+
+    /// Reports what changes from these versions on.
     async fn watch(
         &mut self,
         [workers, slices]: [String; 2],
@@ -126,12 +167,17 @@ impl Kubernetes {
                 }
             };
             let taken = match line {
-                Ok(Some(line)) => self.take(watch, &line),
+                Ok(Some(line)) if line.left_out == LeftOut::Nothing => self.take(watch, &line.json),
+                Ok(Some(line)) => {
+                    self.take_too_large(watch.kind, &line);
+                    Ok(())
+                }
                 Ok(None) => watch.begin_again(&self.client).await,
                 Err(ended) => Err(ended),
             };
+            // At once: there may be many of them before changes are handed over.
+            self.report_unreadable(to).await?;
             if let Err(ended) = taken {
-                self.tell_unreadable(to).await?;
                 return Ok(ended);
             }
             tell_at = tell_at.or_else(|| Some(Instant::now() + GATHER));
@@ -161,16 +207,43 @@ impl Kubernetes {
         Ok(())
     }
 
+    /// Takes a line of a watch with an object that is larger than one may be. The watch goes on after the one before.
+    fn take_too_large(&mut self, kind: Kind, line: &Piece) {
+        match change(&line.json) {
+            Ok(Change::End(object)) => self.registry.end_too_large(kind, object, line.bytes),
+            Ok(Change::Put(object)) => self.registry.put_too_large(kind, object, line.bytes),
+            // Of a line that is cut only the front can be read.
+            _ => {
+                let object = object_in_front(&line.json).unwrap_or_default();
+                self.registry.put_too_large(kind, object, line.bytes);
+            }
+        }
+    }
+
     async fn tell(&mut self, to: &mut Follower<'_>) -> Result<(), HubEnded> {
-        self.tell_unreadable(to).await?;
-        to.all(self.registry.entries()).await?;
+        self.hand_over(to).await?;
         let (count, namespace, remarks) = (to.count(), self.namespace(), self.registry.remarks());
         let words = format!("Watching {count} of Dynamo in Kubernetes, namespace {namespace}.{remarks}");
         to.say(LinkState::Live, words).await
     }
 
-    async fn tell_unreadable(&mut self, to: &Follower<'_>) -> Result<(), HubEnded> {
-        for error in self.registry.untold() {
+    /// Hands over what changed: what came or is other first, so that no process that moved seems to be gone meanwhile.
+    async fn hand_over(&mut self, to: &mut Follower<'_>) -> Result<(), HubEnded> {
+        if to.entries.take_room() {
+            self.registry.hand_over_all();
+        }
+        let (put, gone) = self.registry.changes();
+        for found in put {
+            to.put(found).await?;
+        }
+        for key in gone {
+            to.end(&key).await?;
+        }
+        Ok(())
+    }
+
+    async fn report_unreadable(&mut self, to: &Follower<'_>) -> Result<(), HubEnded> {
+        for error in self.registry.take_faults() {
             to.unreadable(error).await?;
         }
         Ok(())
@@ -196,7 +269,7 @@ struct Watch {
     kind: Kind,
     version: String,
     since: Instant,
-    lines: Lines,
+    lines: Parts,
 }
 
 impl Watch {
@@ -206,10 +279,10 @@ impl Watch {
     }
 
     /// The next line; `None`: it is over. Cancel-safe.
-    async fn next(&mut self, client: &Client) -> Result<Option<Bytes>, Ended> {
+    async fn next(&mut self, client: &Client) -> Result<Option<Piece>, Ended> {
         let until = self.since + Duration::from_secs(WATCH_S) + OVERTIME;
         match timeout_at(until, self.lines.next()).await.unwrap_or(Err(NoAnswer::Silent)) {
-            Ok(line) => Ok(Some(line)),
+            Ok(Part::Element(line) | Part::End(line)) => Ok(Some(line)),
             // Silent: its connection is dead, or it goes on for longer than it should.
             Err(NoAnswer::Ended | NoAnswer::Silent) if self.since.elapsed() >= SHORTEST_WATCH => Ok(None),
             Err(why) => Err(Ended::Failed(client.failed("watch", resource(self.kind), why))),

@@ -1,17 +1,23 @@
 //! What the objects that Kubernetes has now register together: the entries of each process whose pod is ready. Knows no network.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use bytes::Bytes;
 use radixscope_dynamo::discovery::kubernetes::{
-    Meta, Pod, WorkerMetadata, meta, ready_pods, worker_metadata,
+    Meta, Pod, WorkerMetadata, meta, name_in_front, ready_pods, worker_metadata,
 };
 use radixscope_dynamo::error::{DecodeError, Reason};
+use xxhash_rust::xxh3::xxh3_64;
 
-use super::super::Entry;
+use super::super::budget::{MAX_HELD_BYTES, MAX_OBJECT_BYTES, bound, size};
+use super::super::entries::{Found, Value, wants};
 
-/// Most objects of a kind that are kept: ten thousand workers are more than a cluster has pods for.
+/// Most objects of a kind that are held: ten thousand workers are more than a cluster has pods for.
 const MAX_OBJECTS: usize = 10_000;
+/// Most objects that cannot be read of which the names are held.
+const MAX_UNREADABLE: usize = 1_000;
+/// What an object, an entry or a pod takes beside its texts.
+const OVERHEAD_BYTES: usize = 120;
 
 /// A kind of object.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -23,13 +29,28 @@ pub(super) enum Kind {
 /// See the module.
 #[derive(Default)]
 pub(super) struct Registry {
+    /// The namespace of Dynamo's to read; all otherwise.
+    namespace: Option<String>,
     workers: BTreeMap<String, Worker>,
-    /// Ready pods of each `EndpointSlice`.
-    slices: BTreeMap<String, Vec<Pod>>,
+    slices: BTreeMap<String, Slice>,
+    /// What they hold.
+    bytes: usize,
+    /// Pods that are ready, and how many slices say so.
+    ready: BTreeMap<Pod, usize>,
+    /// Names of pods, each with a process that goes with it.
+    by_pod: BTreeSet<(String, String)>,
+    /// Processes that may have to be handed over anew.
+    changed: BTreeSet<String>,
+    /// How many of the processes that count have a key, by a sum over it.
+    holders: HashMap<u64, u32>,
+    /// Keys that a process had when it was handed over last, and may have no more.
+    withdrawn: BTreeSet<String>,
     /// Objects that cannot be read, and why.
-    unreadable: BTreeMap<(Kind, String), DecodeError>,
-    /// Those among them that were not handed over yet.
-    untold: Vec<DecodeError>,
+    unreadable: BTreeMap<(Kind, String), Unreadable>,
+    /// Faults that were not handed over yet.
+    faults: Vec<DecodeError>,
+    /// Number of the list that is being read.
+    pass: u32,
 }
 
 /// A process that registered.
@@ -37,132 +58,301 @@ struct Worker {
     /// Of the resource.
     uid: String,
     pod: Pod,
-    entries: Vec<Entry>,
+    entries: Vec<Found>,
+    bytes: usize,
+    /// Whether its entries were handed over.
+    counts: bool,
+    pass: u32,
+}
+
+/// The ready pods of an `EndpointSlice`, in order.
+struct Slice {
+    pods: Vec<Pod>,
+    bytes: usize,
+    pass: u32,
+}
+
+struct Unreadable {
+    error: DecodeError,
+    pass: u32,
 }
 
 impl Registry {
-    /// An object is so now; gives its name. One that cannot be read stays as it was, as in Dynamo's own discovery, unless it is
-    /// another one of that name.
-    pub(super) fn put(&mut self, kind: Kind, object: &[u8]) -> String {
+    pub(super) fn new(namespace: Option<String>) -> Self {
+        Self { namespace, ..Self::default() }
+    }
+
+    /// A list of all objects of a kind begins.
+    pub(super) fn begin_pass(&mut self) {
+        self.pass = self.pass.wrapping_add(1);
+    }
+
+    /// An object is so now. One that cannot be read stays as it was, as in Dynamo's own discovery, unless it is another one of
+    /// that name.
+    pub(super) fn put(&mut self, kind: Kind, object: &[u8]) {
         let (name, read) = match meta(object) {
             Ok(meta) => (meta.name.clone(), self.read(kind, meta, object)),
             Err(error) => (String::new(), Err(error)),
         };
-        let key = (kind, name.clone());
-        match read {
-            Ok(()) => drop(self.unreadable.remove(&key)),
-            Err(error)
-                if self.unreadable.get(&key) == Some(&error) || self.unreadable.len() == MAX_OBJECTS => {}
-            Err(error) => {
-                self.untold.push(error.clone());
-                self.unreadable.insert(key, error);
-            }
-        }
-        name
+        self.put_read(kind, name, read);
     }
 
-    /// What was wrong with objects since this was asked last.
-    pub(super) fn untold(&mut self) -> Vec<DecodeError> {
-        std::mem::take(&mut self.untold)
+    /// The same of an object that is larger than one may be, of which only the front is there.
+    pub(super) fn put_too_large(&mut self, kind: Kind, front: &[u8], bytes: u64) {
+        let name = name_in_front(front).unwrap_or_default();
+        let words = format!("discovery: an object of {}, more than {}", size(bytes), bound(MAX_OBJECT_BYTES));
+        self.put_read(kind, name, Err(DecodeError::new(Reason::TooLarge, words)));
+    }
+
+    fn put_read(&mut self, kind: Kind, name: String, read: Result<(), DecodeError>) {
+        let pass = self.pass;
+        match kind {
+            Kind::Worker => drop(self.workers.get_mut(&name).map(|known| known.pass = pass)),
+            Kind::Slice => drop(self.slices.get_mut(&name).map(|known| known.pass = pass)),
+        }
+        let key = (kind, name);
+        let Err(error) = read else { return drop(self.unreadable.remove(&key)) };
+        let is_full = self.unreadable.len() == MAX_UNREADABLE;
+        match self.unreadable.get_mut(&key) {
+            Some(known) if known.error == error => known.pass = pass,
+            None if is_full => self.faults.push(error),
+            _ => {
+                self.faults.push(error.clone());
+                self.unreadable.insert(key, Unreadable { error, pass });
+            }
+        }
+    }
+
+    /// What was wrong with objects since the last call.
+    pub(super) fn take_faults(&mut self) -> Vec<DecodeError> {
+        std::mem::take(&mut self.faults)
     }
 
     fn read(&mut self, kind: Kind, meta: Meta, object: &[u8]) -> Result<(), DecodeError> {
         let Meta { name, uid, owner, .. } = meta;
-        let is_full = match kind {
-            Kind::Worker => self.workers.len() == MAX_OBJECTS && !self.workers.contains_key(&name),
-            Kind::Slice => self.slices.len() == MAX_OBJECTS && !self.slices.contains_key(&name),
+        let known_bytes = match kind {
+            Kind::Worker => self.workers.get(&name).map(|known| known.bytes),
+            Kind::Slice => self.slices.get(&name).map(|known| known.bytes),
         };
-        if is_full {
+        let count = if kind == Kind::Worker { self.workers.len() } else { self.slices.len() };
+        if known_bytes.is_none() && count == MAX_OBJECTS {
             return Err(DecodeError::new(Reason::TooLarge, "discovery: more than 10,000 objects of a kind"));
         }
+        let room = MAX_HELD_BYTES - self.bytes + known_bytes.unwrap_or(0);
         match kind {
-            Kind::Slice => drop(self.slices.insert(name, ready_pods(object)?)),
+            Kind::Slice => {
+                let pods = ready_pods(object)?;
+                // Each is held here and among those that are ready.
+                let of_pod = |pod: &Pod| 2 * (pod.name.len() + pod.uid.len() + OVERHEAD_BYTES);
+                let bytes = name.len() + OVERHEAD_BYTES + pods.iter().map(of_pod).sum::<usize>();
+                within(bytes, room)?;
+                self.put_slice(name, pods, bytes);
+            }
             Kind::Worker => {
                 if self.workers.get(&name).is_some_and(|known| known.uid != uid) {
-                    self.workers.remove(&name);
+                    self.remove_worker(&name);
                 }
-                let entries = entries(&name, worker_metadata(object)?);
+                let entries = entries(&name, worker_metadata(object)?, self.namespace.as_deref());
                 let pod = owner.unwrap_or_else(|| Pod { name: name.clone(), uid: String::new() });
-                self.workers.insert(name, Worker { uid, pod, entries });
+                let of_entry = |found: &Found| match &found.value {
+                    Value::Read(value) => found.key.len() + value.len() + OVERHEAD_BYTES,
+                    Value::TooLarge { .. } => found.key.len() + OVERHEAD_BYTES,
+                };
+                let texts =
+                    2 * (name.len() + pod.name.len()) + uid.len() + pod.uid.len() + 2 * OVERHEAD_BYTES;
+                let bytes = texts + entries.iter().map(of_entry).sum::<usize>();
+                within(bytes, room)?;
+                self.remove_worker(&name);
+                self.bytes += bytes;
+                self.by_pod.insert((pod.name.clone(), name.clone()));
+                self.changed.insert(name.clone());
+                let worker = Worker { uid, pod, entries, bytes, counts: false, pass: self.pass };
+                self.workers.insert(name, worker);
             }
         }
         Ok(())
     }
 
+    fn put_slice(&mut self, name: String, mut pods: Vec<Pod>, bytes: usize) {
+        pods.sort_unstable();
+        pods.dedup();
+        let known = self.slices.remove(&name);
+        self.bytes = self.bytes + bytes - known.as_ref().map_or(0, |known| known.bytes);
+        let before = known.map(|known| known.pods).unwrap_or_default();
+        self.readiness(&before, &pods);
+        self.slices.insert(name, Slice { pods, bytes, pass: self.pass });
+    }
+
+    /// A slice that listed some pods as ready lists others now.
+    fn readiness(&mut self, before: &[Pod], now: &[Pod]) {
+        let (is_new, is_old) =
+            (|pod: &&Pod| before.binary_search(pod).is_err(), |pod: &&Pod| now.binary_search(pod).is_err());
+        for pod in now.iter().filter(is_new) {
+            *self.ready.entry(pod.clone()).or_default() += 1;
+        }
+        for pod in before.iter().filter(is_old) {
+            if let Some(slices) = self.ready.get_mut(pod) {
+                *slices -= 1;
+                if *slices == 0 {
+                    self.ready.remove(pod);
+                }
+            }
+        }
+        for pod in now.iter().filter(is_new).chain(before.iter().filter(is_old)) {
+            let of_pod = self.by_pod.range((pod.name.clone(), String::new())..);
+            let names = of_pod.take_while(|(of, _)| *of == pod.name).map(|(_, name)| name.clone());
+            self.changed.extend(names);
+        }
+    }
+
+    fn remove_worker(&mut self, name: &str) {
+        let Some(worker) = self.workers.remove(name) else { return };
+        self.bytes -= worker.bytes;
+        self.by_pod.remove(&(worker.pod.name.clone(), name.to_owned()));
+        if worker.counts {
+            self.withdraw(&worker.entries);
+        }
+    }
+
+    fn remove_slice(&mut self, name: &str) {
+        let Some(slice) = self.slices.remove(name) else { return };
+        self.bytes -= slice.bytes;
+        self.readiness(&slice.pods, &[]);
+    }
+
+    /// A process that counted has these entries no more.
+    fn withdraw(&mut self, entries: &[Found]) {
+        for Found { key, .. } in entries {
+            if let Some(holders) = self.holders.get_mut(&xxh3_64(key.as_bytes())) {
+                *holders = holders.saturating_sub(1);
+            }
+            self.withdrawn.insert(key.clone());
+        }
+    }
+
     /// An object is gone.
     pub(super) fn end(&mut self, kind: Kind, object: &[u8]) {
-        let name = match meta(object) {
-            Ok(meta) => meta.name,
-            Err(error) => return self.untold.push(error),
-        };
+        match meta(object) {
+            Ok(meta) => self.remove(kind, meta.name),
+            Err(error) => self.faults.push(error),
+        }
+    }
+
+    /// The same of an object that is larger than one may be.
+    pub(super) fn end_too_large(&mut self, kind: Kind, front: &[u8], bytes: u64) {
+        match name_in_front(front) {
+            Some(name) => self.remove(kind, name),
+            None => self.put_too_large(kind, front, bytes),
+        }
+    }
+
+    fn remove(&mut self, kind: Kind, name: String) {
         match kind {
-            Kind::Worker => drop(self.workers.remove(&name)),
-            Kind::Slice => drop(self.slices.remove(&name)),
+            Kind::Worker => self.remove_worker(&name),
+            Kind::Slice => self.remove_slice(&name),
         }
         self.unreadable.remove(&(kind, name));
     }
 
-    /// There are no other objects of a kind.
-    pub(super) fn retain(&mut self, kind: Kind, names: &BTreeSet<String>) {
-        match kind {
-            Kind::Worker => self.workers.retain(|name, _| names.contains(name)),
-            Kind::Slice => self.slices.retain(|name, _| names.contains(name)),
-        }
-        self.unreadable.retain(|(of, name), _| *of != kind || names.contains(name));
-    }
-
-    /// The entries of all processes whose pods are ready.
-    pub(super) fn entries(&self) -> Vec<Entry> {
-        let ready = self.ready();
-        self.workers
-            .values()
-            .filter(|worker| is_ready(&ready, worker))
-            .flat_map(|worker| worker.entries.iter().cloned())
-            .collect()
-    }
-
-    fn ready(&self) -> BTreeSet<(&str, &str)> {
-        self.slices.values().flatten().map(|pod| (&*pod.name, &*pod.uid)).collect()
-    }
-
-    /// What it is that is registered and does not count, in words; "" if there is nothing.
-    pub(super) fn remarks(&self) -> String {
-        let ready = self.ready();
-        let waiting: Vec<&str> = self
-            .workers
-            .iter()
-            .filter(|(_, worker)| !is_ready(&ready, worker))
-            .map(|(name, _)| &**name)
-            .collect();
-        let mut words = match *waiting {
-            [] => String::new(),
-            [name] => format!(" 1 more process is registered ({name}); its pod is not ready."),
-            [name, ..] => {
-                format!(
-                    " {} more processes are registered ({name}, …); their pods are not ready.",
-                    waiting.len()
-                )
-            }
+    /// The list of all objects of a kind is complete: there are no others.
+    pub(super) fn end_pass(&mut self, kind: Kind) {
+        let pass = self.pass;
+        let gone: Vec<String> = match kind {
+            Kind::Worker => names(&self.workers, |worker| worker.pass != pass),
+            Kind::Slice => names(&self.slices, |slice| slice.pass != pass),
         };
-        if let Some(((_, name), error)) = self.unreadable.first_key_value() {
+        gone.into_iter().for_each(|name| self.remove(kind, name));
+        self.unreadable.retain(|(of, _), unreadable| *of != kind || unreadable.pass == pass);
+    }
+
+    /// Every process is handed over anew with the next changes.
+    pub(super) fn hand_over_all(&mut self) {
+        self.changed.extend(self.workers.keys().cloned());
+    }
+
+    /// What changed since the last call: entries of processes that count, and keys that none of them has any more.
+    pub(super) fn changes(&mut self) -> (Vec<Found>, Vec<String>) {
+        let mut put = Vec::new();
+        self.collect(&mut put);
+        let withdrawn = std::mem::take(&mut self.withdrawn);
+        let (gone, shared): (Vec<String>, Vec<String>) = withdrawn.into_iter().partition(|key| {
+            let sum = xxh3_64(key.as_bytes());
+            let is_gone = self.holders.get(&sum).is_none_or(|holders| *holders == 0);
+            if is_gone {
+                self.holders.remove(&sum);
+            }
+            is_gone
+        });
+        // Another process has the same key, as none of Dynamo's does: what it says of it counts now.
+        if !shared.is_empty() {
+            self.hand_over_all();
+            self.collect(&mut put);
+        }
+        (put, gone)
+    }
+
+    fn collect(&mut self, put: &mut Vec<Found>) {
+        for name in std::mem::take(&mut self.changed) {
+            let Some(mut worker) = self.workers.remove(&name) else { continue };
+            let counted = std::mem::replace(&mut worker.counts, self.is_ready(&worker.pod));
+            if counted && !worker.counts {
+                self.withdraw(&worker.entries);
+            }
+            if worker.counts {
+                for found in &worker.entries {
+                    let holders = self.holders.entry(xxh3_64(found.key.as_bytes())).or_default();
+                    *holders += u32::from(!counted);
+                    self.withdrawn.remove(&found.key);
+                    put.push(found.clone());
+                }
+            }
+            self.workers.insert(name, worker);
+        }
+    }
+
+    /// A pod of the same name may be another one: it then counts only with the resource that it wrote.
+    fn is_ready(&self, Pod { name, uid }: &Pod) -> bool {
+        let from = Pod { name: name.clone(), uid: String::new() };
+        let mut same_name = self.ready.range(from..).map(|(pod, _)| pod).take_while(|of| of.name == *name);
+        same_name.any(|of| uid.is_empty() || of.uid.is_empty() || of.uid == *uid)
+    }
+
+    /// What it is that is registered and does not count, in words; "" if there is nothing. As of the last changes.
+    pub(super) fn remarks(&self) -> String {
+        let mut waiting = self.workers.iter().filter(|(_, worker)| !worker.counts).map(|(name, _)| name);
+        let mut words = match (waiting.next(), waiting.count()) {
+            (None, _) => String::new(),
+            (Some(name), 0) => format!(" 1 more process is registered ({name}); its pod is not ready."),
+            (Some(name), others) => format!(
+                " {} more processes are registered ({name}, …); their pods are not ready.",
+                others + 1
+            ),
+        };
+        if let Some(((_, name), Unreadable { error, .. })) = self.unreadable.first_key_value() {
             let count = self.unreadable.len();
+            let more = if count == MAX_UNREADABLE { " or more" } else { "" };
             words.push_str(&format!(
-                " Objects that cannot be read: {count}, the first is {name:?} ({error})."
+                " Objects that cannot be read: {count}{more}, the first is {name:?} ({error})."
             ));
         }
         words
     }
 }
 
-/// A pod of the same name may be another one: it then counts only with the resource that it wrote.
-fn is_ready(ready: &BTreeSet<(&str, &str)>, worker: &Worker) -> bool {
-    let Pod { name, uid } = &worker.pod;
-    let mut same_name = ready.range((&**name, "")..).take_while(|(of, _)| of == name);
-    same_name.any(|(_, of)| uid.is_empty() || of.is_empty() || of == uid)
+fn names<T>(of: &BTreeMap<String, T>, which: impl Fn(&T) -> bool) -> Vec<String> {
+    of.iter().filter(|(_, object)| which(object)).map(|(name, _)| name.clone()).collect()
+}
+
+fn within(bytes: usize, room: usize) -> Result<(), DecodeError> {
+    if bytes > room {
+        let words = format!("discovery: objects of more than {} together", bound(MAX_HELD_BYTES));
+        return Err(DecodeError::new(Reason::TooLarge, words));
+    }
+    Ok(())
 }
 
 /// A resource's entries as a store of keys would have them.
-fn entries(name: &str, read: WorkerMetadata<'_>) -> Vec<Entry> {
+fn entries(name: &str, read: WorkerMetadata<'_>, namespace: Option<&str>) -> Vec<Found> {
     let WorkerMetadata { instance_id, entries } = read;
     let entry = |(mut key, value): (String, &[u8])| {
         // Dynamo 0.8 leaves the process out of `namespace/component/endpoint/process`.
@@ -172,9 +362,10 @@ fn entries(name: &str, read: WorkerMetadata<'_>) -> Vec<Entry> {
             key = format!("{key}/{name}");
         }
         // In etcd the lease is the process.
-        Entry { key, value: Bytes::copy_from_slice(value), lease: instance_id }
+        let value = Value::of(value.len(), || Bytes::copy_from_slice(value));
+        wants(namespace, &key).then_some(Found { key, value, lease: instance_id })
     };
-    entries.into_iter().map(entry).collect()
+    entries.into_iter().filter_map(entry).collect()
 }
 
 #[cfg(test)]
@@ -196,45 +387,77 @@ mod tests {
         json!({"metadata": {"name": name}, "endpoints": endpoints}).to_string().into_bytes()
     }
 
-    fn keys(registry: &Registry) -> Vec<String> {
-        registry.entries().into_iter().map(|entry| entry.key).collect()
+    /// A registry, and the keys that its changes come to.
+    #[derive(Default)]
+    struct Followed {
+        registry: Registry,
+        keys: BTreeSet<String>,
     }
+
+    impl Followed {
+        fn keys(&mut self) -> Vec<&str> {
+            let (put, gone) = self.registry.changes();
+            self.keys.extend(put.into_iter().map(|found| found.key));
+            gone.iter().for_each(|key| assert!(self.keys.remove(key), "{key} was never put"));
+            self.keys.iter().map(|key| &**key).collect()
+        }
+    }
+
+    impl std::ops::Deref for Followed {
+        type Target = Registry;
+        fn deref(&self) -> &Registry {
+            &self.registry
+        }
+    }
+
+    impl std::ops::DerefMut for Followed {
+        fn deref_mut(&mut self) -> &mut Registry {
+            &mut self.registry
+        }
+    }
+
+    const NONE: [&str; 0] = [];
 
     const ENTRY: &str = "v1/instances/n/c/e/2a";
 
     #[test]
     fn a_process_counts_while_its_own_pod_is_ready() {
-        let mut registry = Registry::default();
+        let mut registry = Followed::default();
         let endpoints = json!({"n/c/e/2a": {"instance_id": 42}});
         registry.put(Kind::Worker, &worker("a", "c1", "p1", endpoints.clone()));
-        assert_eq!(keys(&registry), Vec::<String>::new());
+        assert_eq!(registry.keys(), NONE);
         assert!(registry.remarks().contains("not ready"));
         // A pod may be in two slices for a moment.
         registry.put(Kind::Slice, &slice("s", &[("a", "p1")]));
         registry.put(Kind::Slice, &slice("t", &[("a", "p1"), ("b", "p2")]));
         registry.put(Kind::Slice, &slice("s", &[]));
-        assert_eq!((keys(&registry), registry.remarks()), (vec![ENTRY.to_owned()], String::new()));
-        assert_eq!(registry.entries()[0].lease, Some(42));
+        let (put, _) = registry.changes();
+        assert_eq!(
+            put.iter().map(|found| (&*found.key, found.lease)).collect::<Vec<_>>(),
+            [(ENTRY, Some(42))]
+        );
+        assert_eq!(registry.remarks(), "");
+        registry.keys.insert(ENTRY.to_owned());
         // The next pod of that name did not register yet.
         registry.put(Kind::Slice, &slice("t", &[("a", "p3")]));
-        assert_eq!(keys(&registry), Vec::<String>::new());
+        assert_eq!(registry.keys(), NONE);
         registry.put(Kind::Worker, &worker("a", "c2", "p3", endpoints));
-        assert_eq!(keys(&registry), [ENTRY]);
+        assert_eq!(registry.keys(), [ENTRY]);
         registry.end(Kind::Worker, &worker("a", "c2", "p3", json!(null)));
-        assert_eq!(keys(&registry), Vec::<String>::new());
+        assert_eq!(registry.keys(), NONE);
     }
 
     #[test]
     fn what_cannot_be_read_stays_as_it_was_and_is_said_once() {
-        let mut registry = Registry::default();
+        let mut registry = Followed::default();
         registry.put(Kind::Slice, &slice("s", &[("a", "p1")]));
         registry.put(Kind::Worker, &worker("a", "c1", "p1", json!({"n/c/e/2a": {}})));
         let bad = worker("a", "c1", "p1", json!([7]));
         registry.put(Kind::Worker, &bad);
-        assert_eq!(registry.untold().len(), 1);
+        assert_eq!(registry.take_faults().len(), 1);
         registry.put(Kind::Worker, &bad);
-        assert_eq!(registry.untold(), []);
-        assert_eq!(keys(&registry), [ENTRY]);
+        assert_eq!(registry.take_faults(), []);
+        assert_eq!(registry.keys(), [ENTRY]);
         assert!(
             registry.remarks().contains("cannot be read: 1, the first is \"a\""),
             "{}",
@@ -242,22 +465,108 @@ mod tests {
         );
         // Another resource of that name: what the one before registered is gone.
         registry.put(Kind::Worker, &worker("a", "c2", "p1", json!([7])));
-        assert_eq!(keys(&registry), Vec::<String>::new());
-        registry.retain(Kind::Worker, &BTreeSet::new());
+        assert_eq!(registry.keys(), NONE);
+        registry.begin_pass();
+        registry.end_pass(Kind::Worker);
         assert_eq!(registry.remarks(), "");
-        registry.untold();
+        registry.take_faults();
         registry.put(Kind::Slice, b"{}");
         registry.end(Kind::Slice, b"[]");
-        assert_eq!(registry.untold().len(), 2);
+        assert_eq!(registry.take_faults().len(), 2);
     }
 
     #[test]
     fn keys_without_a_process_are_told_apart() {
-        let mut registry = Registry::default();
+        let mut registry = Followed::default();
         registry.put(Kind::Slice, &slice("s", &[("a", "p"), ("b", "p")]));
         for name in ["a", "b"] {
             registry.put(Kind::Worker, &worker(name, "c", "p", json!({"n/c/e": {}})));
         }
-        assert_eq!(keys(&registry), ["v1/instances/n/c/e/a", "v1/instances/n/c/e/b"]);
+        assert_eq!(registry.keys(), ["v1/instances/n/c/e/a", "v1/instances/n/c/e/b"]);
+    }
+
+    #[test]
+    fn a_change_hands_over_what_changed_and_not_the_rest() {
+        let mut registry = Followed::default();
+        let names: Vec<String> = (0..1_000).map(|n| format!("w{n}")).collect();
+        let pods: Vec<(&str, &str)> = names.iter().map(|name| (&**name, "p")).collect();
+        registry.put(Kind::Slice, &slice("s", &pods));
+        let endpoints = |n: usize, value: u32| {
+            let entries = (0..10).map(|e| (format!("n/c/e{e}/{n:x}"), json!({"instance_id": n, "v": value})));
+            Value::Object(entries.collect())
+        };
+        for (n, name) in names.iter().enumerate() {
+            registry.put(Kind::Worker, &worker(name, "c", "p", endpoints(n, 0)));
+        }
+        assert_eq!(registry.keys().len(), 10_000);
+        registry.put(Kind::Worker, &worker("w7", "c", "p", endpoints(7, 1)));
+        let (put, gone) = registry.changes();
+        assert_eq!((put.len(), gone.len()), (10, 0));
+        registry.put(Kind::Slice, &slice("s", &pods[3..]));
+        let (put, gone) = registry.changes();
+        assert_eq!((put.len(), gone.len()), (0, 30));
+        assert!(registry.changes() == (vec![], vec![]));
+    }
+
+    #[test]
+    fn a_key_of_two_processes_stays_until_both_are_gone() {
+        let mut registry = Followed::default();
+        registry.put(Kind::Slice, &slice("s", &[("a", "p"), ("b", "p")]));
+        for name in ["a", "b"] {
+            registry.put(Kind::Worker, &worker(name, "c", "p", json!({"n/c/e/2a": {"of": name}})));
+        }
+        assert_eq!(registry.keys(), [ENTRY]);
+        registry.end(Kind::Worker, &worker("b", "c", "p", json!(null)));
+        let (put, gone) = registry.changes();
+        assert_eq!((put.len(), gone.len()), (1, 0));
+        assert!(matches!(&put[0].value, super::Value::Read(value) if value.ends_with(b"\"a\"}")));
+        registry.end(Kind::Worker, &worker("a", "c", "p", json!(null)));
+        assert_eq!(registry.keys(), NONE);
+    }
+
+    #[test]
+    fn what_all_objects_hold_is_bounded_and_given_back() {
+        let mut registry = Followed::default();
+        let large: serde_json::Map<_, _> =
+            (0..20).map(|n| (format!("n/c/e{n}/2a"), json!("x".repeat(60_000)))).collect();
+        let pods: Vec<String> = (0..1_000).map(|n| format!("{n:0200}")).collect();
+        let pods: Vec<(&str, &str)> = pods.iter().map(|name| (&**name, "p")).collect();
+        for n in 0..30 {
+            registry.put(Kind::Worker, &worker(&format!("w{n}"), "c", "p", large.clone().into()));
+            registry.put(Kind::Slice, &slice(&format!("s{n}"), &pods));
+            assert!(registry.bytes <= MAX_HELD_BYTES);
+        }
+        assert!(
+            registry.remarks().contains("objects of more than 24 MiB together"),
+            "{}",
+            registry.remarks()
+        );
+        assert!(!registry.take_faults().is_empty());
+        registry.begin_pass();
+        registry.end_pass(Kind::Worker);
+        registry.end_pass(Kind::Slice);
+        assert_eq!((registry.bytes, registry.ready.len(), registry.by_pod.len()), (0, 0, 0));
+        assert_eq!(registry.remarks(), "");
+    }
+
+    #[test]
+    fn an_object_that_is_too_large_is_named_and_stays_as_it_was() {
+        let mut registry = Followed::default();
+        registry.put(Kind::Slice, &slice("s", &[("a", "p1")]));
+        registry.put(Kind::Worker, &worker("a", "c1", "p1", json!({"n/c/e/2a": {}})));
+        registry.put_too_large(
+            Kind::Worker,
+            br#"{"metadata":{"name":"a","uid":"c1"},"spec":{"da"#,
+            9_000_000,
+        );
+        assert_eq!(registry.keys(), [ENTRY]);
+        let remarks = registry.remarks();
+        assert!(
+            remarks.contains(r#"the first is "a" (discovery: an object of 9 MB, more than 2 MiB)"#),
+            "{remarks}"
+        );
+        registry.end_too_large(Kind::Worker, br#"{"metadata":{"name":"a"},"spec":{"da"#, 9_000_000);
+        assert_eq!(registry.keys(), NONE);
+        assert_eq!(registry.remarks(), "");
     }
 }
