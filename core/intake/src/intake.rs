@@ -161,11 +161,9 @@ impl<J: RecordSink> Sink for Through<'_, J> {
         self.settle(entry.at_ms);
     }
 
-    fn vacate(&mut self, at: Millis, mentioned: &dyn Fn(WorkerIx) -> Millis) -> Vec<WorkerIx> {
-        let workers = self.sink.cluster().to_vacate(at, mentioned);
-        self.routing.vacate(&workers);
-        self.block_lifetimes.vacate(&workers);
-        workers
+    fn vacate(&mut self, workers: &[WorkerIx]) {
+        self.routing.vacate(workers);
+        self.block_lifetimes.vacate(workers);
     }
 
     fn observe(&mut self, observation: RequestObservation<'_>) {
