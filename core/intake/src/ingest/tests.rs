@@ -648,6 +648,7 @@ fn what_came_and_left_during_a_break_leaves_a_lower_bound() {
     let source = observer.source();
     assert!(source.is_missed_at_least() && source.is_at_least(&source.missed[0]));
     assert!(observer.cluster.is_missed_at_least(WorkerIx(0)), "it may have begun anew meanwhile");
+    observer.now += 60_000;
     observer.nats(CORE, &enveloped(WORKER + 1, 0, &stored(WORKER + 1, 1, None, &[2])));
     assert!(!observer.cluster.is_missed_at_least(WorkerIx(1)), "it came after the break, with its first event");
 }
