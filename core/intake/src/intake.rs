@@ -113,6 +113,11 @@ impl Intake {
         self.ingest.set_verify_every(every_ms);
     }
 
+    #[cfg(test)]
+    pub(crate) fn ingest(&self) -> &Ingest {
+        &self.ingest
+    }
+
     /// How long blocks live.
     pub fn block_lifetimes(&self) -> &BlockLifetimes {
         &self.block_lifetimes

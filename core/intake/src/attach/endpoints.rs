@@ -95,6 +95,12 @@ impl Endpoints {
         true
     }
 
+    #[cfg(test)]
+    pub(super) fn sizes(&self) -> [(&'static str, usize); 3] {
+        let Self { entries, by_worker, ranks, .. } = self;
+        [("endpoints", entries.len()), ("endpoints by worker", by_worker.len()), ("ranks", ranks.len())]
+    }
+
     /// Workers that can be asked, with the rank that is likely where none is known.
     pub(super) fn workers(&self) -> impl Iterator<Item = Worker> + '_ {
         self.by_worker.values().flatten().map(|(_, endpoint)| endpoint.worker)

@@ -128,6 +128,11 @@ impl Discovered {
         self.first_ms
     }
 
+    #[cfg(test)]
+    pub(super) fn sizes(&self) -> [(&'static str, usize); 2] {
+        [("entries of discovery", self.entries.len()), ("discovered workers", self.workers.len())]
+    }
+
     /// Whether no worker is listed at all.
     pub(super) fn is_empty(&self) -> bool {
         self.workers.is_empty()

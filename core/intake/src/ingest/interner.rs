@@ -182,6 +182,12 @@ impl Interner {
         is_new
     }
 
+    /// Entries in each store that is to be as large as the workers that are there or left last.
+    #[cfg(test)]
+    pub(super) fn sizes(&self) -> [(&'static str, usize); 3] {
+        [("ids", self.by_id.len()), ("places", self.workers.len()), ("vacant places", self.vacant.len())]
+    }
+
     /// Index of a worker that has one.
     pub(super) fn known(&self, id: Worker) -> Option<WorkerIx> {
         self.by_id.get(&id).copied()

@@ -243,6 +243,20 @@ impl Ingest {
         }
     }
 
+    /// Entries in each store that is to be as large as the workers that are there or left last.
+    #[cfg(test)]
+    pub(crate) fn sizes(&self) -> Vec<(&'static str, usize)> {
+        let own = [("roles", self.roles.len()), ("early breaks", self.early_breaks.len())];
+        let (interner, discovered) = (self.interner.sizes(), self.discovered.sizes());
+        own.into_iter().chain(interner).chain(discovered).chain(self.attach.sizes()).collect()
+    }
+
+    /// Publishers that are followed.
+    #[cfg(test)]
+    pub(crate) fn publishers(&self) -> usize {
+        self.publishers.len()
+    }
+
     /// Says what was summed up since the last call: traffic, losses, what was not understood. Call it about once a
     /// second; it says nothing when nothing changed. A gap between two messages counts as loss at the second call
     /// after it: until then the missing ones may come late.

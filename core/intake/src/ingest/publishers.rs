@@ -213,6 +213,11 @@ impl Publishers {
         self.next.get(&stream).map_or(0, |tracks| tracks.jumped_at)
     }
 
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.next.len()
+    }
+
     fn forget_silent(&mut self) {
         let mut last: Vec<u64> = self.next.values().map(|tracks| tracks.last).collect();
         let (_, &mut newest, _) = last.select_nth_unstable(FORGET - 1);

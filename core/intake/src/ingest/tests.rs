@@ -733,6 +733,60 @@ fn a_publisher_that_begins_in_the_middle_after_a_break_may_have_been_missed() {
     assert_eq!(gaps(&observer), 1);
 }
 
+/// Entries of discovery of one worker of 1.6 with a publisher of its own.
+fn entries_of(id: u64) -> [(String, serde_json::Value); 4] {
+    let events = "namespace/dynamo/component/backend/endpoint/generate/topic/kv-events";
+    let scope = json!({"kind": "endpoint",
+        "endpoint": {"namespace": "dynamo", "component": "backend", "name": "generate"}});
+    let query = format!("worker_kv_query_source_{id:x}");
+    let instance = |name: &str| {
+        json!({"type": "Endpoint", "namespace": "dynamo", "component": "backend", "endpoint": name,
+            "instance_id": id, "transport": {"tcp": format!("10.0.0.1:1/{id:x}/{name}")}})
+    };
+    let channel = json!({"type": "EventChannel", "scope": scope, "topic": "kv-events", "instance_id": id,
+        "transport": {"kind": "Zmq", "config": {"endpoint": format!("tcp://10.0.0.1:{}", id % 60_000)}}});
+    let source = json!({"type": "EventSource", "scope": scope, "topic": "kv-events", "publisher_id": id,
+        "metadata": {"worker": {"worker_id": id, "dp_rank": 0}, "publisher_id": id}});
+    [
+        (format!("v1/event_channels/{events}/{id:x}"), channel),
+        (format!("v1/event_sources/{events}/{id:x}"), source),
+        (format!("v1/instances/dynamo/backend/generate/{id:x}"), instance("generate")),
+        (format!("v1/instances/dynamo/backend/{query}/{id:x}"), instance(&query)),
+    ]
+}
+
+#[test]
+fn stores_do_not_grow_with_workers_that_left() {
+    /// Workers at a time.
+    const PRESENT: u64 = 8;
+    /// Those, the ones that left last, and the places of others before they are taken again.
+    const MOST: usize = 256;
+    let mut observer = Observer::new();
+    for id in 1..=3_000_u64 {
+        observer.now += 1_000;
+        for (key, value) in entries_of(id) {
+            let value = Some(value.to_string().into());
+            observer.take(Payload::Discovery { key: key.into(), value, lease: Some(id) });
+        }
+        let batch = json!([stored(id, 1, None, &[id])]);
+        observer.nats(ENDPOINT, &enveloped(id, 0, &batch));
+        if id % 100 == 0 {
+            broke(&mut observer);
+        }
+        if let Some(left) = id.checked_sub(PRESENT).filter(|left| *left > 0) {
+            for (key, _) in entries_of(left) {
+                observer.take(Payload::Discovery { key: key.into(), value: None, lease: Some(left) });
+            }
+        }
+    }
+    let mut sizes = observer.intake.ingest().sizes();
+    sizes.push(("workers of the state", observer.cluster.workers().len()));
+    let grown: Vec<_> = sizes.iter().filter(|(_, size)| *size > MOST).collect();
+    assert!(grown.is_empty(), "{grown:?}");
+    assert_eq!(observer.cluster.tree(PoolIx(0)).totals().resident, PRESENT, "their blocks are gone");
+    assert!(observer.intake.ingest().publishers() <= 3_000, "one each, bounded by a number of its own");
+}
+
 /// An entry of discovery of the worker, or its end.
 fn discovered(observer: &mut Observer, kind: &str, value: Option<serde_json::Value>) {
     let key = match kind {

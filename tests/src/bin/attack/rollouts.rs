@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use async_nats::Client;
 use radixscope_tests::discovery::{Folder, Registered};
 use radixscope_tests::envelope::envelope;
-use radixscope_tests::figures::{number, sum};
+use radixscope_tests::figures::number;
 use radixscope_tests::flood::event;
 use radixscope_tests::nats::{Nats, Options};
 use radixscope_tests::proxy::Proxy;
@@ -107,10 +107,10 @@ pub(super) async fn rows() -> Vec<Value> {
     let nats = Nats::with(Options { jetstream: false, ..Options::default() }).await;
     let proxy = Proxy::start(nats.port()).await;
     let mut deployment = Deployment::new(nats.client().await);
+    (0..PRESENT).for_each(|_| deployment.joins());
     let more = ["--discovery", &deployment.folder.url(), "--tree-dumps", "off", "--history", "0"];
     let server = Radixscope::serve_with(&proxy.url(), &more).await;
     server.until_ready().await;
-    (0..PRESENT).for_each(|_| deployment.joins());
     let mut rows = memory(&server, &mut deployment).await;
     rows.extend(outage(&server, &mut deployment, &proxy).await);
     rows
@@ -160,6 +160,7 @@ async fn outage(server: &Radixscope, deployment: &mut Deployment, proxy: &Proxy)
     received(server, deployment.published).await;
     let before = missed(server).await.0;
     proxy.cut();
+    until_nats_is(server, "connecting").await;
     let published = deployment.published;
     deployment.publishes(0, 50).await;
     (0..REPLACED).for_each(|_| deployment.leaves());
@@ -172,7 +173,7 @@ async fn outage(server: &Radixscope, deployment: &mut Deployment, proxy: &Proxy)
     }
     let lost = deployment.published - published;
     proxy.mend();
-    server.until_source_is("live").await;
+    until_nats_is(server, "live").await;
     deployment.publishes(0, MESSAGES).await;
     received(server, deployment.published - lost).await;
     let settled = Instant::now();
@@ -191,14 +192,25 @@ async fn outage(server: &Radixscope, deployment: &mut Deployment, proxy: &Proxy)
     ]
 }
 
+fn nats_of(cluster: &Value) -> &Value {
+    let sources = cluster["sources"].as_array().expect("sources");
+    sources.iter().find(|source| source["kind"] == "nats").expect("one of NATS")
+}
+
+async fn until_nats_is(server: &Radixscope, state: &str) {
+    server
+        .until_cluster(&format!("the connection to NATS is {state}"), |cluster| {
+            let nats = nats_of(cluster);
+            wait::expect(nats["state"] == state, || nats.to_string())
+        })
+        .await;
+}
+
 /// Waits until NATS delivered so many messages.
 async fn received(server: &Radixscope, published: u64) {
-    let is_nats = |source: &&Value| source["kind"] == "nats";
     server
         .until_cluster("everything published is received", |cluster| {
-            let sources = cluster["sources"].as_array().expect("sources");
-            let nats: Vec<Value> = sources.iter().filter(is_nats).cloned().collect();
-            let got = sum(&nats, "received");
+            let got = number(nats_of(cluster), "received");
             wait::expect(got >= published, || format!("{got} of {published}"))
         })
         .await;
@@ -207,7 +219,6 @@ async fn received(server: &Radixscope, published: u64) {
 /// Messages reported as lost, and whether more may be.
 async fn missed(server: &Radixscope) -> (u64, bool) {
     let cluster = server.cluster().await;
-    let sources = cluster["sources"].as_array().expect("sources");
-    let nats = sources.iter().find(|source| source["kind"] == "nats").expect("one of NATS");
+    let nats = nats_of(&cluster);
     (number(nats, "missed_total"), nats["missed_at_least"] == true)
 }
