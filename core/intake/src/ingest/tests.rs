@@ -621,8 +621,9 @@ fn gaps(observer: &Observer) -> u64 {
 #[test]
 fn a_break_is_a_gap_of_unknown_size_until_every_publisher_has_spoken() {
     let mut observer = Observer::new();
-    let open =
-        |observer: &Observer| observer.source().unknown_gaps().map(|g| (g.topic, g.count)).collect::<Vec<_>>();
+    let open = |observer: &Observer| {
+        observer.source().unknown_gaps().map(|g| (g.topic, g.count)).collect::<Vec<_>>()
+    };
     for publisher in [WORKER, WORKER + 1] {
         observer.nats(CORE, &enveloped(publisher, 3, &stored(publisher, 0, None, &[1])));
     }
@@ -650,7 +651,10 @@ fn what_came_and_left_during_a_break_leaves_a_lower_bound() {
     assert!(observer.cluster.is_missed_at_least(WorkerIx(0)), "it may have begun anew meanwhile");
     observer.now += 60_000;
     observer.nats(CORE, &enveloped(WORKER + 1, 0, &stored(WORKER + 1, 1, None, &[2])));
-    assert!(!observer.cluster.is_missed_at_least(WorkerIx(1)), "it came after the break, with its first event");
+    assert!(
+        !observer.cluster.is_missed_at_least(WorkerIx(1)),
+        "it came after the break, with its first event"
+    );
 }
 
 #[test]

@@ -327,9 +327,8 @@ impl SourceState {
             let is_before_its_end = worker.gone.is_none_or(|gone| gone.at_ms >= from);
             is_before_its_end && (worker.first_ms <= until || began_before)
         };
-        let is_its_gap = |gaps: &UnknownGaps| {
-            gaps.topic == Topic::KvEvents && is_in_life(gaps.since_ms, gaps.until_ms)
-        };
+        let is_its_gap =
+            |gaps: &UnknownGaps| gaps.topic == Topic::KvEvents && is_in_life(gaps.since_ms, gaps.until_ms);
         let is_of_unknown = |loss: &Loss| loss.worker.is_none() && is_in_life(loss.at_ms, loss.at_ms);
         let is_unassigned = |missed: &MissedCount| {
             let is_told_by_ids = matches!(missed.cause, MissedCause::EventsInLost | MissedCause::EventIdGap);

@@ -114,7 +114,8 @@ impl Families {
         counters("worker_stored_blocks", "Blocks in its stored events", |w| w.stored_total);
         counters("worker_removed_blocks", "Blocks in its removed events", |w| w.removed_total);
         counters("worker_cleared", "Times it cleared all blocks", |w| w.cleared_total);
-        let help = "Messages or events of it known to be lost; at least so many where worker_missed_at_least is 1";
+        let help =
+            "Messages or events of it known to be lost; at least so many where worker_missed_at_least is 1";
         counters("worker_missed", help, |w| w.missed_total);
         counters("worker_recovered", "Of those, the ones recovered by queries to it", |w| w.recovered_total);
         let help = "1 where more of its events may be lost than worker_missed counts; else 0";
