@@ -1,6 +1,6 @@
 //! Numbers as text: fixed in shape, so that nothing jumps when they change. Knows no panel and no unit of its own.
 
-pub use radixscope_model::number_format::{UNKNOWN, clock, count, percent, plural, rate, short, tail};
+pub use radixscope_model::number_format::{UNKNOWN, bound, clock, count, percent, plural, rate, short, tail};
 
 /// A share 0 … 1 with two decimals.
 pub fn share(share: f64) -> String {

@@ -66,15 +66,22 @@ fn add_rows(rows: &mut Vec<Row>, source: &SourceState, now: radixscope_model::id
         source: source.name.clone(),
         topic: m.topic.as_str(),
         cause: missed_in_words(m.cause),
-        count: format::count(m.count),
+        count: format::bound(format::count(m.count), source.is_at_least(m)),
         last: format::ago(now.since(m.last_ms)),
         sample: String::new(),
     }));
-    rows.extend(source.gaps.iter().map(|g| Row {
+    rows.extend(source.all_gaps().iter().map(|g| Row {
         source: source.name.clone(),
         topic: g.topic.as_str(),
-        cause: "Lost: connection lost, number of messages unknown",
-        count: if g.count == 1 { "1 gap".to_owned() } else { format!("{} gaps", format::count(g.count)) },
+        cause: match g.count {
+            0 => "Lost: connection lost; messages of workers that joined or left meanwhile are not counted",
+            _ => "Lost: connection lost, number of messages unknown",
+        },
+        count: match g.count {
+            0 => format::UNKNOWN.to_owned(),
+            1 => "1 gap".to_owned(),
+            gaps => format!("{} gaps", format::count(gaps)),
+        },
         last: format::ago(now.since(g.until_ms)),
         sample: String::new(),
     }));

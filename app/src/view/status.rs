@@ -4,6 +4,7 @@ use leptos::prelude::*;
 use radixscope_insight::completeness::{coverage_words, short_coverage_words};
 use radixscope_model::id::Millis;
 use radixscope_model::record::LinkState;
+use radixscope_state::cluster::Cluster;
 
 use super::losses::LOSSES_ID;
 use super::nav::Nav;
@@ -167,10 +168,11 @@ fn Facts(store: Store) -> impl IntoView {
     let seq = look(|c| format::count(c.seq().0));
     let lost = Memo::new(move |_| store.on_beat(|c| c.missed_total() + c.rejected_total()));
     let gaps = Memo::new(move |_| store.on_beat(|c| c.gaps_total()));
+    let is_bound = Memo::new(move |_| store.on_beat(Cluster::is_missed_total_at_least));
     let lost_text = move || match (store.ready(), gaps.get()) {
         (false, _) => UNKNOWN.to_owned(),
-        (true, 0) => format::short(lost.get()),
-        (true, gaps) => format!("{} + {}", format::short(lost.get()), unknown_gaps(gaps)),
+        (true, 0) => format::bound(format::short(lost.get()), is_bound.get()),
+        (true, gaps) => format!("≥ {} + {}", format::short(lost.get()), unknown_gaps(gaps)),
     };
     let lost_title = look(|c| {
         let gaps = match c.gaps_total() {
@@ -179,7 +181,7 @@ fn Facts(store: Store) -> impl IntoView {
         };
         format!(
             "{} lost{gaps}, {} rejected; click for causes",
-            format::count(c.missed_total()),
+            format::bound(format::count(c.missed_total()), c.is_missed_total_at_least()),
             format::count(c.rejected_total())
         )
     });
@@ -205,7 +207,7 @@ fn Facts(store: Store) -> impl IntoView {
         </button>
         <Fact label="Lag" id="lag" value=live(lag)
             title="Arrival minus publication of the slowest recent message, by the publisher's and the server's clock"/>
-        <button class="fact" class:some=move || { lost.get() + gaps.get() > 0 } popovertarget=LOSSES_ID title=lost_title
+        <button class="fact" class:some=move || { lost.get() + gaps.get() > 0 || is_bound.get() } popovertarget=LOSSES_ID title=lost_title
             data-testid="losses-button">
             <span>"Lost"</span>
             <b data-testid="drops">{move || lost_text()}</b>

@@ -293,14 +293,14 @@ fn facts(cluster: &Cluster, ix: WorkerIx, w: &WorkerState) -> Vec<(&'static str,
         "removals of unknown blocks",
     );
     add("fact-empty-stores", w.empty_stores_total, "empty store", "empty stores");
-    add(
-        "fact-missed",
-        w.missed_total - w.recovered_total.min(w.missed_total),
-        "event missed",
-        "events missed",
-    );
     add("fact-recovered", w.recovered_total, "missed event recovered", "missed events recovered");
     add("fact-cleared", w.cleared_total, "time cleared", "times cleared");
+    let missed = w.missed_total - w.recovered_total.min(w.missed_total);
+    let is_bound = cluster.is_missed_at_least(ix);
+    if missed > 0 {
+        let missed = format::plural(missed, "event missed", "events missed");
+        facts.push(("fact-missed", format::bound(missed, is_bound)));
+    }
     facts.extend(tier_facts(cluster, ix, w));
     facts
 }

@@ -113,6 +113,11 @@ impl Intake {
         self.ingest.set_verify_every(every_ms);
     }
 
+    #[cfg(test)]
+    pub(crate) fn ingest(&self) -> &Ingest {
+        &self.ingest
+    }
+
     /// How long blocks live.
     pub fn block_lifetimes(&self) -> &BlockLifetimes {
         &self.block_lifetimes
@@ -161,11 +166,9 @@ impl<J: RecordSink> Sink for Through<'_, J> {
         self.settle(entry.at_ms);
     }
 
-    fn vacate(&mut self, at: Millis, mentioned: &dyn Fn(WorkerIx) -> Millis) -> Vec<WorkerIx> {
-        let workers = self.sink.cluster().to_vacate(at, mentioned);
-        self.routing.vacate(&workers);
-        self.block_lifetimes.vacate(&workers);
-        workers
+    fn vacate(&mut self, workers: &[WorkerIx]) {
+        self.routing.vacate(workers);
+        self.block_lifetimes.vacate(workers);
     }
 
     fn observe(&mut self, observation: RequestObservation<'_>) {

@@ -74,7 +74,7 @@ fn what_was_known_is_there_and_doubted_from_the_last_moment_on() {
     }
     server.intake.flush(Millis(START_MS + 6_000), &mut cluster);
     assert_eq!(cluster.gaps_total(), 1);
-    let gap = cluster.sources()[server.nats.at()].gaps[0];
+    let gap = cluster.sources()[server.nats.at()].all_gaps()[0];
     assert_eq!((gap.since_ms, gap.until_ms), (Millis(START_MS + 1), Millis(START_MS + 5_000)));
     // In the middle of its events it goes on being the same worker.
     server.stored(START_MS + 7_000, STAYS, 9, 3, &mut cluster);

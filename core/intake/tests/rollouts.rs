@@ -246,6 +246,15 @@ fn no_worker_that_is_there_gives_its_place_to_another() {
 }
 
 #[test]
+fn workers_that_left_are_forgotten_but_for_their_names_in_decisions() {
+    let mut rollouts = Rollouts::new(usize::MAX);
+    rolled_out(&mut rollouts, 200, Size { processes: 8, ranks: 2 });
+    let listed = rollouts.both.near.workers().len();
+    assert!(listed <= 256, "{listed} places for 16 workers at a time and those that left last");
+    assert!(rollouts.named() >= 1_000, "decisions name those that left: {}", rollouts.named());
+}
+
+#[test]
 fn departed_workers_stay_visible_as_long_as_there_is_room() {
     let mut rollouts = Rollouts::new(64);
     for (at, ids) in [(0, 1..33), (1, 33..65)] {

@@ -16,6 +16,11 @@ pub fn count(n: u64) -> String {
     out
 }
 
+/// A number as text, `≥ ` before it if it is a lower bound.
+pub fn bound(number: String, is_lower_bound: bool) -> String {
+    if is_lower_bound { format!("≥ {number}") } else { number }
+}
+
 /// `1 block`, `2 blocks`.
 pub fn plural(n: u64, one: &str, many: &str) -> String {
     format!("{} {}", count(n), if n == 1 { one } else { many })

@@ -401,7 +401,9 @@ pub enum Record<'a> {
         count: u64,
     },
     /// Connections to a source that broke, as far as nothing tells how many messages of a topic each cost; replaces
-    /// what was reported of the topic before. A break is left out again once sequence numbers have shown what it cost.
+    /// what was reported of the topic before. A break is left out again once sequence numbers have shown what it cost the
+    /// publishers that were known before it. What others published meanwhile has no number here, so that the topic's count
+    /// of losses stays a lower bound, also with a `count` of 0.
     Gaps {
         /// Which source.
         source: SourceIx,
@@ -409,7 +411,7 @@ pub enum Record<'a> {
         topic: Topic,
         /// How many breaks are of unknown size.
         count: u64,
-        /// When the first of them began: the last sign of life before it.
+        /// When the first of them began: the last sign of life before it. With a `count` of 0 of all that there were.
         since_ms: Millis,
         /// When the latest of them ended: subscribed again.
         until_ms: Millis,

@@ -32,7 +32,9 @@ impl Snapshot {
     pub(super) fn of(cluster: &Cluster) -> Result<Self, EncodeError> {
         let started = Instant::now();
         let seq = cluster.seq();
-        let frames: Vec<_> = snapshot_frames(cluster)?.into_iter().map(Bytes::from).collect();
+        // Without the room that they grew into, see `State::publish`.
+        let exact = |frame: Vec<u8>| Bytes::from(frame.into_boxed_slice());
+        let frames: Vec<_> = snapshot_frames(cluster)?.into_iter().map(exact).collect();
         let cost = started.elapsed();
         tracing::debug!(
             seq = seq.0,

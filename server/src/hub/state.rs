@@ -166,7 +166,8 @@ impl State {
                 Digest(self.cluster.digest())
             });
         let frame = match self.writer.finish(at_ms, check) {
-            Ok(frame) => Bytes::from(frame),
+            // Without the room that it grew into: it is kept for minutes, and what is kept is bounded by its length.
+            Ok(frame) => Bytes::from(frame.into_boxed_slice()),
             Err(error) => {
                 // Its records were encoded before; only their concatenation is left, and that cannot fail.
                 tracing::error!(%error, "a batch could not be encoded");

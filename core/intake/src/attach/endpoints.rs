@@ -1,6 +1,6 @@
 //! Where workers are asked for their blocks, by what discovery and frontends say. Knows nothing of queries.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use radixscope_dynamo::request_plane::QueryEndpoint;
 use radixscope_model::id::{Worker, WorkerId};
@@ -71,6 +71,7 @@ impl Endpoints {
             return false;
         }
         self.by_worker.clear();
+        let mut named = BTreeSet::new();
         let listed = self.frontends.values().flatten().map(|endpoint| (Told::Frontend, endpoint));
         let entries = self.entries.values().map(|(told, endpoint)| (*told, endpoint));
         for (told, endpoint) in entries.chain(listed) {
@@ -82,13 +83,22 @@ impl Endpoints {
                 endpoint.worker.dp_rank = rank;
                 endpoint.is_rank_known = true;
             }
+            named.insert(name);
             let known = self.by_worker.entry(endpoint.worker.id).or_default();
             if !known.iter().any(|(_, same)| *same == endpoint) {
                 known.push((told, endpoint));
             }
         }
+        // An endpoint that nothing names any more is queried no more.
+        self.ranks.retain(|name, _| named.contains(name));
         self.by_worker.values_mut().for_each(|known| known.sort_by_key(|(told, _)| *told));
         true
+    }
+
+    #[cfg(test)]
+    pub(super) fn sizes(&self) -> [(&'static str, usize); 3] {
+        let Self { entries, by_worker, ranks, .. } = self;
+        [("endpoints", entries.len()), ("endpoints by worker", by_worker.len()), ("ranks", ranks.len())]
     }
 
     /// Workers that can be asked, with the rank that is likely where none is known.

@@ -8,6 +8,8 @@
 use radixscope_model::id::{Millis, SourceIx, WorkerIx};
 use radixscope_model::record::{KnowledgeWhy, MissedCause, Topic, TreeKnowledge};
 
+use radixscope_state::cluster::Cluster;
+
 use super::watched::{Gap, Loss, Watched};
 use super::{Attach, MAX_PUBLISHERS};
 
@@ -154,6 +156,12 @@ impl Attach {
             }
         }
         self.due = Some(Millis(0));
+    }
+
+    /// Publishers of KV events whose workers left.
+    pub(crate) fn departed_publishers(&self, cluster: &Cluster) -> Vec<u64> {
+        let gone = (0..).map(WorkerIx).zip(cluster.workers()).filter(|(_, state)| state.gone.is_some());
+        gone.filter_map(|(ix, _)| self.workers.get(ix)?.publisher_id).collect()
     }
 
     /// A source lost events, and nothing will tell of whom.

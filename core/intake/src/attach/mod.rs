@@ -200,6 +200,21 @@ impl Attach {
         true
     }
 
+    /// Entries in each store that is to be as large as the workers that are there or left last.
+    #[cfg(test)]
+    pub(crate) fn sizes(&self) -> Vec<(&'static str, usize)> {
+        let Self { publishers, direct, channels, named_by, subscribed, running, .. } = self;
+        let tables = [
+            ("publishers by discovery", publishers.len()),
+            ("direct publishers", direct.len()),
+            ("channels", channels.len()),
+            ("entries of publishers", named_by.len()),
+            ("subscribed publishers", subscribed.len()),
+            ("queries", running.len()),
+        ];
+        tables.into_iter().chain(self.endpoints.sizes()).collect()
+    }
+
     /// Other workers take these places.
     pub(crate) fn vacate(&mut self, workers: &[WorkerIx]) {
         for &worker in workers {

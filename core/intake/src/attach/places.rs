@@ -98,6 +98,11 @@ impl Attach {
             if self.direct.contains(&publisher_id) {
                 self.broke_of(publisher_id);
             }
+            // Who names it may end later.
+            if !self.publishers.contains_key(&publisher_id) {
+                self.direct.remove(&publisher_id);
+                self.subscribed.remove(&publisher_id);
+            }
             self.commands.push(Command::Unlisten { endpoint, publisher_id });
         }
         if let Some(publisher_id) = self.named_by.remove(key) {

@@ -2,10 +2,10 @@
 
 use radixscope_dynamo::kv_event::{KvData, KvEvent, ResidencyDomain, StorageTier};
 use radixscope_dynamo::tree_query::{QueryFailed, TreeAnswer};
-use radixscope_model::id::{Millis, Worker, WorkerIx};
-use radixscope_model::record::Record;
+use radixscope_model::id::{Millis, SourceIx, Worker, WorkerIx};
+use radixscope_model::record::{Record, Topic};
 
-use super::{Context, Ingest, Sink};
+use super::{Context, Ingest, Sink, Stream};
 use crate::attach::TreeDumps;
 use crate::command::Command;
 
@@ -36,6 +36,19 @@ impl Ingest {
         self.ask(at_ms, out);
         self.attach.tell_recovered(at_ms, out);
         self.tell_who_left(at_ms, out);
+        self.vacate_departed(at_ms, out);
+        self.await_no_departed(out);
+    }
+
+    /// A break of a connection does not wait for publishers whose workers left before it.
+    fn await_no_departed(&mut self, out: &dyn Sink) {
+        for publisher_id in self.attach.departed_publishers(out.cluster()) {
+            for source in (0..self.tallies.len() as u8).map(SourceIx) {
+                for topic in [Topic::KvEvents, Topic::KvMetrics] {
+                    self.publishers.left(Stream { source, topic, publisher_id });
+                }
+            }
+        }
     }
 
     /// Has workers asked that are to be.

@@ -6,7 +6,7 @@
 use hashbrown::HashMap;
 
 use radixscope_dynamo::discovery::DiscoveryEntry;
-use radixscope_model::id::WorkerId;
+use radixscope_model::id::{Millis, WorkerId};
 
 /// Most entries that are kept apart: ten for each of ten thousand workers.
 pub(super) const MAX_ENTRIES: usize = 100_000;
@@ -25,6 +25,8 @@ pub(super) enum Presence {
 pub(super) struct Discovered {
     entries: HashMap<Box<str>, Held>,
     workers: HashMap<WorkerId, Held>,
+    /// When the first entry of all came.
+    first_ms: Option<Millis>,
 }
 
 /// How many entries of each kind a worker has; or what one entry is.
@@ -114,6 +116,21 @@ impl Discovered {
             self.workers.remove(&id);
         }
         change
+    }
+
+    /// An entry came at `at`.
+    pub(super) fn came(&mut self, at: Millis) {
+        self.first_ms.get_or_insert(at);
+    }
+
+    /// When the first entry of all came; `None`: none did.
+    pub(super) fn first_ms(&self) -> Option<Millis> {
+        self.first_ms
+    }
+
+    #[cfg(test)]
+    pub(super) fn sizes(&self) -> [(&'static str, usize); 2] {
+        [("entries of discovery", self.entries.len()), ("discovered workers", self.workers.len())]
     }
 
     /// Whether no worker is listed at all.

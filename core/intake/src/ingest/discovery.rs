@@ -32,6 +32,7 @@ impl Ingest {
         };
         within_bounds(value)?;
         let entry = discovery::decode(key, value)?;
+        self.discovered.came(context.received.at_ms);
         let change = self.discovered.put(key, &entry, lease).map_err(|()| {
             DecodeError::new(Reason::TooLarge, format!("discovery: more than {MAX_ENTRIES} entries"))
         })?;

@@ -1,8 +1,9 @@
 //! Breaks of a source's connection: of which topics they cost an unknown number of messages.
 //!
 //! Where every publisher of a topic numbers its messages, the first message of each after the break tells exactly what
-//! was lost, and the gap is then counted as a jump of its numbers. Until all have spoken, and for good where messages
-//! have no numbers, the gap is of unknown size.
+//! it lost, and the gap is then counted as a jump of its numbers. Until all have spoken, and for good where messages
+//! have no numbers, the gap is of unknown size. After that the count stays a lower bound: publishers that came and left during
+//! the break, or began to count anew, have sent what no number shows.
 
 use std::collections::BTreeMap;
 
@@ -32,6 +33,7 @@ struct Gap {
     alone: u64,
     /// Publishers that have not spoken since the last break.
     awaited: usize,
+    /// From the begin of the first break to the end of the last.
     span: Option<Break>,
     changed: bool,
 }
@@ -85,12 +87,17 @@ impl Gaps {
         }
     }
 
+    /// More may be missing since that break than is counted, be it little.
+    pub(super) fn at_least(&mut self, source: SourceIx, topic: Topic, at: Break) {
+        self.topics.entry((source, topic)).or_default().reach(at);
+    }
+
     /// So much was missing before: what is missing from now on adds to it.
     pub(super) fn resume(&mut self, source: SourceIx, known: &UnknownGaps) {
         let &UnknownGaps { topic, count, since_ms, until_ms } = known;
         let gap = self.topics.entry((source, topic)).or_default();
         gap.unknown = count;
-        gap.span = (count > 0).then_some(Break { since_ms, until_ms });
+        gap.span = Some(Break { since_ms, until_ms });
     }
 
     /// A publisher spoke for the first time after a break.
@@ -114,9 +121,6 @@ impl Gaps {
         for (&(source, topic), gap) in self.topics.iter_mut().filter(|(_, gap)| gap.changed) {
             gap.changed = false;
             let count = gap.unknown + gap.open + gap.alone;
-            if count == 0 {
-                gap.span = None;
-            }
             let Break { since_ms, until_ms } =
                 gap.span.unwrap_or(Break { since_ms: Millis(0), until_ms: Millis(0) });
             out(Record::Gaps { source, topic, count, since_ms, until_ms });
@@ -132,8 +136,8 @@ impl Gap {
     }
 
     fn reach(&mut self, at: Break) {
-        let since_ms = self.span.map_or(at.since_ms, |span| span.since_ms);
-        self.span = Some(Break { since_ms, until_ms: at.until_ms });
+        let span = self.span.unwrap_or(at);
+        self.span = Some(Break { since_ms: span.since_ms, until_ms: span.until_ms.max(at.until_ms) });
         self.changed = true;
     }
 }

@@ -108,15 +108,18 @@ impl Interner {
         }
         let named = self.name((namespace.into(), component.into()));
         let known = Known { id, mentioned: Millis(0), named, lines: 0, last_event_id: None };
-        let worker = if self.workers.len() < self.places {
-            self.workers.push(known);
-            WorkerIx((self.workers.len() - 1) as u16)
-        } else {
-            // One that comes back takes its own place if that is free yet.
-            let own = self.vacant.iter().position(|ix| self.workers[ix.at()].id == id);
-            let worker = self.vacant.remove(own.unwrap_or(0))?;
-            self.workers[worker.at()] = known;
-            worker
+        // One that comes back takes its own place if that is free yet.
+        let own = self.vacant.iter().position(|ix| self.workers[ix.at()].id == id);
+        let worker = match self.vacant.remove(own.unwrap_or(0)) {
+            Some(vacant) => {
+                self.workers[vacant.at()] = known;
+                vacant
+            }
+            None if self.workers.len() < self.places => {
+                self.workers.push(known);
+                WorkerIx((self.workers.len() - 1) as u16)
+            }
+            None => return None,
         };
         self.by_id.insert(id, worker);
         self.departed.swap_remove(&id);
@@ -177,6 +180,12 @@ impl Interner {
         let is_new = *known & bit == 0;
         *known |= bit;
         is_new
+    }
+
+    /// Entries in each store that is to be as large as the workers that are there or left last.
+    #[cfg(test)]
+    pub(super) fn sizes(&self) -> [(&'static str, usize); 3] {
+        [("ids", self.by_id.len()), ("places", self.workers.len()), ("vacant places", self.vacant.len())]
     }
 
     /// Index of a worker that has one.

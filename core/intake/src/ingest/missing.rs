@@ -3,7 +3,7 @@
 //! A message without room is not opened, but its number is kept where it has one: so the publisher's count goes on
 //! without a jump, and what was dropped here is counted here and not once more as a gap. Knows no state.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use indexmap::IndexMap;
 
@@ -15,7 +15,7 @@ use radixscope_model::record::{MissedCause, Topic};
 use crate::payload::Payload;
 
 /// Runs of numbers kept until the next message; beyond it a dropped message is left to show as a jump of its
-/// publisher's numbers, which counts it too. A run is as long as the queue stays full: thousands of publishers fit.
+/// publisher's numbers, which counts it too unless it was the publisher's first, so that the count is a lower bound. A run is as long as the queue stays full: thousands of publishers fit.
 const MAX_RUNS: usize = 16_384;
 /// Breaks kept until the next message; older ones become one with the next.
 const MAX_BREAKS: usize = 16;
@@ -47,6 +47,8 @@ pub struct Missing {
     pub(super) counts: BTreeMap<(Topic, MissedCause), u64>,
     pub(super) runs: IndexMap<(Topic, u64), Vec<Run>, hashbrown::DefaultHashBuilder>,
     run_count: usize,
+    /// Topics of dropped messages whose numbers found no room.
+    pub(super) uncounted: BTreeSet<Topic>,
 }
 
 impl Missing {
@@ -75,7 +77,9 @@ impl Missing {
                 runs.push(Run { from: sequence, to: sequence.saturating_add(1) });
                 self.run_count += 1;
             }
-            _ => {}
+            _ => {
+                self.uncounted.insert(topic);
+            }
         }
     }
 
@@ -116,11 +120,12 @@ impl Missing {
 
     /// Whether nothing is missing.
     pub fn is_empty(&self) -> bool {
-        let Self { breaks, of_publishers, unknown, counts, runs, .. } = self;
+        let Self { breaks, of_publishers, unknown, counts, runs, uncounted, .. } = self;
         breaks.is_empty()
             && of_publishers.is_empty()
             && unknown.is_empty()
             && counts.is_empty()
             && runs.is_empty()
+            && uncounted.is_empty()
     }
 }

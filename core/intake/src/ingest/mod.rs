@@ -50,7 +50,7 @@ use radixscope_model::id::{Millis, SourceIx, Worker, WorkerIx};
 use radixscope_model::record::{
     Entry, EventLine, LinkState, MissedCause, Record, Role, RoleEvidence, SourceKind, Tier, Topic,
 };
-use radixscope_state::cluster::MAX_SOURCES;
+use radixscope_state::cluster::{Cluster, MAX_SOURCES};
 
 use crate::attach::{Attach, Live};
 use crate::payload::{MAX_LOG_LINE_BYTES, MAX_PAYLOAD_BYTES, Payload, Received};
@@ -88,6 +88,8 @@ pub(crate) struct Ingest {
     early_breaks: BTreeMap<Stream, Break>,
     /// Payloads taken so far.
     taken: u64,
+    /// When the last one was received.
+    taken_ms: Millis,
     instances: Instances,
     discovered: Discovered,
     scrapes: Scrapes,
@@ -151,6 +153,7 @@ impl Ingest {
         let is_message = !received.payload.is_of_the_source();
         self.tallies[received.source.at()].received += u64::from(is_message);
         self.taken += 1;
+        self.taken_ms = received.at_ms;
         if let Err(faults) = self.open(received, out) {
             for (error, count) in faults.iter() {
                 self.tallies[received.source.at()].reject(received.payload.topic(), error, count);
@@ -200,6 +203,10 @@ impl Ingest {
             }
             self.broke_of(Stream { source, topic, publisher_id }, at);
         }
+        for &topic in &missing.uncounted {
+            let at = Break { since_ms: self.taken_ms, until_ms: self.taken_ms };
+            self.gaps.at_least(source, topic, at);
+        }
         for &(topic, at) in &missing.unknown {
             self.gaps.unknown(source, topic, at);
             if topic == Topic::KvEvents {
@@ -219,7 +226,10 @@ impl Ingest {
 
     fn skipped(&mut self, stream: Stream, from: u64, to: u64) {
         let place = self.publishers.skipped(stream, from, to, self.taken + 1);
-        self.placed(stream, &place, from, None);
+        self.placed(stream, &place, None);
+        if let Some(last) = self.missed_before(stream, &place, from) {
+            self.gaps.begins_late(stream.source, stream.topic, last);
+        }
         // Up to 0.9 a worker publishes under its own id.
         let worker =
             match self.interner.ranks_of(radixscope_model::id::WorkerId(stream.publisher_id)).as_slice() {
@@ -231,6 +241,20 @@ impl Ingest {
             let gap = self.attach.gap_of(stream.publisher_id);
             self.attach.lost_of(stream.publisher_id, stream.source, MissedCause::QueueFull, (gap, to - from));
         }
+    }
+
+    /// Entries in each store that is to be as large as the workers that are there or left last.
+    #[cfg(test)]
+    pub(crate) fn sizes(&self) -> Vec<(&'static str, usize)> {
+        let own = [("roles", self.roles.len()), ("early breaks", self.early_breaks.len())];
+        let (interner, discovered) = (self.interner.sizes(), self.discovered.sizes());
+        own.into_iter().chain(interner).chain(discovered).chain(self.attach.sizes()).collect()
+    }
+
+    /// Publishers that are followed.
+    #[cfg(test)]
+    pub(crate) fn publishers(&self) -> usize {
+        self.publishers.len()
     }
 
     /// Says what was summed up since the last call: traffic, losses, what was not understood. Call it about once a
@@ -537,17 +561,28 @@ impl Ingest {
     /// Frees places of departed workers; says whether there are any.
     fn vacate(&mut self, context: &Context<'_>, at: Millis, out: &mut dyn Sink) -> bool {
         let interner = &self.interner;
-        let workers = out.vacate(at, &|worker| interner.mentioned(worker));
+        let workers = out.cluster().to_vacate(at, &|worker| interner.mentioned(worker));
+        self.vacate_these(context.received.at_ms, workers, out)
+    }
+
+    /// Frees places of workers that left if more of them are retained than anybody looks at.
+    fn vacate_departed(&mut self, at_ms: Millis, out: &mut dyn Sink) {
+        let workers = out.cluster().to_forget();
+        self.vacate_these(at_ms, workers, out);
+    }
+
+    fn vacate_these(&mut self, at_ms: Millis, workers: Vec<WorkerIx>, out: &mut dyn Sink) -> bool {
         if workers.is_empty() {
             return false;
         }
+        out.vacate(&workers);
         self.interner.vacate(&workers);
         self.publishers.vacate(&workers);
         self.event_ids.vacate(&workers);
         self.attach.vacate(&workers);
         self.roles.retain(|(worker, ..)| !workers.contains(worker));
         self.tallies.iter_mut().for_each(|tally| tally.vacate(&workers));
-        out.record(context.entry(Record::Vacated { workers: workers.into() }));
+        out.record(Entry { at_ms, record: Record::Vacated { workers: workers.into() } });
         true
     }
 
@@ -570,11 +605,41 @@ impl Ingest {
             _ => None,
         };
         let worker = own.and_then(|id| self.worker(context, id, out));
-        self.placed(stream, &place, envelope.sequence, worker);
+        self.placed(stream, &place, worker);
+        let Some(last) = self.missed_before(stream, &place, envelope.sequence) else { return };
+        let is_own = |id: &Worker| topic == Topic::KvEvents || id.id.0 == envelope.publisher_id;
+        let began = about.filter(is_own).filter(|&id| self.began_after(last.since_ms, id, out.cluster()));
+        let Some(worker) = began else { return self.gaps.begins_late(source, topic, last) };
+        // Whatever it published before was published while nothing was received.
+        let continuity = Continuity::Gap(publishers::Missing { from: 0, to: envelope.sequence });
+        let own = self.interner.known(worker).filter(|_| worker.id.0 == envelope.publisher_id);
+        self.placed(stream, &Place { continuity, ..place }, own);
+        self.gaps.at_least(source, topic, last);
+    }
+
+    /// Whether discovery first named a worker after `since`, and had named all others long before.
+    fn began_after(&self, since: Millis, id: Worker, cluster: &Cluster) -> bool {
+        let is_listed = self.discovered.is_there(id.id) == Some(true)
+            && self.discovered.first_ms().is_some_and(|first| since.since(first) > resume::LISTED_WITHIN_MS);
+        let worker = self.interner.known(id).and_then(|ix| cluster.worker(ix));
+        is_listed && worker.is_some_and(|worker| worker.first_ms > since)
+    }
+
+    /// The break in which messages of a publisher may have been missed whose first one received has number `sequence`. `None`:
+    /// it is its first of all, or nothing broke, so that it only spoke before anybody listened.
+    fn missed_before(&mut self, stream: Stream, place: &Place, sequence: u64) -> Option<Break> {
+        if !place.is_new {
+            return None;
+        }
+        let own = self.early_breaks.remove(&stream);
+        let last = own.or_else(|| self.last_breaks.get(&stream.source).copied());
+        // One that was forgotten may have said anything since.
+        let now = Break { since_ms: self.taken_ms, until_ms: self.taken_ms };
+        last.or(place.may_be_forgotten.then_some(now)).filter(|_| sequence > 0)
     }
 
     /// What the place of a message in its publisher's count tells.
-    fn placed(&mut self, stream: Stream, place: &Place, sequence: u64, worker: Option<WorkerIx>) {
+    fn placed(&mut self, stream: Stream, place: &Place, worker: Option<WorkerIx>) {
         let Stream { source, topic, publisher_id } = stream;
         match place.continuity {
             Continuity::InOrder => {}
@@ -599,13 +664,6 @@ impl Ingest {
         let is_first = place.is_first_after_break || place.is_first_after_own_break;
         if is_first && topic == Topic::KvEvents && place.continuity == Continuity::InOrder {
             self.attach.unbroken(source, publisher_id);
-        }
-        if place.is_new {
-            let own = self.early_breaks.remove(&stream);
-            let last = own.or_else(|| self.last_breaks.get(&source).copied());
-            if let Some(last) = last.filter(|_| sequence > 0) {
-                self.gaps.begins_late(source, topic, last);
-            }
         }
     }
 

@@ -86,7 +86,7 @@ pub(crate) trait Sink {
     fn kv_event(&mut self, entry: Entry<'_>, by: Published);
     /// Takes something observed of a request.
     fn observe(&mut self, observation: RequestObservation<'_>);
-    /// There is no place for another worker at `at`: who may give theirs away, because they have departed. They become
-    /// a [`radixscope_model::record::Record::Vacated`] next. `mentioned`: when somebody spoke of a worker last.
-    fn vacate(&mut self, at: Millis, mentioned: &dyn Fn(WorkerIx) -> Millis) -> Vec<WorkerIx>;
+    /// These workers departed and give their places away: they become a
+    /// [`radixscope_model::record::Record::Vacated`] next.
+    fn vacate(&mut self, workers: &[WorkerIx]);
 }

@@ -14,7 +14,7 @@ use radixscope_model::id::{SourceIx, WorkerIx};
 use radixscope_model::record::Topic;
 
 /// Publishers followed at once. A cluster of a thousand workers has a few thousand; beyond it those that were silent
-/// longest are followed anew, which can hide a loss but never invent one.
+/// longest are followed anew, which can hide a loss but never invent one: counts are lower bounds from then on.
 const MAX_PUBLISHERS: usize = 16_384;
 /// So many are forgotten at once, so that the search for them costs little.
 const FORGET: usize = MAX_PUBLISHERS / 16;
@@ -37,6 +37,8 @@ pub(super) struct Place {
     pub(super) continuity: Continuity,
     /// Whether it is the publisher's first.
     pub(super) is_new: bool,
+    /// Whether it is its first only as far as is known: publishers have been forgotten.
+    pub(super) may_be_forgotten: bool,
     /// Whether it is the publisher's first after the source's connection broke.
     pub(super) is_first_after_break: bool,
     /// Whether it is the publisher's first after its own connection broke.
@@ -46,7 +48,13 @@ pub(super) struct Place {
 impl Place {
     const fn in_order() -> Self {
         let continuity = Continuity::InOrder;
-        Self { continuity, is_new: false, is_first_after_break: false, is_first_after_own_break: false }
+        Self {
+            continuity,
+            is_new: false,
+            may_be_forgotten: false,
+            is_first_after_break: false,
+            is_first_after_own_break: false,
+        }
     }
 }
 
@@ -98,6 +106,8 @@ pub(super) struct Publishers {
     open: VecDeque<Open>,
     /// Breaks of each source's connection so far; bounded by the number of sources.
     breaks: Vec<u32>,
+    /// Whether any publisher was forgotten for want of room.
+    has_forgotten: bool,
 }
 
 /// Next sequence number expected on each track, latest first.
@@ -109,6 +119,8 @@ struct Tracks {
     breaks: u32,
     /// Whether its own connection broke after its last message.
     has_own_break: bool,
+    /// Whether its worker left: nothing more is awaited from it.
+    has_left: bool,
     /// The latest message, by the count of all.
     last: u64,
     /// The last message, counted over all publishers, before which one of this publisher was missing or dropped.
@@ -146,12 +158,13 @@ impl Publishers {
         let breaks = self.breaks.get(stream.source.at()).copied().unwrap_or(0);
         if let Some(tracks) = self.next.get_mut(&stream) {
             tracks.last = at;
-            let continuity = tracks.follow(sequence, next);
+            tracks.has_left = false;
+            let is_first_after_break = std::mem::replace(&mut tracks.breaks, breaks) != breaks;
+            let is_first_after_own_break = std::mem::take(&mut tracks.has_own_break);
+            let continuity = tracks.follow(sequence, next, is_first_after_break || is_first_after_own_break);
             if matches!(continuity, Continuity::Gap(_)) {
                 tracks.jumped_at = at;
             }
-            let is_first_after_break = std::mem::replace(&mut tracks.breaks, breaks) != breaks;
-            let is_first_after_own_break = std::mem::take(&mut tracks.has_own_break);
             return Place { continuity, is_first_after_break, is_first_after_own_break, ..Place::in_order() };
         }
         if self.next.len() == MAX_PUBLISHERS {
@@ -160,7 +173,7 @@ impl Publishers {
         let mut tracks = Tracks { breaks, last: at, ..Tracks::default() };
         tracks.start(next);
         self.next.insert(stream, tracks);
-        Place { is_new: true, ..Place::in_order() }
+        Place { is_new: true, may_be_forgotten: self.has_forgotten, ..Place::in_order() }
     }
 
     /// The source's connection broke.
@@ -182,9 +195,17 @@ impl Publishers {
         self.next.contains_key(&stream)
     }
 
-    /// How many publishers of a topic are known.
+    /// How many publishers of a topic are known whose workers did not leave.
     pub(super) fn count(&self, source: SourceIx, topic: Topic) -> usize {
-        self.next.keys().filter(|stream| stream.source == source && stream.topic == topic).count()
+        let is_its = |stream: &Stream| stream.source == source && stream.topic == topic;
+        self.next.iter().filter(|(stream, tracks)| is_its(stream) && !tracks.has_left).count()
+    }
+
+    /// The worker of this publisher left.
+    pub(super) fn left(&mut self, stream: Stream) {
+        if let Some(tracks) = self.next.get_mut(&stream) {
+            tracks.has_left = true;
+        }
     }
 
     /// The last message, counted over all, before which one of this publisher was missing or dropped; 0: none was.
@@ -192,9 +213,15 @@ impl Publishers {
         self.next.get(&stream).map_or(0, |tracks| tracks.jumped_at)
     }
 
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.next.len()
+    }
+
     fn forget_silent(&mut self) {
         let mut last: Vec<u64> = self.next.values().map(|tracks| tracks.last).collect();
         let (_, &mut newest, _) = last.select_nth_unstable(FORGET - 1);
+        self.has_forgotten = true;
         self.next.retain(|_, tracks| tracks.last > newest);
     }
 
@@ -255,16 +282,20 @@ impl Tracks {
         self.next[0] = next;
     }
 
-    /// Messages from `sequence` up to but not including `next` came.
-    fn follow(&mut self, sequence: u64, next: u64) -> Continuity {
+    /// Messages from `sequence` up to but not including `next` came, the first of them after a break if `is_after_break`.
+    fn follow(&mut self, sequence: u64, next: u64, is_after_break: bool) -> Continuity {
         let tracks = &mut self.next[..self.len];
         // The furthest track that is not past this message: it fits there with the smallest gap.
         let Some(best) = tracks.iter_mut().filter(|next| **next <= sequence).max() else {
-            // Behind every track: a new count from 0, or a message that came late or twice.
-            if sequence == 0 {
+            // Behind every track: a new count from 0, or a message that came late or twice. Nothing comes late across a
+            // break: the count began anew while nothing was received.
+            if sequence == 0 || is_after_break {
                 self.start(next);
             }
-            return Continuity::InOrder;
+            return match sequence {
+                1..=MAX_GAP if is_after_break => Continuity::Gap(Missing { from: 0, to: sequence }),
+                _ => Continuity::InOrder,
+            };
         };
         let missing = Missing { from: *best, to: sequence };
         *best = next;
@@ -372,6 +403,30 @@ mod tests {
         publishers.broke(SourceIx(0));
         assert!(publishers.received(STREAM, 9, 2).is_first_after_break);
         assert!(!publishers.received(STREAM, 10, 3).is_first_after_break);
+    }
+
+    #[test]
+    fn a_count_that_began_anew_during_a_break_lost_its_first_messages() {
+        let mut publishers = Publishers::default();
+        publishers.received(STREAM, 100, 1);
+        publishers.broke(SourceIx(0));
+        let first = Continuity::Gap(Missing { from: 0, to: 7 });
+        assert_eq!(publishers.received(STREAM, 7, 2).continuity, first);
+        let next = Continuity::Gap(Missing { from: 8, to: 10 });
+        assert_eq!(publishers.received(STREAM, 10, 3).continuity, next, "it is followed from there");
+    }
+
+    #[test]
+    fn publishers_whose_workers_left_are_not_awaited() {
+        let mut publishers = Publishers::default();
+        let streams = [1, 2].map(|publisher_id| Stream { publisher_id, ..STREAM });
+        for stream in streams {
+            publishers.received(stream, 0, 1);
+        }
+        publishers.left(streams[0]);
+        assert_eq!(publishers.count(SourceIx(0), Topic::KvEvents), 1);
+        publishers.received(streams[0], 1, 2);
+        assert_eq!(publishers.count(SourceIx(0), Topic::KvEvents), 2, "it is there after all");
     }
 
     #[test]

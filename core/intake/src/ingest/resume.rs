@@ -11,7 +11,7 @@ use super::{Break, Ingest, Out, Sink, Tally};
 
 /// After this time a worker that discovery or a frontend would list, and does not, has left while nobody listened: their
 /// lists are there within seconds of the start.
-const LISTED_WITHIN_MS: u64 = 30_000;
+pub(super) const LISTED_WITHIN_MS: u64 = 30_000;
 const NOT_OF_THIS_RUN: &str = "not among the sources since Radixscope was started again";
 
 /// Workers that have a place and did not leave.
@@ -29,7 +29,7 @@ impl Ingest {
         for (source, state) in (0..).map(SourceIx).zip(cluster.sources()) {
             self.tallies.push(Tally::default());
             self.kept_sources.push((state.name.clone(), state.kind, source));
-            state.gaps.iter().for_each(|gaps| self.gaps.resume(source, gaps));
+            state.all_gaps().iter().for_each(|gaps| self.gaps.resume(source, gaps));
             if state.kind.is_event_plane() {
                 missed_topics(cluster).for_each(|topic| self.gaps.unknown(source, topic, away));
             }

@@ -613,21 +613,102 @@ fn what_the_client_dropped_counts_only_where_no_number_tells() {
     assert!(observer.source().is_missed_at_least());
 }
 
+/// Breaks of unknown size.
+fn gaps(observer: &Observer) -> u64 {
+    observer.source().unknown_gaps().map(|gap| gap.count).sum()
+}
+
 #[test]
 fn a_break_is_a_gap_of_unknown_size_until_every_publisher_has_spoken() {
     let mut observer = Observer::new();
-    let gaps =
-        |observer: &Observer| observer.source().gaps.iter().map(|g| (g.topic, g.count)).collect::<Vec<_>>();
+    let open = |observer: &Observer| {
+        observer.source().unknown_gaps().map(|g| (g.topic, g.count)).collect::<Vec<_>>()
+    };
     for publisher in [WORKER, WORKER + 1] {
         observer.nats(CORE, &enveloped(publisher, 3, &stored(publisher, 0, None, &[1])));
     }
     broke(&mut observer);
-    assert_eq!(gaps(&observer), [(Topic::KvEvents, 1)]);
+    assert_eq!(open(&observer), [(Topic::KvEvents, 1)]);
     observer.nats(CORE, &enveloped(WORKER, 9, &stored(WORKER, 1, None, &[2])));
-    assert_eq!(gaps(&observer), [(Topic::KvEvents, 1)], "one is still awaited");
+    assert_eq!(open(&observer), [(Topic::KvEvents, 1)], "one is still awaited");
     observer.nats(CORE, &enveloped(WORKER + 1, 4, &stored(WORKER + 1, 1, None, &[2])));
-    assert_eq!(gaps(&observer), []);
+    assert_eq!(open(&observer), []);
     assert_eq!(lost(&mut observer), [(MissedCause::EnvelopeGap, 5)]);
+}
+
+#[test]
+fn what_came_and_left_during_a_break_leaves_a_lower_bound() {
+    let mut observer = Observer::new();
+    observer.nats(CORE, &enveloped(WORKER, 3, &stored(WORKER, 0, None, &[1])));
+    assert!(!observer.source().is_missed_at_least());
+    broke(&mut observer);
+    // Another worker began and ended meanwhile: no number shows what it published.
+    observer.nats(CORE, &enveloped(WORKER, 9, &stored(WORKER, 1, None, &[2])));
+    assert_eq!(lost(&mut observer), [(MissedCause::EnvelopeGap, 5)]);
+    assert_eq!(gaps(&observer), 0, "all that are known have spoken");
+    let source = observer.source();
+    assert!(source.is_missed_at_least() && source.is_at_least(&source.missed[0]));
+    assert!(observer.cluster.is_missed_at_least(WorkerIx(0)), "it may have begun anew meanwhile");
+    observer.now += 60_000;
+    observer.nats(CORE, &enveloped(WORKER + 1, 0, &stored(WORKER + 1, 1, None, &[2])));
+    assert!(
+        !observer.cluster.is_missed_at_least(WorkerIx(1)),
+        "it came after the break, with its first event"
+    );
+}
+
+#[test]
+fn what_was_dropped_here_without_a_break_is_exact() {
+    let mut observer = Observer::new();
+    observer.nats(CORE, &enveloped(WORKER, 0, &stored(WORKER, 0, None, &[1])));
+    observer.nats(CORE, &enveloped(WORKER, 4, &stored(WORKER, 1, None, &[2])));
+    assert_eq!(lost(&mut observer), [(MissedCause::EnvelopeGap, 3)]);
+    assert!(!observer.source().is_missed_at_least());
+    assert!(!observer.cluster.is_missed_at_least(WorkerIx(0)));
+}
+
+#[test]
+fn a_break_does_not_wait_for_a_worker_that_left_before_it() {
+    let mut observer = Observer::new();
+    discovered(&mut observer, "endpoint", endpoint());
+    for publisher in [WORKER, WORKER + 1] {
+        observer.nats(CORE, &enveloped(publisher, 0, &stored(publisher, 0, None, &[1])));
+    }
+    discovered(&mut observer, "endpoint", None);
+    broke(&mut observer);
+    observer.nats(CORE, &enveloped(WORKER + 1, 1, &stored(WORKER + 1, 1, None, &[2])));
+    assert_eq!(gaps(&observer), 0);
+}
+
+#[test]
+fn a_worker_that_began_during_a_break_lost_all_before_its_first_message() {
+    let mut observer = Observer::new();
+    let other = json!({"type": "EventSource", "topic": "kv-events", "publisher_id": 8,
+        "metadata": {"worker": {"worker_id": WORKER + 1, "dp_rank": 0}}});
+    discovered(&mut observer, "source", Some(other));
+    observer.nats(CORE, &enveloped(WORKER + 1, 0, &stored(WORKER + 1, 0, None, &[1])));
+    observer.now += 60_000;
+    discovered(&mut observer, "endpoint", endpoint());
+    broke(&mut observer);
+    observer.nats(CORE, &enveloped(WORKER, 7, &stored(WORKER, 7, None, &[1])));
+    assert_eq!(lost(&mut observer), [(MissedCause::EnvelopeGap, 7)]);
+    assert_eq!(observer.cluster.worker(WorkerIx(1)).map(|worker| worker.missed_total), Some(7));
+    observer.nats(CORE, &enveloped(WORKER + 1, 1, &stored(WORKER + 1, 1, None, &[2])));
+    assert_eq!(gaps(&observer), 0, "nothing is unknown of either");
+    assert!(observer.source().is_missed_at_least());
+    // Of one that discovery does not name it is not known when it began.
+    observer.nats(CORE, &enveloped(WORKER + 2, 7, &stored(WORKER + 2, 7, None, &[1])));
+    assert_eq!((gaps(&observer), lost(&mut observer)), (1, vec![(MissedCause::EnvelopeGap, 7)]));
+}
+
+#[test]
+fn dropped_messages_whose_numbers_find_no_room_leave_a_lower_bound() {
+    let mut observer = Observer::new();
+    let message = |n: u64| enveloped(n, 2, &stored(n, 2, None, &[n]));
+    let dropped: Vec<_> = (0..17_000).map(message).collect();
+    refuse(&mut observer, CORE, &dropped);
+    observer.nats(CORE, &message(17_000));
+    assert!(observer.source().is_missed_at_least());
 }
 
 #[test]
@@ -637,7 +718,7 @@ fn a_break_without_numbers_stays_of_unknown_size() {
     broke(&mut observer);
     broke(&mut observer);
     observer.nats_json(CORE, stored(WORKER, 1, None, &[2]));
-    let [gap] = observer.source().gaps.as_slice() else { panic!("{:?}", observer.source().gaps) };
+    let [gap] = observer.source().all_gaps() else { panic!("{:?}", observer.source().all_gaps()) };
     assert_eq!((gap.topic, gap.count, gap.until_ms), (Topic::KvEvents, 2, Millis(observer.now)));
     assert_eq!(observer.cluster.missed_total(), 0, "unknown is not a number");
     assert_eq!(observer.cluster.gaps_total(), 2);
@@ -649,11 +730,65 @@ fn a_publisher_that_begins_in_the_middle_after_a_break_may_have_been_missed() {
     observer.nats(CORE, &enveloped(WORKER, 0, &stored(WORKER, 0, None, &[1])));
     broke(&mut observer);
     observer.nats(CORE, &enveloped(WORKER, 1, &stored(WORKER, 1, None, &[2])));
-    assert_eq!(observer.source().gaps, []);
+    assert_eq!(gaps(&observer), 0);
     observer.nats(CORE, &enveloped(WORKER + 1, 0, &stored(WORKER + 1, 0, None, &[1])));
-    assert_eq!(observer.source().gaps, [], "from its beginning");
+    assert_eq!(gaps(&observer), 0, "from its beginning");
     observer.nats(CORE, &enveloped(WORKER + 2, 40, &stored(WORKER + 2, 40, None, &[1])));
-    assert_eq!(observer.source().gaps.len(), 1);
+    assert_eq!(gaps(&observer), 1);
+}
+
+/// Entries of discovery of one worker of 1.6 with a publisher of its own.
+fn entries_of(id: u64) -> [(String, serde_json::Value); 4] {
+    let events = "namespace/dynamo/component/backend/endpoint/generate/topic/kv-events";
+    let scope = json!({"kind": "endpoint",
+        "endpoint": {"namespace": "dynamo", "component": "backend", "name": "generate"}});
+    let query = format!("worker_kv_query_source_{id:x}");
+    let instance = |name: &str| {
+        json!({"type": "Endpoint", "namespace": "dynamo", "component": "backend", "endpoint": name,
+            "instance_id": id, "transport": {"tcp": format!("10.0.0.1:1/{id:x}/{name}")}})
+    };
+    let channel = json!({"type": "EventChannel", "scope": scope, "topic": "kv-events", "instance_id": id,
+        "transport": {"kind": "Zmq", "config": {"endpoint": format!("tcp://10.0.0.1:{}", id % 60_000)}}});
+    let source = json!({"type": "EventSource", "scope": scope, "topic": "kv-events", "publisher_id": id,
+        "metadata": {"worker": {"worker_id": id, "dp_rank": 0}, "publisher_id": id}});
+    [
+        (format!("v1/event_channels/{events}/{id:x}"), channel),
+        (format!("v1/event_sources/{events}/{id:x}"), source),
+        (format!("v1/instances/dynamo/backend/generate/{id:x}"), instance("generate")),
+        (format!("v1/instances/dynamo/backend/{query}/{id:x}"), instance(&query)),
+    ]
+}
+
+#[test]
+fn stores_do_not_grow_with_workers_that_left() {
+    /// Workers at a time.
+    const PRESENT: u64 = 8;
+    /// Those, the ones that left last, and the places of others before they are taken again.
+    const MOST: usize = 256;
+    let mut observer = Observer::new();
+    for id in 1..=3_000_u64 {
+        observer.now += 1_000;
+        for (key, value) in entries_of(id) {
+            let value = Some(value.to_string().into());
+            observer.take(Payload::Discovery { key: key.into(), value, lease: Some(id) });
+        }
+        let batch = json!([stored(id, 1, None, &[id])]);
+        observer.nats(ENDPOINT, &enveloped(id, 0, &batch));
+        if id % 100 == 0 {
+            broke(&mut observer);
+        }
+        if let Some(left) = id.checked_sub(PRESENT).filter(|left| *left > 0) {
+            for (key, _) in entries_of(left) {
+                observer.take(Payload::Discovery { key: key.into(), value: None, lease: Some(left) });
+            }
+        }
+    }
+    let mut sizes = observer.intake.ingest().sizes();
+    sizes.push(("workers of the state", observer.cluster.workers().len()));
+    let grown: Vec<_> = sizes.iter().filter(|(_, size)| *size > MOST).collect();
+    assert!(grown.is_empty(), "{grown:?}");
+    assert_eq!(observer.cluster.tree(PoolIx(0)).totals().resident, PRESENT, "their blocks are gone");
+    assert!(observer.intake.ingest().publishers() <= 3_000, "one each, bounded by a number of its own");
 }
 
 /// An entry of discovery of the worker, or its end.
@@ -745,7 +880,6 @@ fn broke_of(observer: &mut Observer, publisher_id: u64) {
 #[test]
 fn a_break_of_one_publisher_waits_for_that_one_only() {
     let mut observer = Observer::new();
-    let gaps = |observer: &Observer| observer.source().gaps.iter().map(|gap| gap.count).sum::<u64>();
     for publisher in [WORKER, WORKER + 1] {
         observer.nats(CORE, &enveloped(publisher, 3, &stored(publisher, 0, None, &[1])));
     }
@@ -766,13 +900,13 @@ fn a_break_of_a_publisher_that_had_not_spoken_is_a_gap_only_if_it_spoke_meanwhil
     let mut observer = Observer::new();
     broke_of(&mut observer, WORKER);
     broke_of(&mut observer, WORKER + 1);
-    assert_eq!(observer.source().gaps, []);
+    assert_eq!(gaps(&observer), 0);
     observer.nats(CORE, &enveloped(WORKER, 0, &stored(WORKER, 0, None, &[1])));
-    assert_eq!(observer.source().gaps, [], "from its beginning");
+    assert_eq!(gaps(&observer), 0, "from its beginning");
     observer.nats(CORE, &enveloped(WORKER + 1, 6, &stored(WORKER + 1, 6, None, &[1])));
-    assert_eq!(observer.source().gaps.len(), 1);
+    assert_eq!(gaps(&observer), 1);
     observer.nats(CORE, &enveloped(WORKER + 2, 6, &stored(WORKER + 2, 6, None, &[1])));
-    assert_eq!(observer.source().gaps[0].count, 1, "who never broke only joined late");
+    assert_eq!(gaps(&observer), 1, "who never broke only joined late");
 }
 
 #[test]

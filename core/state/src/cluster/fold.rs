@@ -87,7 +87,7 @@ impl Cluster {
             Record::Gaps { source, topic, count, since_ms, until_ms } => {
                 if let Some(s) = self.source_mut(*source) {
                     let (topic, count, since_ms, until_ms) = (*topic, *count, *since_ms, *until_ms);
-                    s.gaps(UnknownGaps { topic, count, since_ms, until_ms });
+                    s.note_gaps(UnknownGaps { topic, count, since_ms, until_ms });
                 }
             }
             Record::Rejected { source, topic, reason, count, sample } => {

@@ -312,6 +312,20 @@ impl Cluster {
         self.head.sources.iter().map(SourceState::gaps_total).sum()
     }
 
+    /// Whether more messages may be lost than [`Self::missed_total`] counts.
+    pub fn is_missed_total_at_least(&self) -> bool {
+        self.head.sources.iter().any(SourceState::is_missed_at_least)
+    }
+
+    /// Whether more events of a worker may be lost than its count says: a connection broke in its life or before its first event,
+    /// or messages were lost of which nothing tells whose they were.
+    pub fn is_missed_at_least(&self, worker: WorkerIx) -> bool {
+        self.worker(worker).is_some_and(|state| {
+            let mut planes = self.head.sources.iter().filter(|source| source.kind.is_event_plane());
+            planes.any(|source| source.may_have_missed(state))
+        })
+    }
+
     /// Inputs not understood, over all sources.
     pub fn rejected_total(&self) -> u64 {
         self.head.sources.iter().flat_map(|s| &s.rejected).map(|r| r.count).sum()

@@ -13,6 +13,9 @@ pub const SILENT_AFTER_MS: u64 = 600_000;
 /// Most departed workers that are named on, as long as decisions that are kept name them. Beyond it those that departed
 /// longest ago are unknown.
 pub const MAX_DEPARTED: usize = 1 << 13;
+/// Workers that left and are retained with all that is known of them: the latest rollout of a usual deployment stays visible.
+/// One costs some 20 kB: two hours of rates and load, its part of each keyframe, and samples for the checks.
+const MAX_GONE: usize = 128;
 /// Places that are freed at once: whatever names their workers is looked through once for all of them.
 const AT_ONCE: usize = 64;
 
@@ -131,6 +134,22 @@ impl Cluster {
         let mut leaving = if gone.is_empty() { silent } else { gone };
         sort::sort_by(&mut leaving, Ord::cmp);
         leaving.into_iter().take(AT_ONCE).map(|(_, ix)| ix).collect()
+    }
+
+    /// Workers that left and are to be forgotten, but for their names in decisions: if more of them are retained than
+    /// [`MAX_GONE`], those that left first.
+    pub fn to_forget(&self) -> Vec<WorkerIx> {
+        let all = (0..).map(WorkerIx).zip(&self.head.workers);
+        let mut gone: Vec<_> = all.filter_map(|(ix, worker)| Some((worker.gone?.at_ms, ix))).collect();
+        if gone.len() <= MAX_GONE {
+            return Vec::new();
+        }
+        gone.retain(|(_, ix)| !self.head.vacant.contains(ix));
+        if gone.len() <= MAX_GONE {
+            return Vec::new();
+        }
+        sort::sort_by(&mut gone, Ord::cmp);
+        gone.into_iter().take(AT_ONCE).map(|(_, ix)| ix).collect()
     }
 
     pub(super) fn fold_vacated(&mut self, at: Millis, workers: &[WorkerIx]) {

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
 
-use super::{HISTORY_S, RATE_BUCKET_MS};
+use super::{HISTORY_S, RATE_BUCKET_MS, WorkerState};
 use radixscope_model::id::{Millis, WorkerIx};
 use radixscope_model::record::{LinkState, MissedCause, RejectReason, SourceKind, Topic};
 
@@ -40,8 +40,9 @@ pub struct SourceState {
     pub lag_ms: Option<i64>,
     /// What was lost, by topic and cause.
     pub missed: Vec<MissedCount>,
-    /// Breaks of the connection that cost an unknown number of messages, by topic.
-    pub gaps: Vec<UnknownGaps>,
+    /// Breaks of the connection, by topic; also when their cost is counted, because publishers that came or left meanwhile are
+    /// not in that count.
+    gaps: Vec<UnknownGaps>,
     /// What was not understood, by topic and reason.
     pub rejected: Vec<RejectedCount>,
 }
@@ -109,12 +110,13 @@ impl MissedCount {
     }
 }
 
-/// Breaks of a connection of which nothing tells how many messages of a topic they cost.
+/// Breaks of a connection of which nothing tells, or not in full, how many messages of a topic they cost.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct UnknownGaps {
     /// What the messages would have been about.
     pub topic: Topic,
-    /// How many breaks, not messages.
+    /// How many breaks, not messages, are of unknown size. 0: what they cost the publishers known before them is counted, and
+    /// what publishers that came or left meanwhile lost is not.
     #[serde(rename = "gaps")]
     pub count: u64,
     /// When the first began.
@@ -235,11 +237,25 @@ impl SourceState {
         losses.for_each(|loss| loss.worker = loss.worker.filter(|worker| !workers.contains(worker)));
     }
 
-    pub(super) fn gaps(&mut self, gaps: UnknownGaps) {
-        self.gaps.retain(|known| known.topic != gaps.topic);
-        if gaps.count > 0 {
-            self.gaps.push(gaps);
+    pub(super) fn note_gaps(&mut self, gaps: UnknownGaps) {
+        let has_span = gaps.until_ms > Millis(0);
+        match self.gaps.iter_mut().find(|known| known.topic == gaps.topic) {
+            Some(known) if has_span => *known = gaps,
+            // Recordings have no time with 0 breaks.
+            Some(known) => known.count = gaps.count,
+            None if has_span || gaps.count > 0 => self.gaps.push(gaps),
+            None => {}
         }
+    }
+
+    /// Breaks of the connection that cost an unknown number of messages, by topic.
+    pub fn unknown_gaps(&self) -> impl Iterator<Item = &UnknownGaps> {
+        self.gaps.iter().filter(|gaps| gaps.count > 0)
+    }
+
+    /// Breaks of the connection, by topic, those included whose cost is counted as far as it can be.
+    pub fn all_gaps(&self) -> &[UnknownGaps] {
+        &self.gaps
     }
 
     pub(super) fn reject(
@@ -280,6 +296,45 @@ impl SourceState {
     /// Whether more may be lost than [`Self::missed_total`] counts.
     pub fn is_missed_at_least(&self) -> bool {
         !self.gaps.is_empty() || self.missed.iter().any(|m| m.cause.is_lower_bound())
+    }
+
+    /// Topics of which something is lost, or may be; some more than once.
+    pub fn topics_with_losses(&self) -> impl Iterator<Item = Topic> {
+        self.missed.iter().map(|missed| missed.topic).chain(self.gaps.iter().map(|gaps| gaps.topic))
+    }
+
+    /// Whether more messages of a topic may be lost than are counted.
+    pub fn is_topic_at_least(&self, topic: Topic) -> bool {
+        self.gaps.iter().any(|gaps| gaps.topic == topic)
+            || self.missed.iter().any(|m| m.topic == topic && m.cause.is_lower_bound())
+    }
+
+    /// Whether more of a count may be lost than it says. A break of the connection makes those counts incomplete that come from
+    /// publishers' numbers; what was dropped here was counted here.
+    pub fn is_at_least(&self, missed: &MissedCount) -> bool {
+        let is_by_numbers = matches!(
+            missed.cause,
+            MissedCause::EnvelopeGap | MissedCause::EventIdGap | MissedCause::EventsInLost
+        );
+        missed.cause.is_lower_bound() || (is_by_numbers && self.is_topic_at_least(missed.topic))
+    }
+
+    /// Whether KV events of a worker may be lost that are not in its count.
+    pub(super) fn may_have_missed(&self, worker: &WorkerState) -> bool {
+        // Publishers count from 0 or 1.
+        let began_before = worker.lines.iter().any(|line| line.first_event_id > 1);
+        let is_in_life = |from: Millis, until: Millis| {
+            let is_before_its_end = worker.gone.is_none_or(|gone| gone.at_ms >= from);
+            is_before_its_end && (worker.first_ms <= until || began_before)
+        };
+        let is_its_gap =
+            |gaps: &UnknownGaps| gaps.topic == Topic::KvEvents && is_in_life(gaps.since_ms, gaps.until_ms);
+        let is_of_unknown = |loss: &Loss| loss.worker.is_none() && is_in_life(loss.at_ms, loss.at_ms);
+        let is_unassigned = |missed: &MissedCount| {
+            let is_told_by_ids = matches!(missed.cause, MissedCause::EventsInLost | MissedCause::EventIdGap);
+            missed.topic == Topic::KvEvents && !is_told_by_ids && missed.losses.iter().any(is_of_unknown)
+        };
+        self.gaps.iter().any(is_its_gap) || self.missed.iter().any(is_unassigned)
     }
 
     /// Breaks of the connection that cost an unknown number of messages. One break may concern several topics.

@@ -65,7 +65,8 @@ struct SourceRow {
     missed_total: u64,
     /// Of those, the ones that were got back by asking workers.
     recovered_total: u64,
-    /// Whether more may be lost: a count that is a lower bound, or a gap of unknown size.
+    /// Whether more may be lost: a count that is a lower bound, or a connection that broke, so that workers may have come or left
+    /// unnoticed.
     missed_at_least: bool,
     missed: Vec<Missed>,
     /// Times without connection that cost an unknown number of messages.
@@ -124,6 +125,8 @@ struct WorkerRow {
     unknown_parents_total: u64,
     unknown_removed_total: u64,
     missed: u64,
+    /// Whether more of its events may be lost.
+    missed_at_least: bool,
     /// Of those, the ones recovered by queries to it.
     recovered: u64,
     /// How much of what it holds is known.
@@ -284,7 +287,7 @@ fn of(view: &mut View<'_>) -> ClusterAnswer {
 
 fn source(source: &SourceState) -> SourceRow {
     let missed = |known: &MissedCount| Missed {
-        at_least: known.cause.is_lower_bound(),
+        at_least: source.is_at_least(known),
         counts_again: known.cause.counts_again(),
         known: known.clone(),
     };
@@ -302,7 +305,7 @@ fn source(source: &SourceState) -> SourceRow {
         recovered_total: source.recovered_total(),
         missed_at_least: source.is_missed_at_least(),
         missed: source.missed.iter().map(missed).collect(),
-        gaps: source.gaps.iter().map(|&known| Gaps { known, messages: () }).collect(),
+        gaps: source.unknown_gaps().map(|&known| Gaps { known, messages: () }).collect(),
         rejected: source.rejected.clone(),
     }
 }
@@ -342,6 +345,7 @@ fn worker(cluster: &Cluster, ix: WorkerIx) -> Option<WorkerRow> {
         unknown_parents_total: w.unknown_parents_total,
         unknown_removed_total: w.unknown_removed_total,
         missed: w.missed_total,
+        missed_at_least: cluster.is_missed_at_least(ix),
         recovered: w.recovered_total,
         knowledge: WorkerKnowledge::of(cluster, ix, w),
         tiers: Tier::ALL.into_iter().filter_map(tier).collect(),

@@ -1,8 +1,9 @@
 //! Figures of the server itself: its queue, its viewers and connections, what its sources bring and lose.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use radixscope_model::record::LinkState;
+use radixscope_model::record::{LinkState, Topic};
 use radixscope_state::cluster::{ProcessState, SourceState};
 
 use super::{Families, labels};
@@ -122,8 +123,18 @@ impl Families {
             let (topic, cause) = (missed.topic.as_str(), missed.cause.as_str());
             (labels([("source", &source.name), ("topic", topic), ("cause", cause)]), missed.count)
         });
-        let help = "Messages lost, each under one cause; slow_consumer is a lower bound";
+        let help = "Messages lost, each under one cause; at least so many where ingest_missed_at_least is 1";
         self.counters("ingest_missed", help, by_cause);
+        let bounds = sources().flat_map(|source| {
+            let topics: BTreeSet<Topic> = source.topics_with_losses().collect();
+            topics.into_iter().map(move |topic| {
+                let of = labels([("source", &source.name), ("topic", topic.as_str())]);
+                (of, f64::from(u8::from(source.is_topic_at_least(topic))))
+            })
+        });
+        let help = "1 where more messages may be lost than ingest_missed counts: a connection broke, and what came or left \
+                    meanwhile is in no count, or a cause is a lower bound; else 0";
+        self.gauges("ingest_missed_at_least", help, bounds);
         let events = missed(true).map(|(source, missed)| {
             (labels([("source", &source.name), ("topic", missed.topic.as_str())]), missed.count)
         });
@@ -137,7 +148,7 @@ impl Families {
         self.counters("ingest_missed_events", help, events);
         let gaps = sources().flat_map(|source| {
             let of = |topic: &str| labels([("source", &source.name), ("topic", topic)]);
-            source.gaps.iter().map(move |gaps| (of(gaps.topic.as_str()), gaps.count as f64))
+            source.unknown_gaps().map(move |gaps| (of(gaps.topic.as_str()), gaps.count as f64))
         });
         let help = "Connection losses with an unknown number of messages lost, which are in no other count";
         self.gauges("ingest_unknown_gaps", help, gaps);

@@ -114,8 +114,13 @@ impl Families {
         counters("worker_stored_blocks", "Blocks in its stored events", |w| w.stored_total);
         counters("worker_removed_blocks", "Blocks in its removed events", |w| w.removed_total);
         counters("worker_cleared", "Times it cleared all blocks", |w| w.cleared_total);
-        counters("worker_missed", "Messages or events of it known to be lost", |w| w.missed_total);
+        let help =
+            "Messages or events of it known to be lost; at least so many where worker_missed_at_least is 1";
+        counters("worker_missed", help, |w| w.missed_total);
         counters("worker_recovered", "Of those, the ones recovered by queries to it", |w| w.recovered_total);
+        let help = "1 where more of its events may be lost than worker_missed counts; else 0";
+        let bounds = known(cluster, rows, |cluster, ix, _| Some(u64::from(cluster.is_missed_at_least(ix))));
+        self.gauges("worker_missed_at_least", help, bounds);
         let decisions = counted(cluster, rows, |ix, _| cluster.decisions().totals_of(ix).count);
         self.counters("worker_decisions", "Routing decisions that chose it", decisions);
         let in_flight = known(cluster, rows, |_, _, worker| worker.in_flight.now().map(u64::from));

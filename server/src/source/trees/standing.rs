@@ -7,7 +7,7 @@ use radixscope_dynamo::tree_query::{QueryFailed, QueryFault};
 use radixscope_model::id::Worker;
 use radixscope_model::record::LinkState;
 
-/// Workers whose last query is remembered.
+/// Workers whose last query is remembered: those that were queried last, because others may have left.
 const MAX_WORKERS: usize = 8_192;
 /// How long a failure counts: longer than until a worker that is still there is asked again.
 const KEPT: Duration = Duration::from_secs(6 * 60);
@@ -28,10 +28,14 @@ struct Last {
 impl Standing {
     /// A query came to its end. One that nobody waited for says nothing.
     pub(super) fn note(&mut self, worker: Worker, failure: Option<&QueryFailed>, now: Instant) {
-        if failure.is_some_and(|failure| failure.why == QueryFault::Cancelled)
-            || (self.last.len() >= MAX_WORKERS && !self.last.contains_key(&worker))
-        {
+        if failure.is_some_and(|failure| failure.why == QueryFault::Cancelled) {
             return;
+        }
+        if self.last.len() >= MAX_WORKERS
+            && !self.last.contains_key(&worker)
+            && let Some(oldest) = self.last.iter().min_by_key(|(_, last)| last.at).map(|(&worker, _)| worker)
+        {
+            self.last.remove(&oldest);
         }
         let has_answered = self.last.get(&worker).is_some_and(|last| last.has_answered);
         let failure = failure.filter(|failure| {

@@ -6,6 +6,7 @@
 
 mod readers;
 mod discovery;
+mod rollouts;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -44,6 +45,7 @@ async fn main() {
     rows.extend(attacks(Duration::from_secs(seconds)).await);
     rows.extend(readers::rows(Duration::from_secs(seconds)).await);
     rows.extend(discovery::rows(Duration::from_secs(seconds)).await);
+    rows.extend(rollouts::rows().await);
     if let Some(file) = json {
         let text = format!("{:#}", json!({"rows": rows}));
         std::fs::write(&file, text).unwrap_or_else(|e| panic!("{file}: {e}"));

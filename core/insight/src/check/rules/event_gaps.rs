@@ -32,7 +32,8 @@ fn look(view: &View<'_>) -> RuleOutcome {
         for missed in source.missed.iter().filter(lost) {
             let (cause, name) = (missed.cause.as_str(), &source.name);
             let label = format!("KV events missing, by {cause} over {name}, since we listen");
-            let value = format!("{} beside {} received", missed.lost(), source.received);
+            let at_least = at_least(source.is_at_least(missed));
+            let value = format!("{at_least}{} beside {} received", missed.lost(), source.received);
             found = found.evidence(label, value, "messages");
             let got_back = (missed.recovered > 0).then(|| part(missed.recovered, missed.count));
             let label =
@@ -49,7 +50,13 @@ fn look(view: &View<'_>) -> RuleOutcome {
         let rise = view.rise(worker, WINDOW_MS);
         let label = format!("Events missing, {who}, by event ids, last 60 s");
         let received = rise.store_events + rise.remove_events;
-        found.evidence(label, format!("{} beside {received} received", rise.missed), "events")
+        let at_least = at_least(view.cluster.is_missed_at_least(worker));
+        found.evidence(label, format!("{at_least}{} beside {received} received", rise.missed), "events")
     });
     found.fixes("event_gaps").into()
+}
+
+/// Said before a number that is a lower bound.
+const fn at_least(is_lower_bound: bool) -> &'static str {
+    if is_lower_bound { "at least " } else { "" }
 }

@@ -23,7 +23,7 @@ fn look(view: &View<'_>) -> RuleOutcome {
     };
     let sources = view.cluster.sources();
     let has_dropped = sources.iter().any(|source| source.missed.iter().any(|missed| dropped(&missed)));
-    let has_gaps = sources.iter().any(|source| source.gaps.iter().any(|gaps| unseen(&gaps)));
+    let has_gaps = sources.iter().any(|source| source.unknown_gaps().any(|gaps| unseen(&gaps)));
     let (title, explanation, fixes) = match (has_dropped, has_gaps) {
         (false, false) => return RuleOutcome::Ok,
         (true, _) => (
@@ -45,7 +45,7 @@ fn look(view: &View<'_>) -> RuleOutcome {
         for missed in source.missed.iter().filter(dropped) {
             found = found.evidence(label(source, missed), missed.lost(), "messages");
         }
-        for gaps in source.gaps.iter().filter(unseen) {
+        for gaps in source.unknown_gaps().filter(unseen) {
             let label = format!("{}, {}, connection lost: messages missed", source.name, gaps.topic.as_str());
             let value = format!("unknown number, {}", plural(gaps.count, "gap", "gaps"));
             found = found.evidence(label, value, "");

@@ -64,7 +64,7 @@ impl View<'_> {
             let is_lost = gap.topic == Topic::KvEvents && !self.is_all_known();
             is_lost && self.now.since(gap.until_ms) <= ms
         };
-        let has_gap = || sources.iter().flat_map(|source| &source.gaps).any(is_recent);
+        let has_gap = || sources.iter().flat_map(|source| source.unknown_gaps()).any(is_recent);
         counted.or_else(|| has_gap().then_some("own_losses"))
     }
 }
