@@ -101,7 +101,7 @@ fn header_name(text: &str) -> Result<String, String> {
 }
 
 /// A network, or one address.
-fn network(text: &str) -> Result<IpNet, String> {
+pub(super) fn network(text: &str) -> Result<IpNet, String> {
     let one = text.parse::<std::net::IpAddr>().ok().map(IpNet::from);
     one.or_else(|| text.parse().ok())
         .ok_or_else(|| "expected a network such as 10.1.0.0/16, or an address".to_owned())

@@ -7,7 +7,7 @@ use radixscope_state::cluster::{ProcessState, SourceState};
 
 use super::{Families, labels};
 use crate::http::listen::Places;
-use crate::hub::{SourceStats, View, ViewerCounts};
+use crate::hub::{Refusals, SourceStats, View, ViewerCounts};
 
 const STATES: [LinkState; 6] = [
     LinkState::Connecting,
@@ -76,6 +76,13 @@ impl Families {
         self.counter("connections_refused", help, counted(&places.refused));
         let help = "Times that the system refused a connection";
         self.counter("connections_not_accepted", help, counted(&places.not_accepted));
+    }
+
+    pub(super) fn of_refusals(&mut self, refusals: &Refusals) {
+        let counts = refusals.list().into_iter();
+        let refused = counts.map(|of| (labels([("what", of.what), ("why", of.why)]), of.count));
+        let help = "What was not sent or not read because its target or origin is none of Dynamo's";
+        self.counters("refused", help, refused);
     }
 
     pub(super) fn of_sources(&mut self, view: &View<'_>) {

@@ -26,6 +26,9 @@ const LEAST_MESSAGE_BYTES: usize = "MSG a.kv-events 1 0\r\n\r\n".len();
 const NEVER: Duration = Duration::from_secs(24 * 3600);
 /// Words of the server that are kept until somebody reads them.
 const MAX_SAID: usize = 32;
+/// Where replies to our own requests arrive: below the inboxes of all, so that a right to those holds, and apart from them, so
+/// that a user needs a right to ours only.
+pub(super) const INBOX: &str = "_INBOX.radixscope";
 /// What Dynamo logs in with unless told otherwise (reference §1.2).
 const DYNAMO_USER: &str = "user";
 const DYNAMO_PASSWORD: &str = "user";
@@ -112,6 +115,7 @@ impl Target {
         let options = self.login(ConnectOptions::new()).await?;
         let mut options = options
             .name("radixscope")
+            .custom_inbox_prefix(INBOX)
             .connection_timeout(CONNECT_WITHIN)
             .ping_interval(PING_EVERY)
             .subscription_capacity(SUBSCRIPTION_MESSAGES)

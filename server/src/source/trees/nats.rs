@@ -13,7 +13,7 @@ use radixscope_dynamo::tree_query::{QueryFailed, QueryFault};
 use super::answer::failed;
 use super::ask::refused;
 use crate::source::Failed;
-use crate::source::nats::{Signals, Target};
+use crate::source::nats::{Signals, Target, missing_right};
 
 /// How long the server's name may take to be found.
 const RESOLVE_WITHIN: Duration = Duration::from_secs(3);
@@ -59,19 +59,19 @@ impl RequestPlane {
                 Err(failed(QueryFault::Unreachable, words))
             }
             Ok(Err(error)) => Err(self.unreachable(&error.to_string())),
-            Err(_) => Err(match signals.take_errors().pop() {
-                Some(complaint) => {
-                    let words = format!(
-                        "NATS at {} does not pass on requests to workers: {complaint}. Allow publishing on {subject}.",
-                        self.target.shown()
-                    );
-                    failed(QueryFault::Refused, words)
-                }
-                None => failed(
-                    QueryFault::Unreachable,
-                    format!("The request on the NATS subject {subject} was not accepted in time."),
-                ),
-            }),
+            Err(_) => {
+                let denied = signals.take_errors().iter().find_map(|complaint| missing_right(complaint));
+                Err(match denied {
+                    Some(right) => failed(
+                        QueryFault::Refused,
+                        format!("NATS at {} does not pass on the query: {right}.", self.target.shown()),
+                    ),
+                    None => failed(
+                        QueryFault::Unreachable,
+                        format!("The request on the NATS subject {subject} was not accepted in time."),
+                    ),
+                })
+            }
         }
     }
 

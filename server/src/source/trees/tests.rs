@@ -14,31 +14,43 @@ use super::*;
 use crate::hub::{LoneInbox, QueueLimits};
 use fake_worker::{Acknowledge, Call, FakeWorker, Script, last_item, part, prologue, whole, whole_json};
 use radixscope_dynamo::request_plane::{Codec, QueryEndpoint, RequestTransport};
+use radixscope_intake::command::NamedBy;
 
 #[path = "../../../../tests/src/fake_worker.rs"]
 #[allow(dead_code, unreachable_pub, reason = "the end-to-end tests use the rest")]
 mod fake_worker;
 
 const ASKED: Worker = Worker::new(7, 0);
+const ENDPOINT: &str = "worker_kv_query_source_1f";
 /// Longer than anything here takes.
 const LONG: Duration = Duration::from_secs(20);
 
+fn asker_with(callback: Option<CallbackAddress>) -> Asker {
+    let gate = Gate::of_this_machine();
+    Asker::new(Callback::new(callback, Arc::clone(&gate)), None, gate)
+}
+
 fn asker() -> Asker {
-    Asker::new(Callback::new(None), None)
+    asker_with(None)
 }
 
 fn query(port: u16, codec: Codec) -> TreeQuery {
-    let transport =
-        RequestTransport::Tcp { address: format!("127.0.0.1:{port}"), path: "7/dynamo/backend/q".to_owned() };
+    let transport = RequestTransport::Tcp {
+        address: format!("127.0.0.1:{port}"),
+        path: format!("7/dynamo/backend/{ENDPOINT}"),
+    };
     let endpoint = QueryEndpoint {
         worker: ASKED,
         is_rank_known: true,
-        endpoint: "q".to_owned(),
+        namespace: "dynamo".to_owned(),
+        component: "backend".to_owned(),
+        endpoint: ENDPOINT.to_owned(),
         transport,
         codec,
         publisher_id: None,
     };
-    TreeQuery { id: 1, endpoint, start_event_id: None }
+    let named_by = NamedBy::Entry { key: "v1/instances/dynamo/backend/q/7".into(), lease: None };
+    TreeQuery { id: 1, endpoint, named_by, publishes_at: Vec::new(), start_event_id: None }
 }
 
 /// A tree of so many blocks, in JSON.
@@ -95,6 +107,7 @@ async fn recorded_answers_come_over_real_sockets_byte_for_byte() {
         let codec = if exchange.codec == "json" { Codec::Json } else { Codec::MsgPack };
         let mut query = query(worker.port(), codec);
         query.endpoint.worker = Worker::new(exchange.worker_id, 0);
+        query.endpoint.endpoint = path.rsplit('/').next().unwrap().to_owned();
         query.start_event_id = exchange.start;
         query.endpoint.transport =
             RequestTransport::Tcp { address: format!("127.0.0.1:{}", worker.port()), path: path.clone() };
@@ -132,6 +145,10 @@ async fn a_query_names_the_worker_the_start_and_where_to_call() {
         FakeWorker::start(|_| Script::answer(whole_json(&json!({"TooNew": {"newest_available": 4}})))).await;
     let mut query = query(worker.port(), Codec::Json);
     (query.start_event_id, query.endpoint.worker) = (Some(u64::MAX), Worker::new(u64::MAX - 1, 3));
+    query.endpoint.transport = RequestTransport::Tcp {
+        address: format!("127.0.0.1:{}", worker.port()),
+        path: format!("fffffffffffffffe/{ENDPOINT}"),
+    };
     assert_eq!(asker().ask(&query).await.0.unwrap(), TreeAnswer::TooNew { newest_available: 4 });
     let call = worker.calls().remove(0);
     let asked = call.query();
@@ -174,7 +191,7 @@ async fn silence_after_the_acknowledgement_is_named_within_five_seconds_with_wha
 async fn a_callback_that_nobody_reaches_is_told_to_workers_and_in_words() {
     let port = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().port();
     let address: CallbackAddress = format!("192.0.2.1:{port}").parse().unwrap();
-    let asker = Asker::new(Callback::new(Some(address)), None);
+    let asker = asker_with(Some(address));
     let worker = FakeWorker::start(|_| Script::silence()).await;
     let failed = ask(&asker, &worker).await.unwrap_err();
     assert_eq!(worker.calls()[0].callback(), format!("192.0.2.1:{port}"));
@@ -189,7 +206,7 @@ async fn a_callback_that_nobody_reaches_is_told_to_workers_and_in_words() {
 #[tokio::test]
 async fn a_named_callback_is_listened_on_and_answered_on() {
     let port = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().port();
-    let asker = Asker::new(Callback::new(Some(format!("localhost:{port}").parse().unwrap())), None);
+    let asker = asker_with(Some(format!("localhost:{port}").parse().unwrap()));
     asker.callback.prepare().await.unwrap();
     let worker = FakeWorker::start(|_| Script::answer(whole_json(&tree(2)))).await;
     for _ in 0..2 {
@@ -201,7 +218,7 @@ async fn a_named_callback_is_listened_on_and_answered_on() {
 async fn a_port_that_others_have_is_named() {
     let taken = TcpListener::bind("[::]:0").await.unwrap();
     let port = taken.local_addr().unwrap().port();
-    let asker = Asker::new(Callback::new(Some(format!("localhost:{port}").parse().unwrap())), None);
+    let asker = asker_with(Some(format!("localhost:{port}").parse().unwrap()));
     assert!(asker.callback.prepare().await.is_err());
     let worker = FakeWorker::start(|_| Script::silence()).await;
     let failed = ask(&asker, &worker).await.unwrap_err();
