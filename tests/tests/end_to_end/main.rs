@@ -39,6 +39,7 @@ mod counterfactual;
 mod demo;
 mod discovery;
 mod findings;
+mod gate;
 mod harness;
 mod harness_browser;
 mod hostile;

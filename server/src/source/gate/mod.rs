@@ -158,7 +158,7 @@ impl Gate {
     ///
     /// # Errors
     /// It is none on which Dynamo publishes. Counted.
-    pub(crate) fn subscription(&self, subject: &str) -> Result<(), Refused> {
+    pub fn subscription(&self, subject: &str) -> Result<(), Refused> {
         if names::is_event_subject(subject) {
             return Ok(());
         }
@@ -170,7 +170,7 @@ impl Gate {
     }
 
     /// Whether the messages of a JetStream stream may be asked for.
-    pub(crate) fn is_stream(&self, name: &str) -> bool {
+    pub fn is_stream(&self, name: &str) -> bool {
         let is_stream = names::is_stream(name);
         if !is_stream {
             let words = format!("The stream {} is none of Dynamo's: not read.", names::quoted(name));

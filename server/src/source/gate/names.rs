@@ -99,12 +99,13 @@ fn service(namespace: &str, component: &str) -> String {
     whole.trim_start_matches('_').to_owned()
 }
 
-/// Whether a subject is one on which Dynamo's processes publish what is decoded:
-/// `namespace.{ns}[.component.{c}[.endpoint.{e}]].{topic}`.
+/// Whether a subject that discovery names may be one of Dynamo's: plain tokens, of which the last is a topic that is decoded. All
+/// that are built as usual are subscribed to anyway; these are of prefixes that processes choose. `$` and `_` begin the
+/// subjects of NATS itself.
 pub(super) fn is_event_subject(subject: &str) -> bool {
     let Some((scope, topic)) = subject.rsplit_once('.') else { return false };
-    let is_scope = scope.strip_prefix("namespace.").is_some_and(|rest| rest.split('.').all(is_part));
-    subject.len() <= 2 * MAX_NAME_BYTES && is_scope && TOPICS.contains(&topic)
+    let is_plain = scope.split('.').all(is_part) && !scope.starts_with('_');
+    subject.len() <= 2 * MAX_NAME_BYTES && is_plain && TOPICS.contains(&topic)
 }
 
 /// Whether a stream has a name as Dynamo's publishers make it: a slug.

@@ -136,7 +136,7 @@ impl Asker {
 
     /// Where the response may come from: the address that was connected to, and the others that discovery names for the same
     /// process.
-    async fn origin(
+    pub(super) async fn origin(
         &self,
         socket: &TcpStream,
         address: &str,

@@ -66,7 +66,7 @@ pub(super) enum Origin {
 
 impl Origin {
     /// Whether it may come from there. All addresses of loopback are one machine's.
-    fn has(&self, from: IpAddr) -> bool {
+    pub(super) fn has(&self, from: IpAddr) -> bool {
         let from = plain(from);
         let is_loopback = |ip: IpAddr| Special::of(ip) == Some(Special::Loopback);
         match self {

@@ -4,6 +4,8 @@
 //!
 //! `attack [--json FILE] [--seconds N]`: seconds of each attack, 10 if not given. `RADIXSCOPE_BIN` names another binary.
 
+mod deputy;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -39,6 +41,7 @@ async fn main() {
     let mut rows = running().await;
     rows.extend(viewers().await);
     rows.extend(attacks(Duration::from_secs(seconds)).await);
+    rows.extend(deputy::rows(Duration::from_secs(seconds)).await);
     if let Some(file) = json {
         let text = format!("{:#}", json!({"rows": rows}));
         std::fs::write(&file, text).unwrap_or_else(|e| panic!("{file}: {e}"));
