@@ -187,6 +187,26 @@ impl Nats {
         jetstream::new(self.client().await)
     }
 
+    /// Makes a bucket of keys and values as JetStream keeps it, a stream of its subjects, with one key in it.
+    pub async fn make_bucket(&self, name: &str) {
+        let jetstream = self.jetstream().await;
+        let stream = jetstream::stream::Config {
+            name: format!("KV_{name}"),
+            subjects: vec![format!("$KV.{name}.>")],
+            ..Default::default()
+        };
+        jetstream.create_stream(stream).await.expect("a stream");
+        let sent = jetstream.publish(format!("$KV.{name}.limit"), "7".into()).await;
+        sent.expect("it is sent").await.expect("it is kept");
+    }
+
+    /// Messages that a bucket holds, and how many were ever written: one each, if nobody changed it.
+    pub async fn bucket(&self, name: &str) -> (u64, u64) {
+        let stream = self.jetstream().await.get_stream(format!("KV_{name}")).await.expect("it is there");
+        let state = &stream.cached_info().state;
+        (state.messages, state.last_sequence)
+    }
+
     fn configure(&self) {
         let at = self.folder.path().display();
         // -1 lets the system choose, here as in the server's own tests.

@@ -32,7 +32,7 @@ use radixscope_intake::{Command, NatsSubjects, Payload};
 use radixscope_model::id::Millis;
 use radixscope_model::record::LinkState;
 
-pub(crate) use connect::{Signals, Target};
+pub(crate) use connect::{INBOX, Signals, Target};
 pub(crate) use denied::missing_right;
 
 use crate::config::{InvalidOption, Nats};

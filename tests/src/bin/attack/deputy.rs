@@ -66,17 +66,13 @@ async fn bytes_to_a_bystander(each: Duration) -> Value {
 /// Changes of a bucket by queries to its subjects.
 async fn writes_to_a_bucket(subject: &str, each: Duration) -> Value {
     let mut deployment = Deployment::start(|call| answer(call, &tree(&[], LAST))).await;
-    let jetstream = deployment.nats.jetstream().await;
-    let bucket = async_nats::jetstream::kv::Config { bucket: "cfg".to_owned(), ..Default::default() };
-    let store = jetstream.create_key_value(bucket).await.expect("a bucket");
-    store.put("limit", "7".into()).await.expect("room");
+    deployment.nats.make_bucket("cfg").await;
     deployment.keep(leading_to(&json!({"nats_tcp": subject})));
     let server = deployment.attach(&[]).await;
     deployment.publish(&[stored(LAST + 1, Some(5), [6])]).await;
     tokio::time::sleep(each).await;
     drop(server);
-    let entry = store.entry("limit").await.expect("the server lives");
-    let is_changed = entry.is_none_or(|entry| entry.revision != 1 || &entry.value[..] != b"7");
+    let is_changed = deployment.nats.bucket("cfg").await != (1, 1);
     let what = format!("changes of a bucket by queries to {subject}");
     row(&what, f64::from(u8::from(is_changed)), "changes", Some(("none", 0.0)))
 }
