@@ -20,7 +20,10 @@ pub struct RefusedCount {
 
 /// Refusals since the start. Few kinds of either word are known to the program, so that the table is bounded by their product.
 #[derive(Debug, Default)]
-pub struct Refusals(Mutex<BTreeMap<(&'static str, &'static str), (u64, String)>>);
+pub struct Refusals(Mutex<Counts>);
+
+/// By what was refused and why: how many, and the last in words.
+type Counts = BTreeMap<(&'static str, &'static str), (u64, String)>;
 
 impl Refusals {
     /// One more.
@@ -54,7 +57,7 @@ impl Refusals {
         last.map(|last| format!("{count} refused. {last}"))
     }
 
-    fn counts(&self) -> MutexGuard<'_, BTreeMap<(&'static str, &'static str), (u64, String)>> {
+    fn counts(&self) -> MutexGuard<'_, Counts> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
