@@ -63,8 +63,11 @@ pub enum NamedBy {
 impl fmt::Display for NamedBy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Entry { key, lease: None } => write!(f, "the entry {key}"),
-            Self::Entry { key, lease: Some(lease) } => write!(f, "the entry {key} with lease {lease:x}"),
+            // Whoever writes an entry chooses its key.
+            Self::Entry { key, lease: None } => write!(f, "the entry {}", key.escape_default()),
+            Self::Entry { key, lease: Some(lease) } => {
+                write!(f, "the entry {} with lease {lease:x}", key.escape_default())
+            }
             Self::Frontend { name } => write!(f, "the list of frontend {name}"),
         }
     }

@@ -26,12 +26,13 @@ pub struct Refusals(Mutex<Counts>);
 type Counts = BTreeMap<(&'static str, &'static str), (u64, String)>;
 
 impl Refusals {
-    /// One more.
-    pub fn count(&self, what: &'static str, why: &'static str, words: &str) {
+    /// One more; gives how many of the kind there were so far.
+    pub fn count(&self, what: &'static str, why: &'static str, words: &str) -> u64 {
         let mut counts = self.counts();
         let (count, last) = counts.entry((what, why)).or_default();
         *count = count.saturating_add(1);
         words.clone_into(last);
+        *count
     }
 
     /// All kinds, in order of their names.

@@ -1,4 +1,4 @@
-//! Addresses that nobody but the operator may name as a target: those that mean this machine, its links or its cloud.
+//! Addresses that only the operator may name as targets: those that mean this machine, its links or its cloud.
 //!
 //! Addresses of IPv6 that carry one of IPv4 inside are judged by that one.
 

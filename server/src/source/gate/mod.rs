@@ -38,6 +38,8 @@ use crate::hub::Refusals;
 
 /// Addresses of one name that are looked at: a pod has two, a service a few.
 const MAX_ADDRESSES: usize = 16;
+/// Most of what names a target that is shown; Dynamo's longest keys have half of it.
+const MAX_EVIDENCE_CHARS: usize = 300;
 
 /// What is checked.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -85,7 +87,7 @@ const OTHER_ADDRESS: &str = "other_address";
 pub(crate) enum NotConnected {
     /// The gate does not let it pass.
     Refused(Refused),
-    /// Nobody is there.
+    /// Nothing listens there, or the name has no address.
     Failed(io::Error),
     /// Not within the time.
     Silent,
@@ -277,7 +279,7 @@ impl Gate {
 
     fn not_connected(&self, host: &str, ip: IpAddr, special: Special, evidence: Evidence<'_>) -> String {
         let by = match evidence {
-            Evidence::Named(by) => by.to_string(),
+            Evidence::Named(by) => by.to_string().chars().take(MAX_EVIDENCE_CHARS).collect(),
             Evidence::Discovery | Evidence::Operator => "discovery".to_owned(),
         };
         let name = if host.parse::<IpAddr>().is_ok() { String::new() } else { format!("{host} has ") };
@@ -290,8 +292,11 @@ impl Gate {
     }
 
     fn refuse(&self, crossing: Crossing, why: &'static str, words: String) -> Refused {
-        tracing::warn!(crossing = crossing.as_str(), why, "{words}");
-        self.refusals.count(crossing.as_str(), why, &words);
+        // Targets are tried again and again; where each stands is in the state of its source.
+        match self.refusals.count(crossing.as_str(), why, &words) {
+            1 => tracing::warn!(crossing = crossing.as_str(), why, "{words}"),
+            count => tracing::debug!(crossing = crossing.as_str(), why, count, "{words}"),
+        }
         Refused { why, words }
     }
 }
