@@ -4,7 +4,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use radixscope_dynamo::request_plane::{
-    Control, MAX_HEADER_BYTES, PRELUDE_BYTES, PartSize, call_home, words,
+    Control, MAX_HEADER_BYTES, PRELUDE_BYTES, PartSize, call_home, foreign_reply, refusal,
 };
 use radixscope_fuzz::check_error;
 
@@ -26,5 +26,8 @@ fuzz_target!(|bytes: &[u8]| {
         Ok(_) => {}
         Err(error) => check_error(&error),
     }
-    assert!(words(rest).chars().count() <= 300);
+    if let Some(text) = refusal(rest) {
+        assert!(text.chars().count() <= 300 && !text.contains(char::is_control));
+    }
+    assert!(foreign_reply(rest).len() < 100, "nothing of the reply");
 });

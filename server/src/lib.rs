@@ -13,6 +13,7 @@ pub mod config;
 pub mod http;
 pub mod hub;
 mod logging;
+mod random;
 mod recording;
 pub mod shutdown;
 pub mod source;

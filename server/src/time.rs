@@ -11,7 +11,7 @@ pub(crate) fn now() -> Millis {
     Millis(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
 }
 
-/// A number nobody can foresee. For spreading waits and naming runs, not for secrets.
+/// A number that is another each time. For spreading waits and naming runs; ids that must not be guessed are in `random`.
 pub(crate) fn random() -> u64 {
     use std::hash::BuildHasher;
     // Each `RandomState` has keys of its own.

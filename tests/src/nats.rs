@@ -34,6 +34,9 @@ pub enum Access {
     /// Two users with Dynamo's default password: `dynamo`, who may do everything, and `user`, who may subscribe only as
     /// these permissions say, in the server's own syntax.
     Limited(&'static str),
+    /// User `dynamo`, who may do everything, and for each of these permissions in the server's own syntax a user `user0`,
+    /// `user1` and so on, all with password `user`.
+    Each(Vec<String>),
 }
 
 /// What kind of server.
@@ -166,7 +169,7 @@ impl Nats {
             Access::Open => options,
             Access::Password(user, password) => options.user_and_password(user.into(), password.into()),
             Access::Token(token) => options.token(token.into()),
-            Access::Limited(_) => options.user_and_password("dynamo".into(), "user".into()),
+            Access::Limited(_) | Access::Each(_) => options.user_and_password("dynamo".into(), "user".into()),
             Access::Credentials => {
                 options.credentials_file(self.credentials_file()).await.expect("the file was just written")
             }
@@ -182,6 +185,26 @@ impl Nats {
     /// JetStream on it.
     pub async fn jetstream(&self) -> jetstream::Context {
         jetstream::new(self.client().await)
+    }
+
+    /// Makes a bucket of keys and values as JetStream keeps it, a stream of its subjects, with one key in it.
+    pub async fn make_bucket(&self, name: &str) {
+        let jetstream = self.jetstream().await;
+        let stream = jetstream::stream::Config {
+            name: format!("KV_{name}"),
+            subjects: vec![format!("$KV.{name}.>")],
+            ..Default::default()
+        };
+        jetstream.create_stream(stream).await.expect("a stream");
+        let sent = jetstream.publish(format!("$KV.{name}.limit"), "7".into()).await;
+        sent.expect("it is sent").await.expect("it is kept");
+    }
+
+    /// Messages that a bucket holds, and how many were ever written: one each, if nobody changed it.
+    pub async fn bucket(&self, name: &str) -> (u64, u64) {
+        let stream = self.jetstream().await.get_stream(format!("KV_{name}")).await.expect("it is there");
+        let state = &stream.cached_info().state;
+        (state.messages, state.last_sequence)
     }
 
     fn configure(&self) {
@@ -217,6 +240,19 @@ impl Nats {
                     "authorization {{ users: [\n  {{ user: \"dynamo\", password: \"user\" }},\n  {{ user: \"user\", \
                      password: \"user\", permissions: {{ publish: \"$JS.API.>\", subscribe: {subscribe} }} }}\n] }}"
                 );
+            }
+            (Access::Each(permissions), _) => {
+                let _ = writeln!(
+                    conf,
+                    "authorization {{ users: [\n  {{ user: \"dynamo\", password: \"user\" }},"
+                );
+                for (number, permissions) in permissions.iter().enumerate() {
+                    let _ = writeln!(
+                        conf,
+                        "  {{ user: \"user{number}\", password: \"user\", permissions: {{\n{permissions}\n}} }},"
+                    );
+                }
+                conf += "] }\n";
             }
             (Access::Credentials, Some(operator)) => conf += &operator.configuration,
             _ => {}

@@ -3,6 +3,7 @@
 //! Intake does no I/O. Whoever keeps it takes the commands after each turn and gives them to the sources
 //! that carry them out; what comes of them returns as payloads.
 
+use std::fmt;
 use std::sync::Arc;
 
 use radixscope_dynamo::request_plane::QueryEndpoint;
@@ -42,6 +43,36 @@ pub enum Command {
     },
 }
 
+/// What says where a worker is queried: whoever sends the query has to believe it or not.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum NamedBy {
+    /// An entry of discovery.
+    Entry {
+        /// Its key.
+        key: Box<str>,
+        /// The lease that it lives by, where the store has such.
+        lease: Option<u64>,
+    },
+    /// The list of a frontend.
+    Frontend {
+        /// Name of the frontend.
+        name: Box<str>,
+    },
+}
+
+impl fmt::Display for NamedBy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            // Whoever writes an entry chooses its key.
+            Self::Entry { key, lease: None } => write!(f, "the entry {}", key.escape_default()),
+            Self::Entry { key, lease: Some(lease) } => {
+                write!(f, "the entry {} with lease {lease:x}", key.escape_default())
+            }
+            Self::Frontend { name } => write!(f, "the list of frontend {name}"),
+        }
+    }
+}
+
 /// A query for a worker's blocks.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TreeQuery {
@@ -49,6 +80,10 @@ pub struct TreeQuery {
     pub id: u64,
     /// Whom to ask.
     pub endpoint: QueryEndpoint,
+    /// What says that it is there.
+    pub named_by: NamedBy,
+    /// Sockets at which discovery says that the same process publishes, `tcp://HOST:PORT`: it may answer from those addresses.
+    pub publishes_at: Vec<String>,
     /// From which event on. `None`: everything that it holds.
     pub start_event_id: Option<u64>,
 }

@@ -52,7 +52,7 @@ pub fn run(cli: Cli) -> ExitCode {
     let code = |code| if is_check { check::EXIT_BLIND } else { code };
     let outcome = logging::start(log.log_format, log.log.as_deref().unwrap_or(default))
         .map_err(|error| Failure::Usage(error.context("--log")))
-        .and_then(|()| {
+        .and_then(|_sums| {
             let runtime = tokio::runtime::Runtime::new().map_err(|error| Failure::Failed(error.into()))?;
             let done = runtime.block_on(run_async(cli.command));
             runtime.shutdown_background();

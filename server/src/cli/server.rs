@@ -1,6 +1,7 @@
 //! What `serve`, `demo` and `check` share: the hub with its sources, a listener, and an orderly end.
 
 use std::future::Future;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::anyhow;
@@ -17,7 +18,7 @@ use super::Failure;
 use crate::config::{Access, Http, InvalidOption, Limits};
 use crate::http::{self, AccessRules, ServeOptions, Tls, TlsFiles};
 use crate::hub::{
-    HistoryLimits, Hub, HubConfig, QueueLimits, ResumeLimits, Resumed, Run, SourceHandle, Started,
+    HistoryLimits, Hub, HubConfig, QueueLimits, Refusals, ResumeLimits, Resumed, Run, SourceHandle, Started,
 };
 use crate::recording::{self, RecordOptions, RecordTo, Recorder, RecordingWatch};
 use crate::shutdown::{Shutdown, over};
@@ -68,12 +69,14 @@ pub(super) struct Feeds {
     pub(super) tree_dumps: TreeDumps,
     /// How often blocks are compared with workers' answers; zero never.
     pub(super) verify_every: Duration,
+    /// What they refuse to send.
+    pub(super) refusals: Arc<Refusals>,
 }
 
 impl Feeds {
     /// Sources without workers that are asked.
     pub(super) fn only(feeds: Vec<Feed>) -> Self {
-        Self { feeds, tree_dumps: TreeDumps::Off, verify_every: Duration::ZERO }
+        Self { feeds, tree_dumps: TreeDumps::Off, verify_every: Duration::ZERO, refusals: Arc::default() }
     }
 }
 
@@ -92,7 +95,7 @@ pub(super) struct Listening {
 pub(super) fn listen(
     limits: &Limits,
     checks: Checks,
-    Feeds { mut feeds, tree_dumps, verify_every }: Feeds,
+    Feeds { mut feeds, tree_dumps, verify_every, refusals }: Feeds,
     record: Option<RecordOptions>,
     stopped: &Shutdown,
 ) -> Result<Listening, Failure> {
@@ -112,7 +115,7 @@ pub(super) fn listen(
     };
     let named: Vec<_> = feeds.iter().map(|feed| feed.named.clone()).collect();
     let Started { hub, sources, task } =
-        Hub::start_with(config, checks, &named, Run { epoch, recorder, resumed }, stopped.clone());
+        Hub::start_with(config, checks, &named, Run { epoch, recorder, resumed, refusals }, stopped.clone());
     if sources.len() < feeds.len() {
         return Err(Failure::Usage(anyhow!("{} sources; the maximum is {}", feeds.len(), sources.len())));
     }

@@ -1,5 +1,7 @@
 //! The sources that the command line names, for `serve` and `check` alike.
 
+use std::sync::Arc;
+
 use anyhow::anyhow;
 
 use radixscope_model::record::SourceKind;
@@ -7,6 +9,7 @@ use radixscope_model::record::SourceKind;
 use super::Failure;
 use super::server::{Feed, Feeds};
 use crate::config::{LogFile, MetricsUrl, Sources, TreeDumps};
+use crate::source::gate::Gate;
 use crate::source::{discovery, logs, nats, prometheus, trees, zmq};
 
 /// Whether nothing is named that could be listened to.
@@ -24,14 +27,15 @@ pub(super) fn feeds(from: Sources) -> Result<Feeds, Failure> {
              what there is and prints the command"
         )));
     }
+    let gate = Arc::new(Gate::new(&from));
     let Sources { nats: listen_to, discovery, zmq, logs, prometheus: scraped, trees: asked } = from;
     let namespace = listen_to.namespace.clone();
     let conflict = LogFile::conflict(&logs.logs).or_else(|| MetricsUrl::conflict(&scraped.prometheus));
     if let Some(conflict) = conflict {
         return Err(Failure::Usage(anyhow!(conflict)));
     }
-    let asks =
-        trees::Source::new(asked.callback, &listen_to).map_err(|error| Failure::Usage(error.into()))?;
+    let asks = trees::Source::new(asked.callback, &listen_to, &gate)
+        .map_err(|error| Failure::Usage(error.into()))?;
     let mut feeds = Vec::new();
     // It comes first: who is there is known before anybody speaks.
     let found = discovery::Source::new(discovery, namespace.clone());
@@ -47,13 +51,13 @@ pub(super) fn feeds(from: Sources) -> Result<Feeds, Failure> {
         );
     }
     if !listen_to.nats.is_empty() {
-        let source = nats::Source::new(listen_to).map_err(|error| Failure::Usage(error.into()))?;
+        let source = nats::Source::new(listen_to, &gate).map_err(|error| Failure::Usage(error.into()))?;
         let name = source.name().to_owned();
         feeds.push(Feed::new(name, SourceKind::Nats, |to, stopped| source.run(to, stopped)));
     }
     // A broker is listened to without being told to, publishers as discovery names them.
     if is_found || !zmq.zmq_broker.is_empty() {
-        let source = zmq::Source::new(zmq.zmq_broker, namespace);
+        let source = zmq::Source::new(zmq.zmq_broker, namespace, &gate);
         feeds.push(Feed::new(source.name(), SourceKind::Zmq, |to, stopped| source.run(to, stopped)));
     }
     let sources = prometheus::Source::all(scraped).map_err(|error| Failure::Usage(error.into()))?;
@@ -72,7 +76,8 @@ pub(super) fn feeds(from: Sources) -> Result<Feeds, Failure> {
             asks.run(to, stopped)
         }));
     }
-    Ok(Feeds { feeds, tree_dumps: tree_dumps.into(), verify_every: asked.verify_every })
+    let refusals = Arc::clone(gate.refusals());
+    Ok(Feeds { feeds, tree_dumps: tree_dumps.into(), verify_every: asked.verify_every, refusals })
 }
 
 #[cfg(test)]

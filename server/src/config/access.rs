@@ -107,7 +107,7 @@ pub(crate) fn is_guessable(token: &Secret) -> bool {
 
 /// A network, or one address. Clients are known by their IPv4 address where they have one, so an IPv4-mapped network is read
 /// as the IPv4 network that it means.
-fn network(text: &str) -> Result<IpNet, String> {
+pub(super) fn network(text: &str) -> Result<IpNet, String> {
     let one = text.parse::<IpAddr>().ok().map(IpNet::from);
     let network = one.or_else(|| text.parse().ok());
     let network =

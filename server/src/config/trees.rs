@@ -4,6 +4,9 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use ipnet::IpNet;
+
+use super::access::network;
 
 /// Queries to workers for their blocks.
 #[derive(Args, Debug, Clone)]
@@ -16,6 +19,11 @@ pub struct Trees {
     /// is queried, and a free port]
     #[arg(long, env = "RADIXSCOPE_CALLBACK", value_name = "HOST:PORT")]
     pub callback: Option<CallbackAddress>,
+    /// Network to which connections may go although its addresses are no usual place of a worker, such as 127.0.0.0/8 or
+    /// 169.254.0.0/16; can be repeated, or separated by commas in the variable [default: loopback addresses, if discovery or
+    /// the frontend that names them is on this machine]
+    #[arg(long, env = "RADIXSCOPE_ALLOW_TARGET", value_name = "CIDR", value_delimiter = ',', value_parser = network)]
+    pub allow_target: Vec<IpNet>,
     /// How often to compare the blocks of a worker in the tree with its own answer, such as 30m; 0: never
     #[arg(long, env = "RADIXSCOPE_VERIFY_EVERY", value_name = "DURATION", default_value = "30m", value_parser = verify_every)]
     pub verify_every: Duration,

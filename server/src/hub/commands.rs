@@ -80,19 +80,22 @@ fn unanswered(command: Command, source: SourceIx, at_ms: Millis, why: &str) -> O
 mod tests {
     use super::*;
     use radixscope_dynamo::request_plane::{Codec, QueryEndpoint, RequestTransport};
-    use radixscope_intake::command::TreeQuery;
+    use radixscope_intake::command::{NamedBy, TreeQuery};
     use radixscope_model::id::Worker;
 
     fn query(id: u64) -> Command {
         let endpoint = QueryEndpoint {
             worker: Worker::new(1, 0),
             is_rank_known: true,
+            namespace: String::new(),
+            component: String::new(),
             endpoint: String::new(),
             transport: RequestTransport::Nats { subject: String::new() },
             codec: Codec::Json,
             publisher_id: None,
         };
-        Command::Query(TreeQuery { id, endpoint, start_event_id: None })
+        let named_by = NamedBy::Frontend { name: "f".into() };
+        Command::Query(TreeQuery { id, endpoint, named_by, publishes_at: Vec::new(), start_event_id: None })
     }
 
     fn number(received: Option<Received>) -> Option<u64> {

@@ -7,6 +7,7 @@ mod commands;
 mod history;
 mod inbox;
 mod log;
+mod refused;
 mod replay;
 mod resume;
 mod snapshot;
@@ -35,6 +36,7 @@ pub(crate) use history::{KeptSegment, SegmentFrames, SegmentId};
 pub(crate) use inbox::LoneInbox;
 pub use inbox::{HubEnded, QueueLimits, SourceHandle};
 pub use log::Published;
+pub use refused::{Refusals, RefusedCount};
 pub(crate) use replay::Replayed;
 pub(crate) use resume::{ResumeLimits, Resumed};
 pub use state::{Joined, Resume};
@@ -84,6 +86,8 @@ pub(crate) struct Run {
     pub(crate) recorder: Option<Recorder>,
     /// `None`: it begins with nothing.
     pub(crate) resumed: Option<Resumed>,
+    /// What its sources refuse to send.
+    pub(crate) refusals: Arc<Refusals>,
 }
 
 type Question = Box<dyn FnOnce(&mut View<'_>) + Send>;
@@ -113,6 +117,7 @@ pub enum AskError {
 pub struct Hub {
     asks: mpsc::Sender<Ask>,
     viewers: Arc<ViewerCounts>,
+    refusals: Arc<Refusals>,
 }
 
 /// Counted by the viewers' own tasks.
@@ -150,7 +155,7 @@ impl Hub {
             config,
             checks,
             sources,
-            Run { epoch: random(), recorder: None, resumed: None },
+            Run { epoch: random(), recorder: None, resumed: None, refusals: Arc::default() },
             shutdown,
         )
     }
@@ -160,7 +165,7 @@ impl Hub {
         config: HubConfig,
         checks: Checks,
         sources: &[(String, SourceKind)],
-        Run { epoch, recorder, resumed }: Run,
+        Run { epoch, recorder, resumed, refusals }: Run,
         shutdown: Shutdown,
     ) -> Started {
         let mut intake = Intake::default();
@@ -194,7 +199,7 @@ impl Hub {
         let (asks, questions) = mpsc::channel(MAX_QUESTIONS);
         let viewers = Arc::new(ViewerCounts::default());
         let task = tokio::spawn(task.run(questions, shutdown));
-        Started { hub: Hub { asks, viewers }, sources: handles, task }
+        Started { hub: Hub { asks, viewers, refusals }, sources: handles, task }
     }
 
     /// Reads from the state. `read` runs in the hub's task: it has to be quick and must not wait.
@@ -229,6 +234,11 @@ impl Hub {
     pub async fn request_dumps(&self, workers: Vec<Worker>) -> Result<Vec<bool>, AskError> {
         let (answer, answered) = oneshot::channel();
         self.ask(Ask::RequestDump(workers, answer), answered).await
+    }
+
+    /// What sources refused to send.
+    pub fn refusals(&self) -> &Refusals {
+        &self.refusals
     }
 
     /// How many viewers there are and were.

@@ -21,7 +21,7 @@ use super::log::Published;
 use super::snapshot::Snapshot;
 use super::state::State;
 use super::view::{DepthCache, PictureCache, Stats};
-use super::{Hub, HubTask, MAX_QUESTIONS, QueueLimits, ViewerCounts};
+use super::{Hub, HubTask, MAX_QUESTIONS, QueueLimits};
 use crate::shutdown::Shutdown;
 
 /// Longer than any recording: what is kept of one is bounded by its bytes alone.
@@ -114,6 +114,6 @@ impl Hub {
         };
         let (asks, questions) = mpsc::channel(MAX_QUESTIONS);
         tokio::spawn(task.run(questions, shutdown));
-        Hub { asks, viewers: std::sync::Arc::new(ViewerCounts::default()) }
+        Hub { asks, viewers: std::sync::Arc::default(), refusals: std::sync::Arc::default() }
     }
 }

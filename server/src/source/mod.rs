@@ -3,6 +3,7 @@
 
 pub mod demo;
 pub mod discovery;
+pub mod gate;
 mod http_tls;
 mod link;
 pub mod logs;

@@ -55,12 +55,15 @@ impl Registry {
         Self::Etcd { etcd: Box::new(etcd), leases: BTreeSet::new() }
     }
 
-    pub(super) fn flags(&self) -> [String; 2] {
+    pub(super) fn flags(&self) -> Vec<String> {
         match self {
-            Self::Frontend(at) => ["--prometheus".to_owned(), format!("frontend=http://{at}/metrics")],
-            Self::Folder(folder) => ["--discovery".to_owned(), folder.url()],
-            Self::Etcd { etcd, .. } => ["--discovery".to_owned(), etcd.url()],
-            Self::Kubernetes { api, .. } => ["--discovery".to_owned(), api.url()],
+            Self::Frontend(at) => vec!["--prometheus".to_owned(), format!("frontend=http://{at}/metrics")],
+            Self::Folder(folder) => vec!["--discovery".to_owned(), folder.url()],
+            Self::Etcd { etcd, .. } => vec!["--discovery".to_owned(), etcd.url()],
+            // No pod is at a loopback address; these are.
+            Self::Kubernetes { api, .. } => {
+                ["--discovery", &api.url(), "--allow-target", "127.0.0.0/8"].map(str::to_owned).to_vec()
+            }
         }
     }
 

@@ -41,6 +41,7 @@ mod demo;
 mod discovery;
 mod discovery_bounds;
 mod findings;
+mod gate;
 mod harness;
 mod harness_browser;
 mod hostile;

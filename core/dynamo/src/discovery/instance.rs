@@ -55,6 +55,8 @@ impl Instance {
         Some(QueryEndpoint {
             worker: Worker { id: self.instance_id, dp_rank: dp_rank.unwrap_or(0) },
             is_rank_known: dp_rank.is_some(),
+            namespace: self.namespace.clone(),
+            component: self.component.clone(),
             endpoint: self.endpoint.clone(),
             transport: self.transport.clone()?,
             codec: self.codec,

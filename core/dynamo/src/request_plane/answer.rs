@@ -114,16 +114,83 @@ fn subject<'a, W: Wire<'a>>(wire: &mut W) -> Result<String, Fault> {
     required(subject, "subject", at)
 }
 
-/// Words of a worker, bounded.
-pub(crate) fn shortened(words: &str) -> String {
-    words.chars().take(MAX_WORDS_CHARS).collect()
+/// Text of a worker, bounded and on one line: control characters, as those of terminals, become spaces.
+pub(crate) fn shortened(text: &str) -> String {
+    text.chars().take(MAX_WORDS_CHARS).map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
-/// Words of a worker as they are sent, bounded.
-pub fn words(bytes: &[u8]) -> String {
-    shortened(&String::from_utf8_lossy(bytes.get(..MAX_REFUSAL_BYTES).unwrap_or(bytes)))
+/// How a worker's refusal of a request begins: 0.9 knows the first, 1.x the others.
+const REFUSALS: [&str; 3] = ["Unknown endpoint:", "Server overloaded:", "Server unavailable:"];
+
+/// The text of an acknowledgement with which a worker refuses a request. `None`: no version of Dynamo writes such, so that
+/// the bytes are of something else and are not to be shown.
+pub fn refusal(bytes: &[u8]) -> Option<String> {
+    let text = std::str::from_utf8(bytes).ok().filter(|text| text.len() <= MAX_REFUSAL_BYTES)?;
+    let is_dynamos = REFUSALS.iter().any(|start| text.starts_with(start)) && !text.contains(char::is_control);
+    is_dynamos.then(|| shortened(text))
+}
+
+/// What a reply is that is none of Dynamo's, without a byte of it: `a 213-byte HTTP reply that is no Dynamo response`.
+pub fn foreign_reply(bytes: &[u8]) -> String {
+    let is_text = |text: &str| !text.chars().any(|c| c.is_control() && !c.is_ascii_whitespace());
+    let kind = match std::str::from_utf8(bytes) {
+        _ if bytes.starts_with(b"HTTP/") => "HTTP ",
+        _ if matches!(bytes.trim_ascii_start(), [b'{' | b'[', ..]) => "JSON ",
+        Ok(text) if is_text(text) => "text ",
+        _ => "",
+    };
+    let more = if bytes.len() >= MAX_REFUSAL_BYTES { " or longer" } else { "" };
+    format!("a {}-byte{more} {kind}reply that is no Dynamo response", bytes.len())
 }
 
 const fn topic() -> &'static str {
     Topic::TreeDump.as_str()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_dynamo_writes_is_a_refusal() {
+        for text in [
+            "Unknown endpoint: 45421f25bd525ab5/generate",
+            "Server overloaded: worker at capacity",
+            "Server unavailable: unknown endpoint 7/dynamo/backend/generate",
+        ] {
+            assert_eq!(refusal(text.as_bytes()).as_deref(), Some(text));
+        }
+        for other in [
+            r#"{"AccessKeyId":"AKIA"}"#,
+            r#"{"stream":"KV_cfg","seq":9}"#,
+            "HTTP/1.1 400 Bad Request\r\n\r\n",
+            "-ERR unknown command",
+            "Server overloaded: \u{1b}[2J",
+            "",
+        ] {
+            assert_eq!(refusal(other.as_bytes()), None, "{other}");
+        }
+        assert_eq!(refusal(b"Unknown endpoint: \xff"), None);
+        assert_eq!(refusal(format!("Unknown endpoint: {}", "x".repeat(MAX_REFUSAL_BYTES)).as_bytes()), None);
+        let long = refusal(format!("Unknown endpoint: {}", "x".repeat(1_000)).as_bytes());
+        assert_eq!(long.map(|text| text.chars().count()), Some(MAX_WORDS_CHARS));
+    }
+
+    #[test]
+    fn a_reply_that_is_none_of_dynamos_is_named_by_its_length_and_kind() {
+        for (bytes, expected) in [
+            (&b"HTTP/1.1 200 OK\r\n\r\nsecret"[..], "a 25-byte HTTP reply that is no Dynamo response"),
+            (br#" {"AccessKeyId":"AKIA"}"#, "a 23-byte JSON reply that is no Dynamo response"),
+            (b"+OK secret\r\n", "a 12-byte text reply that is no Dynamo response"),
+            (b"\x00\x01secret", "a 8-byte reply that is no Dynamo response"),
+            (&[b' '; MAX_REFUSAL_BYTES], "a 16384-byte or longer text reply that is no Dynamo response"),
+        ] {
+            assert_eq!(foreign_reply(bytes), expected);
+        }
+    }
+
+    #[test]
+    fn text_of_a_worker_stays_on_one_line() {
+        assert_eq!(shortened("a\nb\u{1b}[31m"), "a b [31m");
+    }
 }

@@ -8,7 +8,9 @@ mod answer;
 mod call;
 
 pub(crate) use answer::shortened;
-pub use answer::{Control, MAX_HEADER_BYTES, MAX_REFUSAL_BYTES, PRELUDE_BYTES, PartSize, call_home, words};
+pub use answer::{
+    Control, MAX_HEADER_BYTES, MAX_REFUSAL_BYTES, PRELUDE_BYTES, PartSize, call_home, foreign_reply, refusal,
+};
 pub use call::{Call, frame};
 
 use radixscope_model::id::Worker;
@@ -20,6 +22,10 @@ pub struct QueryEndpoint {
     pub worker: Worker,
     /// Whether something named the rank.
     pub is_rank_known: bool,
+    /// Dynamo namespace.
+    pub namespace: String,
+    /// Dynamo component.
+    pub component: String,
     /// Its name, as `worker_kv_query_source_4cfa61f9f4e8`.
     pub endpoint: String,
     /// Where it is.

@@ -5,6 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use radixscope_dynamo::request_plane::QueryEndpoint;
 use radixscope_model::id::{Worker, WorkerId};
 
+use crate::command::NamedBy;
+
 /// Most entries of discovery that lead to an endpoint, and most frontends whose lists are kept.
 const MAX_ENTRIES: usize = 40_000;
 const MAX_FRONTENDS: usize = 64;
@@ -22,12 +24,29 @@ pub(super) enum Told {
     Frontend,
 }
 
+/// An endpoint that an entry of discovery leads to.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Registered {
+    pub(super) told: Told,
+    pub(super) endpoint: QueryEndpoint,
+    /// The lease that the entry lives by.
+    pub(super) lease: Option<u64>,
+}
+
+/// An endpoint, and what names it.
+#[derive(Clone, Debug)]
+pub(super) struct Named {
+    told: Told,
+    pub(super) endpoint: QueryEndpoint,
+    pub(super) by: NamedBy,
+}
+
 /// See the module.
 #[derive(Default)]
 pub(super) struct Endpoints {
-    entries: BTreeMap<Box<str>, (Told, QueryEndpoint)>,
+    entries: BTreeMap<Box<str>, Registered>,
     frontends: BTreeMap<Box<str>, Vec<QueryEndpoint>>,
-    by_worker: BTreeMap<WorkerId, Vec<(Told, QueryEndpoint)>>,
+    by_worker: BTreeMap<WorkerId, Vec<Named>>,
     /// Ranks that endpoints turned out to have, by worker and name of the endpoint.
     ranks: BTreeMap<(WorkerId, String), u32>,
     is_changed: bool,
@@ -35,7 +54,7 @@ pub(super) struct Endpoints {
 
 impl Endpoints {
     /// An entry of discovery leads to this endpoint, or to none any more.
-    pub(super) fn entry(&mut self, key: &str, endpoint: Option<(Told, QueryEndpoint)>) {
+    pub(super) fn entry(&mut self, key: &str, endpoint: Option<Registered>) {
         let Some(endpoint) = endpoint else {
             self.is_changed |= self.entries.remove(key).is_some();
             return;
@@ -71,10 +90,15 @@ impl Endpoints {
             return false;
         }
         self.by_worker.clear();
-        let mut named = BTreeSet::new();
-        let listed = self.frontends.values().flatten().map(|endpoint| (Told::Frontend, endpoint));
-        let entries = self.entries.values().map(|(told, endpoint)| (*told, endpoint));
-        for (told, endpoint) in entries.chain(listed) {
+        let mut named_ranks = BTreeSet::new();
+        let listed = self.frontends.iter().flat_map(|(name, listed)| {
+            let by = NamedBy::Frontend { name: name.clone() };
+            listed.iter().map(move |endpoint| (Told::Frontend, endpoint, by.clone()))
+        });
+        let entries = self.entries.iter().map(|(key, Registered { told, endpoint, lease })| {
+            (*told, endpoint, NamedBy::Entry { key: key.clone(), lease: *lease })
+        });
+        for (told, endpoint, by) in entries.chain(listed) {
             let mut endpoint = endpoint.clone();
             let name = (endpoint.worker.id, endpoint.endpoint.clone());
             if let Some(&rank) = self.ranks.get(&name)
@@ -83,15 +107,15 @@ impl Endpoints {
                 endpoint.worker.dp_rank = rank;
                 endpoint.is_rank_known = true;
             }
-            named.insert(name);
+            named_ranks.insert(name);
             let known = self.by_worker.entry(endpoint.worker.id).or_default();
-            if !known.iter().any(|(_, same)| *same == endpoint) {
-                known.push((told, endpoint));
+            if !known.iter().any(|same| same.endpoint == endpoint) {
+                known.push(Named { told, endpoint, by });
             }
         }
         // An endpoint that nothing names any more is queried no more.
-        self.ranks.retain(|name, _| named.contains(name));
-        self.by_worker.values_mut().for_each(|known| known.sort_by_key(|(told, _)| *told));
+        self.ranks.retain(|name, _| named_ranks.contains(name));
+        self.by_worker.values_mut().for_each(|known| known.sort_by_key(|named| named.told));
         true
     }
 
@@ -103,22 +127,23 @@ impl Endpoints {
 
     /// Workers that can be asked, with the rank that is likely where none is known.
     pub(super) fn workers(&self) -> impl Iterator<Item = Worker> + '_ {
-        self.by_worker.values().flatten().map(|(_, endpoint)| endpoint.worker)
+        self.by_worker.values().flatten().map(|named| named.endpoint.worker)
     }
 
     /// Where a worker is asked whose events come from this publisher.
-    pub(super) fn of(&self, worker: Worker, publisher_id: Option<u64>) -> Option<QueryEndpoint> {
+    pub(super) fn of(&self, worker: Worker, publisher_id: Option<u64>) -> Option<Named> {
         let fits = |endpoint: &QueryEndpoint| match (endpoint.publisher_id, publisher_id) {
             (Some(its), Some(ours)) => its == ours,
             _ => endpoint.worker == worker,
         };
         let known = self.by_worker.get(&worker.id)?;
-        let fitting = known
-            .iter()
-            .map(|(_, endpoint)| endpoint)
-            .find(|endpoint| fits(endpoint) && (!endpoint.is_rank_known || endpoint.worker == worker))?;
-        let is_rank_known = fitting.is_rank_known || fitting.publisher_id.is_some() && publisher_id.is_some();
-        Some(QueryEndpoint { worker, is_rank_known, ..fitting.clone() })
+        let fitting = known.iter().find(|Named { endpoint, .. }| {
+            fits(endpoint) && (!endpoint.is_rank_known || endpoint.worker == worker)
+        })?;
+        let its = &fitting.endpoint;
+        let is_rank_known = its.is_rank_known || its.publisher_id.is_some() && publisher_id.is_some();
+        let endpoint = QueryEndpoint { worker, is_rank_known, ..its.clone() };
+        Some(Named { endpoint, ..fitting.clone() })
     }
 }
 

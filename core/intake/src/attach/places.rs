@@ -8,16 +8,20 @@ use radixscope_dynamo::subject::{self, Subject};
 use radixscope_model::id::Millis;
 use radixscope_model::record::Topic;
 
-use super::endpoints::Told;
+use super::endpoints::{Registered, Told};
 use super::{Attach, MAX_BROKERS, MAX_PUBLISHERS};
 use crate::command::{Command, NamedSubject, ZmqChannel};
 
+/// Sockets of one publisher that are looked at; each has one.
+const MAX_SOCKETS: usize = 4;
+
 impl Attach {
     /// An entry of discovery is so now.
-    pub(crate) fn discovered(&mut self, key: &str, entry: &DiscoveryEntry) {
+    pub(crate) fn discovered(&mut self, key: &str, entry: &DiscoveryEntry, lease: Option<u64>) {
+        let registered = |told, endpoint| Registered { told, endpoint, lease };
         match entry {
             DiscoveryEntry::Instance(instance) => {
-                let endpoint = instance.query_endpoint().map(|endpoint| (Told::Instance, endpoint));
+                let endpoint = instance.query_endpoint().map(|endpoint| registered(Told::Instance, endpoint));
                 self.endpoints.entry(key, endpoint);
             }
             DiscoveryEntry::EventSource(source) if source.subject.topic == Topic::KvEvents => {
@@ -27,7 +31,7 @@ impl Attach {
                     self.publishers.insert(source.publisher_id, worker);
                     self.named_by.insert(key.into(), source.publisher_id);
                 }
-                let endpoint = source.recovery.clone().map(|endpoint| (Told::Source, endpoint));
+                let endpoint = source.recovery.clone().map(|endpoint| registered(Told::Source, endpoint));
                 self.endpoints.entry(key, endpoint);
             }
             DiscoveryEntry::EventChannel(channel) => match &channel.transport {
@@ -65,6 +69,17 @@ impl Attach {
         }
         let (endpoint, subject) = (endpoint.to_owned(), Arc::new(subject.clone()));
         self.commands.push(Command::Listen(ZmqChannel { endpoint, publisher_id, subject }));
+    }
+
+    /// Sockets at which a worker's own publisher of KV events is, at most [`MAX_SOCKETS`].
+    pub(super) fn publishes_at(&self, publisher_id: Option<u64>) -> Vec<String> {
+        let is_its = |(_, id): &&(String, u64)| publisher_id == Some(*id);
+        self.channels
+            .values()
+            .filter(is_its)
+            .map(|(endpoint, _)| endpoint.clone())
+            .take(MAX_SOCKETS)
+            .collect()
     }
 
     /// An entry names a broker's sockets, or none any more. Entries may share them.

@@ -3,7 +3,7 @@
 use radixscope_model::id::{Millis, Worker, WorkerIx};
 use radixscope_model::record::{Asking, Entry, KnowledgeWhy, Record, TreeKnowledge};
 
-use super::endpoints::is_in_the_loop;
+use super::endpoints::{Named, is_in_the_loop};
 use super::queue::Queue;
 use super::watched::{Query, Want, Watched};
 use super::{Attach, TreeDumps};
@@ -145,10 +145,10 @@ impl Attach {
         if watched.want == Want::Nothing || watched.query.is_some() {
             return;
         }
-        let endpoint = self.endpoints.of(worker, watched.publisher_id);
+        let named = self.endpoints.of(worker, watched.publisher_id);
         let may_ask =
-            endpoint.as_ref().is_some_and(|endpoint| self.may_ask(watched, is_in_the_loop(endpoint)));
-        let Some(endpoint) = endpoint.filter(|_| may_ask) else {
+            named.as_ref().is_some_and(|named| self.may_ask(watched, is_in_the_loop(&named.endpoint)));
+        let Some(Named { endpoint, by: named_by, .. }) = named.filter(|_| may_ask) else {
             let watched = self.workers.of(ix);
             match watched.want {
                 Want::Verify => (watched.want, watched.verify_ms) = (Want::Nothing, None),
@@ -185,7 +185,9 @@ impl Attach {
             Want::Events(from) => Some(from),
             Want::Nothing | Want::Dump | Want::Verify => None,
         };
-        self.commands.push(Command::Query(TreeQuery { id, endpoint: endpoint.clone(), start_event_id }));
+        let publishes_at = self.publishes_at(endpoint.publisher_id);
+        let query = TreeQuery { id, endpoint: endpoint.clone(), named_by, publishes_at, start_event_id };
+        self.commands.push(Command::Query(query));
         self.running.insert(id, ix);
         let watched = self.workers.of(ix);
         watched.want = Want::Nothing;
@@ -248,10 +250,12 @@ impl Attach {
         let endpoint = watched.id.and_then(|worker| self.endpoints.of(worker, watched.publisher_id));
         match endpoint {
             None => Asking::NoEndpoint,
-            Some(endpoint) if !self.may_ask(watched, is_in_the_loop(&endpoint)) => match watched.failures {
-                0 => Asking::OnRequest,
-                _ => Asking::Failed { next_ms: None },
-            },
+            Some(named) if !self.may_ask(watched, is_in_the_loop(&named.endpoint)) => {
+                match watched.failures {
+                    0 => Asking::OnRequest,
+                    _ => Asking::Failed { next_ms: None },
+                }
+            }
             Some(_) if watched.failures > 0 => Asking::Failed { next_ms: watched.next_ms },
             Some(_) => Asking::Waiting,
         }

@@ -36,7 +36,7 @@ impl Ingest {
         let change = self.discovered.put(key, &entry, lease).map_err(|()| {
             DecodeError::new(Reason::TooLarge, format!("discovery: more than {MAX_ENTRIES} entries"))
         })?;
-        self.attach.discovered(key, &entry);
+        self.attach.discovered(key, &entry, lease);
         match &entry {
             DiscoveryEntry::Instance(of) if of.is_worker() => {
                 self.real_names.learn(&of.namespace);

@@ -22,6 +22,7 @@ use super::server::{Feeds, listen};
 use super::{Failure, sources};
 use crate::config::{Sources, Survey, TreeDumps};
 use crate::shutdown::{Shutdown, over};
+use crate::source::gate::Gate;
 use crate::source::{discovery, prometheus};
 use registered::Registered;
 use report::Report;
@@ -82,7 +83,7 @@ async fn registered(from: &Sources) -> Result<Registered, Failure> {
         registered.add_entries(&entries);
     }
     let answers = answers.map_err(|error| Failure::Usage(error.into()))?;
-    answers.iter().for_each(|answer| registered.add_health(answer));
-    registered.try_queries().await;
+    answers.iter().for_each(|(frontend, answer)| registered.add_health(frontend, answer));
+    registered.try_queries(&Gate::new(from)).await;
     Ok(registered)
 }

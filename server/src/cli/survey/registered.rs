@@ -5,14 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use bytes::Bytes;
-use tokio::net::TcpStream;
-
 use radixscope_dynamo::discovery::{self, ChannelTransport, DiscoveryEntry};
 use radixscope_dynamo::health;
 use radixscope_dynamo::request_plane::{Codec, QueryEndpoint, RequestTransport};
+use radixscope_intake::command::NamedBy;
 use radixscope_model::id::{Worker, WorkerId};
 
 use crate::source::discovery::Entry;
+use crate::source::gate::{Crossing, Destination, Evidence, Gate, NotConnected};
 
 /// Most workers to which a connection is tried: if these can be reached, so can others like them.
 const MAX_TRIED: usize = 32;
@@ -37,7 +37,7 @@ pub(super) struct Registered {
     /// cannot be told.
     pub(super) replica_sync: Option<bool>,
     /// Who answers queries for blocks, by worker.
-    pub(super) queries: BTreeMap<Worker, QueryEndpoint>,
+    pub(super) queries: BTreeMap<Worker, (QueryEndpoint, NamedBy)>,
     /// Why the first of those that were tried cannot be reached from here.
     pub(super) unreachable: Option<String>,
     planes: BTreeSet<&'static str>,
@@ -61,6 +61,7 @@ impl Registered {
         self.entries += entries.len();
         let mut steps = Vec::new();
         for Entry { key, value, lease } in entries {
+            let named_by = || NamedBy::Entry { key: (**key).into(), lease: *lease };
             match discovery::decode(key, value) {
                 Ok(DiscoveryEntry::Instance(instance)) => {
                     self.versions.insert(Version::Instances);
@@ -68,7 +69,7 @@ impl Registered {
                         self.workers.insert(instance.instance_id);
                         self.add_plane(instance.transport.as_ref(), instance.codec);
                     }
-                    self.add_query(instance.query_endpoint());
+                    self.add_query(instance.query_endpoint(), named_by());
                 }
                 Ok(DiscoveryEntry::EventChannel(channel)) => {
                     self.versions.insert(Version::Channels);
@@ -85,7 +86,7 @@ impl Registered {
                 Ok(DiscoveryEntry::EventSource(source)) => {
                     self.versions.insert(Version::SourceQuery);
                     self.event_sources += 1;
-                    self.add_query(source.recovery);
+                    self.add_query(source.recovery, named_by());
                 }
                 Ok(DiscoveryEntry::ModelCard(_) | DiscoveryEntry::Other) | Err(_) => {}
             }
@@ -97,28 +98,35 @@ impl Registered {
     }
 
     /// Reads a frontend's list of instances.
-    pub(super) fn add_health(&mut self, answer: &Bytes) {
+    pub(super) fn add_health(&mut self, frontend: &str, answer: &Bytes) {
         let Ok(Some(health)) = health::decode(answer) else { return };
         for instance in &health.workers {
             self.versions.insert(Version::Instances);
             self.workers.insert(instance.instance_id);
             self.add_plane(instance.transport.as_ref(), instance.codec);
         }
-        health.query_endpoints.into_iter().for_each(|endpoint| self.add_query(Some(endpoint)));
+        for endpoint in health.query_endpoints {
+            self.add_query(Some(endpoint), NamedBy::Frontend { name: frontend.into() });
+        }
     }
 
-    /// Tries whether those who answer queries can be reached: connects, and sends nothing.
-    pub(super) async fn try_queries(&mut self) {
-        let address = |endpoint: &QueryEndpoint| match &endpoint.transport {
-            RequestTransport::Tcp { address, .. } => Some(address.clone()),
-            RequestTransport::Nats { .. } => None,
-        };
-        let addresses: BTreeSet<String> = self.queries.values().filter_map(address).take(MAX_TRIED).collect();
-        let tried = addresses.into_iter().map(async |address| {
-            match tokio::time::timeout(TRY_WITHIN, TcpStream::connect(&address)).await {
-                Ok(Ok(_)) => None,
-                Ok(Err(error)) => Some(format!("{address}: {error}")),
-                Err(_) => Some(format!("{address} does not answer")),
+    /// Tries whether those who answer queries can be reached: connects as a query would, and sends nothing.
+    pub(super) async fn try_queries(&mut self, gate: &Gate) {
+        let mut places = BTreeMap::new();
+        for (endpoint, named_by) in self.queries.values() {
+            if places.len() < MAX_TRIED
+                && let Ok(Destination::Tcp { address, .. }) = gate.query(endpoint)
+            {
+                places.entry(address).or_insert(named_by);
+            }
+        }
+        let tried = places.into_iter().map(async |(address, named_by)| {
+            let evidence = Evidence::Named(named_by);
+            match gate.connect(Crossing::TreeQuery, address, evidence, TRY_WITHIN).await {
+                Ok(_) => None,
+                Err(NotConnected::Refused(refused)) => Some(refused.words),
+                Err(NotConnected::Failed(error)) => Some(format!("{address}: {error}")),
+                Err(NotConnected::Silent) => Some(format!("{address} does not answer")),
             }
         });
         self.unreachable = futures_util::future::join_all(tried).await.into_iter().flatten().next();
@@ -133,7 +141,7 @@ impl Registered {
         self.codecs.insert(codec_name(codec));
     }
 
-    fn add_query(&mut self, endpoint: Option<QueryEndpoint>) {
+    fn add_query(&mut self, endpoint: Option<QueryEndpoint>, named_by: NamedBy) {
         let Some(endpoint) = endpoint else { return };
         self.versions.insert(match &*endpoint.endpoint {
             "worker_kv_indexer_query" => Version::IndexerQuery,
@@ -141,9 +149,9 @@ impl Registered {
             _ => Version::SourceQuery,
         });
         // What names the rank is better.
-        let known = self.queries.get(&endpoint.worker).is_some_and(|known| known.is_rank_known);
+        let known = self.queries.get(&endpoint.worker).is_some_and(|(known, _)| known.is_rank_known);
         if !known {
-            self.queries.insert(endpoint.worker, endpoint);
+            self.queries.insert(endpoint.worker, (endpoint, named_by));
         }
     }
 

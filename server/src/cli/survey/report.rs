@@ -161,6 +161,8 @@ fn command(from: &Sources, registered: &Registered, cluster: &Cluster) -> Option
             format!("--prometheus {name}{}", without_query(&of.url))
         }));
     }
+    // Without it the same targets would be refused.
+    args.extend(from.trees.allow_target.iter().map(|network| format!("--allow-target {network}")));
     args.extend(from.nats.namespace.iter().map(|namespace| format!("--namespace {namespace}")));
     (!args.is_empty()).then(|| format!("radixscope serve {}", args.join(" ")))
 }

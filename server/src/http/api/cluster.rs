@@ -22,7 +22,7 @@ use radixscope_state::cluster::{
 use super::knowledge::{PoolKnowledge, WorkerKnowledge};
 use super::params::Params;
 use crate::http::error::ApiError;
-use crate::hub::{Hub, View};
+use crate::hub::{Hub, RefusedCount, View};
 use crate::recording::RecordingStatus;
 
 /// The answer.
@@ -47,6 +47,8 @@ pub(super) struct ClusterAnswer {
     history: Option<Kept>,
     /// How writing to files goes; `null`: nothing is to be written.
     recording: Option<RecordingStatus>,
+    /// What was not sent or not read since the start of the server, because its target or origin is none of Dynamo's.
+    refused: Vec<RefusedCount>,
 }
 
 #[derive(Serialize)]
@@ -251,10 +253,11 @@ struct TreeRow {
 
 pub(super) async fn cluster(State(hub): State<Hub>, uri: Uri) -> Result<Json<ClusterAnswer>, ApiError> {
     Params::of(&uri, &[])?;
-    Ok(Json(hub.read(of).await?))
+    let refused = hub.refusals().list();
+    Ok(Json(hub.read(|view| of(view, refused)).await?))
 }
 
-fn of(view: &mut View<'_>) -> ClusterAnswer {
+fn of(view: &mut View<'_>, refused: Vec<RefusedCount>) -> ClusterAnswer {
     let max_depth = view.max_depth();
     let cluster = view.cluster;
     let totals = cluster.totals();
@@ -270,6 +273,7 @@ fn of(view: &mut View<'_>) -> ClusterAnswer {
         decisions: cluster.decisions().totals().into(),
         history: view.history(),
         recording: view.recording(),
+        refused,
         tree: TreeRow {
             nodes: totals.nodes,
             shared: totals.shared,

@@ -35,6 +35,7 @@ pub(super) async fn metrics(State(app): State<App>, headers: HeaderMap) -> Resul
     let (viewers, listed) = (Arc::clone(app.hub.viewers()), Arc::clone(&app.listed));
     let read = move |view: &mut View<'_>| Families::of(view, &viewers, &listed);
     let mut families = app.hub.read(read).await?;
+    families.of_refusals(app.hub.refusals());
     if let Some(places) = &app.places {
         families.of_connections(places);
     }

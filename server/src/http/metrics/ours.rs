@@ -10,7 +10,7 @@ use super::{Families, labels};
 use crate::http::access::FailedLogins;
 use crate::http::api::Readers;
 use crate::http::listen::Places;
-use crate::hub::{SourceStats, View, ViewerCounts};
+use crate::hub::{Refusals, SourceStats, View, ViewerCounts};
 
 const STATES: [LinkState; 6] = [
     LinkState::Connecting,
@@ -90,6 +90,13 @@ impl Families {
         self.gauge("recording_readers", "Recordings and reports being downloaded", readers.len() as f64);
         let help = "Downloads of recordings and reports that were ended for others because their clients read too slowly";
         self.counter("recording_readers_gave_way", help, counted(&readers.gave_way));
+    }
+
+    pub(super) fn of_refusals(&mut self, refusals: &Refusals) {
+        let counts = refusals.list().into_iter();
+        let refused = counts.map(|of| (labels([("what", of.what), ("why", of.why)]), of.count));
+        let help = "What was not sent or not read because its target or origin is none of Dynamo's";
+        self.counters("refused", help, refused);
     }
 
     pub(super) fn of_sources(&mut self, view: &View<'_>) {

@@ -26,6 +26,9 @@ const LEAST_MESSAGE_BYTES: usize = "MSG a.kv-events 1 0\r\n\r\n".len();
 const NEVER: Duration = Duration::from_secs(24 * 3600);
 /// Words of the server that are kept until somebody reads them.
 const MAX_SAID: usize = 32;
+/// Where replies to our own requests arrive: below the inboxes of all, so that a right to those holds, and apart from them, so
+/// that a user needs a right to ours only.
+pub(crate) const INBOX: &str = "_INBOX.radixscope";
 /// What Dynamo logs in with unless told otherwise (reference §1.2).
 const DYNAMO_USER: &str = "user";
 const DYNAMO_PASSWORD: &str = "user";
@@ -66,6 +69,14 @@ impl Signals {
     /// What the server complained about since the last call.
     pub(crate) fn take_errors(&self) -> Vec<String> {
         std::mem::take(&mut self.said.lock().unwrap_or_else(PoisonError::into_inner).errors)
+    }
+
+    /// Takes the first complaint of which something is made, and leaves the others to those that they concern.
+    pub(crate) fn take_error<T>(&self, read: impl Fn(&str) -> Option<T>) -> Option<T> {
+        let errors = &mut self.said.lock().unwrap_or_else(PoisonError::into_inner).errors;
+        let (at, found) = errors.iter().enumerate().find_map(|(at, error)| Some((at, read(error)?)))?;
+        errors.remove(at);
+        Some(found)
     }
 
     /// Messages dropped in the client since the last call, by subscription in order of subscribing from 1 on.
@@ -112,6 +123,7 @@ impl Target {
         let options = self.login(ConnectOptions::new()).await?;
         let mut options = options
             .name("radixscope")
+            .custom_inbox_prefix(INBOX)
             .connection_timeout(CONNECT_WITHIN)
             .ping_interval(PING_EVERY)
             .subscription_capacity(SUBSCRIPTION_MESSAGES)

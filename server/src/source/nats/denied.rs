@@ -7,6 +7,8 @@ use std::time::{Duration, Instant};
 
 use radixscope_model::id::Millis;
 
+use super::connect::INBOX;
+
 /// How often a denied subject is asked for again: permissions change while servers run.
 const ASK_EVERY: Duration = Duration::from_secs(5);
 /// A subject that is not denied within this long after it was asked for again is allowed now.
@@ -86,11 +88,27 @@ impl DeniedSubjects {
 
 /// The subject of which the server says that it must not be subscribed to.
 fn denied_subject(complaint: &str) -> Option<&str> {
+    denial(complaint, "subscription")
+}
+
+/// The subject of which the server says that this must not be done with it.
+fn denial<'c>(complaint: &'c str, what: &str) -> Option<&'c str> {
     let (head, rest) = complaint.split_once('"')?;
-    let head = head.to_ascii_lowercase();
-    let is_denial = head.contains("permissions violation for subscription");
+    let is_denial = head.to_ascii_lowercase().contains(&format!("permissions violation for {what}"));
     // A queue group may follow.
     is_denial.then(|| rest.split_once('"').map(|(subject, _)| subject)).flatten()
+}
+
+/// The right that this user lacks by a complaint of the server, as the end of a sentence. `None`: it complains of something else.
+pub(crate) fn missing_right(complaint: &str) -> Option<String> {
+    let right = |what, may: &str| {
+        let subject = denial(complaint, what)?;
+        // Each reply has an inbox of its own.
+        let is_inbox = subject.strip_prefix(INBOX).is_some_and(|rest| rest.starts_with('.'));
+        let subject = if is_inbox { format!("{INBOX}.>") } else { subject.to_owned() };
+        Some(format!("this user lacks the right to {may} \"{subject}\""))
+    };
+    right("publish", "publish on").or_else(|| right("subscription", "subscribe to"))
 }
 
 #[cfg(test)]
@@ -113,6 +131,25 @@ mod tests {
             denied.words(None).contains("\"a.*.kv-events\"") && denied.words(None).contains("--namespace")
         );
         assert!(!denied.words(Some("x")).contains("--namespace"));
+    }
+
+    #[test]
+    fn a_denial_names_the_right_that_is_missing() {
+        for (complaint, right) in [
+            (
+                "Permissions Violation for Publish to \"$JS.API.STREAM.NAMES\"",
+                Some("publish on \"$JS.API.STREAM.NAMES\""),
+            ),
+            (
+                "Permissions Violation for Subscription to \"_INBOX.radixscope.aBc9\"",
+                Some("subscribe to \"_INBOX.radixscope.>\""),
+            ),
+            ("maximum payload exceeded", None),
+        ] {
+            let said = missing_right(complaint);
+            let expected = right.map(|right| format!("this user lacks the right to {right}"));
+            assert_eq!(said, expected, "{complaint}");
+        }
     }
 
     #[test]

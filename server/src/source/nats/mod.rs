@@ -22,6 +22,7 @@ mod status;
 pub(super) mod tls;
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::runtime::{Builder, Handle};
@@ -31,12 +32,14 @@ use radixscope_intake::{Command, NatsSubjects, Payload};
 use radixscope_model::id::Millis;
 use radixscope_model::record::LinkState;
 
-pub(crate) use connect::{Signals, Target};
+pub(crate) use connect::{INBOX, Signals, Target};
+pub(crate) use denied::missing_right;
 
 use crate::config::{InvalidOption, Nats};
 use crate::hub::SourceHandle;
 use crate::shutdown::{Shutdown, over};
 use crate::source::Failed;
+use crate::source::gate::Gate;
 use crate::source::link::{doubled, on_own_thread, seconds, spread};
 use crate::time::now;
 use line::Line;
@@ -51,6 +54,7 @@ const LONGEST_WAIT: Duration = Duration::from_secs(8);
 pub struct Source {
     options: Nats,
     target: Target,
+    gate: Arc<Gate>,
 }
 
 /// What is kept from one connection to the next.
@@ -99,9 +103,9 @@ impl Source {
     ///
     /// # Errors
     /// An option that cannot be used.
-    pub fn new(options: Nats) -> Result<Self, InvalidOption> {
+    pub fn new(options: Nats, gate: &Arc<Gate>) -> Result<Self, InvalidOption> {
         let target = Target::new(&options.nats, &options.login)?;
-        Ok(Self { options, target })
+        Ok(Self { options, target, gate: Arc::clone(gate) })
     }
 
     /// Its address, without anything secret.
@@ -166,7 +170,9 @@ impl Source {
                 *attempt = 0;
                 kept.is_to_say_lost = false;
                 let runs_in = (shutdown.clone(), elsewhere.clone());
-                let why = Session::new(connected, &self.options, to, kept, words, runs_in).run().await;
+                let why = Session::new(connected, (&self.options, &self.gate), to, kept, words, runs_in)
+                    .run()
+                    .await;
                 kept.is_to_say_lost = true;
                 kept.say_lost(to);
                 tracing::warn!(nats = shown, why, "connection lost");

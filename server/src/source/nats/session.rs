@@ -29,7 +29,7 @@ use radixscope_intake::{Break, Command, Payload};
 use radixscope_model::record::{LinkState, MissedCause, Topic};
 
 use super::connect::Signals;
-use super::denied::DeniedSubjects;
+use super::denied::{DeniedSubjects, missing_right};
 use super::history::{End, Outcome, Progress, Reader};
 use super::jetstream::{self, JetStreamError};
 use super::line::{Line, Live, Next, Then};
@@ -38,6 +38,7 @@ use super::{Kept, Words};
 use crate::config::Nats;
 use crate::hub::SourceHandle;
 use crate::shutdown::{Shutdown, over};
+use crate::source::gate::{Crossing, Gate};
 use crate::source::link::next_of;
 use crate::time::now;
 
@@ -68,6 +69,7 @@ pub(super) struct Session<'s> {
     client: Client,
     signals: Signals,
     options: &'s Nats,
+    gate: &'s Gate,
     to: &'s SourceHandle,
     kept: &'s mut Kept,
     words: &'s Words,
@@ -96,7 +98,7 @@ pub(super) struct Session<'s> {
 impl<'s> Session<'s> {
     pub(super) fn new(
         (client, signals): (Client, Signals),
-        options: &'s Nats,
+        (options, gate): (&'s Nats, &'s Gate),
         to: &'s SourceHandle,
         kept: &'s mut Kept,
         words: &'s Words,
@@ -106,6 +108,7 @@ impl<'s> Session<'s> {
             client,
             signals,
             options,
+            gate,
             to,
             kept,
             words,
@@ -184,7 +187,7 @@ impl<'s> Session<'s> {
     /// Discovery names a subject that is not subscribed to.
     async fn subscribe_also(&mut self, named: NamedSubject, live: &mut Vec<Subscriber>) {
         let text = named.text.clone();
-        if !self.kept.subjects.name(named) {
+        if self.gate.subscription(&text).is_err() || !self.kept.subjects.name(named) {
             return;
         }
         // One that fails is tried again with the next connection, which is what it needs.
@@ -268,7 +271,8 @@ impl<'s> Session<'s> {
     }
 
     fn read_history(&mut self, stream: &str, wait: Duration) {
-        if self.kept.lines.len() >= MAX_LINES && !self.kept.lines.contains_key(stream) {
+        let is_new = !self.kept.lines.contains_key(stream);
+        if is_new && (self.kept.lines.len() >= MAX_LINES || !self.gate.is_stream(stream)) {
             return;
         }
         let place = self.kept.lines.entry(stream.to_owned()).or_default().start_reading();
@@ -468,6 +472,8 @@ impl<'s> Session<'s> {
         for complaint in self.signals.take_errors() {
             tracing::warn!(complaint, "the NATS server complains");
             let is_denial = self.denied.note(&complaint, &self.subjects, now());
+            // Each subject is denied again and again; the right is one.
+            let complaint = missing_right(&complaint).unwrap_or(complaint);
             if !is_denial && self.complaints.len() < MAX_COMPLAINTS && !self.complaints.contains(&complaint) {
                 self.complaints.push(complaint);
             }
@@ -509,6 +515,11 @@ impl<'s> Session<'s> {
         }
         for complaint in &self.complaints {
             words.push_str(&format!(" The server responds: {complaint}."));
+        }
+        for what in [Crossing::NatsSubscription, Crossing::StreamRequest] {
+            if let Some(refused) = self.gate.refusals().sentence(what.as_str()) {
+                words.push_str(&format!(" Subjects and streams: {refused}"));
+            }
         }
         if self.denied.is_empty() {
             return (if is_reading { LinkState::CatchingUp } else { LinkState::Live }, words);

@@ -161,18 +161,18 @@ impl Source {
     }
 }
 
-/// What processes answer at `/health` now, as far as they do.
+/// What processes answer at `/health` now, as far as they do, each with its name.
 ///
 /// # Errors
 /// An option that cannot be used.
-pub(crate) async fn health(options: &Prometheus) -> Result<Vec<Bytes>, InvalidOption> {
+pub(crate) async fn health(options: &Prometheus) -> Result<Vec<(String, Bytes)>, InvalidOption> {
     if options.prometheus.is_empty() {
         return Ok(Vec::new());
     }
     let client = Client::new(options)?;
     let asked = options.prometheus.iter().map(async |process| {
         let answer = client.get(&List::new(process).url).await;
-        answer.ok().map(|answer| answer.body)
+        answer.ok().map(|answer| (process.name.clone(), answer.body))
     });
     Ok(futures_util::future::join_all(asked).await.into_iter().flatten().collect())
 }

@@ -2,6 +2,7 @@
 
 use std::future::{Future, pending};
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -10,13 +11,14 @@ use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
-use radixscope_dynamo::request_plane::{Call, Codec, MAX_REFUSAL_BYTES, RequestTransport, frame, words};
+use radixscope_dynamo::request_plane::{Call, Codec, MAX_REFUSAL_BYTES, foreign_reply, frame, refusal};
 use radixscope_dynamo::tree_query::{QueryFailed, QueryFault, Question, TreeAnswer};
 use radixscope_intake::command::TreeQuery;
 
 use super::answer::{self, failed};
-use super::callback::{Callback, Visit};
+use super::callback::{Callback, Origin, Visit};
 use super::nats::RequestPlane;
+use crate::source::gate::{Crossing, Destination, Evidence, Gate, NotConnected, Refused, plain};
 
 /// How long a worker may take to be connected to.
 const CONNECT_WITHIN: Duration = Duration::from_secs(3);
@@ -24,6 +26,10 @@ const CONNECT_WITHIN: Duration = Duration::from_secs(3);
 const CALLBACK_WITHIN: Duration = Duration::from_secs(3);
 /// The same for the second try, in the other codec: the operator is to know within five seconds.
 const CALLBACK_AGAIN_WITHIN: Duration = Duration::from_millis(1_200);
+/// How long the names of a worker's other addresses may take to be resolved.
+const RESOLVE_WITHIN: Duration = Duration::from_millis(500);
+/// How long a reply that is no acknowledgement may pause before it counts as ended.
+const REPLY_PAUSE: Duration = Duration::from_millis(200);
 /// How long our own listener may take to be connected to.
 const SELF_TEST_WITHIN: Duration = Duration::from_millis(300);
 
@@ -32,6 +38,7 @@ pub(super) struct Asker {
     pub(super) callback: Callback,
     /// `None`: no NATS server is named.
     pub(super) nats: Option<RequestPlane>,
+    pub(super) gate: Arc<Gate>,
     /// The turn of large answers.
     large: Semaphore,
 }
@@ -50,8 +57,8 @@ impl From<QueryFailed> for Fault {
 }
 
 impl Asker {
-    pub(super) fn new(callback: Callback, nats: Option<RequestPlane>) -> Self {
-        Self { callback, nats, large: Semaphore::new(1) }
+    pub(super) fn new(callback: Callback, nats: Option<RequestPlane>, gate: Arc<Gate>) -> Self {
+        Self { callback, nats, gate, large: Semaphore::new(1) }
     }
 
     /// Asks a worker; with the answer comes how many bytes were read.
@@ -82,24 +89,25 @@ impl Asker {
     ) -> Result<TreeAnswer, Fault> {
         let body =
             Question { worker: query.endpoint.worker, start_event_id: query.start_event_id }.encode(codec);
-        let (mut home, sent) = match &query.endpoint.transport {
-            RequestTransport::Tcp { address, path } => {
-                let mut socket = connected(address).await?;
+        let (mut home, sent) = match self.gate.query(&query.endpoint).map_err(not_sent)? {
+            Destination::Tcp { address, path } => {
+                let mut socket = self.connected(address, query).await?;
                 let local = socket.local_addr().map_err(|error| unreachable(address, &error.to_string()))?;
-                let mut visit = self.expect(local.ip()).await?;
+                let origin = self.origin(&socket, address, query).await?;
+                let mut visit = self.expect(local.ip(), origin).await?;
                 let message = call(&visit, codec).message(&body);
-                let request = frame(path, &message).ok_or_else(|| {
-                    failed(QueryFault::Malformed, format!("Its path {path:?} is too long."))
+                let request = frame(&path, &message).ok_or_else(|| {
+                    failed(QueryFault::Malformed, "The query is too long to be sent.".to_owned())
                 })?;
                 let acknowledged = over_tcp(&mut socket, &request, address);
                 let home = called_home(&mut visit, acknowledged, within).await?;
                 (home, Some(socket))
             }
-            RequestTransport::Nats { subject } => {
+            Destination::Nats { subject } => {
                 let nats = self.nats.as_ref().ok_or_else(no_nats)?;
-                let mut visit = self.expect(nats.local().await?).await?;
+                let mut visit = self.expect(nats.local().await?, Origin::Anywhere).await?;
                 let message = call(&visit, codec).message(&body);
-                let acknowledged = nats.request(subject, message, within);
+                let acknowledged = nats.request(&subject, message, within);
                 (called_home(&mut visit, acknowledged, within).await?, None)
             }
         };
@@ -109,8 +117,46 @@ impl Asker {
         Ok(read?)
     }
 
-    async fn expect(&self, local: IpAddr) -> Result<Visit, QueryFailed> {
-        self.callback.expect(local).await.map_err(|error| {
+    /// A connection to a worker, if what names it may name such an address.
+    async fn connected(&self, address: &str, query: &TreeQuery) -> Result<TcpStream, QueryFailed> {
+        let evidence = Evidence::Named(&query.named_by);
+        let connected = self.gate.connect(Crossing::TreeQuery, address, evidence, CONNECT_WITHIN).await;
+        let socket = connected.map_err(|failure| match failure {
+            NotConnected::Refused(refused) => not_sent(refused),
+            NotConnected::Failed(error) => unreachable(address, &error.to_string()),
+            NotConnected::Silent => {
+                unreachable(address, &format!("no connection within {} s", CONNECT_WITHIN.as_secs()))
+            }
+        })?;
+        if let Err(error) = socket.set_nodelay(true) {
+            tracing::debug!(%error, "no TCP_NODELAY");
+        }
+        Ok(socket)
+    }
+
+    /// Where the response may come from: the address that was connected to, and the others that discovery names for the same
+    /// process.
+    pub(super) async fn origin(
+        &self,
+        socket: &TcpStream,
+        address: &str,
+        query: &TreeQuery,
+    ) -> Result<Origin, QueryFailed> {
+        if self.callback.is_named() {
+            return Ok(Origin::Anywhere);
+        }
+        let peer = socket.peer_addr().map_err(|error| unreachable(address, &error.to_string()))?;
+        let mut these = vec![plain(peer.ip())];
+        for other in std::iter::once(address).chain(query.publishes_at.iter().map(String::as_str)) {
+            these.extend(Gate::addresses_of(other, RESOLVE_WITHIN).await);
+        }
+        these.sort_unstable();
+        these.dedup();
+        Ok(Origin::These(these))
+    }
+
+    async fn expect(&self, local: IpAddr, origin: Origin) -> Result<Visit, QueryFailed> {
+        self.callback.expect(local, origin).await.map_err(|error| {
             let words = format!(
                 "No port of this machine can be opened for workers' answers: {error}. Name one with --callback \
                  (RADIXSCOPE_CALLBACK)."
@@ -148,6 +194,7 @@ async fn called_home(
     };
     match arrived {
         Ok(Ok(home)) => Ok(home),
+        _ if let Some(foreign) = visit.foreign() => Err(failed(QueryFault::NoCallback, foreign.words).into()),
         _ if is_accepted.into_inner() => Err(Fault::Silent(visit.address.clone())),
         _ => {
             let words = format!(
@@ -158,23 +205,6 @@ async fn called_home(
             Err(failed(QueryFault::Unreachable, words).into())
         }
     }
-}
-
-async fn connected(address: &str) -> Result<TcpStream, QueryFailed> {
-    let socket = match timeout(CONNECT_WITHIN, TcpStream::connect(address)).await {
-        Ok(Ok(socket)) => socket,
-        Ok(Err(error)) => return Err(unreachable(address, &error.to_string())),
-        Err(_) => {
-            return Err(unreachable(
-                address,
-                &format!("no connection within {} s", CONNECT_WITHIN.as_secs()),
-            ));
-        }
-    };
-    if let Err(error) = socket.set_nodelay(true) {
-        tracing::debug!(%error, "no TCP_NODELAY");
-    }
-    Ok(socket)
 }
 
 /// Sends a request over a worker's own socket and waits until it is accepted.
@@ -201,18 +231,34 @@ async fn over_tcp(socket: &mut TcpStream, request: &[u8], address: &str) -> Resu
     if length == 0 {
         return Ok(());
     }
-    let mut text = Vec::with_capacity(length.min(MAX_REFUSAL_BYTES));
-    // What is cut off of a refusal is no loss.
-    let _ = socket.take(length.min(MAX_REFUSAL_BYTES) as u64).read_to_end(&mut text).await;
-    Err(refused(&text))
+    let reply = reply(socket, length.min(MAX_REFUSAL_BYTES)).await;
+    // A refusal is as long as it says.
+    if reply.len() == length && refusal(&reply).is_some() {
+        return Err(refused(&reply));
+    }
+    Err(refused(&[&(length as u32).to_be_bytes()[..], &reply].concat()))
 }
 
-/// A worker, or the NATS server for it, said no.
-pub(super) fn refused(text: &[u8]) -> QueryFailed {
-    failed(
-        QueryFault::Refused,
-        format!("The worker refused the query: {}.", words(text).trim_end_matches('.')),
-    )
+/// What comes, at most so many bytes, until a pause. Whoever speaks no Dynamo may keep the connection open.
+async fn reply(socket: &mut TcpStream, most: usize) -> Vec<u8> {
+    let mut reply = Vec::new();
+    let mut socket = socket.take(most as u64);
+    while let Ok(Ok(1..)) = timeout(REPLY_PAUSE, socket.read_buf(&mut reply)).await {}
+    reply
+}
+
+/// A worker, or the NATS server for it, said no; or something else answered, of which nothing is shown.
+pub(super) fn refused(reply: &[u8]) -> QueryFailed {
+    let words = match refusal(reply) {
+        Some(text) => format!("The worker refused the query: {}.", text.trim_end_matches('.')),
+        None => format!("The query was answered by {}.", foreign_reply(reply)),
+    };
+    failed(QueryFault::Refused, words)
+}
+
+/// The gate does not let the query pass.
+fn not_sent(Refused { words, .. }: Refused) -> QueryFailed {
+    failed(QueryFault::Refused, words)
 }
 
 fn unreachable(address: &str, why: &str) -> QueryFailed {

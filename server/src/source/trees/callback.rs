@@ -1,11 +1,13 @@
 //! Where workers call back with their answers: listeners that hand a connection to whoever expects it, and close every
 //! other.
 //!
-//! A connection is known by the subject that a call named, which nobody outside can foresee. Until it has said its own it
-//! is a stranger's: few bytes are read of it, within little time, and few such connections are open at once, fewer still
-//! from one address.
+//! A connection is known by the subject that a call named, which nobody outside can foresee. It travels in clear, so that whoever
+//! reads along knows it: the connection also has to come from the worker that was queried. Until both is certain it is a
+//! stranger's: few bytes are read of it, within little time, and few such connections are open at once, fewer still from
+//! one address.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -21,7 +23,8 @@ use tokio::time::timeout;
 use radixscope_dynamo::request_plane::{PRELUDE_BYTES, PartSize, call_home};
 
 use crate::config::CallbackAddress;
-use crate::time::random;
+use crate::random;
+use crate::source::gate::{Gate, Refused, Special, plain};
 
 /// How long a connection may take to say whose answer it brings.
 const SUBJECT_WITHIN: Duration = Duration::from_secs(3);
@@ -51,12 +54,44 @@ impl Drop for Listener {
     }
 }
 
+/// Where a response may come from.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum Origin {
+    /// Only the subject tells: there is NAT between the workers and us, or the query went over NATS, where no address of the
+    /// worker is known and only those who may subscribe to its subject learn the id.
+    Anywhere,
+    /// Addresses of the worker.
+    These(Vec<IpAddr>),
+}
+
+impl Origin {
+    /// Whether it may come from there. All addresses of loopback are one machine's.
+    pub(super) fn has(&self, from: IpAddr) -> bool {
+        let from = plain(from);
+        let is_loopback = |ip: IpAddr| Special::of(ip) == Some(Special::Loopback);
+        match self {
+            Self::Anywhere => true,
+            Self::These(these) => {
+                these.iter().any(|&one| one == from || (is_loopback(one) && is_loopback(from)))
+            }
+        }
+    }
+}
+
 /// Who is waited for, and who is at the door.
-#[derive(Default)]
 struct Expected {
-    by_subject: Mutex<HashMap<String, oneshot::Sender<TcpStream>>>,
+    gate: Arc<Gate>,
+    by_subject: Mutex<HashMap<String, Awaited>>,
     strangers: Mutex<HashMap<IpAddr, usize>>,
     closed: AtomicU64,
+}
+
+/// A connection that a query waits for.
+struct Awaited {
+    brings: oneshot::Sender<TcpStream>,
+    origin: Origin,
+    /// The last that named the subject and came from elsewhere.
+    foreign: Arc<Mutex<Option<Refused>>>,
 }
 
 /// A connection that is waited for.
@@ -67,7 +102,15 @@ pub(super) struct Visit {
     pub(super) subject: String,
     /// The connection.
     pub(super) arrives: oneshot::Receiver<TcpStream>,
+    foreign: Arc<Mutex<Option<Refused>>>,
     expected: Arc<Expected>,
+}
+
+impl Visit {
+    /// Whether a connection named the subject and came from elsewhere than the worker.
+    pub(super) fn foreign(&self) -> Option<Refused> {
+        lock(&self.foreign).clone()
+    }
 }
 
 impl Drop for Visit {
@@ -78,8 +121,19 @@ impl Drop for Visit {
 
 impl Callback {
     /// Named by `--callback`, or found anew for each worker.
-    pub(super) fn new(named: Option<CallbackAddress>) -> Self {
-        Self { named, listeners: tokio::sync::Mutex::default(), expected: Arc::default() }
+    pub(super) fn new(named: Option<CallbackAddress>, gate: Arc<Gate>) -> Self {
+        let expected = Expected {
+            gate,
+            by_subject: Mutex::default(),
+            strangers: Mutex::default(),
+            closed: AtomicU64::new(0),
+        };
+        Self { named, listeners: tokio::sync::Mutex::default(), expected: Arc::new(expected) }
+    }
+
+    /// Whether `--callback` says that there is something between the workers and us.
+    pub(super) fn is_named(&self) -> bool {
+        self.named.is_some()
     }
 
     /// Listens at once where `--callback` says.
@@ -91,7 +145,7 @@ impl Callback {
     }
 
     /// Waits for a connection of a worker to which this machine is `local`.
-    pub(super) async fn expect(&self, local: IpAddr) -> io::Result<Visit> {
+    pub(super) async fn expect(&self, local: IpAddr, origin: Origin) -> io::Result<Visit> {
         let address = match &self.named {
             Some(named) => {
                 self.listen(Ipv6Addr::UNSPECIFIED.into(), named.port).await?;
@@ -99,10 +153,12 @@ impl Callback {
             }
             None => SocketAddr::new(local, self.listen(local, 0).await?).to_string(),
         };
-        let subject = format!("{:016x}{:016x}", random(), random());
+        let subject = random::id()?;
         let (brings, arrives) = oneshot::channel();
-        lock(&self.expected.by_subject).insert(subject.clone(), brings);
-        Ok(Visit { address, subject, arrives, expected: Arc::clone(&self.expected) })
+        let foreign: Arc<Mutex<Option<Refused>>> = Arc::default();
+        let awaited = Awaited { brings, origin, foreign: Arc::clone(&foreign) };
+        lock(&self.expected.by_subject).insert(subject.clone(), awaited);
+        Ok(Visit { address, subject, arrives, foreign, expected: Arc::clone(&self.expected) })
     }
 
     /// Connections that were closed because nobody expected them.
@@ -185,12 +241,27 @@ impl Stranger {
             Ok(Err(error)) => return self.expected.close(stream, &error.to_string()),
             Err(_) => return self.expected.close(stream, "it sends nothing"),
         };
-        let brings = lock(&self.expected.by_subject).remove(&subject);
-        match brings {
+        match self.awaited(subject) {
             // Whoever waited may have gone.
-            Some(brings) => drop(brings.send(stream)),
-            None => self.expected.close(stream, "its subject belongs to no query"),
+            Ok(awaited) => drop(awaited.brings.send(stream)),
+            Err(why) => self.expected.close(stream, why),
         }
+    }
+
+    /// Who waits for this connection. One from elsewhere than the worker leaves the query waiting.
+    fn awaited(&self, subject: String) -> Result<Awaited, &'static str> {
+        let mut by_subject = lock(&self.expected.by_subject);
+        let Entry::Occupied(awaited) = by_subject.entry(subject) else {
+            return Err("its subject belongs to no query");
+        };
+        if awaited.get().origin.has(self.from) {
+            return Ok(awaited.remove());
+        }
+        if let Origin::These(these) = &awaited.get().origin {
+            let refused = self.expected.gate.refuse_response(plain(self.from), these);
+            *lock(&awaited.get().foreign) = Some(refused);
+        }
+        Err("it comes from elsewhere than the worker")
     }
 }
 

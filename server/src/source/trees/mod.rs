@@ -33,6 +33,7 @@ use self::nats::RequestPlane;
 use crate::config::{CallbackAddress, InvalidOption, Nats};
 use crate::hub::{HubEnded, SourceHandle};
 use crate::shutdown::{Shutdown, over};
+use crate::source::gate::{Crossing, Gate};
 use crate::source::link::LastState;
 use crate::source::nats::Target;
 use crate::time::now;
@@ -63,12 +64,17 @@ impl Source {
     ///
     /// # Errors
     /// An option that cannot be used.
-    pub fn new(callback: Option<CallbackAddress>, nats: &Nats) -> Result<Self, InvalidOption> {
+    pub fn new(
+        callback: Option<CallbackAddress>,
+        nats: &Nats,
+        gate: &Arc<Gate>,
+    ) -> Result<Self, InvalidOption> {
         let plane = match nats.nats.is_empty() {
             true => None,
             false => Some(RequestPlane::new(Target::new(&nats.nats, &nats.login)?)),
         };
-        Ok(Self { asker: Arc::new(Asker::new(Callback::new(callback), plane)) })
+        let callback = Callback::new(callback, Arc::clone(gate));
+        Ok(Self { asker: Arc::new(Asker::new(callback, plane, Arc::clone(gate))) })
     }
 
     /// Asks whom it is told to until the process ends.
@@ -198,7 +204,12 @@ impl<'s> Queries<'s> {
     }
 
     async fn say(&mut self) -> Result<(), HubEnded> {
-        let (state, words) = self.standing.words(Instant::now(), self.asker.callback.closed());
+        let (state, mut words) = self.standing.words(Instant::now(), self.asker.callback.closed());
+        for (what, of) in [(Crossing::TreeQuery, "Queries"), (Crossing::Response, "Responses")] {
+            if let Some(refused) = self.asker.gate.refusals().sentence(what.as_str()) {
+                words.push_str(&format!(" {of}: {refused}"));
+            }
+        }
         self.said.say(self.to, NAME, state, words).await
     }
 }

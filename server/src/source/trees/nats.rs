@@ -13,8 +13,10 @@ use radixscope_dynamo::tree_query::{QueryFailed, QueryFault};
 use super::answer::failed;
 use super::ask::refused;
 use crate::source::Failed;
-use crate::source::nats::{Signals, Target};
+use crate::source::nats::{INBOX, Signals, Target, missing_right};
 
+/// How often it is looked whether the server complained: it does so within milliseconds.
+const COMPLAINTS_EVERY: Duration = Duration::from_millis(100);
 /// How long the server's name may take to be found.
 const RESOLVE_WITHIN: Duration = Duration::from_secs(3);
 
@@ -50,7 +52,14 @@ impl RequestPlane {
         within: Duration,
     ) -> Result<(), QueryFailed> {
         let (client, signals) = self.client().await?;
-        let accepted = timeout(within, client.request(subject.to_owned(), message.into())).await;
+        let accepted = tokio::select! {
+            accepted = timeout(within, client.request(subject.to_owned(), message.into())) => accepted,
+            right = denied(&signals, subject) => {
+                let words =
+                    format!("NATS at {} does not pass on the query: {right}.", self.target.shown());
+                return Err(failed(QueryFault::Refused, words));
+            }
+        };
         match accepted {
             Ok(Ok(reply)) if reply.payload.is_empty() => Ok(()),
             Ok(Ok(reply)) => Err(refused(&reply.payload)),
@@ -59,19 +68,10 @@ impl RequestPlane {
                 Err(failed(QueryFault::Unreachable, words))
             }
             Ok(Err(error)) => Err(self.unreachable(&error.to_string())),
-            Err(_) => Err(match signals.take_errors().pop() {
-                Some(complaint) => {
-                    let words = format!(
-                        "NATS at {} does not pass on requests to workers: {complaint}. Allow publishing on {subject}.",
-                        self.target.shown()
-                    );
-                    failed(QueryFault::Refused, words)
-                }
-                None => failed(
-                    QueryFault::Unreachable,
-                    format!("The request on the NATS subject {subject} was not accepted in time."),
-                ),
-            }),
+            Err(_) => Err(failed(
+                QueryFault::Unreachable,
+                format!("The request on the NATS subject {subject} was not accepted in time."),
+            )),
         }
     }
 
@@ -101,6 +101,20 @@ impl RequestPlane {
             self.target.shown()
         );
         failed(QueryFault::Unreachable, words)
+    }
+}
+
+/// Waits for the server's complaint that the request or its reply is denied; gives the missing right. A denied request is not
+/// answered otherwise.
+async fn denied(signals: &Signals, subject: &str) -> String {
+    let mut look = tokio::time::interval(COMPLAINTS_EVERY);
+    let (subject, inbox) = (format!("\"{subject}\""), format!("\"{INBOX}."));
+    let is_ours = |right: &String| right.contains(&subject) || right.contains(&inbox);
+    loop {
+        look.tick().await;
+        if let Some(right) = signals.take_error(|complaint| missing_right(complaint).filter(is_ours)) {
+            return right;
+        }
     }
 }
 

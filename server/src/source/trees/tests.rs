@@ -10,35 +10,48 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{oneshot, watch};
 use tokio::time::timeout;
 
+use super::callback::{Origin, Visit};
 use super::*;
 use crate::hub::{LoneInbox, QueueLimits};
 use fake_worker::{Acknowledge, Call, FakeWorker, Script, last_item, part, prologue, whole, whole_json};
 use radixscope_dynamo::request_plane::{Codec, QueryEndpoint, RequestTransport};
+use radixscope_intake::command::NamedBy;
 
 #[path = "../../../../tests/src/fake_worker.rs"]
 #[allow(dead_code, unreachable_pub, reason = "the end-to-end tests use the rest")]
 mod fake_worker;
 
 const ASKED: Worker = Worker::new(7, 0);
+const ENDPOINT: &str = "worker_kv_query_source_1f";
 /// Longer than anything here takes.
 const LONG: Duration = Duration::from_secs(20);
 
+fn asker_with(callback: Option<CallbackAddress>) -> Asker {
+    let gate = Gate::of_this_machine();
+    Asker::new(Callback::new(callback, Arc::clone(&gate)), None, gate)
+}
+
 fn asker() -> Asker {
-    Asker::new(Callback::new(None), None)
+    asker_with(None)
 }
 
 fn query(port: u16, codec: Codec) -> TreeQuery {
-    let transport =
-        RequestTransport::Tcp { address: format!("127.0.0.1:{port}"), path: "7/dynamo/backend/q".to_owned() };
+    let transport = RequestTransport::Tcp {
+        address: format!("127.0.0.1:{port}"),
+        path: format!("7/dynamo/backend/{ENDPOINT}"),
+    };
     let endpoint = QueryEndpoint {
         worker: ASKED,
         is_rank_known: true,
-        endpoint: "q".to_owned(),
+        namespace: "dynamo".to_owned(),
+        component: "backend".to_owned(),
+        endpoint: ENDPOINT.to_owned(),
         transport,
         codec,
         publisher_id: None,
     };
-    TreeQuery { id: 1, endpoint, start_event_id: None }
+    let named_by = NamedBy::Entry { key: "v1/instances/dynamo/backend/q/7".into(), lease: None };
+    TreeQuery { id: 1, endpoint, named_by, publishes_at: Vec::new(), start_event_id: None }
 }
 
 /// A tree of so many blocks, in JSON.
@@ -95,6 +108,7 @@ async fn recorded_answers_come_over_real_sockets_byte_for_byte() {
         let codec = if exchange.codec == "json" { Codec::Json } else { Codec::MsgPack };
         let mut query = query(worker.port(), codec);
         query.endpoint.worker = Worker::new(exchange.worker_id, 0);
+        query.endpoint.endpoint = path.rsplit('/').next().unwrap().to_owned();
         query.start_event_id = exchange.start;
         query.endpoint.transport =
             RequestTransport::Tcp { address: format!("127.0.0.1:{}", worker.port()), path: path.clone() };
@@ -132,6 +146,10 @@ async fn a_query_names_the_worker_the_start_and_where_to_call() {
         FakeWorker::start(|_| Script::answer(whole_json(&json!({"TooNew": {"newest_available": 4}})))).await;
     let mut query = query(worker.port(), Codec::Json);
     (query.start_event_id, query.endpoint.worker) = (Some(u64::MAX), Worker::new(u64::MAX - 1, 3));
+    query.endpoint.transport = RequestTransport::Tcp {
+        address: format!("127.0.0.1:{}", worker.port()),
+        path: format!("fffffffffffffffe/{ENDPOINT}"),
+    };
     assert_eq!(asker().ask(&query).await.0.unwrap(), TreeAnswer::TooNew { newest_available: 4 });
     let call = worker.calls().remove(0);
     let asked = call.query();
@@ -174,7 +192,7 @@ async fn silence_after_the_acknowledgement_is_named_within_five_seconds_with_wha
 async fn a_callback_that_nobody_reaches_is_told_to_workers_and_in_words() {
     let port = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().port();
     let address: CallbackAddress = format!("192.0.2.1:{port}").parse().unwrap();
-    let asker = Asker::new(Callback::new(Some(address)), None);
+    let asker = asker_with(Some(address));
     let worker = FakeWorker::start(|_| Script::silence()).await;
     let failed = ask(&asker, &worker).await.unwrap_err();
     assert_eq!(worker.calls()[0].callback(), format!("192.0.2.1:{port}"));
@@ -189,7 +207,7 @@ async fn a_callback_that_nobody_reaches_is_told_to_workers_and_in_words() {
 #[tokio::test]
 async fn a_named_callback_is_listened_on_and_answered_on() {
     let port = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().port();
-    let asker = Asker::new(Callback::new(Some(format!("localhost:{port}").parse().unwrap())), None);
+    let asker = asker_with(Some(format!("localhost:{port}").parse().unwrap()));
     asker.callback.prepare().await.unwrap();
     let worker = FakeWorker::start(|_| Script::answer(whole_json(&tree(2)))).await;
     for _ in 0..2 {
@@ -201,7 +219,7 @@ async fn a_named_callback_is_listened_on_and_answered_on() {
 async fn a_port_that_others_have_is_named() {
     let taken = TcpListener::bind("[::]:0").await.unwrap();
     let port = taken.local_addr().unwrap().port();
-    let asker = Asker::new(Callback::new(Some(format!("localhost:{port}").parse().unwrap())), None);
+    let asker = asker_with(Some(format!("localhost:{port}").parse().unwrap()));
     assert!(asker.callback.prepare().await.is_err());
     let worker = FakeWorker::start(|_| Script::silence()).await;
     let failed = ask(&asker, &worker).await.unwrap_err();
@@ -417,6 +435,92 @@ async fn a_port_that_nobody_is_expected_on_closes_at_once() {
     let _ = late.write_all(&said).await;
     assert!(timeout(LONG, late.read_u8()).await.expect("it is closed").is_err());
     assert_eq!(asker.callback.closed(), 1);
+}
+
+/// A connection that names a query's id, and what becomes of it.
+async fn call_back(visit: &Visit) -> TcpStream {
+    let mut stream = TcpStream::connect(&visit.address).await.unwrap();
+    let said = part(json!({"subject": visit.subject, "stream_type": "response"}).to_string().as_bytes(), b"");
+    stream.write_all(&said).await.unwrap();
+    stream
+}
+
+#[tokio::test]
+async fn a_response_from_elsewhere_than_the_worker_leaves_the_query_waiting() {
+    let asker = asker();
+    let elsewhere = Origin::These(vec!["192.0.2.9".parse().unwrap()]);
+    let visit = asker.callback.expect("127.0.0.1".parse().unwrap(), elsewhere).await.unwrap();
+    for _ in 0..2 {
+        let mut stream = call_back(&visit).await;
+        assert!(timeout(LONG, stream.read_u8()).await.expect("it is closed").is_err());
+    }
+    let words = visit.foreign().expect("it is known").words;
+    for said in ["came from 127.0.0.1", "worker at 192.0.2.9", "--callback"] {
+        assert!(words.contains(said), "{words}");
+    }
+    let list = asker.gate.refusals().list();
+    assert_eq!((list[0].what, list[0].why, list[0].count), ("response", "other_address", 2));
+    assert_eq!(asker.callback.closed(), 2);
+}
+
+#[tokio::test]
+async fn a_response_from_the_worker_or_from_anywhere_if_there_is_nat_is_taken() {
+    let asker = asker();
+    for origin in [
+        Origin::Anywhere,
+        Origin::These(vec!["192.0.2.9".parse().unwrap(), "127.0.0.1".parse().unwrap()]),
+        // All addresses of loopback are one machine's.
+        Origin::These(vec!["127.0.0.7".parse().unwrap()]),
+    ] {
+        let mut visit = asker.callback.expect("127.0.0.1".parse().unwrap(), origin.clone()).await.unwrap();
+        let stream = call_back(&visit).await;
+        let arrived = timeout(LONG, &mut visit.arrives).await.expect("it arrives");
+        assert!(arrived.is_ok(), "{origin:?}");
+        drop(stream);
+    }
+    assert!(asker.gate.refusals().list().is_empty());
+}
+
+#[test]
+fn a_socket_for_both_families_sees_the_same_address() {
+    // With --callback on a dual-stack socket addresses of IPv4 come mapped.
+    let origin = Origin::These(vec!["10.0.0.7".parse().unwrap()]);
+    assert!(origin.has("::ffff:10.0.0.7".parse().unwrap()) && !origin.has("10.0.0.8".parse().unwrap()));
+}
+
+#[tokio::test]
+async fn a_worker_may_respond_from_where_it_publishes_and_with_nat_from_anywhere() {
+    let origin = async |asker: &Asker, publishes_at: &[&str]| {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let socket = TcpStream::connect(&address).await.unwrap();
+        let mut query = query(1, Codec::Json);
+        query.publishes_at = publishes_at.iter().map(|&at| at.to_owned()).collect();
+        asker.origin(&socket, &address, &query).await.unwrap()
+    };
+    let these = |ips: &[&str]| Origin::These(ips.iter().map(|ip| ip.parse().unwrap()).collect());
+    assert_eq!(origin(&asker(), &[]).await, these(&["127.0.0.1"]));
+    let places = ["tcp://10.0.0.7:5556", "tcp://[::ffff:10.0.0.8]:5556", "ipc:///tmp/x"];
+    assert_eq!(origin(&asker(), &places).await, these(&["10.0.0.7", "10.0.0.8", "127.0.0.1"]));
+    let nat = asker_with(Some("radixscope.example:9300".parse().unwrap()));
+    assert_eq!(origin(&nat, &places).await, Origin::Anywhere);
+}
+
+#[tokio::test]
+async fn a_reply_that_is_none_of_dynamos_is_not_quoted() {
+    for reply in [
+        b"HTTP/1.1 200 OK\r\n\r\nAKIAEXAMPLE".to_vec(),
+        br#"{"AccessKeyId":"AKIAEXAMPLE"}"#.to_vec(),
+        // Its length is right, and its text none of Dynamo's.
+        [&11_u32.to_be_bytes()[..], b"AKIAEXAMPLE"].concat(),
+        // Shorter than it says.
+        [&99_u32.to_be_bytes()[..], b"Server overloaded: AKIAEXAMPLE"].concat(),
+    ] {
+        let failed = failure(Script::silence().acknowledged(Acknowledge::With(reply))).await;
+        assert_eq!(failed.why, QueryFault::Refused);
+        assert!(failed.words.contains("that is no Dynamo response"), "{}", failed.words);
+        assert!(!failed.words.contains("AKIA"), "{}", failed.words);
+    }
 }
 
 /// The source as the hub would run it.

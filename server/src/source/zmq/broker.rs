@@ -21,6 +21,7 @@ use super::{Report, Source};
 use crate::config::ZmqEndpoint;
 use crate::hub::SourceHandle;
 use crate::source::Failed;
+use crate::source::gate::{Evidence, Gate};
 use crate::time::now;
 
 /// Subjects remembered; a deployment has a handful.
@@ -32,6 +33,7 @@ pub(super) struct Brokers {
     /// Only messages of this Dynamo namespace.
     namespace: Option<String>,
     is_one: bool,
+    gate: Arc<Gate>,
     waits: Waits,
     shared: Mutex<Shared>,
 }
@@ -48,27 +50,38 @@ struct Shared {
 
 impl Brokers {
     pub(super) fn new(source: &Source, to: SourceHandle) -> Arc<Self> {
-        let Source { brokers, namespace, waits } = source;
+        let Source { brokers, namespace, gate, waits } = source;
         let (namespace, is_one) = (namespace.clone(), brokers.len() == 1);
-        Arc::new(Self { to, namespace, is_one, waits: *waits, shared: Mutex::default() })
+        let gate = Arc::clone(gate);
+        Arc::new(Self { to, namespace, is_one, gate, waits: *waits, shared: Mutex::default() })
     }
 
     /// Listens to one of them for ever.
-    pub(super) async fn listen(self: Arc<Self>, endpoint: ZmqEndpoint, report: Report) {
+    pub(super) async fn listen(
+        self: Arc<Self>,
+        endpoint: ZmqEndpoint,
+        evidence: Evidence<'static>,
+        report: Report,
+    ) {
         let prefix = match &self.namespace {
             Some(namespace) => [format!("namespace.{namespace}.")],
             None => ["namespace.".to_owned()],
         };
         let mut attempts = Attempts::new();
         loop {
-            let failed = self.once(&endpoint, &prefix, &report).await;
+            let failed = self.once((&endpoint, evidence), &prefix, &report).await;
             attempts.failed(&report, failed).await;
         }
     }
 
     /// One connection to its end.
-    async fn once(&self, endpoint: &ZmqEndpoint, prefix: &[String], report: &Report) -> Failed {
-        let mut peer = match Peer::connect(endpoint, prefix, self.waits).await {
+    async fn once(
+        &self,
+        (endpoint, evidence): (&ZmqEndpoint, Evidence<'_>),
+        prefix: &[String],
+        report: &Report,
+    ) -> Failed {
+        let mut peer = match Peer::connect(endpoint, (&self.gate, evidence), prefix, self.waits).await {
             Ok(peer) => peer,
             Err(failed) => return failed,
         };

@@ -34,6 +34,7 @@ use radixscope_model::record::{LinkState, Topic};
 use crate::config::ZmqEndpoint;
 use crate::hub::SourceHandle;
 use crate::shutdown::{Shutdown, over};
+use crate::source::gate::{Crossing, Evidence, Gate};
 use crate::source::link::{doubled, next_of, on_own_thread, spread};
 use broker::Brokers;
 use links::{Links, Standing};
@@ -57,6 +58,7 @@ pub struct Source {
     brokers: Vec<ZmqEndpoint>,
     /// Dynamo namespace to listen to; none: all.
     namespace: Option<String>,
+    gate: Arc<Gate>,
     waits: Waits,
 }
 
@@ -76,8 +78,8 @@ impl Report {
 
 impl Source {
     /// A source that listens to these brokers, or without any to the publishers that commands name.
-    pub fn new(brokers: Vec<ZmqEndpoint>, namespace: Option<String>) -> Self {
-        Self { brokers, namespace, waits: Waits::USUAL }
+    pub fn new(brokers: Vec<ZmqEndpoint>, namespace: Option<String>, gate: &Arc<Gate>) -> Self {
+        Self { brokers, namespace, gate: Arc::clone(gate), waits: Waits::USUAL }
     }
 
     /// What it listens to.
@@ -150,7 +152,11 @@ impl Listening {
                 Some((id, standing)) = self.reports.recv() => self.links.stands(id, standing),
                 command = next_of(&mut commands) => self.obey(command),
             }
-            let words = self.links.words();
+            let (state, mut words) = self.links.words();
+            if let Some(refused) = self.source.gate.refusals().sentence(Crossing::ZmqConnection.as_str()) {
+                words.push_str(&format!(" Connections: {refused}"));
+            }
+            let words = (state, words);
             self.say.send_if_modified(|last| {
                 let is_new = *last != words;
                 *last = words;
@@ -164,7 +170,7 @@ impl Listening {
         let brokers = Brokers::new(&self.source, self.to.clone());
         for endpoint in endpoints {
             let report = self.link(endpoint.to_string());
-            tokio::spawn(Arc::clone(&brokers).listen(endpoint, report));
+            tokio::spawn(Arc::clone(&brokers).listen(endpoint, Evidence::Operator, report));
         }
     }
 
@@ -211,7 +217,7 @@ impl Listening {
             Ok(address) => {
                 let (source, to) = (&self.source, &self.to);
                 let shared = self.discovered.get_or_insert_with(|| Brokers::new(source, to.clone()));
-                tokio::spawn(Arc::clone(shared).listen(address, report))
+                tokio::spawn(Arc::clone(shared).listen(address, Evidence::Discovery, report))
             }
             Err(words) => {
                 tokio::spawn(async move { report.stands(Standing::Broken { words, is_refused: true }).await })
@@ -239,8 +245,8 @@ impl Listening {
         let task = match endpoint.parse() {
             Ok(address) => {
                 let subject = Arc::new(Subject { transport: Transport::Zmq, ..(*subject).clone() });
-                let (to, waits) = (self.to.clone(), self.source.waits);
-                let publisher = Publisher { endpoint: address, publisher_id, subject, to, waits };
+                let (to, waits, gate) = (self.to.clone(), self.source.waits, Arc::clone(&self.source.gate));
+                let publisher = Publisher { endpoint: address, publisher_id, subject, to, gate, waits };
                 tokio::spawn(publisher.listen(report))
             }
             Err(words) => {

@@ -18,6 +18,7 @@ use radixscope_model::id::Millis;
 
 use crate::config::ZmqEndpoint;
 use crate::source::Failed;
+use crate::source::gate::{Evidence, Gate, NotConnected};
 use crate::time::now;
 
 /// How long what may take. A subscription is not acknowledged: it counts as effective after a while.
@@ -44,6 +45,9 @@ impl Waits {
 
 /// The peer takes what little we send, or is given up.
 const WRITE_WITHIN: Duration = Duration::from_secs(5);
+
+/// Most of a peer's reason for refusing that is shown.
+const MAX_REASON_BYTES: usize = 80;
 
 /// What comes of a connection.
 pub(super) trait Subscriber {
@@ -97,6 +101,16 @@ impl From<io::Error> for Trouble {
     }
 }
 
+impl From<NotConnected> for Trouble {
+    fn from(failure: NotConnected) -> Self {
+        match failure {
+            NotConnected::Refused(refused) => Self::Wrong(refused.words),
+            NotConnected::Failed(error) => error.into(),
+            NotConnected::Silent => Self::Silent,
+        }
+    }
+}
+
 impl From<DecodeError> for Trouble {
     fn from(error: DecodeError) -> Self {
         Self::Wrong(error.detail)
@@ -117,14 +131,11 @@ impl Peer {
     /// In words, why it cannot be listened to.
     pub(super) async fn connect(
         endpoint: &ZmqEndpoint,
+        (gate, evidence): (&Gate, Evidence<'_>),
         prefixes: &[String],
         waits: Waits,
     ) -> Result<Self, Failed> {
-        let address = (endpoint.host.as_str(), endpoint.port);
-        let stream = match timeout(waits.connect, TcpStream::connect(address)).await {
-            Ok(stream) => stream.map_err(Trouble::from)?,
-            Err(_) => return Err(Trouble::Silent.into()),
-        };
+        let stream = gate.connect_zmq(endpoint, evidence, waits.connect).await.map_err(Trouble::from)?;
         let ready = timeout(waits.connect, Self::ready(stream, prefixes, waits)).await;
         Ok(ready.map_err(|_| Trouble::Silent)??)
     }
@@ -237,8 +248,10 @@ fn is_ready(inbound: &mut Inbound) -> Result<bool, Trouble> {
     }
 }
 
+/// What a peer of ZeroMQ says when it refuses, shortened and escaped.
 fn refusal(reason: &[u8]) -> Trouble {
-    Trouble::Wrong(format!("it refuses: {}", String::from_utf8_lossy(reason)))
+    let reason = reason.get(..MAX_REASON_BYTES).unwrap_or(reason);
+    Trouble::Wrong(format!("it refuses: {}", reason.escape_ascii()))
 }
 
 async fn write(stream: &mut TcpStream, bytes: &[u8]) -> Result<(), Trouble> {

@@ -20,6 +20,7 @@ use super::{Report, wait_after};
 use crate::config::ZmqEndpoint;
 use crate::hub::SourceHandle;
 use crate::source::Failed;
+use crate::source::gate::{Evidence, Gate};
 use crate::time::now;
 
 /// A connection that held so long was a good one: the next attempt comes soon.
@@ -52,6 +53,7 @@ pub(super) struct Publisher {
     pub(super) publisher_id: u64,
     pub(super) subject: Arc<Subject>,
     pub(super) to: SourceHandle,
+    pub(super) gate: Arc<Gate>,
     pub(super) waits: Waits,
 }
 
@@ -68,7 +70,8 @@ impl Publisher {
     /// One connection to its end. `broke_ms` is the last sign of life of the one before it.
     async fn once(&self, report: &Report, broke_ms: &mut Option<Millis>) -> Failed {
         let topic = [self.subject.topic.as_str().to_owned()];
-        let mut peer = match Peer::connect(&self.endpoint, &topic, self.waits).await {
+        let way = (&*self.gate, Evidence::Discovery);
+        let mut peer = match Peer::connect(&self.endpoint, way, &topic, self.waits).await {
             Ok(peer) => peer,
             Err(failed) => return failed,
         };

@@ -46,16 +46,16 @@ impl Running {
 
     /// To publishers that commands name.
     fn direct() -> Self {
-        Self::start(Source::new(Vec::new(), None))
+        Self::start(Source::new(Vec::new(), None, &Gate::of_this_machine()))
     }
 
     fn impatient() -> Self {
-        Self::start(Source { waits: SHORT, ..Source::new(Vec::new(), None) })
+        Self::start(Source { waits: SHORT, ..Source::new(Vec::new(), None, &Gate::of_this_machine()) })
     }
 
     fn brokers(brokers: &[&Publisher]) -> Self {
         let endpoints = brokers.iter().map(|broker| broker.endpoint().parse().unwrap()).collect();
-        Self::start(Source::new(endpoints, None))
+        Self::start(Source::new(endpoints, None, &Gate::of_this_machine()))
     }
 
     async fn listen(&self, endpoint: String, publisher_id: u64, topic: &str) {
@@ -366,7 +366,7 @@ async fn a_silent_publisher_is_asked_and_one_that_is_dead_is_left() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_finds_no_room_is_counted_and_told_with_the_next_message() {
     let publisher = Publisher::bind(1);
-    let source = Source::new(Vec::new(), None);
+    let source = Source::new(Vec::new(), None, &Gate::of_this_machine());
     let mut running = Running::with(source, QueueLimits { messages: 20, bytes: 1 << 20 });
     running.listen(publisher.endpoint(), 1, KV_EVENTS).await;
     publisher.wait_for_subscribers(KV_EVENTS, 1);
@@ -463,7 +463,8 @@ async fn a_peer_that_is_never_ready_is_left_after_a_while() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn other_namespaces_topics_and_transports_are_not_listened_to() {
     let publisher = Publisher::bind(1);
-    let mut running = Running::start(Source::new(Vec::new(), Some("other".to_owned())));
+    let mut running =
+        Running::start(Source::new(Vec::new(), Some("other".to_owned()), &Gate::of_this_machine()));
     running.listen(publisher.endpoint(), 1, KV_EVENTS).await;
     running.says(&["Waiting for discovery"]).await;
     let mut running = Running::direct();

@@ -7,6 +7,7 @@
 mod readers;
 mod discovery;
 mod rollouts;
+mod deputy;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -46,6 +47,7 @@ async fn main() {
     rows.extend(readers::rows(Duration::from_secs(seconds)).await);
     rows.extend(discovery::rows(Duration::from_secs(seconds)).await);
     rows.extend(rollouts::rows().await);
+    rows.extend(deputy::rows(Duration::from_secs(seconds)).await);
     if let Some(file) = json {
         let text = format!("{:#}", json!({"rows": rows}));
         std::fs::write(&file, text).unwrap_or_else(|e| panic!("{file}: {e}"));
