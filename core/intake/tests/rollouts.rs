@@ -248,9 +248,9 @@ fn no_worker_that_is_there_gives_its_place_to_another() {
 #[test]
 fn workers_that_left_are_forgotten_but_for_their_names_in_decisions() {
     let mut rollouts = Rollouts::new(usize::MAX);
-    rolled_out(&mut rollouts, 200, Size { processes: 8, ranks: 2 });
+    rolled_out(&mut rollouts, 200, Size { processes: 8, ranks: 4 });
     let listed = rollouts.both.near.workers().len();
-    assert!(listed <= 256, "{listed} places for 16 workers at a time and those that left last");
+    assert!(listed <= 320, "{listed} places for 32 workers at a time and those that left last");
     assert!(rollouts.named() >= 1_000, "decisions name those that left: {}", rollouts.named());
 }
 

@@ -41,7 +41,7 @@ pub(crate) enum Part {
     Dump,
     /// 10,000 ZeroMQ messages a second from 100 publishers: processor time
     Zmq,
-    /// Start time, idle processor time, memory of a viewer, and a viewer's gaps while others attack; about 2 min
+    /// Start time, idle processor time, memory of a viewer, and a viewer's gaps while others attack; memory over rollouts; about 8 min
     Attack,
     /// Sizes of what the browser loads
     Sizes,
