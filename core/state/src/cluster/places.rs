@@ -14,7 +14,7 @@ pub const SILENT_AFTER_MS: u64 = 600_000;
 /// longest ago are unknown.
 pub const MAX_DEPARTED: usize = 1 << 13;
 /// Workers that left and are retained with all that is known of them: the latest rollout of a usual deployment stays visible.
-/// One costs some 20 kB: two hours of rates and load, its part of each keyframe, and samples for the checks.
+/// One costs about 20 kB by the sizes of its parts: an hour of rates and load, its part of each keyframe, samples for the checks.
 const MAX_GONE: usize = 128;
 /// Places that are freed at once: whatever names their workers is looked through once for all of them.
 const AT_ONCE: usize = 64;
