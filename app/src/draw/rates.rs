@@ -67,13 +67,13 @@ pub fn option(bands: &[Band], times: &[Millis], span: Span, highest: f64) -> Cha
 
 /// Without a name: in a low panel the two would touch. What is up and what is down is said beside the legend.
 fn rate_axis(top: f64) -> Axis {
-    Axis::new().type_(AxisType::Value).split_number(2).min_interval(1).min(0).max(top)
+    Axis::new().type_(AxisType::Value).interval(top / 2.0).min(0).max(top)
 }
 
-/// The least number from `highest` on whose half is as short: the chart writes both.
+/// The least short number from `highest` on whose half is short too: the chart writes both.
 fn top_of_scale(highest: f64) -> f64 {
     let decade = 10_f64.powf(highest.max(1.0).log10().floor());
-    let tops = [1.0, 2.0, 4.0, 6.0, 10.0].map(|digit| digit * decade);
+    let tops = [1.0, 1.2, 1.6, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0].map(|digit| digit * decade);
     tops.into_iter().find(|&top| top >= highest).unwrap_or(highest)
 }
 
@@ -101,12 +101,12 @@ mod tests {
         );
         assert_eq!(option["series"][1]["name"], "W1 removed");
         assert_eq!(option["yAxis"][1]["inverse"], true);
-        assert_eq!([&option["yAxis"][0]["max"], &option["yAxis"][1]["max"]], [10.0, 10.0], "one scale");
+        assert_eq!([&option["yAxis"][0]["max"], &option["yAxis"][1]["max"]], [8.0, 8.0], "one scale");
     }
 
     #[test]
     fn a_scale_ends_at_a_short_number_above_what_is_drawn() {
-        let tops = [0.0, 0.4, 1.0, 1.1, 3.0, 5.0, 6.5, 10.0, 999.0, 1_001.0].map(top_of_scale);
-        assert_eq!(tops, [1.0, 1.0, 1.0, 2.0, 4.0, 6.0, 10.0, 10.0, 1_000.0, 2_000.0]);
+        let tops = [0.0, 0.4, 1.0, 1.1, 3.0, 5.5, 6.5, 10.0, 999.0, 1_001.0].map(top_of_scale);
+        assert_eq!(tops, [1.0, 1.0, 1.0, 1.2, 3.0, 6.0, 8.0, 10.0, 1_000.0, 1_200.0]);
     }
 }

@@ -37,6 +37,8 @@ pub(super) struct Tile {
     pub(super) said: String,
     /// What belongs to the figure and is no part of it.
     pub(super) more: String,
+    /// What would stand there, where that is not known yet.
+    hint: &'static str,
     /// How long it has been above its target, milliseconds.
     above_ms: Option<u64>,
     /// Window, source and denominator.
@@ -81,7 +83,10 @@ pub(super) fn Summary(store: Store) -> impl IntoView {
                 <span class="tile-label">{label}</span>
                 <b>{of(|tile| &tile.value)}</b>
                 <span class="tile-said">{of(|tile| &tile.said)}</span>
-                <span class="tile-more">{of(|tile| &tile.more)}</span>
+                <span class="tile-more">{move || tiles.with(|all| match all[at].more.as_str() {
+                    "" => all[at].hint.to_owned(),
+                    more => more.to_owned(),
+                })}</span>
             </a>
         }
     };
@@ -168,17 +173,17 @@ fn hit_rate(shown: &Shown<'_>, now: Millis, round_robin: Option<RoundRobinRun>) 
     } else {
         format::plural(sums.count, "decision", "decisions")
     };
-    let more = match round_robin {
+    let (more, hint) = match round_robin {
         Some(run) => {
             title.push_str(&round_robin_title(&run));
-            format!("round-robin {}, simulated", format::tenths(run.hit_rate))
+            (format!("round-robin ≈ {}", format::tenths(run.hit_rate)), "")
         }
         None => {
-            title.push_str(". Round-robin: not simulated yet; Counterfactual simulates it with the recorded requests");
-            "round-robin not simulated yet".to_owned()
+            title.push_str(". round-robin not simulated yet: Counterfactual simulates it with the recorded requests");
+            (String::new(), "round-robin not simulated")
         }
     };
-    Tile { value: sums.rate_words(), said, more, title, ..Tile::default() }
+    Tile { value: sums.rate_words(), said, more, hint, title, ..Tile::default() }
 }
 
 /// What the simulated figure rests on.
@@ -218,10 +223,11 @@ fn in_flight(shown: &Shown<'_>, now: Millis) -> Tile {
     let sum = known.iter().map(|(_, requests)| u64::from(*requests)).sum();
     let queued = Queues::of(shown, shown.worker_list(), now);
     let title = format!(
-        "Tracked from decision to end, sum over {}; most loaded: {} with {}. Queued: {}. The table of workers has each worker's",
+        "Tracked from decision to end, sum over {}; most loaded: {} with {}. {}: {}. The table of workers has each worker's",
         format::plural(known.len() as u64, "worker", "workers"),
         label(most.0),
         most.1,
+        queued.words(),
         queued.explain(),
     );
     let said = format!("max {} on {}", most.1, label(most.0));

@@ -187,11 +187,10 @@
   const MOST_ROWS = 2;
   const bar = document.querySelector("header.bar");
   if (bar && innerWidth <= 500) {
-    const boxes = [...bar.children].map(e => e.getBoundingClientRect()).filter(r => r.height > 0).sort((a, b) => a.top - b.top);
-    let rows = 0, bottom = -Infinity;
-    for (const r of boxes) if (r.top >= bottom - SLACK) { rows++; bottom = r.bottom; }
-    const lines = [...bar.querySelectorAll(".fact")].filter(e => !isHidden(e)).map(e => Math.round(e.getBoundingClientRect().top));
-    rows += Math.max(0, new Set(lines).size - 1);
+    const parts = [...bar.querySelectorAll(":scope > :not(.facts, nav), .fact")].filter(e => !isHidden(e));
+    const middles = parts.map(e => e.getBoundingClientRect()).filter(r => r.height > 0).map(r => (r.top + r.bottom) / 2).sort((a, b) => a - b);
+    // Half a line apart is another row.
+    const rows = middles.filter((y, at) => at === 0 || y - middles[at - 1] > 8).length;
     if (rows > MOST_ROWS) say("rows", bar, "the header", `${rows} rows, ${Math.round(bar.getBoundingClientRect().height)} px`);
   }
 

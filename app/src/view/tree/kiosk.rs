@@ -33,7 +33,7 @@ pub(in crate::view) fn KioskTree(store: Store, dark: Memo<bool>) -> impl IntoVie
         let drawn = store.pool();
         store.labels.with(|all| {
             let at = all.iter().position(|label| label.pool == drawn)?;
-            Some(format!("{} ({} of {})", all[at].words(), at + 1, all.len()))
+            Some(format!("{}, pool {} of {}", all[at].beside(all), at + 1, all.len()))
         })
     });
     let here =
@@ -42,7 +42,7 @@ pub(in crate::view) fn KioskTree(store: Store, dark: Memo<bool>) -> impl IntoVie
     let more = move || named.with(|all| all.len().checked_sub(NAMED).filter(|more| *more > 0));
     view! {
         <section class="kiosk-card kiosk-tree tree" aria-labelledby="kiosk-tree-title">
-            <h2 id="kiosk-tree-title">"Prefix tree "{move || pool.get().map(|name| view! { <span data-testid="kiosk-pool">{name}" "</span> })}<span class="kiosk-note" data-testid="kiosk-blocks">{move || blocks.get()}</span></h2>
+            <h2 id="kiosk-tree-title">"Prefix tree "{move || pool.get().map(|name| view! { <span data-testid="kiosk-pool">{format!("· {name} ")}</span> })}<span class="kiosk-note" data-testid="kiosk-blocks">{move || blocks.get()}</span></h2>
             <div class="icicle-box">
                 <div inert=true><stage::Canvas tree/></div>
                 <Show when=move || empty.get()><EmptyTree store/></Show>
