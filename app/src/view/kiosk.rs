@@ -191,13 +191,7 @@ fn Highlight(store: Store, turn: RwSignal<usize>) -> impl IntoView {
 
 /// What is known and worth saying, each with its title. Nothing unknown is said.
 fn highlights(shown: &Shown<'_>, now: Millis) -> Vec<(String, String)> {
-    let all = [
-        finding(shown),
-        busiest(shown),
-        fullest(shown),
-        throughput(shown, now),
-        shared(shown),
-    ];
+    let all = [finding(shown), busiest(shown), fullest(shown), throughput(shown, now), shared(shown)];
     all.into_iter().flatten().collect()
 }
 

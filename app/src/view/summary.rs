@@ -179,7 +179,9 @@ fn hit_rate(shown: &Shown<'_>, now: Millis, round_robin: Option<RoundRobinRun>) 
             (format!("round-robin ≈ {}", format::tenths(run.hit_rate)), "")
         }
         None => {
-            title.push_str(". round-robin not simulated yet: Counterfactual simulates it with the recorded requests");
+            title.push_str(
+                ". round-robin not simulated yet: Counterfactual simulates it with the recorded requests",
+            );
             (String::new(), "round-robin not simulated")
         }
     };

@@ -261,7 +261,9 @@ fn in_flight(cluster: &Cluster, ix: WorkerIx, w: &WorkerState, at: Millis) -> (S
     };
     let text = now.unwrap_or(UNKNOWN.to_owned());
     let Some(queued) = queues::on_worker(cluster, ix, at) else {
-        let title = format!("{tracked}. Queued: not reported; a scraped worker reports it");
+        let title = format!(
+            "{tracked}. Queued: not reported for this worker; its scraped engine reports it (Dynamo ≥ 1.0)"
+        );
         return (text, String::new(), title);
     };
     let requests = format::count(queued.requests);

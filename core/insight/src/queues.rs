@@ -58,8 +58,14 @@ fn by_engine(process: &ProcessState) -> Option<u64> {
     requests.map(|n| n as u64)
 }
 
+/// What engines report to be queued whose metrics do not name their worker, as before Dynamo 1.0.
+fn by_nameless_engines(cluster: &Cluster, now: Millis) -> Option<u64> {
+    let nameless = scraped(cluster, ProcessRole::Worker, now).filter(|process| process.instance().is_none());
+    nameless.filter_map(by_engine).reduce(|a, b| a + b)
+}
+
 /// What is queued on one worker, part of what is in flight there: by its engine's metrics, else what is in flight above its batch
-/// limit.
+/// limit. `None` where engines report their queues, and which of them is this worker's is not known.
 pub fn on_worker(cluster: &Cluster, worker: WorkerIx, now: Millis) -> Option<Queued> {
     let id = cluster.worker(worker)?.id.id.0;
     let engine = scraped(cluster, ProcessRole::Worker, now).find(|process| process.instance() == Some(id));
@@ -67,8 +73,11 @@ pub fn on_worker(cluster: &Cluster, worker: WorkerIx, now: Millis) -> Option<Que
         let requests = in_flight(cluster, worker, now)?.saturating_sub(batch_limit_of(cluster, worker)?);
         Some(Queued { requests, source: "in flight above the batch limit, tracked from decisions" })
     };
-    let waiting = engine.and_then(by_engine);
-    waiting.map(|requests| Queued { requests, source: "its engine's metrics" }).or_else(above)
+    match engine.and_then(by_engine) {
+        Some(requests) => Some(Queued { requests, source: "its engine's metrics" }),
+        None if by_nameless_engines(cluster, now).is_some() => None,
+        None => above(),
+    }
 }
 
 impl Queues {
@@ -80,16 +89,17 @@ impl Queues {
             .filter_map(|process| process.gauge(Gauge::RouterQueuedRequests))
             .reduce(|a, b| a + b)
             .map(|n| n as u64);
-        // Before Dynamo 1.0 metrics do not name the worker whose engine it is.
-        let nameless = scraped(cluster, ProcessRole::Worker, now).filter(|process| process.instance().is_none());
-        let nameless = nameless.filter_map(by_engine).reduce(|a, b| a + b);
-        let on_workers = match nameless {
-            Some(requests) => Some(Queued { requests, source: "the engines' metrics" }),
-            None => workers.filter_map(|worker| on_worker(cluster, worker, now)).reduce(|sum, more| Queued {
-                requests: sum.requests + more.requests,
-                source: if sum.source == more.source { sum.source } else { "metrics of engines and decisions" },
-            }),
-        };
+        let workers: Vec<WorkerIx> = workers.collect();
+        // Of a part of the workers it is not known which engines are theirs.
+        let mut there = cluster.workers().iter().zip(0..).filter(|(worker, _)| worker.gone.is_none());
+        let are_all = there.all(|(_, at)| workers.contains(&WorkerIx(at)));
+        let nameless = by_nameless_engines(cluster, now).filter(|_| are_all);
+        let nameless = nameless.map(|requests| Queued { requests, source: "the engines' metrics" });
+        let named = workers.into_iter().filter_map(|worker| on_worker(cluster, worker, now));
+        let on_workers = nameless.into_iter().chain(named).reduce(|sum, more| Queued {
+            requests: sum.requests + more.requests,
+            source: if sum.source == more.source { sum.source } else { "metrics of engines, and decisions" },
+        });
         Self { in_routers, on_workers }
     }
 
@@ -129,7 +139,11 @@ impl Queues {
             None => "in routers not reported (a scraped frontend of Dynamo ≥ 1.1 reports it)".to_owned(),
         };
         let on_workers = match self.on_workers {
-            Some(queued) => format!("{} on workers, part of those in flight, by {}", count(queued.requests), queued.source),
+            Some(queued) => format!(
+                "{} on workers, part of those in flight, by {}",
+                count(queued.requests),
+                queued.source
+            ),
             None => "on workers not reported (a scraped worker reports it)".to_owned(),
         };
         format!("{in_routers}; {on_workers}")
@@ -197,6 +211,16 @@ mod tests {
     }
 
     #[test]
+    fn what_engines_without_a_name_report_is_of_no_certain_worker() {
+        let mut cluster = workers();
+        scrape(&mut cluster, "engine", ProcessRole::Worker, None, Gauge::EngineWaitingRequests, 13.0);
+        assert_eq!(on_worker(&cluster, WorkerIx(0), Millis(NOW)), None, "and not none");
+        assert_eq!(queues(&cluster).words(), "13 queued on workers");
+        let of_one = Queues::of(&cluster, [WorkerIx(0)].into_iter(), Millis(NOW));
+        assert_eq!(of_one.all(), None, "of a pool");
+    }
+
+    #[test]
     fn a_worker_has_the_batch_limit_of_its_own_model() {
         let mut cluster = workers();
         let model = |name: &str, limit| ModelFigures {
@@ -209,7 +233,8 @@ mod tests {
             ..Scrape::new("frontend", ProcessRole::Frontend)
         };
         fold(&mut cluster, Record::Scrape(scrape));
-        let named = |worker: u16, name: &'static str| Record::Model { worker: WorkerIx(worker), name: name.into() };
+        let named =
+            |worker: u16, name: &'static str| Record::Model { worker: WorkerIx(worker), name: name.into() };
         for record in [named(0, "small"), named(1, "large")] {
             fold(&mut cluster, record);
         }

@@ -110,7 +110,7 @@
   };
 
   // What tells one thing from another is of no use with its end cut off, wherever the whole is said.
-  const WHOLE = ".of-pool";
+  const WHOLE = "th .of-pool";
   // The nearest box that lines of text break in.
   const blockOf = e => { while (/^(inline|contents)$/.test(css(e).display)) e = e.parentElement; return e; };
 

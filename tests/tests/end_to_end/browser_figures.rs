@@ -63,26 +63,36 @@ impl Said {
         let (latency, checks) = (server.json("/api/v1/latency").await, server.json("/api/v1/findings").await);
         let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
         let workers = list(&cluster["workers"]);
-        let sizes: Vec<Value> = list(&cluster["pools"]).iter().map(|p| p["block_size_tokens"].clone()).collect();
+        let sizes: Vec<Value> =
+            list(&cluster["pools"]).iter().map(|p| p["block_size_tokens"].clone()).collect();
         let is_one_size = sizes.windows(2).all(|pair| pair[0] == pair[1]);
         Self {
             p95: ["ttft", "itl"].map(|name| range_words(&latency[name]["figure"]["p95"])),
             in_flight: workers.iter().filter_map(|worker| worker["in_flight"].as_u64()).collect(),
             resident: is_one_size.then(|| number(&cluster["tree"], "resident")),
             findings: list(&checks["findings"]),
-            statuses: list(&checks["checked"]).iter().filter_map(|rule| rule["status"].as_str().map(str::to_owned)).collect(),
+            statuses: list(&checks["checked"])
+                .iter()
+                .filter_map(|rule| rule["status"].as_str().map(str::to_owned))
+                .collect(),
         }
     }
 
     fn count(&self, severities: &[&str]) -> usize {
-        let is_meant = |finding: &&Value| severities.contains(&finding["severity"].as_str().unwrap_or_default());
+        let is_meant =
+            |finding: &&Value| severities.contains(&finding["severity"].as_str().unwrap_or_default());
         self.findings.iter().filter(is_meant).count()
     }
 
     /// `24 of 35 checks ran`.
     fn coverage(&self) -> String {
-        let (all, without) = (self.statuses.len(), self.statuses.iter().filter(|status| *status == "no_data").count());
-        if without == 0 { format!("all {all} checks ran") } else { format!("{} of {all} checks ran", all - without) }
+        let (all, without) =
+            (self.statuses.len(), self.statuses.iter().filter(|status| *status == "no_data").count());
+        if without == 0 {
+            format!("all {all} checks ran")
+        } else {
+            format!("{} of {all} checks ran", all - without)
+        }
     }
 }
 
@@ -120,7 +130,9 @@ fn compare(shown: &Value, said: &Said) -> Result<(), String> {
         same(name, &texts(&shown["latency"])[at], &p95)?;
     }
 
-    let all = |key: &str| texts(&shown[key]).iter().map(|text| numbers(text).first().copied()).collect::<Option<Vec<u64>>>();
+    let all = |key: &str| {
+        texts(&shown[key]).iter().map(|text| numbers(text).first().copied()).collect::<Option<Vec<u64>>>()
+    };
     let (sum, most) = (said.in_flight.iter().sum::<u64>(), said.in_flight.iter().max());
     let tiled = numbers(&tile(3, "value"));
     if let (Some(most), [in_flight]) = (most, &tiled[..]) {
@@ -130,7 +142,9 @@ fn compare(shown: &Value, said: &Said) -> Result<(), String> {
     }
     for place in ["inFlight", "spread"] {
         let Some(each) = all(place).filter(|each| !each.is_empty()) else { continue };
-        wait::expect(each.iter().sum::<u64>() == sum, || format!("in flight: {place} {each:?}, the API {sum}"))?;
+        wait::expect(each.iter().sum::<u64>() == sum, || {
+            format!("in flight: {place} {each:?}, the API {sum}")
+        })?;
     }
     let loads = texts(&shown["loads"]);
     if let Some(&routed) = numbers(&loads[0]).first() {
@@ -143,9 +157,12 @@ fn compare(shown: &Value, said: &Said) -> Result<(), String> {
     })?;
     wait::expect(shown["doubled"] == json!(false), || "in flight + queued, which is part of it".to_owned())?;
     let more = tile(3, "more");
-    if let Some(on_workers) = more.strip_suffix(" queued on workers").and_then(|n| numbers(n).last().copied()) {
+    if let Some(on_workers) = more.strip_suffix(" queued on workers").and_then(|n| numbers(n).last().copied())
+    {
         let by_table: u64 = queued.iter().sum();
-        wait::expect(queued.is_empty() || on_workers == by_table, || format!("queued: {more}, the table {by_table}"))?;
+        wait::expect(queued.is_empty() || on_workers == by_table, || {
+            format!("queued: {more}, the table {by_table}")
+        })?;
     }
 
     if let Some(resident) = said.resident {
@@ -167,22 +184,31 @@ fn compare_findings(shown: &Value, said: &Said) -> Result<(), String> {
     let cards = texts(&shown["cards"]);
     wait::expect(counts[0].is_empty() || cards == codes, || format!("findings: {cards:?} and {codes:?}"))?;
     let statuses = texts(&shown["rules"]);
-    wait::expect(statuses.is_empty() || statuses.len() == said.statuses.len(), || format!("{} rules", statuses.len()))?;
+    wait::expect(statuses.is_empty() || statuses.len() == said.statuses.len(), || {
+        format!("{} rules", statuses.len())
+    })?;
 
-    let states: Vec<String> = (0..2).map(|at| shown["tiles"][at]["state"].as_str().unwrap_or_default().to_owned()).collect();
+    let states: Vec<String> =
+        (0..2).map(|at| shown["tiles"][at]["state"].as_str().unwrap_or_default().to_owned()).collect();
     let is_above = states.iter().any(|state| state.contains("above"));
     let (coverage, is_whole) = (said.coverage(), !said.statuses.iter().any(|status| status == "no_data"));
     let title = said.findings.first().and_then(|finding| finding["title"].as_str());
     match title {
         Some(title) => {
-            wait::expect(worst("text").is_empty() || worst("text").contains(title), || format!("{}: {title}", worst("text")))?;
-            wait::expect(text("none").is_empty() && !shown["good"].as_bool().unwrap_or_default(), || format!("no finding beside {title}"))?;
+            wait::expect(worst("text").is_empty() || worst("text").contains(title), || {
+                format!("{}: {title}", worst("text"))
+            })?;
+            wait::expect(text("none").is_empty() && !shown["good"].as_bool().unwrap_or_default(), || {
+                format!("no finding beside {title}")
+            })?;
         }
         None => {
             let line = [worst("text"), worst("more"), text("none")].concat();
             wait::expect(line.is_empty() || line.contains(&coverage), || format!("{line}: {coverage}"))?;
             if !worst("text").is_empty() && is_above {
-                wait::expect(worst("text").contains("above target for"), || format!("{} under a figure above its target", worst("text")))?;
+                wait::expect(worst("text").contains("above target for"), || {
+                    format!("{} under a figure above its target", worst("text"))
+                })?;
             }
         }
     }

@@ -247,7 +247,8 @@ impl Runner {
 
     /// Other panels show what the model found of round-robin, where the model fits.
     fn keep_round_robin(self, report: &ModelReport, at_ms: Millis) {
-        let is_meant = report.tried_settings.router_mode == RouterMode::RoundRobin && report.calibration.fits();
+        let is_meant =
+            report.tried_settings.router_mode == RouterMode::RoundRobin && report.calibration.fits();
         let rates = report.tried.hit_rate.zip(report.recorded.hit_rate).filter(|_| is_meant);
         let Some((hit_rate, recorded_hit_rate)) = rates else { return };
         self.store.round_robin.set(Some(RoundRobinRun {

@@ -63,7 +63,8 @@ pub(super) fn content(shown: &Shown<'_>, asked: &Asked, _: Millis) -> Content {
         plural(cluster.checked().len() as u64, "rule", "rules"),
     );
     let (is_whole, mark) = if without == 0 { (true, "✓ ") } else { (false, "") };
-    let healthy = cards.is_empty().then(|| Healthy { words: format!("{mark}{}", summary(cluster)), is_whole });
+    let healthy =
+        cards.is_empty().then(|| Healthy { words: format!("{mark}{}", summary(cluster)), is_whole });
     Content::new(TITLE, facts, Findings { cards, healthy })
 }
 
