@@ -67,14 +67,16 @@ pub fn option(bands: &[Band], times: &[Millis], span: Span, highest: f64) -> Cha
 
 /// Without a name: in a low panel the two would touch. What is up and what is down is said beside the legend.
 fn rate_axis(top: f64) -> Axis {
-    Axis::new().type_(AxisType::Value).interval(top / 2.0).min(0).max(top)
+    // Blocks are whole: an axis up to one or three has no line at its half.
+    let half = Some(top / 2.0).filter(|half| half.fract() == 0.0);
+    Axis::new().type_(AxisType::Value).interval(half.unwrap_or(top)).min(0).max(top)
 }
 
 /// The least short number from `highest` on whose half is short too: the chart writes both.
 fn top_of_scale(highest: f64) -> f64 {
     let decade = 10_f64.powf(highest.max(1.0).log10().floor());
     let tops = [1.0, 1.2, 1.6, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0].map(|digit| digit * decade);
-    tops.into_iter().find(|&top| top >= highest).unwrap_or(highest)
+    tops.into_iter().find(|&top| top >= highest && top.fract() == 0.0).unwrap_or(highest)
 }
 
 #[cfg(test)]
@@ -107,6 +109,6 @@ mod tests {
     #[test]
     fn a_scale_ends_at_a_short_number_above_what_is_drawn() {
         let tops = [0.0, 0.4, 1.0, 1.1, 3.0, 5.5, 6.5, 10.0, 999.0, 1_001.0].map(top_of_scale);
-        assert_eq!(tops, [1.0, 1.0, 1.0, 1.2, 3.0, 6.0, 8.0, 10.0, 1_000.0, 1_200.0]);
+        assert_eq!(tops, [1.0, 1.0, 1.0, 2.0, 3.0, 6.0, 8.0, 10.0, 1_000.0, 1_200.0]);
     }
 }
