@@ -138,7 +138,7 @@ async fn a_panel_alone_has_its_title_and_no_chrome() {
                     page.open_at(&server, &format!("/?view={view}&{switch}&theme=light"), &cluster).await;
                     page.until_true("the panel is there", "!!document.querySelector('section.panel h2')")
                         .await;
-                    let seen = "[...document.querySelectorAll('.bar, .nav, .skip, .head-tools, .copy-link')]\
+                    let seen = "[...document.querySelectorAll('.bar, .nav, .skip, .panel-tools, .copy-link')]\
                         .filter((e) => e.checkVisibility()).length";
                     assert_eq!(page.eval(seen).await, 0, "{view}, {switch}: chrome");
                     let theme = page.attribute("html", "data-theme").await;
