@@ -225,8 +225,11 @@ mod tests {
         let mut cluster = workers();
         let model = |name: &str, limit| ModelFigures {
             name: name.to_owned(),
+            block_size_tokens: None,
+            total_kv_blocks: None,
             max_num_seqs: Some(limit),
-            ..ModelFigures::default()
+            max_num_batched_tokens: None,
+            context_length: None,
         };
         let scrape = Scrape {
             models: vec![model("small", 64), model("large", 8)],
