@@ -7,6 +7,11 @@ pub fn share(share: f64) -> String {
     format!("{share:.2}")
 }
 
+/// A share 0 … 1 in percent with one decimal: `81.1 %`.
+pub fn tenths(share: f64) -> String {
+    format!("{:.1} %", share * 100.0)
+}
+
 /// A share 0 … 1 as a width for style sheets.
 pub fn width(share: f64) -> String {
     format!("{:.1}%", share.clamp(0.0, 1.0) * 100.0)

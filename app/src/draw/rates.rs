@@ -30,8 +30,9 @@ pub struct Band {
 /// Where its area is.
 pub const INSETS: Insets = Insets { left: 48, right: 18, bottom: 22 };
 
-/// The chart of `bands`, which have a value at each of `times`.
-pub fn option(bands: &[Band], times: &[Millis], span: Span) -> ChartOption {
+/// The chart of `bands`, which have a value at each of `times`. Both halves reach to the same rate, at least to `highest`.
+pub fn option(bands: &[Band], times: &[Millis], span: Span, highest: f64) -> ChartOption {
+    let top = top_of_scale(highest);
     let grid = || Grid::new().left(INSETS.left).right(INSETS.right);
     let is_written = |show: bool| AxisLabel::new().show(show);
     // The axis of the lower half is written below it, not at its zero, which is at its top.
@@ -44,8 +45,8 @@ pub fn option(bands: &[Band], times: &[Millis], span: Span) -> ChartOption {
         .grid(grid().top("50%").bottom(INSETS.bottom))
         .x_axis(time_axis(0, span).axis_label(is_written(false)))
         .x_axis(time_axis(1, span).axis_label(is_written(true)).axis_line(below))
-        .y_axis(rate_axis())
-        .y_axis(rate_axis().grid_index(1).inverse(true));
+        .y_axis(rate_axis(top))
+        .y_axis(rate_axis(top).grid_index(1).inverse(true));
     let width = if bands.len() > MAX_LINES { 0.0 } else { 1.0 };
     bands.iter().fold(chart, |chart, band| {
         let line = |half: i32, what: &str, data: &[Option<f64>]| {
@@ -65,13 +66,22 @@ pub fn option(bands: &[Band], times: &[Millis], span: Span) -> ChartOption {
 }
 
 /// Without a name: in a low panel the two would touch. What is up and what is down is said beside the legend.
-fn rate_axis() -> Axis {
-    Axis::new().type_(AxisType::Value).split_number(2).min_interval(1)
+fn rate_axis(top: f64) -> Axis {
+    // Blocks are whole: an axis up to one or three has no line at its half.
+    let half = Some(top / 2.0).filter(|half| half.fract() == 0.0);
+    Axis::new().type_(AxisType::Value).interval(half.unwrap_or(top)).min(0).max(top)
+}
+
+/// The least short number from `highest` on whose half is short too: the chart writes both.
+fn top_of_scale(highest: f64) -> f64 {
+    let decade = 10_f64.powf(highest.max(1.0).log10().floor());
+    let tops = [1.0, 1.2, 1.6, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0].map(|digit| digit * decade);
+    tops.into_iter().find(|&top| top >= highest && top.fract() == 0.0).unwrap_or(highest)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Band, option};
+    use super::{Band, option, top_of_scale};
     use crate::time_range::Span;
     use radixscope_model::id::Millis;
 
@@ -85,7 +95,7 @@ mod tests {
         };
         let (times, span) =
             ([1_000, 2_000, 3_000].map(Millis), Span { from: Millis(0), until: Millis(4_000) });
-        let option = serde_json::to_value(option(&[band], &times, span)).expect("an option");
+        let option = serde_json::to_value(option(&[band], &times, span, 7.0)).expect("an option");
         let data = |at: usize| option["series"][at]["data"].to_string();
         assert_eq!(
             [data(0), data(1)],
@@ -93,5 +103,12 @@ mod tests {
         );
         assert_eq!(option["series"][1]["name"], "W1 removed");
         assert_eq!(option["yAxis"][1]["inverse"], true);
+        assert_eq!([&option["yAxis"][0]["max"], &option["yAxis"][1]["max"]], [8.0, 8.0], "one scale");
+    }
+
+    #[test]
+    fn a_scale_ends_at_a_short_number_above_what_is_drawn() {
+        let tops = [0.0, 0.4, 1.0, 1.1, 3.0, 5.5, 6.5, 10.0, 999.0, 1_001.0].map(top_of_scale);
+        assert_eq!(tops, [1.0, 1.0, 1.0, 2.0, 3.0, 6.0, 8.0, 10.0, 1_000.0, 1_200.0]);
     }
 }

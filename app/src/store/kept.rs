@@ -163,7 +163,8 @@ fn finding(mark: &JsValue) -> Mark {
     let opened = field(mark, "opened").is_truthy();
     let severity = text(mark, "severity");
     let code = text(mark, "code");
-    let words = [code.as_str(), if opened { ": active, " } else { ": resolved, " }, &severity].concat();
+    // It began earlier: a fault has to hold before it is reported.
+    let words = [code.as_str(), if opened { ": reported, " } else { ": resolved, " }, &severity].concat();
     let kind = if opened { severity } else { "resolved".to_owned() };
     Mark { kind, words }
 }

@@ -13,6 +13,7 @@ mod kept;
 mod link;
 mod look;
 mod past;
+mod simulated;
 mod still;
 
 use leptos::prelude::*;
@@ -28,6 +29,7 @@ pub use changes::NAMES as MARK_NAMES;
 pub(crate) use clock::now_ms;
 pub use link::{Check, Link, Resyncs};
 pub use past::REAL_TIME;
+pub use simulated::RoundRobinRun;
 
 use crate::memo::Memo;
 use crate::net::source::Opened;
@@ -102,6 +104,8 @@ pub struct Store {
     pub drawn: Memo<Vec<WorkerIx>>,
     /// Which pools are shown.
     pub pools: Memo<ShownPools>,
+    /// The pool whose tree is drawn while all pools are shown; `None`: the default one.
+    pub turned_to: RwSignal<Option<PoolIx>>,
     /// The pools to choose from and to tell apart; empty where there is one.
     pub labels: Memo<Vec<PoolLabel>>,
     /// Where the link to the server stands.
@@ -146,6 +150,8 @@ pub struct Store {
     pub file_words: RwSignal<String>,
     /// Raised when the state of a marked moment is here, or cannot be had.
     pub changes_fetched: RwSignal<u32>,
+    /// The last simulation of round-robin; `None`: not simulated yet.
+    pub round_robin: RwSignal<Option<RoundRobinRun>>,
 }
 
 impl Store {
@@ -166,12 +172,13 @@ impl Store {
                 (address.panel == Panel::Tree).then(named).flatten()
             })
         });
+        let turned_to = RwSignal::new(None);
         let pools = Memo::new(move |_| {
             beat.track();
             query.with(|query| {
                 live.with_value(|live| {
                     let cluster = &live.shown().cluster;
-                    ShownPools::of(cluster, query).in_tier(cluster, tier.get())
+                    ShownPools::of(cluster, query).drawing(turned_to.get()).in_tier(cluster, tier.get())
                 })
             })
         });
@@ -197,6 +204,7 @@ impl Store {
             listed,
             drawn,
             pools,
+            turned_to,
             labels,
             ready: RwSignal::new(false),
             link: RwSignal::new(Link::Connecting),
@@ -220,6 +228,7 @@ impl Store {
             second: RwSignal::new(None),
             file_words: RwSignal::new(String::new()),
             changes_fetched: RwSignal::new(0),
+            round_robin: RwSignal::new(None),
         }
     }
 
@@ -320,6 +329,13 @@ impl Store {
     pub fn judged_pool(self) -> Option<PoolIx> {
         let pools = self.pools.get();
         self.labels.with(|labels| (!labels.is_empty()).then_some(pools.pool))
+    }
+
+    /// The last simulation of round-robin, if it is about what is shown: this moment, and this pool alone. Tracked.
+    pub fn simulated_round_robin(self) -> Option<RoundRobinRun> {
+        let is_one_pool = self.labels.with(Vec::is_empty) || self.pools.get().only.is_some();
+        let (pool, moment) = (self.judged_pool(), self.settled.get());
+        self.round_robin.get().filter(|run| is_one_pool && run.pool == pool && run.moment == moment)
     }
 
     /// The pool whose tree is drawn. Tracked.

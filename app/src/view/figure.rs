@@ -121,13 +121,15 @@ pub(super) fn PanelHead(
                 <span class="all-pools" data-testid="all-pools" title="Its sources do not report figures by pool">"all pools"</span>
             })}
             <div class="figures">{children()}</div>
-            <CopyLink store/>
-            <button class="icon" on:click=toggle title=move || name() aria-label=move || name() aria-pressed=move || whole.get().to_string()
-                data-testid=format!("{}-whole", panel.as_str())>
-                <svg viewBox="0 0 16 16" aria-hidden="true">
-                    <path d=move || arrows()/>
-                </svg>
-            </button>
+            <div class="panel-tools">
+                <CopyLink store/>
+                <button class="icon" on:click=toggle title=move || name() aria-label=move || name() aria-pressed=move || whole.get().to_string()
+                    data-testid=format!("{}-whole", panel.as_str())>
+                    <svg viewBox="0 0 16 16" aria-hidden="true">
+                        <path d=move || arrows()/>
+                    </svg>
+                </button>
+            </div>
         </header>
     }
 }

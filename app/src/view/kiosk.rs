@@ -5,10 +5,9 @@ use std::time::Duration;
 
 use leptos::prelude::*;
 use radixscope_export::Wanted;
-use radixscope_export::finding_ticket::severity_word;
+use radixscope_export::finding_ticket::{coverage, severity_word};
 use radixscope_insight::in_flight::batch_limit;
-use radixscope_insight::latency::{self, WINDOW_MS};
-use radixscope_insight::random_worker::random_worker;
+use radixscope_insight::latency;
 use radixscope_insight::round_robin::RoundRobin;
 use radixscope_model::id::{Millis, WorkerIx};
 use radixscope_model::number_format;
@@ -20,6 +19,7 @@ use super::status::{Connection, Mark};
 use super::summary::{TILES, Tile, tiles};
 use super::tree::KioskTree;
 use crate::draw::palette::label;
+use crate::effect::effect;
 use crate::format;
 use crate::memo::Memo;
 use crate::signal::RwSignal;
@@ -28,6 +28,9 @@ use crate::view::control::view;
 
 /// How long a reason stays: it has to be read from afar. A highlight stays twice as long.
 const TURN: Duration = Duration::from_secs(5);
+
+/// So many turns a pool stays, where there are several: a reason of it and the next.
+const TURNS_PER_POOL: usize = 2;
 
 /// The overview's figures by their place there, as far as there is room for them.
 const FIGURES: [(usize, &str); 4] =
@@ -40,6 +43,7 @@ pub(super) fn Kiosk(store: Store, dark: Memo<bool>) -> impl IntoView {
     if let Ok(turning) = set_interval_with_handle(move || turn.update(|n| *n += 1), TURN) {
         on_cleanup(move || turning.clear());
     }
+    turn_pools(store, turn);
     let name = Memo::new(move |_| store.on_beat(pool_words));
     let as_of = move || store.as_of(Feed::Any).or_else(|| store.as_of(Feed::Events));
     let tiles = tiles(store);
@@ -49,7 +53,7 @@ pub(super) fn Kiosk(store: Store, dark: Memo<bool>) -> impl IntoView {
             <div class=move || tiles.with(|all| all[at].state)>
                 <dt>{TILES[at].1}</dt>
                 <dd data-testid=id>{of(|tile| &tile.value)}</dd>
-                <dd class="kiosk-note">{of(|tile| &tile.said)}</dd>
+                <dd class="kiosk-note">{of(|tile| &tile.said)}<span>{of(|tile| &tile.more)}</span></dd>
             </div>
         }
     };
@@ -66,6 +70,20 @@ pub(super) fn Kiosk(store: Store, dark: Memo<bool>) -> impl IntoView {
             <div class="kiosk-words"><Reason store turn/><Highlight store turn/></div>
         </div>
     }
+}
+
+/// Where several pools are shown, the tree and the latest decision are of one after the other.
+fn turn_pools(store: Store, turn: RwSignal<usize>) {
+    effect(move |_| {
+        let at = turn.get() / TURNS_PER_POOL;
+        let pools = store.peek(|shown| {
+            let mut pools = shown.pool_list();
+            pools.retain(|&pool| shown.cluster.tree(pool).totals().nodes > 0);
+            pools
+        });
+        store.turned_to.set(pools.get(at % pools.len().max(1)).copied());
+    });
+    on_cleanup(move || store.turned_to.set(None));
 }
 
 /// The pool that is shown and its model; of several how many there are.
@@ -173,41 +191,20 @@ fn Highlight(store: Store, turn: RwSignal<usize>) -> impl IntoView {
 
 /// What is known and worth saying, each with its title. Nothing unknown is said.
 fn highlights(shown: &Shown<'_>, now: Millis) -> Vec<(String, String)> {
-    let all = [
-        finding(shown),
-        hit_rate(shown, now),
-        busiest(shown),
-        fullest(shown),
-        throughput(shown, now),
-        shared(shown),
-    ];
+    let all = [finding(shown), busiest(shown), fullest(shown), throughput(shown, now), shared(shown)];
     all.into_iter().flatten().collect()
 }
 
 fn finding(shown: &Shown<'_>) -> Option<(String, String)> {
-    let checked = shown.checked().len() as u64;
-    match Wanted::default().of(shown).first() {
-        Some(worst) => {
-            let title = format!("{} {}", severity_mark(worst.severity), severity_word(worst.severity));
-            Some((title, worst.title.to_string()))
-        }
-        None if checked > 0 => Some((
-            "✓ No findings".to_owned(),
-            format!("{} checked", format::plural(checked, "rule", "rules")),
-        )),
-        None => None,
+    if let Some(worst) = Wanted::default().of(shown).first() {
+        let title = format!("{} {}", severity_mark(worst.severity), severity_word(worst.severity));
+        return Some((title, worst.title.to_string()));
     }
-}
-
-fn hit_rate(shown: &Shown<'_>, now: Millis) -> Option<(String, String)> {
-    let both = random_worker(shown, now, WINDOW_MS, |pool| shown.has(pool))?;
-    let text = format!(
-        "Chosen workers held {} of prompt blocks, round-robin ≈ {}: {} in 60 s.",
-        format::percent(both.chosen_hit_rate()),
-        format::percent(both.hit_rate()),
-        format::plural(both.decisions, "decision", "decisions"),
-    );
-    Some(("Does routing help?".to_owned(), text))
+    if shown.checked().is_empty() {
+        return None;
+    }
+    // Without a check mark: a figure above its target may stand beside it.
+    Some(("No findings".to_owned(), format!("{}.", coverage(shown))))
 }
 
 fn busiest(shown: &Shown<'_>) -> Option<(String, String)> {

@@ -48,7 +48,10 @@ pub(super) fn RatesPanel(store: Store, dark: Memo<bool>) -> impl IntoView {
         Some(store.peek(|cluster| {
             let steps = TimeSteps::between(span.from, span.until, store.received_ms());
             let times: Vec<Millis> = steps.begins().collect();
-            rates::option(&bands(cluster, palette, picked, steps, |id| hidden.has(id)), &times, span)
+            let bands = block_rates::bands(cluster, picked, steps, |id| hidden.has(id));
+            let highest = block_rates::highest(&bands);
+            let coloured: Vec<Band> = bands.into_iter().map(|rates| coloured(rates, palette)).collect();
+            rates::option(&coloured, &times, span, highest)
         }))
     };
     view! {
@@ -83,19 +86,12 @@ fn series(shown: &Shown<'_>, workers: &[WorkerIx], of: usize) -> Vec<Series> {
     all.chain(others).collect()
 }
 
-/// The bands in the colours of the page.
-fn bands(
-    cluster: &Shown<'_>,
-    palette: &Palette,
-    picked: Option<WorkerIx>,
-    steps: TimeSteps,
-    is_hidden: impl Fn(&str) -> bool,
-) -> Vec<Band> {
-    let coloured = |rates: BlockRates| Band {
+/// A band in the colours of the page.
+fn coloured(rates: BlockRates, palette: &Palette) -> Band {
+    Band {
         name: rates.worker.map_or(OTHERS.to_owned(), label),
         colour: rates.worker.map_or(palette.shared, |worker| palette.worker(worker)),
         stored: rates.stored,
         removed: rates.removed,
-    };
-    block_rates::bands(cluster, picked, steps, is_hidden).into_iter().map(coloured).collect()
+    }
 }

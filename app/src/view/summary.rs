@@ -3,14 +3,13 @@
 
 use leptos::prelude::*;
 use radixscope_export::Wanted;
-use radixscope_export::finding_ticket::{setting_line, severity_word};
+use radixscope_export::finding_ticket::{setting_line, severity_word, summary, unknown};
 use radixscope_insight::latency::{self, ENABLE_FRONTEND, MIN_SAMPLES, Quantity, WINDOW_MS};
-use radixscope_insight::queues;
-use radixscope_insight::random_worker::random_worker;
+use radixscope_insight::queues::Queues;
 use radixscope_model::id::{Millis, WorkerIx};
 use radixscope_model::number_format;
-use radixscope_model::range::Standing;
-use radixscope_model::record::Finding;
+use radixscope_model::range::{Range, Standing};
+use radixscope_model::record::{Finding, Phase};
 use radixscope_state::cluster::Cluster;
 
 use super::clipboard::CopyButton;
@@ -20,11 +19,13 @@ use super::nav;
 use crate::draw::palette::label;
 use crate::format::{self, UNKNOWN};
 use crate::memo::Memo;
-use crate::store::{Feed, Shown, Store};
+use crate::store::{Feed, RoundRobinRun, Shown, Store, time_of_day};
 use crate::url::Panel;
 use crate::view::control::{Show, view};
 
 const NO_METRICS: &str = "no data: set --prometheus";
+/// How far back it is looked for since when a figure has been above its target: what lasts longer is a finding.
+const ABOVE_MS: u64 = 300_000;
 
 /// A figure with what it is held against.
 #[derive(Clone, PartialEq, Default)]
@@ -34,6 +35,12 @@ pub(super) struct Tile {
     pub(super) state: &'static str,
     /// The same in words, or what else is to be known beside it.
     pub(super) said: String,
+    /// What belongs to the figure and is no part of it.
+    pub(super) more: String,
+    /// What would stand there, where that is not known yet.
+    hint: &'static str,
+    /// How long it has been above its target, milliseconds.
+    above_ms: Option<u64>,
     /// Window, source and denominator.
     title: String,
 }
@@ -55,8 +62,9 @@ pub(super) fn tiles(store: Store) -> Memo<[Tile; 5]> {
         let (now, goals) = (second.get(), goals.map(|ms| ms.get()));
         let is_current = store.as_of(Feed::Metrics).is_none();
         store.pools.track();
+        let round_robin = store.simulated_round_robin();
         match store.ready() {
-            true => store.peek(|shown| look(shown, now, goals, is_current)),
+            true => store.peek(|shown| look(shown, now, goals, is_current, round_robin)),
             false => Default::default(),
         }
     })
@@ -75,24 +83,34 @@ pub(super) fn Summary(store: Store) -> impl IntoView {
                 <span class="tile-label">{label}</span>
                 <b>{of(|tile| &tile.value)}</b>
                 <span class="tile-said">{of(|tile| &tile.said)}</span>
+                <span class="tile-more">{move || tiles.with(|all| match all[at].more.as_str() {
+                    "" => all[at].hint.to_owned(),
+                    more => more.to_owned(),
+                })}</span>
             </a>
         }
     };
     view! {
         <section class="summary" aria-label="Summary" data-testid="summary">
             <div class="tiles">{TILES.map(tile).collect_view()}</div>
-            <Worst store/>
+            <Worst store tiles/>
         </section>
     }
 }
 
-fn look(shown: &Shown<'_>, now: Millis, goals: [f64; 2], is_current: bool) -> [Tile; 5] {
+fn look(
+    shown: &Shown<'_>,
+    now: Millis,
+    goals: [f64; 2],
+    is_current: bool,
+    round_robin: Option<RoundRobinRun>,
+) -> [Tile; 5] {
     [
         latency_tile(shown, Quantity::Ttft, goals[0], now, is_current),
         latency_tile(shown, Quantity::Tpot, goals[1], now, is_current),
-        hit_rate(shown, now),
+        hit_rate(shown, now, round_robin),
         throughput(shown, now),
-        in_flight(shown),
+        in_flight(shown, now),
     ]
 }
 
@@ -123,35 +141,62 @@ fn latency_tile(shown: &Shown<'_>, quantity: Quantity, target: f64, now: Millis,
         Standing::Unknown => ["target ", &target_words, " in range"].concat(),
     };
     let why = times.why_unknown(quantity, target).map_or(String::new(), |why| [". ", &why].concat());
+    let above_ms = match standing {
+        Standing::Above => above_since(shown, quantity, target, now).map(|at| now.since(at)),
+        Standing::Within | Standing::Unknown => None,
+    };
     let title = format!(
         "95th percentile over the last 60 s, all pools: {} of {} samples, {}{why}",
         format::count(times.samples),
         format::count(times.of),
         times.source.words(),
     );
-    Tile { value: quantity.range_words(&p95), state: standing.as_str(), said, title }
+    let (value, state) = (quantity.range_words(&p95), standing.as_str());
+    Tile { value, state, said, above_ms, title, ..Tile::default() }
 }
 
-fn hit_rate(shown: &Shown<'_>, now: Millis) -> Tile {
+/// Since when the 95th percentile has been above its target without a break, as far as [`ABOVE_MS`] reach.
+fn above_since(shown: &Shown<'_>, quantity: Quantity, target: f64, now: Millis) -> Option<Millis> {
+    let from = Millis(now.0.saturating_sub(ABOVE_MS));
+    let points: Vec<_> = latency::trend(shown, quantity, (from, now), now)?.points().collect();
+    let is_above = |p95: Option<Range>| p95.is_some_and(|p95| p95.against(target) == Standing::Above);
+    points.into_iter().rev().take_while(|(_, p95)| is_above(*p95)).last().map(|(at, _)| at)
+}
+
+fn hit_rate(shown: &Shown<'_>, now: Millis, round_robin: Option<RoundRobinRun>) -> Tile {
     let sums = shown.recent_sums(now, WINDOW_MS);
     let mut title = sums.explain("in the last 60 s");
-    let random = sums.prompts.and_then(|_| random_worker(shown, now, WINDOW_MS, |pool| shown.has(pool)));
-    let said = match random {
-        Some(random) => {
-            let share = format::percent(random.hit_rate());
-            title.push_str(&format!(
-                ". A worker chosen by round-robin would have had {share} cached: the mean of all candidates, in these caches, over the latest {}",
-                format::plural(random.decisions, "decision", "decisions")
-            ));
-            ["round-robin ≈ ", &share].concat()
-        }
-        None if sums.count == 0 => "no decision in 60 s".to_owned(),
-        None if sums.prompts.is_none_or(|(prompts, ..)| prompts == 0) && sums.apart.is_empty() => {
-            "prompts not visible".to_owned()
-        }
-        None => format::plural(sums.count, "decision", "decisions"),
+    let said = if sums.count == 0 {
+        "no decision in 60 s".to_owned()
+    } else if sums.prompts.is_none_or(|(prompts, ..)| prompts == 0) && sums.apart.is_empty() {
+        "prompts not visible".to_owned()
+    } else {
+        format::plural(sums.count, "decision", "decisions")
     };
-    Tile { value: sums.rate_words(), said, title, ..Tile::default() }
+    let (more, hint) = match round_robin {
+        Some(run) => {
+            title.push_str(&round_robin_title(&run));
+            (format!("round-robin ≈ {}", format::tenths(run.hit_rate)), "")
+        }
+        None => {
+            title.push_str(
+                ". round-robin not simulated yet: Counterfactual simulates it with the recorded requests",
+            );
+            (String::new(), "round-robin not simulated")
+        }
+    };
+    Tile { value: sums.rate_words(), said, more, hint, title, ..Tile::default() }
+}
+
+/// What the simulated figure rests on.
+fn round_robin_title(run: &RoundRobinRun) -> String {
+    format!(
+        ". Round-robin, simulated at {} with {}: {} of prompt tokens found in the engines' caches, {} under the recorded setting",
+        time_of_day(run.at_ms),
+        format::plural(run.requests, "recorded request", "recorded requests"),
+        format::tenths(run.hit_rate),
+        format::tenths(run.recorded_hit_rate),
+    )
 }
 
 fn throughput(shown: &Shown<'_>, now: Millis) -> Tile {
@@ -169,7 +214,7 @@ fn throughput(shown: &Shown<'_>, now: Millis) -> Tile {
     Tile { value, said: [&tokens, " tokens/s"].concat(), title, ..Tile::default() }
 }
 
-fn in_flight(shown: &Shown<'_>) -> Tile {
+fn in_flight(shown: &Shown<'_>, now: Millis) -> Tile {
     let known = shown.worker_list().filter_map(|ix| Some((ix, shown.worker(ix)?.in_flight.now()?)));
     let known: Vec<(WorkerIx, u32)> = known.collect();
     let Some(&most) = known.iter().max_by_key(|(_, requests)| *requests) else {
@@ -178,20 +223,17 @@ fn in_flight(shown: &Shown<'_>) -> Tile {
         return Tile { value: UNKNOWN.to_owned(), said, title: title.to_owned(), ..Tile::default() };
     };
     let sum = known.iter().map(|(_, requests)| u64::from(*requests)).sum();
-    let queued = queues::in_all(shown, shown.worker_list());
-    let waits = queued.map_or(UNKNOWN.to_owned(), |queued| format::count(queued.requests));
-    let by = queued
-        .map_or("not reported: a scraped frontend (Dynamo ≥ 1.1) or worker reports it", |queued| {
-            queued.source
-        });
+    let queued = Queues::of(shown, shown.worker_list(), now);
     let title = format!(
-        "Tracked from decision to end, sum over {}; most loaded: {} with {}. Queued: {by}. The table of workers has each worker's",
+        "Tracked from decision to end, sum over {}; most loaded: {} with {}. {}: {}. The table of workers has each worker's",
         format::plural(known.len() as u64, "worker", "workers"),
         label(most.0),
         most.1,
+        queued.words(),
+        queued.explain(),
     );
-    let said = format!("max {} on {}, {waits} queued", most.1, label(most.0));
-    Tile { value: format::count(sum), said, title, ..Tile::default() }
+    let said = format!("max {} on {}", most.1, label(most.0));
+    Tile { value: format::count(sum), said, more: queued.words(), title, ..Tile::default() }
 }
 
 /// What the line below the figures says.
@@ -205,6 +247,10 @@ struct Line {
     fix: String,
     /// The other findings.
     more: String,
+    /// What its link is called.
+    link: &'static str,
+    /// Whether it is about what was checked, and not about a finding.
+    is_check: bool,
 }
 
 /// So many findings are named.
@@ -212,13 +258,13 @@ const NAMED: usize = 3;
 
 /// The worst finding on one line, its fix to copy, and the others after it.
 #[component]
-fn Worst(store: Store) -> impl IntoView {
+fn Worst(store: Store, tiles: Memo<[Tile; 5]>) -> impl IntoView {
     let line = Memo::new(move |_| {
-        let mut line = store.on_beat(|shown| line_of(shown));
+        let mut line = tiles.with(|tiles| store.on_beat(|shown| line_of(shown, tiles)));
         // What was checked when data came is not known to be so now.
-        if line.level == "good" && !super::old(store).is_empty() {
+        if line.is_check && !super::old(store).is_empty() {
             line.level = "info";
-            line.text.replace_range(.."✓".len(), "Last check:");
+            line.text = format!("Last check: {}", line.text.trim_start_matches("✓ "));
         }
         line
     });
@@ -234,41 +280,61 @@ fn Worst(store: Store) -> impl IntoView {
             </Show>
             <span class="worst-more" title=more>{more}</span>
             <a class="plain" data-testid="show-findings" href=move || nav::href(store, Panel::Findings)
-                on:click=move |event| { nav::open(store, Panel::Findings, &event); }>"Show"</a>
+                on:click=move |event| { nav::open(store, Panel::Findings, &event); }>{move || line.with(|line| line.link)}</a>
         </div>
     }
 }
 
 /// The worst findings in the order that all of the page has; that there are none, where something was checked.
-fn line_of(cluster: &Cluster) -> Line {
-    let checked = cluster.checked().len();
+fn line_of(cluster: &Cluster, tiles: &[Tile]) -> Line {
     let held = Wanted::default().of(cluster);
+    let Some((worst, others)) = held.split_first() else { return no_finding(cluster, tiles) };
     let words = |finding: &Finding| {
-        [severity_mark(finding.severity), " ", severity_word(finding.severity), ": ", &finding.title].concat()
+        // Its figures are of then, and others may stand above already.
+        let until = match finding.phase {
+            Phase::Recheck => format!(", until {}", time_of_day(finding.last_ms)),
+            Phase::Warn | Phase::Cleared => String::new(),
+        };
+        let (mark, word) = (severity_mark(finding.severity), severity_word(finding.severity));
+        format!("{mark} {word}: {}{until}", finding.title)
     };
-    let mut line = Line::default();
-    match held.split_first() {
-        Some((worst, others)) => {
-            line.level = ["info", "warn", "bad"][worst.severity as usize];
-            line.text = words(worst);
-            // The setting itself is what is copied; a fix without one is in the panel.
-            if let Some(fix) = worst.fix.iter().find(|fix| !setting_line(fix).is_empty()) {
-                line.setting = setting_line(fix);
-                line.fix = fix.text.to_string();
-            }
-            for other in others.iter().take(NAMED - 1) {
-                line.more.push_str(&words(other));
-                line.more.push_str("   ");
-            }
-            if held.len() > NAMED {
-                line.more.push_str(&format!("and {} more", held.len() - NAMED));
-            }
-        }
-        None if checked > 0 => {
-            line.level = "good";
-            line.text = format!("✓ No findings · {checked} rules checked");
-        }
-        None => line.text = "Nothing was checked yet".to_owned(),
+    let mut line = Line {
+        level: ["info", "warn", "bad"][worst.severity as usize],
+        text: words(worst),
+        link: "Open findings",
+        ..Line::default()
+    };
+    // The setting itself is what is copied; a fix without one is in the panel.
+    if let Some(fix) = worst.fix.iter().find(|fix| !setting_line(fix).is_empty()) {
+        line.setting = setting_line(fix);
+        line.fix = fix.text.to_string();
+    }
+    for other in others.iter().take(NAMED - 1) {
+        line.more.push_str(&words(other));
+        line.more.push_str("   ");
+    }
+    if held.len() > NAMED {
+        line.more.push_str(&format!("and {} more", held.len() - NAMED));
     }
     line
+}
+
+/// Good only where every check ran and no figure is above its target.
+fn no_finding(cluster: &Cluster, tiles: &[Tile]) -> Line {
+    if cluster.checked().is_empty() {
+        let text = "Nothing was checked yet".to_owned();
+        return Line { text, link: "Open findings", ..Line::default() };
+    }
+    let (summary, is_whole) = (summary(cluster), unknown(cluster).is_empty());
+    let link = if is_whole { "Open findings" } else { "What is missing" };
+    let line = Line { link, is_check: true, ..Line::default() };
+    let above = tiles.iter().zip(&TILES).find_map(|(tile, (_, name, ..))| Some((name, tile.above_ms?)));
+    match above {
+        Some((name, ms)) => {
+            let text = format!("◆ {name} above target for {}", format::age(ms));
+            Line { level: "warn", text, more: summary, ..line }
+        }
+        None if is_whole => Line { level: "good", text: ["✓ ", &summary].concat(), ..line },
+        None => Line { level: "info", text: summary, ..line },
+    }
 }

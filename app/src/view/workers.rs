@@ -32,6 +32,8 @@ struct Row {
     /// Whether the bar is a share of the capacity, or of the worker that holds most.
     of_capacity: bool,
     in_flight: String,
+    /// Those of them that wait there; empty: none does, or it is not reported.
+    queued: String,
     in_flight_title: String,
     used: String,
     stored: String,
@@ -92,7 +94,7 @@ pub(super) fn WorkersPanel(store: Store) -> impl IntoView {
                         <thead><tr>
                             <th scope="col">"Worker"</th>
                             <th scope="col">"Cached blocks"</th>
-                            <th scope="col" class="n" title="Requests in flight on it now, tracked from decisions; behind the plus: queued there">"In flight"</th>
+                            <th scope="col" class="n" title="Requests in flight on it now, tracked from decisions; in brackets: those of them that are queued there">"In flight"</th>
                             <th scope="col" class="n c-used" title="Blocks that running requests use, by the engine">"In use"</th>
                             <th scope="col" class="n" title="Blocks stored per second, mean of the last 10 s">"Stored/s"</th>
                             <th scope="col" class="n" title="Blocks removed per second, mean of the last 10 s">"Removed/s"</th>
@@ -173,7 +175,10 @@ fn WorkerRow(store: Store, worker: WorkerIx) -> impl IntoView {
                     </span>
                     <span data-testid="held">{of(|r| &r.held)}</span>
                 </td>
-                <td class="n" title=of(|r| &r.in_flight_title) data-testid="in-flight">{of(|r| &r.in_flight)}</td>
+                <td class="n" title=of(|r| &r.in_flight_title)>
+                    <span data-testid="in-flight">{of(|r| &r.in_flight)}</span>
+                    <span class="queued" data-testid="queued">{of(|r| &r.queued)}</span>
+                </td>
                 <td class="n c-used">{of(|r| &r.used)}</td>
                 <td class="n" data-testid="stored-rate">{of(|r| &r.stored)}</td>
                 <td class="n" data-testid="removed-rate">{of(|r| &r.removed)}</td>
@@ -206,7 +211,7 @@ fn look(cluster: &Cluster, ix: WorkerIx, w: &WorkerState, now: Millis, is_curren
     let rates = cluster.rate_per_second(ix, now, RATE_SECONDS).filter(|_| is_current);
     let rate = |per_second: Option<f64>| per_second.map_or(UNKNOWN.to_owned(), format::rate);
     let totals = cluster.decisions().totals_of(ix);
-    let (in_flight, in_flight_title) = in_flight(cluster, ix, w);
+    let (in_flight, queued, in_flight_title) = in_flight(cluster, ix, w, now);
     let sign = w.sign(now);
     let is_incomplete = cluster.is_incomplete(ix);
     let knowledge = &w.knowledge;
@@ -219,6 +224,7 @@ fn look(cluster: &Cluster, ix: WorkerIx, w: &WorkerState, now: Millis, is_curren
         bar: format::width(held.share.unwrap_or(0.0)),
         of_capacity: held.capacity.is_some(),
         in_flight,
+        queued,
         in_flight_title,
         used: w.engine_used_blocks.map_or(UNKNOWN.to_owned(), format::short),
         stored: rate(rates.map(|rates| rates.0)),
@@ -244,8 +250,8 @@ fn look(cluster: &Cluster, ix: WorkerIx, w: &WorkerState, now: Millis, is_curren
     }
 }
 
-/// Requests on it and those that wait there, and where both are from.
-fn in_flight(cluster: &Cluster, ix: WorkerIx, w: &WorkerState) -> (String, String) {
+/// Requests on it, those of them that wait there, and where both are from.
+fn in_flight(cluster: &Cluster, ix: WorkerIx, w: &WorkerState, at: Millis) -> (String, String, String) {
     let now = w.in_flight.now().map(|n| format::count(n.into()));
     let tracked = match now {
         Some(_) => "In flight: tracked from decision to end",
@@ -254,17 +260,15 @@ fn in_flight(cluster: &Cluster, ix: WorkerIx, w: &WorkerState) -> (String, Strin
         }
     };
     let text = now.unwrap_or(UNKNOWN.to_owned());
-    match queues::on_worker(cluster, ix) {
-        Some(queued) => {
-            let plus = if queued.requests > 0 {
-                format!("{text} + {}", format::count(queued.requests))
-            } else {
-                text
-            };
-            (plus, format!("{tracked}. {} queued: {}", format::count(queued.requests), queued.source))
-        }
-        None => (text, format!("{tracked}. Queued: not reported; a scraped worker reports it")),
-    }
+    let Some(queued) = queues::on_worker(cluster, ix, at) else {
+        let title = format!(
+            "{tracked}. Queued: not reported for this worker; its scraped engine reports it (Dynamo ≥ 1.0)"
+        );
+        return (text, String::new(), title);
+    };
+    let requests = format::count(queued.requests);
+    let words = if queued.requests > 0 { format!("({requests} queued)") } else { String::new() };
+    (text, words, format!("{tracked}. {requests} of them queued: {}", queued.source))
 }
 
 fn overlap_title(totals: radixscope_state::cluster::DecisionTotals) -> String {

@@ -139,11 +139,10 @@ pub fn findings_ticket(cluster: &Cluster) -> String {
     text
 }
 
-/// How many findings there are and how many rules were checked: `No findings · 24 rules checked`. Before the first
-/// check it says so.
+/// How many findings there are and how many rules had the data that they need: `No findings · 24 of 35 checks ran`. Before the
+/// first check it says so.
 pub fn summary(cluster: &Cluster) -> String {
-    let checked = cluster.checked().len();
-    if checked == 0 {
+    if cluster.checked().is_empty() {
         return "Nothing was checked yet".to_owned();
     }
     let found = cluster.findings().iter().filter(|finding| finding.phase != Phase::Cleared).count();
@@ -152,8 +151,15 @@ pub fn summary(cluster: &Cluster) -> String {
         1 => "1 finding".to_owned(),
         n => format!("{n} findings"),
     };
-    let rules = if checked == 1 { "rule" } else { "rules" };
-    format!("{found} · {checked} {rules} checked")
+    format!("{found} · {}", coverage(cluster))
+}
+
+/// How many checks ran: `24 of 35 checks ran`, `all 35 checks ran`.
+pub fn coverage(cluster: &Cluster) -> String {
+    match (cluster.checked().len(), unknown(cluster).len()) {
+        (all, 0) => format!("all {all} checks ran"),
+        (all, without) => format!("{} of {all} checks ran", all - without),
+    }
 }
 
 /// Rules without data.
@@ -271,11 +277,13 @@ mod tests {
             status("gaps", CheckStatus::Ok, ""),
         ]);
         let text = findings_ticket(&cluster(vec![checked]));
-        assert!(text.contains("No findings · 2 rules checked"), "{text}");
+        assert!(text.contains("No findings · 1 of 2 checks ran"), "{text}");
         assert!(
             text.contains("- Latency against its target: no process is scraped: --prometheus frontend=URL\n")
         );
         assert_eq!(summary(&cluster(Vec::new())), "Nothing was checked yet");
+        let every = Record::Checked(vec![status("gaps", CheckStatus::Ok, "")]);
+        assert_eq!(summary(&cluster(vec![every])), "No findings · all 1 checks ran");
     }
 
     #[test]

@@ -63,9 +63,42 @@ pub fn bands(
     bands
 }
 
+/// The highest sum of `bands` at any time, of blocks stored or of blocks removed, whichever is more: both directions are drawn on
+/// one scale, so that equal rates have equal heights. 0 where nothing is known.
+pub fn highest(bands: &[BlockRates]) -> f64 {
+    let highest_of = |of: fn(&BlockRates) -> &[Option<f64>]| {
+        let times = bands.first().map_or(0, |band| of(band).len());
+        let sum = |at: usize| bands.iter().filter_map(|band| of(band).get(at).copied().flatten()).sum();
+        (0..times).map(sum).fold(0.0, f64::max)
+    };
+    highest_of(|band| &band.stored).max(highest_of(|band| &band.removed))
+}
+
 /// Adds what is known; a second that is not known of one worker is what the others stored.
 fn add(sums: &mut [Option<f64>], more: &[Option<f64>]) {
     for (sum, &n) in sums.iter_mut().zip(more) {
         *sum = sum.zip(n).map(|(sum, n)| sum + n).or(*sum).or(n);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{BlockRates, highest};
+    use radixscope_model::id::WorkerIx;
+
+    #[test]
+    fn both_directions_have_the_scale_of_the_higher_one() {
+        let band = |worker: u16, stored: [Option<f64>; 2], removed: [Option<f64>; 2]| BlockRates {
+            worker: Some(WorkerIx(worker)),
+            stored: stored.to_vec(),
+            removed: removed.to_vec(),
+        };
+        let few_removed = [
+            band(0, [Some(3.0), Some(40.0)], [Some(1.0), None]),
+            band(1, [None, Some(20.0)], [Some(2.0), Some(0.5)]),
+        ];
+        assert_eq!(highest(&few_removed), 60.0);
+        assert_eq!(highest(&[band(0, [Some(3.0), None], [Some(70.0), Some(7.0)])]), 70.0);
+        assert_eq!((highest(&[]), highest(&[band(0, [None; 2], [None; 2])])), (0.0, 0.0));
     }
 }

@@ -18,7 +18,6 @@ pub mod latency;
 pub mod memory;
 pub mod occupancy;
 pub mod queues;
-pub mod random_worker;
 pub mod recent_window;
 pub mod round_robin;
 pub mod shown;

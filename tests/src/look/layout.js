@@ -6,6 +6,8 @@
   const css = e => style.get(e) ?? (style.set(e, getComputedStyle(e)), style.get(e));
   // Half a pixel is rounding.
   const SLACK = 1;
+  // Beside the box that it belongs to, a text stands on the edge of another or beyond it.
+  const SPILL = 2;
   const page = document.documentElement;
 
   const name = e => {
@@ -107,6 +109,14 @@
     return r;
   };
 
+  // What tells one thing from another is of no use with its end cut off, wherever the whole is said.
+  const WHOLE = "th .of-pool";
+  // The nearest box that lines of text break in.
+  const blockOf = e => { while (/^(inline|contents)$/.test(css(e).display)) e = e.parentElement; return e; };
+
+  // Under load requests in flight have three digits.
+  for (const figure of document.querySelectorAll(".strip-figures b")) if (figure.firstChild) figure.firstChild.data = "102";
+
   // Every piece of text that is shown, line by line.
   const pieces = [];
   const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
@@ -119,7 +129,10 @@
     const lines = [...range.getClientRects()].filter(r => r.width >= 1);
     // Where dots take the place of the end, the browser gives the whole and what is left of it.
     const isShort = lines.some((a, i) => lines.some((b, j) => j > i && overlap(a, b)));
-    if (isShort && !isTold(e, node.data)) { say("cut", e, node.data, "its end is dots"); continue; }
+    if (isShort && (e.matches(WHOLE) || !isTold(e, node.data))) { say("cut", e, node.data, "its end is dots"); continue; }
+    const block = blockOf(e), room = block.getBoundingClientRect();
+    const beyond = Math.max(...lines.map(r => Math.max(r.right - room.right, room.left - r.left)));
+    if (!isShort && beyond > SPILL) say("spills", e, node.data, `${Math.round(beyond)} px beyond ${name(block)}`);
     for (const r of lines) {
       // A line's rectangle is as high as its font may ever be; the ink is about as high as the font's size.
       const spare = Math.max(0, (r.height - size * 0.8) / 2);
@@ -163,9 +176,25 @@
     const seen = cut(e, r, "a picture");
     if (seen) pictures.push({ e, ...seen });
   }
-  for (const e of document.querySelectorAll(".chart-box")) {
-    const r = e.getBoundingClientRect();
-    if (!isHidden(e) && (r.width < 80 || r.height < 60)) say("small", e, "a chart", `${Math.round(r.width)}×${Math.round(r.height)} px`);
+  // Of the curves, names at their ends and the axis take 194 px: what is left is the plot.
+  const LEAST_PX = [[".icicle-box", 120, 60], [".cmp-chart", 314, 200], [".mem-bar", 40, 8], [".chart-box", 80, 60]];
+  for (const [selector, width, height] of LEAST_PX) {
+    for (const e of document.querySelectorAll(selector)) {
+      // Where a rule of the style sheet takes it away, it has no size; what is closed or switched off is meant to be gone.
+      if (e.closest("details:not([open])") || !e.closest("section")?.checkVisibility()) continue;
+      const r = e.getBoundingClientRect();
+      if (r.width < width || r.height < height) say("small", e, "a picture", `${Math.round(r.width)}×${Math.round(r.height)} px of ${width}×${height}`);
+    }
+  }
+  // On a telephone every row above the panels is one less of them.
+  const MOST_ROWS = 2;
+  const bar = document.querySelector("header.bar");
+  if (bar && innerWidth <= 500) {
+    const parts = [...bar.querySelectorAll(":scope > :not(.facts, nav), .fact")].filter(e => !isHidden(e));
+    const middles = parts.map(e => e.getBoundingClientRect()).filter(r => r.height > 0).map(r => (r.top + r.bottom) / 2).sort((a, b) => a - b);
+    // Half a line apart is another row.
+    const rows = middles.filter((y, at) => at === 0 || y - middles[at - 1] > 8).length;
+    if (rows > MOST_ROWS) say("rows", bar, "the header", `${rows} rows, ${Math.round(bar.getBoundingClientRect().height)} px`);
   }
 
   // Where two things lie on each other, the one in front has a ground of its own only in what opens above the page.

@@ -14,7 +14,8 @@ use crate::radixscope::Radixscope;
 pub const THEMES: [&str; 2] = ["light", "dark"];
 
 /// What is looked at beside each panel as it opens: a name, and what the address says.
-const MORE: [(&str, &str); 6] = [
+const MORE: [(&str, &str); 7] = [
+    ("overview alone", "chrome=0"),
     ("tree as lanes", "view=tree&tree.lanes=1"),
     ("tree as table", "view=tree&tree.table=1"),
     ("decisions, one open", "view=decisions&decision=ID"),
@@ -36,10 +37,14 @@ pub const DISAGGREGATED: [&str; 4] = ["--topology", "disaggregated", "--warm-up"
 /// Two models, many workers of two digits, names of pools, ages of minutes, larger figures.
 pub const TWO_MODELS: [&str; 6] = ["--topology", "two-models", "--workers", "7", "--warm-up", "700"];
 
+/// Figures of the tree's head that only a loss brings: blocks whose parents were never received.
+pub const GAP: [&str; 6] = ["--topology", "disaggregated", "--fault", "gap", "--warm-up", "300"];
+
 /// A demo of that `deployment` with findings and decisions, in which hardly any time passes; with all its views.
 pub async fn demo(deployment: &[&'static str]) -> (Radixscope, Vec<View>) {
-    let still = ["demo", "--fault", "kill-worker", "--speed", "0.000001"];
-    let server = Radixscope::start(still.iter().chain(deployment).copied()).await;
+    let fault: &[&str] = if deployment.contains(&"--fault") { &[] } else { &["--fault", "kill-worker"] };
+    let still = ["demo", "--speed", "0.000001"];
+    let server = Radixscope::start(still.iter().chain(fault).chain(deployment).copied()).await;
     server.until_source_is("live").await;
     let decision = server.json("/api/v1/decisions?limit=1").await["decisions"][0].take();
     let text = |key: &str| decision[key].as_str().expect("a decision").to_owned();

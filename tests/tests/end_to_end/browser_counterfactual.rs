@@ -111,6 +111,20 @@ async fn the_model_is_shown_against_itself_with_its_assumptions() {
             assert!(assumptions.contains(said.as_str().unwrap()), "{said}");
         }
         page.screenshot("counterfactual-model").await;
+        // One figure of round-robin everywhere: the simulated one, or none.
+        let (replayed, simulated) =
+            (page.text("cf-overlap-frozen").await, page.text("cf-hits-model-tried").await.unwrap());
+        assert_eq!(replayed.as_deref(), Some("–"), "its caches would have filled otherwise");
+        page.click("nav-overview").await;
+        let wanted = match fits.as_deref() {
+            Some("true") => format!("round-robin ≈ {simulated}"),
+            _ => "round-robin not simulated".to_owned(),
+        };
+        page.until("the overview has the same", async |page| {
+            let shown = page.text("summary-hit-rate").await.unwrap_or_default();
+            wait::expect(shown.contains(&wanted), || format!("{shown}: {wanted}"))
+        })
+        .await;
     })
     .await;
 }

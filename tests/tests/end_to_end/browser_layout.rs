@@ -4,9 +4,19 @@
 use radixscope_tests::browser::with_unrecorded_page;
 use radixscope_tests::look::{self, Faults};
 
-/// Width and height in CSS pixels: a telephone, a frame in a dashboard, 1280×720 at 200 %, the same with what a browser takes of
-/// it, a laptop, a screen.
-const SIZES: [(u32, u32); 6] = [(400, 800), (600, 400), (640, 360), (1280, 580), (1280, 720), (1920, 1080)];
+/// Width and height in CSS pixels: a telephone, a frame in a dashboard, 1280×720 and 1440×900 and 1920×1080 at 200 %, 1280×720 with
+/// what a browser takes of it, two laptops, a screen.
+const SIZES: [(u32, u32); 9] = [
+    (400, 800),
+    (600, 400),
+    (640, 360),
+    (720, 450),
+    (960, 540),
+    (1280, 580),
+    (1280, 720),
+    (1440, 900),
+    (1920, 1080),
+];
 
 async fn every_text_can_be_read(deployment: &[&'static str], themes: &[&str]) {
     let (server, views) = look::demo(deployment).await;
@@ -36,4 +46,9 @@ async fn every_text_can_be_read_at_every_size() {
 async fn every_text_can_be_read_at_every_size_with_two_models_and_many_workers() {
     // Which texts there are depends on the deployment; they take the same place in both themes.
     every_text_can_be_read(&look::TWO_MODELS, &["light"]).await;
+}
+
+#[tokio::test]
+async fn every_text_can_be_read_at_every_size_after_a_loss() {
+    every_text_can_be_read(&look::GAP, &["dark"]).await;
 }

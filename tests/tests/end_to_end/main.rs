@@ -10,6 +10,7 @@ mod browser_counterfactual;
 mod browser_decisions;
 mod browser_embed;
 mod browser_every;
+mod browser_figures;
 mod browser_findings;
 mod browser_kiosk;
 mod browser_latency;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use leptos::prelude::*;
 use radixscope_insight::counterfactual::{Flipped, FrozenReport};
 
-use super::table::percent;
+use crate::format;
 use crate::store::Store;
 use crate::url::{Address, Panel};
 use crate::view::chip::Chip;
@@ -62,7 +62,7 @@ fn FlipRow(store: Store, flip: Flipped) -> impl IntoView {
             <td><Chip store worker=flip.from/>{format!(" {:.1}", flip.from_cost)}</td>
             <td>"→ "<Chip store worker=flip.to/>{format!(" {:.1}", flip.to_cost)}</td>
             <td class="n">{format!("{sign}{:.1}", difference.abs())}</td>
-            <td class="n">{percent(flip.actual_probability)}</td>
+            <td class="n">{format::tenths(flip.actual_probability)}</td>
         </tr>
     }
 }

@@ -9,7 +9,7 @@ use leptos::prelude::*;
 use radixscope_insight::counterfactual::{SweepReport, expected_in_words, options_to_set, present_setting};
 use radixscope_router::frozen::{Grid, Outcome};
 
-use super::table::{flips, percent, signed};
+use super::table::{flips, signed};
 use crate::draw::heat::STEPS;
 use crate::format;
 use crate::keys;
@@ -73,7 +73,7 @@ impl Metric {
 fn in_words(grid: &Grid, outcome: &Outcome, weight: f64, temperature: f64) -> String {
     let name = grid.recorded.prefill_factor_number().name;
     let unknown = || "unknown".to_owned();
-    let overlap = |o: &Outcome| o.overlap_share.map_or_else(unknown, percent);
+    let overlap = |o: &Outcome| o.overlap_share.map_or_else(unknown, format::tenths);
     let spread = |o: &Outcome| o.spread.map_or_else(unknown, |s| s.p95.to_string());
     let saved = match Metric::Saved.of(outcome) {
         Some(saved) => format!("{} prompt tokens saved a request", signed(saved)),

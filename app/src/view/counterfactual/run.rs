@@ -10,13 +10,13 @@ use radixscope_insight::counterfactual::{
     arrivals_needed, weights_with,
 };
 use radixscope_model::id::{Millis, PoolIx};
-use radixscope_router::RouterOverrides;
+use radixscope_router::{RouterMode, RouterOverrides};
 use radixscope_state::cluster::PoolState;
 use web_sys::AbortController;
 
 use super::fetch;
 use crate::signal::RwSignal;
-use crate::store::{Store, now_ms};
+use crate::store::{RoundRobinRun, Store, now_ms};
 use crate::worker::client::Client;
 use crate::worker::{Answer, Job, Outcome};
 
@@ -233,6 +233,7 @@ impl Runner {
         self.job(turn, job, what, (3, 3), move |outcome| {
             let Outcome::Model(report, worker_ms) = outcome else { return };
             let total_ms = now_ms() - started;
+            self.keep_round_robin(&report, at_ms);
             self.model.set(Some(Done {
                 report: Arc::new(*report),
                 at_ms,
@@ -242,6 +243,22 @@ impl Runner {
             }));
             self.step.set(None);
         });
+    }
+
+    /// Other panels show what the model found of round-robin, where the model fits.
+    fn keep_round_robin(self, report: &ModelReport, at_ms: Millis) {
+        let is_meant =
+            report.tried_settings.router_mode == RouterMode::RoundRobin && report.calibration.fits();
+        let rates = report.tried.hit_rate.zip(report.recorded.hit_rate).filter(|_| is_meant);
+        let Some((hit_rate, recorded_hit_rate)) = rates else { return };
+        self.store.round_robin.set(Some(RoundRobinRun {
+            pool: self.pool.get_value(),
+            moment: self.moment.get_value(),
+            at_ms,
+            requests: report.tried.requests,
+            hit_rate,
+            recorded_hit_rate,
+        }));
     }
 
     /// Weight and temperature that the last sweep of this pool recommends.

@@ -4,6 +4,7 @@ use leptos::prelude::*;
 use radixscope_insight::counterfactual::{Figures, FrozenReport, ModelReport, Rank, Times};
 use radixscope_model::id::WorkerIx;
 use radixscope_model::sort;
+use radixscope_router::RouterMode;
 use radixscope_router::frozen::Outcome;
 
 use crate::format::{self, UNKNOWN};
@@ -14,11 +15,6 @@ use crate::view::control::view;
 
 fn or_unknown<T>(value: Option<T>, shown: impl FnOnce(T) -> String) -> String {
     value.map_or(UNKNOWN.to_owned(), shown)
-}
-
-/// Percent with one decimal.
-pub(super) fn percent(share: f64) -> String {
-    format!("{:.1} %", share * 100.0)
 }
 
 /// With its sign and in groups: `+1,234`, `−5`, `0`.
@@ -70,6 +66,9 @@ fn rows(frozen: &FrozenReport, model: Option<&ModelReport>) -> Vec<Row> {
         let ([a, b], [c, d]) = (real, model);
         Row { id, name, meaning, cells: [a, b, c, d] }
     };
+    let is_round_robin =
+        frozen.settings.is_some_and(|settings| settings.router_mode == RouterMode::RoundRobin);
+    let replayed = tried.overlap_share.filter(|_| !is_round_robin);
     let both = |text: &dyn Fn(&Outcome) -> String| [text(actual), text(tried)];
     let none = || [UNKNOWN.to_owned(), UNKNOWN.to_owned()];
     let measured = model.map(|model| model.measured);
@@ -113,16 +112,17 @@ fn rows(frozen: &FrozenReport, model: Option<&ModelReport>) -> Vec<Row> {
         row(
             "overlap",
             "KV hit rate",
-            "Cached blocks on the chosen workers ÷ prompt blocks, as the router counts them; unknown where it keeps no index",
-            both(&|o| or_unknown(o.overlap_share, percent)),
-            of_model(&|f| or_unknown(f.overlap_share, percent)),
+            "Cached blocks on the chosen workers ÷ prompt blocks, as the router counts them; unknown where it keeps no index. The \
+             replay of round-robin has none: its caches would have filled otherwise, which only the model follows",
+            [or_unknown(actual.overlap_share, format::tenths), or_unknown(replayed, format::tenths)],
+            of_model(&|f| or_unknown(f.overlap_share, format::tenths)),
         ),
         row(
             "hits",
             "Cache hits",
             "Prompt tokens found in the engines' caches over prompt tokens; reported by the model's engines only",
             none(),
-            ranked(&|model| model.hit_rate_rank, &|f| or_unknown(f.hit_rate, percent)),
+            ranked(&|model| model.hit_rate_rank, &|f| or_unknown(f.hit_rate, format::tenths)),
         ),
         row(
             "saved",
@@ -230,7 +230,7 @@ fn ShareBar(store: Store, #[prop(into)] worker: Option<WorkerIx>, share: f64) ->
         <span class="cf-share">
             {worker.map(|worker| view! { <Chip store worker/> })}
             <span class="meter" aria-hidden="true"><i style=format!("width:{}", format::width(share))></i></span>
-            <span class="n">{percent(share)}</span>
+            <span class="n">{format::tenths(share)}</span>
         </span>
     }
 }

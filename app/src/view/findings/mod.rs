@@ -198,6 +198,7 @@ fn Nothing(store: Store, filter: Memo<Filter>, is_checked: Memo<bool>) -> impl I
             (summary(cluster), format!("{since}{judged}"))
         })
     });
+    let is_whole = Memo::new(move |_| store.on_beat(|cluster| unknown(cluster).is_empty()));
     let is_filtered = move || filter.with(|f| f.severity.is_some() || f.worker.is_some());
     move || {
         if !store.ready() {
@@ -215,7 +216,10 @@ fn Nothing(store: Store, filter: Memo<Filter>, is_checked: Memo<bool>) -> impl I
         }
         view! {
             <div class="healthy" data-testid="findings-none">
-                <p class="cf-headline"><span class="good-mark" aria-hidden="true">"✓ "</span>{move || text.get().0}</p>
+                <p class="cf-headline">
+                    <Show when=move || is_whole.get()><span class="good-mark" aria-hidden="true">"✓ "</span></Show>
+                    {move || text.get().0}
+                </p>
                 <p class="quiet">{move || text.get().1}</p>
             </div>
         }

@@ -28,13 +28,21 @@ pub(in crate::view) fn KioskTree(store: Store, dark: Memo<bool>) -> impl IntoVie
             format!("{}, {}", format::plural(nodes, "distinct block", "distinct blocks"), coverage(store))
         }
     });
+    // Pools take turns: whose tree it is, and which of how many.
+    let pool = Memo::new(move |_| {
+        let drawn = store.pool();
+        store.labels.with(|all| {
+            let at = all.iter().position(|label| label.pool == drawn)?;
+            Some(format!("{}, pool {} of {}", all[at].beside(all), at + 1, all.len()))
+        })
+    });
     let here =
         move |worker: &WorkerIx| store.peek(|shown| shown.worker(*worker).is_some_and(|w| w.gone.is_none()));
     let named = Memo::new(move |_| store.drawn.get().into_iter().filter(here).collect::<Vec<_>>());
     let more = move || named.with(|all| all.len().checked_sub(NAMED).filter(|more| *more > 0));
     view! {
         <section class="kiosk-card kiosk-tree tree" aria-labelledby="kiosk-tree-title">
-            <h2 id="kiosk-tree-title">"Prefix tree "<span class="kiosk-note" data-testid="kiosk-blocks">{move || blocks.get()}</span></h2>
+            <h2 id="kiosk-tree-title">"Prefix tree "{move || pool.get().map(|name| view! { <span data-testid="kiosk-pool">{format!("· {name} ")}</span> })}<span class="kiosk-note" data-testid="kiosk-blocks">{move || blocks.get()}</span></h2>
             <div class="icicle-box">
                 <div inert=true><stage::Canvas tree/></div>
                 <Show when=move || empty.get()><EmptyTree store/></Show>

@@ -211,7 +211,7 @@ fn LaneHead(
                     <span class="meter" aria-hidden="true" class:lacks=move || head.with(|head| head.lacks) class:unknown=move || head.with(|head| head.filled.is_none())>
                         <i style=move || head.with(|head| format!("width:{}", head.filled.as_deref().unwrap_or("0")))></i>
                     </span>
-                    <span data-testid="lane-occupancy">{of(|head| &head.occupancy)}</span>
+                    <span title=of(|head| &head.occupancy) data-testid="lane-occupancy">{of(|head| &head.occupancy)}</span>
                 </span>
                 <svg viewBox="0 0 60 20" preserveAspectRatio="none" aria-hidden="true">
                     <path class="stored" d=of(|head| &head.stored)/>

@@ -29,7 +29,13 @@ struct Card {
 /// Those that hold, and what is said where none does.
 struct Findings {
     cards: Vec<Card>,
-    healthy: Option<(String, String)>,
+    healthy: Option<Healthy>,
+}
+
+struct Healthy {
+    words: String,
+    /// Whether every rule had the data that it needs.
+    is_whole: bool,
 }
 
 pub(super) fn content(shown: &Shown<'_>, asked: &Asked, _: Millis) -> Content {
@@ -56,7 +62,9 @@ pub(super) fn content(shown: &Shown<'_>, asked: &Asked, _: Millis) -> Content {
         plural(of(Severity::Info), "note", "notes"),
         plural(cluster.checked().len() as u64, "rule", "rules"),
     );
-    let healthy = cards.is_empty().then(|| (format!("✓ {}", summary(cluster)), String::new()));
+    let (is_whole, mark) = if without == 0 { (true, "✓ ") } else { (false, "") };
+    let healthy =
+        cards.is_empty().then(|| Healthy { words: format!("{mark}{}", summary(cluster)), is_whole });
     Content::new(TITLE, facts, Findings { cards, healthy })
 }
 
@@ -111,10 +119,9 @@ impl Card {
 
 impl Body for Findings {
     fn draw(&self, paper: &mut Paper<'_>, area: Area) {
-        if let Some((head, text)) = &self.healthy {
-            let good = Style::of(paper.theme.good_text).bold().size(13.0);
-            let y = paper.lines((area.x, area.y + 16.0), area.width, good, head, 2);
-            paper.lines((area.x, y), area.width, paper.quiet(), text, 3);
+        if let Some(Healthy { words, is_whole }) = &self.healthy {
+            let colour = if *is_whole { paper.theme.good_text } else { paper.theme.text };
+            paper.lines((area.x, area.y + 16.0), area.width, Style::of(colour).bold().size(13.0), words, 2);
             return;
         }
         let card_px = area.fitting(CARD_PX);

@@ -19,25 +19,28 @@ const ROW_PX: f64 = 24.0;
 const NAME_PX: [f64; 2] = [110.0, 46.0];
 const HELD_PX: [f64; 2] = [108.0, 84.0];
 const SHARE_PX: [f64; 2] = [44.0, 44.0];
-const IN_FLIGHT_PX: [f64; 2] = [68.0, 56.0];
+/// In wide pictures with how many of them are queued.
+const IN_FLIGHT_PX: [f64; 2] = [106.0, 56.0];
 
 struct Row {
     worker: WorkerIx,
     name: String,
     held: Occupancy,
     in_flight: String,
+    /// Those of them that wait there; empty: none does, or it is not reported.
+    queued: String,
     /// What is missing of it.
     lacks: Option<String>,
 }
 
 struct Rows(Vec<Row>);
 
-pub(super) fn content(shown: &Shown<'_>, asked: &Asked, _: Millis) -> Content {
+pub(super) fn content(shown: &Shown<'_>, asked: &Asked, now: Millis) -> Content {
     let workers = workers(shown, asked);
     if workers.is_empty() {
         return super::no_worker(TITLE);
     }
-    let rows: Vec<Row> = workers.into_iter().filter_map(|worker| Row::of(shown, worker)).collect();
+    let rows: Vec<Row> = workers.into_iter().filter_map(|worker| Row::of(shown, worker, now)).collect();
     let held = match shown.held() {
         Some((held, _, Unit::Blocks)) => {
             format!("{} summed over the workers", plural(held, "cached block", "cached blocks"))
@@ -66,11 +69,11 @@ fn columns_px(area: Area) -> [f64; 4] {
 }
 
 impl Row {
-    fn of(shown: &Shown<'_>, worker: WorkerIx) -> Option<Self> {
+    fn of(shown: &Shown<'_>, worker: WorkerIx, now: Millis) -> Option<Self> {
         let state = shown.worker(worker)?;
-        let now = state.in_flight.now().map_or(UNKNOWN.to_owned(), |n| count(n.into()));
-        let queued = queues::on_worker(shown.cluster, worker).filter(|queued| queued.requests > 0);
-        let in_flight = queued.map_or(now.clone(), |queued| format!("{now} + {}", count(queued.requests)));
+        let in_flight = state.in_flight.now().map_or(UNKNOWN.to_owned(), |n| count(n.into()));
+        let queued = queues::on_worker(shown.cluster, worker, now).filter(|queued| queued.requests > 0);
+        let queued = queued.map_or(String::new(), |queued| format!(" ({} queued)", count(queued.requests)));
         let rank = if state.id.dp_rank > 0 { format!(" dp {}", state.id.dp_rank) } else { String::new() };
         let why =
             || format!("Known {}: {}", known_words(shown.cluster, worker), why_words(state.knowledge.why));
@@ -79,6 +82,7 @@ impl Row {
             name: format!("{}{rank}", tail(state.id.id.0)),
             held: Occupancy::of(shown.cluster, worker),
             in_flight,
+            queued,
             lacks: shown.is_incomplete(worker).then(why),
         })
     }
@@ -108,7 +112,8 @@ impl Row {
         let share =
             self.held.share.filter(|_| self.held.capacity.is_some()).map_or(UNKNOWN.to_owned(), percent);
         paper.text(area.right() - in_flight_px, y, plain.bold().right(), &share);
-        paper.text(area.right(), y, plain.right(), &self.in_flight);
+        let queued = if area.is_wide() { self.queued.as_str() } else { "" };
+        paper.text(area.right(), y, plain.right(), &[&self.in_flight, queued].concat());
         if let Some(lacks) = &self.lacks {
             paper.text_within(
                 area.x + name_px,

@@ -53,8 +53,8 @@ pub(super) fn content(shown: &Shown<'_>, asked: &Asked, now: Millis) -> Content 
 type Stack = Vec<Option<(f64, f64)>>;
 
 impl Rates {
-    /// The bands of one half, each upon the one before, and how high they are together.
-    fn stacked(&self, of: fn(&BlockRates) -> &[Option<f64>]) -> (Vec<Stack>, f64) {
+    /// The bands of one half, each upon the one before.
+    fn stacked(&self, of: fn(&BlockRates) -> &[Option<f64>]) -> Vec<Stack> {
         let mut tops = vec![0.0; self.times.len()];
         let stack = |band: &BlockRates| {
             let values = of(band).iter().zip(&mut tops).map(|(value, top)| {
@@ -64,8 +64,7 @@ impl Rates {
             });
             values.collect()
         };
-        let bands: Vec<Vec<_>> = self.bands.iter().map(stack).collect();
-        (bands, tops.into_iter().fold(0.0, f64::max))
+        self.bands.iter().map(stack).collect()
     }
 
     fn half(&self, paper: &mut Paper<'_>, axes: Axes, bands: &[Stack], name: &str) {
@@ -110,17 +109,11 @@ impl Body for Rates {
             width: area.width - AXIS_PX,
             height: height - 3.0,
         };
-        let (stored, most_stored) = self.stacked(|band| &band.stored);
-        let (removed, most_removed) = self.stacked(|band| &band.removed);
-        let axes = |at: usize, most: f64| Axes {
-            area: half(at),
-            span: self.span,
-            most: most.max(1.0),
-            is_down: at == 1,
-        };
-        self.half(paper, axes(0, most_stored), &stored, "stored/s");
-        self.half(paper, axes(1, most_removed), &removed, "removed/s");
-        axes(1, most_removed).draw_times(paper);
+        let most = block_rates::highest(&self.bands).max(1.0);
+        let axes = |at: usize| Axes { area: half(at), span: self.span, most, is_down: at == 1 };
+        self.half(paper, axes(0), &self.stacked(|band| &band.stored), "stored/s");
+        self.half(paper, axes(1), &self.stacked(|band| &band.removed), "removed/s");
+        axes(1).draw_times(paper);
         let is_unknown = self.bands.iter().all(|band| band.stored.iter().all(Option::is_none));
         if is_unknown {
             let names: Vec<WorkerIx> = self.bands.iter().filter_map(|band| band.worker).collect();

@@ -76,6 +76,12 @@ impl ShownPools {
         Self { pool: only.unwrap_or_else(|| cluster.default_pool()), only, tier: None }
     }
 
+    /// The same with the tree of `pool` drawn, where all are shown.
+    #[must_use]
+    pub fn drawing(self, pool: Option<PoolIx>) -> Self {
+        Self { pool: self.only.or(pool).unwrap_or(self.pool), ..self }
+    }
+
     /// The same with the tree of a lower tier, if anything is held there.
     #[must_use]
     pub fn in_tier(self, cluster: &Cluster, tier: Option<Tier>) -> Self {

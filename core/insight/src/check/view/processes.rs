@@ -5,8 +5,7 @@ use radixscope_model::id::{Worker, WorkerIx};
 use radixscope_model::record::{Counter, Gauge, HistogramKind, ProcessRole};
 use radixscope_state::cluster::ProcessState;
 
-/// A scrape older than this says nothing of now.
-const STALE_MS: u64 = 30_000;
+use crate::queues::{self, Queues, STALE_MS};
 
 impl<'v> View<'v> {
     /// Processes that were scraped lately.
@@ -89,36 +88,17 @@ impl<'v> View<'v> {
 
     /// The same of one worker: where frontends serve several models, that of its own.
     pub(in crate::check) fn batch_limit_of(&self, worker: WorkerIx) -> Option<u64> {
-        self.cluster.model_figure(worker, |model| model.max_num_seqs).filter(|&limit| limit > 0)
+        queues::batch_limit_of(self.cluster, worker)
     }
 
-    /// Requests in flight on a worker: tracked from decisions, else by the one router there is (≥ 1.7). Of several routers
-    /// each may count its own alone.
+    /// Requests in flight on a worker.
     pub(in crate::check) fn in_flight(&self, worker: WorkerIx) -> Option<u64> {
-        let by_router = || {
-            let counts = |process: &'v ProcessState| {
-                process.workers().iter().find(|figures| figures.worker == worker)?.active_requests
-            };
-            let mut routers = self.scraped(ProcessRole::Frontend).filter_map(counts);
-            routers.next().filter(|_| routers.next().is_none())
-        };
-        self.worker(worker)?.in_flight.now().map(u64::from).or_else(by_router)
+        queues::in_flight(self.cluster, worker, self.now)
     }
 
-    /// Requests that wait now: before a worker was chosen, or in an engine, or above what it runs at once. With the source;
-    /// `None`: no source reports it.
+    /// Requests that wait now, in routers and on workers, as panels show them. With the source; `None`: no source reports it.
     pub(in crate::check) fn waiting(&self) -> Option<(u64, &'static str)> {
-        const QUEUES: [(ProcessRole, Gauge, &str); 3] = [
-            (ProcessRole::Frontend, Gauge::RouterQueuedRequests, "router's queue, frontends' metrics"),
-            (ProcessRole::Worker, Gauge::EngineWaitingRequests, "engines' queues, workers' metrics"),
-            (ProcessRole::Worker, Gauge::AdmissionQueuedRequests, "workers' admission queues, their metrics"),
-        ];
-        let queues = QUEUES.map(|(role, gauge, source)| Some((self.gauge(role, gauge)? as u64, source)));
-        let counts = self
-            .present()
-            .filter_map(|worker| Some(self.in_flight(worker)?.saturating_sub(self.batch_limit_of(worker)?)));
-        let above = counts.reduce(|a, b| a + b);
-        let above = above.map(|n| (n, "requests above the batch limit, tracked from decisions"));
-        queues.into_iter().chain([above]).flatten().max_by_key(|&(n, _)| n)
+        let queues = Queues::of(self.cluster, self.present(), self.now);
+        Some((queues.all()?, queues.source()))
     }
 }
