@@ -2,8 +2,8 @@
 //! that explains it, and the worst finding with its fix. All keep their place and their height, whatever they say.
 
 use leptos::prelude::*;
-use radixscope_export::Wanted;
-use radixscope_export::finding_ticket::{setting_line, severity_word};
+use radixscope_export::finding_ticket::{setting_line, severity_word, summary};
+use radixscope_export::{Summary, Wanted};
 use radixscope_insight::latency::{self, ENABLE_FRONTEND, MIN_SAMPLES, Quantity, WINDOW_MS};
 use radixscope_insight::queues;
 use radixscope_insight::random_worker::random_worker;
@@ -241,7 +241,6 @@ fn Worst(store: Store) -> impl IntoView {
 
 /// The worst findings in the order that all of the page has; that there are none, where something was checked.
 fn line_of(cluster: &Cluster) -> Line {
-    let checked = cluster.checked().len();
     let held = Wanted::default().of(cluster);
     let words = |finding: &Finding| {
         [severity_mark(finding.severity), " ", severity_word(finding.severity), ": ", &finding.title].concat()
@@ -264,11 +263,16 @@ fn line_of(cluster: &Cluster) -> Line {
                 line.more.push_str(&format!("and {} more", held.len() - NAMED));
             }
         }
-        None if checked > 0 => {
-            line.level = "good";
-            line.text = format!("✓ No findings · {checked} rules checked");
+        None if cluster.checked().is_empty() => line.text = summary(cluster),
+        // No green above a figure that is above its target.
+        None if !Summary::of(cluster).pending.is_empty() => {
+            line.level = "warn";
+            line.text = summary(cluster);
         }
-        None => line.text = "Nothing was checked yet".to_owned(),
+        None => {
+            line.level = "good";
+            line.text = ["✓ ", &summary(cluster)].concat();
+        }
     }
     line
 }

@@ -144,7 +144,7 @@ async fn a_healthy_cluster_says_what_was_checked() {
     .await;
     with_page(async |page| {
         page.open(&server.url("/?theme=dark")).await;
-        let words = format!("No findings · {checked} rules checked");
+        let words = format!(" of {checked} checks ran");
         page.until("the overview says so", async |page| {
             let text = page.text("notice-findings").await.unwrap_or_default();
             wait::expect(text.contains(&words), || text)
