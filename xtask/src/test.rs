@@ -28,6 +28,9 @@ pub(crate) const SELECTION: [&str; 2] = ["--locked", "--workspace"];
 pub(crate) enum Part {
     /// Every recorded deployment at its own pace, with a table of what is found in it and when; about 5 min
     Findings,
+    /// Every fault of the simulator with ten seeds, in virtual time: whether its cause is named first and its fix is one to copy;
+    /// about 5 min. `-- --seeds N FAULT …` for fewer
+    Faults,
     /// Every decision of every recording against the router's own words, with logs and messages late by up to 500 ms; about
     /// 5 min. `-- --sockets`: through real sockets at the recorded pace
     Decisions,
@@ -43,6 +46,7 @@ impl Part {
     const fn program(self) -> &'static str {
         match self {
             Self::Findings => "findings",
+            Self::Faults => "faults",
             Self::Decisions => "decisions",
             Self::Browsers => "browser_every",
         }
@@ -59,8 +63,10 @@ impl Part {
 /// # Errors
 /// When something cannot be set up or built, or the test fails.
 pub(crate) fn run_part(workspace: &Workspace, part: Part, args: &[String]) -> Result<ExitCode> {
-    if part == Part::Browsers {
-        return run_in_browsers(workspace, args);
+    match part {
+        Part::Browsers => return run_in_browsers(workspace, args),
+        Part::Faults => return run_faults(workspace, args),
+        Part::Findings | Part::Decisions => {}
     }
     let program = part.program();
     let mut table = Vec::new();
@@ -88,6 +94,27 @@ pub(crate) fn run_part(workspace: &Workspace, part: Part, args: &[String]) -> Re
         })?;
         steps.step("Recordings", "about 5 min", &mut test)
     };
+    println!("\n{}\n", table.join("\n"));
+    tested.map(|()| ExitCode::SUCCESS)
+}
+
+/// An example of `core/export`: it needs no server, no browser and no socket.
+fn run_faults(workspace: &Workspace, args: &[String]) -> Result<ExitCode> {
+    let mut steps = Steps::new(workspace, 2);
+    steps.step("The simulator and the checks", "about 1 min, seconds when little changed", |step| {
+        let mut command = workspace.cargo(["build", "--package", "radixscope-export", "--example", "faults"]);
+        command.arg("--locked");
+        step.run(command)
+    })?;
+    let mut table = Vec::new();
+    let tested = steps.step("Faults", "about 5 min", |step| {
+        let mut command = workspace.command(workspace.target.join("debug/examples/faults"));
+        command.args(args);
+        step.run_with(command, |line| {
+            table.push(line.to_owned());
+            true
+        })
+    });
     println!("\n{}\n", table.join("\n"));
     tested.map(|()| ExitCode::SUCCESS)
 }

@@ -4,8 +4,9 @@
 use std::time::Duration;
 
 use leptos::prelude::*;
+use radixscope_export::Summary;
 use radixscope_export::Wanted;
-use radixscope_export::finding_ticket::{coverage, severity_word};
+use radixscope_export::finding_ticket::severity_word;
 use radixscope_insight::in_flight::batch_limit;
 use radixscope_insight::latency;
 use radixscope_insight::round_robin::RoundRobin;
@@ -204,7 +205,7 @@ fn finding(shown: &Shown<'_>) -> Option<(String, String)> {
         return None;
     }
     // Without a check mark: a figure above its target may stand beside it.
-    Some(("No findings".to_owned(), format!("{}.", coverage(shown))))
+    Some(("No findings".to_owned(), format!("{}.", Summary::of(shown).coverage())))
 }
 
 fn busiest(shown: &Shown<'_>) -> Option<(String, String)> {

@@ -2,8 +2,8 @@
 //! that explains it, and the worst finding with its fix. All keep their place and their height, whatever they say.
 
 use leptos::prelude::*;
-use radixscope_export::Wanted;
-use radixscope_export::finding_ticket::{setting_line, severity_word, summary, unknown};
+use radixscope_export::finding_ticket::{setting_line, severity_word, summary};
+use radixscope_export::{Summary, Wanted, pending_words};
 use radixscope_insight::latency::{self, ENABLE_FRONTEND, MIN_SAMPLES, Quantity, WINDOW_MS};
 use radixscope_insight::queues::Queues;
 use radixscope_model::id::{Millis, WorkerIx};
@@ -319,22 +319,26 @@ fn line_of(cluster: &Cluster, tiles: &[Tile]) -> Line {
     line
 }
 
-/// Good only where every check ran and no figure is above its target.
+/// Good only where every check ran, nothing is to come, and no figure is above its target.
 fn no_finding(cluster: &Cluster, tiles: &[Tile]) -> Line {
-    if cluster.checked().is_empty() {
-        let text = "Nothing was checked yet".to_owned();
+    let text = summary(cluster);
+    let summary = Summary::of(cluster);
+    if summary.rules == 0 {
         return Line { text, link: "Open findings", ..Line::default() };
     }
-    let (summary, is_whole) = (summary(cluster), unknown(cluster).is_empty());
-    let link = if is_whole { "Open findings" } else { "What is missing" };
+    let link = if summary.no_data == 0 { "Open findings" } else { "What is missing" };
     let line = Line { link, is_check: true, ..Line::default() };
+    if let Some(first) = summary.pending.first() {
+        let text = format!("◆ {}", pending_words(first, cluster.now_ms()));
+        return Line { level: "warn", text, more: summary.coverage(), ..line };
+    }
     let above = tiles.iter().zip(&TILES).find_map(|(tile, (_, name, ..))| Some((name, tile.above_ms?)));
     match above {
         Some((name, ms)) => {
             let text = format!("◆ {name} above target for {}", format::age(ms));
-            Line { level: "warn", text, more: summary, ..line }
+            Line { level: "warn", text, more: summary.coverage(), ..line }
         }
-        None if is_whole => Line { level: "good", text: ["✓ ", &summary].concat(), ..line },
-        None => Line { level: "info", text: summary, ..line },
+        None if summary.is_good() => Line { level: "good", text: format!("✓ {text}"), ..line },
+        None => Line { level: "info", text, ..line },
     }
 }

@@ -4,8 +4,8 @@ use std::fmt::Write;
 
 use time::OffsetDateTime;
 
-use super::Wanted;
 use super::tree::svg::label;
+use super::{Summary, Wanted, pending_words};
 use radixscope_model::id::{Millis, WorkerIx};
 use radixscope_model::record::{CheckStatus, Finding, Fix, Phase, RuleStatus, Severity};
 use radixscope_state::cluster::Cluster;
@@ -109,7 +109,8 @@ pub fn finding_ticket(cluster: &Cluster, finding: &Finding) -> String {
         }
     }
     if !finding.fix.is_empty() {
-        text.push_str("\nWhat to do:\n\n");
+        let one_of = if finding.fix.len() > 1 { ", one of these" } else { "" };
+        let _ = writeln!(text, "\nWhat to do{one_of}:\n");
         for fix in &finding.fix {
             let _ = write!(text, "- {}", line(&fix.text));
             let setting = setting_line(fix);
@@ -139,27 +140,20 @@ pub fn findings_ticket(cluster: &Cluster) -> String {
     text
 }
 
-/// How many findings there are and how many rules had the data that they need: `No findings · 24 of 35 checks ran`. Before the
-/// first check it says so.
+/// How many findings there are, what is to come, and how much was judged: `No findings · 24 of 35 checks ran, 11 without
+/// data`. Before the first check it says so.
 pub fn summary(cluster: &Cluster) -> String {
-    if cluster.checked().is_empty() {
+    let summary = Summary::of(cluster);
+    if summary.rules == 0 {
         return "Nothing was checked yet".to_owned();
     }
-    let found = cluster.findings().iter().filter(|finding| finding.phase != Phase::Cleared).count();
-    let found = match found {
-        0 => "No findings".to_owned(),
-        1 => "1 finding".to_owned(),
-        n => format!("{n} findings"),
+    let found = match (summary.findings, summary.pending.first()) {
+        (0, Some(first)) => format!("No findings yet: {}", pending_words(first, cluster.now_ms())),
+        (0, None) => "No findings".to_owned(),
+        (1, _) => "1 finding".to_owned(),
+        (n, _) => format!("{n} findings"),
     };
-    format!("{found} · {}", coverage(cluster))
-}
-
-/// How many checks ran: `24 of 35 checks ran`, `all 35 checks ran`.
-pub fn coverage(cluster: &Cluster) -> String {
-    match (cluster.checked().len(), unknown(cluster).len()) {
-        (all, 0) => format!("all {all} checks ran"),
-        (all, without) => format!("{} of {all} checks ran", all - without),
-    }
+    format!("{found} · {}", summary.coverage())
 }
 
 /// Rules without data.
@@ -199,8 +193,13 @@ mod tests {
                 unit: "events".into(),
             }],
             fix: vec![
-                Fix { text: "vLLM".into(), setting: "--kv-events-config".into(), value: "'{…}'".into() },
-                Fix { text: "Restart it".into(), setting: "".into(), value: "".into() },
+                Fix {
+                    text: "vLLM".into(),
+                    setting: "--kv-events-config".into(),
+                    value: "'{…}'".into(),
+                    engine: None,
+                },
+                Fix { text: "Restart it".into(), setting: "".into(), value: "".into(), engine: None },
             ],
             workers: vec![WorkerIx(0)],
             panel: PanelRef::Workers,
@@ -241,7 +240,7 @@ mod tests {
             |---|---:|---|
             | KV events \| last 60 s | 0 of 412 | events |
 
-            What to do:
+            What to do, one of these:
 
             - vLLM: `--kv-events-config '{…}'`
             - Restart it
@@ -271,13 +270,14 @@ mod tests {
             status,
             missing: missing.into(),
             explained_by: "".into(),
+            pending: None,
         };
         let checked = Record::Checked(vec![
             status("slo", CheckStatus::NoData, "no process is scraped: --prometheus frontend=URL"),
             status("gaps", CheckStatus::Ok, ""),
         ]);
         let text = findings_ticket(&cluster(vec![checked]));
-        assert!(text.contains("No findings · 1 of 2 checks ran"), "{text}");
+        assert!(text.contains("No findings · 1 of 2 checks ran, 1 without data"), "{text}");
         assert!(
             text.contains("- Latency against its target: no process is scraped: --prometheus frontend=URL\n")
         );
@@ -289,7 +289,7 @@ mod tests {
     #[test]
     fn a_setting_is_written_as_its_owner_would() {
         let fix = |setting: &'static str, value: &'static str| {
-            setting_line(&Fix { text: "".into(), setting: setting.into(), value: value.into() })
+            setting_line(&Fix { text: "".into(), setting: setting.into(), value: value.into(), engine: None })
         };
         assert_eq!(fix("DYN_KV_CACHE_BLOCK_SIZE", "32"), "DYN_KV_CACHE_BLOCK_SIZE=32");
         assert_eq!(fix("--block-size", "32"), "--block-size 32");

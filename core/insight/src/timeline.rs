@@ -44,6 +44,8 @@ pub struct FindingMark {
     pub severity: Severity,
     /// Whether it began; else it ended.
     pub opened: bool,
+    /// When it began or last held, as the finding itself gives it; the row is of the second in which that was reported.
+    pub since_ms: Millis,
 }
 
 /// What became of a worker.
@@ -124,7 +126,8 @@ impl RowInProgress {
             return;
         }
         let code = finding.code.clone().into_owned();
-        self.findings.push(FindingMark { code, severity: finding.severity, opened });
+        let since_ms = if opened { finding.first_ms } else { finding.last_ms };
+        self.findings.push(FindingMark { code, severity: finding.severity, opened, since_ms });
     }
 
     fn worker(&mut self, what: Change, worker: Option<Worker>) {

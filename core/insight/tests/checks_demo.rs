@@ -5,12 +5,11 @@
 
 use std::collections::BTreeSet;
 
-use radixscope_captures::Simulated;
+use radixscope_captures::{Played, contradictions, is_incomplete, play};
 use radixscope_insight::check::Checks;
-use radixscope_intake::{Intake, Received};
 use radixscope_model::id::Millis;
-use radixscope_model::record::{Entry, Finding, LinkState, Record, Severity, SourceKind};
-use radixscope_sim::{Config, Fault, FaultPlan, Simulation};
+use radixscope_model::record::{Entry, Finding, Phase, Record, Severity};
+use radixscope_sim::{Config, Fault, FaultPlan};
 use radixscope_state::cluster::Cluster;
 use radixscope_state::sink::RecordSink;
 
@@ -69,40 +68,49 @@ impl Watched {
 
 /// What the checks say of a simulation: nothing while the first seconds are history, then once a second.
 fn watch(config: Config, warm_up_s: u64, seconds: u64) -> Watched {
-    let (mut simulation, mut simulated) = (Simulation::new(config, START).unwrap(), Simulated::default());
-    let (mut intake, mut checks, mut watched) = (Intake::default(), Checks::default(), Watched::default());
-    let source = intake.source("simulated", SourceKind::Simulator, START, &mut watched).unwrap();
-    let becomes = |state, at_ms, watched: &mut Watched| {
-        let record = Record::SourceState { source, state, detail: "".into() };
-        watched.append(&Entry { at_ms, record });
-    };
-    becomes(LinkState::CatchingUp, START, &mut watched);
-    for second in 0..=warm_up_s + seconds {
-        let until = Millis(START.0 + second * 1_000);
-        simulation.run_until(until, &mut |m| {
-            let received = Received { source, at_ms: m.at_ms, payload: simulated.payload(&m) };
-            intake.take(&received, &mut watched);
-        });
-        if second == warm_up_s {
-            becomes(LinkState::Live, until, &mut watched);
+    let (mut checks, mut watched) = (Checks::default(), Watched::default());
+    let played = Played { start: START, warm_up_s, live_s: seconds };
+    let second = |now: Millis, watched: &mut Watched| {
+        checks.run(now, watched);
+        let active: Vec<&Finding> =
+            watched.cluster.findings().iter().filter(|finding| finding.phase != Phase::Cleared).collect();
+        let contradictions = contradictions(active.iter().copied());
+        assert!(contradictions.is_empty(), "{contradictions:?} at {now}");
+        for finding in active {
+            assert!(finding.fix.iter().all(|fix| !is_incomplete(fix)), "{finding:#?}");
+            let is_symptom = !finding.cause.is_empty();
+            assert_eq!(
+                finding.fix.is_empty(),
+                is_symptom,
+                "a cause has remedies, a symptom none: {finding:#?}"
+            );
         }
-        intake.flush(until, &mut watched);
-        checks.run(until, &mut watched);
-    }
+        true
+    };
+    play(config, played, &mut watched, second).unwrap();
     assert!(!watched.cluster.checked().is_empty());
     watched
 }
 
 /// Looked at from the beginning.
 fn from_the_beginning(fault: Fault, seconds: u64) -> Watched {
-    let after_ms = if fault.is_set_up() { 0 } else { 60_000 };
+    let after_ms = match fault {
+        // What is usual has to be known first.
+        Fault::Slow => 150_000,
+        _ if fault.is_set_up() => 0,
+        _ => 60_000,
+    };
     watch(Config { fault: Some(FaultPlan { fault, after_ms }), ..Config::default() }, 0, seconds)
 }
 
 /// Looked at after a warm-up, as `radixscope demo` does.
 fn as_the_demo(fault: Fault) -> Watched {
     let warm_up_s = if fault.shows_in_evictions() { 300 } else { 120 };
-    let after_ms = if fault.ends_something() { (warm_up_s - 30) * 1_000 } else { 0 };
+    let after_ms = match fault {
+        Fault::Slow => warm_up_s * 1_000,
+        _ if fault.ends_something() => (warm_up_s - 30) * 1_000,
+        _ => 0,
+    };
     let config = Config { fault: Some(FaultPlan { fault, after_ms }), ..Config::default() };
     watch(config, warm_up_s, LIVE_S)
 }
@@ -140,7 +148,7 @@ fn own_finding(fault: Fault) -> (&'static str, u64) {
         Fault::UnknownRemovals => ("unknown_removals", 150),
         Fault::Churn => ("churn", 220),
         Fault::MemoryFull => ("memory_full", 180),
-        Fault::Slow => ("slo_breach", 180),
+        Fault::Slow => ("prefill_slower", 250),
         Fault::Replicas => ("replicas_disagree", 120),
         Fault::Approximate => ("approximate_mode", 200),
     }
@@ -149,7 +157,7 @@ fn own_finding(fault: Fault) -> (&'static str, u64) {
 /// What may show beside it because it follows from the fault, and says so if it is a warning.
 fn symptoms(fault: Fault) -> &'static [&'static str] {
     match fault {
-        Fault::BlockSizeOversize | Fault::Churn => &["slo_breach"],
+        Fault::BlockSizeOversize | Fault::Churn | Fault::Slow => &["slo_breach"],
         Fault::HotWorker => &["in_flight_imbalance", "queueing", "slo_breach"],
         Fault::StarvedWorker => &["in_flight_imbalance", "cascade", "slo_breach"],
         Fault::KillWorker => &["errors", "queueing", "slo_breach"],

@@ -32,6 +32,7 @@ macro_rules! words {
     };
 }
 
+mod engine;
 mod finding;
 mod knowledge;
 mod pool;
@@ -44,7 +45,8 @@ use serde::{Deserialize, Serialize, Serializer};
 use crate::formula::Formula;
 use crate::id::{BlockHash, DecisionId, Millis, SourceIx, TokensHash, Worker, WorkerIx};
 
-pub use finding::{CheckStatus, Evidence, Finding, Fix, PanelRef, Phase, RuleStatus, Severity};
+pub use engine::Engine;
+pub use finding::{CheckStatus, Evidence, Finding, Fix, PanelRef, Pending, Phase, RuleStatus, Severity};
 pub use knowledge::{Asking, Drift, KnowledgeWhy, TreeKnowledge};
 pub use pool::{Role, RoleEvidence, RoutingMode, Tier};
 pub use scrape::{
@@ -53,7 +55,7 @@ pub use scrape::{
 };
 
 /// Version of the binary form of everything in this file.
-pub const RECORD_VERSION: u8 = 11;
+pub const RECORD_VERSION: u8 = 12;
 
 /// One KV block as a worker stored it: the engine's identity of it and the router's hash of its tokens.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -1026,8 +1028,12 @@ words! {
     /// Name in the API.
     CheckStatus {
         Ok => "ok", Info => "info", Warning => "warning", Critical => "critical", NoData => "no_data",
-        Explained => "explained",
+        Explained => "explained", Pending => "pending",
     }
+}
+words! {
+    /// Name in the API and in addresses.
+    Engine { Vllm => "vllm", Sglang => "sglang", TensorRtLlm => "trtllm" }
 }
 words! {
     /// Name in the API.

@@ -18,7 +18,7 @@ pub(super) fn checks(judged: &Judged) -> Result<Checks, Failure> {
         let read = read(path).with_context(|| format!("--baseline {}", path.display()));
         baselines.extend(read.map_err(Failure::Usage)?);
     }
-    Ok(Checks::new(targets).with_baselines(baselines))
+    Ok(Checks::new(targets).with_baselines(baselines).with_engine(judged.engine))
 }
 
 fn read(path: &Path) -> anyhow::Result<Vec<Baseline>> {
@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     fn judged(file: &Path) -> Judged {
-        Judged { slo_ttft_ms: 500.0, slo_itl_ms: 50.0, baseline: vec![file.to_owned()] }
+        Judged { slo_ttft_ms: 500.0, slo_itl_ms: 50.0, baseline: vec![file.to_owned()], engine: None }
     }
 
     #[test]

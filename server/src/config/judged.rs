@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use radixscope_model::record::Engine;
 
 /// Targets and sweeps.
 #[derive(Args, Debug, Clone)]
@@ -18,6 +20,14 @@ pub struct Judged {
     /// ttft_p95_ms; can be repeated [default: none]
     #[arg(long, env = "RADIXSCOPE_BASELINE", value_name = "FILE", value_delimiter = ',')]
     pub baseline: Vec<PathBuf>,
+    /// Engine whose settings findings propose [default: what the workers' metrics and logs show; if neither does, all]
+    #[arg(long, env = "RADIXSCOPE_ENGINE", value_name = "ENGINE", value_parser = engine())]
+    pub engine: Option<Engine>,
+}
+
+fn engine() -> impl TypedValueParser<Value = Engine> {
+    let names = PossibleValuesParser::new(Engine::ALL.map(Engine::as_str));
+    names.try_map(|name| Engine::ALL.into_iter().find(|engine| engine.as_str() == name).ok_or("no engine"))
 }
 
 fn milliseconds(text: &str) -> Result<f64, String> {

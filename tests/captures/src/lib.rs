@@ -2,6 +2,8 @@
 //! timeline. Opens no message and knows nothing of Dynamo's formats.
 #![forbid(unsafe_code)]
 
+#[cfg(feature = "simulated")]
+mod advice;
 mod late;
 pub mod publisher;
 #[cfg(feature = "recorded")]
@@ -21,9 +23,11 @@ use flate2::read::GzDecoder;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
+#[cfg(feature = "simulated")]
+pub use advice::{contradictions, is_incomplete};
 pub use late::{DiscoveryChange, Held, RecordedQuery, TrueBlock};
 #[cfg(feature = "simulated")]
-pub use simulated::Simulated;
+pub use simulated::{Played, Simulated, play};
 pub use zmq::ZmqMessage;
 
 /// Names another directory with recordings, a folder each.

@@ -1,6 +1,6 @@
 //! The memory panel: its figures are the API's, the calculator is typed with the keyboard and lives in the address.
 
-use radixscope_insight::capacity::REFERENCE;
+use radixscope_insight::capacity::PRESETS;
 use radixscope_model::number_format::count;
 use radixscope_tests::browser::{Page, with_page};
 use radixscope_tests::radixscope::Radixscope;
@@ -83,7 +83,7 @@ async fn the_calculator_is_typed_with_the_keyboard_and_bad_values_are_named_in_p
     let server = paused(&[]).await;
     with_page(async |page| {
         open(page, &server, VIEW).await;
-        let reference = REFERENCE.capacity().unwrap();
+        let reference = PRESETS[0].inputs.capacity().unwrap();
         says(page, "cap-blocks-each", &count(reference.blocks_per_worker)).await;
         says(page, "cap-verdicts", "25 of 64 sequences of 13,530 tokens (p95) fit at once").await;
         let verdicts = page.text("cap-verdicts").await.unwrap();
@@ -102,8 +102,11 @@ async fn the_calculator_is_typed_with_the_keyboard_and_bad_values_are_named_in_p
         type_into(page, "cap-fraction", "0.4").await;
         says(page, "cap-weights-fault", "none is left for KV").await;
         type_into(page, "cap-fraction", "0.80").await;
-        let inputs =
-            radixscope_insight::capacity::Inputs { fraction: 0.8, max_num_seqs: Some(16), ..REFERENCE };
+        let inputs = radixscope_insight::capacity::Inputs {
+            fraction: 0.8,
+            max_num_seqs: Some(16),
+            ..PRESETS[0].inputs
+        };
         let blocks = count(inputs.capacity().unwrap().blocks_per_worker);
         says(page, "cap-blocks-each", &blocks).await;
         let address = page.address().await;

@@ -18,7 +18,9 @@ const PARTS: [(&str, &str); 8] = [
 ];
 
 async fn demo() -> Radixscope {
-    let server = Radixscope::start(["demo", "--warm-up", "60", "--speed", "0.000001", "--base-path", "/tools/radix"]).await;
+    let server =
+        Radixscope::start(["demo", "--warm-up", "60", "--speed", "0.000001", "--base-path", "/tools/radix"])
+            .await;
     server.until_source_is("live").await;
     server
 }
@@ -35,7 +37,9 @@ async fn fetched(page: &Page) -> Vec<String> {
 }
 
 fn is_fetched(part: &str) -> String {
-    format!("performance.getEntriesByType('resource').some(e => e.name.includes('/split_{part}-') && e.responseEnd > 0)")
+    format!(
+        "performance.getEntriesByType('resource').some(e => e.name.includes('/split_{part}-') && e.responseEnd > 0)"
+    )
 }
 
 #[tokio::test]
@@ -92,12 +96,17 @@ async fn a_part_that_did_not_come_is_said_and_asked_for_again() {
         page.devtools("Network.enable", json!({})).await;
         page.devtools("Network.setBlockedURLs", json!({"urls": ["*/split_memory-*", "*/shared-*"]})).await;
         page.open(&server.url("/?view=memory&theme=light")).await;
-        page.until_true("it is said", "!!document.querySelector('[data-testid=part-failed] [role=alert]')").await;
+        page.until_true("it is said", "!!document.querySelector('[data-testid=part-failed] [role=alert]')")
+            .await;
         assert!(page.text("part-failed").await.is_some_and(|text| text.contains("Memory was not loaded")));
         page.screenshot("part-failed").await;
         page.devtools("Network.setBlockedURLs", json!({"urls": []})).await;
         page.click("part-again").await;
-        page.until_true("it is shown", "!!document.getElementById('memory-title') && !document.querySelector('.part')").await;
+        page.until_true(
+            "it is shown",
+            "!!document.getElementById('memory-title') && !document.querySelector('.part')",
+        )
+        .await;
         page.click("nav-overview").await;
         page.until_true("the rest works", "!!document.querySelector('[data-testid=worker]')").await;
     })

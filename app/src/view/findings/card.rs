@@ -125,8 +125,8 @@ fn fix_list(all: Vec<Fix>) -> impl IntoView {
     };
     view! {
         <div class="fixes">
-            <h4>"What to do"</h4>
-            <ol data-testid="fixes">{all.into_iter().map(item).collect_view()}</ol>
+            <h4>{if all.len() > 1 { "What to do, one of these" } else { "What to do" }}</h4>
+            <ul data-testid="fixes">{all.into_iter().map(item).collect_view()}</ul>
         </div>
     }
 }

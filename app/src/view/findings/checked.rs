@@ -28,7 +28,8 @@ pub(super) fn Checked(store: Store) -> impl IntoView {
     };
     let rows = move || {
         let all = rules.get();
-        let order = FOUND.into_iter().chain([CheckStatus::Explained, CheckStatus::NoData, CheckStatus::Ok]);
+        let rest = [CheckStatus::Pending, CheckStatus::Explained, CheckStatus::NoData, CheckStatus::Ok];
+        let order = FOUND.into_iter().chain(rest);
         order
             .flat_map(|status| all.iter().filter(move |rule| rule.status == status))
             .map(|rule| row(rule, &all))
@@ -51,14 +52,16 @@ fn row(rule: &RuleStatus, all: &[RuleStatus]) -> impl IntoView + use<> {
         CheckStatus::Critical => ("found", "▲", "critical"),
         CheckStatus::Explained => ("explained", "→", "explained by "),
         CheckStatus::NoData => ("unknown", "?", "no data"),
+        CheckStatus::Pending => ("unknown", "…", "pending: "),
     };
     let by = all.iter().find(|other| other.code == rule.explained_by).map(|by| by.subject.to_string());
+    let pending = rule.pending.as_ref().map(|pending| pending.title.to_string());
     let missing =
         (!rule.missing.is_empty()).then(|| view! { <p class="quiet">{rule.missing.to_string()}</p> });
     view! {
         <li class=class data-testid="rule" data-code=rule.code.to_string() data-status=rule.status.as_str()>
             <span class="rule-mark" aria-hidden="true">{mark}</span>
-            <div><span>{rule.subject.to_string()}</span>" "<span class="quiet">{word}{by}</span>{missing}</div>
+            <div><span>{rule.subject.to_string()}</span>" "<span class="quiet">{word}{by}{pending}</span>{missing}</div>
         </li>
     }
 }

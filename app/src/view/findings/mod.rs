@@ -4,8 +4,8 @@ mod card;
 mod checked;
 
 use leptos::prelude::*;
-use radixscope_export::Wanted;
-use radixscope_export::finding_ticket::{findings_ticket, severity_word, summary, unknown};
+use radixscope_export::finding_ticket::{findings_ticket, severity_word, summary};
+use radixscope_export::{Summary, Wanted};
 use radixscope_model::id::WorkerIx;
 use radixscope_model::record::{Finding, Phase, Severity};
 use radixscope_state::cluster::Cluster;
@@ -186,19 +186,11 @@ fn Nothing(store: Store, filter: Memo<Filter>, is_checked: Memo<bool>) -> impl I
         store.on_beat(|cluster| {
             let since = cluster.sources().iter().map(|source| source.since_ms).min();
             let since =
-                since.map_or(String::new(), |at| format!("Listening since {}. ", card::moment(at, now)));
-            let missing = unknown(cluster).len() as u64;
-            let judged = match missing {
-                0 => "Every rule had the data that it needs.".to_owned(),
-                n => format!(
-                    "{} without data: what is missing stands beside it.",
-                    format::plural(n, "rule", "rules")
-                ),
-            };
-            (summary(cluster), format!("{since}{judged}"))
+                since.map_or(String::new(), |at| format!("Listening since {}.", card::moment(at, now)));
+            let is_good = Summary::of(cluster).is_good();
+            (summary(cluster), since, is_good)
         })
     });
-    let is_whole = Memo::new(move |_| store.on_beat(|cluster| unknown(cluster).is_empty()));
     let is_filtered = move || filter.with(|f| f.severity.is_some() || f.worker.is_some());
     move || {
         if !store.ready() {
@@ -217,7 +209,7 @@ fn Nothing(store: Store, filter: Memo<Filter>, is_checked: Memo<bool>) -> impl I
         view! {
             <div class="healthy" data-testid="findings-none">
                 <p class="cf-headline">
-                    <Show when=move || is_whole.get()><span class="good-mark" aria-hidden="true">"✓ "</span></Show>
+                    {move || text.get().2.then(|| view! { <span class="good-mark" aria-hidden="true">"✓ "</span> })}
                     {move || text.get().0}
                 </p>
                 <p class="quiet">{move || text.get().1}</p>

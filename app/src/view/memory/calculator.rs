@@ -1,7 +1,9 @@
 //! The calculator's form. What is typed is kept in the address; each fault stands at its field.
 
 use leptos::prelude::*;
-use radixscope_insight::capacity::{Convention, Engine, Fault, Field, Form, Input, PRESETS};
+use radixscope_insight::capacity::{
+    Convention, Engine, Fault, Field, Form, Input, PRESETS, fraction_setting,
+};
 use radixscope_insight::memory::live_facts;
 use radixscope_insight::recent_window as live;
 
@@ -52,7 +54,7 @@ fn FormView(calculator: Calculator, faults: Memo<Vec<Fault>>) -> impl IntoView {
         if let Some(engine) = engine {
             calculator.change(|form| {
                 form.engine = engine;
-                form.convention = engine.convention();
+                form.convention = Convention::of(engine);
             });
         }
     };
@@ -69,8 +71,8 @@ fn FormView(calculator: Calculator, faults: Memo<Vec<Fault>>) -> impl IntoView {
     };
     let other_way = move || {
         let (engine, convention) = (chosen_engine.get(), convention.get());
-        (engine.convention() != convention).then(|| {
-            format!("{} itself counts the other way: {}.", engine.label(), engine.convention().formula())
+        (Convention::of(engine) != convention).then(|| {
+            format!("{} itself counts the other way: {}.", engine.label(), Convention::of(engine).formula())
         })
     };
     view! {
@@ -92,7 +94,7 @@ fn FormView(calculator: Calculator, faults: Memo<Vec<Fault>>) -> impl IntoView {
                         <option selected=move || chosen_engine.get() == engine>{engine.label()}</option>
                     }).into_iter().collect_view()}
                 </select>
-                <span class="quiet">"sets the fraction by "<code>{move || chosen_engine.get().fraction_setting()}</code></span>
+                <span class="quiet">"sets the fraction by "<code>{move || fraction_setting(chosen_engine.get())}</code></span>
             </div>
             <fieldset class="cap-group">
                 <legend>"The fraction is"</legend>

@@ -1,7 +1,7 @@
 //! The names of Dynamo 0.8 to 1.7 and of its engines, and what they mean here: the only place that knows them
 //! (reference §4.2 to §4.4; engines by their own documentation).
 
-use radixscope_model::record::{Counter, Gauge, HistogramKind};
+use radixscope_model::record::{Counter, Engine, Gauge, HistogramKind};
 
 use Is::{Besides, Not, Text};
 use Means::{Count, Discovered, Histogram, Model, Queue, Rank, State, Value, Worker};
@@ -106,7 +106,7 @@ pub(super) fn hint(name: &str, matched: bool) -> Option<Hint> {
     let starts = |prefixes: &[&str]| prefixes.iter().any(|prefix| name.starts_with(prefix));
     if name.starts_with(FRONTEND) {
         Some(Hint::Frontend)
-    } else if starts(ENGINES) {
+    } else if engine(name).is_some() || starts(ENGINES) {
         Some(Hint::Engine)
     } else if starts(ROUTERS) {
         Some(Hint::Router)
@@ -122,11 +122,20 @@ pub(super) const FRONTEND: &str = "dynamo_frontend_";
 /// A frontend's metric that lists all workers its router knows, without the prefix.
 pub(super) const WORKER_STATE: &str = "router_worker_state";
 
+/// The engine that names its metrics so.
+pub(super) fn engine(name: &str) -> Option<Engine> {
+    BY_ENGINE.iter().find(|(prefix, _)| name.starts_with(prefix)).map(|&(_, engine)| engine)
+}
+
+const BY_ENGINE: [(&str, Engine); 4] = [
+    ("vllm:", Engine::Vllm),
+    ("sglang:", Engine::Sglang),
+    ("trtllm_", Engine::TensorRtLlm),
+    ("trtllm:", Engine::TensorRtLlm),
+];
+
+/// Further names of a process that runs an engine.
 const ENGINES: &[&str] = &[
-    "vllm:",
-    "sglang:",
-    "trtllm_",
-    "trtllm:",
     "dynamo_component_kv_publisher_",
     "dynamo_component_kvstats_",
     "dynamo_component_gpu_cache_usage_percent",

@@ -9,8 +9,8 @@ use super::line::Sample;
 use super::{DecodeError, Faults, Reason, RouterWorkerState, Scraped, whole};
 use radixscope_model::id::{Worker, WorkerId};
 use radixscope_model::record::{
-    Counter, Gauge, HistogramKind, ModelFigures, ProcessRole, QueueFigures, RankFigures, Role, RoutingState,
-    WorkerFigures,
+    Counter, Engine, Gauge, HistogramKind, ModelFigures, ProcessRole, QueueFigures, RankFigures, Role,
+    RoutingState, WorkerFigures,
 };
 
 /// Most models of a frontend, workers of a frontend, and ranks of a worker.
@@ -29,6 +29,7 @@ pub(super) struct Gather<'t> {
     prefix: Option<&'t str>,
     samples: u64,
     hint: Option<Hint>,
+    engine: Option<Engine>,
     instance: Option<u64>,
     router: Option<u64>,
     gauges: BTreeMap<Gauge, Best<f64>>,
@@ -109,6 +110,7 @@ impl<'t> Gather<'t> {
             }
         }
         self.hint = self.hint.max(alias::hint(&name, matched));
+        self.engine = self.engine.or_else(|| alias::engine(&name));
     }
 
     /// A line about this metric could not be read.
@@ -345,6 +347,7 @@ impl<'t> Gather<'t> {
                 Some(Hint::Router) => ProcessRole::Router,
                 None => ProcessRole::Other,
             },
+            engine: self.engine,
             instance: self.instance.or(self.router),
             gauges: good(self.gauges),
             counters: good(self.counters),

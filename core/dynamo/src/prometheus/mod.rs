@@ -32,8 +32,8 @@ use super::error::{DecodeError, Faults, Reason};
 use gather::Gather;
 use radixscope_model::id::{Worker, WorkerId};
 use radixscope_model::record::{
-    Counter, Gauge, Histogram, ModelFigures, ProcessRole, QueueFigures, RankFigures, Role, RoutingState,
-    WorkerFigures,
+    Counter, Engine, Gauge, Histogram, ModelFigures, ProcessRole, QueueFigures, RankFigures, Role,
+    RoutingState, WorkerFigures,
 };
 
 /// Most samples that are read of one scrape; Dynamo's own have about a thousand.
@@ -50,6 +50,8 @@ const AFTER_PREFIX: &str = "_model_kv_cache_block_size{";
 pub struct Scraped {
     /// What the process turned out to be.
     pub role: ProcessRole,
+    /// The engine that it runs, by the names of its metrics.
+    pub engine: Option<Engine>,
     /// Its connection id.
     pub instance: Option<u64>,
     /// Present values.

@@ -4,13 +4,14 @@ use radixscope_insight::shown::Shown;
 use radixscope_model::id::Millis;
 use radixscope_model::number_format::{clock, plural};
 use radixscope_model::record::{Finding, Phase, Severity};
+use radixscope_state::cluster::Cluster;
 
 use super::paper::{Area, LINE_PX, Paper, Style};
 use super::{Asked, Body, Content};
-use crate::Wanted;
 use crate::colour::css;
-use crate::finding_ticket::{setting_line, severity_mark, severity_word, summary, unknown};
+use crate::finding_ticket::{setting_line, severity_mark, severity_word, summary};
 use crate::tree::svg::text::cut;
+use crate::{Summary, Wanted};
 
 const TITLE: &str = "Findings";
 /// Least and most lines of an explanation.
@@ -32,10 +33,19 @@ struct Findings {
     healthy: Option<Healthy>,
 }
 
+/// That nothing is found.
 struct Healthy {
-    words: String,
-    /// Whether every rule had the data that it needs.
-    is_whole: bool,
+    text: String,
+    /// Every rule had its data, and nothing is to come.
+    is_good: bool,
+}
+
+impl Healthy {
+    fn of(cluster: &Cluster) -> Self {
+        let is_good = Summary::of(cluster).is_good();
+        let mark = if is_good { "✓ " } else { "" };
+        Self { text: format!("{mark}{}", summary(cluster)), is_good }
+    }
 }
 
 pub(super) fn content(shown: &Shown<'_>, asked: &Asked, _: Millis) -> Content {
@@ -50,21 +60,14 @@ pub(super) fn content(shown: &Shown<'_>, asked: &Asked, _: Millis) -> Content {
     let held = Wanted::default().of(cluster);
     let cards: Vec<Card> = held.iter().filter(is_meant).map(|finding| Card::of(finding)).collect();
     let of = |severity: Severity| cards.iter().filter(|card| card.severity == severity).count() as u64;
-    let without = unknown(cluster).len() as u64;
-    let judged = match without {
-        0 => "every rule had the data that it needs".to_owned(),
-        n => format!("{} without data", plural(n, "rule", "rules")),
-    };
     let facts = format!(
-        "{} critical, {}, {} active; {} checked, {judged}",
+        "{} critical, {}, {} active; {}",
         of(Severity::Critical),
         plural(of(Severity::Warning), "warning", "warnings"),
         plural(of(Severity::Info), "note", "notes"),
-        plural(cluster.checked().len() as u64, "rule", "rules"),
+        Summary::of(cluster).coverage(),
     );
-    let (is_whole, mark) = if without == 0 { (true, "✓ ") } else { (false, "") };
-    let healthy =
-        cards.is_empty().then(|| Healthy { words: format!("{mark}{}", summary(cluster)), is_whole });
+    let healthy = cards.is_empty().then(|| Healthy::of(cluster));
     Content::new(TITLE, facts, Findings { cards, healthy })
 }
 
@@ -119,9 +122,10 @@ impl Card {
 
 impl Body for Findings {
     fn draw(&self, paper: &mut Paper<'_>, area: Area) {
-        if let Some(Healthy { words, is_whole }) = &self.healthy {
-            let colour = if *is_whole { paper.theme.good_text } else { paper.theme.text };
-            paper.lines((area.x, area.y + 16.0), area.width, Style::of(colour).bold().size(13.0), words, 2);
+        if let Some(healthy) = &self.healthy {
+            let colour = if healthy.is_good { paper.theme.good_text } else { paper.theme.text };
+            let style = Style::of(colour).bold().size(13.0);
+            paper.lines((area.x, area.y + 16.0), area.width, style, &healthy.text, 3);
             return;
         }
         let card_px = area.fitting(CARD_PX);

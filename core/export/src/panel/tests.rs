@@ -224,6 +224,7 @@ fn no_text_lies_over_another_or_beyond_the_edge_however_narrow() {
         status: CheckStatus::Critical,
         missing: "".into(),
         explained_by: "".into(),
+        pending: None,
     };
     state.fold(Record::Checked(vec![rule]));
     for kind in Kind::ALL.into_iter().filter(|kind| *kind != Kind::Tree) {

@@ -1,6 +1,6 @@
 //! The inputs as a person types them and as an address keeps them: text by field, read all at once, each fault at its field.
 
-use super::{Convention, Engine, GB, Input, Inputs, KvBytes, PRESETS};
+use super::{Convention, Engine, GB, Input, Inputs, KvBytes, PRESETS, Preset};
 use radixscope_model::number::{ReadNumber, decimal};
 
 /// A number that is typed.
@@ -82,12 +82,10 @@ impl Form {
     /// One of [`PRESETS`]; the first for a place that there is not.
     pub fn of_preset(preset: usize) -> Self {
         let preset = if preset < PRESETS.len() { preset } else { 0 };
-        let inputs = &PRESETS[preset].inputs;
-        // The reference ran on TensorRT-LLM, whose setting its figures count over the whole memory.
-        let engine = if preset == 0 { Engine::TensorRtLlm } else { Engine::Vllm };
+        let Preset { engine, inputs, .. } = &PRESETS[preset];
         let mut form = Self {
             preset,
-            engine,
+            engine: *engine,
             convention: inputs.convention,
             by_shape: matches!(inputs.kv, KvBytes::Model { .. }),
             texts: Default::default(),
@@ -102,7 +100,7 @@ impl Form {
     /// `of` and `by` is taken as not given; numbers stay as they are and are judged by [`read`](Self::read).
     pub fn from_address(get: impl Fn(&str) -> Option<String>) -> Self {
         let mut form = Self::of_preset(get("preset").and_then(|text| text.parse().ok()).unwrap_or(0));
-        let engine = get("engine").and_then(|text| Engine::ALL.into_iter().find(|&e| e.key() == text));
+        let engine = get("engine").and_then(|text| Engine::ALL.into_iter().find(|&e| e.as_str() == text));
         form.engine = engine.unwrap_or(form.engine);
         let of = get("of").and_then(|text| Convention::ALL.into_iter().find(|&c| convention_key(c) == text));
         form.convention = of.unwrap_or(form.convention);
@@ -126,7 +124,7 @@ impl Form {
         let differs = |is_same: bool, text: String| (!is_same).then_some(text);
         let mut keys = vec![
             ("preset", Some(self.preset.to_string())),
-            ("engine", differs(self.engine == preset.engine, self.engine.key().to_owned())),
+            ("engine", differs(self.engine == preset.engine, self.engine.as_str().to_owned())),
             ("of", differs(self.convention == preset.convention, convention_key(self.convention).to_owned())),
             (
                 "by",

@@ -11,6 +11,13 @@ fn via_address(form: &Form) -> Form {
 #[test]
 fn every_preset_reads_as_its_own_inputs() {
     for (at, preset) in PRESETS.iter().enumerate() {
+        let form = Form::of_preset(at);
+        assert_eq!(
+            (form.engine, form.convention),
+            (preset.engine, Convention::of(preset.engine)),
+            "{}",
+            preset.name
+        );
         assert_eq!(Form::of_preset(at).read().as_ref(), Ok(&preset.inputs), "{}", preset.name);
     }
     assert_eq!(Form::of_preset(99), Form::default());

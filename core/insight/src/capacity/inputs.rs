@@ -1,51 +1,14 @@
 //! What the arithmetic is given, under which name, and within which bounds.
 
 use super::{Error, Field, GB};
+use radixscope_model::record::Engine;
 
-/// An engine below Dynamo's router.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Engine {
-    /// `python -m dynamo.vllm`.
-    Vllm,
-    /// `python -m dynamo.sglang`.
-    Sglang,
-    /// `python -m dynamo.trtllm`.
-    TensorRtLlm,
-}
-
-impl Engine {
-    /// All, in the order in which they are listed.
-    pub const ALL: [Self; 3] = [Self::Vllm, Self::Sglang, Self::TensorRtLlm];
-
-    /// Name as its authors write it, name in an address, what its memory fraction is a fraction of, the option that sets it.
-    const fn facts(self) -> (&'static str, &'static str, Convention, &'static str) {
-        match self {
-            Self::Vllm => ("vLLM", "vllm", Convention::WholeMemory, "--gpu-memory-utilization"),
-            Self::Sglang => ("SGLang", "sglang", Convention::WholeMemory, "--mem-fraction-static"),
-            Self::TensorRtLlm => {
-                ("TensorRT-LLM", "trtllm", Convention::FreeMemory, "--free-gpu-memory-fraction")
-            }
-        }
-    }
-
-    /// Its name as its authors write it.
-    pub const fn label(self) -> &'static str {
-        self.facts().0
-    }
-
-    /// Its name in an address.
-    pub(super) const fn key(self) -> &'static str {
-        self.facts().1
-    }
-
-    /// What its memory fraction is a fraction of.
-    pub const fn convention(self) -> Convention {
-        self.facts().2
-    }
-
-    /// The option that sets its memory fraction.
-    pub const fn fraction_setting(self) -> &'static str {
-        self.facts().3
+/// The option of an engine that sets its memory fraction.
+pub const fn fraction_setting(engine: Engine) -> &'static str {
+    match engine {
+        Engine::Vllm => "--gpu-memory-utilization",
+        Engine::Sglang => "--mem-fraction-static",
+        Engine::TensorRtLlm => "--free-gpu-memory-fraction",
     }
 }
 
@@ -61,6 +24,14 @@ pub enum Convention {
 impl Convention {
     /// Both.
     pub const ALL: [Self; 2] = [Self::WholeMemory, Self::FreeMemory];
+
+    /// What an engine's memory fraction is a fraction of.
+    pub const fn of(engine: Engine) -> Self {
+        match engine {
+            Engine::Vllm | Engine::Sglang => Self::WholeMemory,
+            Engine::TensorRtLlm => Self::FreeMemory,
+        }
+    }
 
     /// In words, with the settings that work this way.
     pub const fn label(self) -> &'static str {

@@ -19,8 +19,9 @@ mod words;
 pub use arithmetic::{Capacity, Fit, MaxBatch};
 pub use error::Error;
 pub use form::{Fault, Field, Form};
-pub use inputs::{Convention, Engine, Input, Inputs, KvBytes};
+pub use inputs::{Convention, Input, Inputs, KvBytes, fraction_setting};
 pub use presets::{PRESETS, Preset, REFERENCE, reference_blocks_per_worker};
+pub use radixscope_model::record::Engine;
 pub use remedies::{Advice, EngineSetting, Live, Remedy, RemedyKind, TEST_FIRST, remedies};
 pub use words::{FitSentence, against_live, fit_sentences};
 

@@ -1,12 +1,13 @@
 //! Inputs to start from. Memory as data sheets count it, weights as parameters × bytes, shapes as the models' own
 //! configuration says; nothing here was measured.
 
-use super::{Convention, GB, Inputs, KvBytes};
+use super::{Convention, Engine, GB, Inputs, KvBytes};
 
 /// The reference scenario: three H200 (141 GB) workers, Llama 70B in FP8 with FP8 KV, fraction 0.90, block 32, batch 64;
 /// prompts of 12,700 tokens at p95, and some 830 tokens of output.
 ///
-/// With 32 tokens a block: (141 GB × 0.90 − 70.6 GB) ÷ 163,840 B = 343,627 tokens = 10,738 blocks.
+/// With 32 tokens a block: (141 GB × 0.90 − 70.6 GB) ÷ 163,840 B = 343,627 tokens = 10,738 blocks, which is what its workers
+/// have. TensorRT-LLM's own formula gives 12,084, from which activations and the runtime are still to be taken.
 pub const REFERENCE: Inputs = Inputs {
     hbm_bytes_per_gpu: 141 * GB,
     gpus_per_worker: 1,
@@ -34,27 +35,37 @@ pub fn reference_blocks_per_worker(block_size_tokens: u32) -> u32 {
 pub struct Preset {
     /// Model, precision of weights and KV, GPUs of one worker.
     pub name: &'static str,
+    /// The engine, whose formula the inputs follow.
+    pub engine: Engine,
     /// The inputs. Lengths and limits belong to the traffic and are mostly `None`.
     pub inputs: Inputs,
 }
 
 /// To choose from; the first is the reference scenario.
 pub const PRESETS: [Preset; 5] = [
-    Preset { name: "Reference: Llama 70B FP8, FP8 KV, 1 × H200 141 GB", inputs: REFERENCE },
+    Preset {
+        name: "Reference: Llama 70B FP8, FP8 KV, 1 × H200 141 GB, TensorRT-LLM",
+        engine: Engine::TensorRtLlm,
+        inputs: Inputs { convention: Convention::of(Engine::TensorRtLlm), ..REFERENCE },
+    },
     Preset {
         name: "Llama 3.1 8B FP16, FP16 KV, 1 × H100 80 GB",
+        engine: Engine::Vllm,
         inputs: on_vllm(80, 1, LLAMA_8B_PARAMETERS * 2, LLAMA_8B_FP16_KV),
     },
     Preset {
         name: "Llama 3.1 8B FP16, FP16 KV, 1 × L40S 48 GB",
+        engine: Engine::Vllm,
         inputs: on_vllm(48, 1, LLAMA_8B_PARAMETERS * 2, LLAMA_8B_FP16_KV),
     },
     Preset {
         name: "Llama 3.1 70B FP8, FP16 KV, 2 × H100 80 GB",
+        engine: Engine::Vllm,
         inputs: on_vllm(80, 2, LLAMA_70B_PARAMETERS, llama_70b(FP16_BYTES)),
     },
     Preset {
         name: "Llama 3.1 70B FP16, FP16 KV, 4 × H100 80 GB",
+        engine: Engine::Vllm,
         inputs: on_vllm(80, 4, LLAMA_70B_PARAMETERS * 2, llama_70b(FP16_BYTES)),
     },
 ];

@@ -1,7 +1,7 @@
 //! Which fault explains a symptom. A queue, a crowd or slow answers that follow from another fault are worth knowing, but
 //! that fault is what has to be mended.
 
-use super::rules::{churn, hot_worker, memory_full, starved_worker};
+use super::rules::{churn, hot_worker, memory_full, prefill_slower, starved_worker};
 use super::{Rule, View};
 
 /// Faults after which prefixes are not re-used, or not yet again.
@@ -37,6 +37,8 @@ pub(super) enum Cause {
     NoReuse(&'static str),
     /// Prefixes are evicted too early.
     Churn,
+    /// Prompts are computed slower than before.
+    PrefillSlower,
     /// Workers started lately, and much of what prompts ask for was never computed before.
     CachesFill,
 }
@@ -44,6 +46,15 @@ pub(super) enum Cause {
 impl Cause {
     /// What explains that requests wait or are slow: reported, or seen now though not yet for long enough.
     pub(super) fn of(view: &View<'_>) -> Option<Self> {
+        match Self::other_than_prefill(view) {
+            Some(cause) if cause != Self::CachesFill => Some(cause),
+            _ if prefill_slower::RULE.shows(view) => Some(Self::PrefillSlower),
+            other => other,
+        }
+    }
+
+    /// The same without a slower prefill, which is what is left where none of the others explains it.
+    pub(super) fn other_than_prefill(view: &View<'_>) -> Option<Self> {
         const RULES: [(Cause, &Rule); 4] = [
             (Cause::Memory, &memory_full::RULE),
             (Cause::HotWorker, &hot_worker::RULE),
@@ -65,6 +76,7 @@ impl Cause {
             Self::StarvedWorker => "starved_worker",
             Self::NoReuse(code) => code,
             Self::Churn => "churn",
+            Self::PrefillSlower => "prefill_slower",
             Self::CachesFill => "",
         }
     }
@@ -81,6 +93,7 @@ impl Cause {
                 "The likeliest cause is a fault that keeps prefixes from being re-used, so whole prompts are computed."
             }
             Self::Churn => "The likeliest cause is that prefixes are evicted before they are used again.",
+            Self::PrefillSlower => "The likeliest cause is that the GPUs compute prompts slower than before.",
             Self::CachesFill => {
                 "The likeliest cause is that the workers started lately and their caches still fill, so prompts are \
                  computed for the first time."

@@ -1,6 +1,7 @@
 //! What the operator has latency judged by: targets, and measured sweeps to compare with.
 
 use crate::baseline::Baseline;
+use radixscope_model::record::Engine;
 
 /// Latency targets, milliseconds, of the 95th percentile.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -22,6 +23,8 @@ impl Default for Targets {
 pub struct Criteria {
     /// Latency targets.
     pub targets: Targets,
+    /// The engine whose settings are advised; `None`: those that the workers' metrics and logs show.
+    pub engine: Option<Engine>,
     /// Sweeps; empty: none.
     pub baselines: Vec<Baseline>,
 }

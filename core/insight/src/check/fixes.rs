@@ -5,25 +5,44 @@ use std::sync::LazyLock;
 
 use csv::StringRecord;
 
+use super::rules::memory_full;
 use super::{Finding, View};
 use crate::capacity::RemedyKind;
-use radixscope_router::Formula;
+use radixscope_model::record::Engine;
+use radixscope_router::{Formula, RouterSettings};
+
+/// Prompts are computed in steps no smaller than this, tokens: below it, steps cost more than decode gains.
+const LEAST_STEP_TOKENS: u64 = 2_048;
+/// The weight of cached blocks is not lowered below this: less ignores what is cached.
+const LEAST_WEIGHT: f64 = 0.1;
 
 /// A row of the table.
 struct Row {
     /// Code of the rule, or what several rules propose; behind a `/` which case.
     rule: String,
+    engine: Option<Engine>,
     text: String,
     setting: String,
-    /// A name in braces stands for a number that depends on the case.
+    /// A name in braces stands for a value that depends on the case.
     value: String,
 }
 
 impl Row {
     fn of(record: &StringRecord) -> Self {
-        let [rule, text, setting, value] =
-            [0, 1, 2, 3].map(|column| record.get(column).unwrap_or_default().to_owned());
-        Self { rule, text, setting, value }
+        let column = |column| record.get(column).unwrap_or_default().to_owned();
+        let engine = Engine::ALL.into_iter().find(|engine| engine.as_str() == column(1));
+        let [rule, text, setting, value] = [0, 2, 3, 4].map(column);
+        Self { rule, engine, text, setting, value }
+    }
+
+    /// Its value; `None`: it depends on what is not known.
+    fn value(&self, values: &[(&str, &str)]) -> Option<String> {
+        let name = self.value.strip_prefix('{').and_then(|value| value.strip_suffix('}'));
+        // JSON has braces too.
+        let Some(name) = name.filter(|name| name.bytes().all(|byte| byte.is_ascii_lowercase())) else {
+            return Some(self.value.clone());
+        };
+        values.iter().find(|(known, _)| *known == name).map(|&(_, value)| value.to_owned())
     }
 }
 
@@ -33,7 +52,7 @@ static TABLE: LazyLock<Vec<Row>> = LazyLock::new(|| {
     reader.records().filter_map(Result::ok).map(|record| Row::of(&record)).collect()
 });
 
-/// Remedies out of tables.
+/// Remedies out of tables. What is offered to copy is complete: a setting whose value is not known stands in the text.
 pub(super) trait Fixes: Sized {
     /// Adds the rows of a rule.
     #[must_use]
@@ -41,7 +60,7 @@ pub(super) trait Fixes: Sized {
         self.fixes_with(rule, &[])
     }
 
-    /// Adds the rows of a rule, with the values that stand for names in braces; one that is not known stays empty.
+    /// Adds the rows of a rule, with the values that stand for names in braces.
     #[must_use]
     fn fixes_with(self, rule: &str, values: &[(&str, &str)]) -> Self;
 
@@ -49,6 +68,14 @@ pub(super) trait Fixes: Sized {
     /// on the case.
     #[must_use]
     fn remedy(self, kind: RemedyKind, number: Option<u64>) -> Self;
+
+    /// Proposes to run more requests at once, where memory has room for them as far as is known.
+    #[must_use]
+    fn larger_batch(self, view: &View<'_>) -> Self;
+
+    /// Proposes to compute fewer prompt tokens in one step, if its limit is known and not small already.
+    #[must_use]
+    fn smaller_steps(self, view: &View<'_>) -> Self;
 
     /// Proposes to let load count for more against overlap, in the router's version as far as it is known.
     #[must_use]
@@ -58,14 +85,10 @@ pub(super) trait Fixes: Sized {
 impl Fixes for Finding {
     fn fixes_with(mut self, rule: &str, values: &[(&str, &str)]) -> Self {
         for row in TABLE.iter().filter(|row| row.rule == rule) {
-            let name = row.value.strip_prefix('{').and_then(|value| value.strip_suffix('}'));
-            // JSON has braces too.
-            let name = name.filter(|name| name.bytes().all(|byte| byte.is_ascii_lowercase()));
-            let value = match name {
-                Some(name) => values.iter().find(|(known, _)| *known == name).map_or("", |&(_, value)| value),
-                None => &row.value,
+            self = match row.value(values) {
+                Some(value) => self.fix_of(row.engine, row.text.as_str(), row.setting.as_str(), value),
+                None => self.fix_of(row.engine, format!("{}: {}", row.text, quoted(&row.setting)), "", ""),
             };
-            self = self.fix(row.text.as_str(), row.setting.as_str(), value.to_owned());
         }
         self
     }
@@ -73,40 +96,121 @@ impl Fixes for Finding {
     fn remedy(mut self, kind: RemedyKind, number: Option<u64>) -> Self {
         for known in kind.settings() {
             let (setting, value) = known.text.rsplit_once(' ').unwrap_or((known.text, ""));
-            let number = || number.map(|n| n.to_string()).unwrap_or_default();
-            let value = if value == "N" { number() } else { value.to_owned() };
+            let value = if value == "N" { number.map(|n| n.to_string()) } else { Some(value.to_owned()) };
             let text = format!("{}, {}: {}", kind.label(), known.engine.label(), known.does);
-            self = self.fix(text, setting, value);
+            let engine = Some(known.engine);
+            self = match value.filter(|value| !value.is_empty()) {
+                Some(value) => self.fix_of(engine, text, setting, value),
+                None => self.fix_of(engine, format!("{text} Set by {}", quoted(setting)), "", ""),
+            };
         }
         self
     }
 
+    fn larger_batch(self, view: &View<'_>) -> Self {
+        let Some(limit) = view.batch_limit() else { return self };
+        let wanted = limit.saturating_mul(2);
+        let number = memory_full::sequences_that_fit(view).map_or(wanted, |fits| fits.min(wanted));
+        // More at once would only fill the memory.
+        if number <= limit {
+            return self;
+        }
+        self.fixes_with("any/larger_batch", &[("number", &number.to_string())])
+    }
+
+    fn smaller_steps(self, view: &View<'_>) -> Self {
+        let half = view.step_tokens().map(|tokens| tokens / 2);
+        match half.filter(|&half| half >= LEAST_STEP_TOKENS) {
+            Some(half) => self.fixes_with("any/smaller_steps", &[("number", &half.to_string())]),
+            None => self,
+        }
+    }
+
     fn spread_out(mut self, view: &View<'_>) -> Self {
-        let formula = view.cluster.decisions().newest_first().find_map(|decided| decided.decision.formula);
+        let latest = || view.cluster.decisions().newest_first().map(|decided| &decided.decision);
+        let formula = latest().find_map(|decision| decision.formula);
+        let weight = latest().find_map(RouterSettings::of_decision).map_or(1.0, |set| set.prefill_factor());
+        let half = (weight / 2.0 * 100.0).round() / 100.0;
         let may_be = |is: fn(Formula) -> bool| formula.is_none_or(is);
         for (rule, applies) in [
-            ("router/weight", may_be(|f| f == Formula::A)),
+            ("router/weight", may_be(|f| f == Formula::A) && half >= LEAST_WEIGHT),
             ("router/credit", may_be(|f| f != Formula::A)),
             ("router/decay", may_be(|f| !matches!(f, Formula::A | Formula::B))),
             ("router/requests", may_be(|f| matches!(f, Formula::D | Formula::E))),
             ("router/temperature", true),
         ] {
             if applies {
-                self = self.fixes(rule);
+                self = self.fixes_with(rule, &[("half", &half.to_string())]);
             }
         }
         self
     }
 }
 
+/// A setting within a sentence.
+fn quoted(setting: &str) -> String {
+    format!("`{}`", setting.split_whitespace().collect::<Vec<_>>().join(" ").trim_end_matches(':'))
+}
+
 #[cfg(test)]
 mod tests {
-    use super::TABLE;
+    use super::*;
+    use crate::check::tests::stage::{Process, Stage};
+    use radixscope_model::record::Severity;
 
     #[test]
     fn every_row_of_the_table_is_read() {
-        let rows = include_str!("fixes.csv").lines().filter(|line| !line.starts_with(' ')).count() - 1;
-        assert_eq!(TABLE.len(), rows);
+        let reader = csv::Reader::from_reader(include_bytes!("fixes.csv").as_slice());
+        assert_eq!(TABLE.len(), reader.into_records().filter(Result::is_ok).count());
+        assert!(TABLE.len() > 100, "{}", TABLE.len());
         assert!(TABLE.iter().all(|row| !row.rule.is_empty() && !row.text.is_empty()));
+    }
+
+    #[test]
+    fn what_may_be_copied_is_complete_whatever_is_known() {
+        let rules: std::collections::BTreeSet<&str> = TABLE.iter().map(|row| row.rule.as_str()).collect();
+        for rule in rules {
+            let known = Finding::new(Severity::Info, "", "").fixes(rule);
+            for fix in &known.fix {
+                assert!(!radixscope_captures::is_incomplete(fix), "{rule}: {fix:?}");
+            }
+        }
+        for kind in RemedyKind::ALL {
+            let all = Finding::new(Severity::Info, "", "").remedy(kind, None);
+            assert!(all.fix.iter().all(|fix| !radixscope_captures::is_incomplete(fix)), "{:?}", all.fix);
+        }
+    }
+
+    #[test]
+    fn a_value_that_is_not_known_leaves_the_setting_to_the_text() {
+        let fix = |values: &[(&str, &str)]| {
+            let finding =
+                Finding::new(Severity::Info, "", "").fixes_with("block_size_mismatch/relay", values);
+            finding.fix[0].clone()
+        };
+        let unknown = fix(&[]);
+        assert!(unknown.setting.is_empty() && unknown.text.ends_with(": `--block-size`"), "{unknown:?}");
+        let known = fix(&[("engine", "64")]);
+        assert_eq!(
+            (&*known.setting, &*known.value, known.engine),
+            ("--block-size", "64", Some(Engine::Vllm))
+        );
+    }
+
+    #[test]
+    fn a_larger_batch_is_proposed_as_far_as_memory_reaches() {
+        let proposed = |stage: &Stage| {
+            let found = stage.view(|view| Finding::new(Severity::Info, "", "").larger_batch(view));
+            found.fix.first().map(|fix| fix.value.to_string())
+        };
+        let mut stage = Stage::new(1);
+        assert_eq!(proposed(&stage), None, "the limit is not known");
+        stage.scrape(&Process::frontend().batch_limit(64));
+        assert_eq!(proposed(&stage).as_deref(), Some("128"));
+        stage.used(0, 600, 1_000);
+        stage.in_flight(&[64]);
+        assert_eq!(proposed(&stage).as_deref(), Some("85"), "0.8 of the memory");
+        stage.used(0, 900, 1_000);
+        assert_eq!(proposed(&stage), None);
     }
 }

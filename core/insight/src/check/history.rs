@@ -5,6 +5,7 @@ use std::sync::OnceLock;
 
 use super::chains::Chains;
 use super::loads::Loads;
+use super::pace::Pace;
 use radixscope_model::id::{Millis, WorkerIx};
 use radixscope_state::cluster::Cluster;
 
@@ -52,6 +53,8 @@ pub struct History {
     latest_event_ms: Option<Millis>,
     /// What routers count on workers.
     pub(super) loads: Loads,
+    /// How fast prompts are computed.
+    pace: Pace,
     /// What the trees tell, by pool, if a rule asked since the last sample.
     pub(super) chains: OnceLock<Vec<Chains>>,
 }
@@ -69,6 +72,7 @@ impl History {
         let workers = cluster.workers().len();
         self.chains = OnceLock::new();
         self.loads.sample(cluster, now);
+        self.pace.sample(cluster, now);
         self.latest_event_ms = cluster.workers().iter().filter_map(|w| w.last_event_ms).max();
         let every = if workers > MANY_WORKERS { 10 * EVERY_MS } else { EVERY_MS };
         if self.samples.back().is_some_and(|(last, _)| now.since(*last) < every) {
@@ -78,6 +82,10 @@ impl History {
         while self.samples.front().is_some_and(|(first, _)| now.since(*first) > REACH_MS) {
             self.samples.pop_front();
         }
+    }
+
+    pub(super) fn pace(&self) -> &Pace {
+        &self.pace
     }
 
     /// When any worker's last KV event was received.

@@ -17,6 +17,7 @@
 //! worker without events in the last minute is judged by all that it sent, as long as nobody else spoke for five
 //! minutes more. `docs/findings.md` has every condition and its sample.
 
+mod advice;
 mod causes;
 mod chains;
 mod criteria;
@@ -25,6 +26,7 @@ mod history;
 mod latency;
 mod loads;
 mod missing;
+mod pace;
 mod report;
 mod rule;
 mod rules;
@@ -39,7 +41,7 @@ use std::borrow::Cow;
 use crate::baseline::Baseline;
 use radixscope_model::id::Millis;
 use radixscope_model::record::{
-    CheckStatus, Entry, Finding, LinkState, Phase, Record, RuleStatus, SourceKind,
+    CheckStatus, Engine, Entry, Finding, LinkState, Pending, Phase, Record, RuleStatus, SourceKind,
 };
 use radixscope_state::cluster::Cluster;
 use radixscope_state::sink::RecordSink;
@@ -73,6 +75,7 @@ struct Running {
     status: CheckStatus,
     missing: Cow<'static, str>,
     explained_by: &'static str,
+    pending: Option<Pending>,
 }
 
 impl Default for Checks {
@@ -85,6 +88,7 @@ impl Default for Checks {
             status: CheckStatus::NoData,
             missing: Cow::Borrowed(""),
             explained_by: "",
+            pending: None,
         };
         Self {
             rules: rules::ALL.iter().map(running).collect(),
@@ -106,6 +110,13 @@ impl Checks {
     #[must_use]
     pub fn with_baselines(mut self, baselines: Vec<Baseline>) -> Self {
         self.criteria.baselines = baselines;
+        self
+    }
+
+    /// With the engine whose settings are advised; `None`: those that run, as far as that shows.
+    #[must_use]
+    pub fn with_engine(mut self, engine: Option<Engine>) -> Self {
+        self.criteria.engine = engine;
         self
     }
 
@@ -147,7 +158,7 @@ impl Checks {
         let mut records = Vec::new();
         for running in &mut self.rules {
             running.forget_departed(cluster);
-            let look = (running.rule.look)(&view);
+            let look = advice::complete((running.rule.look)(&view), &view);
             records.extend(running.take(look, now).map(Record::Finding));
         }
         let statuses: Vec<_> = self.rules.iter().map(Running::status).collect();
@@ -174,27 +185,30 @@ impl Running {
             status: self.status,
             missing: self.missing.clone(),
             explained_by: Cow::Borrowed(self.explained_by),
+            pending: self.pending.clone(),
         }
     }
 
     fn take(&mut self, look: RuleOutcome, now: Millis) -> Option<Finding> {
         self.missing = Cow::Borrowed("");
         self.explained_by = "";
+        let pending = self.pending.take();
         match look {
             RuleOutcome::Found(found) => {
                 self.away_since = None;
                 let since = *self.found_since.get_or_insert(now);
                 let is_known = self.last.as_ref().is_some_and(|(last, _)| last.phase != Phase::Cleared);
                 if !is_known && now.since(since) < self.rule.hold_ms {
-                    // Not yet: it may pass. Nobody may take that for nothing found.
-                    self.status = CheckStatus::NoData;
-                    self.missing =
-                        Cow::Borrowed("It is present, but not for long enough yet to be reported.");
+                    // Not yet: it may pass.
+                    self.status = CheckStatus::Pending;
+                    self.pending = Some(self.pending_of(found, since, pending));
                     return None;
                 }
                 self.status = found.severity.into();
                 let first_ms = match &self.last {
                     Some((last, _)) if is_known => last.first_ms,
+                    // A rule may know when it began.
+                    _ if found.first_ms.0 > 0 => found.first_ms.min(since),
                     _ => since,
                 };
                 let code = Cow::Borrowed(self.rule.code);
@@ -213,6 +227,15 @@ impl Running {
                 self.explained_by = by;
                 self.away(now, CheckStatus::Explained)
             }
+        }
+    }
+
+    /// What is to come, with the title that it had first: numbers in it may change every second.
+    fn pending_of(&self, found: Finding, since_ms: Millis, before: Option<Pending>) -> Pending {
+        let (severity, due_ms) = (found.severity, Millis(since_ms.0.saturating_add(self.rule.hold_ms)));
+        match before.filter(|before| before.severity == severity && before.since_ms == since_ms) {
+            Some(before) => before,
+            None => Pending { title: found.title, severity, since_ms, due_ms },
         }
     }
 

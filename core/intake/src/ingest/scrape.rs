@@ -50,6 +50,7 @@ impl Ingest {
         // Of a text of which a part was not understood, a worker may be missing.
         let listed = understood.is_ok().then(|| workers_of(&scraped)).flatten();
         let scraped = self.scrapes.scraped(Scrape {
+            engine: scraped.engine,
             instance: scraped.instance,
             is_whole: understood.is_ok(),
             gauges: scraped.gauges,

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize, Serializer};
 
+use super::Engine;
 use crate::id::{Millis, WorkerIx};
 
 /// Something that is wrong, or worth knowing, with its evidence and its remedy.
@@ -25,7 +26,8 @@ pub struct Finding {
     pub explanation: Cow<'static, str>,
     /// The numbers it rests on.
     pub evidence: Vec<Evidence>,
-    /// What to do, one setting each; proposed, never applied.
+    /// What to do, one setting each; proposed, never applied. Alternatives, not steps. Empty where another finding is the
+    /// cause: that one has the remedy.
     pub fix: Vec<Fix>,
     /// The workers it is about; empty: the whole deployment.
     pub workers: Vec<WorkerIx>,
@@ -33,7 +35,8 @@ pub struct Finding {
     pub panel: PanelRef,
     /// Whether that panel opens with the first of `workers` selected.
     pub selects_worker: bool,
-    /// When it was first seen.
+    /// When it began: first seen, and held without a break since. It is reported once it has held for a while, and every view
+    /// gives this time as its beginning.
     #[serde(rename = "first_seen_ms")]
     pub first_ms: Millis,
     /// When it was last seen to hold.
@@ -117,7 +120,27 @@ impl Finding {
         setting: impl Into<Cow<'static, str>>,
         value: impl Into<Cow<'static, str>>,
     ) -> Self {
-        self.fix.push(Fix { text: text.into(), setting: setting.into(), value: value.into() });
+        self.fix.push(Fix { text: text.into(), setting: setting.into(), value: value.into(), engine: None });
+        self
+    }
+
+    /// Adds a remedy of one engine, see [`Finding::fix`]; `None`: of any.
+    #[must_use]
+    pub fn fix_of(
+        mut self,
+        engine: Option<Engine>,
+        text: impl Into<Cow<'static, str>>,
+        setting: impl Into<Cow<'static, str>>,
+        value: impl Into<Cow<'static, str>>,
+    ) -> Self {
+        self.fix.push(Fix { text: text.into(), setting: setting.into(), value: value.into(), engine });
+        self
+    }
+
+    /// Says when it began, where that is known to be before it was first seen.
+    #[must_use]
+    pub fn began(mut self, at_ms: Millis) -> Self {
+        self.first_ms = at_ms;
         self
     }
 
@@ -191,12 +214,15 @@ pub struct Evidence {
 pub struct Fix {
     /// What to do, and for which engine and version.
     pub text: Cow<'static, str>,
-    /// The exact setting; empty: there is none.
+    /// The exact setting, complete with its value: what may be copied; empty: there is none.
     #[serde(serialize_with = "empty_is_null")]
     pub setting: Cow<'static, str>,
-    /// What to set it to; empty: nothing to set.
+    /// What to set it to; empty: the setting is a switch.
     #[serde(serialize_with = "empty_is_null")]
     pub value: Cow<'static, str>,
+    /// The engine whose setting it is; `None`: any, or none of an engine. Where the engine that runs is known, remedies of
+    /// others are left out.
+    pub engine: Option<Engine>,
 }
 
 /// What became of one rule at the last check.
@@ -215,6 +241,21 @@ pub struct RuleStatus {
     /// Code of the finding that explains what shows; empty unless the status is [`CheckStatus::Explained`].
     #[serde(serialize_with = "empty_is_null")]
     pub explained_by: Cow<'static, str>,
+    /// The finding to come; `None` unless the status is [`CheckStatus::Pending`].
+    pub pending: Option<Pending>,
+}
+
+/// What shows and has not held for long enough to be a finding.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Pending {
+    /// Title of the finding that it becomes, as of when it began.
+    pub title: Cow<'static, str>,
+    /// How bad.
+    pub severity: Severity,
+    /// Since when it shows.
+    pub since_ms: Millis,
+    /// When it becomes a finding, if it still shows then.
+    pub due_ms: Millis,
 }
 
 /// What came of a rule.
@@ -232,4 +273,6 @@ pub enum CheckStatus {
     NoData,
     /// What it looks for shows, as a consequence of another finding.
     Explained,
+    /// What it looks for shows, and has not held for long enough to be a finding.
+    Pending,
 }

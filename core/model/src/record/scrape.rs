@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Role;
+use super::{Engine, Role};
 use crate::id::WorkerIx;
 
 /// One scrape of one process.
@@ -15,6 +15,8 @@ pub struct Scrape {
     pub process: String,
     /// What it turned out to be.
     pub role: ProcessRole,
+    /// The engine that it runs, by the names of its metrics; `None`: it runs none, or does not report which.
+    pub engine: Option<Engine>,
     /// Restarts seen.
     pub restarts: u32,
     /// Its own connection id, where its metrics carry it (≥ 1.0): a worker's is its worker id, a frontend's its
@@ -46,6 +48,7 @@ impl Scrape {
         Self {
             process: process.into(),
             role,
+            engine: None,
             restarts: 0,
             instance: None,
             is_whole: true,

@@ -90,7 +90,10 @@ struct Tried<'a> {
 ///    what runs; the held one stays as long as it counts and has nearly half of that gain.
 /// 2. Else the one with the smallest imbalance, if that is a quarter and two requests below the actual one in both
 ///    halves of the window and costs at most one point of hit rate.
-/// 3. Else none.
+/// 3. Else none: there is no clear winner.
+///
+/// Another setting than the held one is suggested only if the lower end of its gain is above the held one's gain: two that
+/// differ by chance must not alternate.
 ///
 /// A higher hit rate alone is no reason: what it saves, a worker that gets all requests at once loses again in its queue.
 pub fn recommend(grid: &Grid, held: Option<(f64, f64)>) -> Recommendation {
@@ -123,12 +126,15 @@ pub fn recommend(grid: &Grid, held: Option<(f64, f64)>) -> Recommendation {
     };
     let better: Vec<&Tried<'_>> = tried.iter().filter(more).collect();
     let most = better.iter().map(|tried| tried.gain.value).fold(0.0, f64::max);
-    let nearest = better
+    let nearest: Option<&&Tried<'_>> = better
         .iter()
         .filter(|tried| tried.gain.value >= ENOUGH * most)
         .min_by(|a, b| a.change.total_cmp(&b.change));
     let stays = better.iter().find(|tried| is_held(tried) && tried.gain.value >= ENOUGH_HELD * most);
-    if let Some(found) = stays.or(nearest) {
+    // Another one than before has to be better than that by more than its uncertainty.
+    let before = tried.iter().find(|tried| is_held(tried)).filter(|_| stays.is_none());
+    let is_clear = |found: &&&Tried<'_>| before.is_none_or(|before| found.gain.low > before.gain.value);
+    if let Some(found) = stays.or(nearest.filter(is_clear)) {
         let rule = if stays.is_some() {
             "It was recommended before and nothing is clearly better.".to_owned()
         } else {
@@ -164,7 +170,7 @@ pub fn recommend(grid: &Grid, held: Option<(f64, f64)>) -> Recommendation {
     let best = tried.iter().map(|tried| tried.gain).max_by(|a, b| a.value.total_cmp(&b.value));
     let best =
         best.map_or(String::new(), |best| format!(" The highest hit rate of all is {}.", points(best)));
-    let why = format!("No setting is better beyond noise.{best}");
+    let why = format!("No clear winner: no setting is better beyond noise.{best}");
     let rule = format!(
         "None of {} tried has a KV hit rate half a point above the actual {:.1} % over its whole interval without an \
          imbalance above {} requests in flight (95th percentile), and none is much more even for at most one point. {}",

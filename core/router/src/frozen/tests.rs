@@ -283,7 +283,7 @@ fn a_gain_in_one_stretch_of_the_window_alone_is_noise() {
     assert_eq!(always.verdict, Suggestion::MoreOverlap, "{}", always.why);
     let once = recommended(&sometimes(|at| at < 9), None);
     assert_eq!((once.verdict, once.outcome), (Suggestion::Keep, None), "{}", once.why);
-    assert!(once.why.starts_with("No setting is better beyond noise"), "{}", once.why);
+    assert!(once.why.starts_with("No clear winner: no setting is better beyond noise"), "{}", once.why);
 }
 
 #[test]
@@ -294,6 +294,15 @@ fn the_smallest_change_with_most_of_the_gain_is_recommended_and_stays() {
     assert_eq!(fresh.verdict, Suggestion::MoreOverlap, "{}", fresh.why);
     assert!(fresh.outcome < Some(4) && !fresh.held, "{}", fresh.why);
     assert_eq!((most.outcome, most.held), (Some(4), true), "what was recommended before stays: {}", most.why);
+    // What was recommended before no longer counts, and nothing is better than that beyond noise.
+    let grid = frozen.sweep(&[1.0, 1.5, 2.0, 3.0, 4.0], &[0.0], |_, _| ControlFlow::Continue(())).unwrap();
+    let mut uneven = grid.clone();
+    if let Some(spread) = &mut uneven.outcomes[4].spread {
+        (spread.p95, spread.p95_halves) = (900, [900, 900]);
+    }
+    let unclear = recommend(&uneven, Some((4.0, 0.0)));
+    assert_eq!((unclear.verdict, unclear.outcome), (Suggestion::Keep, None), "{}", unclear.why);
+    assert_eq!(recommend(&uneven, None).verdict, Suggestion::MoreOverlap, "without it one is recommended");
     let gone = recommended(&frozen, Some((7.0, 0.0)));
     assert_eq!(gone.outcome, fresh.outcome, "what is no longer tried does not");
 }

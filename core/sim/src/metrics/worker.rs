@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use super::super::config::Config;
 use super::super::engine::Engine;
+use super::super::fault::Fault;
 use super::super::topology::{Pool, Release};
 use super::histogram::Histogram;
 use super::text::{Micros, family, single};
@@ -101,7 +102,13 @@ impl Worker {
             &process,
             Micros(now_us),
         );
-        self.write_engine(pool.model.display_name, engine, text);
+        match pool.config.fault.map(|plan| plan.fault) {
+            // Faults that only this engine has.
+            Some(Fault::BlockSizeOversize | Fault::BlockSizePartial) => {
+                write_trtllm(pool.model.display_name, engine, text)
+            }
+            _ => self.write_engine(pool.model.display_name, engine, text),
+        }
     }
 
     /// As vLLM's Python client prints numbers.
@@ -131,5 +138,17 @@ impl Worker {
         for (name, kind, help, value) in counts {
             single(text, &format!("vllm:{name}"), kind, help, &of_engine, format_args!("{value}.0"));
         }
+    }
+}
+
+/// TensorRT-LLM's own figures of its KV cache, with Dynamo's prefix.
+fn write_trtllm(model: &str, engine: &Engine, text: &mut String) {
+    let (used, all) = (engine.cache().in_use(), engine.cache().capacity());
+    let of_engine = format!("engine_type=\"trtllm\",model_name=\"{model}\"");
+    for (name, help, value) in [
+        ("kv_cache_max_blocks", "Blocks of the KV cache.", all),
+        ("kv_cache_used_blocks", "Blocks of the KV cache in use.", used),
+    ] {
+        single(text, &format!("trtllm_{name}"), "gauge", help, &of_engine, format_args!("{value}.0"));
     }
 }

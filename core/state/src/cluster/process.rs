@@ -12,7 +12,8 @@ use super::{HISTORY_S, hash};
 use crate::redact::{self, Pseudonyms};
 use radixscope_model::id::{Millis, WorkerIx};
 use radixscope_model::record::{
-    Counter, Gauge, Histogram, HistogramKind, ModelFigures, ProcessRole, RankFigures, Scrape, WorkerFigures,
+    Counter, Engine, Gauge, Histogram, HistogramKind, ModelFigures, ProcessRole, RankFigures, Scrape,
+    WorkerFigures,
 };
 
 /// Most processes kept apart: frontends and workers of a large deployment.
@@ -33,6 +34,8 @@ pub struct ProcessState {
     pub name: String,
     /// What it turned out to be.
     pub role: ProcessRole,
+    /// The engine that it runs, see [`Scrape::engine`].
+    pub engine: Option<Engine>,
     /// First scrape.
     pub first_ms: Millis,
     /// Last scrape.
@@ -97,6 +100,7 @@ impl ProcessState {
         let mut state = Self {
             name: scrape.process.clone(),
             role: scrape.role,
+            engine: scrape.engine,
             first_ms: at,
             last_ms: at,
             restarts: scrape.restarts,
@@ -152,6 +156,7 @@ impl ProcessState {
     /// Takes what a scrape says of the present.
     fn take_present(&mut self, at: Millis, scrape: &Scrape) {
         self.role = scrape.role;
+        self.engine = scrape.engine.or(self.engine);
         self.last_ms = at;
         self.instance = scrape.instance;
         self.gauges.clone_from(&scrape.gauges);
@@ -168,9 +173,9 @@ impl ProcessState {
 
     /// Equal for equal ones.
     pub(super) fn digest(&self) -> u64 {
-        let Self { name, role, first_ms, last_ms, restarts, restarted_ms, first, .. } = self;
+        let Self { name, role, engine, first_ms, last_ms, restarts, restarted_ms, first, .. } = self;
         let Self { instance, gauges, models, workers, ranks, bounds, steps_digest, .. } = self;
-        let counted = (role, first_ms, last_ms, restarts, restarted_ms, first, steps_digest);
+        let counted = (role, engine, first_ms, last_ms, restarts, restarted_ms, first, steps_digest);
         hash(&(name, counted, instance, gauges, models, workers, ranks, bounds))
     }
 

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use radixscope_export::finding_ticket::finding_ticket;
-use radixscope_export::{Findings, Wanted};
+use radixscope_export::{Findings, Summary, Wanted, pending_words};
 use radixscope_model::id::Millis;
 use radixscope_model::number_format::{count, plural};
 use radixscope_model::record::{CheckStatus, LinkState, RuleStatus, Severity, SourceKind};
@@ -104,6 +104,9 @@ fn text(cluster: &Cluster, listened: Listened, blind: Option<&str>) -> String {
     let with = |status, line: fn(&RuleStatus) -> String| {
         cluster.checked().iter().filter(|rule| rule.status == status).map(line).collect()
     };
+    let pending = Summary::of(cluster).pending;
+    let pending = pending.iter().map(|pending| pending_words(pending, cluster.now_ms()));
+    list("Pending:", pending.collect());
     list("Ok:", with(CheckStatus::Ok, |rule| rule.subject.to_string()));
     list("No data:", with(CheckStatus::NoData, |rule| format!("{}: {}", rule.subject, rule.missing)));
     let explained = |rule: &RuleStatus| format!("{}: explained by {}", rule.subject, rule.explained_by);
@@ -124,12 +127,13 @@ fn headline(cluster: &Cluster, listened: Listened) -> String {
         count(received(cluster))
     );
     let present = Wanted::default().of(cluster);
+    let coverage = Summary::of(cluster).coverage();
     if present.is_empty() {
-        return format!("{listened}: no findings.\n");
+        return format!("{listened}: no findings; {coverage}.\n");
     }
     let number = |severity| present.iter().filter(|finding| finding.severity == severity).count() as u64;
     format!(
-        "{listened}: {} critical, {}, {}.\n",
+        "{listened}: {} critical, {}, {}; {coverage}.\n",
         number(Severity::Critical),
         plural(number(Severity::Warning), "warning", "warnings"),
         plural(number(Severity::Info), "note", "notes")

@@ -82,7 +82,8 @@ impl Report {
         };
         // As the page's server has it anyway: compressing it anew would be most of a report's time.
         let packed = |path: &str| {
-            let is_there = || assets.plain(path).and_then(|plain| gzip(&plain, Effort::Least)).map(Bytes::from);
+            let is_there =
+                || assets.plain(path).and_then(|plain| gzip(&plain, Effort::Least)).map(Bytes::from);
             assets.gzip(path).or_else(is_there).ok_or_else(|| ReportError::NoPage(path.to_owned()))
         };
         let text = |path: &str| Ok(String::from_utf8_lossy(&file(path)?).into_owned());

@@ -233,7 +233,12 @@ fn a_row_tells_what_a_second_brought() {
     assert_eq!(rows[0].workers, [mark(Change::Joined)]);
     assert_eq!(rows[1].workers, [mark(Change::Left)], "it can leave once only");
     assert_eq!(rows[2].workers, [mark(Change::Returned)]);
-    let mark = |opened| FindingMark { code: "pain".into(), severity: Severity::Critical, opened };
+    let mark = |opened| FindingMark {
+        code: "pain".into(),
+        severity: Severity::Critical,
+        opened,
+        since_ms: Millis(0),
+    };
     assert_eq!(rows[1].findings, [mark(true)], "it is reported again and again");
     assert_eq!(rows[2].findings, [mark(false)]);
     assert_eq!(rows[0].ttft_p95_ms, None, "not reported");

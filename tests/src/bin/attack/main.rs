@@ -4,10 +4,10 @@
 //!
 //! `attack [--json FILE] [--seconds N]`: seconds of each attack, 10 if not given. `RADIXSCOPE_BIN` names another binary.
 
-mod readers;
-mod discovery;
-mod rollouts;
 mod deputy;
+mod discovery;
+mod readers;
+mod rollouts;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

@@ -4,6 +4,7 @@
 use super::prelude::*;
 use super::{no_events, not_kv_routing};
 use crate::check::missing;
+use crate::check::view::median;
 use radixscope_model::record::{Counter, DecisionSource, Gauge, HistogramKind, LogSign, ProcessRole};
 use radixscope_state::cluster::ProcessState;
 
@@ -79,9 +80,13 @@ fn deaf(view: &View<'_>) -> Finding {
         );
         found.evidence(label, stored, "stores")
     });
+    // What the middle worker keeps blocks for: predictions that last longer count blocks that are gone.
+    let lifetimes = view.present().filter_map(|worker| view.worker(worker)?.lifetimes?.lifetime_p50_ms);
+    let seconds = median(lifetimes).map(|ms| (ms / 1_000).max(1).to_string());
+    let lifetime: Vec<(&str, &str)> = seconds.iter().map(|seconds| ("lifetime", seconds.as_str())).collect();
     found
         .evidence(format!("Stored events received here, by NATS, {WINDOW}"), view.stores(), "events")
-        .fixes("approximate_mode/deaf")
+        .fixes_with("approximate_mode/deaf", &lifetime)
         .panel(PanelRef::Decisions)
 }
 

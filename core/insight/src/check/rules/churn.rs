@@ -61,7 +61,7 @@ fn look_at(view: &View<'_>, pool: PoolIx) -> RuleOutcome {
         Severity::Warning,
         "Premature eviction: prefixes are recomputed",
         "The KV cache is too small for what the traffic re-uses, so prefixes are recomputed shortly after they were \
-         evicted. Raise the KV memory fraction, run fewer sequences at once, or keep evicted blocks in host memory.",
+         evicted. Raise the KV memory fraction, or keep evicted blocks in host memory.",
     )
     // Running requests that fill the memory push out what was cached.
     .cause(code(is_memory_full.then_some(Cause::Memory)))
@@ -88,7 +88,6 @@ fn look_at(view: &View<'_>, pool: PoolIx) -> RuleOutcome {
     found
         .workers(workers.iter().map(|&(worker, _)| worker))
         .remedy(RemedyKind::RaiseFraction, None)
-        .remedy(RemedyKind::LowerBatch, None)
         .remedy(RemedyKind::Retention, None)
         .fixes("churn")
         .panel_of_worker(PanelRef::Memory)

@@ -1,6 +1,7 @@
 //! In-flight imbalance: one worker is above what it can run at once while another one has room.
 
 use super::prelude::*;
+use super::queueing::WARMING_UP;
 use crate::check::causes::{Cause, code};
 use crate::check::latency::Latency;
 use crate::check::spikes::{MISSING, harmful};
@@ -20,6 +21,10 @@ fn look(view: &View<'_>) -> RuleOutcome {
     // What makes it last, a worker that gets nearly nothing, is known by decisions since we listen.
     if view.listening_ms().is_some_and(|ms| ms < WINDOW_S * 1_000) {
         return RuleOutcome::no_data(format!("{WINDOW_S} s of listening are needed"));
+    }
+    // All new conversations go where the first prefixes are.
+    if view.is_warming_up() {
+        return RuleOutcome::no_data(WARMING_UP);
     }
     let Some(worst) = spikes.iter().max_by_key(|h| h.most - h.least) else { return RuleOutcome::Ok };
     let peak = worst.most;

@@ -67,6 +67,11 @@ fn look(view: &View<'_>) -> RuleOutcome {
         .into()
 }
 
+/// How many requests like those that run leave room on every worker; `None`: not known of any.
+pub(in crate::check) fn sequences_that_fit(view: &View<'_>) -> Option<u64> {
+    fills(view).iter().filter_map(|fill| fill.sequences_that_fit(view)).map(|(_, fits)| fits).min()
+}
+
 impl Fill {
     fn is_full(&self) -> bool {
         let waits = self.waiting.is_some_and(|n| n > 0.0);

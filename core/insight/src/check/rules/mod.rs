@@ -20,6 +20,7 @@ mod not_kv_routing;
 mod nothing_received;
 mod own_losses;
 mod prediction_differs;
+pub(super) mod prefill_slower;
 mod queueing;
 mod replicas_disagree;
 mod router_receives_no_events;
@@ -81,6 +82,7 @@ pub(super) const ALL: &[&Rule] = &[
     &in_flight_imbalance::RULE,
     &cascade::RULE,
     &queueing::RULE,
+    &prefill_slower::RULE,
     &prediction_differs::RULE,
     &replicas_disagree::RULE,
     &slo_breach::RULE,

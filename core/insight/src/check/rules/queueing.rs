@@ -51,11 +51,10 @@ fn look(view: &View<'_>) -> RuleOutcome {
     for &(worker, n) in workers.iter().take(4) {
         found = found.evidence(format!("Queued on {}, its metrics, now", view.name(worker)), n, "requests");
     }
-    let limit = view.batch_limit().map(|limit| limit.saturating_mul(2).to_string());
     found
         .batch_limit(view)
         .workers(workers.iter().map(|&(worker, _)| worker))
-        .fixes_with("any/larger_batch", &[("number", limit.as_deref().unwrap_or_default())])
+        .larger_batch(view)
         .fixes("any/less_load")
         .panel(PanelRef::Latency)
         .into()

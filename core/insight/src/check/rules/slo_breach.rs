@@ -56,13 +56,14 @@ fn look(view: &View<'_>) -> RuleOutcome {
     }
     let names: Vec<&str> = above.iter().map(|(latency, ..)| label(latency.quantity)).collect();
     let why = Why::of(view);
+    let tpot_alone = above.iter().all(|(latency, ..)| latency.quantity == Quantity::Tpot);
     let is_far =
         |(latency, _, target_ms): &&(Latency, Standing, f64)| latency.p95_at_least() >= FAR_ABOVE * target_ms;
     let severity = if above.iter().any(is_far) { Severity::Critical } else { Severity::Warning };
     let mut found = Finding::new(
         severity,
         format!("{} p95 above target", names.join(" and ")),
-        format!("One request in twenty is above the target. {}", why.words()),
+        format!("{} {}", shares_above(view, &above), why.words(tpot_alone)),
     )
     .cause(why.code(view));
     for (latency, _, target_ms) in &judged {
@@ -84,8 +85,30 @@ fn look(view: &View<'_>) -> RuleOutcome {
     let overlap = window.overlap_share().map(|overlap| format!("{:.0} %", overlap * 100.0));
     let label = format!("Overlap of the prompts' blocks, {} decisions, last 60 s", count(window.count));
     found = found.evidence_if(label, overlap, "");
-    let tpot_alone = above.iter().all(|(latency, ..)| latency.quantity == Quantity::Tpot);
+    if why == Why::Load
+        && let Some((pace, prompts)) = view.history.pace().now(view.now, WINDOW_MS)
+    {
+        let label = format!(
+            "TTFT per 1,000 uncached prompt tokens, fastest quarter of {} prompts with at least 384, last 60 s",
+            count(prompts as u64)
+        );
+        found = found.evidence(label, format!("{pace:.0}"), "ms");
+    }
     why.remedy(found, view, tpot_alone).panel(why.panel()).into()
+}
+
+/// How much is above its target, in one sentence: at least a twentieth, but often far more.
+fn shares_above(view: &View<'_>, above: &[&(Latency, Standing, f64)]) -> String {
+    let of = |(latency, _, target_ms): &&(Latency, Standing, f64)| {
+        let share = latency.share_above(view, *target_ms)?;
+        let percent = share.words(|share| format!("{:.0}", share * 100.0));
+        Some(format!("{} of {percent} % of the samples", label(latency.quantity)))
+    };
+    let shares: Vec<String> = above.iter().filter_map(of).collect();
+    match shares.is_empty() {
+        true => "The 95th percentile is above its target.".to_owned(),
+        false => format!("In the last 60 s {} was above its target.", shares.join(" and ")),
+    }
 }
 
 /// Why there is no percentile.
@@ -155,15 +178,18 @@ impl Why {
         }
     }
 
-    const fn words(self) -> &'static str {
+    const fn words(self, tpot_alone: bool) -> &'static str {
         match self {
             Self::Other(cause) => cause.words(),
             Self::Spread => {
                 "The likeliest cause is in-flight imbalance: one worker is full while another one has room."
             }
             Self::Queue => "The likeliest cause is queueing: more requests arrive than run at once.",
+            Self::Load if tpot_alone => {
+                "Nothing queues and no other fault is known, so too many requests share a step, or its prompts are too long."
+            }
             Self::Load => {
-                "Nothing queues and no other fault is known, so the workers simply have more work than they finish in time."
+                "Nothing queues and no other fault is known, so it is computing the prompts that takes this long."
             }
         }
     }
@@ -171,7 +197,7 @@ impl Why {
     const fn panel(self) -> PanelRef {
         match self {
             Self::Other(Cause::Memory | Cause::Churn) => PanelRef::Memory,
-            Self::Other(Cause::NoReuse(_) | Cause::CachesFill) => PanelRef::Findings,
+            Self::Other(Cause::NoReuse(_) | Cause::CachesFill | Cause::PrefillSlower) => PanelRef::Findings,
             Self::Other(Cause::HotWorker | Cause::StarvedWorker) => PanelRef::Decisions,
             Self::Spread | Self::Queue | Self::Load => PanelRef::Latency,
         }
@@ -189,12 +215,11 @@ impl Why {
             Self::Other(Cause::Churn) => {
                 found.remedy(RemedyKind::RaiseFraction, None).remedy(RemedyKind::Retention, None)
             }
+            Self::Other(Cause::PrefillSlower) => found.fixes("prefill_slower"),
             Self::Other(Cause::CachesFill) => found.fixes("slo_breach/caches_fill"),
-            Self::Queue => found.fixes("any/larger_batch").fixes("any/less_load"),
-            Self::Load if tpot_alone => {
-                found.fixes("any/smaller_steps").remedy(RemedyKind::LowerBatch, None).fixes("any/less_load")
-            }
-            Self::Load => found.fixes("any/smaller_steps").fixes("any/less_load"),
+            Self::Queue => found.larger_batch(view).fixes("any/less_load"),
+            Self::Load if tpot_alone => found.smaller_steps(view).fixes("any/less_load"),
+            Self::Load => found.fixes("prefill_slower").fixes("any/less_load"),
         }
     }
 }
@@ -289,7 +314,7 @@ mod tests {
     fn the_likeliest_cause_is_named() {
         let slow = || stage_of([50, 20, 20, 10, 0]);
         let explained = |stage: &Stage| stage.found(&RULE).unwrap().explanation.into_owned();
-        assert!(explained(&slow()).contains("more work"));
+        assert!(explained(&slow()).contains("computing the prompts"));
         let mut stage = slow();
         stage.scrape(&Process::of_worker(0).gauge(Gauge::EngineWaitingRequests, 4.0));
         assert!(explained(&stage).contains("queueing"));

@@ -3,7 +3,7 @@
 
 use super::prelude::*;
 use crate::completeness::{Trust, asking_words, coverage_words, share_words, used_words, why_words};
-use radixscope_model::record::{Asking, MissedCause};
+use radixscope_model::record::{Asking, KnowledgeWhy, MissedCause};
 use radixscope_state::cluster::WorkerState;
 
 pub(in crate::check) const RULE: Rule =
@@ -47,6 +47,7 @@ fn found(view: &View<'_>, lacking: &[WorkerIx]) -> Finding {
     let totals = view.cluster.totals();
     let unattached = (totals.unattached > 0).then(|| part(totals.unattached, totals.resident));
     let mut found = Finding::new(severity, format!("The tree lacks blocks of {whose}: {share}"), explanation)
+        .cause(cause(view, lacking))
         .about(PanelRef::Tree, lacking)
         .evidence("Coverage, by KV events and workers' answers", coverage_words(&coverage), "");
     found = found.evidence_if(
@@ -62,6 +63,21 @@ fn found(view: &View<'_>, lacking: &[WorkerIx]) -> Finding {
     }
     let found = found.each(view, lacking, |found, worker, who| of_worker(view, found, worker, who));
     remedies(view, lacking).into_iter().fold(found, Finding::fixes)
+}
+
+/// Code of the finding by which all of these workers lack blocks; empty: there is none.
+fn cause(view: &View<'_>, lacking: &[WorkerIx]) -> &'static str {
+    let is_lost = |state: &WorkerState| state.knowledge.why == KnowledgeWhy::EventsLost;
+    let is_ghost =
+        |worker: &WorkerIx| view.active("ghost_worker").is_some_and(|of| of.workers.contains(worker));
+    let all = |is: fn(&WorkerState) -> bool| lacking.iter().all(|&ix| view.worker(ix).is_some_and(is));
+    if all(is_lost) && view.is_active("event_gaps") {
+        "event_gaps"
+    } else if lacking.iter().all(is_ghost) {
+        "ghost_worker"
+    } else {
+        ""
+    }
 }
 
 const AFFECTED: &str = "What workers stored before we listened, or while events were lost, is not in this tree, so shares, duplicates, \

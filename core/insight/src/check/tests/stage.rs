@@ -3,7 +3,7 @@
 use crate::check::{Criteria, History, Rule, RuleOutcome, View};
 use radixscope_model::id::{DecisionId, Millis, Seq, SourceIx, Worker, WorkerIx};
 use radixscope_model::record::{
-    Counter, Decision, DecisionSource, Entry, Finding, Gauge, Histogram, HistogramKind, LinkState,
+    Counter, Decision, DecisionSource, Engine, Entry, Finding, Gauge, Histogram, HistogramKind, LinkState,
     ModelFigures, ProcessRole, Progress, RankFigures, Record, Scrape, Severity, SourceKind, WorkerFigures,
 };
 use radixscope_state::cluster::Cluster;
@@ -78,6 +78,19 @@ impl Stage {
         decision.block_size_tokens = Some(16);
         self.tell(Record::Decision(decision));
         id
+    }
+
+    /// A router chooses, and the first token comes after that time. Blocks have 16 tokens.
+    pub(in crate::check) fn prefilled(
+        &mut self,
+        worker: u16,
+        isl_blocks: u64,
+        overlap_blocks: u64,
+        ttft_ms: u64,
+    ) {
+        let decision = self.decide(worker, isl_blocks, overlap_blocks);
+        let first_token_ms = Some(Millis(self.now + ttft_ms));
+        self.progress(decision, Progress { first_token_ms, ..Progress::default() });
     }
 
     /// How a request went on.
@@ -163,6 +176,7 @@ impl Stage {
 pub(in crate::check) struct Process {
     name: &'static str,
     role: ProcessRole,
+    engine: Option<Engine>,
     pub(in crate::check) instance: Option<u64>,
     pub(in crate::check) gauges: Vec<(Gauge, f64)>,
     pub(in crate::check) counters: Vec<(Counter, f64)>,
@@ -176,7 +190,18 @@ impl Process {
     pub(in crate::check) fn new(name: &'static str, role: ProcessRole) -> Self {
         let (gauges, counters, histograms) = (Vec::new(), Vec::new(), Vec::new());
         let (models, workers, ranks) = (Vec::new(), Vec::new(), Vec::new());
-        Self { name, role, instance: None, gauges, counters, histograms, models, workers, ranks }
+        Self {
+            name,
+            role,
+            engine: None,
+            instance: None,
+            gauges,
+            counters,
+            histograms,
+            models,
+            workers,
+            ranks,
+        }
     }
 
     pub(in crate::check) fn frontend() -> Self {
@@ -188,6 +213,12 @@ impl Process {
         let mut process = Self::new("worker", ProcessRole::Worker);
         process.instance = Some(100 + u64::from(worker));
         process
+    }
+
+    /// Its metrics are those of an engine.
+    pub(in crate::check) fn engine(mut self, engine: Engine) -> Self {
+        self.engine = Some(engine);
+        self
     }
 
     pub(in crate::check) fn gauge(mut self, gauge: Gauge, value: f64) -> Self {
@@ -230,6 +261,7 @@ impl Process {
 
     fn scrape(&self) -> Scrape {
         Scrape {
+            engine: self.engine,
             instance: self.instance,
             gauges: self.gauges.clone(),
             counters: self.counters.clone(),

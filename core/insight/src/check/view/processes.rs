@@ -86,7 +86,17 @@ impl<'v> View<'v> {
         first.max_num_seqs.filter(|&limit| is_one && limit > 0)
     }
 
-    /// The same of one worker: where frontends serve several models, that of its own.
+    /// Most tokens that a worker computes in one step, by the frontends' metrics; `None` where they serve several models or
+    /// none reports it.
+    pub(in crate::check) fn step_tokens(&self) -> Option<u64> {
+        let mut models = self.scraped(ProcessRole::Frontend).flat_map(|process| process.models());
+        let first = models.next()?;
+        let is_one =
+            models.all(|m| m.name == first.name && m.max_num_batched_tokens == first.max_num_batched_tokens);
+        first.max_num_batched_tokens.filter(|&tokens| is_one && tokens > 0)
+    }
+
+    /// Most requests that one worker runs at once: where frontends serve several models, by its own.
     pub(in crate::check) fn batch_limit_of(&self, worker: WorkerIx) -> Option<u64> {
         queues::batch_limit_of(self.cluster, worker)
     }

@@ -110,10 +110,10 @@ fn found(view: &View<'_>, diagnosis: &Diagnosis) -> Finding {
             chains.map(|chains| chains.shared),
             "times",
         );
-    let or = |size: Option<u32>, other: &str| size.map_or_else(|| other.to_owned(), |size| size.to_string());
-    let engine = or(sizes.engine, "the engine's own block size");
-    let publisher = or(sizes.publisher, "the worker's --kv-block-size");
-    let values = [("engine", engine.as_str()), ("publisher", publisher.as_str())];
+    let named = [("engine", sizes.engine), ("publisher", sizes.publisher)];
+    let known: Vec<(&str, String)> =
+        named.into_iter().filter_map(|(name, size)| Some((name, size?.to_string()))).collect();
+    let values: Vec<(&str, &str)> = known.iter().map(|(name, size)| (*name, size.as_str())).collect();
     let engines: &[&str] = match diagnosis.form {
         Form::Oversize | Form::Partial => &["block_size_mismatch/trtllm"],
         Form::Relay => &["block_size_mismatch/relay"],
