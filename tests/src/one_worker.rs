@@ -106,6 +106,14 @@ impl Deployment {
         self.client.flush().await.expect("the server lives");
     }
 
+    /// Waits until the worker was queried; gives the first query.
+    pub async fn until_queried(&self) -> Call {
+        wait::until("it is queried", async || {
+            self.worker.calls().into_iter().next().ok_or_else(|| "no query".to_owned())
+        })
+        .await
+    }
+
     /// A server that comes late.
     pub async fn attach(&self, more: &[&str]) -> Radixscope {
         let folder = self.folder.url();

@@ -203,11 +203,7 @@ async fn a_flood_at_the_port_for_responses_leaves_few_lines_in_the_log() {
     let mut deployment = Deployment::start(|_| Script::silence()).await;
     let server = deployment.attach(&["--log", "debug"]).await;
     deployment.publish(&[stored(LAST + 1, Some(5), [6])]).await;
-    let callback = wait::until("it is queried", async || {
-        let calls = deployment.worker.calls();
-        calls.first().map(|call| call.callback().to_owned()).ok_or_else(|| "not yet".to_owned())
-    })
-    .await;
+    let callback = deployment.until_queried().await.callback().to_owned();
     for _ in 0..CONNECTIONS {
         let mut stranger = TcpStream::connect(&callback).await.expect("it listens");
         let _ = stranger.write_all(b"GET / HTTP/1.1\r\n\r\n----").await;
@@ -279,7 +275,8 @@ fn connection(cluster: &Value) -> (String, String) {
 /// What is known of a worker.
 fn blocks(cluster: &Value, worker: u64) -> (u64, String) {
     let workers = cluster["workers"].as_array().expect("workers");
-    let row = workers.iter().find(|row| row["worker_id"] == worker.to_string());
+    let id = worker.to_string();
+    let row = workers.iter().find(|row| row["worker_id"].as_str() == Some(&id));
     row.map_or((0, "absent".to_owned()), |row| {
         let known = row["knowledge"]["state"].as_str().expect("a state").to_owned();
         (row["blocks"].as_u64().unwrap_or(0), format!("{known} {}", row["knowledge"]["message"]))

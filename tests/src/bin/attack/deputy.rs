@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 use radixscope_tests::discovery::Registered;
 use radixscope_tests::fake_worker::Script;
 use radixscope_tests::one_worker::{Deployment, PUBLISHER, WORKER, answer, stored, tree};
-use radixscope_tests::wait;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -82,11 +81,7 @@ async fn lines_in_the_log(each: Duration) -> Value {
     let mut deployment = Deployment::start(|_| Script::silence()).await;
     let server = deployment.attach(&["--log", "debug"]).await;
     deployment.publish(&[stored(LAST + 1, Some(5), [6])]).await;
-    let callback = wait::until("it is queried", async || {
-        let calls = deployment.worker.calls();
-        calls.first().map(|call| call.callback().to_owned()).ok_or_else(|| "not yet".to_owned())
-    })
-    .await;
+    let callback = deployment.until_queried().await.callback().to_owned();
     let (before, since) = (server.process().lines().len(), Instant::now());
     let mut connections = 0_u32;
     while since.elapsed() < each {
