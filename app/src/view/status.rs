@@ -4,7 +4,6 @@ use leptos::prelude::*;
 use radixscope_insight::completeness::{coverage_words, short_coverage_words};
 use radixscope_model::id::Millis;
 use radixscope_model::record::LinkState;
-use radixscope_state::cluster::Cluster;
 
 use super::losses::LOSSES_ID;
 use super::nav::Nav;
@@ -168,7 +167,7 @@ fn Facts(store: Store) -> impl IntoView {
     let seq = look(|c| format::count(c.seq().0));
     let lost = Memo::new(move |_| store.on_beat(|c| c.missed_total() + c.rejected_total()));
     let gaps = Memo::new(move |_| store.on_beat(|c| c.gaps_total()));
-    let is_bound = Memo::new(move |_| store.on_beat(Cluster::is_missed_total_at_least));
+    let is_bound = Memo::new(move |_| store.on_beat(|shown| shown.is_missed_total_at_least()));
     let lost_text = move || match (store.ready(), gaps.get()) {
         (false, _) => UNKNOWN.to_owned(),
         (true, 0) => format::bound(format::short(lost.get()), is_bound.get()),
