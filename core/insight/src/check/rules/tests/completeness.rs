@@ -62,11 +62,9 @@ fn the_setting_proposed_is_the_one_that_is_missing() {
     assert_eq!(settings(&stage), [""], "its value is the reader's");
     assert!(stage.found("tree_partial").fix[0].text.contains("`--callback`"));
     let mut stage = late();
-    for (state, setting) in [
-        (Asking::NoEndpoint, ""),
-        (Asking::OnRequest, "POST /api/v1/tree-dumps"),
-        (Asking::Waiting, ""),
-    ] {
+    for (state, setting) in
+        [(Asking::NoEndpoint, ""), (Asking::OnRequest, "POST /api/v1/tree-dumps"), (Asking::Waiting, "")]
+    {
         stage.asks(WorkerIx(0), state, "");
         stage.pass(10);
         assert_eq!(settings(&stage)[0], setting, "{state:?}");
