@@ -43,8 +43,11 @@ impl Wanted {
         };
         let mut findings: Vec<_> = cluster.findings().iter().filter(is_meant).collect();
         sort::sort_by_key(&mut findings, |f| (is_over(f), Reverse((f.severity, f.first_ms))));
-        let (causes, symptoms): (Vec<&Finding>, Vec<&Finding>) =
-            findings.iter().partition(|finding| std::ptr::eq(cause_of(finding, &findings), **finding));
+        let (causes, symptoms): (Vec<&Finding>, Vec<&Finding>) = findings.iter().partition(|finding| {
+            let first = cause_of(finding, &findings);
+            // Findings that name each other are causes, so that none is lost.
+            std::ptr::eq(first, **finding) || !std::ptr::eq(cause_of(first, &findings), first)
+        });
         let incident = |cause: &Finding| {
             let is_its = |symptom: &&&Finding| std::ptr::eq(cause_of(symptom, &findings), cause);
             symptoms.iter().filter(is_its).copied().collect()

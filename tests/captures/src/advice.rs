@@ -5,12 +5,13 @@ use std::collections::BTreeMap;
 use radixscope_model::record::{Finding, Fix};
 
 /// Options that take no value.
-const SWITCHES: [&str; 5] = [
+const SWITCHES: [&str; 6] = [
     "--enable-local-indexer",
     "--no-kv-events",
     "--publish-events-and-metrics",
     "--publish-kv-events",
     "--router-replica-sync",
+    "--router-reset-states",
 ];
 /// What stands in a text for something that the reader has to fill in.
 const PLACEHOLDERS: [&str; 7] = ["HOST", "PORT", "DIR", "URL", "NAMESPACE", "{", "<"];

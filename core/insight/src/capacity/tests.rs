@@ -75,11 +75,11 @@ fn more_gpus_than_kv_heads_keep_a_head_each() {
 
 #[test]
 fn every_preset_fits_and_the_first_is_the_reference() {
-    assert_eq!(PRESETS[0].inputs, REFERENCE);
-    // (80 x 0.9 - 16.06) GB / 131,072 B, (48 x 0.9 - 16.06) GB / 131,072 B, (160 x 0.9 - 70.6) GB / 327,680 B,
+    assert_eq!(PRESETS[0].inputs, Inputs { convention: Convention::FreeMemory, ..REFERENCE });
+    // (141 - 70.6) GB x 0.9 / 163,840 B, (80 x 0.9 - 16.06) GB / 131,072 B, (48 x 0.9 - 16.06) GB / 131,072 B, (160 x 0.9 - 70.6) GB / 327,680 B,
     // (320 x 0.9 - 141.2) GB / 327,680 B
     let tokens = PRESETS.map(|preset| whole(preset.inputs).tokens_per_worker);
-    assert_eq!(tokens, [343_627, 426_788, 207_061, 223_999, 447_998]);
+    assert_eq!(tokens, [386_718, 426_788, 207_061, 223_999, 447_998]);
 }
 
 #[test]

@@ -37,7 +37,9 @@ const MIN_AFTER: usize = 12;
 /// Prompts alike on each side that a comparison needs.
 const MIN_ALIKE: usize = 4;
 /// A moment found again within this time is the same one.
-const SAME_MS: u64 = 60_000;
+const SAME_MS: u64 = 15_000;
+/// Times that rose less did not: the best moment of any noise is no change.
+const LEAST_RISE: f64 = 1.3;
 
 /// One prompt.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -204,6 +206,7 @@ fn slowest_change(prompts: &[Prompt]) -> Option<Change> {
         prompts.iter().filter(|prompt| prompt.worker == worker).copied().collect()
     };
     let workers: std::collections::BTreeSet<WorkerIx> = prompts.iter().map(|prompt| prompt.worker).collect();
+    // Where only some workers are slow, the fastest quarter of all is as fast as before.
     if let Some(all) = change(prompts) {
         let slower = |&worker: &WorkerIx| {
             let (before, after): (Vec<_>, Vec<_>) = of(worker).into_iter().partition(|p| p.at_ms < all.at_ms);
@@ -229,7 +232,7 @@ fn change(prompts: &[Prompt]) -> Option<Change> {
     // It has to last: those that came last are slow too.
     let latest: Vec<Prompt> = long[long.len() - MIN_AFTER..].iter().map(|prompt| **prompt).collect();
     let is_over = Sides::of(&before, &latest).is_some_and(|latest| latest.factor < sides.factor.sqrt());
-    (!is_over).then_some(Change {
+    (!is_over && sides.factor >= LEAST_RISE).then_some(Change {
         at_ms,
         workers: Vec::new(),
         factor: sides.factor,

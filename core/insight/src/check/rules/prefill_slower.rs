@@ -163,7 +163,8 @@ mod tests {
         assert_eq!(finding.workers, [WorkerIx(0), WorkerIx(1)]);
         assert!(finding.fix[0].setting.starts_with("nvidia-smi"), "{:?}", finding.fix);
         let began_s = stage.view(|view| view.now.0 / 1_000) - 30;
-        let off_s = (finding.first_ms.0 / 1_000).abs_diff(began_s);
+        let at_ms = stage.view(|view| view.history.pace().change(PoolIx(0)).map(|change| change.at_ms));
+        let off_s = (at_ms.unwrap().0 / 1_000).abs_diff(began_s);
         assert!(off_s <= 2, "{off_s} s off");
     }
 

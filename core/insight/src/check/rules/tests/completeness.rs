@@ -59,13 +59,12 @@ fn the_setting_proposed_is_the_one_that_is_missing() {
     let done = evidence(stage.found("tree_partial"), "Next step for worker 7/0").to_owned();
     let words = "the last query failed: no answer within 3 s at 10.0.0.1:4444; next try in 29";
     assert!(done.starts_with(words), "{done}");
-    assert_eq!(settings(&stage), ["--callback"]);
+    assert_eq!(settings(&stage), [""], "its value is the reader's");
+    assert!(stage.found("tree_partial").fix[0].text.contains("`--callback`"));
     let mut stage = late();
-    for (state, setting) in [
-        (Asking::NoEndpoint, "--discovery"),
-        (Asking::OnRequest, "POST /api/v1/tree-dumps"),
-        (Asking::Waiting, ""),
-    ] {
+    for (state, setting) in
+        [(Asking::NoEndpoint, ""), (Asking::OnRequest, "POST /api/v1/tree-dumps"), (Asking::Waiting, "")]
+    {
         stage.asks(WorkerIx(0), state, "");
         stage.pass(10);
         assert_eq!(settings(&stage)[0], setting, "{state:?}");
