@@ -111,7 +111,9 @@ proptest! {
         }
         prop_assert_eq!(entries.bytes, entries.followed.values().map(|followed| followed.bytes).sum::<usize>());
         let keys: Vec<String> = entries.followed.keys().cloned().collect();
-        keys.iter().for_each(|key| drop(entries.end(key)));
+        for key in keys {
+            entries.end(key);
+        }
         prop_assert_eq!(entries.bytes, 0);
     }
 }
