@@ -112,7 +112,7 @@ proptest! {
         prop_assert_eq!(entries.bytes, entries.followed.values().map(|followed| followed.bytes).sum::<usize>());
         let keys: Vec<String> = entries.followed.keys().cloned().collect();
         for key in keys {
-            entries.end(key);
+            entries.end(&key);
         }
         prop_assert_eq!(entries.bytes, 0);
     }
