@@ -26,6 +26,8 @@ pub(crate) const SELECTION: [&str; 2] = ["--locked", "--workspace"];
 /// A test that takes too long for every run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Part {
+    /// Unit and property tests, decoders, and one walk through the page; about 3 min
+    Quick,
     /// Every recorded deployment at its own pace, with a table of what is found in it and when; about 5 min
     Findings,
     /// Every fault of the simulator with ten seeds, in virtual time: whether its cause is named first and its fix is one to copy;
@@ -45,6 +47,7 @@ impl Part {
     /// Its program.
     const fn program(self) -> &'static str {
         match self {
+            Self::Quick => "end_to_end",
             Self::Findings => "findings",
             Self::Faults => "faults",
             Self::Decisions => "decisions",
@@ -64,6 +67,7 @@ impl Part {
 /// When something cannot be set up or built, or the test fails.
 pub(crate) fn run_part(workspace: &Workspace, part: Part, args: &[String]) -> Result<ExitCode> {
     match part {
+        Part::Quick => return run_quick(workspace),
         Part::Browsers => return run_in_browsers(workspace, args),
         Part::Faults => return run_faults(workspace, args),
         Part::Findings | Part::Decisions => {}
@@ -127,7 +131,7 @@ fn run_in_browsers(workspace: &Workspace, args: &[String]) -> Result<ExitCode> {
     let missing = setup::missing(workspace, Purpose::Browsers);
     let mut steps = Steps::new(workspace, missing.len() + 2 + OTHER_BROWSERS.len());
     setup::meet(&mut steps, &missing)?;
-    page::build(&mut steps, workspace, page::Build::Quick)?;
+    page::build(&mut steps, workspace, page::Build::Small)?;
     build(&mut steps, workspace)?;
     let mut failed = Vec::new();
     for (browser, name) in OTHER_BROWSERS {
@@ -156,6 +160,44 @@ fn run_in_browsers(workspace: &Workspace, args: &[String]) -> Result<ExitCode> {
         bail!("not every test passed in {}", failed.join(" and in "));
     }
     println!("Every test passed in {}", OTHER_BROWSERS.map(|(_, name)| name).join(" and in "));
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Programs of the quick tier beside the unit tests: decoders, codecs, snapshots, properties.
+const QUICK_PROGRAMS: [&str; 6] =
+    ["decoders", "plain_events", "frames", "cluster_snapshot", "routing_properties", "resume"];
+/// The walk through the page in the quick tier.
+const QUICK_WALK: &str = "browser_page::";
+
+/// What a developer runs before each commit.
+fn run_quick(workspace: &Workspace) -> Result<ExitCode> {
+    let missing = setup::missing(workspace, Purpose::Test);
+    let mut steps = Steps::new(workspace, missing.len() + 4);
+    setup::meet(&mut steps, &missing)?;
+    page::build(&mut steps, workspace, page::Build::Quick)?;
+    build(&mut steps, workspace)?;
+    let mut counts = Counts::default();
+    let mut units = SELECTION.to_vec();
+    units.push("--lib");
+    units.extend(QUICK_PROGRAMS.iter().flat_map(|program| ["--test", program]));
+    let mut walk = SELECTION.to_vec();
+    walk.extend(["--test", Part::Quick.program(), "--", QUICK_WALK]);
+    let mut tested = Ok(());
+    for (name, selection) in [("Unit and property tests", units), ("A walk through the page", walk)] {
+        let one = steps.step(name, "about 1 min", |step| {
+            step.run_with(command(workspace, &selection), |line| {
+                counts.add(line);
+                false
+            })
+        });
+        tested = tested.and(one);
+    }
+    println!("\n{}\n", steps.summary());
+    if stopping() {
+        return Ok(ExitCode::FAILURE);
+    }
+    tested?;
+    println!("Everything passed: {counts}");
     Ok(ExitCode::SUCCESS)
 }
 

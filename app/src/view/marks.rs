@@ -144,7 +144,7 @@ fn MarkAt(store: Store, mark: Mark, all: Memo<Vec<Mark>>, span: Memo<Span>) -> i
         }
         store.address.set(untrack(target));
         to.with_value(|to| match to {
-            Goal::Finding(code) => show_card(format!("finding-{code}")),
+            Goal::Finding(code) => show_card(store, format!("finding-{code}"), CARD_FRAMES),
             Goal::Worker(_) | Goal::Latency => {}
         });
     };
@@ -162,14 +162,22 @@ fn MarkAt(store: Store, mark: Mark, all: Memo<Vec<Mark>>, span: Memo<Span>) -> i
     }
 }
 
-/// Brings the card of a finding into sight once its panel is in the document, also among those that are over.
-fn show_card(id: String) {
+/// Frames that a finding's card is waited for: its panel may have to be loaded, over a slow line.
+const CARD_FRAMES: u32 = 1_800;
+
+/// Brings the card of a finding into sight once its panel is in the document, also among those that are over. Gives up when
+/// another panel is opened, or after so many frames.
+fn show_card(store: Store, id: String, frames: u32) {
     request_animation_frame(move || {
-        request_animation_frame(move || {
-            if let Ok(Some(over)) = document().query_selector("[data-testid=findings-over]") {
-                let _ = over.set_attribute("open", "");
-            }
-            keys::focus(&id);
-        });
+        if frames == 0 || store.address.with_untracked(|address| address.panel) != Panel::Findings {
+            return;
+        }
+        if document().get_element_by_id(&id).is_none() {
+            return show_card(store, id, frames - 1);
+        }
+        if let Ok(Some(over)) = document().query_selector("[data-testid=findings-over]") {
+            let _ = over.set_attribute("open", "");
+        }
+        keys::focus(&id);
     });
 }

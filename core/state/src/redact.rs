@@ -46,6 +46,9 @@ pub(crate) fn finding(finding: &mut Finding, names: &mut dyn Pseudonyms) {
 
 pub(crate) fn rule(status: &mut RuleStatus, names: &mut dyn Pseudonyms) {
     status.missing = names.text(&status.missing).into();
+    if let Some(pending) = &mut status.pending {
+        pending.title = names.text(&pending.title).into();
+    }
 }
 
 pub(crate) fn decision(decision: &mut Decision, names: &mut dyn Pseudonyms) {

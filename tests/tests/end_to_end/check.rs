@@ -102,7 +102,7 @@ async fn a_mismatch_ends_with_2_as_soon_as_it_is_found_and_in_the_objects_of_the
     let names = "code severity title cause explanation evidence fix workers first_seen_ms last_seen_ms state panel selects_worker";
     assert_eq!(keys(finding), names.split(' ').collect());
     assert_eq!(keys(&finding["evidence"][0]), BTreeSet::from(["label", "unit", "value"]));
-    assert_eq!(keys(&finding["fix"][0]), BTreeSet::from(["setting", "text", "value"]));
+    assert_eq!(keys(&finding["fix"][0]), BTreeSet::from(["engine", "setting", "text", "value"]));
     assert_eq!(
         keys(&answer["checked"][0]),
         BTreeSet::from(["code", "explained_by", "missing", "status", "subject"])

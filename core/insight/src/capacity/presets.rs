@@ -44,7 +44,7 @@ pub struct Preset {
 /// To choose from; the first is the reference scenario.
 pub const PRESETS: [Preset; 5] = [
     Preset {
-        name: "Reference: Llama 70B FP8, FP8 KV, 1 × H200 141 GB, TensorRT-LLM",
+        name: "Reference: Llama 70B FP8, 1 × H200, TensorRT-LLM",
         engine: Engine::TensorRtLlm,
         inputs: Inputs { convention: Convention::of(Engine::TensorRtLlm), ..REFERENCE },
     },
