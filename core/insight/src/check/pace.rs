@@ -34,12 +34,18 @@ const LIKE: f64 = 1.5;
 const MIN_BEFORE: usize = 24;
 /// See [`MIN_BEFORE`].
 const MIN_AFTER: usize = 12;
+/// Long prompts after a change that a worker alone needs: a burst on it is over by then.
+const MIN_AFTER_ALONE: usize = 24;
+/// Standard errors that a rise needs. The best moment of healthy traffic reaches 4, prompts that take 3 times as long 10.
+const SIGNIFICANT: f64 = 6.0;
 /// Prompts alike on each side that a comparison needs.
 const MIN_ALIKE: usize = 4;
 /// A moment found again within this time is the same one.
 const SAME_MS: u64 = 15_000;
 /// Times that rose less did not: the best moment of any noise is no change.
 const LEAST_RISE: f64 = 1.3;
+/// Standard deviation of the logarithm of times, at least: times of one kind differ by their lengths alone.
+const LEAST_NOISE: f64 = 0.05;
 
 /// One prompt.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -48,6 +54,8 @@ struct Prompt {
     pool: PoolIx,
     worker: WorkerIx,
     uncached_tokens: u64,
+    /// And those of prompts that were thinned out beside it.
+    represented_tokens: u64,
     ttft_ms: f64,
     is_measured: bool,
 }
@@ -69,7 +77,7 @@ pub(super) struct Change {
     pub(super) extra_of_short_ms: Option<f64>,
     /// The same of long prompts.
     pub(super) extra_of_long_ms: f64,
-    /// Uncached tokens a second of the prompts kept, before and after: what there is to compute.
+    /// Uncached tokens a second, before and after: what there is to compute.
     pub(super) tokens_per_s: (f64, f64),
 }
 
@@ -143,6 +151,13 @@ impl Pace {
         let alike = same.filter(|kept| kept.is_long() == prompt.is_long()).count();
         if alike < KEPT_EACH_STEP / 2 {
             self.kept.push_back(prompt);
+            return;
+        }
+        // One that is left out was computed all the same.
+        let same = self.kept.iter_mut().rev().take_while(|kept| kept.at_ms.0 / STEP_MS == step);
+        let of_pool = same.filter(|kept| kept.pool == prompt.pool);
+        if let Some(beside) = of_pool.max_by_key(|kept| kept.worker == prompt.worker) {
+            beside.represented_tokens += prompt.uncached_tokens;
         }
     }
 
@@ -189,12 +204,14 @@ fn prompt(cluster: &Cluster, decided: &DecisionEntry) -> Option<Prompt> {
     let prompt_tokens = decision.isl_tokens.or_else(|| decision.isl_blocks?.checked_mul(block))?;
     let cached = decided.held_blocks()?.saturating_mul(block);
     let (ttft_ms, is_measured) = decided.time_to_first_token_ms()?;
+    // The last token is computed even if all are cached.
+    let uncached_tokens = prompt_tokens.saturating_sub(cached).max(1);
     Some(Prompt {
         at_ms: decided.decided_ms(),
         pool: decided.pool,
         worker: decision.worker,
-        // The last token is computed even if all are cached.
-        uncached_tokens: prompt_tokens.saturating_sub(cached).max(1),
+        uncached_tokens,
+        represented_tokens: uncached_tokens,
         ttft_ms,
         is_measured,
     })
@@ -207,7 +224,7 @@ fn slowest_change(prompts: &[Prompt]) -> Option<Change> {
     };
     let workers: std::collections::BTreeSet<WorkerIx> = prompts.iter().map(|prompt| prompt.worker).collect();
     // Where only some workers are slow, the fastest quarter of all is as fast as before.
-    if let Some(all) = change(prompts) {
+    if let Some(all) = change(prompts, MIN_AFTER) {
         let slower = |&worker: &WorkerIx| {
             let (before, after): (Vec<_>, Vec<_>) = of(worker).into_iter().partition(|p| p.at_ms < all.at_ms);
             Sides::of(&before, &after).is_none_or(|sides| sides.factor > all.factor.sqrt())
@@ -216,16 +233,20 @@ fn slowest_change(prompts: &[Prompt]) -> Option<Change> {
         return Some(Change { workers, ..all });
     }
     let each = workers.into_iter().filter_map(|worker| {
-        let change = change(&of(worker))?;
+        let change = change(&of(worker), MIN_AFTER_ALONE)?;
         Some(Change { workers: vec![worker], ..change })
     });
     each.max_by(|a, b| a.factor.total_cmp(&b.factor))
 }
 
-/// The moment at which times of prompts alike rose most, and what they are before and after it.
-fn change(prompts: &[Prompt]) -> Option<Change> {
+/// The moment at which times of prompts alike rose most, and what they are before and after it. After it have to be
+/// `min_after` long prompts.
+fn change(prompts: &[Prompt], min_after: usize) -> Option<Change> {
     let long: Vec<&Prompt> = prompts.iter().filter(|prompt| prompt.is_long()).collect();
-    let at = rise(&long)?;
+    let (at, significance) = rise(&long, min_after)?;
+    if significance < SIGNIFICANT {
+        return None;
+    }
     let at_ms = long[at].at_ms;
     let (before, after): (Vec<Prompt>, Vec<Prompt>) = prompts.iter().partition(|p| p.at_ms < at_ms);
     let sides = Sides::of(&before, &after)?;
@@ -248,14 +269,14 @@ fn change(prompts: &[Prompt]) -> Option<Change> {
 fn tokens_per_s(prompts: &[Prompt]) -> f64 {
     let span_ms =
         prompts.first().zip(prompts.last()).map_or(0, |(first, last)| last.at_ms.since(first.at_ms));
-    let tokens: u64 = prompts.iter().map(|prompt| prompt.uncached_tokens).sum();
+    let tokens: u64 = prompts.iter().map(|prompt| prompt.represented_tokens).sum();
     tokens as f64 / (span_ms.max(1_000) as f64 / 1e3)
 }
 
 /// Place of the first prompt after the moment at which the logarithm of times, each against the median of its kind, rose
-/// most for its noise. `None`: too few prompts.
-fn rise(long: &[&Prompt]) -> Option<usize> {
-    if long.len() < MIN_BEFORE + MIN_AFTER {
+/// most for its noise, and by how many standard errors. `None`: too few prompts.
+fn rise(long: &[&Prompt], min_after: usize) -> Option<(usize, f64)> {
+    if long.len() < MIN_BEFORE + min_after {
         return None;
     }
     let mut kinds: BTreeMap<i32, Vec<f64>> = BTreeMap::new();
@@ -273,7 +294,7 @@ fn rise(long: &[&Prompt]) -> Option<usize> {
     let mut so_far = 0.0;
     let mut best: Option<(usize, f64)> = None;
     for (at, value) in values.iter().enumerate() {
-        if at >= MIN_BEFORE && values.len() - at >= MIN_AFTER {
+        if at >= MIN_BEFORE && values.len() - at >= min_after {
             let (before, after) = (at as f64, count - at as f64);
             let rise = ((sum - so_far) / after - so_far / before) * (before * after / count).sqrt();
             if rise > 0.0 && best.is_none_or(|(_, most)| rise > most) {
@@ -282,7 +303,16 @@ fn rise(long: &[&Prompt]) -> Option<usize> {
         }
         so_far += value;
     }
-    best.map(|(at, _)| at)
+    let (at, most) = best?;
+    let (before, after) = values.split_at(at);
+    let noise = ((squares(before) + squares(after)) / (count - 2.0)).sqrt();
+    Some((at, most / noise.max(LEAST_NOISE)))
+}
+
+/// Squared distances from the mean, summed.
+fn squares(values: &[f64]) -> f64 {
+    let mean = values.iter().sum::<f64>() / values.len().max(1) as f64;
+    values.iter().map(|value| (value - mean).powi(2)).sum()
 }
 
 /// Prompts before and after a moment, compared.
@@ -372,6 +402,7 @@ mod tests {
                 pool: PoolIx(0),
                 worker: WorkerIx(worker),
                 uncached_tokens,
+                represented_tokens: uncached_tokens,
                 ttft_ms: 60.0
                     + wait_ms(second)
                     + uncached_tokens as f64 * ms_per_1000(second, worker) / 1_000.0,
@@ -397,6 +428,30 @@ mod tests {
         let change = slowest_change(&prompts(180, slow, |_| 0.0)).unwrap();
         assert_eq!(change.workers, [WorkerIx(1)], "{change:?}");
         assert!(change.factor > 2.5 && change.at_ms.0.abs_diff(120_000) <= 2_000, "{change:?}");
+    }
+
+    #[test]
+    fn a_burst_on_one_worker_is_no_change_yet() {
+        let burst = |second: u64, worker| if second >= 160 && worker == 1 { 440.0 } else { 110.0 };
+        assert_eq!(slowest_change(&prompts(180, burst, |_| 0.0)), None);
+        // By chance those that came last took longer.
+        let noise = |second: u64, worker| {
+            let chance = (second * 2_654_435_761 + u64::from(worker) * 40_503) % 1_009;
+            60.0 + chance as f64 / 1_009.0 * if second >= 150 && worker == 1 { 260.0 } else { 200.0 }
+        };
+        assert_eq!(slowest_change(&prompts(200, noise, |_| 0.0)), None);
+    }
+
+    #[test]
+    fn prompts_that_are_thinned_out_were_computed_too() {
+        let mut pace = Pace::default();
+        let all = prompts(10, |_, _| 110.0, |_| 0.0);
+        for _ in 0..20 {
+            all.iter().filter(|prompt| prompt.at_ms.0 < 5_000).for_each(|prompt| pace.keep(*prompt));
+        }
+        let received: u64 = all.iter().filter(|p| p.at_ms.0 < 5_000).map(|p| 20 * p.uncached_tokens).sum();
+        assert_eq!(pace.kept.iter().map(|prompt| prompt.represented_tokens).sum::<u64>(), received);
+        assert!(pace.kept.len() <= KEPT_EACH_STEP);
     }
 
     #[test]

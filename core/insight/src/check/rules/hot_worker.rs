@@ -35,7 +35,9 @@ pub(in crate::check) const RULE: Rule = Rule {
 };
 
 fn look(view: &View<'_>) -> RuleOutcome {
-    let pools = view.pools();
+    let mut pools = view.pools();
+    // All new conversations go where the first prefixes are.
+    pools.retain(|pool| !view.is_any_warming_up(pool));
     if pools.is_empty() {
         return RuleOutcome::no_data(
             "Two workers of one component are needed that run for 90 s, with none lost since",
@@ -213,6 +215,14 @@ mod tests {
         stage.choose(&[60, 15, 15, 1], 50);
         stage.tell(gone());
         assert!(stage.found(&RULE).is_some(), "one that was stopped silences no rule");
+    }
+
+    #[test]
+    fn cold_caches_make_it_unknown() {
+        let mut stage = Stage::new(3);
+        stage.starts_to_publish(0);
+        stage.choose(&[60, 15, 15], 50);
+        assert!(stage.is_unknown(&RULE), "all go where the first prefixes are");
     }
 
     #[test]

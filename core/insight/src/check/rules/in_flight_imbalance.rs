@@ -17,13 +17,16 @@ pub(in crate::check) const RULE: Rule = Rule {
 };
 
 fn look(view: &View<'_>) -> RuleOutcome {
-    let Some(spikes) = harmful(view, WINDOW_S) else { return RuleOutcome::no_data(MISSING) };
+    let Some(mut spikes) = harmful(view, WINDOW_S) else { return RuleOutcome::no_data(MISSING) };
     // What makes it last, a worker that gets nearly nothing, is known by decisions since we listen.
     if view.listening_ms().is_some_and(|ms| ms < WINDOW_S * 1_000) {
         return RuleOutcome::no_data(format!("{WINDOW_S} s of listening are needed"));
     }
     // All new conversations go where the first prefixes are.
-    if view.is_warming_up() {
+    let cold: Vec<WorkerIx> =
+        view.pools().into_iter().filter(|pool| view.is_any_warming_up(pool)).flatten().collect();
+    spikes.retain(|spike| !cold.contains(&spike.worker));
+    if spikes.is_empty() && !cold.is_empty() {
         return RuleOutcome::no_data(WARMING_UP);
     }
     let Some(worst) = spikes.iter().max_by_key(|h| h.most - h.least) else { return RuleOutcome::Ok };
@@ -101,6 +104,15 @@ mod tests {
         for_seconds(&mut stage, 2, &[72, 44, 60]);
         for_seconds(&mut stage, 5, &[60, 55, 60]);
         assert!(stage.is_ok(&RULE), "too short");
+    }
+
+    #[test]
+    fn cold_caches_make_it_unknown() {
+        let mut stage = stage_of(3);
+        stage.scrape(&Process::frontend().batch_limit(64));
+        stage.starts_to_publish(2);
+        for_seconds(&mut stage, 5, &[72, 44, 60]);
+        assert!(stage.is_unknown(&RULE), "all go where the first prefixes are");
     }
 
     #[test]

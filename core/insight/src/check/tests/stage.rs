@@ -3,8 +3,9 @@
 use crate::check::{Criteria, History, Rule, RuleOutcome, View};
 use radixscope_model::id::{DecisionId, Millis, Seq, SourceIx, Worker, WorkerIx};
 use radixscope_model::record::{
-    Counter, Decision, DecisionSource, Engine, Entry, Finding, Gauge, Histogram, HistogramKind, LinkState,
-    ModelFigures, ProcessRole, Progress, RankFigures, Record, Scrape, Severity, SourceKind, WorkerFigures,
+    Counter, Decision, DecisionSource, Engine, Entry, EventLine, Finding, Gauge, Histogram, HistogramKind,
+    LinkState, ModelFigures, ProcessRole, Progress, RankFigures, Record, Scrape, Severity, SourceKind,
+    WorkerFigures,
 };
 use radixscope_state::cluster::Cluster;
 
@@ -103,6 +104,12 @@ impl Stage {
         for (worker, &now) in requests.iter().enumerate() {
             self.tell(Record::InFlight { worker: WorkerIx(worker as u16), now, most: now });
         }
+    }
+
+    /// A worker publishes its first KV event, so its cache is cold.
+    pub(in crate::check) fn starts_to_publish(&mut self, worker: u16) {
+        let line = EventLine::Core;
+        self.tell(Record::EventLine { worker: WorkerIx(worker), line, first_event_id: 0 });
     }
 
     /// Blocks of running requests by the engine, and those there are.

@@ -76,6 +76,11 @@ impl View<'_> {
         self.present().any(|worker| self.began_within(worker, SETTLE_MS))
     }
 
+    /// The same of some workers.
+    pub(in crate::check) fn is_any_warming_up(&self, workers: &[WorkerIx]) -> bool {
+        workers.iter().any(|&worker| self.began_within(worker, SETTLE_MS))
+    }
+
     /// Whether a worker's publisher was received from its first event on, and began within the last `ms`.
     pub(in crate::check) fn began_within(&self, worker: WorkerIx, ms: u64) -> bool {
         let lines = self.worker(worker).map(|worker| worker.lines.as_slice()).unwrap_or_default();
