@@ -117,7 +117,8 @@ pub(super) fn PanelPart(panel: Panel, store: Store, dark: Memo<bool>) -> impl In
             if progress.try_set(done) && has_focus {
                 // The panel's own heading takes the place of the one that had it, unless something in it was asked for.
                 request_animation_frame(move || {
-                    let is_lost = document().active_element().is_none_or(|element| element.tag_name() == "BODY");
+                    let is_lost =
+                        document().active_element().is_none_or(|element| element.tag_name() == "BODY");
                     if is_lost {
                         keys::focus(&heading);
                     }

@@ -105,7 +105,7 @@ async fn a_mismatch_ends_with_2_as_soon_as_it_is_found_and_in_the_objects_of_the
     assert_eq!(keys(&finding["fix"][0]), BTreeSet::from(["engine", "setting", "text", "value"]));
     assert_eq!(
         keys(&answer["checked"][0]),
-        BTreeSet::from(["code", "explained_by", "missing", "status", "subject"])
+        BTreeSet::from(["code", "explained_by", "missing", "pending", "status", "subject"])
     );
     assert!(answer["seq"].is_u64() && answer["at_ms"].is_u64());
 }
