@@ -80,8 +80,8 @@ fn the_aggregated_topology_gives_what_it_gave_before_there_were_others() {
     expect_test::expect![[r#"
         healthy 0586a30ca6cd35aa
         block-size 740751a4865e4426
-        block-size-oversize 83075462bbe721aa
-        block-size-partial 500d4234a7b21537
+        block-size-oversize 99ca4f0190ca974e
+        block-size-partial 5952511c6802f061
         block-size-card 1a16d1a347b322f6
         no-events 2d729e2fe3e57218
         no-events-one 1ae1e356fa5ccf4b

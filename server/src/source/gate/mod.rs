@@ -4,9 +4,9 @@
 //! # How it works
 //!
 //! Who writes to discovery, or answers in place of a frontend, names where workers are. Without a check this process would
-//! send requests with its own rights wherever such a writer likes. So a name has to be one that Dynamo gives ([`names`]), and
+//! send requests with its own rights wherever such a writer likes. So a name has to be one that Dynamo gives (`names`), and
 //! what is sent is built from its fields; an address is resolved once, checked, and that address is connected to. Addresses
-//! that mean this machine, its links or its cloud ([`address`]) are refused, unless the evidence says otherwise: loopback is
+//! that mean this machine, its links or its cloud (`address`) are refused, unless the evidence says otherwise: loopback is
 //! where workers are if what names them is on this machine too, and whatever `--allow-target` holds was named by the operator.
 //! What the operator names on the command line passes without a check.
 //!
