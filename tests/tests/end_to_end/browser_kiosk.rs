@@ -34,7 +34,11 @@ async fn the_kiosk_is_large_says_why_and_has_nothing_to_click() {
             page.open_at(&server, &format!("/?{switch}&theme=dark"), &cluster).await;
             page.until_true("the kiosk is there", "!!document.querySelector('[data-testid=kiosk]')").await;
         }
-        assert_eq!(page.text("connection").await.as_deref(), Some("Live"), "in a word, not by colour alone");
+        page.until("it is live, in a word and not by colour alone", async |page| {
+            let word = page.text("connection").await;
+            wait::expect(word.as_deref() == Some("Live"), || format!("{word:?}"))
+        })
+        .await;
         let name = page.text("kiosk-name").await.unwrap();
         assert!(name.starts_with("dynamo/backend"), "{name}");
         page.until("the figures are there", async |page| {

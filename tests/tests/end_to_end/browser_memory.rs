@@ -100,12 +100,12 @@ async fn the_calculator_is_typed_with_the_keyboard_and_bad_values_are_named_in_p
         assert_eq!(page.attribute("#cap-fraction", "aria-invalid").await.as_deref(), Some("true"));
         assert_eq!(page.eval("document.activeElement.id").await, "cap-fraction", "typing keeps the focus");
         says(page, "cap-error", "is not a number").await;
+        type_into(page, "cap-fraction", "0.80").await;
         // TensorRT-LLM takes its fraction of what the weights leave free.
         let weights = page.eval("document.getElementById('cap-weights').value").await;
         type_into(page, "cap-weights", "200").await;
         says(page, "cap-weights-fault", "none is left for KV").await;
         type_into(page, "cap-weights", weights.as_str().expect("text")).await;
-        type_into(page, "cap-fraction", "0.80").await;
         let inputs = radixscope_insight::capacity::Inputs {
             fraction: 0.8,
             max_num_seqs: Some(16),

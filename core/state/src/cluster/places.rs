@@ -137,7 +137,7 @@ impl Cluster {
     }
 
     /// Workers that left and are to be forgotten, but for their names in decisions: if more of them are retained than
-    /// [`MAX_GONE`], those that left first.
+    /// `MAX_GONE`, those that left first.
     pub fn to_forget(&self) -> Vec<WorkerIx> {
         let all = (0..).map(WorkerIx).zip(&self.head.workers);
         let mut gone: Vec<_> = all.filter_map(|(ix, worker)| Some((worker.gone?.at_ms, ix))).collect();
