@@ -48,12 +48,17 @@ async fn the_kiosk_is_large_says_why_and_has_nothing_to_click() {
             wait::expect(are_known, || format!("{ttft:?} {hit_rate:?}"))
         })
         .await;
-        let why = page.text("kiosk-why").await.unwrap();
-        let latest = server.json("/api/v1/decisions?limit=1").await;
-        let chosen = latest["decisions"][0]["worker_id"].as_str().unwrap().to_owned();
-        let workers = cluster["workers"].as_array().unwrap();
-        let at = workers.iter().position(|worker| worker["worker_id"] == chosen.as_str()).unwrap() + 1;
-        assert!(why.starts_with(&format!("W{at} was chosen")), "{why}");
+        // Decisions go on: the latest of both sides, asked for until they are of the same moment.
+        page.until("it says why the latest decision went there", async |page| {
+            let why = page.text("kiosk-why").await.ok_or("nothing is said")?;
+            let latest = server.json("/api/v1/decisions?limit=1").await;
+            let chosen = &latest["decisions"][0]["worker_id"];
+            let mut workers = cluster["workers"].as_array().ok_or("no workers")?.iter();
+            let at =
+                workers.position(|worker| worker["worker_id"] == *chosen).ok_or("an unknown worker")? + 1;
+            wait::expect(why.starts_with(&format!("W{at} was chosen")), || format!("W{at}: {why}"))
+        })
+        .await;
         page.until("the tree is drawn", async |page| {
             let colours = page.colours("#tree canvas.below").await;
             wait::expect(colours > 4, || format!("{colours} colours"))
@@ -69,10 +74,11 @@ async fn the_kiosk_is_large_says_why_and_has_nothing_to_click() {
             .map((e) => parseFloat(getComputedStyle(e).fontSize)))";
         let least = page.eval(sizes).await.as_f64().unwrap();
         assert!(least >= LEAST_PX, "text of {least} px");
-        let first = page.text("kiosk-highlight").await.unwrap();
+        let highlight = async |page: &Page| page.text("kiosk-highlight").await.ok_or("none".to_owned());
+        let first = page.until("a highlight is there", highlight).await;
         page.until("another highlight follows", async |page| {
-            let now = page.text("kiosk-highlight").await;
-            wait::expect(now.as_ref() != Some(&first), || format!("{now:?}"))
+            let now = highlight(page).await?;
+            wait::expect(now != first, || now)
         })
         .await;
         page.screenshot("kiosk").await;
