@@ -18,37 +18,37 @@ mod check;
 mod discovery_at;
 mod host;
 mod invalid;
-mod slo_targets;
 mod kubernetes_at;
 mod log_file;
 mod metrics_url;
 mod origin;
+mod probe;
 mod proxy_header;
 mod recording;
 mod redacted;
 mod secret;
-mod probe;
+mod slo_targets;
 mod trees;
 mod zmq_endpoint;
 
 pub use access::Access;
 pub(crate) use access::is_guessable;
 pub use base_path::BasePath;
-pub use check::{MinSeverity, Check, CheckMode, Output};
+pub use check::{Check, CheckMode, MinSeverity, Output};
 pub use discovery_at::{DiscoveryAt, EtcdServers};
 pub use host::AllowedHost;
 pub use invalid::InvalidOption;
-pub use slo_targets::SloTargets;
 pub use kubernetes_at::KubernetesAt;
 pub use log_file::LogFile;
 pub use metrics_url::MetricsUrl;
 pub(crate) use metrics_url::without_query;
 pub use origin::{AllowedOrigin, FrameAncestors};
+pub use probe::SourcesProbe;
 pub use recording::{DecisionsAs, Export, Record, RecordArgs, Replay};
 use redacted::Redacted;
 pub(crate) use redacted::without_logins;
 pub use secret::Secret;
-pub use probe::SourcesProbe;
+pub use slo_targets::SloTargets;
 pub use trees::{CallbackAddress, TreeDumps, Trees};
 pub use zmq_endpoint::ZmqEndpoint;
 
@@ -574,7 +574,9 @@ fn nats_url(text: &str) -> Result<Url, String> {
         "nats" | "tls" => Err("no host; expected nats://host:4222".to_owned()),
         "http" | "https" | "ws" | "wss" => {
             let scheme = url.scheme();
-            Err(format!("scheme {scheme:?} is not a NATS scheme; expected nats://host:4222 or tls://host:4222"))
+            Err(format!(
+                "scheme {scheme:?} is not a NATS scheme; expected nats://host:4222 or tls://host:4222"
+            ))
         }
         _ => Err("the scheme is not a NATS scheme; expected nats://host:4222 or tls://host:4222".to_owned()),
     }

@@ -207,11 +207,17 @@ impl Summary {
         let Self { count, level, sample } = self;
         let seconds = WINDOW.as_secs();
         match *level {
-            Level::ERROR => tracing::error!(count, "{count} similar lines suppressed in {seconds} s: {sample}"),
+            Level::ERROR => {
+                tracing::error!(count, "{count} similar lines suppressed in {seconds} s: {sample}")
+            }
             Level::WARN => tracing::warn!(count, "{count} similar lines suppressed in {seconds} s: {sample}"),
             Level::INFO => tracing::info!(count, "{count} similar lines suppressed in {seconds} s: {sample}"),
-            Level::DEBUG => tracing::debug!(count, "{count} similar lines suppressed in {seconds} s: {sample}"),
-            Level::TRACE => tracing::trace!(count, "{count} similar lines suppressed in {seconds} s: {sample}"),
+            Level::DEBUG => {
+                tracing::debug!(count, "{count} similar lines suppressed in {seconds} s: {sample}")
+            }
+            Level::TRACE => {
+                tracing::trace!(count, "{count} similar lines suppressed in {seconds} s: {sample}")
+            }
         }
     }
 }
@@ -246,7 +252,10 @@ mod tests {
     #[test]
     fn kinds_are_bounded() {
         let (kinds, start) = (Kinds::default(), Instant::now());
-        assert!((0..2 * MAX_KINDS).all(|kind| admit(&kinds, kind, start)), "no kind is suppressed because of others");
+        assert!(
+            (0..2 * MAX_KINDS).all(|kind| admit(&kinds, kind, start)),
+            "no kind is suppressed because of others"
+        );
         assert!(kinds.lock().len() <= MAX_KINDS);
         assert!(admit(&kinds, 3 * MAX_KINDS, start + WINDOW));
         assert_eq!(kinds.lock().len(), 1, "quiet kinds make room");

@@ -5,13 +5,13 @@ mod checks;
 mod demo;
 mod export;
 mod manual;
+mod probe;
 mod publish;
 mod record;
 mod replay;
 mod serve;
 mod server;
 mod sources;
-mod probe;
 
 use std::process::ExitCode;
 

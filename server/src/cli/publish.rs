@@ -35,14 +35,14 @@ pub(super) async fn run(options: Demo, url: Url, mut stopped: Shutdown) -> Resul
     // The event plane of 1.6 is NATS core, which stores nothing, so other publishers cannot be detected.
     if config.set_up().events != EventLine::EventPlane {
         let stream = stream_of(&config.namespace, &config.component);
-        prepare(&client, &stream, target.shown(), options.yes).await?;
+        prepare(&client, &stream, target.display_address(), options.yes).await?;
     }
     tracing::info!(
         "publishing {} workers of namespace {} to NATS at {}; show them with: radixscope serve --nats {}",
         config.workers * config.topology.pools(),
         config.namespace,
-        target.shown(),
-        target.shown()
+        target.display_address(),
+        target.display_address()
     );
     let mut steps = demo::start(config, pace(&options.simulation), stopped.clone());
     let mut lost = signals.lost.clone();
@@ -51,7 +51,7 @@ pub(super) async fn run(options: Demo, url: Url, mut stopped: Shutdown) -> Resul
         tokio::select! {
             () = over(&mut stopped) => break,
             () = over(&mut lost) => {
-                return Err(Failure::Failed(anyhow!("the connection to NATS at {} was lost", target.shown())));
+                return Err(Failure::Failed(anyhow!("the connection to NATS at {} was lost", target.display_address())));
             }
             step = steps.recv() => match step {
                 Some(step) => published += publish(&client, step.messages).await?,
@@ -59,7 +59,10 @@ pub(super) async fn run(options: Demo, url: Url, mut stopped: Shutdown) -> Resul
             },
         }
         if let Some(complaint) = signals.take_errors().first() {
-            return Err(Failure::Failed(anyhow!("NATS at {} rejected a message: {complaint}", target.shown())));
+            return Err(Failure::Failed(anyhow!(
+                "NATS at {} rejected a message: {complaint}",
+                target.display_address()
+            )));
         }
     }
     // What the server does not accept in time is dropped.
@@ -88,7 +91,7 @@ async fn prepare(client: &Client, stream: &str, shown: &str, yes: bool) -> Resul
         subject::parse(&subject::kv_event_stream_subject(stream))
             .is_some_and(|s| s.transport == Transport::JetStream)
     );
-    match jetstream::held(client, stream).await {
+    match jetstream::message_count(client, stream).await {
         Ok(Some(messages)) if messages > 0 && !yes => Err(Failure::Failed(anyhow!(
             "NATS at {shown} already has {messages} messages in stream {stream}, possibly of a real cluster; publishing would add \
                  simulated workers to it. Use another server, or pass --yes"

@@ -176,7 +176,9 @@ impl Listening {
         if let Some(writing) = self.writing {
             let written = tokio::task::spawn_blocking(move || drop(writing.join()));
             if tokio::time::timeout(WRITE_WITHIN, written).await.is_err() {
-                tracing::warn!("the recording could not be finished in time; the part already written can be read");
+                tracing::warn!(
+                    "the recording could not be finished in time; the part already written can be read"
+                );
             }
         }
     }

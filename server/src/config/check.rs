@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 
 use radixscope_model::record::Severity;
 
-use super::{SloTargets, Limits, Log, Sources};
+use super::{Limits, Log, SloTargets, Sources};
 
 /// `radixscope check`.
 #[derive(Args, Debug)]

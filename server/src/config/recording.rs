@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
-use super::{Http, SloTargets, Limits, Log, Sources};
+use super::{Http, Limits, Log, SloTargets, Sources};
 use crate::recording::{RecordOptions, RecordTo};
 
 /// Smallest limit for the size of a folder of recordings.

@@ -42,7 +42,7 @@ fn nothing_that_listens_ends_with_3_and_names_the_address() {
     let output = Radixscope::run(&["check", "--nats", "nats://127.0.0.1:1", "--for", "1s"]);
     let said = text(&output.stdout);
     assert_eq!(output.status.code(), Some(3), "{said}");
-    assert!(said.contains("Could not look. No source was reached") && said.contains("127.0.0.1:1"), "{said}");
+    assert!(said.contains("No data. No source could be reached") && said.contains("127.0.0.1:1"), "{said}");
 }
 
 #[tokio::test]
@@ -86,7 +86,7 @@ async fn a_check_that_is_asked_to_end_says_what_it_knows() {
 async fn a_healthy_deployment_ends_with_0() {
     let (code, answer) = check_recording("0.9.1-healthy", 6.0, &["--for", "12s"]).await;
     assert_eq!((code, &answer["exit_code"]), (Some(0), &0.into()), "{answer}");
-    assert_eq!(answer["could_not_look"], Value::Null);
+    assert_eq!(answer["no_data_reason"], Value::Null);
     let bad = |finding: &&Value| rank(finding["severity"].as_str().expect("text")) > 0;
     assert_eq!(answer["findings"].as_array().expect("findings").iter().find(bad), None);
     assert!(answer["checked"].as_array().is_some_and(|rules| !rules.is_empty()), "{answer}");

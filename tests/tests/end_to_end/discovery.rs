@@ -205,7 +205,7 @@ async fn sources_says_what_is_there_and_how_to_see_it() {
     }
     assert_eq!(json["pools"][0]["workers"], 2, "{json}");
     assert_eq!(json["topics"][0]["is_received"], false, "{json}");
-    assert!(text.contains("ZeroMQ, 2 publishers, which cannot be reached from here"), "{text}");
+    assert!(text.contains("ZeroMQ, 2 publishers, not reachable from this machine"), "{text}");
     assert_eq!(json["topics"][1]["is_received"], true, "{json}");
 }
 
@@ -221,5 +221,5 @@ async fn sources_names_the_setting_that_is_missing() {
     assert!(text.contains("--zmq-broker") && text.contains("DYN_ZMQ_BROKER_URL"), "{text}");
     let (code, text, _) = sources(&["--discovery", "etcd://127.0.0.1:1"]);
     assert_eq!(code, Some(1));
-    assert!(text.contains("Nothing listens at http://127.0.0.1:1/") && !text.contains("To see it"), "{text}");
+    assert!(text.contains("Nothing listens at http://127.0.0.1:1/") && !text.contains("To show it"), "{text}");
 }

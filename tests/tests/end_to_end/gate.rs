@@ -215,7 +215,7 @@ async fn a_flood_at_the_port_for_responses_leaves_few_lines_in_the_log() {
         wait::expect(sum, || format!("{} lines", lines.len())).map(|()| lines)
     })
     .await;
-    let written = lines.iter().filter(|line| line.contains("a connection was closed")).count();
+    let written = lines.iter().filter(|line| line.contains("unexpected connection closed")).count();
     assert!(written < CONNECTIONS / 4, "{written} lines");
 }
 

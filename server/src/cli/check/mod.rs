@@ -12,9 +12,9 @@
 //! be days late. Rules use the wall clock: at six times the pace they report later in recorded time, so those tests check only
 //! the order, and `cargo xtask test findings` checks the times at the recorded pace.
 
-mod report;
 mod progress;
 mod recorded;
+mod report;
 
 use std::io::{IsTerminal as _, Write as _};
 use std::process::ExitCode;
@@ -31,8 +31,8 @@ use super::sources;
 use crate::config::{Check, CheckMode};
 use crate::hub::Hub;
 use crate::shutdown::{Shutdown, over};
-use report::Report;
 use progress::Progress;
+use report::Report;
 
 /// Exit code of a check without data, whatever the reason.
 pub(super) const EXIT_NO_DATA: u8 = 3;

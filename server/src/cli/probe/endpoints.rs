@@ -41,8 +41,8 @@ pub(super) async fn find(from: &mut Sources) -> Endpoints {
         nats: given(!from.nats.nats.is_empty()),
         frontend: given(!from.prometheus.prometheus.is_empty()),
     };
-    let is_bare =
-        endpoints.discovery.or(endpoints.nats).or(endpoints.frontend).is_none() && from.zmq.zmq_broker.is_empty();
+    let is_bare = endpoints.discovery.or(endpoints.nats).or(endpoints.frontend).is_none()
+        && from.zmq.zmq_broker.is_empty();
     if endpoints.discovery.is_none()
         && let Some((at, reason)) = discovery(is_bare).await
     {

@@ -53,7 +53,8 @@ pub(super) async fn run(options: SourcesProbe, mut stopped: Shutdown) -> Result<
         () = over(&mut stopped) => return Err(Failure::Failed(anyhow!("stopped before the probe was done"))),
         registered = look => registered?,
     };
-    let report = listening.hub.read(move |view| Report::of(&from, endpoints, &registered, view.cluster)).await;
+    let report =
+        listening.hub.read(move |view| Report::of(&from, endpoints, &registered, view.cluster)).await;
     let report = report.map_err(|error| Failure::Failed(error.into()))?;
     end.send_replace(true);
     listening.end().await;

@@ -50,7 +50,12 @@ struct Pool {
 }
 
 impl Report {
-    pub(super) fn of(from: &Sources, endpoints: Endpoints, registered: &Registered, cluster: &Cluster) -> Self {
+    pub(super) fn of(
+        from: &Sources,
+        endpoints: Endpoints,
+        registered: &Registered,
+        cluster: &Cluster,
+    ) -> Self {
         Self {
             endpoints: ProbedSource::all(endpoints, cluster),
             dynamo: registered.version(),

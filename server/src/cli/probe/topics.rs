@@ -62,7 +62,8 @@ impl Observed<'_> {
     fn kv_events(&self) -> Topic {
         let name = "KV events";
         let (zmq, nats) = (self.publishers(&self.registered.zmq), self.publishers(&self.registered.nats));
-        let workers_with_events = self.workers_with_events(&[EventLine::Core, EventLine::JetStream, EventLine::Zmq]);
+        let workers_with_events =
+            self.workers_with_events(&[EventLine::Core, EventLine::JetStream, EventLine::Zmq]);
         let while_listening = match workers_with_events {
             0 => "no events in 3 s; is there traffic?".to_owned(),
             count => format!("from {} in 3 s", workers(count)),
@@ -102,10 +103,12 @@ impl Observed<'_> {
             let xpub = self.registered.brokers.iter().cloned().collect::<Vec<_>>().join(",");
             return match self.is_live(SourceKind::Zmq) {
                 true => Topic::new(name, Some(true), format!("ZeroMQ broker {xpub} ({while_listening})")),
-                false => {
-                    Topic::new(name, Some(false), format!("ZeroMQ broker {xpub}, not reachable from this machine"))
-                        .with("--zmq-broker tcp://HOST:PORT, an address that is reachable from this machine")
-                }
+                false => Topic::new(
+                    name,
+                    Some(false),
+                    format!("ZeroMQ broker {xpub}, not reachable from this machine"),
+                )
+                .with("--zmq-broker tcp://HOST:PORT, an address that is reachable from this machine"),
             };
         }
         let is_discovered = self.registered.entries > 0;
@@ -149,8 +152,9 @@ impl Observed<'_> {
             return Topic::new(name, Some(true), "JetStream retains the last hour");
         }
         if self.registered.workers.is_empty() {
-            return Topic::new(name, None, "unknown whether workers answer block queries")
-                .with("--discovery, or --prometheus http://FRONTEND:8000, whose /health lists the query endpoints");
+            return Topic::new(name, None, "unknown whether workers answer block queries").with(
+                "--discovery, or --prometheus http://FRONTEND:8000, whose /health lists the query endpoints",
+            );
         }
         Topic::new(name, Some(false), "no worker answers block queries")
             .with("--enable-local-indexer on workers of Dynamo 0.9; default in later versions")
