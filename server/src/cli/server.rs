@@ -165,7 +165,7 @@ fn recorder(
 /// Shows the recording's status among the sources.
 fn recording_feed(watch: RecordingWatch) -> Feed {
     let name = format!("recording to {}", watch.status().path);
-    Feed::new(name, SourceKind::Recording, move |to, stopped| recording::tell(watch, to, stopped))
+    Feed::new(name, SourceKind::Recording, move |to, stopped| recording::report_status(watch, to, stopped))
 }
 
 impl Listening {

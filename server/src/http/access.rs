@@ -17,9 +17,9 @@ use super::listen::Peer;
 use super::{App, page, panel};
 use crate::config::{Access, InvalidOption, Secret, is_guessable};
 use crate::shutdown::over;
-pub(super) use failed::FailedLogins;
+pub(super) use failed_logins::FailedLogins;
 
-mod failed;
+mod failed_logins;
 
 /// The parameter of an address that shows the token.
 const PARAMETER: &str = "token";
@@ -45,7 +45,7 @@ const CLOSED_WITHIN: Duration = Duration::from_secs(2);
 
 /// Marks a request that may only know whether we live.
 #[derive(Clone, Copy)]
-pub(super) struct Stranger;
+pub(super) struct Unauthenticated;
 
 /// What readers have to show.
 #[derive(Clone, Debug, Default)]
@@ -100,13 +100,13 @@ impl AccessRules {
                 // All of them, as many as the bound of a header allows: other servers of this name may set their own.
                 || cookies(headers, cookie).any(|shown| token.is_cookie(shown))
         });
-        by_token || self.proxy.as_ref().is_some_and(|proxy| proxy.vouches(headers, peer))
+        by_token || self.proxy.as_ref().is_some_and(|proxy| proxy.is_authenticated(headers, peer))
     }
 
     /// Whether a request that is not admitted presented a token or a cookie, which then is wrong.
     fn is_guess(&self, request: &Request, cookie: &str) -> bool {
         let headers = request.headers();
-        let in_address = || can_carry_token(request.method()) && shown_in(request.uri()).is_some();
+        let in_address = || can_carry_token(request.method()) && token_in(request.uri()).is_some();
         self.token.is_some()
             && (bearer(headers).is_some() || cookies(headers, cookie).next().is_some() || in_address())
     }
@@ -134,7 +134,7 @@ impl Token {
 
 impl Proxy {
     /// Whether a trusted proxy says that somebody is logged in.
-    fn vouches(&self, headers: &HeaderMap, peer: Option<IpAddr>) -> bool {
+    fn is_authenticated(&self, headers: &HeaderMap, peer: Option<IpAddr>) -> bool {
         let is_trusted = peer.is_some_and(|peer| self.networks.iter().any(|network| network.contains(&peer)));
         let mut named = headers.get_all(&self.header).iter();
         let is_named = matches!((named.next(), named.next()), (Some(user), None) if !user.as_bytes().trim_ascii().is_empty());
@@ -153,7 +153,7 @@ pub(super) async fn check(State(app): State<App>, mut request: Request, next: Ne
     let uri = request.uri();
     if let Some(token) = &rules.token
         && can_carry_token(request.method())
-        && let Some((shown, rest)) = shown_in(uri)
+        && let Some((shown, rest)) = token_in(uri)
         && token.is(&shown)
     {
         if uri.path().starts_with(PICTURES) {
@@ -167,17 +167,17 @@ pub(super) async fn check(State(app): State<App>, mut request: Request, next: Ne
             };
         }
         let is_tls = peer.as_ref().is_some_and(|peer| peer.is_tls) || is_forwarded_tls(request.headers());
-        return remembered(&app, token, &cookie, is_tls, request.headers(), uri.path(), &rest);
+        return set_cookie(&app, token, &cookie, is_tls, request.headers(), uri.path(), &rest);
     }
     if rules.admits(request.headers(), peer.as_ref().map(|peer| peer.address), &cookie) {
         return next.run(request).await;
     }
     if rules.is_guess(&request, &cookie) {
-        failed(&app, peer).await;
+        delay_failed_login(&app, peer).await;
     }
     let uri = request.uri();
     if PROBES.contains(&uri.path()) {
-        request.extensions_mut().insert(Stranger);
+        request.extensions_mut().insert(Unauthenticated);
         return next.run(request).await;
     }
     if uri.path().starts_with(PICTURES) && panel::wants_picture(request.headers()) {
@@ -188,16 +188,16 @@ pub(super) async fn check(State(app): State<App>, mut request: Request, next: Ne
 
 /// Counts a wrong token and returns when its response may be sent. Meanwhile the connection gives way to others as an idle one
 /// does; it is closed if too many of its address wait.
-async fn failed(app: &App, peer: Option<Peer>) {
+async fn delay_failed_login(app: &App, peer: Option<Peer>) {
     let delay = app.failed_logins.count(peer.as_ref().map(|peer| peer.address), &app.shutdown);
     if let (None, Some(peer)) = (delay, &peer) {
-        peer.place.close();
+        peer.slot.close();
     }
     let delay = delay.unwrap_or(CLOSED_WITHIN);
     if delay.is_zero() {
         return;
     }
-    let _idle = peer.map(|peer| peer.place.idle());
+    let _idle = peer.map(|peer| peer.slot.idle());
     let mut shutdown = app.shutdown.clone();
     tokio::select! {
         () = tokio::time::sleep(delay) => {}
@@ -248,7 +248,7 @@ fn cookies<'h>(headers: &'h HeaderMap, name: &'h str) -> impl Iterator<Item = &'
 }
 
 /// The token in an address, and the query without it.
-fn shown_in(uri: &Uri) -> Option<(String, String)> {
+fn token_in(uri: &Uri) -> Option<(String, String)> {
     let query = uri.query()?;
     let shown = form_urlencoded::parse(query.as_bytes()).find(|(key, _)| key == PARAMETER)?.1.into_owned();
     let is_other = |pair: &&str| form_urlencoded::parse(pair.as_bytes()).all(|(key, _)| key != PARAMETER);
@@ -257,7 +257,7 @@ fn shown_in(uri: &Uri) -> Option<(String, String)> {
 }
 
 /// Sends the browser to the same address without the token, with a cookie in its stead.
-fn remembered(
+fn set_cookie(
     app: &App,
     token: &Token,
     name: &str,
@@ -324,8 +324,8 @@ mod tests {
     #[test]
     fn the_token_is_cut_out_of_an_address_and_nothing_else() {
         let uri: Uri = "/x?view=tree&token=a%2Bb&worker=1".parse().unwrap();
-        assert_eq!(shown_in(&uri), Some(("a+b".to_owned(), "view=tree&worker=1".to_owned())));
-        assert_eq!(shown_in(&"/x?tokens=1".parse().unwrap()), None);
+        assert_eq!(token_in(&uri), Some(("a+b".to_owned(), "view=tree&worker=1".to_owned())));
+        assert_eq!(token_in(&"/x?tokens=1".parse().unwrap()), None);
     }
 
     #[test]
@@ -355,11 +355,11 @@ mod tests {
         };
         let from = |address: &str| Some(address.parse().unwrap());
         let bob = headers(&[("x-user", "bob")]);
-        assert!(proxy.vouches(&bob, from("10.1.2.3")));
-        assert!(!proxy.vouches(&bob, from("11.1.2.3")) && !proxy.vouches(&bob, None));
-        assert!(!proxy.vouches(&headers(&[("x-user", " ")]), from("10.1.2.3")));
+        assert!(proxy.is_authenticated(&bob, from("10.1.2.3")));
+        assert!(!proxy.is_authenticated(&bob, from("11.1.2.3")) && !proxy.is_authenticated(&bob, None));
+        assert!(!proxy.is_authenticated(&headers(&[("x-user", " ")]), from("10.1.2.3")));
         let mut two = bob.clone();
         two.append("x-user", "eve".parse().unwrap());
-        assert!(!proxy.vouches(&two, from("10.1.2.3")));
+        assert!(!proxy.is_authenticated(&two, from("10.1.2.3")));
     }
 }

@@ -5,7 +5,7 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 
-use crate::hub::AskError;
+use crate::hub::QueryError;
 
 /// A kind of error: status and name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,12 +93,12 @@ impl IntoResponse for ApiError {
     }
 }
 
-impl From<AskError> for ApiError {
-    fn from(error: AskError) -> Self {
+impl From<QueryError> for ApiError {
+    fn from(error: QueryError) -> Self {
         let code = match &error {
-            AskError::Ended => code::SHUTTING_DOWN,
-            AskError::Busy => code::BUSY,
-            AskError::Encode(cause) => {
+            QueryError::Ended => code::SHUTTING_DOWN,
+            QueryError::Busy => code::BUSY,
+            QueryError::Encode(cause) => {
                 tracing::error!(%cause, "the state cannot be encoded");
                 code::INTERNAL
             }

@@ -14,7 +14,7 @@ use radixscope_model::record::{LinkState, MissedCause, SourceKind};
 use radixscope_state::cluster::{Cluster, MissedCount, SourceState};
 
 use super::App;
-use super::access::Stranger;
+use super::access::Unauthenticated;
 use super::error::ApiError;
 use crate::hub::Hub;
 
@@ -70,7 +70,7 @@ pub(super) async fn alive(State(hub): State<Hub>) -> Result<Json<serde_json::Val
 pub(super) async fn ready(
     State(app): State<App>,
     uri: Uri,
-    stranger: Option<Extension<Stranger>>,
+    unauthenticated: Option<Extension<Unauthenticated>>,
 ) -> Result<Response, ApiError> {
     let sources = app.hub.read(|view| {
         let source = |s: &SourceState| SourceReadiness {
@@ -86,11 +86,11 @@ pub(super) async fn ready(
         let waiting: Vec<String> = waiting.collect();
         let sources: Vec<_> = all.iter().map(source).collect();
         let is_late = view.stats.started.elapsed() >= ONCE_AT_MOST;
-        (sources, waiting, lacks_places(view.cluster), coverage, is_late)
+        (sources, waiting, lacks_slots(view.cluster), coverage, is_late)
     });
-    let (sources, waiting, lacks_places, coverage, is_late) = sources.await?;
+    let (sources, waiting, lacks_slots, coverage, is_late) = sources.await?;
     let complete = coverage.complete == coverage.workers;
-    let ready = waiting.is_empty() && !lacks_places;
+    let ready = waiting.is_empty() && !lacks_slots;
     let message = if ready && coverage.is_whole() {
         "every source is connected and current".to_owned()
     } else if ready {
@@ -106,7 +106,7 @@ pub(super) async fn ready(
             waiting.join(", ")
         )
     };
-    let is_known = stranger.is_none();
+    let is_known = unauthenticated.is_none();
     let message =
         if is_known { message } else { "details need the access token or the trusted proxy".to_owned() };
     let sources = if is_known { sources } else { Vec::new() };
@@ -118,7 +118,7 @@ pub(super) async fn ready(
 }
 
 /// Whether there are workers that are not shown.
-fn lacks_places(cluster: &Cluster) -> bool {
+fn lacks_slots(cluster: &Cluster) -> bool {
     let now = cluster.now_ms();
     let lately = |missed: &MissedCount| {
         missed.cause == MissedCause::TooManyWorkers && now.since(missed.last_ms) <= RECENT_MS

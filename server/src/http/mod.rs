@@ -38,7 +38,7 @@ pub use access::AccessRules;
 pub(crate) use assets::Assets;
 use error::{ApiError, code};
 use host::OwnNames;
-use listen::{Listener, Places};
+use listen::{ConnectionSlots, Listener};
 pub use listen::{Tls, TlsFiles};
 pub(crate) use report::{Report, View};
 
@@ -74,7 +74,7 @@ struct App {
     shutdown: Shutdown,
     own_names: Arc<OwnNames>,
     /// Places of connections; `None` where there is no listener.
-    places: Option<Arc<Places>>,
+    slots: Option<Arc<ConnectionSlots>>,
     /// Places for long computations.
     runs: Arc<Semaphore>,
     /// Places for questions to the router.
@@ -110,7 +110,7 @@ pub async fn serve(
     shutdown: Shutdown,
 ) {
     let listener = Listener::new(socket, options.max_connections, tls);
-    let service = service(hub, options, Some(listener.places()), shutdown.clone());
+    let service = service(hub, options, Some(listener.slots()), shutdown.clone());
     listener.serve(service, shutdown).await;
 }
 
@@ -118,11 +118,11 @@ pub async fn serve(
 fn service(
     hub: Hub,
     options: ServeOptions,
-    places: Option<Arc<Places>>,
+    slots: Option<Arc<ConnectionSlots>>,
     shutdown: Shutdown,
 ) -> MapRequest<Router, impl FnMut(Request) -> Request + Clone + use<>> {
     let base = options.base_path.clone();
-    let router = router(hub, options, places, shutdown);
+    let router = router(hub, options, slots, shutdown);
     MapRequest::new(router, move |mut request: Request| {
         if let Some(uri) = without_prefix(&base, request.uri()) {
             *request.uri_mut() = uri;
@@ -136,13 +136,18 @@ pub fn routes(hub: Hub, options: ServeOptions, shutdown: Shutdown) -> Router {
     router(hub, options, None, shutdown)
 }
 
-fn router(hub: Hub, options: ServeOptions, places: Option<Arc<Places>>, shutdown: Shutdown) -> Router {
+fn router(
+    hub: Hub,
+    options: ServeOptions,
+    slots: Option<Arc<ConnectionSlots>>,
+    shutdown: Shutdown,
+) -> Router {
     let assets = Arc::new(Assets::new());
     let runs = api::counterfactual::runs();
     let tree_reads = api::tree::reads();
     let own_names = Arc::new(OwnNames::new(options.listen.ip(), options.allow_host.clone()));
     let (options, scores, panels) = (Arc::new(options), Arc::default(), Arc::default());
-    let snapshots = snapshot::places();
+    let snapshots = snapshot::permits();
     let was_ready = Arc::default();
     let (listed, failed_logins, readers) = (Arc::default(), Arc::default(), Arc::default());
     let app = App {
@@ -151,7 +156,7 @@ fn router(hub: Hub, options: ServeOptions, places: Option<Arc<Places>>, shutdown
         assets,
         shutdown,
         own_names,
-        places,
+        slots,
         runs,
         scores,
         tree_reads,

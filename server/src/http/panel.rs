@@ -38,55 +38,55 @@ const SIZE: (u32, u32) = (800, 400);
 /// Targets of TTFT and ITL if nobody says, as on the page.
 const TARGETS_MS: [f64; 2] = [600.0, 60.0];
 /// Largest target that is taken, as on the page: ten minutes.
-const MOST_TARGET_MS: u64 = 600_000;
+const MAX_TARGET_MS: u64 = 600_000;
 /// Longest time between two reloads: a day.
-const MOST_REFRESH_S: u64 = 86_400;
+const MAX_REFRESH_S: u64 = 86_400;
 
 /// Pictures kept for those who ask in the same second.
-const MAX_KEPT: usize = 32;
+const MAX_CACHED: usize = 32;
 /// A larger picture is made anew for everyone, so that all of them together stay below 16 MiB.
-const MAX_KEPT_BYTES: usize = 512 * 1024;
+const MAX_CACHED_BYTES: usize = 512 * 1024;
 
 /// A picture as it is sent.
-struct Drawn {
+struct RenderedPanel {
     svg: Bytes,
     etag: String,
 }
 
 /// What is being drawn, or was in this second.
-struct Kept {
+struct CachedPanel {
     key: [u8; 32],
     second: u64,
-    drawn: Arc<OnceCell<Arc<Drawn>>>,
+    rendered: Arc<OnceCell<Arc<RenderedPanel>>>,
 }
 
 /// The pictures of this second.
 #[derive(Default)]
-pub(super) struct Panels(Mutex<Vec<Kept>>);
+pub(super) struct Panels(Mutex<Vec<CachedPanel>>);
 
 impl Panels {
     /// The place of a picture in this second: whoever comes first draws it.
-    fn of(&self, key: [u8; 32], second: u64) -> Arc<OnceCell<Arc<Drawn>>> {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.retain(|kept| kept.second == second);
-        if let Some(known) = kept.iter().find(|kept| kept.key == key) {
-            return Arc::clone(&known.drawn);
+    fn of(&self, key: [u8; 32], second: u64) -> Arc<OnceCell<Arc<RenderedPanel>>> {
+        let mut cached = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        cached.retain(|cached| cached.second == second);
+        if let Some(known) = cached.iter().find(|cached| cached.key == key) {
+            return Arc::clone(&known.rendered);
         }
-        if kept.len() == MAX_KEPT {
-            kept.remove(0);
+        if cached.len() == MAX_CACHED {
+            cached.remove(0);
         }
-        let drawn = Arc::default();
-        kept.push(Kept { key, second, drawn: Arc::clone(&drawn) });
-        drawn
+        let rendered = Arc::default();
+        cached.push(CachedPanel { key, second, rendered: Arc::clone(&rendered) });
+        rendered
     }
 
     fn drop_large(&self, key: [u8; 32]) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).retain(|kept| kept.key != key);
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).retain(|cached| cached.key != key);
     }
 }
 
 /// What an address asks for, before the state is looked at.
-struct Request {
+struct PanelRequest {
     kind: Kind,
     is_dark: bool,
     size: (u32, u32),
@@ -103,29 +103,29 @@ pub(super) async fn panel(
     uri: Uri,
     headers: HeaderMap,
 ) -> Response {
-    match answer(&app, &name, &uri, &headers).await {
+    match respond(&app, &name, &uri, &headers).await {
         Ok(response) => response,
         Err(error) if wants_picture(&headers) => refused(&app, &uri, &error),
         Err(error) => error.into_response(),
     }
 }
 
-async fn answer(app: &App, name: &str, uri: &Uri, headers: &HeaderMap) -> Result<Response, ApiError> {
+async fn respond(app: &App, name: &str, uri: &Uri, headers: &HeaderMap) -> Result<Response, ApiError> {
     let params = Params::of(uri, &KNOWN)?;
-    let request = Request::of(name, &params)?;
+    let request = PanelRequest::of(name, &params)?;
     let refresh = request.refresh_s;
     let (key, second) = (key(name, uri), now_s());
     let place = app.panels.of(key, second);
-    let drawn = Arc::clone(place.get_or_try_init(|| draw(app, request)).await?);
-    if drawn.svg.len() > MAX_KEPT_BYTES {
+    let rendered = Arc::clone(place.get_or_try_init(|| draw(app, request)).await?);
+    if rendered.svg.len() > MAX_CACHED_BYTES {
         app.panels.drop_large(key);
     }
-    let mut response = match is_known(headers, &drawn.etag) {
+    let mut response = match is_known(headers, &rendered.etag) {
         true => StatusCode::NOT_MODIFIED.into_response(),
-        false => drawn.svg.clone().into_response(),
+        false => rendered.svg.clone().into_response(),
     };
     let to = response.headers_mut();
-    if let Ok(etag) = HeaderValue::from_str(&drawn.etag) {
+    if let Ok(etag) = HeaderValue::from_str(&rendered.etag) {
         to.insert(header::ETAG, etag);
     }
     // In this second it is the same; after that the tag says whether it still is.
@@ -164,7 +164,7 @@ pub(super) fn refused(app: &App, uri: &Uri, error: &ApiError) -> Response {
     response
 }
 
-impl Request {
+impl PanelRequest {
     fn of(name: &str, params: &Params) -> Result<Self, ApiError> {
         let kind = Kind::ALL.into_iter().find(|kind| name.strip_suffix(".svg") == Some(kind.as_str()));
         let kind = kind.ok_or_else(|| {
@@ -176,7 +176,7 @@ impl Request {
             )
         })?;
         let target = |name, standard: f64| {
-            Ok::<_, ApiError>(params.within(name, 1, MOST_TARGET_MS)?.map_or(standard, |ms| ms as f64))
+            Ok::<_, ApiError>(params.within(name, 1, MAX_TARGET_MS)?.map_or(standard, |ms| ms as f64))
         };
         Ok(Self {
             kind,
@@ -212,7 +212,7 @@ impl Request {
     }
 }
 
-async fn draw(app: &App, request: Request) -> Result<Arc<Drawn>, ApiError> {
+async fn draw(app: &App, request: PanelRequest) -> Result<Arc<RenderedPanel>, ApiError> {
     let ended = || ApiError::new(code::SHUTTING_DOWN, "the server is shutting down");
     let permit = Arc::clone(&app.tree_reads).acquire_owned().await.map_err(|_| ended())?;
     let panel = app.hub.read(move |view| request.read(view)).await??;
@@ -220,7 +220,7 @@ async fn draw(app: &App, request: Request) -> Result<Arc<Drawn>, ApiError> {
         let svg = Bytes::from(panel.svg());
         drop((panel, permit));
         let hash = Sha256::digest(&svg);
-        Arc::new(Drawn { svg, etag: format!("\"{}\"", URL_SAFE_NO_PAD.encode(&hash[..16])) })
+        Arc::new(RenderedPanel { svg, etag: format!("\"{}\"", URL_SAFE_NO_PAD.encode(&hash[..16])) })
     });
     run.await.map_err(|error| {
         tracing::error!(%error, "drawing a panel failed");
@@ -279,7 +279,7 @@ fn refresh(params: &Params) -> Result<Option<u64>, ApiError> {
         unit_s => (&text[..text.len() - 1], unit_s),
     };
     let seconds = digits.parse::<u64>().ok().and_then(|n| n.checked_mul(unit_s));
-    let seconds = seconds.filter(|seconds| (1..=MOST_REFRESH_S).contains(seconds));
+    let seconds = seconds.filter(|seconds| (1..=MAX_REFRESH_S).contains(seconds));
     let expected = "a time from 1s to 1d, such as 5s, 1m or 1h";
     seconds.map(Some).ok_or_else(|| ApiError::bad_parameter("refresh", text, expected))
 }
@@ -289,9 +289,9 @@ mod tests {
     use super::*;
     use radixscope_model::id::Millis;
 
-    fn request(name: &str, query: &str) -> Result<Request, ApiError> {
+    fn request(name: &str, query: &str) -> Result<PanelRequest, ApiError> {
         let uri: Uri = format!("/panel/{name}?{query}").parse().unwrap();
-        Request::of(name, &Params::of(&uri, &KNOWN)?)
+        PanelRequest::of(name, &Params::of(&uri, &KNOWN)?)
     }
 
     #[test]
@@ -338,6 +338,6 @@ mod tests {
         for width in 0..1_000 {
             panels.of(of(&format!("width={width}")), 2);
         }
-        assert_eq!(panels.0.lock().unwrap().len(), MAX_KEPT);
+        assert_eq!(panels.0.lock().unwrap().len(), MAX_CACHED);
     }
 }

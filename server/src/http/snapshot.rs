@@ -25,7 +25,7 @@ const MAX_PACKED: usize = 2;
 const EFFORT: Effort = Effort::Least;
 
 /// Places for compressing.
-pub(super) fn places() -> Arc<Semaphore> {
+pub(super) fn permits() -> Arc<Semaphore> {
     Arc::new(Semaphore::new(MAX_PACKED))
 }
 
@@ -35,7 +35,7 @@ pub(super) async fn snapshot(
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     // Whoever waits for a place gets what is current then.
-    let _place = place(&app).await?;
+    let _permit = permit(&app).await?;
     let Joined { hello, backlog, .. } = app.hub.join(None).await?;
     respond(&headers, std::iter::once(hello).chain(backlog).collect()).await
 }
@@ -45,7 +45,7 @@ fn failed() -> ApiError {
 }
 
 /// A place for compressing.
-pub(super) async fn place(app: &App) -> Result<SemaphorePermit<'_>, ApiError> {
+pub(super) async fn permit(app: &App) -> Result<SemaphorePermit<'_>, ApiError> {
     app.snapshots.acquire().await.map_err(|_| failed())
 }
 

@@ -24,7 +24,7 @@ use super::api::params::Params;
 use super::error::{ApiError, code};
 use super::listen::Peer;
 use super::origin::AllowedPage;
-use crate::hub::{AskError, Hub, Joined, Resume};
+use crate::hub::{Hub, Joined, QueryError, Resume};
 use crate::shutdown::{Shutdown, over};
 
 /// Viewers have nothing to tell us: whatever they send is ignored, and may not be larger than this.
@@ -37,9 +37,9 @@ const SILENT_FOR: Duration = Duration::from_secs(65);
 /// by themselves.
 const JOIN_WITHIN: Duration = Duration::from_secs(10);
 /// How long a viewer gets to take our farewell.
-const FAREWELL_WITHIN: Duration = Duration::from_millis(500);
+const CLOSE_WITHIN: Duration = Duration::from_millis(500);
 /// A viewer whose connection takes nothing at all for this long is gone; it can resume when it comes back.
-const STUCK_FOR: Duration = Duration::from_secs(30);
+const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 
 pub(super) async fn open(
     _: AllowedPage,
@@ -61,7 +61,7 @@ pub(super) async fn open(
     })?;
     let upgrade = upgrade.max_message_size(MAX_INCOMING_BYTES).max_frame_size(MAX_INCOMING_BYTES);
     // The connection has something to do as long as the viewer is followed.
-    let busy = peer.map(|Extension(peer)| peer.place.busy());
+    let busy = peer.map(|Extension(peer)| peer.slot.busy());
     Ok(upgrade.on_upgrade(async move |socket| {
         Viewer::follow(socket, app.hub, resume, app.shutdown).await;
         drop((seat, busy));
@@ -90,13 +90,13 @@ enum End {
     /// We stop.
     ShuttingDown,
     /// We failed.
-    Failed(AskError),
+    Failed(QueryError),
 }
 
-impl From<AskError> for End {
-    fn from(error: AskError) -> Self {
+impl From<QueryError> for End {
+    fn from(error: QueryError) -> Self {
         match error {
-            AskError::Ended => Self::ShuttingDown,
+            QueryError::Ended => Self::ShuttingDown,
             error => Self::Failed(error),
         }
     }
@@ -117,7 +117,7 @@ impl Viewer {
         };
         let close = Message::Close(Some(CloseFrame { code, reason: reason.into() }));
         // The other side may be long gone.
-        let _ = tokio::time::timeout(FAREWELL_WITHIN, viewer.out.send(close)).await;
+        let _ = tokio::time::timeout(CLOSE_WITHIN, viewer.out.send(close)).await;
     }
 
     async fn run(
@@ -143,7 +143,7 @@ impl Viewer {
             return end;
         }
         let mut ping = tokio::time::interval_at(Instant::now() + PING_EVERY, PING_EVERY);
-        let mut heard = Instant::now();
+        let mut last_received = Instant::now();
         loop {
             let sent = tokio::select! {
                 () = over(&mut shutdown) => return End::ShuttingDown,
@@ -164,12 +164,12 @@ impl Viewer {
                 message = incoming.next() => match message {
                     Some(Ok(Message::Close(_))) | Some(Err(_)) | None => return End::Gone,
                     Some(Ok(_)) => {
-                        heard = Instant::now();
+                        last_received = Instant::now();
                         Ok(())
                     }
                 },
                 _ = ping.tick() => {
-                    if heard.elapsed() > SILENT_FOR {
+                    if last_received.elapsed() > SILENT_FOR {
                         return End::Gone;
                     }
                     self.send(Message::Ping(Bytes::new())).await
@@ -191,7 +191,7 @@ impl Viewer {
         viewers.resyncs.fetch_add(1, Ordering::Relaxed);
         viewers.skipped_records.fetch_add(skipped, Ordering::Relaxed);
         let lag =
-            Frame::Lag { skipped }.encode().map_err(|error| End::Failed(AskError::Encode(error.into())))?;
+            Frame::Lag { skipped }.encode().map_err(|error| End::Failed(QueryError::Encode(error.into())))?;
         self.reached = from;
         self.send_all(std::iter::once(Bytes::from(lag)).chain(backlog)).await?;
         Ok(live)
@@ -205,7 +205,7 @@ impl Viewer {
     }
 
     async fn send(&mut self, message: Message) -> Result<(), End> {
-        match tokio::time::timeout(STUCK_FOR, self.out.send(message)).await {
+        match tokio::time::timeout(WRITE_TIMEOUT, self.out.send(message)).await {
             Ok(Ok(())) => Ok(()),
             Ok(Err(_)) | Err(_) => Err(End::Gone),
         }

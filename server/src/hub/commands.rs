@@ -17,14 +17,14 @@ const MAX_WAITING: usize = 65_536;
 #[derive(Default)]
 pub(super) struct Commands {
     /// To the one that asks workers.
-    queries: Option<Way>,
+    queries: Option<CommandChannel>,
     /// To the one that listens to ZeroMQ publishers.
-    publishers: Option<Way>,
+    publishers: Option<CommandChannel>,
     /// To the one that reads NATS.
-    nats: Option<Way>,
+    nats: Option<CommandChannel>,
 }
 
-struct Way {
+struct CommandChannel {
     source: SourceIx,
     commands: mpsc::Sender<Command>,
 }
@@ -32,20 +32,20 @@ struct Way {
 impl Commands {
     /// The end of the way to a source, if it is of a kind that is told what to do.
     pub(super) fn of(&mut self, source: SourceIx, kind: SourceKind) -> Option<mpsc::Receiver<Command>> {
-        let way = match kind {
+        let channel = match kind {
             SourceKind::WorkerTrees => &mut self.queries,
             SourceKind::Zmq => &mut self.publishers,
             SourceKind::Nats => &mut self.nats,
             _ => return None,
         };
         let (commands, receiver) = mpsc::channel(MAX_WAITING);
-        *way = Some(Way { source, commands });
+        *channel = Some(CommandChannel { source, commands });
         Some(receiver)
     }
 
     /// Hands a command on. What comes back is the answer of a query that nobody can carry out: none stays unanswered.
     pub(super) fn send(&self, command: Command, at_ms: Millis) -> Option<Received> {
-        let way = match &command {
+        let channel = match &command {
             Command::Query(_) | Command::CancelQuery { .. } => &self.queries,
             Command::Listen(_)
             | Command::Unlisten { .. }
@@ -53,7 +53,7 @@ impl Commands {
             | Command::LeaveBroker { .. } => &self.publishers,
             Command::Subscribe(_) => &self.nats,
         };
-        let Some(Way { source, commands }) = way else {
+        let Some(CommandChannel { source, commands }) = channel else {
             tracing::debug!(?command, "no source does this");
             // The source that is named hardly matters: there is none.
             return unanswered(command, SourceIx(0), at_ms, "no source sends queries to workers");

@@ -61,7 +61,7 @@ pub(crate) struct SegmentId {
 }
 
 /// What is kept of one stretch of time, to be written elsewhere.
-pub(crate) struct KeptSegment {
+pub(crate) struct StoredSegment {
     /// Frames of the keyframe.
     pub(crate) keyframe: Vec<Bytes>,
     /// What was published after it.
@@ -212,9 +212,9 @@ impl History {
     }
 
     /// A segment; `None`: it is not kept any more.
-    pub(super) fn segment(&self, id: SegmentId) -> Option<KeptSegment> {
+    pub(super) fn segment(&self, id: SegmentId) -> Option<StoredSegment> {
         let segment = self.segments.iter().find(|segment| segment.id() == id)?;
-        Some(KeptSegment { keyframe: segment.keyframe.clone(), batches: segment.batches.clone() })
+        Some(StoredSegment { keyframe: segment.keyframe.clone(), batches: segment.batches.clone() })
     }
 
     /// Rows of the timeline after `after`.

@@ -75,7 +75,7 @@ pub struct SourceHandle {
     source: SourceIx,
     queue: mpsc::Sender<Input>,
     room: Arc<Semaphore>,
-    patient: Arc<Patient>,
+    deliver: Arc<DeliverLimits>,
     limits: QueueLimits,
     pending: Arc<Pending>,
     /// Taken by the source that carries them out.
@@ -83,7 +83,7 @@ pub struct SourceHandle {
 }
 
 /// What messages that can wait may take of the queue: half of it, so that those that cannot still find room.
-struct Patient {
+struct DeliverLimits {
     messages: Arc<Semaphore>,
     bytes: Arc<Semaphore>,
 }
@@ -98,7 +98,7 @@ pub(super) struct Inbox {
     queue: mpsc::Receiver<Input>,
     sender: mpsc::Sender<Input>,
     room: Arc<Semaphore>,
-    patient: Arc<Patient>,
+    deliver: Arc<DeliverLimits>,
     limits: QueueLimits,
 }
 
@@ -109,8 +109,8 @@ impl Inbox {
         let limits = QueueLimits { messages: limits.messages.max(1), bytes };
         let (sender, queue) = mpsc::channel(limits.messages);
         let half = |whole: usize| Arc::new(Semaphore::new(whole.div_ceil(2)));
-        let patient = Arc::new(Patient { messages: half(limits.messages), bytes: half(bytes) });
-        Self { queue, sender, room: Arc::new(Semaphore::new(bytes)), patient, limits }
+        let deliver = Arc::new(DeliverLimits { messages: half(limits.messages), bytes: half(bytes) });
+        Self { queue, sender, room: Arc::new(Semaphore::new(bytes)), deliver, limits }
     }
 
     pub(super) fn handle(&self, source: SourceIx, commands: Option<mpsc::Receiver<Command>>) -> SourceHandle {
@@ -118,7 +118,7 @@ impl Inbox {
             source,
             queue: self.sender.clone(),
             room: Arc::clone(&self.room),
-            patient: Arc::clone(&self.patient),
+            deliver: Arc::clone(&self.deliver),
             limits: self.limits,
             pending: Arc::default(),
             commands: Arc::new(Mutex::new(commands)),
@@ -182,17 +182,17 @@ impl SourceHandle {
     }
 
     /// The source's connection broke and is there again. Does not wait.
-    pub fn broke(&self, at: Break) {
+    pub fn report_gap(&self, at: Break) {
         self.pending.add(|missing| missing.broke(at));
     }
 
     /// The connection to one publisher of a topic broke and is there again. Does not wait.
-    pub fn broke_of(&self, topic: Topic, publisher_id: u64, at: Break) {
+    pub fn report_publisher_gap(&self, topic: Topic, publisher_id: u64, at: Break) {
         self.pending.add(|missing| missing.broke_of(topic, publisher_id, at));
     }
 
     /// The connection broke, and nothing will tell what that cost of a topic. Does not wait.
-    pub fn broke_for_good(&self, topic: Topic, at: Break) {
+    pub fn report_permanent_gap(&self, topic: Topic, at: Break) {
         self.pending.add(|missing| missing.broke_for_good(topic, at));
     }
 
@@ -208,13 +208,13 @@ impl SourceHandle {
     pub async fn deliver(&self, at_ms: Millis, payload: Payload) -> Result<(), HubEnded> {
         let bytes = self.share(&payload);
         let half = u32::try_from(self.limits.bytes.div_ceil(2)).unwrap_or(u32::MAX);
-        let patient = Arc::clone(&self.patient.messages).acquire_owned().await.map_err(|_| HubEnded)?;
-        let patient_bytes = Arc::clone(&self.patient.bytes)
+        let deliver = Arc::clone(&self.deliver.messages).acquire_owned().await.map_err(|_| HubEnded)?;
+        let patient_bytes = Arc::clone(&self.deliver.bytes)
             .acquire_many_owned(bytes.min(half))
             .await
             .map_err(|_| HubEnded)?;
         let share = Arc::clone(&self.room).acquire_many_owned(bytes).await.map_err(|_| HubEnded)?;
-        let share = [Some(share), Some(patient), Some(patient_bytes)];
+        let share = [Some(share), Some(deliver), Some(patient_bytes)];
         self.send(Input::Received(self.queued(at_ms, payload, share))).await
     }
 

@@ -31,7 +31,7 @@ use radixscope_recording::EncodeError;
 use radixscope_state::sink::RecordSink;
 
 pub use history::HistoryLimits;
-pub(crate) use history::{KeptSegment, SegmentFrames, SegmentId};
+pub(crate) use history::{SegmentFrames, SegmentId, StoredSegment};
 #[cfg(test)]
 pub(crate) use inbox::LoneInbox;
 pub use inbox::{HubEnded, QueueLimits, SourceHandle};
@@ -57,9 +57,9 @@ const FLUSH_EVERY: Duration = Duration::from_secs(1);
 /// Inputs taken before questions, ticks and other tasks get their turn.
 const INPUTS_A_TURN: usize = 256;
 /// Questions that may wait.
-const MAX_QUESTIONS: usize = 64;
+const MAX_QUERIES: usize = 64;
 /// How long a reader waits for its answer.
-const ANSWER_WITHIN: Duration = Duration::from_secs(10);
+const RESPONSE_WITHIN: Duration = Duration::from_secs(10);
 
 /// What the hub is started with.
 #[derive(Clone, Copy, Debug)]
@@ -90,17 +90,17 @@ pub(crate) struct Run {
     pub(crate) refusals: Arc<Refusals>,
 }
 
-type Question = Box<dyn FnOnce(&mut View<'_>) + Send>;
+type ReadQuery = Box<dyn FnOnce(&mut View<'_>) + Send>;
 
-enum Ask {
-    Read(Question),
+enum HubQuery {
+    Read(ReadQuery),
     Join(Option<Resume>, oneshot::Sender<Result<Joined, EncodeError>>),
     RequestDump(Vec<Worker>, oneshot::Sender<Vec<bool>>),
 }
 
 /// Why a question got no answer.
 #[derive(Debug, thiserror::Error)]
-pub enum AskError {
+pub enum QueryError {
     /// The server is shutting down.
     #[error("the server is shutting down")]
     Ended,
@@ -115,7 +115,7 @@ pub enum AskError {
 /// The way to the hub for readers.
 #[derive(Clone)]
 pub struct Hub {
-    asks: mpsc::Sender<Ask>,
+    queries: mpsc::Sender<HubQuery>,
     viewers: Arc<ViewerCounts>,
     refusals: Arc<Refusals>,
 }
@@ -196,10 +196,10 @@ impl Hub {
         let handles = sources.iter().filter_map(|(name, kind)| task.add_source(name, *kind)).collect();
         task.intake.end_other_sources(now(), &mut task.state);
         task.stats = Stats::new(task.state.cluster.sources().len());
-        let (asks, questions) = mpsc::channel(MAX_QUESTIONS);
+        let (queries, receiver) = mpsc::channel(MAX_QUERIES);
         let viewers = Arc::new(ViewerCounts::default());
-        let task = tokio::spawn(task.run(questions, shutdown));
-        Started { hub: Hub { asks, viewers, refusals }, sources: handles, task }
+        let task = tokio::spawn(task.run(receiver, shutdown));
+        Started { hub: Hub { queries, viewers, refusals }, sources: handles, task }
     }
 
     /// Reads from the state. `read` runs in the hub's task: it has to be quick and must not wait.
@@ -209,31 +209,31 @@ impl Hub {
     pub async fn read<T: Send + 'static>(
         &self,
         read: impl FnOnce(&mut View<'_>) -> T + Send + 'static,
-    ) -> Result<T, AskError> {
+    ) -> Result<T, QueryError> {
         let (answer, answered) = oneshot::channel();
-        let question: Question = Box::new(move |view| {
+        let query: ReadQuery = Box::new(move |view| {
             // Whoever asked may have gone away.
             let _ = answer.send(read(view));
         });
-        self.ask(Ask::Read(question), answered).await
+        self.ask(HubQuery::Read(query), answered).await
     }
 
     /// Joins as a viewer.
     ///
     /// # Errors
     /// The hub has ended or is too busy, or the state cannot be encoded.
-    pub async fn join(&self, resume: Option<Resume>) -> Result<Joined, AskError> {
+    pub async fn join(&self, resume: Option<Resume>) -> Result<Joined, QueryError> {
         let (answer, answered) = oneshot::channel();
-        Ok(self.ask(Ask::Join(resume, answer), answered).await??)
+        Ok(self.ask(HubQuery::Join(resume, answer), answered).await??)
     }
 
     /// Has workers asked for their blocks; of each whether something tells where.
     ///
     /// # Errors
     /// The hub has ended or is too busy.
-    pub async fn request_dumps(&self, workers: Vec<Worker>) -> Result<Vec<bool>, AskError> {
+    pub async fn request_dumps(&self, workers: Vec<Worker>) -> Result<Vec<bool>, QueryError> {
         let (answer, answered) = oneshot::channel();
-        self.ask(Ask::RequestDump(workers, answer), answered).await
+        self.ask(HubQuery::RequestDump(workers, answer), answered).await
     }
 
     /// What sources refused to send.
@@ -246,12 +246,12 @@ impl Hub {
         &self.viewers
     }
 
-    async fn ask<T>(&self, ask: Ask, answered: oneshot::Receiver<T>) -> Result<T, AskError> {
+    async fn ask<T>(&self, ask: HubQuery, answered: oneshot::Receiver<T>) -> Result<T, QueryError> {
         let asked = async {
-            self.asks.send(ask).await.map_err(|_| AskError::Ended)?;
-            answered.await.map_err(|_| AskError::Ended)
+            self.queries.send(ask).await.map_err(|_| QueryError::Ended)?;
+            answered.await.map_err(|_| QueryError::Ended)
         };
-        tokio::time::timeout(ANSWER_WITHIN, asked).await.map_err(|_| AskError::Busy)?
+        tokio::time::timeout(RESPONSE_WITHIN, asked).await.map_err(|_| QueryError::Busy)?
     }
 }
 
@@ -286,7 +286,7 @@ impl HubTask {
         state.publish(away.since_ms);
     }
 
-    async fn run(mut self, mut questions: mpsc::Receiver<Ask>, mut shutdown: Shutdown) {
+    async fn run(mut self, mut queries: mpsc::Receiver<HubQuery>, mut shutdown: Shutdown) {
         let mut batch = tokio::time::interval(BATCH_EVERY);
         batch.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut flush = tokio::time::interval(FLUSH_EVERY);
@@ -297,7 +297,7 @@ impl HubTask {
                 () = over(&mut shutdown) => break,
                 _ = batch.tick() => self.state.tick(self.state.now()),
                 _ = flush.tick() => self.flush(),
-                Some(ask) = questions.recv() => self.answer(ask),
+                Some(ask) = queries.recv() => self.answer(ask),
                 _ = self.inbox.receive(&mut inputs, INPUTS_A_TURN) => {
                     inputs.drain(..).for_each(|input| self.take(input));
                     self.hand_over();
@@ -372,17 +372,17 @@ impl HubTask {
         }
     }
 
-    fn answer(&mut self, ask: Ask) {
+    fn answer(&mut self, ask: HubQuery) {
         match ask {
-            Ask::Join(resume, answer) => {
+            HubQuery::Join(resume, answer) => {
                 let _ = answer.send(self.state.join(resume));
             }
-            Ask::RequestDump(workers, answer) => {
+            HubQuery::RequestDump(workers, answer) => {
                 let asked = workers.into_iter().map(|worker| self.intake.request_dump(worker)).collect();
                 self.hand_over();
                 let _ = answer.send(asked);
             }
-            Ask::Read(read) => {
+            HubQuery::Read(read) => {
                 self.stats.queued_messages = self.inbox.len();
                 self.stats.queued_bytes = self.inbox.len_bytes();
                 self.stats.queue_limits = self.inbox.limits();

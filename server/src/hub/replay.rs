@@ -21,7 +21,7 @@ use super::log::Published;
 use super::snapshot::Snapshot;
 use super::state::State;
 use super::view::{DepthCache, PictureCache, Stats};
-use super::{Hub, HubTask, MAX_QUESTIONS, QueueLimits};
+use super::{Hub, HubTask, MAX_QUERIES, QueueLimits};
 use crate::shutdown::Shutdown;
 
 /// Longer than any recording: what is kept of one is bounded by its bytes alone.
@@ -112,8 +112,8 @@ impl Hub {
             depth: DepthCache::default(),
             pictures: PictureCache::default(),
         };
-        let (asks, questions) = mpsc::channel(MAX_QUESTIONS);
+        let (queries, questions) = mpsc::channel(MAX_QUERIES);
         tokio::spawn(task.run(questions, shutdown));
-        Hub { asks, viewers: std::sync::Arc::default(), refusals: std::sync::Arc::default() }
+        Hub { queries, viewers: std::sync::Arc::default(), refusals: std::sync::Arc::default() }
     }
 }

@@ -92,7 +92,7 @@ impl Resumed {
         let epoch = Some(epoch).filter(|_| is_finished && is_whole && is_same_limit);
         let next = Seq(cluster.seq().0.saturating_add(1));
         let recent = history.iter().flat_map(History::batches);
-        let log = RecentLog::gone_on(limits.log_bytes, next, recent);
+        let log = RecentLog::continued(limits.log_bytes, next, recent);
         let (seq, workers) = (cluster.seq().0, cluster.workers().len());
         tracing::info!(seq, workers, away_ms, same_run = epoch.is_some(), "going on from the recording");
         Ok(Self { cluster, history, log, at_ms, epoch })
@@ -111,7 +111,7 @@ fn is_same_deployment(recorded: &str, sources: &[(String, SourceKind)]) -> bool 
 
 impl RecentLog {
     /// One that goes on with the record `next`, from batches of before as far as they lead up to it.
-    fn gone_on<'b>(max_bytes: usize, next: Seq, batches: impl Iterator<Item = &'b Published>) -> Self {
+    fn continued<'b>(max_bytes: usize, next: Seq, batches: impl Iterator<Item = &'b Published>) -> Self {
         let mut log: Option<Self> = None;
         for batch in batches {
             let follows = log.take().filter(|log| log.next() == batch.first);

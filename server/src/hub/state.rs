@@ -63,7 +63,7 @@ pub(super) struct State {
     pub(super) recorder: Option<Recorder>,
     pub(super) batches: u64,
     /// The end of the recording that this is; `None`: time goes on.
-    still_ms: Option<Millis>,
+    replay_end_ms: Option<Millis>,
     epoch: u64,
     writer: BatchWriter,
     snapshot: Option<Snapshot>,
@@ -81,7 +81,7 @@ impl State {
             log: RecentLog::new(log_bytes),
             history: History::new(history),
             recorder: None,
-            still_ms: None,
+            replay_end_ms: None,
             batches: 0,
             epoch,
             writer: BatchWriter::new(Seq(1)),
@@ -104,7 +104,7 @@ impl State {
             log: RecentLog::beginning(0, next),
             writer: BatchWriter::new(next),
             history,
-            still_ms: Some(at_ms),
+            replay_end_ms: Some(at_ms),
             cluster,
             ..Self::new(1, 0, nothing, epoch)
         }
@@ -123,12 +123,12 @@ impl State {
 
     /// Whether this is a recording.
     pub(super) fn is_replay(&self) -> bool {
-        self.still_ms.is_some()
+        self.replay_end_ms.is_some()
     }
 
     /// The time of whoever looks: now, or the end of the recording.
     pub(super) fn now(&self) -> Millis {
-        self.still_ms.unwrap_or_else(now)
+        self.replay_end_ms.unwrap_or_else(now)
     }
 
     /// Writes everything from now on.
@@ -195,7 +195,7 @@ impl State {
         let now = Instant::now();
         let history = self.history.as_mut().filter(|history| history.wants_keyframe(now));
         let recorder = self.recorder.as_mut().filter(|recorder| recorder.wants_keyframe(now));
-        if (history.is_none() && recorder.is_none()) || self.still_ms.is_some() {
+        if (history.is_none() && recorder.is_none()) || self.replay_end_ms.is_some() {
             return;
         }
         match Snapshot::of(&self.cluster) {

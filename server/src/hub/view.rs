@@ -11,7 +11,7 @@ use radixscope_replay::{Kept, SegmentRow};
 use radixscope_state::cluster::Cluster;
 
 use super::history::History;
-use super::{KeptSegment, QueueLimits, SegmentFrames, SegmentId};
+use super::{QueueLimits, SegmentFrames, SegmentId, StoredSegment};
 use crate::recording::{Recorder, RecordingStatus};
 
 /// Trees up to this many nodes are walked for every reader: that takes about a millisecond.
@@ -61,7 +61,7 @@ impl View<'_> {
     }
 
     /// One of them; `None`: it is not kept any more.
-    pub(crate) fn kept_segment(&self, id: SegmentId) -> Option<KeptSegment> {
+    pub(crate) fn kept_segment(&self, id: SegmentId) -> Option<StoredSegment> {
         self.history?.segment(id)
     }
 
@@ -92,16 +92,16 @@ const PICTURE_LIFE: Duration = Duration::from_secs(1);
 /// It is used at least this many times as long as it took to make, so that making copies stays below a twentieth of a core.
 const PICTURE_LIFE_PER_COST: u32 = 20;
 /// A copy that nobody asked for this long is dropped.
-const PICTURE_KEPT: Duration = Duration::from_secs(10);
+const PICTURE_UNUSED_FOR: Duration = Duration::from_secs(10);
 
 /// Pools of which a copy is kept; who asks for more of them in turn has each copied anew.
 const MAX_PICTURES: usize = 8;
 
 /// The latest copies of trees, one for each pool that was asked for.
 #[derive(Default)]
-pub(super) struct PictureCache(Vec<KeptPicture>);
+pub(super) struct PictureCache(Vec<CachedPicture>);
 
-struct KeptPicture {
+struct CachedPicture {
     picture: Arc<Picture>,
     made: Instant,
     life: Duration,
@@ -124,25 +124,25 @@ impl PictureCache {
         let cost = now.elapsed();
         tracing::debug!(nodes, cost_us = cost.as_micros() as u64, "tree copied");
         let life = PICTURE_LIFE.max(cost * PICTURE_LIFE_PER_COST);
-        let kept = KeptPicture { picture: Arc::clone(&picture), made: now, life, used: now };
+        let kept = CachedPicture { picture: Arc::clone(&picture), made: now, life, used: now };
         let known = self.0.iter().position(|kept| kept.picture.pool() == pool);
         let oldest = || (0..self.0.len()).min_by_key(|&at| self.0[at].used);
         let replaced = known.or_else(|| oldest().filter(|_| self.0.len() == MAX_PICTURES));
-        drop_aside(replaced.map(|at| self.0.swap_remove(at)));
+        drop_in_background(replaced.map(|at| self.0.swap_remove(at)));
         self.0.push(kept);
         picture
     }
 
     /// Called once a second.
     pub(super) fn forget_unused(&mut self) {
-        while let Some(at) = self.0.iter().position(|kept| kept.used.elapsed() > PICTURE_KEPT) {
-            drop_aside(Some(self.0.swap_remove(at)));
+        while let Some(at) = self.0.iter().position(|kept| kept.used.elapsed() > PICTURE_UNUSED_FOR) {
+            drop_in_background(Some(self.0.swap_remove(at)));
         }
     }
 }
 
 /// A large copy takes milliseconds to drop.
-fn drop_aside(kept: Option<KeptPicture>) {
+fn drop_in_background(kept: Option<CachedPicture>) {
     if let Some(kept) = kept {
         tokio::task::spawn_blocking(move || drop(kept));
     }
@@ -288,7 +288,7 @@ mod tests {
         cache.forget_unused();
         assert!(!cache.0.is_empty(), "it was just asked for");
         if let Some(kept) = cache.0.first_mut() {
-            kept.used -= PICTURE_KEPT * 2;
+            kept.used -= PICTURE_UNUSED_FOR * 2;
         }
         cache.forget_unused();
         assert!(cache.0.is_empty());

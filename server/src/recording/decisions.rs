@@ -7,13 +7,13 @@ use radixscope_model::record::{Entry, Record};
 use radixscope_state::cluster::{Cluster, DecisionEntry, MAX_DECISIONS};
 
 /// A request that did not end for so long is written as it is.
-const PATIENCE_MS: u64 = 120_000;
+const MAX_WAIT_MS: u64 = 120_000;
 
 /// Decisions that are not written yet, oldest first.
 #[derive(Default)]
-pub(crate) struct Ended(VecDeque<(DecisionId, Millis)>);
+pub(crate) struct FinishedDecisions(VecDeque<(DecisionId, Millis)>);
 
-impl Ended {
+impl FinishedDecisions {
     /// Notes a decision when it is received.
     pub(crate) fn note(&mut self, entry: &Entry<'_>) {
         let Record::Decision(decision) = &entry.record else { return };
@@ -31,7 +31,7 @@ impl Ended {
     pub(crate) fn take(&mut self, now: Millis, cluster: &Cluster, mut each: impl FnMut(&DecisionEntry)) {
         self.0.retain(|&(id, at_ms)| {
             let Some(entry) = cluster.decisions().get(id) else { return false };
-            let is_over = entry.progress.ended_ms.is_some() || now.since(at_ms) > PATIENCE_MS;
+            let is_over = entry.progress.ended_ms.is_some() || now.since(at_ms) > MAX_WAIT_MS;
             if is_over {
                 each(entry);
             }

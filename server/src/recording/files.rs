@@ -30,7 +30,7 @@ const UNNAMED: &str = "radixscope.new";
 const LOCK: &str = "radixscope.lock";
 
 /// A file that is being written.
-struct Current {
+struct OpenFile {
     writer: Writer<BufWriter<File>>,
     /// The same file, to bring it to the disk.
     file: File,
@@ -43,7 +43,7 @@ struct Current {
 }
 
 /// A file that was written.
-pub(super) struct Kept {
+pub(super) struct RecordingFile {
     pub(super) path: PathBuf,
     began_ms: Millis,
     ended_ms: Millis,
@@ -51,9 +51,9 @@ pub(super) struct Kept {
 }
 
 /// Says that the thread has ended, whatever ended it.
-struct Ending(Arc<Shared>);
+struct EndGuard(Arc<Shared>);
 
-impl Drop for Ending {
+impl Drop for EndGuard {
     fn drop(&mut self) {
         self.0.has_ended.store(true, Ordering::Relaxed);
         if std::thread::panicking() {
@@ -69,9 +69,9 @@ pub(super) struct Files {
     to: RecordTo,
     meta: Meta,
     shared: Arc<Shared>,
-    current: Option<Current>,
+    current: Option<OpenFile>,
     /// Oldest first.
-    kept: Vec<Kept>,
+    kept: Vec<RecordingFile>,
     /// `None`: names and ids are written as they are.
     redactor: Option<Redactor>,
     failed: Option<Instant>,
@@ -91,7 +91,7 @@ impl Files {
             RecordTo::File(path) => drop(OpenOptions::new().write(true).create_new(true).open(path)?),
             RecordTo::Folder { path, .. } => {
                 std::fs::create_dir_all(path)?;
-                lock = Some(locked(path)?);
+                lock = Some(lock_folder(path)?);
                 kept = recordings_in(path)?;
             }
         }
@@ -119,7 +119,7 @@ impl Files {
 
     /// Writes until nobody sends any more.
     pub(super) fn run(mut self, items: &Receiver<Item>) {
-        let _ending = Ending(Arc::clone(&self.shared));
+        let _ending = EndGuard(Arc::clone(&self.shared));
         let mut synced = Instant::now();
         loop {
             let wait = SYNC_EVERY.saturating_sub(synced.elapsed());
@@ -177,7 +177,7 @@ impl Files {
         }
     }
 
-    fn is_full(&self, current: &Current) -> bool {
+    fn is_full(&self, current: &OpenFile) -> bool {
         let RecordTo::Folder { max_bytes, max_age, .. } = self.to else { return false };
         let is_old = current.began.elapsed() >= max_age / FILES as u32;
         is_old || current.writer.len_bytes() >= file_bytes(max_bytes)
@@ -212,7 +212,7 @@ impl Files {
         let meta = Meta { began_ms: at_ms.0, ..self.meta.clone() };
         let writer = Writer::new(BufWriter::new(file.try_clone()?), &meta)?;
         tracing::info!(file = %path.display(), "recording");
-        self.current = Some(Current {
+        self.current = Some(OpenFile {
             writer,
             file,
             path,
@@ -273,7 +273,7 @@ impl Files {
 
     fn end(&mut self) -> Result<(), RecordingError> {
         let Some(current) = self.current.take() else { return Ok(()) };
-        let Current { writer, file, path, began_ms, .. } = current;
+        let OpenFile { writer, file, path, began_ms, .. } = current;
         writer.finish()?;
         file.sync_all()?;
         self.keep(path, began_ms);
@@ -323,7 +323,7 @@ fn file_bytes(max_bytes: u64) -> u64 {
     (max_bytes / FILES).clamp(*FILE_BYTES.start(), *FILE_BYTES.end())
 }
 
-fn locked(folder: &Path) -> Result<File, Error> {
+fn lock_folder(folder: &Path) -> Result<File, Error> {
     let lock = OpenOptions::new().write(true).create(true).truncate(false).open(folder.join(LOCK))?;
     match lock.try_lock() {
         Ok(()) => Ok(lock),
@@ -341,15 +341,15 @@ fn began_ms(path: &Path) -> Option<Millis> {
     number.parse().ok().map(Millis)
 }
 
-fn kept(path: PathBuf, began_ms: Millis) -> Option<Kept> {
+fn kept(path: PathBuf, began_ms: Millis) -> Option<RecordingFile> {
     let of = std::fs::metadata(&path).ok()?;
     let ended = of.modified().ok()?.duration_since(std::time::UNIX_EPOCH).ok()?;
     let ended_ms = Millis(u64::try_from(ended.as_millis()).ok()?);
-    Some(Kept { path, began_ms, ended_ms, bytes: of.len() })
+    Some(RecordingFile { path, began_ms, ended_ms, bytes: of.len() })
 }
 
 /// The recordings in a folder, oldest first. Other files are nobody's business.
-pub(super) fn recordings_in(folder: &Path) -> Result<Vec<Kept>, Error> {
+pub(super) fn recordings_in(folder: &Path) -> Result<Vec<RecordingFile>, Error> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder)? {
         let path = entry?.path();
@@ -362,7 +362,7 @@ pub(super) fn recordings_in(folder: &Path) -> Result<Vec<Kept>, Error> {
 }
 
 /// What the newest recording in a folder says of itself: what is written there next goes on with it.
-fn meta_in(kept: &[Kept]) -> Option<Meta> {
+fn meta_in(kept: &[RecordingFile]) -> Option<Meta> {
     let newest = kept.iter().rev().find_map(|kept| Recording::open(File::open(&kept.path).ok()?).ok())?;
     Some(newest.meta().clone())
 }

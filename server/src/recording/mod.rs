@@ -30,11 +30,11 @@ use radixscope_state::cluster::Cluster;
 
 use crate::hub::Published;
 use crate::hub::spacing::Spacing;
-pub(crate) use decisions::Ended;
+pub(crate) use decisions::FinishedDecisions;
 use files::Files;
 pub(crate) use opened::{Newest, newest, open};
 pub(crate) use redact::{Key, Redacted, Redactor};
-pub(crate) use source::run as tell;
+pub(crate) use source::run as report_status;
 
 /// Parts that may wait for the disk: a minute of ten batches a second, and more than their bytes would ever be.
 const MAX_QUEUED: usize = 4_096;
@@ -161,7 +161,7 @@ pub(crate) struct Recorder {
     watch: RecordingWatch,
     /// `None`: the next thing written has to be a keyframe.
     spacing: Option<Spacing>,
-    ended: Ended,
+    ended: FinishedDecisions,
 }
 
 impl Recorder {
@@ -177,7 +177,7 @@ impl Recorder {
         let thread = std::thread::Builder::new().name("recording".to_owned());
         let thread = thread.spawn(move || files.run(&items))?;
         let watch = RecordingWatch { path, shared };
-        Ok((Self { to, watch, spacing: None, ended: Ended::default() }, thread))
+        Ok((Self { to, watch, spacing: None, ended: FinishedDecisions::default() }, thread))
     }
 
     /// How it goes.
@@ -232,7 +232,7 @@ impl Recorder {
         let Some(row) = row else { return };
         for mark in &row.findings {
             let titled = cluster.findings().iter().find(|finding| finding.code == mark.code);
-            let finding = FindingLine {
+            let finding = FindingRow {
                 at_ms,
                 state: if mark.opened { "active" } else { "resolved" },
                 code: &mark.code,
@@ -273,7 +273,7 @@ impl Recorder {
 }
 
 #[derive(Serialize)]
-struct FindingLine<'a> {
+struct FindingRow<'a> {
     at_ms: Millis,
     state: &'static str,
     code: &'a str,

@@ -26,7 +26,7 @@ const MAX_NAMES: usize = 1 << 16;
 /// Names that say nothing and stand in texts of any deployment.
 const ORDINARY: [&str; 4] = ["dynamo", "frontend", "router", "worker"];
 /// In place of words that may name anything.
-const LEFT_OUT: &str = "…";
+const REMOVED: &str = "…";
 
 /// The key of a recording's pseudonyms.
 #[derive(Clone)]
@@ -75,7 +75,7 @@ struct Names {
 }
 
 impl Names {
-    fn knows(&mut self, original: &str, pseudonym: &str) {
+    fn remember(&mut self, original: &str, pseudonym: &str) {
         let is_word = original.bytes().all(is_of_word);
         if is_word {
             if self.words.len() >= MAX_NAMES {
@@ -99,8 +99,8 @@ const fn is_of_word(byte: u8) -> bool {
 impl Pseudonyms for Names {
     fn number(&mut self, id: u64) -> u64 {
         let new = self.key.hash("id", &id.to_le_bytes());
-        self.knows(&id.to_string(), &new.to_string());
-        self.knows(&format!("{id:x}"), &format!("{new:x}"));
+        self.remember(&id.to_string(), &new.to_string());
+        self.remember(&format!("{id:x}"), &format!("{new:x}"));
         new
     }
 
@@ -108,7 +108,7 @@ impl Pseudonyms for Names {
         let new = format!("{kind}-{:016x}", self.key.hash(kind, name.as_bytes()));
         // No text speaks of requests, and there is no end of them.
         if kind != "request" && !ORDINARY.contains(&name) {
-            self.knows(name, &new);
+            self.remember(name, &new);
         }
         new
     }
@@ -136,7 +136,7 @@ impl Pseudonyms for Names {
     fn leave_out(&mut self, words: &str) {
         // A word alone names nobody, and would be left out of every text.
         if words.contains(' ') {
-            self.knows(words, LEFT_OUT);
+            self.remember(words, REMOVED);
         }
     }
 }

@@ -221,5 +221,8 @@ async fn sources_names_the_setting_that_is_missing() {
     assert!(text.contains("--zmq-broker") && text.contains("DYN_ZMQ_BROKER_URL"), "{text}");
     let (code, text, _) = sources(&["--discovery", "etcd://127.0.0.1:1"]);
     assert_eq!(code, Some(1));
-    assert!(text.contains("Nothing listens at http://127.0.0.1:1/") && !text.contains("To show it"), "{text}");
+    assert!(
+        text.contains("Nothing listens at http://127.0.0.1:1/") && !text.contains("To show it"),
+        "{text}"
+    );
 }

@@ -188,7 +188,8 @@ async fn assert_tls_fails(url: &str, flags: &[&str], word: &str) {
 #[tokio::test]
 async fn every_failure_of_tls_says_what_to_change() {
     let nats = Nats::with(Options { tls: true, ..Options::default() }).await;
-    assert_tls_fails(&nats.url(), &[], "Set --nats-tls-ca (RADIXSCOPE_NATS_TLS_CA) to the CA that signed").await;
+    assert_tls_fails(&nats.url(), &[], "Set --nats-tls-ca (RADIXSCOPE_NATS_TLS_CA) to the CA that signed")
+        .await;
     let ca = nats.ca_file();
     let ca = ["--nats-tls-ca", ca.to_str().unwrap()];
     let elsewhere = Proxy::start_at(Ipv4Addr::new(127, 0, 0, 2), nats.port()).await;
@@ -202,12 +203,8 @@ async fn every_failure_of_tls_says_what_to_change() {
     assert_tls_fails(&format!("nats://{address}"), &ca, "--nats-tls-ca requires it").await;
     let strict = Nats::with(Options { tls: true, verify: true, ..Options::default() }).await;
     let ca = strict.ca_file();
-    assert_tls_fails(
-        &strict.url(),
-        &["--nats-tls-ca", ca.to_str().unwrap()],
-        "requires client certificates",
-    )
-    .await;
+    assert_tls_fails(&strict.url(), &["--nats-tls-ca", ca.to_str().unwrap()], "requires client certificates")
+        .await;
 }
 
 #[tokio::test]

@@ -19,7 +19,7 @@ use radixscope_state::cluster::{Cluster, DecisionEntry};
 
 use super::Failure;
 use crate::config::{DecisionsAs, Export};
-use crate::recording::{Ended, open};
+use crate::recording::{FinishedDecisions, open};
 use perfetto::Trace;
 use recording::copy;
 
@@ -43,7 +43,7 @@ pub(super) fn run(options: &Export) -> Result<ExitCode, Failure> {
         return Ok(ExitCode::SUCCESS);
     }
     let mut outputs = Outputs::open(options).map_err(Failure::Usage)?;
-    let mut ended = Ended::default();
+    let mut ended = FinishedDecisions::default();
     let mut last_ms = Millis(0);
     let folded = series.play(&mut |step| match step {
         Step::Record { entry, .. } => ended.note(entry),

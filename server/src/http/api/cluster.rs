@@ -27,7 +27,7 @@ use crate::recording::RecordingStatus;
 
 /// The answer.
 #[derive(Serialize)]
-pub(super) struct ClusterAnswer {
+pub(super) struct ClusterResponse {
     /// The last record folded.
     seq: Seq,
     at_ms: Millis,
@@ -70,14 +70,14 @@ struct SourceRow {
     /// Whether more may be lost: a count that is a lower bound, or a connection that broke, so that workers may have come or left
     /// unnoticed.
     missed_at_least: bool,
-    missed: Vec<Missed>,
+    missed: Vec<MissedRow>,
     /// Times without connection that cost an unknown number of messages.
-    gaps: Vec<Gaps>,
+    gaps: Vec<GapsRow>,
     rejected: Vec<RejectedCount>,
 }
 
 #[derive(Serialize)]
-struct Missed {
+struct MissedRow {
     #[serde(flatten)]
     known: MissedCount,
     /// Whether `count` is a lower bound.
@@ -87,7 +87,7 @@ struct Missed {
 }
 
 #[derive(Serialize)]
-struct Gaps {
+struct GapsRow {
     #[serde(flatten)]
     known: UnknownGaps,
     /// Always null: how many messages they cost is unknown.
@@ -149,7 +149,7 @@ struct WorkerRow {
     /// How its KV events come.
     lines: Vec<Line>,
     /// `null`: as far as is known it is there.
-    gone: Option<Departure>,
+    gone: Option<DepartureRow>,
     /// How long its blocks live, from a sample; `null`: not known yet.
     block_ages: Option<LifetimeSums>,
 }
@@ -200,7 +200,7 @@ struct PoolRow {
 }
 
 #[derive(Serialize)]
-struct Departure {
+struct DepartureRow {
     #[serde(flatten)]
     known: Gone,
     /// KV events of it and requests sent to it since then.
@@ -251,17 +251,17 @@ struct TreeRow {
     limit: u32,
 }
 
-pub(super) async fn cluster(State(hub): State<Hub>, uri: Uri) -> Result<Json<ClusterAnswer>, ApiError> {
+pub(super) async fn cluster(State(hub): State<Hub>, uri: Uri) -> Result<Json<ClusterResponse>, ApiError> {
     Params::of(&uri, &[])?;
     let refused = hub.refusals().list();
     Ok(Json(hub.read(|view| of(view, refused)).await?))
 }
 
-fn of(view: &mut View<'_>, refused: Vec<RefusedCount>) -> ClusterAnswer {
+fn of(view: &mut View<'_>, refused: Vec<RefusedCount>) -> ClusterResponse {
     let max_depth = view.max_depth();
     let cluster = view.cluster;
     let totals = cluster.totals();
-    ClusterAnswer {
+    ClusterResponse {
         seq: cluster.seq(),
         at_ms: view.at_ms,
         digest: Decimal(cluster.digest()),
@@ -290,7 +290,7 @@ fn of(view: &mut View<'_>, refused: Vec<RefusedCount>) -> ClusterAnswer {
 }
 
 fn source(source: &SourceState) -> SourceRow {
-    let missed = |known: &MissedCount| Missed {
+    let missed = |known: &MissedCount| MissedRow {
         at_least: source.is_at_least(known),
         counts_again: known.cause.counts_again(),
         known: known.clone(),
@@ -309,7 +309,7 @@ fn source(source: &SourceState) -> SourceRow {
         recovered_total: source.recovered_total(),
         missed_at_least: source.is_missed_at_least(),
         missed: source.missed.iter().map(missed).collect(),
-        gaps: source.unknown_gaps().map(|&known| Gaps { known, messages: () }).collect(),
+        gaps: source.unknown_gaps().map(|&known| GapsRow { known, messages: () }).collect(),
         rejected: source.rejected.clone(),
     }
 }
@@ -363,7 +363,7 @@ fn worker(cluster: &Cluster, ix: WorkerIx) -> Option<WorkerRow> {
         decisions_total: cluster.decisions().totals_of(ix).count,
         in_flight: w.in_flight.now(),
         lines: w.lines.clone(),
-        gone: w.gone.map(|known| Departure {
+        gone: w.gone.map(|known| DepartureRow {
             known,
             events_after: w.events_after_gone,
             choices_after: w.choices_after_gone,

@@ -19,11 +19,11 @@ use crate::hub::{Hub, View};
 
 const DEFAULT_WINDOW_S: u64 = 60;
 /// Largest target that is taken, as in the page: ten minutes.
-const MOST_TARGET_MS: u64 = 600_000;
+const MAX_TARGET_MS: u64 = 600_000;
 
 /// The answer. A figure's values are in its own `unit`.
 #[derive(Serialize)]
-pub(super) struct LatencyAnswer {
+pub(super) struct LatencyResponse {
     /// The last record folded.
     seq: Seq,
     at_ms: Millis,
@@ -44,7 +44,7 @@ struct Figure {
     unit: &'static str,
     /// What is shown, compared and coloured: single requests where they are nearly all that the frontends count, else the
     /// histogram; `null`: not reported for a sample.
-    figure: Option<Judged>,
+    figure: Option<DisplayedFigure>,
     /// By histograms, which know a value by its bucket; `null`: no scraped process offers one.
     histogram: Option<Histogram>,
     /// By single requests, as logs and traces tell them; `null`: none do.
@@ -81,7 +81,7 @@ struct Percentiles<T> {
 
 /// The figure of the window, in the same unit as everything else.
 #[derive(Serialize)]
-struct Judged {
+struct DisplayedFigure {
     /// `requests` or `histogram`.
     by: &'static str,
     #[serde(flatten)]
@@ -109,17 +109,17 @@ struct Window {
     source: String,
 }
 
-pub(super) async fn latency(State(hub): State<Hub>, uri: Uri) -> Result<Json<LatencyAnswer>, ApiError> {
+pub(super) async fn latency(State(hub): State<Hub>, uri: Uri) -> Result<Json<LatencyResponse>, ApiError> {
     let params = Params::of(&uri, &["window_s", "ttft_slo", "tpot_slo"])?;
     let window_s = params.within("window_s", 1, SCRAPE_WINDOW_MS / 1_000)?.unwrap_or(DEFAULT_WINDOW_S);
     let target = |name| -> Result<Option<f64>, ApiError> {
-        Ok(params.within(name, 1, MOST_TARGET_MS)?.map(|ms| ms as f64))
+        Ok(params.within(name, 1, MAX_TARGET_MS)?.map(|ms| ms as f64))
     };
     let targets = [target("ttft_slo")?, target("tpot_slo")?];
     Ok(Json(hub.read(move |view| of(view, window_s, targets)).await?))
 }
 
-fn of(view: &View<'_>, window_s: u64, [ttft_ms, tpot_ms]: [Option<f64>; 2]) -> LatencyAnswer {
+fn of(view: &View<'_>, window_s: u64, [ttft_ms, tpot_ms]: [Option<f64>; 2]) -> LatencyResponse {
     use HistogramKind::{
         CachedTokens, Duration, HitRate, InputTokens, Itl, OutputTokens, RouterOverheadMs, Ttft,
     };
@@ -132,14 +132,14 @@ fn of(view: &View<'_>, window_s: u64, [ttft_ms, tpot_ms]: [Option<f64>; 2]) -> L
                 Quantity::Tpot => tpot_ms,
                 _ => None,
             };
-            judged(cluster, quantity, now, window_ms, target)
+            displayed_figure(cluster, quantity, now, window_ms, target)
         }),
         histogram: histogram(cluster, kind, now, window_ms),
         requests: quantity.and_then(|quantity| {
             Some(window(&latency::requests(cluster, quantity, now, window_ms)?, quantity))
         }),
     };
-    LatencyAnswer {
+    LatencyResponse {
         seq: cluster.seq(),
         at_ms: now,
         window_s,
@@ -168,16 +168,16 @@ fn samples(of: &Distribution) -> Samples {
     Samples { count: of.count(), mean: of.mean(), percentiles: Percentiles { p50, p95, p99 } }
 }
 
-fn judged(
+fn displayed_figure(
     cluster: &Cluster,
     quantity: Quantity,
     now: Millis,
     window_ms: u64,
     target_ms: Option<f64>,
-) -> Option<Judged> {
+) -> Option<DisplayedFigure> {
     let all = latency::within(cluster, quantity, now, window_ms);
     let times = all.into_iter().find(|times| times.samples > 0)?;
-    Some(Judged {
+    Some(DisplayedFigure {
         by: if matches!(times.source, Source::Histograms { .. }) { "histogram" } else { "requests" },
         from_ms: times.window.0,
         until_ms: times.window.1,

@@ -14,7 +14,7 @@ use crate::http::error::{ApiError, code};
 use crate::hub::{Hub, View};
 
 #[derive(Serialize)]
-pub(super) struct PromptAnswer {
+pub(super) struct PromptResponse {
     decision: DecisionId,
     isl_tokens: Option<u64>,
     block_size_tokens: Option<u32>,
@@ -22,7 +22,7 @@ pub(super) struct PromptAnswer {
     chain_hashes: Vec<Decimal>,
 }
 
-pub(super) async fn prompt(State(hub): State<Hub>, uri: Uri) -> Result<Json<PromptAnswer>, ApiError> {
+pub(super) async fn prompt(State(hub): State<Hub>, uri: Uri) -> Result<Json<PromptResponse>, ApiError> {
     let params = Params::of(&uri, &["decision"])?;
     let id = params.u64("decision")?.map(DecisionId).ok_or_else(|| {
         ApiError::new(
@@ -32,7 +32,7 @@ pub(super) async fn prompt(State(hub): State<Hub>, uri: Uri) -> Result<Json<Prom
     })?;
     let blocks = hub.read(move |view| of(view, id)).await??;
     let (Hashes::Chain(hashes) | Hashes::Local(hashes)) = blocks.hashes;
-    Ok(Json(PromptAnswer {
+    Ok(Json(PromptResponse {
         decision: id,
         isl_tokens: blocks.isl_tokens,
         block_size_tokens: blocks.block_size_tokens,

@@ -36,17 +36,17 @@ const VIEW: &str =
     "the query and the fragment of an address of this page, as in ?view=changes#t=1800000000000";
 
 /// What is asked for.
-struct Asked {
-    span: Span,
+struct Download {
+    span: DownloadRange,
     meta: Meta,
-    of: Of,
+    of: RecordingSource,
     reader: Reader,
-    turn: OwnedSemaphorePermit,
+    compute_permit: OwnedSemaphorePermit,
 }
 
 /// From when to when.
 #[derive(Clone, Copy)]
-struct Span {
+struct DownloadRange {
     from: Millis,
     to: Millis,
 }
@@ -57,9 +57,9 @@ pub(super) async fn recording(
     peer: Option<Extension<Peer>>,
     uri: Uri,
 ) -> Result<Response, ApiError> {
-    let asked = asked(&app, peer, &Params::of(&uri, &["from_ms", "to_ms"])?).await?;
-    let name = named(&asked.meta, "mcap");
-    Ok(streamed(&name, "application/octet-stream", asked, |pipe, meta, of, span| {
+    let download = download(&app, peer, &Params::of(&uri, &["from_ms", "to_ms"])?).await?;
+    let name = named(&download.meta, "mcap");
+    Ok(stream_response(&name, "application/octet-stream", download, |pipe, meta, of, span| {
         let mut writer = Writer::new(pipe, &meta)?;
         of.copy(span, &mut writer)?;
         Ok(io::Write::flush(&mut writer.finish()?)?)
@@ -76,17 +76,17 @@ pub(super) async fn report(
     let params = Params::of(&uri, &["from_ms", "to_ms", "view"])?;
     let view = params.get("view").unwrap_or_default();
     let view = View::of(view).ok_or_else(|| ApiError::bad_parameter("view", view, VIEW))?;
-    let mut asked = asked(&app, peer, &params).await?;
-    asked.meta.began_ms = asked.meta.began_ms.max(asked.span.from.0);
-    let name = named(&asked.meta, "mcap");
+    let mut download = download(&app, peer, &params).await?;
+    download.meta.began_ms = download.meta.began_ms.max(download.span.from.0);
+    let name = named(&download.meta, "mcap");
     let assets = Arc::clone(&app.assets);
     // It keeps its turn until it is made, even if the client goes away.
-    let made = tokio::task::spawn_blocking(move || (Report::around(&assets, &name, &view), asked)).await;
+    let made = tokio::task::spawn_blocking(move || (Report::around(&assets, &name, &view), download)).await;
     let failed = |words: String| ApiError::new(code::INTERNAL, words);
-    let (report, asked) = made.map_err(|error| failed(error.to_string()))?;
+    let (report, download) = made.map_err(|error| failed(error.to_string()))?;
     let report = report.map_err(|error| failed(error.to_string()))?;
-    let name = named(&asked.meta, "html");
-    Ok(streamed(&name, "text/html; charset=utf-8", asked, move |pipe, meta, of, span| {
+    let name = named(&download.meta, "html");
+    Ok(stream_response(&name, "text/html; charset=utf-8", download, move |pipe, meta, of, span| {
         let write = |encoded| {
             let mut writer = Writer::small(encoded, &meta)?;
             let mut reduced = Reduced::new(&mut writer, span.from);
@@ -102,15 +102,16 @@ fn named(meta: &Meta, kind: &str) -> String {
     format!("radixscope-{}.{kind}", meta.began_ms)
 }
 
-async fn asked(app: &App, peer: Option<Extension<Peer>>, params: &Params) -> Result<Asked, ApiError> {
+async fn download(app: &App, peer: Option<Extension<Peer>>, params: &Params) -> Result<Download, ApiError> {
     let from = Millis(params.u64("from_ms")?.unwrap_or(0));
     let to = Millis(params.u64("to_ms")?.unwrap_or(u64::MAX));
     let busy = || {
         let message = "too many recordings are being downloaded, and none of them slowly; try again";
         ApiError::new(code::BUSY, message).retry_after(2)
     };
-    let reader = app.readers.place(peer.map(|Extension(peer)| peer.place)).await.ok_or_else(busy)?;
-    let turn = reader.turn().await.map_err(|error| ApiError::new(code::INTERNAL, error.to_string()))?;
+    let reader = app.readers.slot(peer.map(|Extension(peer)| peer.slot)).await.ok_or_else(busy)?;
+    let compute_permit =
+        reader.compute_permit().await.map_err(|error| ApiError::new(code::INTERNAL, error.to_string()))?;
     let kept = app.hub.read(move |view| {
         let sources = view.cluster.sources().iter();
         let sources: Vec<_> = sources.map(|source| (source.name.clone(), source.kind)).collect();
@@ -124,34 +125,34 @@ async fn asked(app: &App, peer: Option<Extension<Peer>>, params: &Params) -> Res
     let memory = Memory { hub: app.hub.clone(), segments, rows, last };
     let (meta, of) = match files.map(|files| opened(files, meta.clone(), from, to)) {
         Some(opened) => match opened.await {
-            Some((meta, series)) => (meta, Of::Files(series)),
-            None => (meta, Of::Memory(memory)),
+            Some((meta, series)) => (meta, RecordingSource::Files(series)),
+            None => (meta, RecordingSource::Memory(memory)),
         },
-        None => (meta, Of::Memory(memory)),
+        None => (meta, RecordingSource::Memory(memory)),
     };
-    if matches!(&of, Of::Memory(memory) if memory.segments.is_empty()) {
+    if matches!(&of, RecordingSource::Memory(memory) if memory.segments.is_empty()) {
         let begin = history.and_then(|history| history.from_ms);
         let begin = begin
             .map_or_else(|| "no history is retained".to_owned(), |at| format!("the history begins at {at}"));
         let words = format!("nothing of that time is retained; {begin} (--history, --history-mib, --record)");
         return Err(ApiError::new(code::NOT_FOUND, words));
     }
-    Ok(Asked { span: Span { from, to }, meta, of, reader, turn })
+    Ok(Download { span: DownloadRange { from, to }, meta, of, reader, compute_permit })
 }
 
 /// A body that is written while it is read. If it cannot be written to its end, the connection ends before the body does, so
 /// that no client takes a part for the whole.
-fn streamed(
+fn stream_response(
     name: &str,
     kind: &'static str,
-    asked: Asked,
-    write: impl FnOnce(Pipe, Meta, Of, Span) -> Result<(), RecordingError> + Send + 'static,
+    download: Download,
+    write: impl FnOnce(Pipe, Meta, RecordingSource, DownloadRange) -> Result<(), RecordingError> + Send + 'static,
 ) -> Response {
-    let Asked { span, meta, of, reader, turn } = asked;
+    let Download { span, meta, of, reader, compute_permit } = download;
     let (parts, read) = mpsc::channel(MAX_WAITING);
     let runtime = Handle::current();
     tokio::task::spawn_blocking(move || {
-        let pipe = Pipe::new(parts.clone(), reader, turn, runtime);
+        let pipe = Pipe::new(parts.clone(), reader, compute_permit, runtime);
         let Err(error) = write(pipe, meta, of, span) else { return };
         if parts.is_closed() {
             tracing::debug!(%error, "a recording was not read to its end");
@@ -174,7 +175,7 @@ fn streamed(
 }
 
 /// What a recording is made of.
-enum Of {
+enum RecordingSource {
     Memory(Memory),
     Files(Box<Series<BufReader<File>>>),
 }
@@ -196,8 +197,8 @@ async fn opened(
         .then(|| (Meta { epoch, recording, began_ms: begin.max(from).0, ..meta }, Box::new(series)))
 }
 
-impl Of {
-    fn copy(self, span: Span, into: &mut dyn Target) -> Result<(), RecordingError> {
+impl RecordingSource {
+    fn copy(self, span: DownloadRange, into: &mut dyn Target) -> Result<(), RecordingError> {
         match self {
             Self::Memory(memory) => memory.copy(span.to, &Handle::current(), into),
             Self::Files(mut series) => series.copy(span.from, span.to, into),

@@ -35,12 +35,12 @@ struct Named {
 }
 
 #[derive(Serialize)]
-pub(super) struct Asked {
-    workers: Vec<AskedWorker>,
+pub(super) struct TreeDumpsResponse {
+    workers: Vec<QueriedWorker>,
 }
 
 #[derive(Serialize)]
-struct AskedWorker {
+struct QueriedWorker {
     #[serde(flatten)]
     worker: Worker,
     /// Whether it is asked. It is not if nothing tells where, or if `--tree-dumps off` forbids it.
@@ -51,7 +51,7 @@ pub(super) async fn tree_dumps(
     _: AllowedPage,
     State(hub): State<Hub>,
     Posted(body): Posted<Body, MAX_BODY_BYTES>,
-) -> Result<(StatusCode, Json<Asked>), ApiError> {
+) -> Result<(StatusCode, Json<TreeDumpsResponse>), ApiError> {
     let workers: Vec<Worker> = match body.workers {
         Some(named) if named.len() > MAX_WORKERS => {
             return Err(bad(format!("workers: more than {MAX_WORKERS}")));
@@ -60,6 +60,6 @@ pub(super) async fn tree_dumps(
         None => hub.read(|view| view.cluster.workers().iter().map(|worker| worker.id).collect()).await?,
     };
     let asked = hub.request_dumps(workers.clone()).await?;
-    let workers = workers.into_iter().zip(asked).map(|(worker, asked)| AskedWorker { worker, asked });
-    Ok((StatusCode::ACCEPTED, Json(Asked { workers: workers.collect() })))
+    let workers = workers.into_iter().zip(asked).map(|(worker, asked)| QueriedWorker { worker, asked });
+    Ok((StatusCode::ACCEPTED, Json(TreeDumpsResponse { workers: workers.collect() })))
 }

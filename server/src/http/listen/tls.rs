@@ -13,7 +13,7 @@ use tokio::sync::watch;
 use crate::config::InvalidOption;
 
 /// How often the files are looked at: certificates are renewed days before they end.
-const LOOK_EVERY: Duration = Duration::from_secs(2);
+const POLL_EVERY: Duration = Duration::from_secs(2);
 
 /// The settings of the moment.
 pub(in crate::http) type Current = watch::Receiver<Arc<ServerConfig>>;
@@ -29,7 +29,7 @@ pub struct TlsFiles {
 
 /// What was read from the files.
 #[derive(PartialEq, Eq)]
-struct Read {
+struct CertificateBytes {
     cert: Vec<u8>,
     key: Vec<u8>,
 }
@@ -37,7 +37,7 @@ struct Read {
 /// Settings that follow the files.
 pub struct Tls {
     files: TlsFiles,
-    read: Read,
+    read: CertificateBytes,
     current: Arc<ServerConfig>,
 }
 
@@ -56,25 +56,25 @@ impl Tls {
     pub(in crate::http) fn follow(mut self) -> Current {
         let (now, current) = watch::channel(Arc::clone(&self.current));
         tokio::spawn(async move {
-            let mut said = String::new();
+            let mut reported = String::new();
             loop {
                 tokio::select! {
                     () = now.closed() => return,
-                    () = tokio::time::sleep(LOOK_EVERY) => {}
+                    () = tokio::time::sleep(POLL_EVERY) => {}
                 }
                 match self.look() {
-                    Ok(None) => said.clear(),
+                    Ok(None) => reported.clear(),
                     Ok(Some(settings)) => {
-                        said.clear();
+                        reported.clear();
                         tracing::info!("certificate and key have changed; the new ones are used from now on");
                         now.send_replace(settings);
                     }
                     Err(error) => {
                         let error = error.to_string();
                         // Files that are being written are not whole for a moment; the former ones go on.
-                        if error != said {
+                        if error != reported {
                             tracing::warn!(%error, "certificate and key cannot be read again; the previous ones stay in use");
-                            said = error;
+                            reported = error;
                         }
                     }
                 }
@@ -96,15 +96,15 @@ impl Tls {
 }
 
 impl TlsFiles {
-    fn read(&self) -> Result<Read, InvalidOption> {
+    fn read(&self) -> Result<CertificateBytes, InvalidOption> {
         let bytes = |option: &str, path: &PathBuf| {
             std::fs::read(path)
                 .map_err(|error| InvalidOption::new(format!("{option} {}", path.display()), error))
         };
-        Ok(Read { cert: bytes("--tls-cert", &self.cert)?, key: bytes("--tls-key", &self.key)? })
+        Ok(CertificateBytes { cert: bytes("--tls-cert", &self.cert)?, key: bytes("--tls-key", &self.key)? })
     }
 
-    fn settings(&self, read: &Read) -> Result<Arc<ServerConfig>, InvalidOption> {
+    fn settings(&self, read: &CertificateBytes) -> Result<Arc<ServerConfig>, InvalidOption> {
         // What the parser says of a file quotes the file.
         let certs: Vec<CertificateDer<'static>> =
             CertificateDer::pem_slice_iter(&read.cert).collect::<Result<_, _>>().unwrap_or_default();

@@ -2,7 +2,7 @@
 //! absent, never 0. OpenMetrics for who asks for it, as Prometheus does, else Prometheus' older text format.
 
 mod cluster;
-mod ours;
+mod server;
 mod workers;
 
 use std::collections::HashSet;
@@ -36,8 +36,8 @@ pub(super) async fn metrics(State(app): State<App>, headers: HeaderMap) -> Resul
     let read = move |view: &mut View<'_>| Families::of(view, &viewers, &listed);
     let mut families = app.hub.read(read).await?;
     families.of_refusals(app.hub.refusals());
-    if let Some(places) = &app.places {
-        families.of_connections(places);
+    if let Some(slots) = &app.slots {
+        families.of_connections(slots);
     }
     families.of_clients(&app.failed_logins, &app.readers);
     let counters = families.counter_names();
@@ -100,7 +100,7 @@ fn labels<const N: usize>(pairs: [(&'static str, &str); N]) -> Labels {
 impl Families {
     fn of(view: &View<'_>, viewers: &ViewerCounts, listed: &Mutex<Listed>) -> Self {
         let mut all = Self::default();
-        all.of_ourselves(view, viewers);
+        all.of_server(view, viewers);
         all.of_sources(view);
         all.of_tree(view.cluster);
         all.of_pools(view.cluster, view.at_ms);

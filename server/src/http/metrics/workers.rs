@@ -24,7 +24,7 @@ pub(in crate::http) struct Listed {
 }
 
 /// One worker, or all that have no series of their own in a pool.
-struct Row {
+struct WorkerSeries {
     labels: Labels,
     members: Vec<WorkerIx>,
 }
@@ -47,21 +47,24 @@ impl Listed {
         }
     }
 
-    fn rows(&self, cluster: &Cluster) -> Vec<Row> {
+    fn rows(&self, cluster: &Cluster) -> Vec<WorkerSeries> {
         let mut rows = Vec::new();
         let mut others: BTreeMap<PoolIx, Vec<WorkerIx>> = BTreeMap::new();
         for ix in cluster.workers_by_id() {
             let Some(worker) = cluster.worker(ix) else { continue };
             if self.listed.contains(&worker.id) {
                 let (id, rank) = (worker.id.id.to_string(), worker.id.dp_rank.to_string());
-                rows.push(Row { labels: of_row(cluster, &id, &rank, worker.pool), members: vec![ix] });
+                rows.push(WorkerSeries {
+                    labels: of_row(cluster, &id, &rank, worker.pool),
+                    members: vec![ix],
+                });
             } else if self.summed.contains(&worker.id) {
                 others.entry(worker.pool).or_default().push(ix);
             }
         }
         let summed = others
             .into_iter()
-            .map(|(pool, members)| Row { labels: of_row(cluster, OTHERS, OTHERS, pool), members });
+            .map(|(pool, members)| WorkerSeries { labels: of_row(cluster, OTHERS, OTHERS, pool), members });
         rows.extend(summed);
         rows
     }
@@ -73,15 +76,18 @@ fn of_row(cluster: &Cluster, id: &str, rank: &str, pool: PoolIx) -> Labels {
 }
 
 /// The workers of a row with their state.
-fn members<'a>(cluster: &'a Cluster, row: &Row) -> impl Iterator<Item = (WorkerIx, &'a WorkerState)> {
+fn members<'a>(
+    cluster: &'a Cluster,
+    row: &WorkerSeries,
+) -> impl Iterator<Item = (WorkerIx, &'a WorkerState)> {
     row.members.iter().filter_map(|ix| Some((*ix, cluster.worker(*ix)?)))
 }
 
 type Value = fn(&Cluster, WorkerIx, &WorkerState) -> Option<u64>;
 
 /// A sample a row: the sum over its workers that are there and of which the value is known.
-fn known(cluster: &Cluster, rows: &[Row], value: Value) -> Vec<(Labels, f64)> {
-    let of = |row: &Row| {
+fn known(cluster: &Cluster, rows: &[WorkerSeries], value: Value) -> Vec<(Labels, f64)> {
+    let of = |row: &WorkerSeries| {
         let present = members(cluster, row).filter(|(_, worker)| worker.gone.is_none());
         let known: Vec<u64> = present.filter_map(|(ix, worker)| value(cluster, ix, worker)).collect();
         (!known.is_empty()).then(|| (Arc::clone(&row.labels), known.iter().sum::<u64>() as f64))
@@ -92,10 +98,10 @@ fn known(cluster: &Cluster, rows: &[Row], value: Value) -> Vec<(Labels, f64)> {
 /// A sample a row: the sum over all of its workers.
 fn counted(
     cluster: &Cluster,
-    rows: &[Row],
+    rows: &[WorkerSeries],
     count: impl Fn(WorkerIx, &WorkerState) -> u64,
 ) -> Vec<(Labels, u64)> {
-    let of = |row: &Row| members(cluster, row).map(|(ix, worker)| count(ix, worker)).sum();
+    let of = |row: &WorkerSeries| members(cluster, row).map(|(ix, worker)| count(ix, worker)).sum();
     rows.iter().map(|row| (Arc::clone(&row.labels), of(row))).collect()
 }
 
@@ -129,7 +135,7 @@ impl Families {
         self.gauges("worker_in_flight_requests", help, in_flight);
     }
 
-    fn of_blocks(&mut self, cluster: &Cluster, rows: &[Row]) {
+    fn of_blocks(&mut self, cluster: &Cluster, rows: &[WorkerSeries]) {
         let mut gauges = |name, help, value: Value| self.gauges(name, help, known(cluster, rows, value));
         gauges("worker_blocks", "Cached blocks of the worker; absent while unknown", |cluster, ix, _| {
             cluster.blocks(ix)
@@ -149,7 +155,7 @@ impl Families {
     }
 
     /// How much of what workers hold is known, and what asking them came to.
-    fn of_completeness(&mut self, cluster: &Cluster, rows: &[Row]) {
+    fn of_completeness(&mut self, cluster: &Cluster, rows: &[WorkerSeries]) {
         let complete = rows.iter().filter_map(|row| {
             let publishing =
                 members(cluster, row).filter(|(ix, w)| w.gone.is_none() && cluster.publishes(*ix));

@@ -230,7 +230,7 @@ impl Reader {
     fn lost_its_latest(&self) {
         tracing::warn!(stream = self.stream, "the stream lost its latest messages; KV events may be missing");
         let at = self.after.unwrap_or_else(|| Break { since_ms: now(), until_ms: now() });
-        self.to.broke_for_good(Topic::KvEvents, at);
+        self.to.report_permanent_gap(Topic::KvEvents, at);
     }
 
     /// Reads messages `first` to `last`.

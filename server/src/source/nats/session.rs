@@ -134,7 +134,7 @@ impl<'s> Session<'s> {
         };
         self.after = self.state.alive_ms.map(|since_ms| Break { since_ms, until_ms: now() });
         if let Some(at) = self.after {
-            self.to.broke(at);
+            self.to.report_gap(at);
         }
         self.check_server_id();
         self.state.alive_ms = Some(now());
@@ -161,7 +161,7 @@ impl<'s> Session<'s> {
             && is_other
             && self.state.streams.values().any(StreamFollower::can_be_read_again)
         {
-            self.to.broke_for_good(Topic::KvEvents, at);
+            self.to.report_permanent_gap(Topic::KvEvents, at);
         }
     }
 
@@ -255,7 +255,7 @@ impl<'s> Session<'s> {
         if self.state.has_stream_messages
             && let Some(at) = self.after
         {
-            self.to.broke_for_good(Topic::KvEvents, at);
+            self.to.report_permanent_gap(Topic::KvEvents, at);
         }
     }
 
@@ -438,7 +438,7 @@ impl<'s> Session<'s> {
         if was_followed {
             // It was read before, so messages since then may be missing.
             let since_ms = self.after.map_or_else(now, |at| at.since_ms);
-            self.to.broke_for_good(Topic::KvEvents, Break { since_ms, until_ms: now() });
+            self.to.report_permanent_gap(Topic::KvEvents, Break { since_ms, until_ms: now() });
         }
         for live in buffered {
             self.forward(stream, live);
@@ -453,7 +453,7 @@ impl<'s> Session<'s> {
             }
         }
         for (at, since_ms) in self.denied.allowed(Instant::now()) {
-            self.to.broke_for_good(topic_of(&self.subjects[at]), Break { since_ms, until_ms: now() });
+            self.to.report_permanent_gap(topic_of(&self.subjects[at]), Break { since_ms, until_ms: now() });
         }
     }
 

@@ -96,7 +96,7 @@ impl Brokers {
         ask(&mut self.shared.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn broke(&self, alive_ms: Millis) {
+    fn disconnected(&self, alive_ms: Millis) {
         self.with(|shared| {
             shared.effective = shared.effective.saturating_sub(1);
             if shared.effective == 0 {
@@ -133,7 +133,7 @@ struct Session<'b> {
 impl Drop for Session<'_> {
     fn drop(&mut self) {
         if self.is_effective {
-            self.brokers.broke(self.alive_ms.unwrap_or_else(now));
+            self.brokers.disconnected(self.alive_ms.unwrap_or_else(now));
         }
     }
 }
@@ -148,7 +148,7 @@ impl Subscriber for Session<'_> {
                 shared.broke_ms.take()
             });
             if let Some(since_ms) = broke_ms {
-                to.broke(Break { since_ms, until_ms });
+                to.report_gap(Break { since_ms, until_ms });
             }
         }
         to.offer(until_ms, Payload::Subscribed { publisher_id: None }, true)

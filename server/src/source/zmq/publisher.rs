@@ -102,7 +102,7 @@ impl Subscriber for Session<'_> {
         let until_ms = now();
         self.is_effective = true;
         if let Some(since_ms) = self.broke_ms.take() {
-            to.broke_of(subject.topic, *publisher_id, Break { since_ms, until_ms });
+            to.report_publisher_gap(subject.topic, *publisher_id, Break { since_ms, until_ms });
         }
         to.offer(until_ms, Payload::Subscribed { publisher_id: Some(*publisher_id) }, true)
     }

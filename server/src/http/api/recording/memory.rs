@@ -8,7 +8,7 @@ use radixscope_insight::timeline::Row;
 use radixscope_model::id::{Millis, Seq};
 use radixscope_recording::{Channel, RecordingError, Target};
 
-use crate::hub::{Hub, KeptSegment, SegmentId};
+use crate::hub::{Hub, SegmentId, StoredSegment};
 
 /// What a client reads.
 pub(super) struct Memory {
@@ -30,7 +30,8 @@ impl Memory {
         let mut rows = self.rows.into_iter().peekable();
         for id in self.segments {
             let segment = runtime.block_on(self.hub.read(move |view| view.kept_segment(id)));
-            let KeptSegment { keyframe, batches } = segment.map_err(io::Error::other)?.ok_or_else(dropped)?;
+            let StoredSegment { keyframe, batches } =
+                segment.map_err(io::Error::other)?.ok_or_else(dropped)?;
             let keyframe: Vec<Vec<u8>> = keyframe.iter().map(|part| part.to_vec()).collect();
             into.keyframe(id.from_ms, &keyframe)?;
             drop(keyframe);

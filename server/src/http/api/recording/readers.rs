@@ -12,50 +12,50 @@ use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::time::Instant;
 
-use crate::http::listen::Place;
+use crate::http::listen::ConnectionSlot;
 
 /// So many are downloaded at once. Each holds a segment of the history (or a chunk of a file), what is being compressed, and
 /// [`MAX_WAITING`] parts, about 50 MiB for a report; its thread waits with it.
 const MAX_READERS: usize = 4;
 /// So many of them are compressed at once: each on a thread of its own.
-const MAX_MAKING: usize = 2;
+const MAX_COMPUTING: usize = 2;
 /// Clients that wait for a place at a time, first come first served; more are refused at once.
 const MAX_QUEUED: usize = 16;
 /// They wait at most this long; browsers show nothing meanwhile.
 const QUEUED_WITHIN: Duration = Duration::from_secs(5);
 /// How often the first of them looks for a place: slowness comes with time, so nothing announces it.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
+const RETRY_EVERY: Duration = Duration::from_millis(50);
 /// Parts that wait for a slow client.
 pub(super) const MAX_WAITING: usize = 4;
 /// A client that lets us wait this long for its last parts gives way to another: it reads less than about 1 MiB/s.
-const SLOW: Duration = Duration::from_millis(500);
+const SLOW_AFTER: Duration = Duration::from_millis(500);
 /// How much of the time waited before counts when another part is sent: about the last eight parts decide.
-const REMEMBERED: f64 = 7.0 / 8.0;
+const WAIT_DECAY: f64 = 7.0 / 8.0;
 
 /// All readers.
 #[derive(Debug)]
 pub(in crate::http) struct Readers {
-    making: Arc<Semaphore>,
+    computing: Arc<Semaphore>,
     queued: Semaphore,
     first: Semaphore,
     next: AtomicU64,
-    open: Mutex<HashMap<u64, Open>>,
+    open: Mutex<HashMap<u64, ActiveDownload>>,
     /// Readers that were ended for others.
-    pub(in crate::http) gave_way: AtomicU64,
+    pub(in crate::http) evicted: AtomicU64,
 }
 
 /// One of them.
 #[derive(Debug)]
-struct Open {
+struct ActiveDownload {
     /// Its connection; `None`: it is read within the process.
-    connection: Option<Arc<Place>>,
+    connection: Option<Arc<ConnectionSlot>>,
     /// How long its client let us wait for the last parts.
     waited: Duration,
     /// Since when we wait for it.
     waits_since: Option<Instant>,
 }
 
-impl Open {
+impl ActiveDownload {
     fn slowness(&self) -> Duration {
         self.waited + self.waits_since.map_or(Duration::ZERO, |since| since.elapsed())
     }
@@ -71,12 +71,12 @@ pub(super) struct Reader {
 impl Default for Readers {
     fn default() -> Self {
         Self {
-            making: Arc::new(Semaphore::new(MAX_MAKING)),
+            computing: Arc::new(Semaphore::new(MAX_COMPUTING)),
             queued: Semaphore::new(MAX_QUEUED),
             first: Semaphore::new(1),
             next: AtomicU64::new(0),
             open: Mutex::default(),
-            gave_way: AtomicU64::new(0),
+            evicted: AtomicU64::new(0),
         }
     }
 }
@@ -88,56 +88,57 @@ impl Readers {
     }
 
     /// Waits for a place. `None`: all are taken and no client is slow, or too many wait.
-    pub(super) async fn place(self: &Arc<Self>, connection: Option<Arc<Place>>) -> Option<Reader> {
+    pub(super) async fn slot(self: &Arc<Self>, connection: Option<Arc<ConnectionSlot>>) -> Option<Reader> {
         let _queued = self.queued.try_acquire().ok()?;
         let entered = async {
             let _first = self.first.acquire().await.ok()?;
             loop {
-                if let Some(reader) = self.enter(connection.clone()) {
+                if let Some(reader) = self.try_slot(connection.clone()) {
                     return Some(reader);
                 }
-                tokio::time::sleep(LOOK_EVERY).await;
+                tokio::time::sleep(RETRY_EVERY).await;
             }
         };
         tokio::time::timeout(QUEUED_WITHIN, entered).await.ok().flatten()
     }
 
     /// A place; `None` if all are taken and no client is slow.
-    fn enter(self: &Arc<Self>, connection: Option<Arc<Place>>) -> Option<Reader> {
+    fn try_slot(self: &Arc<Self>, connection: Option<Arc<ConnectionSlot>>) -> Option<Reader> {
         let mut open = self.lock();
-        if open.len() >= MAX_READERS && !self.end_slowest(&mut open) {
+        if open.len() >= MAX_READERS && !self.evict_slowest(&mut open) {
             return None;
         }
         let id = self.next.fetch_add(1, Ordering::Relaxed);
-        open.insert(id, Open { connection, waited: Duration::ZERO, waits_since: None });
+        open.insert(id, ActiveDownload { connection, waited: Duration::ZERO, waits_since: None });
         Some(Reader { id, of: Arc::clone(self) })
     }
 
     /// Closes the connection of the slowest client; false if none is slow.
-    fn end_slowest(&self, open: &mut HashMap<u64, Open>) -> bool {
+    fn evict_slowest(&self, open: &mut HashMap<u64, ActiveDownload>) -> bool {
         let slow = open.iter().filter_map(|(id, one)| {
             let connection = one.connection.as_ref()?;
-            Some((one.slowness(), *id, Arc::clone(connection))).filter(|(slowness, ..)| *slowness >= SLOW)
+            Some((one.slowness(), *id, Arc::clone(connection)))
+                .filter(|(slowness, ..)| *slowness >= SLOW_AFTER)
         });
         let Some((_, id, connection)) = slow.max_by_key(|(slowness, id, _)| (*slowness, *id)) else {
             return false;
         };
         open.remove(&id);
         connection.close();
-        self.gave_way.fetch_add(1, Ordering::Relaxed);
+        self.evicted.fetch_add(1, Ordering::Relaxed);
         true
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<u64, Open>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<u64, ActiveDownload>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Reader {
     /// Waits for a turn to compute.
-    pub(super) async fn turn(&self) -> io::Result<OwnedSemaphorePermit> {
-        let turn = Arc::clone(&self.of.making).acquire_owned().await;
-        turn.map_err(|_| io::ErrorKind::BrokenPipe.into())
+    pub(super) async fn compute_permit(&self) -> io::Result<OwnedSemaphorePermit> {
+        let compute_permit = Arc::clone(&self.of.computing).acquire_owned().await;
+        compute_permit.map_err(|_| io::ErrorKind::BrokenPipe.into())
     }
 
     /// Sends a part; meanwhile the reader counts as waiting for its client.
@@ -146,12 +147,12 @@ impl Reader {
         let sent = parts.blocking_send(Ok(part));
         self.with(|open| {
             let waited = open.waits_since.take().map_or(Duration::ZERO, |since| since.elapsed());
-            open.waited = open.waited.mul_f64(REMEMBERED) + waited;
+            open.waited = open.waited.mul_f64(WAIT_DECAY) + waited;
         });
         sent.map_err(|_| io::ErrorKind::BrokenPipe.into())
     }
 
-    fn with(&self, change: impl FnOnce(&mut Open)) {
+    fn with(&self, change: impl FnOnce(&mut ActiveDownload)) {
         if let Some(open) = self.of.lock().get_mut(&self.id) {
             change(open);
         }
@@ -173,7 +174,7 @@ pub(super) struct Pipe {
     parts: mpsc::Sender<io::Result<Bytes>>,
     filled: Vec<u8>,
     reader: Reader,
-    turn: Option<OwnedSemaphorePermit>,
+    compute_permit: Option<OwnedSemaphorePermit>,
     runtime: Handle,
 }
 
@@ -181,17 +182,17 @@ impl Pipe {
     pub(super) fn new(
         parts: mpsc::Sender<io::Result<Bytes>>,
         reader: Reader,
-        turn: OwnedSemaphorePermit,
+        compute_permit: OwnedSemaphorePermit,
         runtime: Handle,
     ) -> Self {
-        Self { parts, filled: Vec::new(), reader, turn: Some(turn), runtime }
+        Self { parts, filled: Vec::new(), reader, compute_permit: Some(compute_permit), runtime }
     }
 
-    fn hand_on(&mut self) -> io::Result<()> {
+    fn send_part(&mut self) -> io::Result<()> {
         let part = Bytes::from(std::mem::take(&mut self.filled));
-        self.turn = None;
+        self.compute_permit = None;
         self.reader.send(&self.parts, part)?;
-        self.turn = Some(self.runtime.block_on(self.reader.turn())?);
+        self.compute_permit = Some(self.runtime.block_on(self.reader.compute_permit())?);
         Ok(())
     }
 }
@@ -205,14 +206,14 @@ impl io::Write for Pipe {
             self.filled.extend(now);
             rest = later;
             if self.filled.len() >= PART_BYTES {
-                self.hand_on()?;
+                self.send_part()?;
             }
         }
         Ok(bytes.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        if self.filled.is_empty() { Ok(()) } else { self.hand_on() }
+        if self.filled.is_empty() { Ok(()) } else { self.send_part() }
     }
 }
 
@@ -221,10 +222,10 @@ mod tests {
     use std::io::Write as _;
 
     use super::*;
-    use crate::http::listen::Places;
+    use crate::http::listen::ConnectionSlots;
 
-    fn connection() -> Option<Arc<Place>> {
-        Arc::new(Places::new(1)).take()
+    fn connection() -> Option<Arc<ConnectionSlot>> {
+        Arc::new(ConnectionSlots::new(1)).take()
     }
 
     fn waits(reader: &Reader, for_ms: u64) {
@@ -234,13 +235,13 @@ mod tests {
     #[tokio::test]
     async fn the_slowest_gives_way_and_nobody_who_is_not_slow() {
         let readers = Arc::<Readers>::default();
-        let all: Vec<Reader> = (0..MAX_READERS).map(|_| readers.enter(connection()).unwrap()).collect();
-        assert!(readers.enter(connection()).is_none(), "nobody is slow");
+        let all: Vec<Reader> = (0..MAX_READERS).map(|_| readers.try_slot(connection()).unwrap()).collect();
+        assert!(readers.try_slot(connection()).is_none(), "nobody is slow");
         waits(&all[1], 600);
         waits(&all[2], 900);
-        let fast = readers.enter(connection()).unwrap();
+        let fast = readers.try_slot(connection()).unwrap();
         assert!(!readers.lock().contains_key(&all[2].id) && readers.lock().contains_key(&all[1].id));
-        assert_eq!((readers.len(), readers.gave_way.load(Ordering::Relaxed)), (MAX_READERS, 1));
+        assert_eq!((readers.len(), readers.evicted.load(Ordering::Relaxed)), (MAX_READERS, 1));
         drop(all);
         assert_eq!(readers.len(), 1);
         drop(fast);
@@ -249,17 +250,18 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_client_waits_for_a_place_but_not_for_ever_and_not_with_many() {
         let readers = Arc::<Readers>::default();
-        let mut all: Vec<Reader> = (0..MAX_READERS).map(|_| readers.enter(connection()).unwrap()).collect();
-        assert!(readers.place(connection()).await.is_none(), "nobody ended and nobody is slow");
+        let mut all: Vec<Reader> =
+            (0..MAX_READERS).map(|_| readers.try_slot(connection()).unwrap()).collect();
+        assert!(readers.slot(connection()).await.is_none(), "nobody ended and nobody is slow");
         let waiting: Vec<_> = (0..MAX_QUEUED)
             .map(|_| {
                 let readers = Arc::clone(&readers);
-                tokio::spawn(async move { readers.place(connection()).await })
+                tokio::spawn(async move { readers.slot(connection()).await })
             })
             .collect();
         tokio::task::yield_now().await;
         let since = Instant::now();
-        assert!(readers.place(connection()).await.is_none(), "too many wait");
+        assert!(readers.slot(connection()).await.is_none(), "too many wait");
         assert_eq!(since.elapsed(), Duration::ZERO, "which is said at once");
         all.pop();
         let mut entered = Vec::new();
@@ -273,19 +275,19 @@ mod tests {
     async fn who_gives_way_has_its_connection_closed() {
         let readers = Arc::<Readers>::default();
         let slow = connection();
-        let all: Vec<Reader> = (0..MAX_READERS).map(|_| readers.enter(slow.clone()).unwrap()).collect();
+        let all: Vec<Reader> = (0..MAX_READERS).map(|_| readers.try_slot(slow.clone()).unwrap()).collect();
         waits(&all[0], 10_000);
-        let _next = readers.enter(connection()).unwrap();
+        let _next = readers.try_slot(connection()).unwrap();
         slow.unwrap().ended().await;
     }
 
     #[tokio::test(flavor = "multi_thread")]
     async fn what_is_written_at_once_is_taken_whole_and_sent_in_parts() {
         let readers = Arc::<Readers>::default();
-        let reader = readers.enter(None).unwrap();
-        let turn = reader.turn().await.unwrap();
+        let reader = readers.try_slot(None).unwrap();
+        let compute_permit = reader.compute_permit().await.unwrap();
         let (parts, mut read) = mpsc::channel(MAX_WAITING);
-        let mut pipe = Pipe::new(parts, reader, turn, Handle::current());
+        let mut pipe = Pipe::new(parts, reader, compute_permit, Handle::current());
         let written = tokio::task::spawn_blocking(move || {
             let len = pipe.write(&[7; 3 * PART_BYTES + 5]).unwrap();
             pipe.flush().unwrap();
@@ -304,19 +306,19 @@ mod tests {
         let readers = Arc::<Readers>::default();
         let mut kept = Vec::new();
         for _ in 0..MAX_READERS {
-            let reader = readers.enter(None).unwrap();
-            let turn = reader.turn().await.unwrap();
+            let reader = readers.try_slot(None).unwrap();
+            let compute_permit = reader.compute_permit().await.unwrap();
             let (parts, read) = mpsc::channel(MAX_WAITING);
             kept.push(read);
-            let mut pipe = Pipe::new(parts, reader, turn, Handle::current());
+            let mut pipe = Pipe::new(parts, reader, compute_permit, Handle::current());
             tokio::task::spawn_blocking(move || {
                 let part = [0; PART_BYTES];
                 while pipe.write_all(&part).is_ok() {}
             });
         }
         // All turns are free at once although no client reads.
-        let all = MAX_MAKING as u32;
-        drop(Arc::clone(&readers.making).acquire_many_owned(all).await.unwrap());
+        let all = MAX_COMPUTING as u32;
+        drop(Arc::clone(&readers.computing).acquire_many_owned(all).await.unwrap());
         drop(kept);
     }
 }

@@ -42,8 +42,8 @@ pub(in crate::http::api) struct Body {
 }
 
 /// The question, before it meets the state.
-pub(super) struct Asked {
-    pub(super) prompt: Form,
+pub(super) struct ScoreRequest {
+    pub(super) prompt: PromptForm,
     pub(super) decision: Option<DecisionId>,
     pub(super) block_size_tokens: Option<u32>,
     pub(super) router: Option<u64>,
@@ -55,7 +55,7 @@ pub(super) struct Asked {
 }
 
 /// What is routed.
-pub(super) enum Form {
+pub(super) enum PromptForm {
     /// Needs nothing of the state.
     Ready(Prompt),
     /// Token ids, to be cut as the cluster does it.
@@ -68,7 +68,7 @@ pub(super) enum Form {
     After { worker: Worker, block_hash: BlockHash, new_tokens: u64 },
 }
 
-impl Asked {
+impl ScoreRequest {
     pub(super) fn of(mut body: Body) -> Result<Self, ApiError> {
         let decision = body.decision.map(|Id(id)| DecisionId(id));
         let workers = body.workers.take().unwrap_or_default();
@@ -95,14 +95,14 @@ impl Asked {
 
     /// The same with token ids cut into blocks of `size` tokens, if that is known.
     pub(super) fn hashed(mut self, size: Option<u32>) -> Self {
-        if let (Form::Tokens(tokens, seed), Some(size)) = (&self.prompt, size) {
-            self.prompt = Form::Ready(Prompt::Blocks(Blocks::of_tokens(tokens, size, *seed)));
+        if let (PromptForm::Tokens(tokens, seed), Some(size)) = (&self.prompt, size) {
+            self.prompt = PromptForm::Ready(Prompt::Blocks(Blocks::of_tokens(tokens, size, *seed)));
         }
         self
     }
 }
 
-fn form(body: Body, decision: Option<DecisionId>) -> Result<Form, ApiError> {
+fn form(body: Body, decision: Option<DecisionId>) -> Result<PromptForm, ApiError> {
     let given = [
         body.token_ids.is_some(),
         body.block_hashes.is_some(),
@@ -118,7 +118,8 @@ fn form(body: Body, decision: Option<DecisionId>) -> Result<Form, ApiError> {
         )));
     }
     let isl_tokens: Option<u64> = body.isl_tokens.map(|Id(tokens)| tokens);
-    let hashes = |hashes| Form::Ready(Prompt::Blocks(Blocks { hashes, isl_tokens, block_size_tokens: None }));
+    let hashes =
+        |hashes| PromptForm::Ready(Prompt::Blocks(Blocks { hashes, isl_tokens, block_size_tokens: None }));
     let ids = |ids: Vec<Id>| ids.into_iter().map(|Id(id)| id).collect();
     if body.token_ids.is_none() && (body.lora_name.is_some() || body.cache_salt.is_some()) {
         return Err(bad("lora_name and cache_salt are only for token_ids: hashes already contain them"));
@@ -130,7 +131,10 @@ fn form(body: Body, decision: Option<DecisionId>) -> Result<Form, ApiError> {
                 tokens.len()
             )));
         }
-        return Ok(Form::Tokens(tokens, Seed::of(body.lora_name.as_deref(), body.cache_salt.as_deref())));
+        return Ok(PromptForm::Tokens(
+            tokens,
+            Seed::of(body.lora_name.as_deref(), body.cache_salt.as_deref()),
+        ));
     }
     if let Some(own) = body.block_hashes {
         return Ok(hashes(Hashes::Local(ids(own))));
@@ -141,15 +145,15 @@ fn form(body: Body, decision: Option<DecisionId>) -> Result<Form, ApiError> {
     if let Some(after) = body.after {
         let worker = Worker::new(after.worker_id.0, after.dp_rank);
         let (block_hash, new_tokens) = (BlockHash(after.block_hash.0), after.new_tokens.0);
-        return Ok(Form::After { worker, block_hash, new_tokens });
+        return Ok(PromptForm::After { worker, block_hash, new_tokens });
     }
     if body.example == Some(true) {
-        return Ok(Form::Ready(Prompt::Example));
+        return Ok(PromptForm::Ready(Prompt::Example));
     }
     match (decision, body.as_, isl_tokens) {
-        (Some(id), None | Some(As::Recorded), None) => Ok(Form::Recorded(id)),
-        (Some(id), Some(As::Live), None) => Ok(Form::Live(id)),
-        (_, None, Some(isl_tokens)) => Ok(Form::Ready(Prompt::Length { isl_tokens })),
+        (Some(id), None | Some(As::Recorded), None) => Ok(PromptForm::Recorded(id)),
+        (Some(id), Some(As::Live), None) => Ok(PromptForm::Live(id)),
+        (_, None, Some(isl_tokens)) => Ok(PromptForm::Ready(Prompt::Length { isl_tokens })),
         (_, Some(_), _) => Err(bad("as: only for a decision, without another prompt")),
         (None, None, None) => {
             let prompts = PROMPTS.join(", ");
@@ -210,11 +214,11 @@ struct BusyWorker {
 fn adjust<'de, D: Deserializer<'de>>(from: D) -> Result<Adjust, D::Error> {
     #[derive(Deserialize)]
     #[serde(deny_unknown_fields)]
-    struct Form {
+    struct PromptForm {
         set: Option<Id>,
         add: Option<i64>,
     }
-    let Form { set, add } = Form::deserialize(from)?;
+    let PromptForm { set, add } = PromptForm::deserialize(from)?;
     match (set, add) {
         (None, None) => Ok(Adjust::Keep),
         (Some(Id(to)), None) => Ok(Adjust::Set(to)),

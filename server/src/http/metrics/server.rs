@@ -9,7 +9,7 @@ use radixscope_state::cluster::{ProcessState, SourceState};
 use super::{Families, labels};
 use crate::http::access::FailedLogins;
 use crate::http::api::Readers;
-use crate::http::listen::Places;
+use crate::http::listen::ConnectionSlots;
 use crate::hub::{Refusals, SourceStats, View, ViewerCounts};
 
 const STATES: [LinkState; 6] = [
@@ -22,7 +22,7 @@ const STATES: [LinkState; 6] = [
 ];
 
 impl Families {
-    pub(super) fn of_ourselves(&mut self, view: &View<'_>, viewers: &ViewerCounts) {
+    pub(super) fn of_server(&mut self, view: &View<'_>, viewers: &ViewerCounts) {
         let stats = view.stats;
         let build = labels([("version", env!("CARGO_PKG_VERSION"))]);
         self.gauges("build_info", "Version of the server", [(build, 1.0)]);
@@ -69,16 +69,16 @@ impl Families {
         self.counter("viewer_skipped_records", help, viewers.skipped_records.load(Ordering::Relaxed));
     }
 
-    pub(super) fn of_connections(&mut self, places: &Places) {
-        self.gauge("connections", "Connections open, viewers and others", places.len() as f64);
-        self.gauge("connections_limit", "Most connections at once", places.most() as f64);
+    pub(super) fn of_connections(&mut self, slots: &ConnectionSlots) {
+        self.gauge("connections", "Connections open, viewers and others", slots.len() as f64);
+        self.gauge("connections_limit", "Most connections at once", slots.most() as f64);
         let counted = |count: &AtomicU64| count.load(Ordering::Relaxed);
         let help = "Idle connections closed for others";
-        self.counter("connections_gave_way", help, counted(&places.gave_way));
+        self.counter("connections_gave_way", help, counted(&slots.evicted));
         let help = "Connections refused because all allowed ones were in use";
-        self.counter("connections_refused", help, counted(&places.refused));
+        self.counter("connections_refused", help, counted(&slots.refused));
         let help = "Times that the system refused a connection";
-        self.counter("connections_not_accepted", help, counted(&places.not_accepted));
+        self.counter("connections_not_accepted", help, counted(&slots.not_accepted));
     }
 
     pub(super) fn of_clients(&mut self, logins: &FailedLogins, readers: &Readers) {
@@ -89,7 +89,7 @@ impl Families {
         self.counter("failed_logins_unanswered", help, counted(&logins.unanswered));
         self.gauge("recording_readers", "Recordings and reports being downloaded", readers.len() as f64);
         let help = "Downloads of recordings and reports that were ended for others because their clients read too slowly";
-        self.counter("recording_readers_gave_way", help, counted(&readers.gave_way));
+        self.counter("recording_readers_gave_way", help, counted(&readers.evicted));
     }
 
     pub(super) fn of_refusals(&mut self, refusals: &Refusals) {

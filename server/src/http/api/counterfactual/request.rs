@@ -51,14 +51,14 @@ pub(super) enum Work {
 }
 
 /// A request that makes sense.
-pub(super) struct Asked {
+pub(super) struct CounterfactualRequest {
     pub(super) work: Work,
     pub(super) span: Span,
     worker: Option<WorkerFilter>,
     pools: PoolFilter,
 }
 
-impl Asked {
+impl CounterfactualRequest {
     pub(super) fn of(body: Body) -> Result<Self, ApiError> {
         let span = match (body.last, body.window_ms) {
             (Some(_), Some(_)) => return Err(bad("give last or window_ms, not both")),
@@ -134,12 +134,12 @@ mod tests {
     use super::*;
     use crate::http::api::posted::read;
 
-    fn asked(body: &str) -> Result<Asked, ApiError> {
-        Asked::of(read(body.as_bytes())?)
+    fn request(body: &str) -> Result<CounterfactualRequest, ApiError> {
+        CounterfactualRequest::of(read(body.as_bytes())?)
     }
 
     fn refused(body: &str) -> String {
-        match asked(body) {
+        match request(body) {
             Ok(_) => panic!("{body} is taken"),
             Err(error) => format!("{error:?}"),
         }
@@ -179,15 +179,15 @@ mod tests {
             (r#"{"mode":"resimulated","worker":"1"}"#, "worker is only for mode frozen"),
         ];
         for (body, expected) in cases {
-            let said = refused(body);
-            assert!(said.contains(expected), "{body}: {said}");
+            let message = refused(body);
+            assert!(message.contains(expected), "{body}: {message}");
         }
     }
 
     #[test]
     fn without_settings_the_recorded_ones_are_tried() {
-        let asked = asked(r#"{"mode":"frozen"}"#).unwrap();
-        assert!(matches!(asked.work, Work::Frozen(settings) if settings == RouterOverrides::default()));
-        assert_eq!(asked.span, Span::Last(DEFAULT_LAST));
+        let request = request(r#"{"mode":"frozen"}"#).unwrap();
+        assert!(matches!(request.work, Work::Frozen(settings) if settings == RouterOverrides::default()));
+        assert_eq!(request.span, Span::Last(DEFAULT_LAST));
     }
 }

@@ -15,9 +15,9 @@ use tokio::time::Instant;
 use crate::shutdown::{Shutdown, over};
 
 /// Failures of an address that are answered at once: typing errors, and the requests of a page with an old cookie.
-const FREE: f64 = 10.0;
+const FREE_FAILURES: f64 = 10.0;
 /// Failures of an address that are forgiven each second.
-const FORGIVEN_PER_S: f64 = 0.2;
+const DECAY_PER_S: f64 = 0.2;
 /// The first delay; each further failure doubles it.
 const FIRST_DELAY: Duration = Duration::from_millis(100);
 /// Longest delay: beyond it people take the server for dead.
@@ -27,13 +27,13 @@ const MAX_FAILURES: f64 = 20.0;
 /// Responses to one address that wait at a time, be its clients gone or not; further requests get none and their connections are
 /// closed.
 const MAX_WAITING: usize = 16;
-/// Failures of all addresses together from which each response waits at least [`CROWD_DELAY`]: many addresses with few failures
+/// Failures of all addresses together from which each response waits at least [`GLOBAL_DELAY`]: many addresses with few failures
 /// each.
-const CROWD: f64 = 100.0;
+const GLOBAL_LIMIT: f64 = 100.0;
 /// How many of those are forgiven each second.
-const CROWD_FORGIVEN_PER_S: f64 = 10.0;
+const GLOBAL_DECAY_PER_S: f64 = 10.0;
 /// Shortest delay then.
-const CROWD_DELAY: Duration = Duration::from_secs(1);
+const GLOBAL_DELAY: Duration = Duration::from_secs(1);
 /// Addresses whose failures are counted, at most 2 MiB; beyond it the one with the fewest is forgotten.
 const MAX_ADDRESSES: usize = 4096;
 /// Time between two lines of the log.
@@ -51,13 +51,13 @@ pub(in crate::http) struct FailedLogins {
 
 #[derive(Debug, Default)]
 struct Failures {
-    addresses: HashMap<IpAddr, Address>,
+    addresses: HashMap<IpAddr, AddressState>,
     all: Level,
     unlogged: Unlogged,
 }
 
 #[derive(Debug, Default)]
-struct Address {
+struct AddressState {
     level: Level,
     /// When the responses are due that wait, also those whose clients have left.
     due: Vec<Instant>,
@@ -80,13 +80,13 @@ struct Level {
 }
 
 impl Level {
-    fn now(&self, forgiven_per_s: f64) -> f64 {
-        let forgiven = self.since.map_or(0.0, |since| since.elapsed().as_secs_f64() * forgiven_per_s);
-        (self.value - forgiven).max(0.0)
+    fn now(&self, decay_per_s: f64) -> f64 {
+        let decayed = self.since.map_or(0.0, |since| since.elapsed().as_secs_f64() * decay_per_s);
+        (self.value - decayed).max(0.0)
     }
 
-    fn add(&mut self, forgiven_per_s: f64, most: f64) -> f64 {
-        *self = Self { value: (self.now(forgiven_per_s) + 1.0).min(most), since: Some(Instant::now()) };
+    fn add(&mut self, decay_per_s: f64, most: f64) -> f64 {
+        *self = Self { value: (self.now(decay_per_s) + 1.0).min(most), since: Some(Instant::now()) };
         self.value
     }
 }
@@ -96,8 +96,8 @@ impl FailedLogins {
     pub(super) fn count(self: &Arc<Self>, from: Option<IpAddr>, shutdown: &Shutdown) -> Option<Duration> {
         self.total.fetch_add(1, Ordering::Relaxed);
         let mut failures = self.lock();
-        let crowd = failures.all.add(CROWD_FORGIVEN_PER_S, 2.0 * CROWD);
-        let least = if crowd > CROWD { CROWD_DELAY } else { Duration::ZERO };
+        let global = failures.all.add(GLOBAL_DECAY_PER_S, 2.0 * GLOBAL_LIMIT);
+        let least = if global > GLOBAL_LIMIT { GLOBAL_DELAY } else { Duration::ZERO };
         let delay = from.map_or(Some(Duration::ZERO), |from| failures.delay(site(from), least));
         let is_first = failures.unlogged.add(from);
         drop(failures);
@@ -166,7 +166,7 @@ impl Failures {
             self.make_room();
         }
         let of = self.addresses.entry(address).or_default();
-        let over = of.level.add(FORGIVEN_PER_S, MAX_FAILURES) - FREE;
+        let over = of.level.add(DECAY_PER_S, MAX_FAILURES) - FREE_FAILURES;
         let now = Instant::now();
         of.due.retain(|due| *due > now);
         if of.due.len() >= MAX_WAITING {
@@ -187,11 +187,11 @@ impl Failures {
         if self.addresses.len() < MAX_ADDRESSES {
             return;
         }
-        self.addresses.retain(|_, one| one.level.now(FORGIVEN_PER_S) > 0.0);
+        self.addresses.retain(|_, one| one.level.now(DECAY_PER_S) > 0.0);
         if self.addresses.len() < MAX_ADDRESSES {
             return;
         }
-        let level = |one: &Address| one.level.now(FORGIVEN_PER_S);
+        let level = |one: &AddressState| one.level.now(DECAY_PER_S);
         let least = self.addresses.iter().min_by(|(_, a), (_, b)| level(a).total_cmp(&level(b)));
         if let Some(least) = least.map(|(address, _)| *address) {
             self.addresses.remove(&least);
@@ -269,7 +269,7 @@ mod tests {
         for number in 0..(MAX_ADDRESSES as u32 + 100) {
             last = bench.delay(&IpAddr::from(std::net::Ipv4Addr::from_bits(number)).to_string());
         }
-        assert_eq!(last, Some(CROWD_DELAY));
+        assert_eq!(last, Some(GLOBAL_DELAY));
         assert_eq!(bench.logins.lock().addresses.len(), MAX_ADDRESSES);
         tokio::time::advance(Duration::from_secs(20)).await;
         assert_eq!(bench.delay("99.0.0.1"), Some(Duration::ZERO), "forgiven");

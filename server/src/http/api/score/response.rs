@@ -9,7 +9,7 @@ use radixscope_router::{Load, RouterSettings};
 use radixscope_state::cluster::Cluster;
 
 #[derive(Serialize)]
-pub(in crate::http::api) struct ScoreAnswer {
+pub(in crate::http::api) struct ScoreResponse {
     /// The last record of the state that was asked.
     seq: Seq,
     at_ms: u64,
@@ -90,24 +90,24 @@ struct VersusRow {
     sentence: String,
 }
 
-impl ScoreAnswer {
-    pub(super) fn of(cluster: &Cluster, answer: &Answer<'_>) -> Self {
-        let scores = answer.scores;
+impl ScoreResponse {
+    pub(super) fn of(cluster: &Cluster, response: &Answer<'_>) -> Self {
+        let scores = response.scores;
         let likeliest = scores.probabilities().iter().copied().fold(0.0, f64::max);
         Self {
-            seq: answer.seq,
-            at_ms: answer.at_ms.0,
-            isl_tokens: answer.request.isl_tokens,
-            isl_blocks: answer.request.blocks(),
-            block_size_tokens: answer.request.block_size_tokens,
-            options: answer.options,
-            candidates: answer.ranked().map(|ranked| of_one(cluster, &ranked, likeliest)).collect(),
+            seq: response.seq,
+            at_ms: response.at_ms.0,
+            isl_tokens: response.request.isl_tokens,
+            isl_blocks: response.request.blocks(),
+            block_size_tokens: response.request.block_size_tokens,
+            options: response.options,
+            candidates: response.ranked().map(|ranked| of_one(cluster, &ranked, likeliest)).collect(),
             margin_blocks: scores.margin_blocks(),
             tied: scores.is_tie(),
             choices: scores.choice_count(),
-            versus: answer.versus.map(|versus| of_versus(cluster, &versus)),
-            notes: answer.notes.to_vec(),
-            partial: answer.partial.map(str::to_owned),
+            versus: response.versus.map(|versus| of_versus(cluster, &versus)),
+            notes: response.notes.to_vec(),
+            partial: response.partial.map(str::to_owned),
         }
     }
 }

@@ -28,43 +28,43 @@ impl Workers {
 /// The answer.
 #[derive(Serialize)]
 #[serde(tag = "mode", rename_all = "snake_case")]
-pub(super) enum Answer {
+pub(super) enum CounterfactualResponse {
     /// One setting on the frozen state.
-    Frozen(Box<FrozenAnswer>),
+    Frozen(Box<FixedStateResponse>),
     /// Many.
-    Sweep(Box<SweepAnswer>),
+    Sweep(Box<SweepResponse>),
     /// The model.
-    Resimulated(Box<ModelAnswer>),
+    Resimulated(Box<SimulatedResponse>),
 }
 
 #[derive(Serialize)]
-pub(super) struct FrozenAnswer {
+pub(super) struct FixedStateResponse {
     headline: String,
     decisions: Decisions,
     settings: Option<RouterSettings>,
-    actual: Figures,
-    tried: Figures,
-    flips: Vec<Flip>,
+    actual: OutcomeRow,
+    tried: OutcomeRow,
+    flips: Vec<ChangedChoice>,
     limits: [&'static str; 4],
 }
 
 #[derive(Serialize)]
-pub(super) struct SweepAnswer {
+pub(super) struct SweepResponse {
     decisions: Decisions,
     overlap_score_weight: Vec<f64>,
     router_temperature: Vec<f64>,
     /// By weight, then temperature.
-    outcomes: Vec<Figures>,
-    actual: Option<Figures>,
-    round_robin: Option<Figures>,
+    outcomes: Vec<OutcomeRow>,
+    actual: Option<OutcomeRow>,
+    round_robin: Option<OutcomeRow>,
     present: Option<String>,
-    recommendation: Option<Advice>,
+    recommendation: Option<RecommendationRow>,
     limits: [&'static str; 4],
 }
 
 /// A recommendation with the settings that it names by their place.
 #[derive(Serialize)]
-struct Advice {
+struct RecommendationRow {
     verdict: Suggestion,
     settings: Option<RouterSettings>,
     /// Flags, or variables where the version has no flag.
@@ -86,7 +86,7 @@ struct Decisions {
 
 /// An outcome with workers by their ids, without its settings and flips, which stand beside it.
 #[derive(Serialize)]
-struct Figures {
+struct OutcomeRow {
     decisions: u64,
     flips_certain: u64,
     /// At temperature 0 without ties the same.
@@ -99,18 +99,18 @@ struct Figures {
     prefill_decisions: u64,
     /// Most less fewest requests in flight on a worker, right after each decision.
     spread: Option<LoadImbalance>,
-    shares: Vec<Share>,
+    shares: Vec<ShareRow>,
 }
 
 #[derive(Serialize)]
-struct Share {
+struct ShareRow {
     #[serde(flatten)]
     worker: Worker,
     share: f64,
 }
 
 #[derive(Serialize)]
-struct Flip {
+struct ChangedChoice {
     decision: DecisionId,
     from: Worker,
     to: Worker,
@@ -120,7 +120,7 @@ struct Flip {
 }
 
 #[derive(Serialize)]
-pub(super) struct ModelAnswer {
+pub(super) struct SimulatedResponse {
     #[serde(flatten)]
     report: ModelReport,
     prefill_saved_tokens: i64,
@@ -130,15 +130,15 @@ pub(super) struct ModelAnswer {
     misfits: Vec<String>,
 }
 
-impl Answer {
+impl CounterfactualResponse {
     pub(super) fn frozen(report: FrozenReport, workers: &Workers) -> Self {
-        Answer::Frozen(Box::new(FrozenAnswer {
+        CounterfactualResponse::Frozen(Box::new(FixedStateResponse {
             headline: headline(&report),
             decisions: Decisions::of(report.about),
             settings: report.settings,
-            actual: Figures::of(&report.actual, workers),
-            tried: Figures::of(&report.tried, workers),
-            flips: report.flips.iter().filter_map(|flipped| Flip::of(flipped, workers)).collect(),
+            actual: OutcomeRow::of(&report.actual, workers),
+            tried: OutcomeRow::of(&report.tried, workers),
+            flips: report.flips.iter().filter_map(|flipped| ChangedChoice::of(flipped, workers)).collect(),
             limits: FROZEN_LIMITS,
         }))
     }
@@ -146,7 +146,7 @@ impl Answer {
     pub(super) fn sweep(report: SweepReport, workers: &Workers) -> Self {
         let present = present_setting(&report);
         let grid = report.grid.as_ref();
-        let advice = report.recommendation.map(|advice| Advice {
+        let advice = report.recommendation.map(|advice| RecommendationRow {
             verdict: advice.verdict,
             settings: grid.and_then(|grid| advice.settings(grid)),
             set: grid
@@ -156,13 +156,17 @@ impl Answer {
             why: advice.why,
             method: advice.method,
         });
-        Answer::Sweep(Box::new(SweepAnswer {
+        CounterfactualResponse::Sweep(Box::new(SweepResponse {
             decisions: Decisions::of(report.about),
             overlap_score_weight: grid.map(|grid| grid.prefill_factors.clone()).unwrap_or_default(),
             router_temperature: grid.map(|grid| grid.temperatures.clone()).unwrap_or_default(),
-            outcomes: grid.iter().flat_map(|grid| &grid.outcomes).map(|o| Figures::of(o, workers)).collect(),
-            actual: grid.map(|grid| Figures::of(&grid.actual, workers)),
-            round_robin: grid.map(|grid| Figures::of(&grid.round_robin, workers)),
+            outcomes: grid
+                .iter()
+                .flat_map(|grid| &grid.outcomes)
+                .map(|o| OutcomeRow::of(o, workers))
+                .collect(),
+            actual: grid.map(|grid| OutcomeRow::of(&grid.actual, workers)),
+            round_robin: grid.map(|grid| OutcomeRow::of(&grid.round_robin, workers)),
             present,
             recommendation: advice,
             limits: FROZEN_LIMITS,
@@ -172,7 +176,12 @@ impl Answer {
     pub(super) fn model(report: ModelReport) -> Self {
         let prefill_saved_tokens = report.prefill_saved_tokens();
         let (fits, misfits) = (report.calibration.fits(), report.calibration.misfits());
-        Answer::Resimulated(Box::new(ModelAnswer { report, prefill_saved_tokens, fits, misfits }))
+        CounterfactualResponse::Resimulated(Box::new(SimulatedResponse {
+            report,
+            prefill_saved_tokens,
+            fits,
+            misfits,
+        }))
     }
 }
 
@@ -182,7 +191,7 @@ impl Decisions {
     }
 }
 
-impl Figures {
+impl OutcomeRow {
     fn of(outcome: &Outcome, workers: &Workers) -> Self {
         let saved = outcome.prefill_saved_tokens;
         let shares = outcome.shares.iter();
@@ -199,13 +208,13 @@ impl Figures {
             prefill_decisions: outcome.prefill_decisions,
             spread: outcome.spread,
             shares: shares
-                .filter_map(|of| Some(Share { worker: workers.get(of.worker)?, share: of.share }))
+                .filter_map(|of| Some(ShareRow { worker: workers.get(of.worker)?, share: of.share }))
                 .collect(),
         }
     }
 }
 
-impl Flip {
+impl ChangedChoice {
     fn of(flip: &Flipped, workers: &Workers) -> Option<Self> {
         Some(Self {
             decision: flip.decision,
