@@ -33,6 +33,19 @@ fn assert_bounded(cost: Cost) {
     assert!(cost.grown_mb <= MAX_GROWN_MB, "{cost:?}");
 }
 
+/// Runs a server against an endless store, and expects this state and detail at a bounded cost.
+async fn assert_flood_is_bounded(flood: Flood, state: &str, detail: &str) {
+    let store = Endless::start(flood).await;
+    let server = serve(&store.url()).await;
+    until_said(&server, "live", "nothing is registered there").await;
+    let (_, paid) = cost(&server, async {
+        store.begin();
+        until_said(&server, state, detail).await
+    })
+    .await;
+    assert_bounded(paid);
+}
+
 /// Waits until so many inputs are counted as too large.
 async fn until_too_large(server: &Radixscope, expected: u64) {
     server
@@ -76,15 +89,7 @@ async fn large_keys_of_others_in_etcd_are_skipped_and_named() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn pages_of_etcd_without_end_are_cut() {
-    let etcd = Endless::start(Flood::Pages).await;
-    let server = serve(&etcd.url()).await;
-    until_said(&server, "live", "nothing is registered there").await;
-    let (_, paid) = cost(&server, async {
-        etcd.begin();
-        until_said(&server, "live", "The list is longer and was cut after").await
-    })
-    .await;
-    assert_bounded(paid);
+    assert_flood_is_bounded(Flood::Pages, "live", "The list is longer and was cut after").await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -103,29 +108,13 @@ async fn changes_of_other_kinds_in_etcd_are_not_held() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn more_entries_than_may_be_followed_are_counted() {
-    let etcd = Endless::start(Flood::Cards).await;
-    let server = serve(&etcd.url()).await;
-    until_said(&server, "live", "nothing is registered there").await;
-    let (_, paid) = cost(&server, async {
-        etcd.begin();
-        until_said(&server, "live", "beyond 40,000 entries or 24 MiB").await
-    })
-    .await;
-    assert_bounded(paid);
+    assert_flood_is_bounded(Flood::Cards, "live", "beyond 40,000 entries or 24 MiB").await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn lists_of_kubernetes_without_end_are_cut() {
     for (flood, state) in [(Flood::Lists, "live"), (Flood::List, "refused")] {
-        let api = Endless::start(flood).await;
-        let server = serve(&api.url()).await;
-        until_said(&server, "live", "nothing is registered there").await;
-        let (_, paid) = cost(&server, async {
-            api.begin();
-            until_said(&server, state, "The list is longer and was cut after").await
-        })
-        .await;
-        assert_bounded(paid);
+        assert_flood_is_bounded(flood, state, "The list is longer and was cut after").await;
     }
 }
 
