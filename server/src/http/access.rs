@@ -1,4 +1,4 @@
-//! Who may read: whoever shows the token, or comes through a trusted proxy that names a user. Without either everybody may.
+//! Access control: by token, or by a trusted proxy that names a user. Without either, everyone may read.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -21,14 +21,14 @@ pub(super) use failed_logins::FailedLogins;
 
 mod failed_logins;
 
-/// The parameter of an address that shows the token.
+/// The query parameter with the token.
 const PARAMETER: &str = "token";
-/// Pictures take the token with every request: an image keeps no cookie where those of third parties are off, and its address
-/// stands in no address bar.
+/// Pictures get the token with every request: images have no cookie if third-party cookies are off, and their URL is not
+/// visible in an address bar.
 const PICTURES: &str = "/panel/";
-/// What everybody may know: whether we live and are ready, for those who restart us.
+/// Probes, which need no authentication.
 const PROBES: [&str; 2] = ["/healthz", "/readyz"];
-/// What a browser is shown instead of the page.
+/// The login form.
 const LOGIN: &str = "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
 <meta name=\"viewport\" content=\"width=device-width\">\n<title>Radixscope: a token is needed</title>\n\
 <style>:root{color-scheme:light dark}body{font:16px/1.5 system-ui,sans-serif;max-width:44rem;margin:4rem auto;padding:0 1rem}\
@@ -40,23 +40,23 @@ autofocus></label> <button>Open</button></form>\n\
 const LOGIN_POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; base-uri 'none'; \
                             frame-ancestors ";
 
-/// A connection that is to be closed is gone by then.
+/// Time after which a connection that is being closed is gone.
 const CLOSED_WITHIN: Duration = Duration::from_secs(2);
 
-/// Marks a request that may only know whether we live.
+/// Marks a request without authentication, which gets no details from probes.
 #[derive(Clone, Copy)]
 pub(super) struct Unauthenticated;
 
-/// What readers have to show.
+/// The access rules of a server.
 #[derive(Clone, Debug, Default)]
 pub struct AccessRules {
     token: Option<Token>,
     proxy: Option<Proxy>,
-    /// Whether trying can find the token.
+    /// Whether the token is weak.
     is_guessable: bool,
 }
 
-/// A token, kept only as hashes: of itself, and of itself as a cookie, which does not give the token away.
+/// A token, stored only as hashes: one for comparison, and one as the cookie's value, which does not reveal the token.
 #[derive(Clone, Debug)]
 struct Token {
     hash: [u8; 32],
@@ -70,7 +70,7 @@ struct Proxy {
 }
 
 impl AccessRules {
-    /// As the options say.
+    /// The rules of the options.
     ///
     /// # Errors
     /// The token cannot be read.
@@ -84,7 +84,7 @@ impl AccessRules {
         })
     }
 
-    /// Whether there is a token that trying can find.
+    /// Whether the token is weak.
     pub fn is_guessable(&self) -> bool {
         self.is_guessable
     }
@@ -93,17 +93,17 @@ impl AccessRules {
         self.token.is_none() && self.proxy.is_none()
     }
 
-    /// Whether the request may be answered.
+    /// Whether the request is authenticated.
     fn admits(&self, headers: &HeaderMap, peer: Option<IpAddr>, cookie: &str) -> bool {
         let by_token = self.token.as_ref().is_some_and(|token| {
             bearer(headers).is_some_and(|shown| token.is(shown))
-                // All of them, as many as the bound of a header allows: other servers of this name may set their own.
+                // All cookies of this name are checked: other servers on this host may have set some.
                 || cookies(headers, cookie).any(|shown| token.is_cookie(shown))
         });
         by_token || self.proxy.as_ref().is_some_and(|proxy| proxy.is_authenticated(headers, peer))
     }
 
-    /// Whether a request that is not admitted presented a token or a cookie, which then is wrong.
+    /// Whether a rejected request has a token or a cookie, which is wrong then.
     fn is_guess(&self, request: &Request, cookie: &str) -> bool {
         let headers = request.headers();
         let in_address = || can_carry_token(request.method()) && token_in(request.uri()).is_some();
@@ -121,19 +121,19 @@ impl Token {
         Self { hash, cookie }
     }
 
-    // Hashes are of one length and compared in constant time: how long it takes tells nothing.
+    // Hashes have the same length and are compared in constant time.
     fn is(&self, shown: &str) -> bool {
         self.hash.ct_eq(&Sha256::digest(shown.as_bytes())).into()
     }
 
-    // A cookie is a hash already, and everybody knows its length.
+    // A cookie is already a hash of known length.
     fn is_cookie(&self, shown: &str) -> bool {
         self.cookie.as_bytes().ct_eq(shown.as_bytes()).into()
     }
 }
 
 impl Proxy {
-    /// Whether a trusted proxy says that somebody is logged in.
+    /// Whether a trusted proxy names exactly one user.
     fn is_authenticated(&self, headers: &HeaderMap, peer: Option<IpAddr>) -> bool {
         let is_trusted = peer.is_some_and(|peer| self.networks.iter().any(|network| network.contains(&peer)));
         let mut named = headers.get_all(&self.header).iter();
@@ -142,7 +142,7 @@ impl Proxy {
     }
 }
 
-/// Lets through who may read; everybody else is told what is missing, or asked for the token.
+/// Admits authenticated requests; others get an error or the login form.
 pub(super) async fn check(State(app): State<App>, mut request: Request, next: Next) -> Response {
     let rules = &app.options.access;
     if rules.is_open() {
@@ -186,8 +186,8 @@ pub(super) async fn check(State(app): State<App>, mut request: Request, next: Ne
     refused(&app, request.headers())
 }
 
-/// Counts a wrong token and returns when its response may be sent. Meanwhile the connection gives way to others as an idle one
-/// does; it is closed if too many of its address wait.
+/// Counts a wrong token and waits until its response may be sent. Meanwhile the connection counts as idle and may be evicted;
+/// it is closed if too many responses to its address are delayed.
 async fn delay_failed_login(app: &App, peer: Option<Peer>) {
     let delay = app.failed_logins.count(peer.as_ref().map(|peer| peer.address), &app.shutdown);
     if let (None, Some(peer)) = (delay, &peer) {
@@ -205,18 +205,17 @@ async fn delay_failed_login(app: &App, peer: Option<Peer>) {
     }
 }
 
-/// Whether the token may stand in the address of such a request: what browsers open and pictures.
+/// Whether the token may be in the URL of such a request: pages and pictures.
 fn can_carry_token(method: &Method) -> bool {
     matches!(*method, Method::GET | Method::HEAD)
 }
 
-/// Whether a proxy says that the browser came to it over TLS. Who says so wrongly only gets a cookie that the own browser
-/// does not keep.
+/// Whether a proxy reports that the browser uses TLS. A forged header only yields a cookie that the browser does not store.
 fn is_forwarded_tls(headers: &HeaderMap) -> bool {
     headers.get("x-forwarded-proto").is_some_and(|proto| proto.as_bytes().eq_ignore_ascii_case(b"https"))
 }
 
-/// What is missing, in words.
+/// The error for a request without authentication.
 fn no_token(rules: &AccessRules) -> ApiError {
     if rules.token.is_none() {
         let message = "only users logged in at the proxy may read; the request did not come from a --trusted-proxy, or its \
@@ -228,7 +227,7 @@ fn no_token(rules: &AccessRules) -> ApiError {
     ApiError::new(code::UNAUTHORIZED, message)
 }
 
-/// Cookies know no ports: several servers on one machine must not take each other's.
+/// Cookies are shared between ports, so the name contains the port.
 fn cookie_name(app: &App) -> String {
     format!("radixscope_access_{}", app.options.listen.port())
 }
@@ -247,7 +246,7 @@ fn cookies<'h>(headers: &'h HeaderMap, name: &'h str) -> impl Iterator<Item = &'
     })
 }
 
-/// The token in an address, and the query without it.
+/// The token in a URL, and the query without it.
 fn token_in(uri: &Uri) -> Option<(String, String)> {
     let query = uri.query()?;
     let shown = form_urlencoded::parse(query.as_bytes()).find(|(key, _)| key == PARAMETER)?.1.into_owned();
@@ -256,7 +255,7 @@ fn token_in(uri: &Uri) -> Option<(String, String)> {
     Some((shown, rest.join("&")))
 }
 
-/// Sends the browser to the same address without the token, with a cookie in its stead.
+/// Redirects to the same URL without the token, and sets the cookie.
 fn set_cookie(
     app: &App,
     token: &Token,
@@ -268,7 +267,7 @@ fn set_cookie(
 ) -> Response {
     let forwarded = headers.get("x-forwarded-prefix").and_then(|value| value.to_str().ok());
     let prefix = page::prefix(&app.options.base_path, forwarded);
-    // More than one slash at the beginning would be another server.
+    // Two leading slashes would refer to another server.
     let path = path.trim_start_matches(['/', '\\']);
     let query = if rest.is_empty() { String::new() } else { format!("?{rest}") };
     let cookie = format!("{name}={}; Path={prefix}; HttpOnly; {}", token.cookie, where_sent(app, is_tls));
@@ -282,8 +281,7 @@ fn set_cookie(
     (StatusCode::SEE_OTHER, headers).into_response()
 }
 
-/// With which requests the cookie comes back. In a frame of another site only over TLS, and only as one that is kept apart for
-/// each site that frames us: what any other site asks for comes without it.
+/// Attributes of the cookie. For frames of other sites, which require TLS, it is partitioned: each embedding site has its own.
 fn where_sent(app: &App, is_tls: bool) -> &'static str {
     match (is_tls, app.options.frame_ancestors.names_others()) {
         (true, true) => "SameSite=None; Secure; Partitioned",

@@ -47,12 +47,12 @@ async fn workers_come_and_go_as_etcd_says() {
     until_workers(&server, &[(FIRST, Some("discovery")), (SECOND, None)]).await;
     // What changed while etcd was away, and its history since, is not needed to know it.
     etcd.stop();
-    until_said(&server, "connecting", "Trying again").await;
+    until_said(&server, "connecting", "Retrying").await;
     etcd.start_again().await;
     etcd.revoke(SECOND.worker_id).await;
     etcd.compact().await;
     until_workers(&server, &[(FIRST, Some("discovery")), (SECOND, Some("discovery"))]).await;
-    until_said(&server, "live", "Watching").await;
+    until_said(&server, "live", "Dynamo entr").await;
 }
 
 #[tokio::test]

@@ -44,7 +44,7 @@ const GONE: Option<&str> = Some("discovery");
 async fn workers_come_and_go_with_their_pods_and_resources() {
     let api = Kubernetes::start().await;
     let server = serve(&api).await;
-    until_said(&server, "live", "nothing is registered there").await;
+    until_said(&server, "live", "no Dynamo entries yet").await;
     // It registers before its pod is ready.
     register(&api, FIRST);
     until_said(&server, "live", "its pod is not ready").await;
@@ -53,8 +53,7 @@ async fn workers_come_and_go_with_their_pods_and_resources() {
     until_workers(&server, &[(FIRST, None)]).await;
     start_pod(&api, SECOND);
     until_workers(&server, &[(FIRST, None), (SECOND, None)]).await;
-    until_said(&server, "live", "Watching 10 entries of Dynamo in Kubernetes, namespace dynamo-system.")
-        .await;
+    until_said(&server, "live", "Kubernetes namespace dynamo-system: 10 Dynamo entries.").await;
     api.set_ready(&pod(FIRST), false);
     until_workers(&server, &[(FIRST, GONE), (SECOND, None)]).await;
     api.set_ready(&pod(FIRST), true);
@@ -105,7 +104,7 @@ async fn broken_watches_and_expired_versions_let_nobody_go() {
         () = stays => {}
         () = happens => {}
     }
-    until_said(&server, "live", "Watching 25 entries").await;
+    until_said(&server, "live", ": 25 Dynamo entries").await;
 }
 
 #[tokio::test]
@@ -137,7 +136,7 @@ async fn what_may_not_be_read_is_said_in_words() {
     api.refuse("/apis/", 200, "<html>a portal</html>");
     until_said(&server, "refused", "is not of Kubernetes' API").await;
     api.allow();
-    until_said(&server, "live", "Watching 5 entries").await;
+    until_said(&server, "live", ": 5 Dynamo entries").await;
     until_workers(&server, &[(FIRST, None)]).await;
 }
 
@@ -224,7 +223,7 @@ async fn hostile_resources_are_counted_and_said() {
         &pod(FIRST),
         &format!(r#"{{"metadata":{{"name":"{}","uid":"object-{0}"}},"spec":7}}"#, pod(FIRST)),
     );
-    until_said(&server, "live", "Objects that cannot be read: 6").await;
+    until_said(&server, "live", "Invalid objects: 6").await;
     server
         .until_cluster("they are counted", |cluster| {
             let rejected = cluster["sources"][0]["rejected"].as_array().expect("a list");
@@ -238,7 +237,7 @@ async fn hostile_resources_are_counted_and_said() {
     api.put_raw("half", r#"{"metadata":{"name":"half"#);
     until_said(&server, "refused", "is not of Kubernetes' API").await;
     api.delete("half");
-    until_said(&server, "live", "Watching 10 entries").await;
+    until_said(&server, "live", ": 10 Dynamo entries").await;
 }
 
 fn run(command: &str, args: &[&str], variables: &[(&str, &str)]) -> (Option<i32>, String) {
@@ -256,14 +255,14 @@ fn run(command: &str, args: &[&str], variables: &[(&str, &str)]) -> (Option<i32>
 async fn sources_prints_the_command_and_says_what_is_missing() {
     let api = Kubernetes::start().await;
     let (_, text) = run("sources", &["--discovery", &api.url()], &[]);
-    assert!(text.contains("nothing is registered there"), "{text}");
+    assert!(text.contains("no Dynamo entries yet"), "{text}");
     for worker in [FIRST, SECOND] {
         start_pod(&api, worker);
     }
     let (_, text) = run("sources", &["--discovery", &api.url()], &[]);
     for words in [
         "dynamo/backend: 2 workers, model models/tiny-llama, blocks of 16 tokens, 1,600 blocks each",
-        "discovery/kubernetes:dynamo-system: Watching 10 entries",
+        "discovery/kubernetes:dynamo-system: Kubernetes namespace dynamo-system: 10 Dynamo entries",
         "Event plane    ZeroMQ, a socket for each publisher",
         &format!("radixscope serve --discovery {}", api.url()),
     ] {

@@ -1,5 +1,5 @@
-//! `GET /api/v1/recording`: a recording of a range of time, made while it is read: of what is kept in memory, or of the files
-//! that are written where those reach back further. `GET /api/v1/report`: a page with it inside.
+//! `GET /api/v1/recording`: a recording of a time range, created while it is downloaded, from the history in memory, or from
+//! the recording's files if they reach back further. `GET /api/v1/report`: the page with a recording inside.
 
 mod memory;
 mod readers;
@@ -35,7 +35,7 @@ use readers::{MAX_WAITING, Pipe, Reader};
 const VIEW: &str =
     "the query and the fragment of an address of this page, as in ?view=changes#t=1800000000000";
 
-/// What is asked for.
+/// A download.
 struct Download {
     span: DownloadRange,
     meta: Meta,
@@ -66,7 +66,7 @@ pub(super) async fn recording(
     }))
 }
 
-/// The same inside a page that is one file.
+/// The same inside an HTML report.
 pub(super) async fn report(
     _: AllowedPage,
     State(app): State<App>,
@@ -80,7 +80,7 @@ pub(super) async fn report(
     download.meta.began_ms = download.meta.began_ms.max(download.span.from.0);
     let name = named(&download.meta, "mcap");
     let assets = Arc::clone(&app.assets);
-    // It keeps its turn until it is made, even if the client goes away.
+    // The permit is held until the report is built, even if the client disconnects.
     let made = tokio::task::spawn_blocking(move || (Report::around(&assets, &name, &view), download)).await;
     let failed = |words: String| ApiError::new(code::INTERNAL, words);
     let (report, download) = made.map_err(|error| failed(error.to_string()))?;
@@ -106,7 +106,7 @@ async fn download(app: &App, peer: Option<Extension<Peer>>, params: &Params) -> 
     let from = Millis(params.u64("from_ms")?.unwrap_or(0));
     let to = Millis(params.u64("to_ms")?.unwrap_or(u64::MAX));
     let busy = || {
-        let message = "too many recordings are being downloaded, and none of them slowly; try again";
+        let message = "too many recordings are being downloaded; try again";
         ApiError::new(code::BUSY, message).retry_after(2)
     };
     let reader = app.readers.slot(peer.map(|Extension(peer)| peer.slot)).await.ok_or_else(busy)?;
@@ -140,8 +140,8 @@ async fn download(app: &App, peer: Option<Extension<Peer>>, params: &Params) -> 
     Ok(Download { span: DownloadRange { from, to }, meta, of, reader, compute_permit })
 }
 
-/// A body that is written while it is read. If it cannot be written to its end, the connection ends before the body does, so
-/// that no client takes a part for the whole.
+/// A streamed body. If it cannot be completed, the connection is closed before its end, so that no client mistakes a part for
+/// the whole.
 fn stream_response(
     name: &str,
     kind: &'static str,
@@ -155,11 +155,11 @@ fn stream_response(
         let pipe = Pipe::new(parts.clone(), reader, compute_permit, runtime);
         let Err(error) = write(pipe, meta, of, span) else { return };
         if parts.is_closed() {
-            tracing::debug!(%error, "a recording was not read to its end");
+            tracing::debug!(%error, "a recording download was aborted by the client");
             return;
         }
-        tracing::warn!(%error, "a recording could not be sent to its end");
-        // Whoever asked may go away now.
+        tracing::warn!(%error, "a recording download failed");
+        // Fails if the client disconnects now.
         let _ = parts.blocking_send(Err(io::Error::other(error)));
     });
     let next = |mut read: mpsc::Receiver<io::Result<Bytes>>| async {
@@ -174,13 +174,13 @@ fn stream_response(
     (headers, Body::from_stream(stream::unfold(read, next))).into_response()
 }
 
-/// What a recording is made of.
+/// The source of a recording.
 enum RecordingSource {
     Memory(Memory),
     Files(Box<Series<BufReader<File>>>),
 }
 
-/// The files that are written, if they reach further back than what is in memory and hold something of that time.
+/// The recording's files, if they reach further back than the history and overlap the range.
 async fn opened(
     files: RecordingStatus,
     meta: Meta,
@@ -189,7 +189,8 @@ async fn opened(
 ) -> Option<(Meta, Box<Series<BufReader<File>>>)> {
     let opened = tokio::task::spawn_blocking(move || open(&[files.path.into()]));
     let opened = opened.await.ok()?;
-    let series = opened.inspect_err(|error| tracing::warn!(%error, "the recording cannot be read")).ok()?;
+    let series =
+        opened.inspect_err(|error| tracing::warn!(%error, "the recording's files cannot be read")).ok()?;
     let (begin, end) = series.range();
     let of = series.files().first()?.meta();
     let (epoch, recording) = (of.epoch, of.recording);

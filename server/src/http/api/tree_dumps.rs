@@ -1,5 +1,5 @@
-//! `POST /api/v1/tree-dumps`: has workers asked for all blocks that they hold. Asks, and does not wait for answers: what
-//! came of them is in the state.
+//! `POST /api/v1/tree-dumps`: queries workers for all their cached blocks. Does not wait for responses: results are in the
+//! state.
 
 use axum::Json;
 use axum::extract::State;
@@ -18,11 +18,11 @@ use crate::hub::Hub;
 /// Largest request body: all workers by name.
 const MAX_BODY_BYTES: usize = 512 * 1024;
 
-/// Whom to ask.
+/// Workers to query.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Body {
-    /// `None`: all workers that are there.
+    /// `None`: all present workers.
     workers: Option<Vec<Named>>,
 }
 
@@ -43,7 +43,7 @@ pub(super) struct TreeDumpsResponse {
 struct QueriedWorker {
     #[serde(flatten)]
     worker: Worker,
-    /// Whether it is asked. It is not if nothing tells where, or if `--tree-dumps off` forbids it.
+    /// Whether it is queried. It is not if its endpoint is unknown, or with `--tree-dumps off`.
     asked: bool,
 }
 

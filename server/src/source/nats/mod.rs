@@ -184,7 +184,7 @@ impl Source {
                 let wait = wait_after(*attempt);
                 *attempt += 1;
                 tracing::warn!(nats = shown, wait_s = wait.as_secs_f32(), "{why}");
-                words.say((state, format!("{why} Trying again in {}.", seconds(wait))));
+                words.say((state, format!("{why} Retrying in {}.", seconds(wait))));
                 tokio::time::sleep(wait).await;
             }
         }

@@ -111,7 +111,7 @@ impl Source {
                 Err(Failed { state, words }) => {
                     let wait = wait_after(self.interval, failures);
                     failures = failures.saturating_add(1);
-                    let words = format!("{words} Trying again in {}.", seconds(wait));
+                    let words = format!("{words} Retrying in {}.", seconds(wait));
                     last.say(to, &self.name, state, words).await?;
                     wait
                 }

@@ -304,7 +304,7 @@ async fn what_is_in_the_way_is_said_with_what_to_do() {
     ] {
         let scene = Scene::start(mode, None).await;
         let sources = scene.reaches(state, words).await;
-        assert!(sources.contains("Trying again in"), "{sources}");
+        assert!(sources.contains("Retrying in"), "{sources}");
         assert_eq!(scene.hub.read(|view| view.cluster.sources()[0].received).await.unwrap(), 0, "{mode:?}");
     }
 }

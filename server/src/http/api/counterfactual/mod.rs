@@ -1,8 +1,6 @@
-//! `POST /api/v1/counterfactual`: what other settings would have made of the latest decisions, by the very functions
-//! that the page's worker runs. `GET /api/v1/arrivals`: the prompts that the worker plays.
-//!
-//! The hub only copies what is needed; everything else runs on a thread for long work, a few at a time, and ends when
-//! the client goes away.
+//! `POST /api/v1/counterfactual`: evaluates other settings on the latest decisions, with the same functions as the page's
+//! worker. `GET /api/v1/arrivals`: the prompts for the page's worker. The hub only copies the input; the computation runs on
+//! blocking threads, a few at a time, and is cancelled when the client disconnects.
 
 mod request;
 mod response;
@@ -32,14 +30,14 @@ use crate::shutdown::over;
 use request::{Body, CounterfactualRequest, Work};
 use response::{CounterfactualResponse, Workers};
 
-/// Runs at a time: the hub has to keep a core.
+/// Maximum concurrent runs: the hub needs a core.
 pub(in crate::http) const MAX_RUNS: usize = 2;
 /// Largest request body.
 const MAX_BODY_BYTES: usize = 64 * 1024;
-/// A run seldom takes longer; after it another try is worth it.
+/// Retry-After: a run seldom takes longer.
 const RETRY_AFTER_S: u32 = 2;
 
-/// Raised when the query was cancelled.
+/// Sets the flag when the request is cancelled.
 struct Cancel(Arc<AtomicBool>);
 
 impl Drop for Cancel {
@@ -48,7 +46,7 @@ impl Drop for Cancel {
     }
 }
 
-/// What was copied out of the hub.
+/// The input copied from the hub.
 struct Input {
     sample: Sample,
     facts: Facts,
@@ -79,7 +77,7 @@ pub(super) async fn counterfactual(
     };
     drop(cancel);
     let response = response.map_err(|error| {
-        tracing::error!(%error, "a counterfactual failed");
+        tracing::error!(%error, "counterfactual computation failed");
         ApiError::new(code::INTERNAL, "the computation failed")
     })??;
     Ok((no_store(), Json(response)).into_response())
@@ -94,7 +92,7 @@ fn no_store() -> [(header::HeaderName, HeaderValue); 1] {
     [(header::CACHE_CONTROL, HeaderValue::from_static("no-store"))]
 }
 
-/// Runs in the hub: copies, computes nothing.
+/// Runs in the hub: only copies.
 fn copy(view: &mut crate::hub::View<'_>, request: &CounterfactualRequest) -> Result<Input, ApiError> {
     let selection = request.selection(view.cluster)?;
     let arrivals = match request.work {
@@ -181,7 +179,7 @@ pub(super) async fn arrivals(State(app): State<App>, uri: Uri) -> Result<Respons
     Ok((no_store(), [kind], bytes).into_response())
 }
 
-/// As many runs as are allowed.
+/// Permits for runs.
 pub(in crate::http) fn runs() -> Arc<Semaphore> {
     Arc::new(Semaphore::new(MAX_RUNS))
 }

@@ -1,4 +1,4 @@
-//! What is asked for, read strictly: a misspelt key must not be answered with something else.
+//! The request body, parsed strictly: unknown keys are errors.
 
 use serde::Deserialize;
 
@@ -11,7 +11,7 @@ use crate::http::api::posted::bad;
 use crate::http::error::ApiError;
 
 const DEFAULT_LAST: u32 = 1_000;
-/// Longest window: what is kept is bounded anyway.
+/// Maximum window; retention is bounded anyway.
 const MAX_WINDOW_MS: u64 = 7 * 24 * 3_600_000;
 
 /// The body.
@@ -42,7 +42,7 @@ struct SweepBody {
     router_temperature: Vec<f64>,
 }
 
-/// What is to be done.
+/// The computation.
 pub(super) enum Work {
     Frozen(RouterOverrides),
     /// Values of `overlap_score_weight` and of `router_temperature`.
@@ -50,7 +50,7 @@ pub(super) enum Work {
     Resimulate(RouterOverrides),
 }
 
-/// A request that makes sense.
+/// A validated request.
 pub(super) struct CounterfactualRequest {
     pub(super) work: Work,
     pub(super) span: Span,
@@ -105,7 +105,7 @@ impl CounterfactualRequest {
     }
 }
 
-/// Settings that a counterfactual can vary; without any the recorded ones are tried.
+/// Settings that a counterfactual can vary; without any, the recorded ones.
 fn tried(settings: Option<RouterOverrides>) -> Result<RouterOverrides, ApiError> {
     let settings = settings.unwrap_or_default();
     let varied = match settings.router_mode {
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_meant_is_refused_in_words() {
+    fn invalid_requests_are_rejected_with_a_reason() {
         let cases = [
             ("", "is not valid"),
             ("[]", "is not valid"),

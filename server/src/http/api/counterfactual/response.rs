@@ -1,5 +1,4 @@
-//! Reports as JSON. What is added to them: workers by their ids, which only the state knows, and what is computed from
-//! their figures.
+//! Reports as JSON, with worker ids, which only the state knows, and figures computed from them.
 
 use serde::Serialize;
 
@@ -12,7 +11,7 @@ use radixscope_router::RouterSettings;
 use radixscope_router::frozen::{Expected, LoadImbalance, Outcome, Suggestion};
 use radixscope_state::cluster::Cluster;
 
-/// Who the workers are.
+/// Worker ids by index.
 pub(super) struct Workers(Vec<Worker>);
 
 impl Workers {
@@ -25,15 +24,15 @@ impl Workers {
     }
 }
 
-/// The answer.
+/// The response body.
 #[derive(Serialize)]
 #[serde(tag = "mode", rename_all = "snake_case")]
 pub(super) enum CounterfactualResponse {
-    /// One setting on the frozen state.
+    /// One setting, on the fixed state of each decision.
     Frozen(Box<FixedStateResponse>),
-    /// Many.
+    /// A grid of settings, on fixed states.
     Sweep(Box<SweepResponse>),
-    /// The model.
+    /// One setting, simulated.
     Resimulated(Box<SimulatedResponse>),
 }
 
@@ -62,34 +61,34 @@ pub(super) struct SweepResponse {
     limits: [&'static str; 4],
 }
 
-/// A recommendation with the settings that it names by their place.
+/// A recommendation with its settings.
 #[derive(Serialize)]
 struct RecommendationRow {
     verdict: Suggestion,
     settings: Option<RouterSettings>,
-    /// Flags, or variables where the version has no flag.
+    /// Flags to set, or variables if the version has no flag.
     set: Vec<String>,
     expected: Option<Expected>,
     why: String,
     method: String,
 }
 
-/// Which decisions, and what is not judged.
+/// The evaluated and excluded decisions.
 #[derive(Serialize)]
 struct Decisions {
     #[serde(flatten)]
     about: About,
-    /// What would make decisions judgeable, where none is.
+    /// How to get evaluable decisions, if there are none.
     #[serde(skip_serializing_if = "Option::is_none")]
     hint: Option<&'static str>,
 }
 
-/// An outcome with workers by their ids, without its settings and flips, which stand beside it.
+/// An outcome with worker ids, without its settings and changed choices.
 #[derive(Serialize)]
 struct OutcomeRow {
     decisions: u64,
     flips_certain: u64,
-    /// At temperature 0 without ties the same.
+    /// Equal to `flips_certain` at temperature 0 without ties.
     flips_expected: f64,
     ties: u64,
     overlap_share: Option<f64>,
@@ -97,7 +96,7 @@ struct OutcomeRow {
     prefill_saved_tokens: Option<f64>,
     prefill_saved_tokens_per_request: Option<f64>,
     prefill_decisions: u64,
-    /// Most less fewest requests in flight on a worker, right after each decision.
+    /// In-flight imbalance: maximum minus minimum requests in flight on a worker, right after each decision.
     spread: Option<LoadImbalance>,
     shares: Vec<ShareRow>,
 }
@@ -124,9 +123,9 @@ pub(super) struct SimulatedResponse {
     #[serde(flatten)]
     report: ModelReport,
     prefill_saved_tokens: i64,
-    /// Whether the absolute figures mean anything for this cluster.
+    /// Whether the model fits this cluster, so that absolute figures are valid.
     fits: bool,
-    /// What is too far off, in words.
+    /// Deviations that are too large, as text.
     misfits: Vec<String>,
 }
 

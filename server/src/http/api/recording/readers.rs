@@ -1,5 +1,5 @@
-//! Who downloads recordings: a bounded number at a time, of which only those that do not wait for their client use a
-//! processor. When all places are taken, the one whose client reads most slowly gives way. Knows nothing of what is sent.
+//! Slots for recording downloads: a bounded number at a time, and only downloads that are not waiting for their client use CPU
+//! time. If all slots are taken, the download with the slowest client is closed.
 
 use std::collections::HashMap;
 use std::io;
@@ -14,25 +14,25 @@ use tokio::time::Instant;
 
 use crate::http::listen::ConnectionSlot;
 
-/// So many are downloaded at once. Each holds a segment of the history (or a chunk of a file), what is being compressed, and
-/// [`MAX_WAITING`] parts, about 50 MiB for a report; its thread waits with it.
+/// Maximum concurrent downloads. Each holds a segment of the history (or a chunk of a file), a compression buffer and
+/// [`MAX_WAITING`] parts, about 50 MiB for a report, and a thread.
 const MAX_READERS: usize = 4;
-/// So many of them are compressed at once: each on a thread of its own.
+/// Maximum downloads that are compressed at a time.
 const MAX_COMPUTING: usize = 2;
-/// Clients that wait for a place at a time, first come first served; more are refused at once.
+/// Maximum clients that wait for a slot, in order; more are rejected at once.
 const MAX_QUEUED: usize = 16;
-/// They wait at most this long; browsers show nothing meanwhile.
+/// Maximum waiting time.
 const QUEUED_WITHIN: Duration = Duration::from_secs(5);
-/// How often the first of them looks for a place: slowness comes with time, so nothing announces it.
+/// How often the first of them retries: a client becomes slow with time, without an event.
 const RETRY_EVERY: Duration = Duration::from_millis(50);
-/// Parts that wait for a slow client.
+/// Buffered parts per download.
 pub(super) const MAX_WAITING: usize = 4;
-/// A client that lets us wait this long for its last parts gives way to another: it reads less than about 1 MiB/s.
+/// A download that waited this long for its client may be closed for another: it reads less than about 1 MiB/s.
 const SLOW_AFTER: Duration = Duration::from_millis(500);
-/// How much of the time waited before counts when another part is sent: about the last eight parts decide.
+/// Decay of the waiting time per part, so that about the last eight parts count.
 const WAIT_DECAY: f64 = 7.0 / 8.0;
 
-/// All readers.
+/// All downloads.
 #[derive(Debug)]
 pub(in crate::http) struct Readers {
     computing: Arc<Semaphore>,
@@ -40,18 +40,18 @@ pub(in crate::http) struct Readers {
     first: Semaphore,
     next: AtomicU64,
     open: Mutex<HashMap<u64, ActiveDownload>>,
-    /// Readers that were ended for others.
+    /// Downloads that were closed for others.
     pub(in crate::http) evicted: AtomicU64,
 }
 
-/// One of them.
+/// An active download.
 #[derive(Debug)]
 struct ActiveDownload {
-    /// Its connection; `None`: it is read within the process.
+    /// Its connection; `None`: an in-process reader.
     connection: Option<Arc<ConnectionSlot>>,
-    /// How long its client let us wait for the last parts.
+    /// How long it waited for its client, with decay.
     waited: Duration,
-    /// Since when we wait for it.
+    /// Since when it is waiting for its client.
     waits_since: Option<Instant>,
 }
 
@@ -61,7 +61,7 @@ impl ActiveDownload {
     }
 }
 
-/// A reader's place; given back when dropped.
+/// A download's slot, released when dropped.
 #[derive(Debug)]
 pub(super) struct Reader {
     id: u64,
@@ -82,12 +82,12 @@ impl Default for Readers {
 }
 
 impl Readers {
-    /// Readers now.
+    /// Active downloads.
     pub(in crate::http) fn len(&self) -> usize {
         self.lock().len()
     }
 
-    /// Waits for a place. `None`: all are taken and no client is slow, or too many wait.
+    /// Waits for a slot. `None`: all are taken and no client is slow, or too many are waiting.
     pub(super) async fn slot(self: &Arc<Self>, connection: Option<Arc<ConnectionSlot>>) -> Option<Reader> {
         let _queued = self.queued.try_acquire().ok()?;
         let entered = async {
@@ -102,7 +102,7 @@ impl Readers {
         tokio::time::timeout(QUEUED_WITHIN, entered).await.ok().flatten()
     }
 
-    /// A place; `None` if all are taken and no client is slow.
+    /// A slot; `None` if all are taken and no client is slow.
     fn try_slot(self: &Arc<Self>, connection: Option<Arc<ConnectionSlot>>) -> Option<Reader> {
         let mut open = self.lock();
         if open.len() >= MAX_READERS && !self.evict_slowest(&mut open) {
@@ -135,13 +135,13 @@ impl Readers {
 }
 
 impl Reader {
-    /// Waits for a turn to compute.
+    /// Waits for a permit to compute.
     pub(super) async fn compute_permit(&self) -> io::Result<OwnedSemaphorePermit> {
         let compute_permit = Arc::clone(&self.of.computing).acquire_owned().await;
         compute_permit.map_err(|_| io::ErrorKind::BrokenPipe.into())
     }
 
-    /// Sends a part; meanwhile the reader counts as waiting for its client.
+    /// Sends a part; the time counts as waiting for the client.
     fn send(&self, parts: &mpsc::Sender<io::Result<Bytes>>, part: Bytes) -> io::Result<()> {
         self.with(|open| open.waits_since = Some(Instant::now()));
         let sent = parts.blocking_send(Ok(part));
@@ -168,8 +168,7 @@ impl Drop for Reader {
 /// Bytes of a part.
 const PART_BYTES: usize = 64 * 1024;
 
-/// Hands on what is written, in parts. Between two parts others have their turn to compute, and while it waits for the client
-/// it has none.
+/// Sends the written bytes in parts. The compute permit is released while a part is sent.
 pub(super) struct Pipe {
     parts: mpsc::Sender<io::Result<Bytes>>,
     filled: Vec<u8>,
@@ -199,7 +198,7 @@ impl Pipe {
 
 impl io::Write for Pipe {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        // What comes at once may be a chunk of megabytes. All of it is taken: base64's writer fails after a short write.
+        // Accepts the whole buffer, which may have megabytes: base64's writer fails after a short write.
         let mut rest = bytes;
         while !rest.is_empty() {
             let (now, later) = rest.split_at(rest.len().min(PART_BYTES - self.filled.len()));
@@ -233,10 +232,10 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_slowest_gives_way_and_nobody_who_is_not_slow() {
+    async fn only_the_slowest_download_is_evicted() {
         let readers = Arc::<Readers>::default();
         let all: Vec<Reader> = (0..MAX_READERS).map(|_| readers.try_slot(connection()).unwrap()).collect();
-        assert!(readers.try_slot(connection()).is_none(), "nobody is slow");
+        assert!(readers.try_slot(connection()).is_none(), "none is slow");
         waits(&all[1], 600);
         waits(&all[2], 900);
         let fast = readers.try_slot(connection()).unwrap();
@@ -252,7 +251,7 @@ mod tests {
         let readers = Arc::<Readers>::default();
         let mut all: Vec<Reader> =
             (0..MAX_READERS).map(|_| readers.try_slot(connection()).unwrap()).collect();
-        assert!(readers.slot(connection()).await.is_none(), "nobody ended and nobody is slow");
+        assert!(readers.slot(connection()).await.is_none(), "none ended and none is slow");
         let waiting: Vec<_> = (0..MAX_QUEUED)
             .map(|_| {
                 let readers = Arc::clone(&readers);
@@ -262,7 +261,7 @@ mod tests {
         tokio::task::yield_now().await;
         let since = Instant::now();
         assert!(readers.slot(connection()).await.is_none(), "too many wait");
-        assert_eq!(since.elapsed(), Duration::ZERO, "which is said at once");
+        assert_eq!(since.elapsed(), Duration::ZERO, "rejected at once");
         all.pop();
         let mut entered = Vec::new();
         for one in waiting {
@@ -302,7 +301,7 @@ mod tests {
     }
 
     #[tokio::test(flavor = "multi_thread")]
-    async fn whoever_waits_for_a_client_holds_no_turn() {
+    async fn a_download_that_waits_for_its_client_holds_no_permit() {
         let readers = Arc::<Readers>::default();
         let mut kept = Vec::new();
         for _ in 0..MAX_READERS {

@@ -1,4 +1,4 @@
-//! The question as it is posted. Every error names the field, what it was and what was expected. Knows no state.
+//! The request body. Errors name the field, its value and what was expected. Knows no state.
 
 use serde::Deserialize;
 use serde::de::{self, Deserializer, Visitor};
@@ -12,12 +12,12 @@ use radixscope_router::{RouterOverrides, RouterSettings};
 use crate::http::api::posted::bad;
 use crate::http::error::ApiError;
 
-/// Fields of which at most one is given: they say what is routed.
+/// Fields with the prompt, of which at most one is given.
 const PROMPTS: [&str; 5] = ["token_ids", "block_hashes", "chain_hashes", "after", "example"];
-/// Most workers named in one list.
+/// Maximum workers in one list.
 const MAX_WORKERS: usize = 4_096;
 
-/// The body. `null` is as good as nothing.
+/// The body. `null` is the same as a missing field.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(in crate::http::api) struct Body {
@@ -34,14 +34,14 @@ pub(in crate::http::api) struct Body {
     isl_tokens: Option<Id>,
     block_size_tokens: Option<u32>,
     router_id: Option<Id>,
-    /// `NAMESPACE/COMPONENT` whose workers are weighed.
+    /// `NAMESPACE/COMPONENT` of the candidate workers.
     pool: Option<String>,
-    /// Those of [`RouterOverrides`], and `version`.
+    /// Fields of [`RouterOverrides`], and `version`.
     options: Option<serde_json::Map<String, Value>>,
     workers: Option<Workers>,
 }
 
-/// The question, before it meets the state.
+/// The request, validated without the state.
 pub(super) struct ScoreRequest {
     pub(super) prompt: PromptForm,
     pub(super) decision: Option<DecisionId>,
@@ -54,17 +54,17 @@ pub(super) struct ScoreRequest {
     pub(super) busy: Vec<(Worker, Busy)>,
 }
 
-/// What is routed.
+/// The prompt.
 pub(super) enum PromptForm {
-    /// Needs nothing of the state.
+    /// Does not depend on the state.
     Ready(Prompt),
-    /// Token ids, to be cut as the cluster does it.
+    /// Token ids, to be split into blocks of the cluster's size.
     Tokens(Vec<u32>, Seed),
-    /// A recorded decision as its router saw it.
+    /// A recorded decision, on the state that its router saw.
     Recorded(DecisionId),
     /// The prompt of a recorded decision, against the live tree.
     Live(DecisionId),
-    /// Going on where a held prefix ends.
+    /// Continues a cached prefix.
     After { worker: Worker, block_hash: BlockHash, new_tokens: u64 },
 }
 
@@ -93,7 +93,7 @@ impl ScoreRequest {
         })
     }
 
-    /// The same with token ids cut into blocks of `size` tokens, if that is known.
+    /// The same with token ids hashed in blocks of `size` tokens, if that is known.
     pub(super) fn hashed(mut self, size: Option<u32>) -> Self {
         if let (PromptForm::Tokens(tokens, seed), Some(size)) = (&self.prompt, size) {
             self.prompt = PromptForm::Ready(Prompt::Blocks(Blocks::of_tokens(tokens, size, *seed)));
@@ -227,7 +227,7 @@ fn adjust<'de, D: Deserializer<'de>>(from: D) -> Result<Adjust, D::Error> {
     }
 }
 
-/// Settings as far as they are given. A version stands for its formula and rule for ties.
+/// The given settings. A version implies its formula and tie-breaking.
 #[derive(Default)]
 pub(super) struct Overrides {
     version: Option<RouterSettings>,
@@ -237,7 +237,7 @@ pub(super) struct Overrides {
 impl Overrides {
     fn read(given: Option<serde_json::Map<String, Value>>) -> Result<Self, ApiError> {
         let Some(mut given) = given else { return Ok(Self::default()) };
-        // What is wrong may be a name of any length.
+        // The error may quote a key of any length.
         let wrong = |error: serde_json::Error| {
             bad(format!("options: {}", error.to_string().chars().take(400).collect::<String>()))
         };
@@ -263,11 +263,11 @@ impl Overrides {
     }
 }
 
-/// A number of 64 bits: a decimal string, or a JSON number that every JSON reader keeps exactly.
+/// A 64-bit number: a decimal string, or a JSON number up to 2^53.
 #[derive(Clone, Copy, Default)]
 pub(in crate::http::api) struct Id(pub(in crate::http::api) u64);
 
-/// JavaScript keeps whole numbers up to here.
+/// JavaScript represents integers exactly up to here.
 const EXACT: u64 = 1 << 53;
 
 impl<'de> Deserialize<'de> for Id {

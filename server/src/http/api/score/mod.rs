@@ -1,5 +1,4 @@
-//! `POST /api/v1/score`: what the router would decide now, for a prompt, settings and a cluster of the asker's choice.
-//! Reads the state and changes nothing.
+//! `POST /api/v1/score`: what the router would decide now for a given prompt, settings and changes to the cluster. Read-only.
 
 mod body;
 mod response;
@@ -26,14 +25,14 @@ use response::ScoreResponse;
 /// Largest body: two million token ids.
 const MAX_BODY_BYTES: usize = 8 << 20;
 
-/// Most bodies at a time, read, waiting or computed: with their token ids they take some hundred megabytes at most.
+/// Maximum concurrent requests: with their token ids they take some hundred megabytes at most.
 const MAX_POSTS: usize = 8;
-/// Computed at a time: the hub has to keep a core.
+/// Maximum concurrent computations: the hub needs a core.
 const MAX_RUNS: usize = 2;
-/// A question seldom takes longer; after it another try is worth it.
+/// Retry-After: a request seldom takes longer.
 const RETRY_AFTER_S: u32 = 1;
 
-/// Places for questions.
+/// Permits for requests.
 #[derive(Debug)]
 pub(in crate::http) struct Scores {
     posts: Arc<Semaphore>,
@@ -57,7 +56,7 @@ pub(super) async fn score(
     };
     let body = within(request.into_body(), MAX_BODY_BYTES).await?;
     let run = Arc::clone(&app.scores.runs).acquire_owned().await.map_err(|_| busy())?;
-    // Millions of numbers are read and hashed on a thread for long work; the hub gets hashes only.
+    // Token ids are parsed and hashed on a blocking thread; the hub only gets hashes.
     let score_request = run_blocking(move || ScoreRequest::of(read(&body)?)).await??;
     let score_request = match score_request.prompt {
         PromptForm::Tokens(..) => {
@@ -73,10 +72,10 @@ pub(super) async fn score(
     Ok(Json(response))
 }
 
-/// Computes on a thread for long work.
+/// Computes on a blocking thread.
 async fn run_blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, ApiError> {
     tokio::task::spawn_blocking(work).await.map_err(|error| {
-        tracing::error!(%error, "a question failed");
+        tracing::error!(%error, "score computation failed");
         ApiError::new(code::INTERNAL, "the computation failed")
     })
 }
@@ -95,7 +94,7 @@ fn compute(view: &View<'_>, score_request: ScoreRequest) -> Result<ScoreResponse
         score_request.options.over(start.or_else(|| whatif::deployed(cluster, pool)).unwrap_or_default());
     let prompt = match score_request.prompt {
         PromptForm::Ready(prompt) => prompt,
-        // They are hashed before, if there is a size to cut them into.
+        // Already hashed, unless the block size is unknown.
         PromptForm::Tokens(..) => return Err(refused(&whatif::Refused::NoBlockSize)),
         PromptForm::Recorded(id) => Prompt::Recorded(id),
         PromptForm::Live(id) => Prompt::Blocks(prompt::of(view, id)?),
@@ -128,13 +127,13 @@ fn compute(view: &View<'_>, score_request: ScoreRequest) -> Result<ScoreResponse
     Ok(ScoreResponse::of(cluster, &response))
 }
 
-/// The size to cut token ids into: where the body does not say, only the cluster knows.
+/// The block size of the body, else of the cluster.
 fn block_size(view: &View<'_>, score_request: &ScoreRequest) -> Result<Option<u32>, ApiError> {
     let pool = pool(view, score_request)?;
     Ok(score_request.block_size_tokens.or_else(|| view.cluster.block_tokens(pool)))
 }
 
-/// The pool whose workers are weighed.
+/// The pool of the candidate workers.
 fn pool(view: &View<'_>, score_request: &ScoreRequest) -> Result<PoolIx, ApiError> {
     let cluster = view.cluster;
     let by_name = |name: &String| {
