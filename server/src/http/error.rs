@@ -1,4 +1,4 @@
-//! Every error that a client sees: `{"error":{"code","message"}}` with the right status. Written once, here.
+//! Errors in responses: `{"error":{"code","message"}}` with the right status.
 
 use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
@@ -50,17 +50,17 @@ impl ApiError {
         Self { code, message: message.into(), retry_after_s: None }
     }
 
-    /// The status that the answer has.
+    /// The response's status.
     pub(super) const fn status(&self) -> StatusCode {
         self.code.0
     }
 
-    /// What is wrong, for people.
+    /// The message.
     pub(super) fn message(&self) -> &str {
         &self.message
     }
 
-    /// Says when another try is worth it.
+    /// Adds `Retry-After`.
     pub(super) fn retry_after(self, seconds: u32) -> Self {
         Self { retry_after_s: Some(seconds), ..self }
     }

@@ -1,4 +1,4 @@
-//! Liveness and readiness, in words as well as by status.
+//! Liveness and readiness probes.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -21,18 +21,18 @@ use crate::hub::Hub;
 #[derive(Serialize)]
 struct Readiness {
     ready: bool,
-    /// What is missing, or that nothing is.
+    /// What is missing.
     message: String,
-    /// Whether every block that workers hold is known. It may stay `false` where workers cannot be asked, so it is no reason not
-    /// to be ready.
+    /// Whether every cached block is known. It may stay `false` if workers cannot be queried, so readiness does not depend on
+    /// it.
     complete: bool,
-    /// How much is known, in words.
+    /// Coverage as text.
     coverage: String,
     sources: Vec<SourceReadiness>,
 }
 
-/// Queries to workers are no reason not to be ready: they may be out of reach for good, and `complete` tells what that costs.
-/// Nor is a recording: nothing that is shown comes from it.
+/// Readiness does not depend on queries to workers, which may be unreachable permanently (`complete` shows the effect), nor on
+/// the recording, which no view depends on.
 fn is_needed(source: &SourceState) -> bool {
     !matches!(source.kind, SourceKind::WorkerTrees | SourceKind::Recording)
 }
@@ -44,13 +44,13 @@ struct SourceReadiness {
     detail: String,
 }
 
-/// A worker without a place is spoken of again within this time, if it is there.
+/// A present worker without a slot is counted again within this time.
 const RECENT_MS: u64 = 60_000;
 
-/// With `?once`, a server that was never ready is taken for ready after this time.
+/// With `?once`, a server counts as ready after this time at the latest.
 const ONCE_AT_MOST: Duration = Duration::from_secs(60);
 
-/// The process lives and the hub answers.
+/// Liveness: the process runs and the hub responds.
 pub(super) async fn alive(State(hub): State<Hub>) -> Result<Json<serde_json::Value>, ApiError> {
     let uptime_s = hub.read(|view| view.stats.started.elapsed().as_secs()).await?;
     Ok(Json(serde_json::json!({
@@ -60,13 +60,10 @@ pub(super) async fn alive(State(hub): State<Hub>) -> Result<Json<serde_json::Val
     })))
 }
 
-/// Whether the tree is complete as well is told beside it.
-///
-/// 200 once every configured source is connected, current and allowed to see all that it asks for, and every worker that
-/// is there is shown. Queries to workers do not count. To strangers only whether.
-///
-/// With `?once` also from the first such answer on, and [`ONCE_AT_MOST`] after the start: for Kubernetes, which sends nobody to
-/// a pod that is not ready. A new pod is waited for, and a page that says that NATS is down stays within reach.
+/// Readiness. `complete` in the body reports whether the tree is complete too. 200 once every configured source is connected,
+/// current and has all permissions, and every present worker has a slot. Queries to workers do not count. Without
+/// authentication the body has no details. With `?once` also from the first 200 on, and [`ONCE_AT_MOST`] after the start:
+/// Kubernetes removes pods that are not ready from a Service, but the page should stay reachable while NATS is down.
 pub(super) async fn ready(
     State(app): State<App>,
     uri: Uri,
@@ -79,7 +76,7 @@ pub(super) async fn ready(
             detail: s.detail.clone(),
         };
         let coverage = view.cluster.coverage(view.cluster.pools_in_use());
-        // A simulation or recording that has ended said all it will ever say.
+        // An ended simulation or recording is complete.
         let is_live = |state: LinkState| matches!(state, LinkState::Live | LinkState::Ended);
         let all = view.cluster.sources();
         let waiting = all.iter().filter(|s| is_needed(s) && !is_live(s.state)).map(|s| s.name.clone());
@@ -117,7 +114,7 @@ pub(super) async fn ready(
     Ok((status, Json(Readiness { ready, message, complete, coverage, sources })).into_response())
 }
 
-/// Whether there are workers that are not shown.
+/// Whether there are workers without a slot.
 fn lacks_slots(cluster: &Cluster) -> bool {
     let now = cluster.now_ms();
     let lately = |missed: &MissedCount| {

@@ -1,5 +1,5 @@
-//! What is kept to go back to: `/history` says what there is and what each second brought, `/history/segment` gives the
-//! keyframe and the records that lead to a moment, in the form of `/snapshot`.
+//! History: `/history` lists the retained segments and a timeline row per second, `/history/segment` returns the keyframe and
+//! the records up to a moment, in the format of `/snapshot`.
 
 use axum::Json;
 use axum::extract::State;

@@ -1,4 +1,4 @@
-//! Everything that is served: routes, the base path, headers common to all answers. Knows the hub, no source.
+//! The HTTP server: routes, base path, common headers. Knows the hub, but no source.
 
 mod access;
 mod api;
@@ -42,30 +42,30 @@ use listen::{ConnectionSlots, Listener};
 pub use listen::{Tls, TlsFiles};
 pub(crate) use report::{Report, View};
 
-/// How we serve.
+/// Options of the HTTP server.
 #[derive(Clone, Debug)]
 pub struct ServeOptions {
     /// Path below which a proxy serves the page.
     pub base_path: BasePath,
-    /// Who may frame us.
+    /// Sites that may frame the page.
     pub frame_ancestors: FrameAncestors,
-    /// Whose pages may open the socket besides our own.
+    /// Other origins whose pages may open the WebSocket.
     pub allow_origin: Vec<AllowedOrigin>,
-    /// Names of ours besides those of this machine.
+    /// Further host names of the server.
     pub allow_host: Vec<AllowedHost>,
-    /// Address that is listened on.
+    /// Listen address.
     pub listen: SocketAddr,
-    /// Who may read.
+    /// Access rules.
     pub access: AccessRules,
-    /// What every reader has to know about how we are run.
+    /// A notice for every reader, shown on the page.
     pub notice: Option<&'static str>,
-    /// Most viewers at once.
+    /// Maximum viewers.
     pub max_viewers: usize,
-    /// Most connections at once.
+    /// Maximum connections.
     pub max_connections: usize,
 }
 
-/// What handlers share.
+/// Shared state of the handlers.
 #[derive(Clone)]
 struct App {
     hub: Hub,
@@ -73,25 +73,25 @@ struct App {
     assets: Arc<Assets>,
     shutdown: Shutdown,
     own_names: Arc<OwnNames>,
-    /// Places of connections; `None` where there is no listener.
+    /// Connection slots; `None` without a listener.
     slots: Option<Arc<ConnectionSlots>>,
-    /// Places for long computations.
+    /// Permits for counterfactuals.
     runs: Arc<Semaphore>,
-    /// Places for questions to the router.
+    /// Permits for score requests.
     scores: Arc<api::Scores>,
-    /// Places for reading a copy of the tree.
+    /// Permits for reading a copy of the tree.
     tree_reads: Arc<Semaphore>,
-    /// Panels as pictures.
+    /// Cached panel pictures.
     panels: Arc<panel::Panels>,
-    /// Places for compressing the state.
+    /// Permits for compressing the state.
     snapshots: Arc<Semaphore>,
-    /// Whether `/readyz` has said so.
+    /// Whether `/readyz` was ever 200.
     was_ready: Arc<AtomicBool>,
-    /// Workers with series of their own.
+    /// Workers with their own series in `/metrics`.
     listed: Arc<Mutex<metrics::Listed>>,
     /// Requests with a wrong token.
     failed_logins: Arc<access::FailedLogins>,
-    /// Recordings on their way to their readers.
+    /// Downloads of recordings.
     readers: Arc<api::Readers>,
 }
 
@@ -131,7 +131,7 @@ fn service(
     })
 }
 
-/// All routes without a listener and with no base path: for who asks from within the process.
+/// All routes without a listener and base path, for in-process use.
 pub fn routes(hub: Hub, options: ServeOptions, shutdown: Shutdown) -> Router {
     router(hub, options, None, shutdown)
 }
@@ -196,7 +196,7 @@ async fn method_not_allowed(method: Method) -> ApiError {
     )
 }
 
-/// No answer may be sniffed into another type, and nobody needs to know which page linked to us.
+/// Headers of every response: no content sniffing, no referrer.
 async fn common_headers(mut response: Response) -> Response {
     let headers = response.headers_mut();
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
@@ -204,7 +204,7 @@ async fn common_headers(mut response: Response) -> Response {
     response
 }
 
-/// `uri` with the base path cut off; `None` where there is nothing to cut.
+/// `uri` without the base path; `None` if it does not start with it.
 fn without_prefix(base: &BasePath, uri: &Uri) -> Option<Uri> {
     let path = uri.path();
     let cut = base.cut(path);

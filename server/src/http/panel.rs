@@ -1,10 +1,8 @@
-//! `GET /panel/NAME.svg`: a panel of the page as a picture, for where neither frames nor scripts are let in.
+//! `GET /panel/NAME.svg`: a panel of the page as a picture, for places that allow neither frames nor scripts.
 //!
 //! # How it works
-//!
-//! The hub copies figures, and of a tree at most one copy in some time; the picture is drawn on a thread for long work, a few
-//! at a time. Who asks for the same picture in the same second gets the same bytes, under one `ETag`. What is wrong with a
-//! request is said in a picture too, because a picture is all that an image can show.
+//! The hub copies the figures; the picture is drawn on a blocking thread, a few at a time. Requests for the same picture in the
+//! same second share the bytes and the `ETag`. Errors are pictures too, because an image element can show nothing else.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -29,31 +27,31 @@ use super::assets::is_known;
 use super::error::{ApiError, code};
 use crate::hub::View;
 
-/// What an address may hold.
+/// Known parameters.
 const KNOWN: [&str; 11] =
     ["theme", "width", "height", "worker", "pool", "model", "from", "to", "ttft_slo", "tpot_slo", "refresh"];
 const THEMES: [(&str, bool); 2] = [("light", false), ("dark", true)];
-/// Width and height if nobody says.
+/// Default width and height.
 const SIZE: (u32, u32) = (800, 400);
-/// Targets of TTFT and ITL if nobody says, as on the page.
+/// Default targets of TTFT and ITL, as on the page.
 const TARGETS_MS: [f64; 2] = [600.0, 60.0];
-/// Largest target that is taken, as on the page: ten minutes.
+/// Maximum target, as on the page: ten minutes.
 const MAX_TARGET_MS: u64 = 600_000;
-/// Longest time between two reloads: a day.
+/// Maximum refresh interval: a day.
 const MAX_REFRESH_S: u64 = 86_400;
 
-/// Pictures kept for those who ask in the same second.
+/// Maximum cached pictures.
 const MAX_CACHED: usize = 32;
-/// A larger picture is made anew for everyone, so that all of them together stay below 16 MiB.
+/// Larger pictures are not cached, so that the cache stays below 16 MiB.
 const MAX_CACHED_BYTES: usize = 512 * 1024;
 
-/// A picture as it is sent.
+/// A rendered picture.
 struct RenderedPanel {
     svg: Bytes,
     etag: String,
 }
 
-/// What is being drawn, or was in this second.
+/// A picture of this second, rendered or in progress.
 struct CachedPanel {
     key: [u8; 32],
     second: u64,
@@ -65,7 +63,7 @@ struct CachedPanel {
 pub(super) struct Panels(Mutex<Vec<CachedPanel>>);
 
 impl Panels {
-    /// The place of a picture in this second: whoever comes first draws it.
+    /// The cache cell of a picture in this second; the first request renders it.
     fn of(&self, key: [u8; 32], second: u64) -> Arc<OnceCell<Arc<RenderedPanel>>> {
         let mut cached = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         cached.retain(|cached| cached.second == second);
@@ -85,7 +83,7 @@ impl Panels {
     }
 }
 
-/// What an address asks for, before the state is looked at.
+/// The validated parameters.
 struct PanelRequest {
     kind: Kind,
     is_dark: bool,
@@ -128,7 +126,7 @@ async fn respond(app: &App, name: &str, uri: &Uri, headers: &HeaderMap) -> Resul
     if let Ok(etag) = HeaderValue::from_str(&rendered.etag) {
         to.insert(header::ETAG, etag);
     }
-    // In this second it is the same; after that the tag says whether it still is.
+    // Fresh for one second; then revalidated by ETag.
     to.insert(header::CACHE_CONTROL, HeaderValue::from_static("private, max-age=1, must-revalidate"));
     if let Some(seconds) = refresh {
         to.insert(HeaderName::from_static("refresh"), HeaderValue::from(seconds));
@@ -137,7 +135,7 @@ async fn respond(app: &App, name: &str, uri: &Uri, headers: &HeaderMap) -> Resul
     Ok(response)
 }
 
-/// It has neither scripts nor anything to load, and may be framed where the page may.
+/// Headers of pictures: no scripts, nothing to load, and framing as for the page.
 fn picture_headers(app: &App, to: &mut HeaderMap) {
     to.insert(header::CONTENT_TYPE, HeaderValue::from_static("image/svg+xml"));
     let policy = format!("default-src 'none'; frame-ancestors {}", app.options.frame_ancestors.as_str());
@@ -145,13 +143,13 @@ fn picture_headers(app: &App, to: &mut HeaderMap) {
     to.insert(header::CONTENT_SECURITY_POLICY, policy);
 }
 
-/// Whether whoever asks can show a picture and nothing else, or a document: a browser, and no script.
+/// Whether the client is a browser that shows an image or a document, not a script.
 pub(super) fn wants_picture(headers: &HeaderMap) -> bool {
     let accepted = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
     accepted.contains("image/") || accepted.contains("text/html")
 }
 
-/// What is wrong, as a picture of the size and in the theme that was asked for, as far as those can be read.
+/// An error as a picture, in the requested size and theme if these are valid.
 pub(super) fn refused(app: &App, uri: &Uri, error: &ApiError) -> Response {
     let params = Params::of(uri, &KNOWN).ok();
     let is_dark = params.as_ref().and_then(|params| params.one_of("theme", &THEMES).ok()?).unwrap_or(false);
@@ -228,7 +226,7 @@ async fn draw(app: &App, request: PanelRequest) -> Result<Arc<RenderedPanel>, Ap
     })
 }
 
-/// Which picture it is: the panel and its parameters, whatever their order is.
+/// The cache key: the panel and its parameters, in any order.
 fn key(name: &str, uri: &Uri) -> [u8; 32] {
     let mut pairs: Vec<&str> = uri.query().unwrap_or_default().split('&').collect();
     pairs.sort_unstable();
@@ -264,7 +262,7 @@ fn range(params: &Params) -> Result<TimeRange, ApiError> {
     Err(ApiError::new(code::BAD_PARAMETER, message))
 }
 
-/// Seconds as `5s`, `1m`, `1h`, `1d`, as Grafana writes them, or alone.
+/// A refresh interval as Grafana writes it, `5s`, `1m`, `1h` or `1d`, or seconds.
 fn refresh(params: &Params) -> Result<Option<u64>, ApiError> {
     let Some(text) = params.get("refresh") else { return Ok(None) };
     let unit_s = match text.chars().last() {
@@ -295,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_meant_is_refused_in_words() {
+    fn invalid_requests_are_rejected_with_a_reason() {
         let cases = [
             ("tree.png", "", "there are tree.svg"),
             ("tree.svg", "theme=blue", "light, dark"),

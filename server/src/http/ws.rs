@@ -1,5 +1,5 @@
-//! A viewer's socket: hello, then resume or snapshot, then batches. A viewer that falls behind is resynchronised and
-//! never waited for; the frames are the hub's, encoded once for all.
+//! A viewer's WebSocket: hello, then resume or snapshot, then batches. A slow viewer is resynchronised and never delays others;
+//! frames are encoded once for all viewers.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -27,18 +27,17 @@ use super::origin::AllowedPage;
 use crate::hub::{Hub, Joined, QueryError, Resume};
 use crate::shutdown::{Shutdown, over};
 
-/// Viewers have nothing to tell us: whatever they send is ignored, and may not be larger than this.
+/// Maximum size of messages from viewers, which are ignored.
 const MAX_INCOMING_BYTES: usize = 4 * 1024;
-/// How often a viewer is asked for a sign of life.
+/// Ping interval.
 const PING_EVERY: Duration = Duration::from_secs(20);
-/// A viewer that answered nothing for this long is gone.
+/// A viewer that sent nothing for this long is disconnected.
 const SILENT_FOR: Duration = Duration::from_secs(65);
-/// A newcomer that gives no sign of life for this long has not joined, and its place goes to others. Browsers answer pings
-/// by themselves.
+/// A new viewer that sends nothing for this long is disconnected. Browsers respond to pings by themselves.
 const JOIN_WITHIN: Duration = Duration::from_secs(10);
-/// How long a viewer gets to take our farewell.
+/// Timeout for sending the close frame.
 const CLOSE_WITHIN: Duration = Duration::from_millis(500);
-/// A viewer whose connection takes nothing at all for this long is gone; it can resume when it comes back.
+/// Write timeout; the viewer can resume after it reconnects.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 
 pub(super) async fn open(
@@ -60,7 +59,7 @@ pub(super) async fn open(
         ApiError::new(code::TOO_MANY_VIEWERS, message)
     })?;
     let upgrade = upgrade.max_message_size(MAX_INCOMING_BYTES).max_frame_size(MAX_INCOMING_BYTES);
-    // The connection has something to do as long as the viewer is followed.
+    // The connection counts as busy as long as the viewer is connected.
     let busy = peer.map(|Extension(peer)| peer.slot.busy());
     Ok(upgrade.on_upgrade(async move |socket| {
         Viewer::follow(socket, app.hub, resume, app.shutdown).await;
@@ -68,7 +67,7 @@ pub(super) async fn open(
     }))
 }
 
-/// Waits for anything that a newcomer sends.
+/// Waits for the first message of a new viewer.
 async fn sign_of_life(incoming: &mut SplitStream<WebSocket>) -> Result<(), End> {
     match tokio::time::timeout(JOIN_WITHIN, incoming.next()).await {
         Ok(Some(Ok(message))) if !matches!(message, Message::Close(_)) => Ok(()),
@@ -85,11 +84,11 @@ struct Viewer {
 
 /// Why a viewer's connection ends.
 enum End {
-    /// The viewer went, or its connection is dead.
+    /// The viewer disconnected, or its connection is dead.
     Gone,
-    /// We stop.
+    /// The server stops.
     ShuttingDown,
-    /// We failed.
+    /// The hub failed.
     Failed(QueryError),
 }
 
@@ -108,15 +107,15 @@ impl Viewer {
         let mut viewer = Self { out, hub, reached: Seq(0) };
         let end = viewer.run(incoming, resume, shutdown).await;
         let (code, reason) = match end {
-            End::Gone => (close_code::NORMAL, "nothing was received from you"),
+            End::Gone => (close_code::NORMAL, "no response to pings"),
             End::ShuttingDown => (close_code::AWAY, "the server is shutting down"),
             End::Failed(error) => {
-                tracing::warn!(%error, "a viewer cannot be served");
+                tracing::warn!(%error, "a viewer was disconnected by an error");
                 (close_code::ERROR, "the server could not answer")
             }
         };
         let close = Message::Close(Some(CloseFrame { code, reason: reason.into() }));
-        // The other side may be long gone.
+        // Fails if the viewer has disconnected.
         let _ = tokio::time::timeout(CLOSE_WITHIN, viewer.out.send(close)).await;
     }
 
@@ -181,7 +180,7 @@ impl Viewer {
         }
     }
 
-    /// Tells the viewer what it missed and gives it the state anew.
+    /// Sends the number of missed records and a new snapshot.
     async fn resynchronise(
         &mut self,
     ) -> Result<tokio::sync::broadcast::Receiver<crate::hub::Published>, End> {

@@ -1,5 +1,5 @@
-//! Our listener: a bounded number of connections, each with time limits, with TLS if asked for, and an orderly end. Knows
-//! nothing of what is asked and answered.
+//! The HTTP listener: a bounded number of connections with timeouts, optional TLS and graceful shutdown. Knows nothing of
+//! routes.
 
 mod descriptors;
 mod slots;
@@ -33,42 +33,42 @@ use crate::shutdown::{Shutdown, over};
 pub(super) use slots::{Busy, ConnectionSlot, ConnectionSlots};
 pub use tls::{Tls, TlsFiles};
 
-/// From its start a connection has this long to say what it wants; then it is closed.
+/// Timeout for the headers of the first request.
 const HEADERS_WITHIN: Duration = Duration::from_secs(10);
-/// The same from the answer before: longer than proxies keep connections for the next request, usually a minute.
+/// Timeout for the headers of a further request: longer than the keep-alive of proxies, usually a minute.
 const NEXT_WITHIN: Duration = Duration::from_secs(75);
-/// How long a TLS handshake may take.
+/// Timeout of a TLS handshake.
 const HANDSHAKE_WITHIN: Duration = Duration::from_secs(10);
-/// A connection that takes nothing of what it is sent for this long is closed.
+/// Write timeout: a connection that reads nothing for this long is closed.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
-/// Largest header of a request: what every browser and proxy stays below.
+/// Maximum size of request headers; browsers and proxies stay below it.
 const MAX_HEADER_BYTES: usize = 32 * 1024;
-/// Time to the next try when the system has no room for a connection.
+/// Delay after a failed accept.
 const RETRY_AFTER: Duration = Duration::from_millis(50);
-/// Least time between two lines of the log about that.
+/// Minimum interval of log lines about that.
 const LOG_EVERY: Duration = Duration::from_secs(10);
-/// Connections at a time that are told that they are too many; more are only closed.
+/// Maximum concurrent 503 responses to excess connections; more are closed without a response.
 const MAX_REFUSALS: usize = 16;
-/// How long a connection has to hear it.
+/// Timeout of such a response.
 const REFUSED_WITHIN: Duration = Duration::from_millis(500);
 const REFUSAL: &str = "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nRetry-After: 2\r\n\
 Connection: close\r\nContent-Length: 123\r\n\r\n\
 {\"error\":{\"code\":\"too_many_connections\",\"message\":\"the limit of --max-connections is reached; try again in a few seconds\"}}";
 
-/// Who is at the other end of a connection, known to every handler.
+/// The peer of a connection, available to every handler.
 #[derive(Clone, Debug)]
 pub(super) struct Peer {
     /// Its address.
     pub(super) address: IpAddr,
-    /// Our address that it reached.
+    /// The local address.
     pub(super) local: IpAddr,
-    /// Whether the connection is encrypted by us.
+    /// Whether this listener terminates TLS.
     pub(super) is_tls: bool,
-    /// Its place.
+    /// Its slot.
     pub(super) slot: Arc<ConnectionSlot>,
 }
 
-/// A listener before it serves.
+/// A bound listener.
 pub(super) struct Listener {
     socket: TcpListener,
     slots: Arc<ConnectionSlots>,
@@ -77,7 +77,7 @@ pub(super) struct Listener {
 }
 
 impl Listener {
-    /// For at most so many connections, if there are file descriptors for as many.
+    /// For at most `max_connections`, limited by the file descriptors.
     pub(super) fn new(socket: TcpListener, max_connections: usize, tls: Option<Tls>) -> Self {
         Self {
             socket,
@@ -87,7 +87,7 @@ impl Listener {
         }
     }
 
-    /// All places.
+    /// All slots.
     pub(super) fn slots(&self) -> Arc<ConnectionSlots> {
         Arc::clone(&self.slots)
     }
@@ -114,7 +114,7 @@ impl Listener {
                     if reported.is_none_or(|reported| reported.elapsed() > LOG_EVERY) {
                         reported = Some(Instant::now());
                         tracing::error!(
-                            "no connection can be accepted: {error}. {} are open; idle ones are closed",
+                            "accepting connections fails: {error}; {} are open, closing idle ones",
                             self.slots.len()
                         );
                     }
@@ -133,9 +133,9 @@ impl Listener {
         S: Service<Request, Response = Response, Error = Infallible> + Clone + Send + 'static,
         S::Future: Send,
     {
-        // Batches are small and wanted at once; Nagle's algorithm would hold them back.
+        // Batches are small and time-critical; Nagle's algorithm would delay them.
         if let Err(error) = socket.set_nodelay(true) {
-            tracing::debug!(%error, "no TCP_NODELAY");
+            tracing::debug!(%error, "TCP_NODELAY cannot be set");
         }
         let Ok(local) = socket.local_addr() else { return };
         let Some(slot) = self.slots.take() else {
@@ -160,7 +160,7 @@ impl Listener {
         };
     }
 
-    /// Says that there is no place, to as many as can be told without having places of their own.
+    /// Responds 503, for at most [`MAX_REFUSALS`] connections at a time.
     fn refuse(&self, mut socket: TcpStream) {
         let is_plain = self.tls.is_none();
         let Some(permit) = Arc::clone(&self.refusals).try_acquire_owned().ok().filter(|_| is_plain) else {
@@ -169,11 +169,11 @@ impl Listener {
         tokio::spawn(async move {
             let say = async {
                 let mut unread = [0; 4096];
-                // An answer to what was not asked yet is none.
+                // Wait for the request: an early response would be ignored.
                 let _ = socket.read(&mut unread).await?;
                 socket.write_all(REFUSAL.as_bytes()).await?;
                 socket.shutdown().await?;
-                // Closing with something unread would take the words back.
+                // Closing with unread data would reset the connection before the response is read.
                 while socket.read(&mut unread).await? > 0 {}
                 Ok::<_, std::io::Error>(())
             };
@@ -183,7 +183,7 @@ impl Listener {
     }
 }
 
-/// Whether an error of accepting is one connection's own.
+/// Whether an accept error concerns only one connection.
 fn is_of_the_connection(kind: ErrorKind) -> bool {
     matches!(
         kind,
@@ -216,12 +216,12 @@ async fn serve_tls<S>(
     };
     match shaken {
         Ok(Ok(io)) => serve_connection(io, peer, service, shutdown).await,
-        Ok(Err(error)) => tracing::debug!(%error, "no TLS handshake"),
-        Err(_) => tracing::debug!("a TLS handshake took too long"),
+        Ok(Err(error)) => tracing::debug!(%error, "TLS handshake failed"),
+        Err(_) => tracing::debug!("TLS handshake timed out"),
     }
 }
 
-/// Answers the requests of one connection.
+/// Serves the requests of one connection.
 async fn serve_connection<I, S>(io: I, peer: Peer, service: S, mut shutdown: Shutdown)
 where
     I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -265,7 +265,7 @@ where
     let mut request = request.map(Body::new);
     request.extensions_mut().insert(peer);
     let response = service.oneshot(request).await?;
-    // It has something to do until the whole body is sent.
+    // The connection counts as busy until the whole body is sent.
     Ok(response.map(|body| {
         Body::new(body.map_frame(move |frame| {
             let _ = &busy;

@@ -1,5 +1,4 @@
-//! Places for connections: as many as are allowed, and who waits longest without asking anything gives way when none is
-//! left. Knows no sockets.
+//! Connection slots: a bounded number; if none is left, the connection that has been idle longest is closed. Knows no sockets.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -9,36 +8,37 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-/// A connection has at least this long to ask something before it gives way to a newer one.
+/// Minimum time for the first request before a connection can be evicted.
 const FIRST_REQUEST_WITHIN: Duration = Duration::from_millis(100);
-/// Where more than so many ask nothing, the longest idle gives way at once: in a flood the newest would get no place else.
+/// With more idle connections than this, the one that is idle longest is evicted at once, so that new connections get a slot
+/// during a flood.
 const FEW: usize = 8;
 
-/// All places.
+/// All slots.
 #[derive(Debug)]
 pub(in crate::http) struct ConnectionSlots {
     most: usize,
     next: AtomicU64,
     taken: Mutex<HashMap<u64, SlotState>>,
     freed: Notify,
-    /// Connections that gave way to others.
+    /// Connections that were evicted.
     pub(in crate::http) evicted: AtomicU64,
-    /// Connections for which there was no place.
+    /// Connections rejected for lack of a slot.
     pub(in crate::http) refused: AtomicU64,
-    /// Times that the system refused a connection.
+    /// Failed accepts.
     pub(in crate::http) not_accepted: AtomicU64,
 }
 
 #[derive(Debug)]
 struct SlotState {
-    /// Requests that are being answered, and sockets that are followed.
+    /// Requests in progress and open WebSockets.
     busy: usize,
-    /// Since when there is none.
+    /// Idle since.
     idle_since: Instant,
     end: Arc<Notify>,
 }
 
-/// A connection's place; given back when dropped.
+/// A connection's slot, released when dropped.
 #[derive(Debug)]
 pub(in crate::http) struct ConnectionSlot {
     id: u64,
@@ -47,11 +47,11 @@ pub(in crate::http) struct ConnectionSlot {
     has_sent_request: AtomicBool,
 }
 
-/// As long as it lives its connection does not give way.
+/// Guard: the connection cannot be evicted.
 #[derive(Debug)]
 pub(in crate::http) struct Busy(Arc<ConnectionSlot>);
 
-/// As long as it lives its connection gives way though a request is being answered.
+/// Guard: the connection can be evicted although a request is in progress.
 #[derive(Debug)]
 pub(in crate::http) struct Idle(Arc<ConnectionSlot>);
 
@@ -68,17 +68,17 @@ impl ConnectionSlots {
         }
     }
 
-    /// Connections now.
+    /// Open connections.
     pub(in crate::http) fn len(&self) -> usize {
         self.lock().len()
     }
 
-    /// Most connections.
+    /// Maximum connections.
     pub(in crate::http) fn most(&self) -> usize {
         self.most
     }
 
-    /// A place; `None` if all are taken by connections with something to do.
+    /// A slot; `None` if all belong to busy connections.
     pub(in crate::http) fn take(self: &Arc<Self>) -> Option<Arc<ConnectionSlot>> {
         let mut taken = self.lock();
         if taken.len() >= self.most && !self.evict_one(&mut taken, FIRST_REQUEST_WITHIN) {
@@ -97,12 +97,12 @@ impl ConnectionSlots {
         }))
     }
 
-    /// Ends the connection that has waited longest; false if none waits.
+    /// Closes the connection that is idle longest; false if none is idle.
     pub(super) fn evict_idle(&self) -> bool {
         self.evict_one(&mut self.lock(), Duration::ZERO)
     }
 
-    /// Ends the connection that has waited longest, where there are few only if it waited for some time.
+    /// Closes the connection that is idle longest; if there are few, only if it has been idle for `least`.
     fn evict_one(&self, taken: &mut HashMap<u64, SlotState>, least: Duration) -> bool {
         let idle = || taken.iter().filter(|(_, one)| one.busy == 0);
         let Some((&id, longest)) = idle().min_by_key(|(id, one)| (one.idle_since, **id)) else {
@@ -149,30 +149,30 @@ impl ConnectionSlots {
 }
 
 impl ConnectionSlot {
-    /// Something is to be done for this connection.
+    /// Marks the connection as busy.
     pub(in crate::http) fn busy(self: &Arc<Self>) -> Busy {
         self.has_sent_request.store(true, Ordering::Relaxed);
         self.of.more_busy(self.id);
         Busy(Arc::clone(self))
     }
 
-    /// Until the guard is dropped the connection gives way as if nothing was to be done for it.
+    /// Until the guard is dropped, the connection counts as idle.
     pub(in crate::http) fn idle(self: &Arc<Self>) -> Idle {
         self.of.less_busy(self.id);
         Idle(Arc::clone(self))
     }
 
-    /// Ends the connection, whatever is being done for it.
+    /// Closes the connection.
     pub(in crate::http) fn close(&self) {
         self.end.notify_one();
     }
 
-    /// Whether it ever asked anything.
+    /// Whether it ever sent a request.
     pub(super) fn has_sent_request(&self) -> bool {
         self.has_sent_request.load(Ordering::Relaxed)
     }
 
-    /// Waits until it has to give way.
+    /// Waits until it is to be closed.
     pub(in crate::http) async fn ended(&self) {
         self.end.notified().await;
     }
@@ -202,13 +202,13 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn who_waits_longest_gives_way_and_who_has_something_to_do_never() {
+    async fn the_longest_idle_connection_is_evicted_and_a_busy_one_never() {
         let slots = Arc::new(ConnectionSlots::new(2));
         let first = slots.take().unwrap();
         let working = first.busy();
         tokio::time::advance(Duration::from_secs(1)).await;
         let second = slots.take().unwrap();
-        assert!(slots.take().is_none(), "the second had no time yet to ask anything");
+        assert!(slots.take().is_none(), "the second is too new");
         tokio::time::advance(Duration::from_secs(1)).await;
         let third = slots.take().unwrap();
         second.ended().await;
@@ -229,7 +229,7 @@ mod tests {
         let _answering = slot.busy();
         let idle = slot.idle();
         tokio::time::advance(Duration::from_secs(1)).await;
-        assert!(slots.take().is_some(), "it gives way");
+        assert!(slots.take().is_some(), "it is evicted");
         slot.ended().await;
         drop(idle);
     }
@@ -240,7 +240,7 @@ mod tests {
         let slot = slots.take().unwrap();
         let busy = slot.busy();
         drop(slot);
-        assert_eq!(slots.len(), 1, "a socket that is followed is still a connection");
+        assert_eq!(slots.len(), 1, "an open WebSocket is still a connection");
         let waiting = tokio::spawn({
             let slots = Arc::clone(&slots);
             async move { slots.all_free().await }
