@@ -1,7 +1,6 @@
-//! The hub: the one task that owns decoding and state, the only writer of both.
-//!
-//! Messages come in over one bounded queue, become records, are folded and published. Readers send a question, which
-//! is answered between two batches of input; no lock lies round the state. It knows neither NATS nor HTTP.
+//! The hub: the one task that owns decoding and state, the only writer of both. Messages arrive over one bounded queue, become
+//! records, and are folded and published. Readers send queries, which are answered between two batches of input; the state has
+//! no lock. Knows neither NATS nor HTTP.
 
 mod commands;
 mod history;
@@ -52,41 +51,41 @@ use view::{DepthCache, PictureCache};
 
 /// How often viewers get a batch.
 const BATCH_EVERY: Duration = Duration::from_millis(100);
-/// How often what was summed up becomes records.
+/// How often aggregated counts become records.
 const FLUSH_EVERY: Duration = Duration::from_secs(1);
-/// Inputs taken before questions, ticks and other tasks get their turn.
+/// Maximum inputs processed before queries, ticks and other tasks.
 const INPUTS_A_TURN: usize = 256;
-/// Questions that may wait.
+/// Capacity of the query channel.
 const MAX_QUERIES: usize = 64;
-/// How long a reader waits for its answer.
+/// Timeout of a query.
 const RESPONSE_WITHIN: Duration = Duration::from_secs(10);
 
-/// What the hub is started with.
+/// Configuration of the hub.
 #[derive(Clone, Copy, Debug)]
 pub struct HubConfig {
-    /// Most nodes of the tree.
+    /// Maximum nodes of the tree.
     pub max_nodes: u32,
-    /// Bound of the queue from the sources.
+    /// Limits of the queue from the sources.
     pub queue: QueueLimits,
-    /// Bytes of recent batches kept for resuming viewers.
+    /// Maximum bytes of recent batches for viewers that reconnect.
     pub log_bytes: usize,
-    /// Bounds of what is kept to go back to.
+    /// Limits of the history.
     pub history: HistoryLimits,
-    /// Which workers are asked for their blocks.
+    /// Which workers are queried for their blocks.
     pub tree_dumps: TreeDumps,
-    /// How often blocks are compared with workers' answers, in milliseconds. `None`: never.
+    /// How often blocks are compared with workers' responses, in milliseconds. `None`: never.
     pub verify_every_ms: Option<u64>,
 }
 
-/// What a run of the server is called, and where it is written.
+/// A run of the server.
 pub(crate) struct Run {
-    /// Names it.
+    /// Its id.
     pub(crate) epoch: u64,
-    /// `None`: it is not written.
+    /// `None`: no recording.
     pub(crate) recorder: Option<Recorder>,
-    /// `None`: it begins with nothing.
+    /// `None`: it starts with an empty state.
     pub(crate) resumed: Option<Resumed>,
-    /// What its sources refuse to send.
+    /// Requests that its sources refused to send.
     pub(crate) refusals: Arc<Refusals>,
 }
 
@@ -98,21 +97,21 @@ enum HubQuery {
     RequestDump(Vec<Worker>, oneshot::Sender<Vec<bool>>),
 }
 
-/// Why a question got no answer.
+/// Why a query failed.
 #[derive(Debug, thiserror::Error)]
 pub enum QueryError {
     /// The server is shutting down.
     #[error("the server is shutting down")]
     Ended,
     /// It took too long.
-    #[error("the server is too busy to answer; try again")]
+    #[error("the server is busy; try again")]
     Busy,
     /// The state could not be encoded.
     #[error(transparent)]
     Encode(#[from] EncodeError),
 }
 
-/// The way to the hub for readers.
+/// A reader's handle to the hub.
 #[derive(Clone)]
 pub struct Hub {
     queries: mpsc::Sender<HubQuery>,
@@ -120,7 +119,7 @@ pub struct Hub {
     refusals: Arc<Refusals>,
 }
 
-/// Counted by the viewers' own tasks.
+/// Counts of viewers, updated by their tasks.
 #[derive(Default, Debug)]
 pub struct ViewerCounts {
     /// Connected now.
@@ -133,18 +132,18 @@ pub struct ViewerCounts {
     pub skipped_records: AtomicU64,
 }
 
-/// The hub, its sources' ends of the queue, and its task.
+/// The started hub.
 pub struct Started {
     /// For readers.
     pub hub: Hub,
-    /// One a source, in the order given, as far as the state keeps sources apart.
+    /// One handle per source, in the given order, up to the maximum of sources.
     pub sources: Vec<SourceHandle>,
     /// Ends after `shutdown` turned true.
     pub task: JoinHandle<()>,
 }
 
 impl Hub {
-    /// Starts the hub with `sources`, named as the operator knows them, and runs `checks` on what they say.
+    /// Starts the hub with these sources and checks.
     pub fn start(
         config: HubConfig,
         checks: Checks,
@@ -160,7 +159,7 @@ impl Hub {
         )
     }
 
-    /// The same, of a run that is written to files.
+    /// The same for a run that may be recorded or resumed.
     pub(crate) fn start_with(
         config: HubConfig,
         checks: Checks,
@@ -202,7 +201,7 @@ impl Hub {
         Started { hub: Hub { queries, viewers, refusals }, sources: handles, task }
     }
 
-    /// Reads from the state. `read` runs in the hub's task: it has to be quick and must not wait.
+    /// Reads from the state. `read` runs in the hub's task: it must be quick and must not block.
     ///
     /// # Errors
     /// The hub has ended or is too busy.
@@ -212,7 +211,7 @@ impl Hub {
     ) -> Result<T, QueryError> {
         let (answer, answered) = oneshot::channel();
         let query: ReadQuery = Box::new(move |view| {
-            // Whoever asked may have gone away.
+            // Fails if the reader has gone.
             let _ = answer.send(read(view));
         });
         self.ask(HubQuery::Read(query), answered).await
@@ -227,7 +226,7 @@ impl Hub {
         Ok(self.ask(HubQuery::Join(resume, answer), answered).await??)
     }
 
-    /// Has workers asked for their blocks; of each whether something tells where.
+    /// Queries workers for their blocks; returns for each whether its endpoint is known.
     ///
     /// # Errors
     /// The hub has ended or is too busy.
@@ -236,12 +235,12 @@ impl Hub {
         self.ask(HubQuery::RequestDump(workers, answer), answered).await
     }
 
-    /// What sources refused to send.
+    /// Requests that sources refused to send.
     pub fn refusals(&self) -> &Refusals {
         &self.refusals
     }
 
-    /// How many viewers there are and were.
+    /// Counts of viewers.
     pub fn viewers(&self) -> &Arc<ViewerCounts> {
         &self.viewers
     }
@@ -257,12 +256,12 @@ impl Hub {
 
 struct HubTask {
     intake: Intake,
-    /// They run here and nowhere else.
+    /// The checks run only here.
     checks: Checks,
     state: State,
     inbox: Inbox,
     handles: Vec<SourceHandle>,
-    /// The ways to those that carry out what intake wants.
+    /// Channels for intake's commands.
     commands: Commands,
     stats: Stats,
     depth: DepthCache,
@@ -278,7 +277,7 @@ impl HubTask {
         Some(handle)
     }
 
-    /// Goes on from a state that was kept. What is doubted of it is so from the last moment on that is known.
+    /// Continues from a resumed state. Knowledge is uncertain from its last moment on.
     fn resume(&mut self, away: Break) {
         let Self { intake, checks, state, .. } = self;
         intake.resume(away, state);
@@ -301,7 +300,7 @@ impl HubTask {
                 _ = self.inbox.receive(&mut inputs, INPUTS_A_TURN) => {
                     inputs.drain(..).for_each(|input| self.take(input));
                     self.hand_over();
-                    // A long queue is always ready: without this no other task of this thread would run.
+                    // A long queue is always ready; without yielding it would starve other tasks of this thread.
                     tokio::task::yield_now().await;
                 }
             }
@@ -338,12 +337,12 @@ impl HubTask {
 
     fn flush(&mut self) {
         if self.state.is_replay() {
-            // Time stands still.
+            // A replay does not advance.
             self.pictures.forget_unused();
             return;
         }
         let Self { intake, checks, state, inbox, handles, stats, pictures, .. } = self;
-        // What is missing belongs behind what still waits: no message may follow it for long.
+        // Losses are ordered behind queued messages, so only with an empty queue.
         if inbox.len() == 0 {
             for handle in handles.iter() {
                 if let Some(missing) = handle.take_missing() {
@@ -354,7 +353,7 @@ impl HubTask {
         let at_ms = now();
         intake.flush(at_ms, state);
         checks.run(at_ms, state);
-        // What the second brought is published when it is said to be over: who goes back to this moment finds it.
+        // Publish before the second ends, so that the history of this second is complete.
         state.tick(at_ms);
         state.end_second(at_ms);
         stats.end_second();
@@ -362,7 +361,7 @@ impl HubTask {
         self.hand_over();
     }
 
-    /// Hands on what intake wants done. Never waits.
+    /// Sends intake's commands to the sources. Never waits.
     fn hand_over(&mut self) {
         let Self { intake, state, commands, .. } = self;
         for command in intake.commands() {
@@ -408,7 +407,7 @@ impl HubTask {
 }
 
 impl ViewerCounts {
-    /// Counts a viewer in, unless there are `most` already.
+    /// Registers a viewer, unless there are already `most`.
     pub fn enter(self: &Arc<Self>, most: usize) -> Option<ViewerSeat> {
         self.now.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| (n < most).then_some(n + 1)).ok()?;
         self.total.fetch_add(1, Ordering::Relaxed);
@@ -416,7 +415,7 @@ impl ViewerCounts {
     }
 }
 
-/// A viewer's place; given back when dropped.
+/// A registered viewer, released when dropped.
 #[derive(Debug)]
 pub struct ViewerSeat(Arc<ViewerCounts>);
 

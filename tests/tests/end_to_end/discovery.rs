@@ -64,7 +64,7 @@ async fn etcd_with_passwords_and_tls_says_what_is_missing() {
     until_said(&nobody, "refused", "--discovery-user").await;
     let at = etcd.url().replace("etcd://", "etcd://viewer:wrong@");
     let wrong = Radixscope::start(["serve", "--discovery", &at]).await;
-    until_said(&wrong, "refused", "refuses the login").await;
+    until_said(&wrong, "refused", "rejects the login").await;
     let file = |name: &str| etcd.file(name).to_str().expect("a plain path").to_owned();
     let (ca, certificate, key) = (file("ca.pem"), file("client.pem"), file("client.key"));
     let stranger = Radixscope::start(["serve", "--discovery", &etcd.tls_url()]).await;
