@@ -151,13 +151,13 @@ impl Nats {
     pub async fn set_access(&mut self, access: Access) {
         self.options.access = access;
         self.configure();
-        let told = self.process().lines().iter().filter(|line| is_reloaded(line)).count();
+        let reloads = self.process().lines().iter().filter(|line| is_reloaded(line)).count();
         let process = self.process.as_mut().expect("the server runs");
         let status = Command::new("kill").args(["-HUP", &process.id().to_string()]).status();
         assert!(status.expect("kill is everywhere").success());
         wait::until("the server has read its configuration again", async || {
             let now = process.lines().iter().filter(|line| is_reloaded(line)).count();
-            wait::expect(now > told, || process.output())
+            wait::expect(now > reloads, || process.output())
         })
         .await;
     }

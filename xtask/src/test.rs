@@ -75,7 +75,8 @@ pub(crate) fn run_part(workspace: &Workspace, part: Part, args: &[String]) -> Re
     let program = part.program();
     let mut table = Vec::new();
     let mut test = |step: &mut Step<'_>| {
-        let mut command = told(workspace.command(workspace.target.join("debug").join(program)), workspace);
+        let mut command =
+            with_programs(workspace.command(workspace.target.join("debug").join(program)), workspace);
         command.args(args);
         step.run_with(command, |line| {
             table.push(line.to_owned());
@@ -258,11 +259,11 @@ pub(crate) fn command(workspace: &Workspace, selection: &[&str]) -> Command {
     {
         command.env(TEST_THREADS, (TESTS_PER_CORE * cores.get()).to_string());
     }
-    told(command, workspace)
+    with_programs(command, workspace)
 }
 
 /// The command, told where the server and NATS are.
-fn told(mut command: Command, workspace: &Workspace) -> Command {
+fn with_programs(mut command: Command, workspace: &Workspace) -> Command {
     command
         .env("RADIXSCOPE_BIN", workspace.target.join("debug/radixscope"))
         .env("RADIXSCOPE_NATS_SERVER", workspace.tools_bin().join("nats-server"))

@@ -43,7 +43,7 @@ impl LastState {
     }
 
     /// Reports the state of `source` if it changed. Only changes of the state are logged; the description changes often.
-    pub(super) async fn say(
+    pub(super) async fn report(
         &mut self,
         to: &SourceHandle,
         source: &str,
@@ -68,22 +68,22 @@ pub(super) fn doubled(first: Duration, times: u32, longest: Duration) -> Duratio
 }
 
 /// Adds up to 25 % jitter, so that many clients do not reconnect at the same moment.
-pub(super) fn spread(wait: Duration) -> Duration {
+pub(super) fn with_jitter(wait: Duration) -> Duration {
     let by = (crate::time::random() % 1_000) as f64 / 1_000.0;
     wait.mul_f64(0.75 + by / 2.0)
 }
 
 /// Reports changes of the link state to the hub. Only the latest is sent, because the connection must not wait for the hub.
-async fn pass_words(
-    mut said: watch::Receiver<(LinkState, String)>,
+async fn forward_status(
+    mut status_rx: watch::Receiver<(LinkState, String)>,
     name: String,
     to: &SourceHandle,
 ) -> Result<(), HubEnded> {
     let mut last = LastState::default();
     loop {
-        let (state, words) = said.borrow_and_update().clone();
-        last.say(to, &name, state, words).await?;
-        if said.changed().await.is_err() {
+        let (state, words) = status_rx.borrow_and_update().clone();
+        last.report(to, &name, state, words).await?;
+        if status_rx.changed().await.is_err() {
             return Ok(());
         }
     }
@@ -91,17 +91,17 @@ async fn pass_words(
 
 /// Runs `listen` on a dedicated thread until it or the process ends, and forwards its link state. The scheduler then gives
 /// reading its share of CPU time however busy decoding is.
-pub(super) async fn on_own_thread(
+pub(super) async fn run_on_thread(
     thread: &str,
     source: String,
     first: (LinkState, String),
     (to, shutdown): (&SourceHandle, Shutdown),
     listen: impl FnOnce(watch::Sender<(LinkState, String)>) + Send + 'static,
 ) {
-    let (say, said) = watch::channel(first);
+    let (status_tx, status_rx) = watch::channel(first);
     let (ended, has_ended) = oneshot::channel();
     let thread = thread::Builder::new().name(thread.to_owned()).spawn(move || {
-        listen(say);
+        listen(status_tx);
         let _ = ended.send(());
     });
     if let Err(error) = thread {
@@ -113,12 +113,12 @@ pub(super) async fn on_own_thread(
         () = over(&mut end) => {}
         _ = has_ended => {}
         // The hub ends only with the process.
-        _ = pass_words(said, source, to) => {}
+        _ = forward_status(status_rx, source, to) => {}
     }
 }
 
 /// Waits for a command; never returns if the channel is closed.
-pub(super) async fn next_of(commands: &mut Option<mpsc::Receiver<Command>>) -> Command {
+pub(super) async fn next_command(commands: &mut Option<mpsc::Receiver<Command>>) -> Command {
     if let Some(receiver) = commands {
         if let Some(command) = receiver.recv().await {
             return command;

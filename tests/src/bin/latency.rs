@@ -180,12 +180,12 @@ async fn measure(form: Form, viewers: usize, stalled: usize, seconds: u64) -> Li
     let took = since.elapsed();
     let cpu = server.process().cpu_time() - cpu;
     let mut delays = Vec::new();
-    let (mut resyncs, mut heard) = (0, 0);
+    let (mut resyncs, mut received_count) = (0, 0);
     for follower in followers {
         let seen =
             wait::within("every viewer has every event", follower).await.expect("a viewer does not fail");
         resyncs += seen.resyncs;
-        heard += seen.delays.len() as u64;
+        received_count += seen.delays.len() as u64;
         delays.extend(seen.delays);
     }
     delays.sort_unstable();
@@ -205,7 +205,7 @@ async fn measure(form: Form, viewers: usize, stalled: usize, seconds: u64) -> Li
         server_cores: cpu.as_secs_f64() / took.as_secs_f64(),
         server_rss_mib: server.process().rss_bytes() as f64 / (1024.0 * 1024.0),
         resyncs,
-        lost: (seconds * EVENTS_PER_S * viewers as u64).saturating_sub(heard),
+        lost: (seconds * EVENTS_PER_S * viewers as u64).saturating_sub(received_count),
     }
 }
 

@@ -97,7 +97,7 @@ pub struct Grown {
     /// Turns without one below, the oldest first; begun when the tree has grown.
     leaves: Option<BinaryHeap<Reverse<u32>>>,
     /// Told next.
-    told: VecDeque<Event>,
+    pending: VecDeque<Event>,
 }
 
 impl Grown {
@@ -111,7 +111,7 @@ impl Grown {
             segments: Segments::new(seed),
             open: Vec::new(),
             leaves: None,
-            told: VecDeque::new(),
+            pending: VecDeque::new(),
         }
     }
 
@@ -135,7 +135,7 @@ impl Grown {
         let segments = &self.segments;
         self.leaves.get_or_insert_with(|| segments.leaves().map(Reverse).collect());
         loop {
-            if let Some(event) = self.told.pop_front() {
+            if let Some(event) = self.pending.pop_front() {
                 return event;
             }
             if self.segments.distinct_blocks > self.size_blocks {
@@ -202,7 +202,7 @@ impl Grown {
         let len = if self.leaves.is_none() { len.min(room) } else { len };
         let (id, parent, blocks) = self.segments.add(parent, len, owners);
         if !blocks.is_empty() {
-            self.told.extend(workers_of(owners).map(|worker| {
+            self.pending.extend(workers_of(owners).map(|worker| {
                 let blocks = blocks.clone();
                 Event { worker, change: Change::Stored { parent, blocks } }
             }));
@@ -228,7 +228,7 @@ impl Grown {
         } else if let Some(above) = segments.parent(id).filter(|&above| segments.is_leaf(above)) {
             leaves.push(Reverse(above));
         }
-        self.told.extend(workers_of(owners).map(|worker| {
+        self.pending.extend(workers_of(owners).map(|worker| {
             let change = Change::Removed(hashes.clone());
             Event { worker, change }
         }));
@@ -240,7 +240,7 @@ impl Iterator for Grown {
 
     fn next(&mut self) -> Option<Event> {
         loop {
-            if let Some(event) = self.told.pop_front() {
+            if let Some(event) = self.pending.pop_front() {
                 return Some(event);
             }
             if self.segments.distinct_blocks >= self.size_blocks {

@@ -187,7 +187,7 @@ impl Deployment {
     /// Says everything. `requests`: workers are asked by somebody who reads the page.
     pub async fn play(&mut self, server: &Radixscope, requests: bool) {
         let mut answers_from = self.answers_from;
-        for (at, said) in std::mem::take(&mut self.tape) {
+        for (at, published) in std::mem::take(&mut self.tape) {
             if let Some((_, count)) = answers_from.take_if(|(from, _)| *from <= at) {
                 self.until_received(server).await;
                 if requests {
@@ -196,7 +196,7 @@ impl Deployment {
                 self.until_asked(count).await;
             }
             self.workers.pass(at);
-            match said {
+            match published {
                 Said::Nats(message) => self.publish(message).await,
                 Said::Zmq(message) => self.publish_zmq(&message),
                 Said::Registered(change) => {
@@ -255,7 +255,7 @@ impl Deployment {
 
     /// Notes what a worker said. Whether it arrives.
     fn arrives(&mut self, envelope: &[u8]) -> bool {
-        let worker = self.workers.said(payload(envelope));
+        let worker = self.workers.published(payload(envelope));
         self.kv_messages += 1;
         if (self.loses)(self.kv_messages) {
             self.losses.latest.entry(worker).and_modify(|count| *count += 1);

@@ -200,8 +200,8 @@ fn an_option_that_would_admit_everybody_or_match_nothing_is_refused_with_what_to
     ] {
         // Where nothing else is wrong, the address is.
         let output = Radixscope::run(&[&["demo"], &flags[..], &["--listen", "nowhere"]].concat());
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(2), "{flags:?}: {said}");
-        assert!(said.contains(words), "{flags:?}: {said}");
+        let message = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{flags:?}: {message}");
+        assert!(message.contains(words), "{flags:?}: {message}");
     }
 }

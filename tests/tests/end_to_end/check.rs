@@ -40,18 +40,21 @@ fn keys(value: &Value) -> BTreeSet<&str> {
 #[test]
 fn nothing_that_listens_ends_with_3_and_names_the_address() {
     let output = Radixscope::run(&["check", "--nats", "nats://127.0.0.1:1", "--for", "1s"]);
-    let said = text(&output.stdout);
-    assert_eq!(output.status.code(), Some(3), "{said}");
-    assert!(said.contains("No data. No source could be reached") && said.contains("127.0.0.1:1"), "{said}");
+    let printed = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(3), "{printed}");
+    assert!(
+        printed.contains("No data. No source could be reached") && printed.contains("127.0.0.1:1"),
+        "{printed}"
+    );
 }
 
 #[tokio::test]
 async fn a_broker_on_which_nothing_is_said_ends_with_3() {
     let nats = Nats::start().await;
     let output = check(["--nats", &nats.url(), "--for", "1s"].map(OsString::from).to_vec()).await;
-    let said = text(&output.stdout);
-    assert_eq!(output.status.code(), Some(3), "{said}");
-    assert!(said.contains("Nothing was received") && said.contains("--namespace"), "{said}");
+    let printed = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(3), "{printed}");
+    assert!(printed.contains("Nothing was received") && printed.contains("--namespace"), "{printed}");
 }
 
 #[test]

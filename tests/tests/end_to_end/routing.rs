@@ -26,25 +26,25 @@ async fn played(name: &'static str, log_first: bool) -> (Nats, Radixscope, Value
     let capture = Capture::load(name);
     let log = log_of(name);
     let selected = log.matches("Selected worker").count() as u64;
-    let told = async |by: usize| {
+    let until_reported_by = async |by: usize| {
         let look = async || {
             let all = server.json("/api/v1/decisions?limit=10000").await;
             let rows = all["decisions"].as_array().expect("decisions");
-            let told = rows.iter().filter(|row| sources(row).len() == by).count() as u64;
-            wait::expect(told == selected, || format!("{told} of {selected}"))
+            let until_reported_by = rows.iter().filter(|row| sources(row).len() == by).count() as u64;
+            wait::expect(until_reported_by == selected, || format!("{until_reported_by} of {selected}"))
         };
         wait::until(&format!("every decision is told by {by}"), look).await;
     };
     if log_first {
         std::fs::write(&path, &log).expect("written");
-        told(1).await;
+        until_reported_by(1).await;
     }
     replay::publish(&nats.client().await, &capture.messages).await;
     if !log_first {
-        told(1).await;
+        until_reported_by(1).await;
         std::fs::write(&path, &log).expect("written");
     }
-    told(2).await;
+    until_reported_by(2).await;
     let all = server.json("/api/v1/decisions?limit=10000").await;
     (nats, server, all)
 }

@@ -272,7 +272,7 @@ mod tests {
     }
 
     /// The value of a column in `/api/v1/decisions`; ids are decimal strings there.
-    fn said<'a>(json: &'a Value, column: &str) -> &'a Value {
+    fn api_value<'a>(json: &'a Value, column: &str) -> &'a Value {
         match column {
             "decision_id" => &json["id"],
             "cost_blocks" => &json["cost"],
@@ -295,18 +295,18 @@ mod tests {
             let json = serde_json::to_value(decision_row(&cluster, decided).unwrap()).unwrap();
             let columns = row.get_column_iter().filter(|(name, _)| !computed.contains(&name.as_str()));
             for (name, field) in columns {
-                let said = said(&json, name);
+                let api_value = api_value(&json, name);
                 let is_same = match field {
-                    Field::Null => said.is_null(),
+                    Field::Null => api_value.is_null(),
                     Field::ULong(value) => {
-                        said.as_u64() == Some(*value) || said.as_str() == Some(&value.to_string())
+                        api_value.as_u64() == Some(*value) || api_value.as_str() == Some(&value.to_string())
                     }
-                    Field::Double(value) => said.as_f64() == Some(*value),
-                    Field::Str(value) => said.as_str() == Some(value),
-                    Field::Bool(value) => said.as_bool() == Some(*value),
+                    Field::Double(value) => api_value.as_f64() == Some(*value),
+                    Field::Str(value) => api_value.as_str() == Some(value),
+                    Field::Bool(value) => api_value.as_bool() == Some(*value),
                     _ => false,
                 };
-                assert!(is_same, "{name}: {field}, but {said} in {json}");
+                assert!(is_same, "{name}: {field}, but {api_value} in {json}");
             }
             assert_eq!(row.get_column_iter().count(), COLUMNS.len());
         }

@@ -102,8 +102,8 @@ impl Http {
         if parts.status == StatusCode::OK {
             return Ok(Body::new(body));
         }
-        let said = axum::body::to_bytes(Body::new(body), MAX_REFUSAL_BYTES).await.unwrap_or_default();
-        Err(NoAnswer::Refused(parts.status, said))
+        let body = axum::body::to_bytes(Body::new(body), MAX_REFUSAL_BYTES).await.unwrap_or_default();
+        Err(NoAnswer::Refused(parts.status, body))
     }
 }
 

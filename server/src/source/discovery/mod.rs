@@ -102,7 +102,8 @@ impl Source {
 
     async fn follow(self, to: &SourceHandle) -> Result<(), HubEnded> {
         let Self { name, mut store, namespace } = self;
-        let mut follower = Follower::new(To::Hub { handle: to, name, said: LastState::default() }, namespace);
+        let mut follower =
+            Follower::new(To::Hub { handle: to, name, last_state: LastState::default() }, namespace);
         let mut failures = 0;
         loop {
             let Failed { state, words } = match &mut store {
@@ -142,7 +143,7 @@ impl From<Failed> for Stop {
 
 /// Where the entries of a store go.
 enum To<'t> {
-    Hub { handle: &'t SourceHandle, name: String, said: LastState },
+    Hub { handle: &'t SourceHandle, name: String, last_state: LastState },
     List(&'t mut Vec<Entry>),
 }
 
@@ -160,7 +161,7 @@ impl<'t> Follower<'t> {
     }
 
     fn is_live(&self) -> bool {
-        matches!(&self.to, To::Hub { said, .. } if said.state() == Some(LinkState::Live))
+        matches!(&self.to, To::Hub { last_state, .. } if last_state.state() == Some(LinkState::Live))
     }
 
     /// Reports the state of the store, with the skipped entries.
@@ -170,7 +171,7 @@ impl<'t> Follower<'t> {
             _ => words,
         };
         match &mut self.to {
-            To::Hub { handle, name, said } => said.say(handle, name, state, words).await,
+            To::Hub { handle, name, last_state } => last_state.report(handle, name, state, words).await,
             To::List(_) => Ok(()),
         }
     }

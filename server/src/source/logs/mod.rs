@@ -225,6 +225,6 @@ impl<'t> Log<'t> {
     /// Reports the state if it changed.
     async fn say(&mut self, state: LinkState, detail: String) -> Result<(), HubEnded> {
         self.reported_at = Instant::now();
-        self.last.say(self.to, self.source, state, detail).await
+        self.last.report(self.to, self.source, state, detail).await
     }
 }

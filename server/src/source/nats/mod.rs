@@ -37,7 +37,7 @@ use crate::hub::SourceHandle;
 use crate::shutdown::{Shutdown, over};
 use crate::source::Failed;
 use crate::source::gate::Gate;
-use crate::source::link::{doubled, on_own_thread, seconds, spread};
+use crate::source::link::{doubled, run_on_thread, seconds, with_jitter};
 use crate::time::now;
 use follower::StreamFollower;
 use session::Session;
@@ -117,7 +117,7 @@ impl Source {
         let background = Handle::current();
         let (to_thread, stopped) = (to.clone(), shutdown.clone());
         let listen = move |say| self.listen(&to_thread, &StatusSender(say), &stopped, &background);
-        on_own_thread("nats", name, words, (&to, shutdown), listen).await;
+        run_on_thread("nats", name, words, (&to, shutdown), listen).await;
     }
 
     /// Connects and reconnects. Each connection has its own runtime, which ends with it, so that the client never reconnects by
@@ -193,7 +193,7 @@ impl Source {
 
 /// Exponential backoff after attempt number `attempt`, from 0, with 25 % jitter.
 fn wait_after(attempt: u32) -> Duration {
-    spread(doubled(FIRST_WAIT, attempt, LONGEST_WAIT)).min(LONGEST_WAIT)
+    with_jitter(doubled(FIRST_WAIT, attempt, LONGEST_WAIT)).min(LONGEST_WAIT)
 }
 
 #[cfg(test)]

@@ -35,7 +35,7 @@ use crate::config::Nats;
 use crate::hub::SourceHandle;
 use crate::shutdown::{Shutdown, over};
 use crate::source::gate::{Crossing, Gate};
-use crate::source::link::next_of;
+use crate::source::link::next_command;
 use crate::time::now;
 
 /// Maximum bytes that the client reads in one turn: the runtime's budget is 128 reads, each at most a buffer of 64 KiB.
@@ -311,7 +311,7 @@ impl<'s> Session<'s> {
                     // Reported at once, because others wait for "live".
                     self.words.say(self.status());
                 }
-                command = next_of(&mut self.state.commands) => {
+                command = next_command(&mut self.state.commands) => {
                     if let Command::Subscribe(named) = command {
                         self.subscribe_also(named, &mut live).await;
                     }

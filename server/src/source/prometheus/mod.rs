@@ -83,7 +83,7 @@ impl Source {
         let mut last = LastState::default();
         let mut list = List::new(&self.process);
         let mut failures = 0;
-        last.say(to, &self.name, LinkState::Connecting, format!("Connecting to {url}.")).await?;
+        last.report(to, &self.name, LinkState::Connecting, format!("Connecting to {url}.")).await?;
         loop {
             let started = Instant::now();
             let wait = match self.fetch().await {
@@ -105,14 +105,14 @@ impl Source {
                         self.interval.as_secs_f64(),
                         if list.is_given && is_frontend { ", and its list of workers" } else { "" }
                     );
-                    last.say(to, &self.name, LinkState::Live, words).await?;
+                    last.report(to, &self.name, LinkState::Live, words).await?;
                     self.interval
                 }
                 Err(Failed { state, words }) => {
                     let wait = wait_after(self.interval, failures);
                     failures = failures.saturating_add(1);
                     let words = format!("{words} Retrying in {}.", seconds(wait));
-                    last.say(to, &self.name, state, words).await?;
+                    last.report(to, &self.name, state, words).await?;
                     wait
                 }
             };

@@ -100,7 +100,7 @@ struct Queries<'s> {
     /// The query of each task: its id and worker.
     queries: HashMap<Id, (u64, Worker, AbortHandle)>,
     status: QueryStatus,
-    said: LastState,
+    last_state: LastState,
 }
 
 impl<'s> Queries<'s> {
@@ -112,7 +112,7 @@ impl<'s> Queries<'s> {
             running: JoinSet::new(),
             queries: HashMap::new(),
             status: QueryStatus::default(),
-            said: LastState::default(),
+            last_state: LastState::default(),
         }
     }
 
@@ -121,7 +121,7 @@ impl<'s> Queries<'s> {
         look.set_missed_tick_behavior(MissedTickBehavior::Delay);
         if let Err(error) = self.client.callback.prepare().await {
             let words = format!("Cannot listen on the port of --callback (RADIXSCOPE_CALLBACK): {error}.");
-            self.said.say(self.to, NAME, LinkState::Refused, words).await?;
+            self.last_state.report(self.to, NAME, LinkState::Refused, words).await?;
         }
         loop {
             tokio::select! {
@@ -207,7 +207,7 @@ impl<'s> Queries<'s> {
                 words.push_str(&format!(" {of}: {refused}"));
             }
         }
-        self.said.say(self.to, NAME, state, words).await
+        self.last_state.report(self.to, NAME, state, words).await
     }
 }
 

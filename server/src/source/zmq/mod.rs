@@ -33,7 +33,7 @@ use crate::config::ZmqEndpoint;
 use crate::hub::SourceHandle;
 use crate::shutdown::{Shutdown, over};
 use crate::source::gate::{Crossing, Evidence, Gate};
-use crate::source::link::{doubled, next_of, on_own_thread, spread};
+use crate::source::link::{doubled, next_command, run_on_thread, with_jitter};
 use broker::Brokers;
 use links::{LinkStatus, Links};
 use peer::Timeouts;
@@ -104,7 +104,7 @@ impl Source {
             }),
             Err(error) => tracing::error!(%error, "the runtime for ZeroMQ could not be started"),
         };
-        on_own_thread("zmq", name, first, (&to, shutdown), listen).await;
+        run_on_thread("zmq", name, first, (&to, shutdown), listen).await;
     }
 }
 
@@ -148,7 +148,7 @@ impl Subscriptions {
             tokio::select! {
                 _ = look.tick() => {}
                 Some((id, status)) = self.reports.recv() => self.links.set_status(id, status),
-                command = next_of(&mut commands) => self.handle_command(command),
+                command = next_command(&mut commands) => self.handle_command(command),
             }
             let (state, mut words) = self.links.words();
             if let Some(refused) = self.source.gate.refusals().sentence(Crossing::ZmqConnection.as_str()) {
@@ -277,5 +277,5 @@ impl Subscriptions {
 
 /// Backoff with jitter after `failed` consecutive failures.
 fn wait_after(failed: u32) -> Duration {
-    spread(doubled(FIRST_WAIT, failed, LONGEST_WAIT))
+    with_jitter(doubled(FIRST_WAIT, failed, LONGEST_WAIT))
 }

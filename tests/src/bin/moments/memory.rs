@@ -71,8 +71,8 @@ async fn received(servers: &[&Radixscope], messages: u64) {
     for server in servers {
         wait::until("the events are heard", async || {
             let cluster = server.cluster().await;
-            let heard = sum(cluster["sources"].as_array().expect("sources"), "received");
-            wait::expect(heard >= messages, || format!("{heard} of {messages}"))
+            let received_count = sum(cluster["sources"].as_array().expect("sources"), "received");
+            wait::expect(received_count >= messages, || format!("{received_count} of {messages}"))
         })
         .await;
     }

@@ -21,7 +21,7 @@ const STEP: Duration = Duration::from_millis(10);
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// What was published.
-pub(crate) struct Told {
+pub(crate) struct PublishedEvents {
     pub(crate) events: u64,
     pub(crate) messages: u64,
 }
@@ -70,7 +70,7 @@ impl Stage {
     }
 
     /// Publishes live events at a steady rate, for so long.
-    pub(crate) async fn live(&mut self, events_per_s: u64, seconds: u64) -> Told {
+    pub(crate) async fn live(&mut self, events_per_s: u64, seconds: u64) -> PublishedEvents {
         let steps = u128::from(seconds) * 1000 / STEP.as_millis();
         let mut tick = tokio::time::interval(STEP);
         let (mut events, mut owed, before) = (0, 0, self.published);
@@ -90,7 +90,7 @@ impl Stage {
             }
             self.client.flush().await.expect("NATS takes what it is sent");
         }
-        Told { events, messages: self.published - before }
+        PublishedEvents { events, messages: self.published - before }
     }
 
     /// Messages that the server has heard.

@@ -150,9 +150,9 @@ fn failed(server: &Url, why: NoAnswer) -> Failed {
         }
         NoAnswer::Endless => Failed::refused(format!("{server} sends an endless line; is it etcd?")),
         NoAnswer::Ended => Failed::connecting(format!("{server} closed the connection.")),
-        NoAnswer::Refused(status, said) => {
-            let refusal: Refusal = serde_json::from_slice(&said).unwrap_or_default();
-            let text = String::from_utf8_lossy(&said);
+        NoAnswer::Refused(status, body) => {
+            let refusal: Refusal = serde_json::from_slice(&body).unwrap_or_default();
+            let text = String::from_utf8_lossy(&body);
             let words = if refusal.words().is_empty() { text.trim() } else { refusal.words() };
             refused(server, status, words)
         }
@@ -180,25 +180,25 @@ fn strange(server: &Url, error: &serde_json::Error) -> Failed {
     ))
 }
 
-fn refused(server: &Url, status: StatusCode, said: &str) -> Failed {
+fn refused(server: &Url, status: StatusCode, body: &str) -> Failed {
     let login = "--discovery-user and --discovery-password (RADIXSCOPE_DISCOVERY_USER, …_PASSWORD)";
-    let said: String = said.chars().take(200).collect();
-    if said.contains("authentication is not enabled") {
+    let body: String = body.chars().take(200).collect();
+    if body.contains("authentication is not enabled") {
         return Failed::refused(format!("{server} has no authentication; remove {login}."));
     }
-    if said.contains("user name is empty") {
+    if body.contains("user name is empty") {
         return Failed::refused(format!("{server} requires authentication: set {login}."));
     }
-    if said.contains("authentication failed") {
+    if body.contains("authentication failed") {
         return Failed::refused(format!("{server} rejects the login. Check {login}."));
     }
-    if said.contains("permission denied") {
+    if body.contains("permission denied") {
         return Failed::refused(format!(
             "{server} denies this user access to Dynamo's keys: grant read access to the prefix v1/ (etcdctl role \
              grant-permission ROLE --prefix=true read v1/)."
         ));
     }
-    if said.contains("CommonName") {
+    if body.contains("CommonName") {
         return Failed::refused(format!(
             "{server} accepts client certificates over its JSON gateway only without a common name. Use one with an empty subject \
              (subjectAltName is allowed), or password authentication."
@@ -209,7 +209,7 @@ fn refused(server: &Url, status: StatusCode, said: &str) -> Failed {
             "{server} does not have etcd's JSON gateway (404). Is it etcd 3.4 or later, its client port (2379), and without \
              --enable-grpc-gateway=false?"
         )),
-        _ if said.is_empty() => Failed::connecting(format!("{server} responds with {status}.")),
-        _ => Failed::connecting(format!("{server} responds with {status}: {said}.")),
+        _ if body.is_empty() => Failed::connecting(format!("{server} responds with {status}.")),
+        _ => Failed::connecting(format!("{server} responds with {status}: {body}.")),
     }
 }
