@@ -30,10 +30,10 @@ async fn played(name: &'static str, log_first: bool) -> (Nats, Radixscope, Value
         let look = async || {
             let all = server.json("/api/v1/decisions?limit=10000").await;
             let rows = all["decisions"].as_array().expect("decisions");
-            let until_reported_by = rows.iter().filter(|row| sources(row).len() == by).count() as u64;
-            wait::expect(until_reported_by == selected, || format!("{until_reported_by} of {selected}"))
+            let count = rows.iter().filter(|row| sources(row).len() == by).count() as u64;
+            wait::expect(count == selected, || format!("{count} of {selected}"))
         };
-        wait::until(&format!("every decision is told by {by}"), look).await;
+        wait::until(&format!("every decision is reported by {by}"), look).await;
     };
     if log_first {
         std::fs::write(&path, &log).expect("written");

@@ -118,6 +118,8 @@ struct WorkerRow {
     used_blocks: Option<u64>,
     stored_total: u64,
     /// Multimodal inputs of stored blocks, counted once per stored event.
+    multimodal_inputs_total: u64,
+    /// Former name of `multimodal_inputs_total`, kept for one release.
     pictures_total: u64,
     removed_total: u64,
     cleared_total: u64,
@@ -339,6 +341,7 @@ fn worker(cluster: &Cluster, ix: WorkerIx) -> Option<WorkerRow> {
         block_size_source: size.map(|size| size.source.as_str()),
         used_blocks: w.engine_used_blocks,
         stored_total: w.stored_total,
+        multimodal_inputs_total: w.pictures_total,
         pictures_total: w.pictures_total,
         removed_total: w.removed_total,
         cleared_total: w.cleared_total,

@@ -58,8 +58,9 @@ impl Families {
             totals.nodes
         });
         blocks("tree_shared_nodes", "Distinct blocks cached on two workers or more", |totals| totals.shared);
+        blocks("tree_copies", "Former name of tree_duplicate_blocks", Totals::copies);
         blocks(
-            "tree_copies",
+            "tree_duplicate_blocks",
             "Duplicate blocks: copies beyond the first, over all distinct blocks",
             Totals::copies,
         );

@@ -74,6 +74,8 @@ impl Families {
         self.gauge("connections_limit", "Maximum simultaneous connections", slots.most() as f64);
         let counted = |count: &AtomicU64| count.load(Ordering::Relaxed);
         let help = "Idle connections closed for others";
+        self.counter("connections_evicted", help, counted(&slots.evicted));
+        let help = "Former name of connections_evicted";
         self.counter("connections_gave_way", help, counted(&slots.evicted));
         let help = "Connections refused because all allowed ones were in use";
         self.counter("connections_refused", help, counted(&slots.refused));
@@ -88,6 +90,8 @@ impl Families {
         self.counter("failed_logins_unanswered", help, counted(&logins.unanswered));
         self.gauge("recording_readers", "Recordings and reports being downloaded", readers.len() as f64);
         let help = "Downloads of recordings and reports that were closed for others because their clients read too slowly";
+        self.counter("recording_readers_evicted", help, counted(&readers.evicted));
+        let help = "Former name of recording_readers_evicted";
         self.counter("recording_readers_gave_way", help, counted(&readers.evicted));
     }
 

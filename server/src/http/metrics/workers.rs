@@ -174,9 +174,10 @@ impl Families {
         gauges("worker_tree_used_blocks", help, |cluster, ix, _| Some(cluster.known_of_used(ix).1?.value));
         let help =
             "Blocks by which two responses of the worker differed from the tree; absent while they do not";
-        gauges("worker_tree_drift_blocks", help, |_, _, worker| {
-            worker.knowledge.drift.map(|drift| drift.missing_blocks + drift.surplus_blocks)
-        });
+        let divergence: Value =
+            |_, _, worker| worker.knowledge.drift.map(|drift| drift.missing_blocks + drift.surplus_blocks);
+        gauges("worker_tree_divergence_blocks", help, divergence);
+        gauges("worker_tree_drift_blocks", "Former name of worker_tree_divergence_blocks", divergence);
         let with = |(labels, count): (Labels, u64), outcome: &str| {
             let outcome = ("outcome", outcome.to_owned());
             (labels.iter().cloned().chain([outcome]).collect::<Labels>(), count)

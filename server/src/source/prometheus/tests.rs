@@ -292,15 +292,15 @@ async fn a_token_is_asked_for_and_used() {
 }
 
 #[tokio::test]
-async fn what_is_in_the_way_is_said_with_what_to_do() {
+async fn failures_are_described_with_what_to_do() {
     for (mode, state, words) in [
-        (Mode::NotFound, LinkState::Refused, "There are no metrics at"),
+        (Mode::NotFound, LinkState::Refused, "does not exist (404)"),
         (Mode::Moved, LinkState::Refused, "redirects to \"/elsewhere\""),
-        (Mode::Slow, LinkState::Connecting, "does not answer within 0.05 s"),
+        (Mode::Slow, LinkState::Connecting, "did not respond within 0.05 s"),
         (Mode::Huge, LinkState::Refused, "larger than 8 MiB"),
         (Mode::HugeZipped, LinkState::Refused, "larger than 8 MiB"),
         (Mode::BreaksOff, LinkState::Connecting, "ended early"),
-        (Mode::Page, LinkState::Refused, "not the text of Prometheus"),
+        (Mode::Page, LinkState::Refused, "does not return Prometheus metrics"),
     ] {
         let scene = Scene::start(mode, None).await;
         let sources = scene.reaches(state, words).await;

@@ -270,7 +270,7 @@ async fn an_answer_that_ends_early_is_no_answer() {
 }
 
 #[tokio::test]
-async fn an_answer_against_the_rules_is_no_answer() {
+async fn an_invalid_response_is_malformed() {
     let item = part(b"", json!({"data": tree(9), "complete_final": false}).to_string().as_bytes());
     let claimed = |header: u64, data: u64| {
         [prologue(None), [header.to_be_bytes(), data.to_be_bytes(), [0; 8]].concat()].concat()
@@ -278,9 +278,9 @@ async fn an_answer_against_the_rules_is_no_answer() {
     let foreign =
         json!({"worker_id": 8, "event": {"event_id": 0, "data": {"removed": {"block_hashes": [1]}}}});
     for (bytes, expected_text) in [
-        (claimed(0, (512 << 20) + 1), "larger"),
-        (claimed(0, u64::MAX), "larger"),
-        (claimed(1 << 20, 0), "larger"),
+        (claimed(0, (512 << 20) + 1), "too large"),
+        (claimed(0, u64::MAX), "too large"),
+        (claimed(1 << 20, 0), "too large"),
         (claimed(5, 5), "cannot be decoded"),
         ([prologue(None), item.clone(), item.clone()].concat(), "two responses"),
         ([item.clone(), last_item(false)].concat(), "no prologue"),
@@ -585,7 +585,7 @@ async fn the_state_says_who_does_not_answer_and_when_that_is_over() {
     assert_eq!(running.response().await.1, Err(QueryFault::Refused));
     let (state, words) = running.inbox.state().await;
     assert_eq!(state, LinkState::Refused);
-    assert!(words.contains("Worker 7/0: The worker refused the query: Server overloaded"), "{words}");
+    assert!(words.contains("Worker 7/0: The worker rejected the query: Server overloaded"), "{words}");
     worker.behave(|_| Script::answer(whole_json(&tree(1))));
     running.query(2, &worker).await;
     assert_eq!(running.response().await.0, 2);

@@ -147,7 +147,7 @@ async fn recorded_messages_come_through_real_sockets_byte_for_byte() {
             if !publishers.contains_key(&message.endpoint) {
                 let publisher = Publisher::bind(minor);
                 let (topic, id) = (message.topic(), message.publisher_id());
-                // Nobody asks for this one; see `SUBSCRIPTIONS`.
+                // Not subscribed to; see `SUBSCRIPTIONS`.
                 if topic != "forward-pass-metrics" {
                     running.listen(publisher.endpoint(), id, topic).await;
                     publisher.wait_for_subscribers(topic, 1);
@@ -312,7 +312,7 @@ async fn whoever_is_withdrawn_is_left_and_whoever_takes_a_port_over_is_another()
     publish(&publisher, KV_EVENTS, 2, 0);
     assert_eq!(
         running.rejected().await,
-        (Reason::UnknownKind, "publisher 2 where 1 is announced".to_owned())
+        (Reason::UnknownKind, "publisher 2 instead of 1, which discovery names".to_owned())
     );
     running.listen(publisher.endpoint(), 2, "kv_metrics").await;
     assert_eq!(running.subscribed().await, Some(2));
@@ -357,7 +357,7 @@ async fn a_silent_publisher_is_asked_and_one_that_is_dead_is_left() {
     assert_eq!(running.subscribed().await, Some(1));
     assert_eq!(running.message().await, (0, false), "an answered heartbeat keeps the connection");
     publisher.be_mute();
-    running.reaches(&["not reachable", "no answer"]).await;
+    running.reaches(&["not reachable", "timed out"]).await;
     publisher.wait_for_connections(2);
     // Our side answers too.
     publisher.send_raw(b"\x04\x09\x04PING\x00\x00ok");
@@ -398,7 +398,7 @@ const GREETING: &[u8; 64] = &radixscope_dynamo::zmtp::GREETING;
 const READY: &[u8] = b"\x04\x19\x05READY\x0bSocket-Type\x00\x00\x00\x03PUB";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn hostile_peers_are_left_in_words_and_harm_no_other() {
+async fn hostile_peers_are_disconnected_and_do_not_affect_others() {
     let mut curve = *GREETING;
     curve[12..17].copy_from_slice(b"CURVE");
     let pull = b"\x04\x1a\x05READY\x0bSocket-Type\x00\x00\x00\x04PULL";
@@ -411,8 +411,8 @@ async fn hostile_peers_are_left_in_words_and_harm_no_other() {
             "not a ZeroMQ socket",
         ),
         (&curve[..], "asks for CURVE security"),
-        (&[&GREETING[..], pull].concat(), "type \"PULL\" publishes nothing"),
-        (&[&GREETING[..], b"\x04\x0a\x05ERROR\x03no!"].concat(), "refuses: no!"),
+        (&[&GREETING[..], pull].concat(), "type \"PULL\" does not publish"),
+        (&[&GREETING[..], b"\x04\x0a\x05ERROR\x03no!"].concat(), "rejected by the peer: no!"),
         (&huge, "frame of 17592186044416 bytes"),
         (&many, "more than 16 frames"),
         (&early, "before READY"),
@@ -453,7 +453,7 @@ async fn a_peer_that_is_never_ready_is_left_after_a_while() {
         let mut running = Running::impatient();
         running.listen(silent, 1, KV_EVENTS).await;
         assert_eq!(
-            running.reaches(&["0 of 1 publishers connected", "no answer"]).await,
+            running.reaches(&["0 of 1 publishers connected", "timed out"]).await,
             LinkState::Connecting
         );
         // And tried again.
