@@ -12,7 +12,7 @@ pub struct Registered {
     pub worker_id: u64,
     /// Publisher of its KV events.
     pub publisher_id: u64,
-    /// Port at which that publisher is heard.
+    /// Port of that publisher.
     pub zmq_port: u16,
     /// Port of its request plane.
     pub tcp_port: u16,

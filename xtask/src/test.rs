@@ -16,7 +16,7 @@ use crate::{
     workspace::Workspace,
 };
 
-/// By which the test programs are told how many tests run at a time.
+/// Variable with the number of concurrent tests.
 const TEST_THREADS: &str = "RUST_TEST_THREADS";
 
 /// One selection for building and for testing: cargo chooses a dependency's features by what is built together, and
@@ -250,7 +250,7 @@ pub(crate) fn build(steps: &mut Steps<'_>, workspace: &Workspace) -> Result<()> 
 /// time of `late_captures` a tenth is work.
 const TESTS_PER_CORE: usize = 2;
 
-/// The tests of `selection`, told where to find what they start.
+/// The tests of `selection`, with the paths of the programs that they start.
 pub(crate) fn command(workspace: &Workspace, selection: &[&str]) -> Command {
     let mut command = workspace.cargo(["test", "--no-fail-fast"]);
     command.args(selection);
@@ -262,7 +262,7 @@ pub(crate) fn command(workspace: &Workspace, selection: &[&str]) -> Command {
     with_programs(command, workspace)
 }
 
-/// The command, told where the server and NATS are.
+/// Adds the paths of the server and of NATS to a command.
 fn with_programs(mut command: Command, workspace: &Workspace) -> Command {
     command
         .env("RADIXSCOPE_BIN", workspace.target.join("debug/radixscope"))

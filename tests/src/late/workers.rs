@@ -18,7 +18,7 @@ struct State {
     is_whole: bool,
     /// Queries for all blocks, by worker, oldest first.
     dumps: BTreeMap<u64, Vec<RecordedQuery>>,
-    /// Everything that workers said so far, heard or not: events with their numbers.
+    /// All events that workers published so far, received or not, with their ids.
     published: BTreeMap<u64, Vec<(u64, Value)>>,
     /// Answers that wait for their recorded time.
     held: Vec<(f64, Arc<Semaphore>)>,
@@ -26,7 +26,7 @@ struct State {
 }
 
 impl Workers {
-    /// `is_whole`: everything that they ever said is said again.
+    /// `is_whole`: all their events are published again.
     pub(super) fn of(recording: &Recording, is_whole: bool) -> Self {
         let mut dumps: BTreeMap<u64, Vec<RecordedQuery>> = BTreeMap::new();
         for query in recording.queries().filter(|query| query.kind == "dump") {

@@ -142,7 +142,7 @@ async fn pages_of_allowed_origins_and_of_none_are_told_what_they_may_send() {
         assert_eq!(answer.status, 401, "{from}: {}", answer.text);
         assert!(!answer.text.contains("access-control-"), "{from}: {}", answer.text);
     }
-    assert_eq!(preflight(&server, path, &[wish]).await.status, 401, "nobody in particular");
+    assert_eq!(preflight(&server, path, &[wish]).await.status, 401, "not authenticated");
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! Connections that want nothing, or take for ever: they hold nobody up, not even the end.
+//! Idle and slow connections: they delay neither others nor shutdown.
 
 use std::time::{Duration, Instant};
 
@@ -214,7 +214,7 @@ async fn it_ends_within_a_second_whoever_is_connected() {
     assert!(took < END_WITHIN, "it took {took:?}");
     println!("ended within {took:?}");
     viewer
-        .until("it was told", |seen| match &seen.ended {
+        .until("it was notified", |seen| match &seen.ended {
             Some(why) if why.contains("shutting down") => Ok(()),
             why => Err(format!("{why:?}")),
         })

@@ -1,4 +1,4 @@
-//! The simulated cluster: the same for the same seed, with capacities known, and the same heard over NATS.
+//! The simulated cluster: the same for the same seed, with capacities known, and the same received over NATS.
 
 use std::time::{Duration, Instant};
 
@@ -92,7 +92,7 @@ async fn what_it_publishes_over_nats_is_heard_by_another_server() {
     inside.until_source_is("live").await;
     let inside = settled(&inside).await;
     let received_count = server
-        .until_cluster("as much is heard over NATS as was simulated", |cluster| {
+        .until_cluster("as much is received over NATS as was simulated", |cluster| {
             let total = |c: &Value| sum(c["workers"].as_array().unwrap(), "stored_total");
             let (have, want) = (total(cluster), total(&inside));
             wait::expect(have >= want, || format!("{have} of {want} blocks"))

@@ -157,7 +157,7 @@ async fn subjects_of_nats_are_those_that_discovery_names() {
     until_workers(&server, &[(FIRST, None)]).await;
     let event = json!([{"worker_id": FIRST.worker_id, "event": {"event_id": 1, "dp_rank": 0, "data": {"stored":
         {"parent_hash": null, "blocks": [{"block_hash": 7, "tokens_hash": 8}]}}}}]);
-    // Who publishes is not told when the subscription took effect: the event is published until it was received.
+    // A publisher does not know when the subscription is effective, so the event is published until it was received.
     let mut sequence = 0;
     wait::until("the event is received", async || {
         let message = envelope(FIRST.publisher_id, sequence, "kv-events", &event);

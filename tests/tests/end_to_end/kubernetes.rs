@@ -80,7 +80,7 @@ async fn broken_watches_and_expired_versions_let_nobody_go() {
     };
     let happens = async {
         for n in 0..3 {
-            // What changes while nobody watches is found in the next list.
+            // What changes between watches is found in the next list.
             api.expire();
             api.cut();
             start_pod(&api, Registered { worker_id: 100 + n, publisher_id: 200 + n, ..FIRST });

@@ -92,7 +92,7 @@ async fn what_core_nats_lost_while_we_were_away_is_counted() {
     server.until_source_is("connecting").await;
     nats.start_again().await;
     server.until_ready().await;
-    // `during` was published while there was no NATS: nobody will ever hear it.
+    // `during` was published while there was no NATS, so it is lost.
     replay::publish(&nats.client().await, after).await;
     server.until_quiet((before.len() + after.len()) as u64).await;
     // A gap counts as loss once nothing can come late any more.

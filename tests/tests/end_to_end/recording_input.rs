@@ -29,7 +29,7 @@ fn written(recording: u64, has_state: bool) -> Vec<u8> {
     writer.finish().expect("into memory")
 }
 
-/// The same file, said to hold records of the next version.
+/// The same file, marked with the next record version.
 fn newer(mut file: Vec<u8>) -> Vec<u8> {
     let version = |number: u8| {
         let text = number.to_string();

@@ -157,7 +157,7 @@ async fn after_an_orderly_end_viewers_go_on_where_they_were() {
     viewer.agrees_with(&server).await;
     let epoch = server.json("/history").await["epoch"].clone();
     server.process().terminate();
-    wait::until("the viewer is told", async || {
+    wait::until("the viewer is notified", async || {
         viewer.with(|seen| wait::expect(seen.ended.is_some(), || "connected".to_owned()))
     })
     .await;

@@ -1,4 +1,4 @@
-//! A real nats-server and a frontend's log together: every decision is heard once, with what either tells of it.
+//! A real nats-server and a frontend's log together: every decision is counted once, with the data of both.
 
 use radixscope_captures::Recording;
 use radixscope_tests::capture::Capture;

@@ -182,7 +182,7 @@ async fn events_that_came_while_the_answer_was_awaited_are_applied_after_it() {
 
 #[tokio::test]
 async fn an_answer_that_is_ahead_of_the_events_makes_no_findings() {
-    // It holds what is still on its way, removals of what was never heard of included.
+    // It holds what is still in transit, including removals of unknown blocks.
     let held = [stored(0, None, [1, 2, 3]), stored(1, Some(3), [7])];
     let mut deployment = Deployment::start(move |call| answer(call, &tree(&held, LAST + 2))).await;
     let server = deployment.attach(&[]).await;

@@ -138,7 +138,7 @@ async fn a_real_libzmq_is_understood_and_found_again() {
     let cluster = server.until_quiet(recorded().len() as u64).await;
     assert_eq!(source(&cluster)["missed"], Value::Array(vec![]), "what came after the restart goes on");
     assert_eq!(workers(&cluster).len(), 2);
-    // Nobody unsubscribed meanwhile: heartbeats are answered.
+    // No one unsubscribed meanwhile: heartbeats are answered.
     assert!(!other.lines().iter().any(|line| line.starts_with("then")), "{}", other.output());
 }
 
@@ -205,7 +205,7 @@ async fn publishers_are_found_by_discovery_and_followed_through_restarts() {
     assert_eq!(workers(&cluster).len(), 3);
     assert_eq!(zmq_source(&cluster)["missed"], Value::Array(vec![]));
 
-    // One dies without a word: its entry stays, and nobody listens there.
+    // One is killed: its entry stays, but nothing listens there.
     let victim = rest.iter().find(|message| message.topic() == "kv-events").expect("more events").clone();
     drop(publishers.remove(&victim.endpoint).expect("it is there"));
     until_status(&server, "8 of 9 publishers connected; tcp://127.0.0.1:").await;

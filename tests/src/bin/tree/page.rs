@@ -31,7 +31,7 @@ pub(crate) struct Opening {
     pub(crate) shown_ms: f64,
     /// Bytes on the socket until then: the snapshot, and what came beside it.
     pub(crate) socket_bytes: f64,
-    /// The same with its steps: WebAssembly started, the socket's last message heard, the picture put.
+    /// The same with its steps: WebAssembly started, the socket's last message received, the picture drawn.
     pub(crate) steps: Value,
 }
 

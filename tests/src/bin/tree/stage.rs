@@ -37,8 +37,8 @@ pub(crate) struct Stage {
 }
 
 impl Stage {
-    /// With a tree of this many distinct blocks, which the server has heard of to the last.
-    /// The server listens on `port`, or on a free one if that is 0.
+    /// With a tree of this many distinct blocks, all of which the server has received. The server listens on `port`, or on a
+    /// free one if that is 0.
     pub(crate) async fn with(blocks: u64, port: u16) -> Self {
         let nats = Nats::start().await;
         let server = Radixscope::start_on(port, ["serve", "--nats", &nats.url()]).await;
@@ -66,7 +66,11 @@ impl Stage {
         }
         let cluster = self.until_heard(0).await;
         let tree = (number(&cluster["tree"], "nodes"), number(&cluster["tree"], "resident"));
-        assert_eq!(tree, (self.grown.distinct_blocks(), self.grown.held_blocks()), "the whole tree is heard");
+        assert_eq!(
+            tree,
+            (self.grown.distinct_blocks(), self.grown.held_blocks()),
+            "the whole tree is received"
+        );
     }
 
     /// Publishes live events at a steady rate, for so long.
@@ -93,7 +97,7 @@ impl Stage {
         PublishedEvents { events, messages: self.published - before }
     }
 
-    /// Messages that the server has heard.
+    /// Messages that the server has received.
     pub(crate) async fn received(&self) -> u64 {
         received(&self.server.cluster().await)
     }
@@ -119,7 +123,7 @@ impl Stage {
     }
 }
 
-/// Messages that a server has heard.
+/// Messages that a server has received.
 fn received(cluster: &Value) -> u64 {
     sum(cluster["sources"].as_array().expect("sources"), "received")
 }
