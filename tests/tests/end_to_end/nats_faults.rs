@@ -102,8 +102,8 @@ async fn what_core_nats_lost_while_we_were_away_is_counted() {
         .until_cluster("the losses of every topic are counted", |cluster| {
             let missed = cluster["sources"][0]["missed"].as_array().unwrap();
             for topic in ["kv-events", "kv-hit-rate", "kv_metrics"] {
-                let said = missed.iter().find(|m| m["topic"] == topic && m["cause"] == "envelope_gap");
-                let count = said.map(|m| figures::number(m, "count"));
+                let reported = missed.iter().find(|m| m["topic"] == topic && m["cause"] == "envelope_gap");
+                let count = reported.map(|m| figures::number(m, "count"));
                 wait::expect(count == Some(lost(topic)), || {
                     format!("{topic} of {}: {missed:?}", lost(topic))
                 })?;

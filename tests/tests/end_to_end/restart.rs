@@ -211,6 +211,6 @@ async fn a_recording_of_other_sources_is_not_gone_on_from() {
     assert_eq!(gaps(&cluster), 0, "{}", cluster["sources"]);
     let workers = cluster["workers"].as_array().expect("workers");
     assert!(workers.iter().all(|worker| worker["blocks"].is_null()), "{workers:?}");
-    let said = server.process().output();
-    assert!(said.contains("the recording is of other sources of KV events"), "{said}");
+    let reported = server.process().output();
+    assert!(reported.contains("the recording is of other sources of KV events"), "{reported}");
 }
