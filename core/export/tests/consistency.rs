@@ -145,11 +145,13 @@ fn compare(topology: Topology) {
 }
 
 #[test]
+#[ignore = "slow: `cargo xtask test slow`"]
 fn figures_agree_in_every_place_aggregated() {
     compare(Topology::Aggregated);
 }
 
 #[test]
+#[ignore = "slow: `cargo xtask test slow`"]
 fn figures_agree_in_every_place_disaggregated() {
     compare(Topology::Disaggregated);
 }
@@ -160,6 +162,7 @@ fn figures_agree_in_every_place_with_two_models() {
 }
 
 #[test]
+#[ignore = "slow: `cargo xtask test slow`"]
 fn figures_agree_in_every_place_with_tiers() {
     compare(Topology::Tiers);
 }

@@ -254,17 +254,23 @@ async fn all_agree(deployments: &[&[&'static str]]) {
 }
 
 #[tokio::test]
-async fn figures_agree_in_every_topology() {
+async fn figures_agree_with_two_models() {
+    all_agree(&[&["--topology", "two-models", "--warm-up", "90"]]).await;
+}
+
+#[tokio::test]
+#[ignore = "slow: `cargo xtask test slow`"]
+async fn figures_agree_in_every_other_topology() {
     all_agree(&[
         &["--warm-up", "90"],
         &["--topology", "disaggregated", "--warm-up", "90"],
-        &["--topology", "two-models", "--warm-up", "90"],
         &["--topology", "tiers", "--warm-up", "90"],
     ])
     .await;
 }
 
 #[tokio::test]
+#[ignore = "slow: `cargo xtask test slow`"]
 async fn figures_agree_when_requests_are_slow_or_wait() {
     all_agree(&[
         &["--fault", "memory-full", "--warm-up", "120"],
@@ -276,6 +282,7 @@ async fn figures_agree_when_requests_are_slow_or_wait() {
 }
 
 #[tokio::test]
+#[ignore = "slow: `cargo xtask test slow`"]
 async fn figures_agree_when_caches_are_not_known_or_not_used() {
     all_agree(&[
         &["--fault", "no-events", "--warm-up", "60"],

@@ -43,12 +43,14 @@ async fn every_text_can_be_read_at_every_size() {
 }
 
 #[tokio::test]
+#[ignore = "slow: `cargo xtask test slow`"]
 async fn every_text_can_be_read_at_every_size_with_two_models_and_many_workers() {
     // Which texts there are depends on the deployment; they take the same place in both themes.
     every_text_can_be_read(&look::TWO_MODELS, &["light"]).await;
 }
 
 #[tokio::test]
+#[ignore = "slow: `cargo xtask test slow`"]
 async fn every_text_can_be_read_at_every_size_after_a_loss() {
     every_text_can_be_read(&look::GAP, &["dark"]).await;
 }
