@@ -53,9 +53,10 @@ pub mod theme;
 )]
 pub mod view;
 
-/// Puts the page into the document.
+/// Puts the page into the document. `chunks` are the views that it loads when they are opened.
 #[cfg(target_arch = "wasm32")]
-pub fn start() {
+pub fn start(chunks: &'static [view::lazy::Chunk]) {
     console_error_panic_hook::set_once();
+    view::lazy::set_chunks(chunks);
     leptos::mount::mount_to_body(view::App);
 }

@@ -39,7 +39,7 @@ const FIGURES: [(usize, &str); 4] =
 
 /// The whole page.
 #[component]
-pub(super) fn Kiosk(store: Store, dark: Memo<bool>) -> impl IntoView {
+pub fn Kiosk(store: Store, dark: Memo<bool>) -> impl IntoView {
     let turn = RwSignal::new(0_usize);
     if let Ok(turning) = set_interval_with_handle(move || turn.update(|n| *n += 1), TURN) {
         on_cleanup(move || turning.clear());

@@ -18,6 +18,7 @@ mod hint;
 mod history;
 mod kiosk;
 mod latency;
+pub mod lazy;
 mod ledger;
 mod legend;
 mod losses;
@@ -25,7 +26,6 @@ mod marks;
 mod memory;
 mod nav;
 mod notices;
-mod part;
 mod pools;
 mod prompt_text;
 mod rates;
@@ -41,7 +41,17 @@ mod virtual_table;
 mod whatif;
 mod workers;
 
+pub use changes::ChangesPanel;
+pub use compare::ComparePanel;
+pub use counterfactual::CounterfactualPanel;
+pub use findings::FindingsPanel;
+pub use kiosk::Kiosk;
+pub use latency::LatencyPanel;
+pub use ledger::LedgerPanel;
 use leptos::prelude::*;
+pub use memory::MemoryPanel;
+pub use tree::TreePanel;
+pub use whatif::WhatIfPanel;
 
 use crate::effect::effect;
 use crate::memo::Memo;
@@ -49,6 +59,7 @@ use crate::signal::RwSignal;
 use crate::store::{Feed, Link, Store};
 use crate::url::{Address, Panel};
 use crate::view::control::{Show, view};
+use crate::view::lazy::{Lazy, LazyView};
 use crate::{keys, theme};
 
 /// The whole page.
@@ -97,7 +108,7 @@ pub(crate) fn App() -> impl IntoView {
             <Show when=move || shown.get() == Panel::Overview && !is_kiosk.get()><summary::Summary store/></Show>
             <main class="panels" id="panels" tabindex="-1" class:single=move || shown.get() != Panel::Overview>
                 {move || match is_kiosk.get() {
-                    true => view! { <kiosk::Kiosk store dark/> },
+                    true => view! { <Lazy of=LazyView::Kiosk store dark/> },
                     false => panel(shown.get(), store, dark),
                 }}
             </main>
@@ -145,10 +156,9 @@ fn panel(panel: Panel, store: Store, dark: Memo<bool>) -> AnyView {
                 <decisions::DecisionsPanel store/>
             </div>
         },
-        Panel::Tree => view! { <tree::TreePanel store dark/> },
         Panel::Workers => view! { <workers::WorkersPanel store/> },
         Panel::Rates => view! { <rates::RatesPanel store dark/> },
-        later => view! { <part::PanelPart panel=later store dark/> },
+        lazy => view! { <Lazy of=LazyView::Panel(lazy) store dark/> },
     }
 }
 

@@ -28,7 +28,7 @@ pub(super) type Compared = RwSignal<Option<Arc<Changes>>>;
 
 /// The panel.
 #[component]
-pub(crate) fn ChangesPanel(store: Store, dark: Memo<bool>) -> impl IntoView {
+pub fn ChangesPanel(store: Store, dark: Memo<bool>) -> impl IntoView {
     let compared: Compared = RwSignal::new(None);
     keep(store, compared);
     let figure = move |of: fn(&Blocks) -> u64| {

@@ -30,7 +30,7 @@ const EVERY_MS: u64 = 1_000;
 
 /// The panel.
 #[component]
-pub(crate) fn ComparePanel(store: Store, dark: Memo<bool>) -> impl IntoView {
+pub fn ComparePanel(store: Store, dark: Memo<bool>) -> impl IntoView {
     let baselines = Baselines::new(store);
     let window = Memo::new(move |_| {
         let asked = store.address.with(|address| address.other(WINDOW_KEY));

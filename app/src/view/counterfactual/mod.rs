@@ -34,7 +34,7 @@ use crate::view::hint::HintList;
 
 /// The panel.
 #[component]
-pub(crate) fn CounterfactualPanel(store: Store) -> impl IntoView {
+pub fn CounterfactualPanel(store: Store) -> impl IntoView {
     let runner = Runner::new(store);
     let inputs = Inputs::new();
     let compute = Callback::new(move |()| match inputs.asked() {

@@ -46,7 +46,7 @@ impl Filter {
 
 /// The panel.
 #[component]
-pub(crate) fn FindingsPanel(store: Store) -> impl IntoView {
+pub fn FindingsPanel(store: Store) -> impl IntoView {
     let filter = Memo::new(move |_| {
         let asked = store.address.with(|address| address.other(SEVERITY));
         let severity = ALL.into_iter().find(|severity| asked.as_deref() == Some(severity.as_str()));

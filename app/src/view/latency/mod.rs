@@ -23,7 +23,7 @@ use crate::view::time_menu::TimeMenu;
 
 /// The panel.
 #[component]
-pub(crate) fn LatencyPanel(store: Store, dark: Memo<bool>) -> impl IntoView {
+pub fn LatencyPanel(store: Store, dark: Memo<bool>) -> impl IntoView {
     let second = store.second();
     let span = shown_span(store);
     let (ttft, tpot) = (Goal::of(store, TTFT), Goal::of(store, TPOT));

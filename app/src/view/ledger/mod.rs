@@ -39,7 +39,7 @@ use table::Table;
 
 /// The panel.
 #[component]
-pub(super) fn LedgerPanel(store: Store) -> impl IntoView {
+pub fn LedgerPanel(store: Store) -> impl IntoView {
     let ledger = Ledger::new(store);
     listen(ledger);
     let any = Memo::new(move |_| ledger.view.with(|view| view.ever > 0));

@@ -96,7 +96,7 @@ pub(super) fn bytes_per_token(store: Store) -> Memo<Option<u64>> {
 
 /// The panel.
 #[component]
-pub(crate) fn MemoryPanel(store: Store) -> impl IntoView {
+pub fn MemoryPanel(store: Store) -> impl IntoView {
     let calculator = Calculator::new(store);
     let sums = Memo::new(move |_| {
         store.labels.with(|labels| store.on_beat(|shown| sums(shown, labels, store.now_ms())))

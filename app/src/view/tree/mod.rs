@@ -58,7 +58,7 @@ use state::{Form, TreeView};
 
 /// The panel.
 #[component]
-pub(super) fn TreePanel(store: Store, dark: Memo<bool>) -> impl IntoView {
+pub fn TreePanel(store: Store, dark: Memo<bool>) -> impl IntoView {
     let tree = TreeView::new(Form::Page, store, dark);
     decision::follow(tree);
     selected::begin_at(tree);

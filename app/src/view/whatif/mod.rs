@@ -28,7 +28,7 @@ use crate::view::figure::PanelHead;
 const PACE_MS: u64 = 500;
 
 #[component]
-pub(super) fn WhatIfPanel(store: Store) -> impl IntoView {
+pub fn WhatIfPanel(store: Store) -> impl IntoView {
     let asking = Asking::new(store);
     begin(store, asking);
     let frozen = StoredValue::new_local(None::<Frozen>);
