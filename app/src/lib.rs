@@ -9,7 +9,6 @@
 //! player  a recording in the server's place, in a Web Worker
 //! json    to and from the API  number text as numbers
 //! asset   addresses of the page's files
-//! memo    computed values      signal  values that are set  effect  what is done when they change
 //! ```
 //! What needs no browser (`draw::raster`, `format`, `url` …) compiles and is tested on the host.
 #![forbid(unsafe_code)]
@@ -30,27 +29,15 @@ pub use radixscope_insight::{shown, time_range};
 #[cfg(target_arch = "wasm32")]
 mod asset;
 #[cfg(target_arch = "wasm32")]
-pub mod effect;
-#[cfg(target_arch = "wasm32")]
 pub mod keys;
-#[cfg(any(target_arch = "wasm32", test))]
-pub mod memo;
 #[cfg(target_arch = "wasm32")]
 pub mod number;
-#[cfg(any(target_arch = "wasm32", test))]
-pub mod reactive;
-#[cfg(any(target_arch = "wasm32", test))]
-pub mod signal;
 #[cfg(target_arch = "wasm32")]
 pub mod store;
 #[cfg(target_arch = "wasm32")]
 pub mod theme;
 #[cfg(target_arch = "wasm32")]
 #[expect(unreachable_pub, reason = "what the component macro writes is public whatever the component is")]
-#[expect(
-    clippy::redundant_closure,
-    reason = "a view erases what is written as a function in it, and nothing else"
-)]
 pub mod view;
 
 /// Puts the page into the document. `chunks` are the views that it loads when they are opened.

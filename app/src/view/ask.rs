@@ -8,7 +8,6 @@ use web_sys::{RequestInit, Response};
 
 use crate::json::field;
 use crate::net::source;
-use crate::signal::RwSignal;
 use crate::store::Store;
 use crate::view::control::view;
 

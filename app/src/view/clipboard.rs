@@ -2,8 +2,6 @@
 
 use std::time::Duration;
 
-use crate::effect::effect;
-use crate::signal::RwSignal;
 use crate::view::control::view;
 use leptos::html;
 use leptos::prelude::*;
@@ -51,7 +49,7 @@ pub(super) fn CopyLink(store: Store) -> impl IntoView {
     let said = RwSignal::new("");
     let refused = RwSignal::new(None::<String>);
     let field = NodeRef::<html::Input>::new();
-    effect(move |_| {
+    Effect::new(move |_| {
         if let Some(field) = field.get() {
             // In the next frame it is in the document.
             request_animation_frame(move || {

@@ -11,7 +11,6 @@ use radixscope_router::explain::Short;
 use radixscope_router::{Formula, Terms};
 
 use crate::format;
-use crate::memo::Memo;
 use crate::store::Store;
 use crate::view::chip::Chip;
 use crate::view::control::view;

@@ -6,7 +6,6 @@ use radixscope_insight::completeness::Trust;
 
 use super::clipboard::CopyLink;
 use crate::format::UNKNOWN;
-use crate::memo::Memo;
 use crate::store::{Feed, Store, time_of_day};
 use crate::url::Panel;
 use crate::view::control::view;
@@ -20,10 +19,10 @@ pub(super) fn Figure(
     id: &'static str,
     /// The number.
     #[prop(into)]
-    value: Memo<String>,
+    value: Signal<String>,
     /// Where it comes from and over what it is taken.
     #[prop(into, optional)]
-    title: Memo<String>,
+    title: Signal<String>,
 ) -> impl IntoView {
     view! {
         <span class="figure" title=title>
@@ -49,8 +48,8 @@ pub(super) fn TrustedFigure(
     store: Store,
     label: &'static str,
     id: &'static str,
-    #[prop(into)] value: Memo<String>,
-    #[prop(into)] title: Memo<String>,
+    #[prop(into)] value: Signal<String>,
+    #[prop(into)] title: Signal<String>,
 ) -> impl IntoView {
     let trust = Memo::new(move |_| store.on_beat(|shown| shown.trust()));
     let value = move || match trust.get() {

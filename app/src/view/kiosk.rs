@@ -20,10 +20,7 @@ use super::status::{Connection, Mark};
 use super::summary::{TILES, Tile, tiles};
 use super::tree::KioskTree;
 use crate::draw::palette::label;
-use crate::effect::effect;
 use crate::format;
-use crate::memo::Memo;
-use crate::signal::RwSignal;
 use crate::store::{Feed, Shown, Store, time_of_day};
 use crate::view::control::view;
 
@@ -75,7 +72,7 @@ pub fn Kiosk(store: Store, dark: Memo<bool>) -> impl IntoView {
 
 /// Where several pools are shown, the tree and the latest decision are of one after the other.
 fn turn_pools(store: Store, turn: RwSignal<usize>) {
-    effect(move |_| {
+    Effect::new(move |_| {
         let at = turn.get() / TURNS_PER_POOL;
         let pools = store.peek(|shown| {
             let mut pools = shown.pool_list();

@@ -12,8 +12,6 @@ use leptos::wasm_split::SplitLoaderError;
 
 use super::figure::{PanelHead, heading_id};
 use crate::keys;
-use crate::memo::Memo;
-use crate::signal::RwSignal;
 use crate::store::Store;
 use crate::url::Panel;
 use crate::view::control::view;
@@ -92,7 +90,7 @@ pub(super) fn Lazy(of: LazyView, store: Store, dark: Memo<bool>) -> impl IntoVie
             let done = if load(of).await.is_ok() { Progress::Loaded } else { Progress::Failed };
             let focused = focused_heading(of);
             // The view may have been left meanwhile.
-            if progress.try_set(done)
+            if progress.try_set(done).is_none()
                 && let Some(heading) = focused
             {
                 // The panel's own heading replaces the one that had the focus, unless something in it was focused.

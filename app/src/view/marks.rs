@@ -11,11 +11,10 @@ use super::figure::severity_mark;
 use super::nav;
 use crate::draw::palette::label;
 use crate::keys;
-use crate::memo::Memo;
 use crate::store::{Shown, Store, time_of_day};
 use crate::time_range::Span;
 use crate::url::Panel;
-use crate::view::control::{For, view};
+use crate::view::control::view;
 
 /// More marks cannot be told apart; the latest are drawn.
 const MAX_MARKS: usize = 40;

@@ -53,12 +53,9 @@ pub use memory::MemoryPanel;
 pub use tree::TreePanel;
 pub use whatif::WhatIfPanel;
 
-use crate::effect::effect;
-use crate::memo::Memo;
-use crate::signal::RwSignal;
 use crate::store::{Feed, Link, Store};
 use crate::url::{Address, Panel};
-use crate::view::control::{Show, view};
+use crate::view::control::view;
 use crate::view::lazy::{Lazy, LazyView};
 use crate::{keys, theme};
 
@@ -122,7 +119,7 @@ pub(crate) fn App() -> impl IntoView {
 /// The skeleton of the document shows through until there is something to show: panels then appear in its place, and nothing
 /// moves.
 fn drop_skeleton(store: Store) {
-    effect(move |_| {
+    Effect::new(move |_| {
         if store.ready()
             && let Some(skeleton) = document().get_element_by_id("skeleton")
         {
@@ -164,7 +161,7 @@ fn panel(panel: Panel, store: Store, dark: Memo<bool>) -> AnyView {
 
 /// Another panel takes the focus with its heading: it is read aloud, and the keyboard goes on from there.
 fn focus_another(shown: Memo<Panel>) {
-    effect(move |before: Option<Panel>| {
+    Effect::new(move |before: Option<Panel>| {
         let panel = shown.get();
         if before.is_some_and(|before| before != panel) {
             // The next frame has it in the document.
@@ -192,7 +189,7 @@ fn keep_attributes(store: Store) {
             let _ = body.set_attribute(name, value);
         }
     };
-    effect(move |_| {
+    Effect::new(move |_| {
         set("data-seq", &store.on_frame(|cluster| cluster.seq().to_string()));
         if let Some((seq, digest)) = store.digest() {
             set("data-digest", &digest.to_string());
@@ -201,7 +198,7 @@ fn keep_attributes(store: Store) {
         store.at.track();
         set("data-at", &store.past_ms().to_string());
     });
-    effect(move |_| set("data-connection", store.link.get().as_str()));
-    effect(move |_| set("data-moment", moment_name(store)));
-    effect(move |_| set("data-stale", if store.stale.get() { "true" } else { "false" }));
+    Effect::new(move |_| set("data-connection", store.link.get().as_str()));
+    Effect::new(move |_| set("data-moment", moment_name(store)));
+    Effect::new(move |_| set("data-stale", if store.stale.get() { "true" } else { "false" }));
 }

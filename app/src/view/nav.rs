@@ -5,7 +5,6 @@ use radixscope_model::record::{Finding, Phase, Severity};
 use web_sys::MouseEvent;
 
 use super::lazy;
-use crate::memo::Memo;
 use crate::store::Store;
 use crate::url::{Address, Panel};
 use crate::view::control::view;

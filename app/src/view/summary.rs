@@ -18,10 +18,9 @@ use super::latency::goals::{Goal, TPOT, TTFT};
 use super::nav;
 use crate::draw::palette::label;
 use crate::format::{self, UNKNOWN};
-use crate::memo::Memo;
 use crate::store::{Feed, RoundRobinRun, Shown, Store, time_of_day};
 use crate::url::Panel;
-use crate::view::control::{Show, view};
+use crate::view::control::view;
 
 const NO_METRICS: &str = "no data: set --prometheus";
 /// How far back it is looked for since when a figure has been above its target: what lasts longer is a finding.

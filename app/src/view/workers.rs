@@ -12,11 +12,10 @@ use super::ask::AskForBlocks;
 use super::chip::Chip;
 use super::figure::{Empty, Figure, PanelHead, prose};
 use crate::format::{self, UNKNOWN};
-use crate::memo::Memo;
 use crate::shown::Unit;
 use crate::store::{Feed, Store};
 use crate::url::Panel;
-use crate::view::control::{For, Show, view};
+use crate::view::control::view;
 
 /// Rates are means over so many full seconds: long enough to be read, short enough to follow a burst.
 const RATE_SECONDS: u64 = 10;

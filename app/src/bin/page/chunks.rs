@@ -6,7 +6,6 @@
 use futures_util::FutureExt;
 use leptos::prelude::*;
 use leptos::wasm_split::{SplitLoaderError, wasm_split};
-use radixscope_app::memo::Memo;
 use radixscope_app::store::Store;
 use radixscope_app::url::Panel;
 use radixscope_app::view::lazy::{Chunk, LazyView};

@@ -9,10 +9,9 @@ use radixscope_model::record::Tier;
 
 use super::{Compared, words};
 use crate::format::{self, UNKNOWN};
-use crate::memo::Memo;
 use crate::store::Store;
 use crate::view::chip::Chip;
-use crate::view::control::{For, view};
+use crate::view::control::view;
 
 /// Columns: for tests, name, what it counts.
 const COLUMNS: [(&str, &str, &str); 11] = [

@@ -8,7 +8,6 @@ use super::roles::{Baselines, Role};
 use super::table::{digits, range_words};
 use crate::draw::curves::{self, Curve, Picture};
 use crate::draw::palette::{Palette, parse};
-use crate::memo::Memo;
 use crate::store::Store;
 use crate::theme;
 use crate::view::charted::Charted;

@@ -6,8 +6,6 @@ use radixscope_insight::recent_window::Live;
 use web_sys::File;
 
 use super::roles::{Baselines, Role, name_of};
-use crate::memo::Memo;
-use crate::signal::RwSignal;
 use crate::view::control::view;
 use crate::view::file::{FileDrop, offer};
 

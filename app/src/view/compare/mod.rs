@@ -15,10 +15,9 @@ use roles::Baselines;
 use table::Table;
 
 use crate::format;
-use crate::memo::Memo;
 use crate::store::{Feed, Store, time_of_day};
 use crate::url::Panel;
-use crate::view::control::{Show, view};
+use crate::view::control::view;
 use crate::view::figure::PanelHead;
 
 /// Key of the window's length in the address.

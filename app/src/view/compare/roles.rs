@@ -6,7 +6,6 @@ use std::collections::HashSet;
 use leptos::prelude::*;
 use radixscope_insight::baseline::{self, Baseline, Figure, Import, Router, Window, save_window};
 
-use crate::signal::RwSignal;
 use crate::store::Store;
 use crate::worker::client::Client;
 use crate::worker::{Answer, Job, Outcome};

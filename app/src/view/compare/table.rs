@@ -7,7 +7,6 @@ use radixscope_model::range::Range;
 
 use super::roles::{Baselines, Role};
 use crate::format::{self, UNKNOWN};
-use crate::memo::Memo;
 use crate::view::control::view;
 
 /// Figures with as many digits as their unit bears.

@@ -13,8 +13,6 @@ use super::table::{flips, signed};
 use crate::draw::heat::STEPS;
 use crate::format;
 use crate::keys;
-use crate::memo::Memo;
-use crate::signal::RwSignal;
 use crate::view::clipboard::CopyButton;
 use crate::view::control::view;
 

@@ -23,12 +23,10 @@ use table::Comparison;
 
 use radixscope_state::cluster::DecisionEntry;
 
-use crate::effect::effect;
 use crate::format;
-use crate::memo::Memo;
 use crate::store::{Store, time_of_day};
 use crate::url::Panel;
-use crate::view::control::{Show, view};
+use crate::view::control::view;
 use crate::view::figure::{Empty, PanelHead};
 use crate::view::hint::HintList;
 
@@ -47,7 +45,7 @@ pub fn CounterfactualPanel(store: Store) -> impl IntoView {
     });
     let known = Memo::new(move |_| store.on_beat(|shown| shown.decision_sums().count > 0));
     // Once, for whoever opens the panel, and for each pool and moment; never again without being asked.
-    effect(move |_| {
+    Effect::new(move |_| {
         runner.show_only(store.settled.get());
         if store.ready()
             && known.get()

@@ -14,14 +14,11 @@ use card::Card;
 use checked::Checked;
 
 use super::clipboard::CopyButton;
-use crate::effect::effect;
 use crate::format;
-use crate::memo::Memo;
-use crate::signal::RwSignal;
 use crate::store::Store;
 use crate::url::Panel;
 use crate::view::chip::Chip;
-use crate::view::control::{For, Show, view};
+use crate::view::control::view;
 use crate::view::figure::{Empty, PanelHead, severity_mark};
 
 /// Key of the address that picks a severity.
@@ -164,7 +161,7 @@ fn News(store: Store) -> impl IntoView {
         })
     });
     let said = RwSignal::new(String::new());
-    effect(move |before: Option<Vec<String>>| {
+    Effect::new(move |before: Option<Vec<String>>| {
         let now = held.get();
         if let Some(before) = before {
             let new: Vec<_> = now.iter().filter(|(code, _)| !before.contains(code)).collect();

@@ -2,7 +2,6 @@
 
 use leptos::prelude::*;
 
-use crate::memo::Memo;
 use crate::number;
 use crate::store::Store;
 use crate::view::control::view;

@@ -13,7 +13,6 @@ use goals::{Goal, TPOT, TTFT};
 use quantity::QuantityCard;
 use spread::SpreadSection;
 
-use crate::memo::Memo;
 use crate::store::{Feed, Store, time_of_day};
 use crate::url::Panel;
 use crate::view::control::view;

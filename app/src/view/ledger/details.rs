@@ -16,7 +16,6 @@ use super::table::GRID_ID;
 use super::waterfall::Waterfall;
 use crate::draw::palette::label;
 use crate::format;
-use crate::memo::Memo;
 use crate::store::Shown;
 use crate::url::Panel;
 use crate::view::chip::Chip;

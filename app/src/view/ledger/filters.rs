@@ -9,7 +9,6 @@ use super::save;
 use super::state::Ledger;
 use crate::draw::palette::label;
 use crate::format;
-use crate::memo::Memo;
 use crate::store::Shown;
 use crate::view::control::view;
 

@@ -26,10 +26,9 @@ use wasm_bindgen::JsCast;
 
 use super::hint::HintList;
 use crate::format;
-use crate::memo::Memo;
 use crate::store::Store;
 use crate::url::Panel;
-use crate::view::control::{Show, view};
+use crate::view::control::view;
 use crate::view::figure::{Empty, PanelHead};
 use details::Details;
 pub(super) use details::ON_PARTIAL_TREE;

@@ -1,5 +1,6 @@
 //! The lines that are shown, as a file.
 
+use leptos::prelude::*;
 use radixscope_export::{Decisions, DecisionsOf, csv};
 use radixscope_state::cluster::DecisionEntry;
 

@@ -7,9 +7,6 @@ use radixscope_model::id::DecisionId;
 use radixscope_state::cluster::{Cluster, Column, DecisionEntry, Filter, Picked, Sort};
 
 use super::search::Search;
-use crate::effect::effect;
-use crate::memo::Memo;
-use crate::signal::RwSignal;
 use crate::store::{Shown, Store};
 
 /// What is shown while paused: a copy, because the state forgets.
@@ -71,7 +68,7 @@ impl Ledger {
         let visited = RwSignal::new((false, false));
         let is_visited = Memo::new(move |_| visited.get() != (false, false));
         // A list held since Pause is none of the past.
-        effect(move |_| {
+        Effect::new(move |_| {
             if store.at.get() != 0 && held.with_untracked(Option::is_some) {
                 held.set(None);
             }

@@ -11,9 +11,7 @@ use super::Calculator;
 use super::remedies::Remedies;
 use super::results::Results;
 use crate::format;
-use crate::memo::Memo;
-use crate::signal::RwSignal;
-use crate::view::control::{Show, view};
+use crate::view::control::view;
 
 #[component]
 pub(super) fn CalculatorView(calculator: Calculator) -> impl IntoView {

@@ -12,11 +12,10 @@ use radixscope_insight::memory::{self, Facts, Part};
 use radixscope_model::id::Millis;
 
 use crate::format::{self, UNKNOWN};
-use crate::memo::Memo;
 use crate::shown::PoolLabel;
 use crate::store::{Shown, Store};
 use crate::url::Panel;
-use crate::view::control::{Show, view};
+use crate::view::control::view;
 use crate::view::figure::{Empty, Figure, PanelHead, prose};
 
 /// The calculator's keys in the address begin so.

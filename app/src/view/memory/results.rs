@@ -6,7 +6,6 @@ use radixscope_insight::memory::live_facts;
 
 use super::Calculator;
 use crate::format;
-use crate::memo::Memo;
 use crate::view::control::view;
 
 #[component]

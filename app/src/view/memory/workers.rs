@@ -8,10 +8,9 @@ use radixscope_model::id::WorkerIx;
 use super::row::{Cell, Row, look};
 use super::{Calculator, Legend};
 use crate::format;
-use crate::memo::Memo;
 use crate::store::Store;
 use crate::view::chip::Chip;
-use crate::view::control::{For, view};
+use crate::view::control::view;
 
 #[component]
 pub(super) fn Workers(store: Store, calculator: Calculator) -> impl IntoView {

@@ -13,9 +13,8 @@ use crate::draw::palette::{Palette, ink, label};
 use crate::draw::surface::{LABEL_WEIGHT, Surface};
 use crate::draw::viewport::{Rect, Viewport, keep_apart};
 use crate::format;
-use crate::signal::RwSignal;
 use crate::store::{Shown, Store};
-use crate::view::control::{Show, view};
+use crate::view::control::view;
 
 /// Distance of labels, CSS pixels.
 const LABEL_GAP: f64 = 17.0;

@@ -12,7 +12,6 @@ use crate::draw::camera::{Axes, Goal};
 use crate::draw::crumb::Crumb;
 use crate::draw::viewport::Region;
 use crate::draw::words::GUTTER;
-use crate::signal::RwSignal;
 
 /// A pointer that moves farther than this while it is down drags and does not click, CSS pixels.
 const DRAG_FROM: f64 = 4.0;

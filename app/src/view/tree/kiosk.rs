@@ -8,10 +8,9 @@ use super::empty::EmptyTree;
 use super::stage;
 use super::state::{Form, TreeView};
 use crate::format;
-use crate::memo::Memo;
 use crate::store::Store;
 use crate::view::chip::{Chip, key_colours};
-use crate::view::control::{For, Show, view};
+use crate::view::control::view;
 
 /// Workers named below the picture; more have no room there.
 const NAMED: usize = 8;

@@ -14,13 +14,10 @@ use super::state::TreeView;
 use crate::draw::lanes::Lanes;
 use crate::draw::palette::{label, token};
 use crate::draw::strip::area;
-use crate::effect::effect;
 use crate::format::{self, UNKNOWN};
-use crate::memo::Memo;
-use crate::signal::RwSignal;
 use crate::store::Shown;
 use crate::view::chip::Chip;
-use crate::view::control::{For, view};
+use crate::view::control::view;
 use crate::view::resize;
 
 /// Seconds of the small curve.
@@ -123,14 +120,14 @@ pub(super) fn Heads(tree: TreeView) -> impl IntoView {
     let store = tree.store;
     let frame = NodeRef::<html::Div>::new();
     let stage = RwSignal::new(0.0);
-    effect(move |_| {
+    Effect::new(move |_| {
         let Some(frame) = frame.get() else { return };
         frame.set_scroll_top(tree.scrolled.get_untracked() as i32);
         let measured = frame.clone();
         resize::observe(&frame, move || stage.set(f64::from(measured.client_height())));
     });
     // The wheel over the picture scrolls too. What is too far comes back from the browser as far as it goes.
-    effect(move |_| {
+    Effect::new(move |_| {
         let to = tree.scrolled.get();
         if let Some(frame) = frame.get_untracked().filter(|frame| f64::from(frame.scroll_top()) != to) {
             frame.set_scroll_top(to as i32);

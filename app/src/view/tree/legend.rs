@@ -9,9 +9,8 @@ use crate::draw::heat::{clock, hits_end, most_hits};
 use crate::draw::palette::label;
 use crate::draw::raster::MAX_TICKS;
 use crate::format;
-use crate::memo::Memo;
 use crate::view::chip::{Chip, key_colours};
-use crate::view::control::{For, Show, view};
+use crate::view::control::view;
 
 /// Workers whose colours are listed; of more, it is said how many.
 const LISTED: usize = 20;
@@ -58,10 +57,10 @@ fn Bar(
     what: &'static str,
     /// The dark end.
     #[prop(into)]
-    from: Memo<String>,
+    from: Signal<String>,
     /// The bright end.
     #[prop(into)]
-    to: Memo<String>,
+    to: Signal<String>,
 ) -> impl IntoView {
     view! {
         <span class="tl-scale" data-testid="legend-scale">

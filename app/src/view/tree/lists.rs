@@ -9,11 +9,9 @@ use super::side;
 use super::state::TreeView;
 use crate::draw::crumb::Crumb;
 use crate::format;
-use crate::memo::Memo;
 use crate::shown::DrawnTree;
-use crate::signal::RwSignal;
 use crate::store::{Shown, now_ms};
-use crate::view::control::{For, Show, view};
+use crate::view::control::view;
 use crate::view::hint::HintList;
 
 /// Lines at first, and by how many more there are at a press.

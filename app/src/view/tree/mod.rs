@@ -44,10 +44,9 @@ use leptos::prelude::*;
 use radixscope_state::tree::Totals;
 
 use crate::format;
-use crate::memo::Memo;
 use crate::store::Store;
 use crate::url::Panel;
-use crate::view::control::{Show, view};
+use crate::view::control::view;
 use crate::view::figure::{Figure, PanelHead};
 use crate::view::pools::TreePools;
 pub(super) use changes::ChangedTree;

@@ -12,11 +12,10 @@ use super::still::StillNote;
 use super::{BlockFigures, decision_path, input, stage, tip};
 use crate::draw::palette::label;
 use crate::format;
-use crate::memo::Memo;
 use crate::store::Store;
 use crate::url::Panel;
 use crate::view::chip::{Chip, key_colours};
-use crate::view::control::{Show, view};
+use crate::view::control::view;
 use crate::view::figure::{PanelHead, TrustedFigure};
 use crate::view::pools::TreePools;
 

@@ -12,7 +12,6 @@ use super::state::{Choice, Heat, TreeView};
 use crate::draw::photo::{self, Caption};
 use crate::draw::viewport::Region;
 use crate::format;
-use crate::signal::RwSignal;
 use crate::store::Shown;
 use crate::theme;
 use crate::view::control::view;

@@ -8,10 +8,7 @@ use radixscope_state::tree::forest::{Forest, Width};
 use super::block::BlockSummary;
 use super::state::TreeView;
 use crate::draw::viewport::Region;
-use crate::effect::effect;
 use crate::format;
-use crate::memo::Memo;
-use crate::signal::RwSignal;
 use crate::view::control::view;
 
 /// After this long without another movement it is said where the camera is.
@@ -30,7 +27,7 @@ pub(super) fn Speech(tree: TreeView) -> impl IntoView {
     // Told after a movement alone: what a live tree does to the window would be a stream of words.
     let place = RwSignal::new(String::new());
     let last = StoredValue::new(0);
-    effect(move |_| {
+    Effect::new(move |_| {
         tree.redraw.track();
         let moves = tree.camera.with_value(|camera| camera.moves());
         if last.get_value() == moves {

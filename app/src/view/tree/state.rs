@@ -14,10 +14,7 @@ use super::still::Hold;
 use crate::draw::camera::{Camera, Goal};
 use crate::draw::crumb::Crumb;
 use crate::draw::lanes::Lanes;
-use crate::effect::effect;
-use crate::memo::Memo;
 use crate::shown::DrawnTree;
-use crate::signal::RwSignal;
 use crate::store::{Shown, Store, TIER_KEY};
 
 /// Keys in the address that only this panel reads.
@@ -196,7 +193,7 @@ impl TreeView {
             painted: Painted::new(),
             drawn: StoredValue::new(store.pools.get_untracked().drawn()),
         };
-        effect(move |_| tree.begin(store.pools.get().drawn()));
+        Effect::new(move |_| tree.begin(store.pools.get().drawn()));
         tree
     }
 

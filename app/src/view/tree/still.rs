@@ -4,8 +4,6 @@ use leptos::prelude::*;
 
 use super::state::TreeView;
 use crate::format;
-use crate::memo::Memo;
-use crate::signal::RwSignal;
 use crate::view::control::view;
 
 /// Why the tree holds still.

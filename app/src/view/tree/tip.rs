@@ -9,7 +9,7 @@ use super::block::BlockSummary;
 use super::state::{Form, Hovered, Narrow, TreeView};
 use crate::format;
 use crate::view::chip::Chip;
-use crate::view::control::{Show, view};
+use crate::view::control::view;
 
 /// Workers named one by one.
 const NAMED: usize = 8;

@@ -9,10 +9,8 @@ use radixscope_state::cluster::{Cluster, PoolState};
 use super::asking::{Asking, Fault};
 use crate::draw::palette::label;
 use crate::format;
-use crate::memo::Memo;
-use crate::signal::RwSignal;
 use crate::store::{Shown, Store, now_ms};
-use crate::view::control::{Show, view};
+use crate::view::control::view;
 use crate::view::costs::{CostLegend, CostRow, CostRows};
 
 /// Rows shown.

@@ -15,10 +15,7 @@ use radixscope_model::id::{BlockHash, DecisionId, Millis, Worker};
 
 use self::answer::{AnswerView, Frozen};
 use self::asking::{Asking, Fault};
-use crate::effect::effect;
 use crate::format;
-use crate::memo::Memo;
-use crate::signal::RwSignal;
 use crate::store::{Store, now_ms, time_of_day};
 use crate::url::Panel;
 use crate::view::control::view;
@@ -113,7 +110,7 @@ fn begin(store: Store, asking: Asking) {
             .with(|address| (address.decision, address.other("prefix"), address.other("example").is_some()))
     });
     let begun = StoredValue::new(false);
-    effect(move |before: Option<(Option<DecisionId>, Option<String>, bool)>| {
+    Effect::new(move |before: Option<(Option<DecisionId>, Option<String>, bool)>| {
         if !store.ready() {
             return (None, None, false);
         }
@@ -134,7 +131,7 @@ fn begin(store: Store, asking: Asking) {
         }
         asked
     });
-    effect(move |_| {
+    Effect::new(move |_| {
         if begun.get_value() {
             return;
         }

@@ -5,9 +5,8 @@ use radixscope_router::{Formula, Role, RouterSettings};
 
 use super::asking::{Asking, Fault};
 use super::field::FaultOf;
-use crate::memo::Memo;
 use crate::store::Store;
-use crate::view::control::{Show, view};
+use crate::view::control::view;
 
 /// Versions that decide differently: a version that stands for them, and who they are.
 const VERSIONS: [(&str, &str); 6] = [
