@@ -7,7 +7,7 @@
 //! keys    the keyboard         theme  dark or light   format  numbers as text
 //! past    any moment of what the server keeps   timeline  the rows of it
 //! player  a recording in the server's place, in a Web Worker
-//! json    to and from the API  number text as numbers
+//! json    fields of the API's responses
 //! asset   addresses of the page's files
 //! ```
 //! What needs no browser (`draw::raster`, `format`, `url` …) compiles and is tested on the host.
@@ -15,7 +15,6 @@
 
 pub mod draw;
 pub mod format;
-pub mod json;
 pub mod net;
 pub mod past;
 pub mod paste;
@@ -29,9 +28,9 @@ pub use radixscope_insight::{shown, time_range};
 #[cfg(target_arch = "wasm32")]
 mod asset;
 #[cfg(target_arch = "wasm32")]
-pub mod keys;
+pub mod json;
 #[cfg(target_arch = "wasm32")]
-pub mod number;
+pub mod keys;
 #[cfg(target_arch = "wasm32")]
 pub mod store;
 #[cfg(target_arch = "wasm32")]

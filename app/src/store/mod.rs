@@ -143,7 +143,7 @@ pub struct Store {
     pub file: RwSignal<Option<Opened>>,
     /// The second recording that the reader opened: B is a moment of it.
     pub second: RwSignal<Option<Opened>>,
-    /// Why a recording is not shown, or not whole; empty: nothing is to be said.
+    /// Why a recording is not shown, or not whole; empty: no fault.
     pub file_words: RwSignal<String>,
     /// Raised when the state of a marked moment is here, or cannot be had.
     pub changes_fetched: RwSignal<u32>,
@@ -294,7 +294,7 @@ impl Store {
     }
 
     /// From now on the forest tells what each frame brought and took, see
-    /// [`radixscope_state::tree::forest::Forest::changes`]. To be said with every frame: a forest that is kept anew has
+    /// [`radixscope_state::tree::forest::Forest::changes`]. To be called with every frame: a forest that is kept anew has
     /// forgotten it.
     pub fn keep_tree_changes(self) {
         self.live.update_value(|live| live.shown_mut().cluster.keep_forest_changes(true));
@@ -344,7 +344,7 @@ impl Store {
         }
     }
 
-    /// What is to be said of a worker's pool: in short beside it, and in full. `None` where there is one pool. Tracked.
+    /// The name of a worker's pool: in short beside it, and in full. `None` where there is one pool. Tracked.
     pub fn pool_words(self, worker: WorkerIx) -> Option<(String, String)> {
         self.labels.with(|all| {
             let pool = self.peek(|shown| shown.pool_of(worker)).filter(|_| all.len() > 1)?;

@@ -32,8 +32,7 @@ pub(super) fn Figure(
     }
 }
 
-/// A paragraph in which text between backticks is code. One function for all of them: each paragraph as a view of its own is
-/// code of its own in the page's program.
+/// A paragraph in which text between backticks is code.
 pub(super) fn prose(text: &'static str) -> impl IntoView {
     let part = |(at, part): (usize, &'static str)| match at % 2 {
         0 => part.into_any(),

@@ -58,12 +58,12 @@ fn take(store: Store, asked: Option<(String, Option<u64>)>) {
             if nothing.is_empty() { store.go(Millis(at)) } else { store.past_fault.set(nothing.to_owned()) }
         }
         Some((text, None)) => {
-            let said = [
+            let status_text = [
                 "t=",
                 &text,
                 " in the address is invalid: a moment is Unix milliseconds; the present is shown",
             ];
-            store.past_fault.set(said.concat());
+            store.past_fault.set(status_text.concat());
         }
         None if untrack(|| store.at.get()) != 0 => store.back_to_live(),
         None => {}

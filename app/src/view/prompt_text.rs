@@ -149,7 +149,7 @@ impl PromptTextState {
     }
 }
 
-/// The whole form. `on_tokens` is told the token ids and where they come from; `None` as soon as they no longer are those of
+/// The whole form. `on_tokens` gets the token ids and where they come from; `None` as soon as they no longer are those of
 /// the text.
 #[component]
 pub(super) fn PromptText(

@@ -122,7 +122,7 @@ fn Facts(store: Store) -> impl IntoView {
     let look = move |text: fn(&Shown<'_>) -> String| -> Memo<String> {
         Memo::new(move |_| if store.ready() { store.on_beat(text) } else { UNKNOWN.to_owned() })
     };
-    // Live figures: without a source that speaks nobody knows them.
+    // Live figures: without a live source they are unknown.
     let live = move |text: Memo<String>| -> Memo<String> {
         Memo::new(move |_| match store.as_of(Feed::Events) {
             Some(_) => UNKNOWN.to_owned(),

@@ -78,8 +78,8 @@ pub(super) fn WorkersPanel(store: Store) -> impl IntoView {
     let count = move || store.listed.with(Vec::len);
     let unsized_workers = Memo::new(move |_| {
         store.on_beat(|c| {
-            let heard = |w: &WorkerIx| c.worker(*w).is_some_and(|w| w.last_event_ms.is_some());
-            c.worker_list().filter(|w| heard(w) && c.capacity(*w).is_none()).count()
+            let has_events = |w: &WorkerIx| c.worker(*w).is_some_and(|w| w.last_event_ms.is_some());
+            c.worker_list().filter(|w| has_events(w) && c.capacity(*w).is_none()).count()
         })
     });
     view! {

@@ -37,7 +37,7 @@ pub fn ComparePanel(store: Store, dark: Memo<bool>) -> impl IntoView {
     });
     let second = Memo::new(move |_| store.on_beat(|_| store.received_ms().0 / EVERY_MS));
     let live = Memo::new(move |_| {
-        // Read, not only tracked: a memo that nobody reads never runs, and then never tells of a change.
+        // Read, not only tracked: a memo that is not read never runs and so never notifies.
         let _ = second.get();
         let (.., ms) = window.get();
         store.peek(|cluster| live::live(cluster, store.received_ms(), ms))

@@ -63,7 +63,7 @@ impl Inputs {
     pub(super) fn asked(self) -> Result<Asked, String> {
         let number = |name: &str, text: RwSignal<String>| {
             let text = text.get_untracked();
-            crate::number::decimal(&text).ok_or_else(|| format!("{name} {text:?} is not a number"))
+            crate::format::decimal(&text).ok_or_else(|| format!("{name} {text:?} is not a number"))
         };
         let settings = if self.round_robin.get_untracked() {
             RouterOverrides::round_robin()
@@ -97,7 +97,7 @@ fn Number(
     }
 }
 
-/// The form. `compute` and `sweep` are told to begin.
+/// The form. `compute` and `sweep` begin the computation.
 #[component]
 pub(super) fn Controls(
     store: Store,

@@ -1,4 +1,4 @@
-//! What is wrong, why, and what to set; and what was checked to say so. Renders what the checks said, and judges nothing.
+//! What is wrong, why, and what to set; and what was checked to say so. Renders the results of the checks, and judges nothing.
 
 mod card;
 mod checked;
@@ -160,19 +160,19 @@ fn News(store: Store) -> impl IntoView {
             all.into_iter().map(|f| (f.code.to_string(), f.title.to_string())).collect::<Vec<_>>()
         })
     });
-    let said = RwSignal::new(String::new());
+    let status_text = RwSignal::new(String::new());
     Effect::new(move |before: Option<Vec<String>>| {
         let now = held.get();
         if let Some(before) = before {
             let new: Vec<_> = now.iter().filter(|(code, _)| !before.contains(code)).collect();
             if !new.is_empty() {
                 let titles: Vec<_> = new.iter().map(|(_, title)| title.as_str()).collect();
-                said.set(format!("New finding: {}", titles.join("; ")));
+                status_text.set(format!("New finding: {}", titles.join("; ")));
             }
         }
         now.into_iter().map(|(code, _)| code).collect()
     });
-    view! { <p class="hidden" role="status" aria-live="polite" data-testid="findings-news">{said}</p> }
+    view! { <p class="hidden" role="status" aria-live="polite" data-testid="findings-news">{status_text}</p> }
 }
 
 /// What stands where no finding does.

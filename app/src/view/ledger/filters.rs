@@ -81,7 +81,7 @@ fn KindButton(ledger: Ledger, kind: Option<Kind>) -> impl IntoView {
     });
     let choose = move |_| {
         store.address.update(|address| address.outcome = kind);
-        ledger.said.set(format!(
+        ledger.status_text.set(format!(
             "{}: {}",
             kind.map_or("All", kind_words),
             format::plural(count.get_untracked().into(), "decision", "decisions")

@@ -50,8 +50,8 @@ pub(super) struct Ledger {
     pub view: Memo<View>,
     /// The row that the keyboard is on.
     pub cursor: RwSignal<Option<DecisionId>>,
-    /// What is said aloud.
-    pub said: RwSignal<String>,
+    /// What screen readers announce.
+    pub status_text: RwSignal<String>,
 }
 
 impl Ledger {
@@ -104,7 +104,14 @@ impl Ledger {
                 None => store.on_beat(look),
             }
         });
-        Self { store, held, visited, view, cursor: RwSignal::new(cursor), said: RwSignal::new(String::new()) }
+        Self {
+            store,
+            held,
+            visited,
+            view,
+            cursor: RwSignal::new(cursor),
+            status_text: RwSignal::new(String::new()),
+        }
     }
 
     /// The pointer or the keyboard came into the list, or left it: meanwhile the list stays as it is.
@@ -156,7 +163,7 @@ impl Ledger {
         }
         if self.held.with_untracked(Option::is_some) {
             self.held.set(None);
-            self.said.set("Live again".to_owned());
+            self.status_text.set("Live again".to_owned());
             return;
         }
         let held = self.store.peek(|cluster| Held {
@@ -164,7 +171,7 @@ impl Ledger {
             ever: cluster.decisions().totals().count,
         });
         self.held.set(Some(Arc::new(held)));
-        self.said.set("Paused. New decisions are counted, and shown when you resume.".to_owned());
+        self.status_text.set("Paused. New decisions are counted, and shown when you resume.".to_owned());
     }
 
     /// What happened since Pause. Tracked.

@@ -45,7 +45,7 @@ impl Calculator {
         Self {
             store,
             form,
-            read: Memo::new(move |_| form.with(|form| form.read_with(crate::number::decimal))),
+            read: Memo::new(move |_| form.with(|form| form.read_with(crate::format::decimal))),
         }
     }
 

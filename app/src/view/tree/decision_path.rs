@@ -49,7 +49,7 @@ impl Painted {
     }
 }
 
-/// Paints what is known of the open decision, or clears what was said where there is none.
+/// Paints what is known of the open decision, or clears the texts if there is none.
 pub(super) fn paint(cluster: &Shown<'_>, canvas: &Canvas<'_>, id: Option<DecisionId>, painted: Painted) {
     let (words, end) = id.map(|id| path_of(cluster, canvas, id)).unwrap_or_default();
     for (signal, now) in [(painted.words, words), (painted.end, end)] {

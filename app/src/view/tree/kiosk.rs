@@ -1,4 +1,4 @@
-//! The tree of the kiosk: the picture alone, which nobody can touch, with the workers' colours and loads below it.
+//! The tree of the kiosk: the picture alone, which takes no input, with the workers' colours and loads below it.
 
 use leptos::prelude::*;
 use radixscope_insight::completeness::coverage_words;

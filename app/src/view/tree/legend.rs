@@ -12,7 +12,7 @@ use crate::format;
 use crate::view::chip::{Chip, key_colours};
 use crate::view::control::view;
 
-/// Workers whose colours are listed; of more, it is said how many.
+/// Workers whose colours are listed; of more, the number.
 const LISTED: usize = 20;
 
 /// The line below the picture.
@@ -118,6 +118,6 @@ fn Owners(tree: TreeView, lanes: Memo<bool>) -> impl IntoView {
             <span><i class="key shared-lane" aria-hidden="true"></i>"muted, with an edge: also on other workers"</span>
             <span><i class="key outline" aria-hidden="true"></i>"on other workers only"</span>
         </Show>
-        <span><i class="key nobody" aria-hidden="true"></i>"Evicted parent of cached blocks"</span>
+        <span><i class="key evicted-parent" aria-hidden="true"></i>"Evicted parent of cached blocks"</span>
     }
 }

@@ -110,7 +110,7 @@ pub(super) fn List(tree: TreeView, by: Ranked) -> impl IntoView {
 
 fn of(cluster: &Shown<'_>, forest: &Forest, by: Ranked, most: usize) -> Lines {
     let tree = cluster.tree();
-    // Boxes that nobody holds cannot be gone to; a few more than wanted make up for them.
+    // Boxes that are cached nowhere cannot be selected; a few more than wanted make up for them.
     let ranked = match by {
         Ranked::Largest => forest.largest(most + LINES),
         Ranked::Hottest => forest.hottest(most + LINES),

@@ -8,7 +8,7 @@
 //! follows, or where a hand has put it. A free camera remembers the boxes over its middle that are at least half as
 //! wide as the window and moves with the deepest of them, so that what is looked at stays where it is while blocks
 //! come and go beside it. The wheel zooms both axes around the pointer, downward by a power such that both come to
-//! their closest together. Those who hear the page are reported of the selection and, once the camera rests, of what it
+//! their closest together. Those who hear the page are informed of the selection and, once the camera rests, of what it
 //! shows; a live tree alone says nothing. The forest is kept as long as any panel asks for it: a panel asks before
 //! the one it follows is gone.
 

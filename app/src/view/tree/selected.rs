@@ -129,7 +129,7 @@ pub(super) fn Details(tree: TreeView, size: Memo<BlockSize>) -> impl IntoView {
         store.on_beat(|_| ());
         match store.look(|cluster, forest| of(cluster, forest, crumb)).flatten() {
             Some(detail) => Subject::Block(Box::new(detail)),
-            // What nobody holds can be pointed at, but has no name.
+            // What is cached nowhere can be pointed at, but has no name.
             None if tree.selected.get().is_some() => Subject::Gone(crumb),
             None => Subject::Nothing,
         }

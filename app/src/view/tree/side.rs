@@ -86,7 +86,7 @@ pub(super) fn Side(tree: TreeView) -> impl IntoView {
     }
 }
 
-/// What a block is in tokens and bytes, as far as anybody told.
+/// What a block is in tokens and bytes, as far as it is known.
 pub(super) fn block_size(store: Store) -> Memo<BlockSize> {
     let bytes_per_token = memory::bytes_per_token(store);
     let tokens = Memo::new(move |_| store.on_beat(|shown| shown.block_tokens()));

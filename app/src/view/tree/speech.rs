@@ -1,4 +1,4 @@
-//! What those who hear the page are told: the selected block, and what the camera shows once it has come to rest.
+//! The text for screen readers: the selected block, and what the camera shows once it has come to rest.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::draw::viewport::Region;
 use crate::format;
 use crate::view::control::view;
 
-/// After this long without another movement it is said where the camera is.
+/// After this long without another movement the place of the camera is announced.
 const REST: Duration = Duration::from_millis(600);
 
 /// The words for `aria-describedby`.
@@ -24,7 +24,7 @@ pub(super) fn Speech(tree: TreeView) -> impl IntoView {
         });
         detail.flatten().map(|detail| detail.sentence(tree.store))
     });
-    // Told after a movement alone: what a live tree does to the window would be a stream of words.
+    // Only after a movement: what a live tree does to the window would be a stream of words.
     let place = RwSignal::new(String::new());
     let last = StoredValue::new(0);
     Effect::new(move |_| {

@@ -38,8 +38,8 @@ pub fn WhatIfPanel(store: Store) -> impl IntoView {
             (cluster.seq().0 > 0, now)
         })
     });
-    let told = answer::keep_asked(store, asking, frozen, frozen_seq, tick, took_us);
-    let fault: Memo<Option<Fault>> = Memo::new(move |_| told.with(|told| told.as_ref().err().cloned()));
+    let result = answer::keep_asked(store, asking, frozen, frozen_seq, tick, took_us);
+    let fault: Memo<Option<Fault>> = Memo::new(move |_| result.with(|result| result.as_ref().err().cloned()));
     view! {
         <section class="panel whatif" aria-labelledby="whatif-title" data-testid="whatif">
             <PanelHead store panel=Panel::WhatIf title="What-if">
@@ -56,7 +56,7 @@ pub fn WhatIfPanel(store: Store) -> impl IntoView {
                     <fleet::Fleet store asking fault/>
                 </div>
                 <div class="whatif-right scroll">
-                    <AnswerView store told took_us/>
+                    <AnswerView store result took_us/>
                 </div>
             </div>
         </section>

@@ -66,7 +66,7 @@ pub(super) fn Settings(store: Store, asking: Asking, fault: Memo<Option<Fault>>)
                     all.into_iter().find(|(of, _)| of.name == number.name).map_or(0.0, |(_, value)| value)
                 });
                 let set = move |event| {
-                    if let Some(value) = crate::number::decimal(&event_target_value(&event)) {
+                    if let Some(value) = crate::format::decimal(&event_target_value(&event)) {
                         options.update(|options| {
                             options.set(number.name, value);
                         });
