@@ -37,6 +37,10 @@ pub mod store;
 pub mod theme;
 #[cfg(target_arch = "wasm32")]
 #[expect(unreachable_pub, reason = "what the component macro writes is public whatever the component is")]
+#[expect(
+    clippy::redundant_closure,
+    reason = "in a view, `move ||` marks what is computed again when a signal changes"
+)]
 pub mod view;
 
 /// Puts the page into the document. `chunks` are the views that it loads when they are opened.
