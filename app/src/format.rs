@@ -17,6 +17,11 @@ pub fn width(share: f64) -> String {
     format!("{:.1}%", share.clamp(0.0, 1.0) * 100.0)
 }
 
+/// The finite decimal number that `text` is.
+pub fn decimal(text: &str) -> Option<f64> {
+    text.trim().parse().ok().filter(|number: &f64| number.is_finite())
+}
+
 /// How long ago, coarse: `now`, `12 s`, `3 min`, `5 h`, `2 d`.
 pub fn age(ms: u64) -> String {
     match ms / 1000 {

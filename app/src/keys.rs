@@ -4,7 +4,6 @@ use leptos::prelude::*;
 use radixscope_model::id::WorkerIx;
 use wasm_bindgen::JsCast;
 
-use crate::signal::RwSignal;
 use crate::store::Store;
 use crate::url::Panel;
 use crate::view::timeline;

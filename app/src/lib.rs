@@ -7,16 +7,14 @@
 //! keys    the keyboard         theme  dark or light   format  numbers as text
 //! past    any moment of what the server keeps   timeline  the rows of it
 //! player  a recording in the server's place, in a Web Worker
-//! json    to and from the API  number text as numbers
+//! json    fields of the API's responses
 //! asset   addresses of the page's files
-//! memo    computed values      signal  values that are set  effect  what is done when they change
 //! ```
 //! What needs no browser (`draw::raster`, `format`, `url` …) compiles and is tested on the host.
 #![forbid(unsafe_code)]
 
 pub mod draw;
 pub mod format;
-pub mod json;
 pub mod net;
 pub mod past;
 pub mod paste;
@@ -30,17 +28,9 @@ pub use radixscope_insight::{shown, time_range};
 #[cfg(target_arch = "wasm32")]
 mod asset;
 #[cfg(target_arch = "wasm32")]
-pub mod effect;
+pub mod json;
 #[cfg(target_arch = "wasm32")]
 pub mod keys;
-#[cfg(any(target_arch = "wasm32", test))]
-pub mod memo;
-#[cfg(target_arch = "wasm32")]
-pub mod number;
-#[cfg(any(target_arch = "wasm32", test))]
-pub mod reactive;
-#[cfg(any(target_arch = "wasm32", test))]
-pub mod signal;
 #[cfg(target_arch = "wasm32")]
 pub mod store;
 #[cfg(target_arch = "wasm32")]
@@ -49,13 +39,14 @@ pub mod theme;
 #[expect(unreachable_pub, reason = "what the component macro writes is public whatever the component is")]
 #[expect(
     clippy::redundant_closure,
-    reason = "a view erases what is written as a function in it, and nothing else"
+    reason = "in a view, `move ||` marks what is computed again when a signal changes"
 )]
 pub mod view;
 
-/// Puts the page into the document.
+/// Puts the page into the document. `chunks` are the views that it loads when they are opened.
 #[cfg(target_arch = "wasm32")]
-pub fn start() {
+pub fn start(chunks: &'static [view::lazy::Chunk]) {
     console_error_panic_hook::set_once();
+    view::lazy::set_chunks(chunks);
     leptos::mount::mount_to_body(view::App);
 }

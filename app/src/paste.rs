@@ -65,21 +65,21 @@ pub fn numbers<T: FromStr>(text: &str) -> Pasted<T> {
 impl<T> Pasted<T> {
     /// What is wrong with the text, in words; `None` where nothing is.
     pub fn complaint(&self) -> Option<String> {
-        let mut said = Vec::new();
+        let mut faults = Vec::new();
         if self.not_understood > 0 {
             let named: Vec<String> = self.named.iter().map(|piece| format!("“{piece}”")).collect();
             let more = if self.not_understood > self.named.len() { " …" } else { "" };
             let pieces = if self.not_understood == 1 { "piece is" } else { "pieces are" };
-            said.push(format!(
+            faults.push(format!(
                 "{} {pieces} not a whole number and ignored: {}{more}",
                 self.not_understood,
                 named.join(", ")
             ));
         }
         if self.is_cut {
-            said.push("the text is longer than 8 MiB or 2,000,000 numbers; the rest is ignored".to_owned());
+            faults.push("the text is longer than 8 MiB or 2,000,000 numbers; the rest is ignored".to_owned());
         }
-        (!said.is_empty()).then(|| said.join("; "))
+        (!faults.is_empty()).then(|| faults.join("; "))
     }
 }
 

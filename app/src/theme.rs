@@ -3,9 +3,6 @@
 use leptos::prelude::*;
 use wasm_bindgen::prelude::*;
 
-use crate::effect::effect;
-use crate::memo::Memo;
-use crate::signal::RwSignal;
 use crate::store::Store;
 use crate::url::Theme;
 
@@ -27,7 +24,7 @@ pub fn provide(store: Store) -> Memo<bool> {
         Theme::Dark => true,
         Theme::Light => false,
     });
-    effect(move |_| {
+    Effect::new(move |_| {
         if let Some(root) = document().document_element() {
             let _ = root.set_attribute("data-theme", if dark.get() { "dark" } else { "light" });
         }

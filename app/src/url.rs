@@ -134,7 +134,7 @@ pub struct Address {
     pub pools: PoolQuery,
     /// Theme.
     pub theme: Theme,
-    /// For a screen that nobody sits at: on the overview the kiosk, on other panels as [`Address::no_chrome`].
+    /// For a screen without a viewer at the keyboard: on the overview the kiosk, on other panels as [`Address::no_chrome`].
     pub kiosk: bool,
     /// The panel alone, for frames within other pages: no bar, no navigation, no buttons in its head.
     pub no_chrome: bool,
@@ -146,7 +146,7 @@ pub struct Address {
     pub decision: Option<DecisionId>,
     /// Only decisions of this kind are listed.
     pub outcome: Option<Kind>,
-    /// Only decisions are listed that contain this in what is said of them; empty: all.
+    /// Only decisions are listed that contain this in their texts; empty: all.
     pub find: String,
     /// What decisions are listed by.
     pub sort: Sort,

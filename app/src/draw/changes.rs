@@ -17,9 +17,9 @@ pub struct ByChange<'a> {
 
 impl ByChange<'_> {
     fn fill(&self, change: Option<Change>) -> Fill {
-        let Palette { ground, shared, nobody, stored, evicted, moved, .. } = *self.palette;
+        let Palette { ground, shared, evicted_parent, stored, evicted, moved, .. } = *self.palette;
         match change {
-            None => Fill::plain(nobody),
+            None => Fill::plain(evicted_parent),
             Some(Change::Elsewhere) => Fill::plain(blend(ground, shared, DIMMED)),
             // As quiet as the body of a box of several workers: what changed stands out.
             Some(Change::Kept) => Fill::plain(shared_body(ground, shared)),

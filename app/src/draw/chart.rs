@@ -12,12 +12,11 @@ use wasm_bindgen::prelude::*;
 use web_sys::{Element, HtmlScriptElement};
 
 use super::option::ChartOption;
-use crate::json;
 
 /// Below whatever path the page is served at; the version is in the name, so that it may be cached for ever.
 const SCRIPT: &str = "vendor/echarts-5.6.0.min.js";
 /// An option takes the place of the one before, lines that are no longer there included; what the pointer shows stays, which
-/// it does not where ECharts is told to merge nothing. Not in the next frame: until then ECharts fails where it is pointed at.
+/// it does not when ECharts is set to merge nothing. Not in the next frame: until then ECharts fails where it is pointed at.
 const HOW: &str = r#"{"replaceMerge": ["series", "grid", "xAxis", "yAxis"]}"#;
 
 #[wasm_bindgen]
@@ -64,7 +63,7 @@ impl Drawing {
                 .ok()
                 .map(|echarts| Drawn { echarts, theme, option: String::new() });
         }
-        let option = json::text(option);
+        let option = serde_json::to_string(option).unwrap_or_default();
         if let Some(drawn) = self.drawn.as_mut().filter(|drawn| drawn.option != option)
             && let (Ok(parsed), Ok(how)) = (JSON::parse(&option), JSON::parse(HOW))
         {

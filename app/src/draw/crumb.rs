@@ -34,7 +34,7 @@ impl Crumb {
         format!("block {}", format::count(u64::from(self.position)))
     }
 
-    /// The node it names now; `None` once nobody holds it.
+    /// The node it names now; `None` once it is cached nowhere.
     pub fn node(self, tree: &Tree) -> Option<NodeId> {
         tree.find_any(self.hash).filter(|&n| tree.is_attached(n) && tree.tokens_hash(n) == self.tokens)
     }

@@ -106,10 +106,10 @@ fn live(points: &[(f64, f64, String)], palette: &Palette) -> Line {
 }
 
 fn marks(picture: &Picture, palette: &Palette) -> MarkLine {
-    let mark = |(place, (at, said)): (usize, &(f64, String))| {
+    let mark = |(place, (at, status_text)): (usize, &(f64, String))| {
         // Neighbours stand on different heights, so that they can be read.
         let distance = 4.0 + (place % 4) as f64 * 14.0;
-        let label = Label::new().formatter(said.as_str()).distance(distance);
+        let label = Label::new().formatter(status_text.as_str()).distance(distance);
         MarkLineVariant::Simple(MarkLineData::new().x_axis(*at).label(label))
     };
     MarkLine::new()

@@ -18,7 +18,7 @@ use crate::format;
 
 /// Steps of the scale that have a token of their own.
 pub const STEPS: usize = 9;
-/// Colours between the tokens that are told apart.
+/// Colours between the tokens that can be distinguished.
 const SHADES: usize = 256;
 /// The clock for ages goes in steps of this: a picture must not be drawn anew only because time passes.
 pub const CLOCK_MS: u64 = 5_000;
@@ -130,7 +130,7 @@ impl ByHeat<'_> {
         };
         let colour = match share {
             Some(share) if is_held => self.scale.at(share),
-            _ => self.palette.nobody,
+            _ => self.palette.evicted_parent,
         };
         Fill::plain(if is_dimmed { blend(self.palette.ground, colour, DIMMED) } else { colour })
     }

@@ -1,4 +1,4 @@
-//! What ECharts is told, as far as the page's charts go: `charming`'s types in the parts of an option that are used.
+//! The options of ECharts, as far as the page's charts go: `charming`'s types in the parts of an option that are used.
 //!
 //! `charming`'s own `Chart` writes every part and every kind of series that ECharts knows, and all of that would be sent
 //! to every viewer: some 20 kB compressed. Methods are named as there.

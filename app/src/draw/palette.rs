@@ -56,8 +56,8 @@ pub struct Palette {
     pub ground: Rgb,
     /// Blocks that several workers hold.
     pub shared: Rgb,
-    /// Blocks that nobody holds but that lead to held ones.
-    pub nobody: Rgb,
+    /// Blocks that are cached on no worker, but are parents of cached ones.
+    pub evicted_parent: Rgb,
     /// Text.
     pub text: Rgb,
     /// Quiet text.
@@ -90,7 +90,7 @@ impl Palette {
         Self {
             ground: colour("--panel"),
             shared: colour("--tree-shared"),
-            nobody: colour("--tree-nobody"),
+            evicted_parent: colour("--tree-nobody"),
             text: colour("--text"),
             quiet: colour("--text-quiet"),
             line: colour("--line"),

@@ -25,7 +25,7 @@ const TICK_WIDTH: f64 = 14.0;
 /// Smallest box that has room for text, in CSS pixels.
 const LABEL_FROM: (f64, f64) = (24.0, 14.0);
 
-/// Smallest run that is told of as one, in CSS pixels across or down.
+/// Smallest run that is reported as one, in CSS pixels across or down.
 const POINTED_FROM: f64 = 3.0;
 
 /// A buffer of pixels, red, green, blue, alpha.
@@ -83,7 +83,7 @@ impl Pixels {
         }
     }
 
-    /// Will fill a rectangle with the next [`Pixels::flush`], over what was told before.
+    /// Will fill a rectangle with the next [`Pixels::flush`], over earlier rectangles.
     pub(super) fn paint(&mut self, x: (usize, usize), y: (usize, usize), fill: Fill) {
         let short = |at: usize, limit: usize| at.min(limit).min(usize::from(u16::MAX)) as u16;
         let (top, bottom) = (y.0, y.1.min(self.height));
@@ -174,7 +174,7 @@ pub trait Fills {
     /// Of a chain.
     fn of_chain(&self, tree: &Tree, chain: &Chain) -> Fill;
 
-    /// Of what is too narrow to be told apart.
+    /// Of what is too narrow to be distinguished.
     fn of_sliver(&self, sliver: &Sliver) -> Fill;
 
     /// Of the tick of one owner among several; `None` where owners have none.
@@ -273,9 +273,9 @@ pub struct ByOwner<'a> {
 
 impl ByOwner<'_> {
     fn fill(&self, holder: Holder, dimmed: bool) -> Fill {
-        let Palette { ground, shared, nobody, .. } = *self.palette;
+        let Palette { ground, shared, evicted_parent, .. } = *self.palette;
         let (colour, pattern) = match holder {
-            Holder::Nobody => (nobody, Pattern::Plain),
+            Holder::Nobody => (evicted_parent, Pattern::Plain),
             Holder::One(worker) => (self.palette.worker(worker), Pattern::of(worker)),
             Holder::Several => (shared, Pattern::Plain),
         };
@@ -329,7 +329,7 @@ impl Painter<'_> {
         }
     }
 
-    /// One tick per owner along the upper edge, on a strip of ground so that hues are told apart.
+    /// One tick per owner along the upper edge, on a strip of ground so that hues are distinguished.
     fn draw_ticks(&self, owners: &OwnerSet, x: (usize, usize), y: (usize, usize), pixels: &mut Pixels) {
         let height = (TICK_HEIGHT as usize) * self.scale;
         let n = owners.len();

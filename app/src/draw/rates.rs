@@ -65,7 +65,7 @@ pub fn option(bands: &[Band], times: &[Millis], span: Span, highest: f64) -> Cha
     })
 }
 
-/// Without a name: in a low panel the two would touch. What is up and what is down is said beside the legend.
+/// Without a name: in a low panel the two would touch. What is up and what is down stands beside the legend.
 fn rate_axis(top: f64) -> Axis {
     // Blocks are whole: an axis up to one or three has no line at its half.
     let half = Some(top / 2.0).filter(|half| half.fract() == 0.0);

@@ -6,7 +6,7 @@ use radixscope_state::tree::Tree;
 
 use super::palette::Palette;
 
-/// Colours that are told apart.
+/// Colours that can be distinguished.
 pub(super) fn palette() -> Palette {
     let value = |name: &str| match name {
         "--panel" => "#101010".to_owned(),

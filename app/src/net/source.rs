@@ -142,9 +142,9 @@ impl Player {
         let player = Rc::new(Self { worker: RefCell::new(None), files: files.clone(), waiting, last });
         let opened = player.wait(false);
         let weak = Rc::downgrade(&player);
-        let heard = move |message: Uint8Array| {
+        let on_message = move |message: Uint8Array| {
             if let Some(player) = weak.upgrade() {
-                player.hear(&message);
+                player.notify(&message);
             }
         };
         let weak = Rc::downgrade(&player);
@@ -153,7 +153,7 @@ impl Player {
                 player.fail(&["the player failed: ", &why].concat());
             }
         };
-        let worker = Running::start(SCRIPT, heard, broken);
+        let worker = Running::start(SCRIPT, on_message, broken);
         if worker.is_none() {
             player.fail("this browser starts no worker");
         }
@@ -176,7 +176,7 @@ impl Player {
         Promise::new(&mut |resolve, _| self.waiting.borrow_mut().push((number, as_bytes, resolve)))
     }
 
-    fn hear(&self, message: &Uint8Array) {
+    fn notify(&self, message: &Uint8Array) {
         let head = message.subarray(0, HEAD as u32).to_vec();
         let Some(Reply { number, status, .. }) = Reply::read(&head) else { return };
         if number == READY {
@@ -201,7 +201,7 @@ impl Player {
 
     /// Nothing more comes.
     fn fail(&self, why: &str) {
-        let body = ["{\"error\":{\"message\":", &crate::json::text(&why), "}}"].concat();
+        let body = serde_json::json!({ "error": { "message": why } }).to_string();
         for (number, _, resolve) in self.waiting.take() {
             // The first was asked to open, and says why not in plain words.
             let body = if number == READY + 1 { why } else { &body };

@@ -61,7 +61,7 @@ pub struct Segment {
     batches: Vec<At>,
     /// Batches that the state shown has folded; `None`: it is of another segment.
     done: Option<usize>,
-    /// States after so many batches, the keyframe's first; empty where nobody went back, or they are too large to keep.
+    /// States after so many batches, the keyframe's first; empty where the reader did not go back, or they are too large to keep.
     copies: Vec<(usize, Cluster)>,
     /// Somebody went back in it.
     is_gone_back: bool,

@@ -15,7 +15,7 @@ use super::{OPENED, READY, Reply};
 /// A file, its slices read by the browser.
 type Opened = Slices<Box<dyn FnMut(u64, usize) -> io::Result<Vec<u8>>>>;
 
-/// Reading on for the timeline waits until nobody asked for a moment for so long: who scrubs asks again once the state is
+/// Reading on for the timeline waits until no request came for a moment for so long: who scrubs asks again once the state is
 /// drawn, which takes a second where it is large, and a piece that is being read holds up the answer.
 const QUIET_MS: i32 = 1_500;
 
@@ -61,7 +61,7 @@ pub fn start() {
     send(&scope, &Reply { number: READY, status: 200, body: &[] });
 }
 
-/// Reads on for the timeline whenever nobody asks for anything, until all is read. `asked`: somebody asked since the last look.
+/// Reads on for the timeline whenever there is no request, until all is read. `asked`: somebody asked since the last look.
 fn read_on(replay: &Rc<RefCell<Option<Replay<Opened>>>>, asked: &Rc<Cell<bool>>) -> impl Fn() + use<> {
     let again = Rc::new(RefCell::new(None::<Closure<dyn Fn()>>));
     let next = {

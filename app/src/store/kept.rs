@@ -9,7 +9,6 @@ use radixscope_model::id::Millis;
 use wasm_bindgen::{JsCast, JsValue};
 
 use super::Store;
-use crate::effect::effect;
 use crate::json::field;
 use crate::net;
 use crate::time_range::Span;
@@ -45,7 +44,7 @@ impl Store {
                 leptos::task::spawn_local(self.ask_for_timeline());
             }
         };
-        effect(move |_| {
+        Effect::new(move |_| {
             self.ready.track();
             ask();
         });

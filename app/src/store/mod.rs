@@ -11,7 +11,6 @@ mod clock;
 mod file;
 mod kept;
 mod link;
-mod look;
 mod past;
 mod simulated;
 mod still;
@@ -31,11 +30,9 @@ pub use link::{Check, Link, Resyncs};
 pub use past::REAL_TIME;
 pub use simulated::RoundRobinRun;
 
-use crate::memo::Memo;
 use crate::net::source::Opened;
 pub use crate::shown::Shown;
 use crate::shown::{PoolLabel, PoolQuery, ShownPools};
-use crate::signal::RwSignal;
 use crate::time_range::TimeRange;
 use crate::url::{Address, Panel};
 
@@ -146,7 +143,7 @@ pub struct Store {
     pub file: RwSignal<Option<Opened>>,
     /// The second recording that the reader opened: B is a moment of it.
     pub second: RwSignal<Option<Opened>>,
-    /// Why a recording is not shown, or not whole; empty: nothing is to be said.
+    /// Why a recording is not shown, or not whole; empty: no fault.
     pub file_words: RwSignal<String>,
     /// Raised when the state of a marked moment is here, or cannot be had.
     pub changes_fetched: RwSignal<u32>,
@@ -237,6 +234,37 @@ impl Store {
         self.ready.get()
     }
 
+    /// Reads the state, and again whenever it changed: once per drawn frame.
+    pub fn on_frame<T>(self, read: impl FnOnce(&Shown<'_>) -> T) -> T {
+        self.version.track();
+        self.pools.track();
+        self.peek(read)
+    }
+
+    /// Reads the state, and again at a readable pace.
+    pub fn on_beat<T>(self, read: impl FnOnce(&Shown<'_>) -> T) -> T {
+        self.beat.track();
+        self.pools.track();
+        self.peek(read)
+    }
+
+    /// Reads the state once.
+    pub fn peek<T>(self, read: impl FnOnce(&Shown<'_>) -> T) -> T {
+        let pools = self.pools.get_untracked();
+        self.live.with_value(|live| read(&Shown::new(&live.shown().cluster, pools)))
+    }
+
+    /// The same; the tree is the paused copy, if there is one, or that of two moments.
+    fn peek_drawn<T>(self, read: impl FnOnce(&Shown<'_>) -> T) -> T {
+        let pools = self.pools.get_untracked();
+        self.live.with_value(|live| {
+            let shown = Shown::new(&live.shown().cluster, pools);
+            let changes = live.compared.tree();
+            let still = live.still.of(pools.drawn()).filter(|_| changes.is_none());
+            read(&Shown { still, changes, ..shown })
+        })
+    }
+
     /// Looks at the state with its forest arranged and settled, and again whenever it changed: once per drawn frame.
     /// The forest is kept from one frame to the next as long as somebody has asked for that, see [`Store::keep_forest`].
     pub fn on_tree_frame(self, arrangement: Arrangement, look: impl FnOnce(&Shown<'_>, &Forest)) {
@@ -262,11 +290,11 @@ impl Store {
             state.cluster.arrange_forest(pools.pool, pools.tier, arrangement);
             live.still.keep(Shown::new(&state.cluster, pools).tree(), pools.drawn(), arrangement);
         });
-        self.peek_still(|shown| shown.tree().forest().map(|forest| look(shown, forest)));
+        self.peek_drawn(|shown| shown.tree().forest().map(|forest| look(shown, forest)));
     }
 
     /// From now on the forest tells what each frame brought and took, see
-    /// [`radixscope_state::tree::forest::Forest::changes`]. To be said with every frame: a forest that is kept anew has
+    /// [`radixscope_state::tree::forest::Forest::changes`]. To be called with every frame: a forest that is kept anew has
     /// forgotten it.
     pub fn keep_tree_changes(self) {
         self.live.update_value(|live| live.shown_mut().cluster.keep_forest_changes(true));
@@ -280,7 +308,7 @@ impl Store {
     /// The same with the state around it.
     pub fn look<T>(self, look: impl FnOnce(&Shown<'_>, &Forest) -> T) -> Option<T> {
         self.live.update_value(|live| live.shown_mut().cluster.settle_forest());
-        self.peek_still(|shown| shown.tree().forest().map(|forest| look(shown, forest)))
+        self.peek_drawn(|shown| shown.tree().forest().map(|forest| look(shown, forest)))
     }
 
     /// The forest is kept until the present owner is cleaned up. When a panel with the tree follows another one, the
@@ -316,7 +344,7 @@ impl Store {
         }
     }
 
-    /// What is to be said of a worker's pool: in short beside it, and in full. `None` where there is one pool. Tracked.
+    /// The name of a worker's pool: in short beside it, and in full. `None` where there is one pool. Tracked.
     pub fn pool_words(self, worker: WorkerIx) -> Option<(String, String)> {
         self.labels.with(|all| {
             let pool = self.peek(|shown| shown.pool_of(worker)).filter(|_| all.len() > 1)?;

@@ -18,7 +18,7 @@ use crate::timeline;
 
 /// Most bytes of segments that are kept here; the one shown is kept in any case.
 const MOST_BYTES: usize = 64 << 20;
-/// Shortest time between two moments while it plays: more cannot be told apart.
+/// Shortest time between two moments while it plays: more cannot be distinguished.
 const PLAY_EVERY_MS: f64 = 60.0;
 /// A moment that stands so long is what address and digest speak of.
 const SETTLED_AFTER: Duration = Duration::from_millis(250);
@@ -334,7 +334,7 @@ impl Store {
         }
     }
 
-    /// The moment that is shown stays; who went back to the present meanwhile is told nothing.
+    /// The moment that is shown stays; not reported if the reader went back to the present meanwhile.
     fn fail(self, why: &str) {
         let shown = self.past_ms();
         if shown == 0 {

@@ -62,6 +62,6 @@ impl Store {
 
     /// What was stored and evicted since the tree holds still; `None`: it does not.
     pub fn waiting(self) -> Option<Turnover> {
-        self.peek_still(|shown| Some(shown.live_tree().turnover().since(shown.still?.turnover())))
+        self.peek_drawn(|shown| Some(shown.live_tree().turnover().since(shown.still?.turnover())))
     }
 }

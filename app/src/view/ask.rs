@@ -8,11 +8,10 @@ use web_sys::{RequestInit, Response};
 
 use crate::json::field;
 use crate::net::source;
-use crate::signal::RwSignal;
 use crate::store::Store;
 use crate::view::control::view;
 
-/// The server took the request, and asks nobody.
+/// The server accepted the request, but queries no worker.
 const NOT_ASKED: &str = "Not asked: its endpoint is unknown (--discovery, or a frontend in --prometheus, reports it), or --tree-dumps is off";
 
 /// The button, and what the server says where it refuses.
@@ -55,11 +54,11 @@ async fn post(worker: u64, dp_rank: u32) -> Result<(), String> {
     let asked = JsFuture::from(source::ask("api/v1/tree-dumps", &init)).await;
     let answer: Response = asked.map_err(broken)?.unchecked_into();
     // What is no JSON is read as nothing.
-    let said = JsFuture::from(answer.json().map_err(broken)?).await.unwrap_or_default();
+    let body = JsFuture::from(answer.json().map_err(broken)?).await.unwrap_or_default();
     if answer.ok() {
-        let is_asked = field(&field(&field(&said, "workers"), "0"), "asked");
+        let is_asked = field(&field(&field(&body, "workers"), "0"), "asked");
         return if is_asked.as_bool() == Some(false) { Err(NOT_ASKED.to_owned()) } else { Ok(()) };
     }
-    let message = field(&field(&said, "error"), "message").as_string();
+    let message = field(&field(&body, "error"), "message").as_string();
     Err(message.unwrap_or_else(|| format!("The server refused: status {}", answer.status())))
 }

@@ -10,12 +10,9 @@ use crate::draw::chart::Drawing;
 use crate::draw::option::ChartOption;
 use crate::draw::palette::Palette;
 use crate::draw::theme::theme;
-use crate::effect::effect;
-use crate::memo::Memo;
-use crate::signal::RwSignal;
 use crate::store::Store;
 use crate::theme;
-use crate::view::control::{Show, view};
+use crate::view::control::view;
 
 /// Wait before the chart's library is fetched again after a failure.
 const RETRY_MS: u32 = 3_000;
@@ -32,13 +29,13 @@ pub(super) fn Charted(
     id: String,
     /// What is seen, for those who do not see it.
     #[prop(into)]
-    words: Memo<String>,
+    words: Signal<String>,
     /// Class of its box.
     #[prop(default = "chart-box")]
     class: &'static str,
     /// Where another chart has the pointer, as a place in this one, CSS pixels.
     #[prop(optional, into)]
-    pointed: Option<Memo<Option<(f64, f64)>>>,
+    pointed: Option<Signal<Option<(f64, f64)>>>,
     /// What is drawn, in the colours given.
     option: impl Fn(&Palette) -> Option<ChartOption> + 'static,
 ) -> impl IntoView {
@@ -47,7 +44,7 @@ pub(super) fn Charted(
     let (loaded, failed) = (RwSignal::new(false), RwSignal::new(false));
     load_after_figures(store, frame, drawing, loaded, failed);
     let palette = Memo::new(move |_| Palette::read(theme::token, dark.get(), store.workers.get()));
-    effect(move |_| {
+    Effect::new(move |_| {
         if !loaded.get() {
             return;
         }
@@ -58,7 +55,7 @@ pub(super) fn Charted(
         });
     });
     if let Some(pointed) = pointed {
-        effect(move |was: Option<bool>| {
+        Effect::new(move |was: Option<bool>| {
             let at = pointed.get();
             if at.is_some() || was == Some(true) {
                 drawing.with_value(|drawing| drawing.iter().for_each(|drawing| drawing.point(at)));
@@ -86,7 +83,7 @@ fn load_after_figures(
     loaded: RwSignal<bool>,
     failed: RwSignal<bool>,
 ) {
-    effect(move |_| {
+    Effect::new(move |_| {
         if !store.ready() {
             return;
         }
@@ -121,7 +118,7 @@ async fn fetch(
     let made = Drawing::new(element).await;
     let ok = made.is_ok();
     // Setting a signal gives the value back where the panel is gone; then the chart goes too.
-    let gone = !failed.try_set(!ok);
+    let gone = failed.try_set(!ok).is_some();
     if let Ok(made) = made
         && drawing.try_update_value(|d| *d = Some(made)).is_some()
     {

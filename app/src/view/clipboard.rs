@@ -2,8 +2,6 @@
 
 use std::time::Duration;
 
-use crate::effect::effect;
-use crate::signal::RwSignal;
 use crate::view::control::view;
 use leptos::html;
 use leptos::prelude::*;
@@ -27,20 +25,20 @@ pub(super) fn CopyButton(
     #[prop(into)]
     text: Callback<(), String>,
 ) -> impl IntoView {
-    let said = RwSignal::new(None);
+    let status_text = RwSignal::new(None);
     let press = move |_| {
         let worked = copy(&text.run(()));
-        said.set(Some(if worked { "Copied" } else { "Not allowed by this browser: select the text" }));
+        status_text.set(Some(if worked { "Copied" } else { "Not allowed by this browser: select the text" }));
         // The button may be gone by then.
         let silent = move || {
-            said.try_set(None);
+            status_text.try_set(None);
         };
         set_timeout(silent, SAID_FOR);
     };
     view! {
         <span class="copy">
             <button class="plain" data-testid=id aria-label=name title=name on:click=press>{label}</button>
-            <span role="status" class="copied">{said}</span>
+            <span role="status" class="copied">{status_text}</span>
         </span>
     }
 }
@@ -48,10 +46,10 @@ pub(super) fn CopyButton(
 /// A button that copies the address of the view as it is. Where the browser refuses, the address stands selected in a field.
 #[component]
 pub(super) fn CopyLink(store: Store) -> impl IntoView {
-    let said = RwSignal::new("");
+    let status_text = RwSignal::new("");
     let refused = RwSignal::new(None::<String>);
     let field = NodeRef::<html::Input>::new();
-    effect(move |_| {
+    Effect::new(move |_| {
         if let Some(field) = field.get() {
             // In the next frame it is in the document.
             request_animation_frame(move || {
@@ -66,9 +64,9 @@ pub(super) fn CopyLink(store: Store) -> impl IntoView {
             let copied = is_copied(&address).await;
             // The button may be gone by then.
             refused.try_set((!copied).then_some(address));
-            said.try_set(if copied { "Link copied" } else { "" });
+            status_text.try_set(if copied { "Link copied" } else { "" });
             let silent = move || {
-                said.try_set("");
+                status_text.try_set("");
             };
             set_timeout(silent, SAID_FOR);
         });
@@ -82,7 +80,7 @@ pub(super) fn CopyLink(store: Store) -> impl IntoView {
             <button class="icon" title=move || name() aria-label=move || name() data-testid="copy-link" on:click=press>
                 <svg viewBox="0 0 16 16" aria-hidden="true"><path d="M7 5l2-2a2.8 2.8 0 0 1 4 4l-2 2M9 11l-2 2a2.8 2.8 0 0 1-4-4l2-2M6 10l4-4"/></svg>
             </button>
-            <span role="status" class="copied" data-testid="copy-link-said">{said}</span>
+            <span role="status" class="copied" data-testid="copy-link-said">{status_text}</span>
             {move || refused.get().map(|address| view! {
                 <input node_ref=field readonly prop:value=address aria-label="Link to this view: copy it by hand"
                     data-testid="copy-link-text" on:blur=move |_| refused.set(None)/>

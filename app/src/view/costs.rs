@@ -11,7 +11,6 @@ use radixscope_router::explain::Short;
 use radixscope_router::{Formula, Terms};
 
 use crate::format;
-use crate::memo::Memo;
 use crate::store::Store;
 use crate::view::chip::Chip;
 use crate::view::control::view;
@@ -33,7 +32,7 @@ pub(super) struct CostRow {
     pub probability: Option<f64>,
     /// Whether it is the choice.
     pub is_chosen: bool,
-    /// What else is to be said of it, in words: `actual choice`, `load changed`.
+    /// Notes on it: `actual choice`, `load changed`.
     pub marks: Vec<&'static str>,
     /// A cost to compare with, drawn as a line across the bar.
     pub ghost: Option<f64>,

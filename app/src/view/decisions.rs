@@ -7,12 +7,10 @@ use radixscope_model::record::DecisionSource;
 use super::chip::Chip;
 use super::figure::{Empty, Figure, PanelHead};
 use crate::format::{self, UNKNOWN};
-use crate::memo::Memo;
 use crate::shown::{caption, source_name};
-use crate::signal::RwSignal;
 use crate::store::{Shown, Store, time_of_day};
 use crate::url::Panel;
-use crate::view::control::{For, Show, view};
+use crate::view::control::view;
 
 /// Rows shown: more than anyone reads while they move, few enough to be written anew with each decision.
 const ROWS: usize = 60;

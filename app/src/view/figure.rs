@@ -6,7 +6,6 @@ use radixscope_insight::completeness::Trust;
 
 use super::clipboard::CopyLink;
 use crate::format::UNKNOWN;
-use crate::memo::Memo;
 use crate::store::{Feed, Store, time_of_day};
 use crate::url::Panel;
 use crate::view::control::view;
@@ -20,10 +19,10 @@ pub(super) fn Figure(
     id: &'static str,
     /// The number.
     #[prop(into)]
-    value: Memo<String>,
+    value: Signal<String>,
     /// Where it comes from and over what it is taken.
     #[prop(into, optional)]
-    title: Memo<String>,
+    title: Signal<String>,
 ) -> impl IntoView {
     view! {
         <span class="figure" title=title>
@@ -33,8 +32,7 @@ pub(super) fn Figure(
     }
 }
 
-/// A paragraph in which text between backticks is code. One function for all of them: each paragraph as a view of its own is
-/// code of its own in the page's program.
+/// A paragraph in which text between backticks is code.
 pub(super) fn prose(text: &'static str) -> impl IntoView {
     let part = |(at, part): (usize, &'static str)| match at % 2 {
         0 => part.into_any(),
@@ -49,8 +47,8 @@ pub(super) fn TrustedFigure(
     store: Store,
     label: &'static str,
     id: &'static str,
-    #[prop(into)] value: Memo<String>,
-    #[prop(into)] title: Memo<String>,
+    #[prop(into)] value: Signal<String>,
+    #[prop(into)] title: Signal<String>,
 ) -> impl IntoView {
     let trust = Memo::new(move |_| store.on_beat(|shown| shown.trust()));
     let value = move || match trust.get() {

@@ -3,7 +3,6 @@
 
 use std::time::Duration;
 
-use crate::signal::RwSignal;
 use crate::view::control::view;
 use js_sys::Array;
 use leptos::prelude::*;

@@ -5,8 +5,6 @@ use wasm_bindgen::JsCast;
 use web_sys::{Element, HtmlDialogElement, MouseEvent};
 
 use super::nav;
-use crate::effect::effect;
-use crate::signal::RwSignal;
 use crate::store::Store;
 use crate::url::Panel;
 
@@ -16,7 +14,7 @@ fn dialog() -> Option<HtmlDialogElement> {
 
 /// Opens it whenever `raised` rises, and follows its links without loading the page again.
 pub(super) fn open_when(raised: RwSignal<u32>, store: Store) {
-    effect(move |_| {
+    Effect::new(move |_| {
         if raised.get() > 0
             && let Some(dialog) = dialog().filter(|dialog| !dialog.open())
         {

@@ -4,7 +4,6 @@ use leptos::prelude::*;
 use radixscope_model::id::Millis;
 use wasm_bindgen::JsValue;
 
-use crate::effect::effect;
 use crate::store::Store;
 use crate::url::{Address, Panel};
 
@@ -20,7 +19,7 @@ pub(super) fn keep_moment(store: Store) {
     let is_taken = StoredValue::new(false);
     let known = StoredValue::new(fragment());
     // What is kept is known a little after the page, or a recording in it, is open.
-    effect(move |_| {
+    Effect::new(move |_| {
         let is_known = store.kept_version.get() != 0;
         let was_taken = is_taken.get_value();
         is_taken.set_value(is_known);
@@ -28,7 +27,7 @@ pub(super) fn keep_moment(store: Store) {
             take(store, asked());
         }
     });
-    effect(move |before: Option<u64>| {
+    Effect::new(move |before: Option<u64>| {
         let settled = store.settled.get();
         let is_settled = before.is_some_and(|before| before != settled);
         // Where the reader has changed it meanwhile, the browser is about to say so.
@@ -59,12 +58,12 @@ fn take(store: Store, asked: Option<(String, Option<u64>)>) {
             if nothing.is_empty() { store.go(Millis(at)) } else { store.past_fault.set(nothing.to_owned()) }
         }
         Some((text, None)) => {
-            let said = [
+            let status_text = [
                 "t=",
                 &text,
                 " in the address is invalid: a moment is Unix milliseconds; the present is shown",
             ];
-            store.past_fault.set(said.concat());
+            store.past_fault.set(status_text.concat());
         }
         None if untrack(|| store.at.get()) != 0 => store.back_to_live(),
         None => {}
@@ -76,7 +75,7 @@ fn take(store: Store, asked: Option<(String, Option<u64>)>) {
 pub(super) fn keep_address(store: Store) {
     let now = move || store.address.with_untracked(|address| (address.query(), address.panel));
     let written = StoredValue::new(now());
-    effect(move |_| {
+    Effect::new(move |_| {
         store.address.track();
         let (query, panel) = now();
         let (old_query, old_panel) = written.get_value();

@@ -20,10 +20,7 @@ use super::status::{Connection, Mark};
 use super::summary::{TILES, Tile, tiles};
 use super::tree::KioskTree;
 use crate::draw::palette::label;
-use crate::effect::effect;
 use crate::format;
-use crate::memo::Memo;
-use crate::signal::RwSignal;
 use crate::store::{Feed, Shown, Store, time_of_day};
 use crate::view::control::view;
 
@@ -39,7 +36,7 @@ const FIGURES: [(usize, &str); 4] =
 
 /// The whole page.
 #[component]
-pub(super) fn Kiosk(store: Store, dark: Memo<bool>) -> impl IntoView {
+pub fn Kiosk(store: Store, dark: Memo<bool>) -> impl IntoView {
     let turn = RwSignal::new(0_usize);
     if let Ok(turning) = set_interval_with_handle(move || turn.update(|n| *n += 1), TURN) {
         on_cleanup(move || turning.clear());
@@ -54,7 +51,7 @@ pub(super) fn Kiosk(store: Store, dark: Memo<bool>) -> impl IntoView {
             <div class=move || tiles.with(|all| all[at].state)>
                 <dt>{TILES[at].1}</dt>
                 <dd data-testid=id>{of(|tile| &tile.value)}</dd>
-                <dd class="kiosk-note">{of(|tile| &tile.said)}<span>{of(|tile| &tile.more)}</span></dd>
+                <dd class="kiosk-note">{of(|tile| &tile.status_text)}<span>{of(|tile| &tile.more)}</span></dd>
             </div>
         }
     };
@@ -75,7 +72,7 @@ pub(super) fn Kiosk(store: Store, dark: Memo<bool>) -> impl IntoView {
 
 /// Where several pools are shown, the tree and the latest decision are of one after the other.
 fn turn_pools(store: Store, turn: RwSignal<usize>) {
-    effect(move |_| {
+    Effect::new(move |_| {
         let at = turn.get() / TURNS_PER_POOL;
         let pools = store.peek(|shown| {
             let mut pools = shown.pool_list();
@@ -109,9 +106,9 @@ fn loads<'a>(shown: &Shown<'a>) -> impl Iterator<Item = (WorkerIx, u32)> + use<'
         .filter_map(|(ix, state)| Some((ix, state.in_flight.now()?)))
 }
 
-/// What is said of a decision.
+/// The texts of a decision.
 #[derive(Clone, PartialEq)]
-struct Said {
+struct DecisionText {
     worker: WorkerIx,
     why: String,
     /// What round-robin would have done, where that is known.
@@ -119,7 +116,7 @@ struct Said {
     at: String,
 }
 
-impl Said {
+impl DecisionText {
     fn of(shown: &Shown<'_>, decided: &DecisionEntry) -> Self {
         let blocks = |isl| [", a prompt of ", &format::plural(isl, "block", "blocks")].concat();
         let prompt = decided.decision.isl_blocks.map_or(String::new(), blocks);
@@ -135,15 +132,15 @@ impl Said {
 /// Why the latest decision went where it went; it stays for a turn.
 #[component]
 fn Reason(store: Store, turn: RwSignal<usize>) -> impl IntoView {
-    let latest = Memo::new(move |before: Option<&(usize, Option<Said>)>| {
+    let latest = Memo::new(move |before: Option<&(usize, Option<DecisionText>)>| {
         let turn = turn.get();
-        let is_due = before.is_none_or(|(at, said)| *at != turn || said.is_none());
+        let is_due = before.is_none_or(|(at, status_text)| *at != turn || status_text.is_none());
         // Without one it is looked for with every beat.
         let found = store.on_beat(|shown| {
             let mut newest = shown.decisions().newest_first().filter(|decided| decided.pool == shown.pool);
-            newest.next().filter(|_| is_due).map(|decided| Said::of(shown, decided))
+            newest.next().filter(|_| is_due).map(|decided| DecisionText::of(shown, decided))
         });
-        (turn, if is_due { found } else { before.and_then(|(_, said)| said.clone()) })
+        (turn, if is_due { found } else { before.and_then(|(_, status_text)| status_text.clone()) })
     });
     let hint = move || {
         let hint = store.on_beat(|shown| shown.decisions_hint());
@@ -152,11 +149,11 @@ fn Reason(store: Store, turn: RwSignal<usize>) -> impl IntoView {
     view! {
         <section class="kiosk-card kiosk-reason">
             {move || match latest.get().1 {
-                Some(said) => view! {
-                    <h2>"Latest decision: "<Chip store worker=said.worker/></h2>
-                    <p data-testid="kiosk-why">{said.why}</p>
-                    {said.instead.map(|instead| view! { <p data-testid="kiosk-instead">{instead}</p> })}
-                    <p class="kiosk-note">{said.at}</p>
+                Some(status_text) => view! {
+                    <h2>"Latest decision: "<Chip store worker=status_text.worker/></h2>
+                    <p data-testid="kiosk-why">{status_text.why}</p>
+                    {status_text.instead.map(|instead| view! { <p data-testid="kiosk-instead">{instead}</p> })}
+                    <p class="kiosk-note">{status_text.at}</p>
                 },
                 None => view! { <h2>"Latest decision"</h2><p data-testid="kiosk-no-decision">{move || hint()}</p> },
             }}
@@ -190,7 +187,7 @@ fn Highlight(store: Store, turn: RwSignal<usize>) -> impl IntoView {
     }
 }
 
-/// What is known and worth saying, each with its title. Nothing unknown is said.
+/// What is known and worth showing, each with its title.
 fn highlights(shown: &Shown<'_>, now: Millis) -> Vec<(String, String)> {
     let all = [finding(shown), busiest(shown), fullest(shown), throughput(shown, now), shared(shown)];
     all.into_iter().flatten().collect()

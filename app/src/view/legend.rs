@@ -3,9 +3,8 @@
 
 use leptos::prelude::*;
 
-use crate::memo::Memo;
 use crate::store::Store;
-use crate::view::control::{For, view};
+use crate::view::control::view;
 
 /// A series.
 #[derive(Clone, PartialEq)]

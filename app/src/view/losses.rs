@@ -6,7 +6,7 @@ use radixscope_state::cluster::SourceState;
 
 use crate::format;
 use crate::store::Store;
-use crate::view::control::{Show, view};
+use crate::view::control::view;
 
 /// Id of the popover.
 pub(super) const LOSSES_ID: &str = "losses";

@@ -11,13 +11,12 @@ use super::figure::severity_mark;
 use super::nav;
 use crate::draw::palette::label;
 use crate::keys;
-use crate::memo::Memo;
 use crate::store::{Shown, Store, time_of_day};
 use crate::time_range::Span;
 use crate::url::Panel;
-use crate::view::control::{For, view};
+use crate::view::control::view;
 
-/// More marks cannot be told apart; the latest are drawn.
+/// More marks cannot be distinguished; the latest are drawn.
 const MAX_MARKS: usize = 40;
 /// Marks nearer to each other than this share of the axis stand above each other.
 const APART: f64 = 0.03;
@@ -27,7 +26,7 @@ const MAX_ABOVE: usize = 4;
 /// A mark.
 #[derive(Clone, PartialEq)]
 struct Mark {
-    /// Which one, whatever is said of it.
+    /// Which one, whatever its text.
     id: String,
     from: Millis,
     /// Its end; `None`: it is still so.

@@ -18,6 +18,7 @@ mod hint;
 mod history;
 mod kiosk;
 mod latency;
+pub mod lazy;
 mod ledger;
 mod legend;
 mod losses;
@@ -25,7 +26,6 @@ mod marks;
 mod memory;
 mod nav;
 mod notices;
-mod part;
 mod pools;
 mod prompt_text;
 mod rates;
@@ -41,14 +41,22 @@ mod virtual_table;
 mod whatif;
 mod workers;
 
+pub use changes::ChangesPanel;
+pub use compare::ComparePanel;
+pub use counterfactual::CounterfactualPanel;
+pub use findings::FindingsPanel;
+pub use kiosk::Kiosk;
+pub use latency::LatencyPanel;
+pub use ledger::LedgerPanel;
 use leptos::prelude::*;
+pub use memory::MemoryPanel;
+pub use tree::TreePanel;
+pub use whatif::WhatIfPanel;
 
-use crate::effect::effect;
-use crate::memo::Memo;
-use crate::signal::RwSignal;
 use crate::store::{Feed, Link, Store};
 use crate::url::{Address, Panel};
-use crate::view::control::{Show, view};
+use crate::view::control::view;
+use crate::view::lazy::{Lazy, LazyView};
 use crate::{keys, theme};
 
 /// The whole page.
@@ -97,7 +105,7 @@ pub(crate) fn App() -> impl IntoView {
             <Show when=move || shown.get() == Panel::Overview && !is_kiosk.get()><summary::Summary store/></Show>
             <main class="panels" id="panels" tabindex="-1" class:single=move || shown.get() != Panel::Overview>
                 {move || match is_kiosk.get() {
-                    true => view! { <kiosk::Kiosk store dark/> },
+                    true => view! { <Lazy of=LazyView::Kiosk store dark/> },
                     false => panel(shown.get(), store, dark),
                 }}
             </main>
@@ -111,7 +119,7 @@ pub(crate) fn App() -> impl IntoView {
 /// The skeleton of the document shows through until there is something to show: panels then appear in its place, and nothing
 /// moves.
 fn drop_skeleton(store: Store) {
-    effect(move |_| {
+    Effect::new(move |_| {
         if store.ready()
             && let Some(skeleton) = document().get_element_by_id("skeleton")
         {
@@ -145,16 +153,15 @@ fn panel(panel: Panel, store: Store, dark: Memo<bool>) -> AnyView {
                 <decisions::DecisionsPanel store/>
             </div>
         },
-        Panel::Tree => view! { <tree::TreePanel store dark/> },
         Panel::Workers => view! { <workers::WorkersPanel store/> },
         Panel::Rates => view! { <rates::RatesPanel store dark/> },
-        later => view! { <part::PanelPart panel=later store dark/> },
+        lazy => view! { <Lazy of=LazyView::Panel(lazy) store dark/> },
     }
 }
 
 /// Another panel takes the focus with its heading: it is read aloud, and the keyboard goes on from there.
 fn focus_another(shown: Memo<Panel>) {
-    effect(move |before: Option<Panel>| {
+    Effect::new(move |before: Option<Panel>| {
         let panel = shown.get();
         if before.is_some_and(|before| before != panel) {
             // The next frame has it in the document.
@@ -182,7 +189,7 @@ fn keep_attributes(store: Store) {
             let _ = body.set_attribute(name, value);
         }
     };
-    effect(move |_| {
+    Effect::new(move |_| {
         set("data-seq", &store.on_frame(|cluster| cluster.seq().to_string()));
         if let Some((seq, digest)) = store.digest() {
             set("data-digest", &digest.to_string());
@@ -191,7 +198,7 @@ fn keep_attributes(store: Store) {
         store.at.track();
         set("data-at", &store.past_ms().to_string());
     });
-    effect(move |_| set("data-connection", store.link.get().as_str()));
-    effect(move |_| set("data-moment", moment_name(store)));
-    effect(move |_| set("data-stale", if store.stale.get() { "true" } else { "false" }));
+    Effect::new(move |_| set("data-connection", store.link.get().as_str()));
+    Effect::new(move |_| set("data-moment", moment_name(store)));
+    Effect::new(move |_| set("data-stale", if store.stale.get() { "true" } else { "false" }));
 }

@@ -4,8 +4,7 @@ use leptos::prelude::*;
 use radixscope_model::record::{Finding, Phase, Severity};
 use web_sys::MouseEvent;
 
-use super::part;
-use crate::memo::Memo;
+use super::lazy;
 use crate::store::Store;
 use crate::url::{Address, Panel};
 use crate::view::control::view;
@@ -86,8 +85,8 @@ pub(super) fn Nav(store: Store) -> impl IntoView {
         let mark = [&crate::asset::address(MARKS), panel.as_str()].concat();
         let group = if matches!(panel, Panel::Latency | Panel::WhatIf) { "group" } else { "" };
         view! {
-            <a href=move || address() on:click=open on:pointerenter=move |_| part::preload(panel)
-                on:focus=move |_| part::preload(panel) aria-current=move || (current() == panel).then_some("page")
+            <a href=move || address() on:click=open on:pointerenter=move |_| lazy::preload(panel)
+                on:focus=move |_| lazy::preload(panel) aria-current=move || (current() == panel).then_some("page")
                 class=group data-found=move || badge(panel) data-worst=move || worst(panel)
                 data-testid=format!("nav-{}", panel.as_str())>
                 <svg aria-hidden="true"><use_ href=mark/></svg>

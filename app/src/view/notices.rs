@@ -6,7 +6,6 @@ use radixscope_model::id::Millis;
 use radixscope_model::record::LinkState;
 
 use crate::format;
-use crate::memo::Memo;
 use crate::store::{Feed, Link, Store, time_of_day};
 use crate::url::{Address, Panel};
 use crate::view::control::view;

@@ -6,10 +6,9 @@ use radixscope_model::id::PoolIx;
 use radixscope_model::sort;
 
 use crate::format;
-use crate::memo::Memo;
 use crate::shown::{PoolLabel, PoolQuery};
 use crate::store::Store;
-use crate::view::control::{Show, view};
+use crate::view::control::view;
 
 /// Chooses the pool that every panel shows. Only where there are several.
 #[component]

@@ -8,9 +8,7 @@ use radixscope_tokenizer_messages::{Answer, MAX_TEXT_BYTES, Summary, Text};
 use web_sys::File;
 
 use super::file::FileDrop;
-use crate::effect::effect;
 use crate::format;
-use crate::signal::RwSignal;
 use crate::view::control::view;
 use crate::worker::tokenizer::Tokenizer;
 
@@ -100,7 +98,7 @@ impl PromptTextState {
             pause: StoredValue::new(None),
             is_asked,
         };
-        effect(move |_| {
+        Effect::new(move |_| {
             if again.get() > 0 {
                 state.count();
             }
@@ -151,14 +149,14 @@ impl PromptTextState {
     }
 }
 
-/// The whole form. `on_tokens` is told the token ids and where they come from; `None` as soon as they no longer are those of
+/// The whole form. `on_tokens` gets the token ids and where they come from; `None` as soon as they no longer are those of
 /// the text.
 #[component]
 pub(super) fn PromptText(
     state: PromptTextState,
     on_tokens: Callback<Option<(Vec<u32>, String)>>,
 ) -> impl IntoView {
-    effect(move |_| on_tokens.run(state.tokens.get()));
+    Effect::new(move |_| on_tokens.run(state.tokens.get()));
     view! {
         <div class="prompt-text" data-testid="prompt-text">
             <TokenizerFile state/>

@@ -12,7 +12,6 @@ use super::time_menu::TimeMenu;
 use crate::draw::palette::{Palette, Pattern, label, token};
 use crate::draw::rates::{self, Band};
 use crate::format;
-use crate::memo::Memo;
 use crate::store::{Feed, Shown, Store};
 use crate::url::Panel;
 use crate::view::control::view;

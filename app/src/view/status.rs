@@ -10,9 +10,7 @@ use super::nav::Nav;
 use super::pools::PoolSwitch;
 use super::timeline;
 use crate::format::{self, UNKNOWN};
-use crate::memo::Memo;
 use crate::shown::Unit;
-use crate::signal::RwSignal;
 use crate::store::{Feed, Link, Shown, Store, time_of_day};
 use crate::url::{Panel, Theme};
 use crate::view::control::view;
@@ -124,7 +122,7 @@ fn Facts(store: Store) -> impl IntoView {
     let look = move |text: fn(&Shown<'_>) -> String| -> Memo<String> {
         Memo::new(move |_| if store.ready() { store.on_beat(text) } else { UNKNOWN.to_owned() })
     };
-    // Live figures: without a source that speaks nobody knows them.
+    // Live figures: without a live source they are unknown.
     let live = move |text: Memo<String>| -> Memo<String> {
         Memo::new(move |_| match store.as_of(Feed::Events) {
             Some(_) => UNKNOWN.to_owned(),
@@ -235,8 +233,8 @@ fn unknown_gaps(gaps: u64) -> String {
 fn Fact(
     label: &'static str,
     id: &'static str,
-    #[prop(into)] value: Memo<String>,
-    #[prop(into)] title: Memo<String>,
+    #[prop(into)] value: Signal<String>,
+    #[prop(into)] title: Signal<String>,
 ) -> impl IntoView {
     view! {
         <span class="fact" title=title>

@@ -18,10 +18,9 @@ use super::latency::goals::{Goal, TPOT, TTFT};
 use super::nav;
 use crate::draw::palette::label;
 use crate::format::{self, UNKNOWN};
-use crate::memo::Memo;
 use crate::store::{Feed, RoundRobinRun, Shown, Store, time_of_day};
 use crate::url::Panel;
-use crate::view::control::{Show, view};
+use crate::view::control::view;
 
 const NO_METRICS: &str = "no data: set --prometheus";
 /// How far back it is looked for since when a figure has been above its target: what lasts longer is a finding.
@@ -34,7 +33,7 @@ pub(super) struct Tile {
     /// How it stands to its target, for the style sheet.
     pub(super) state: &'static str,
     /// The same in words, or what else is to be known beside it.
-    pub(super) said: String,
+    pub(super) status_text: String,
     /// What belongs to the figure and is no part of it.
     pub(super) more: String,
     /// What would stand there, where that is not known yet.
@@ -82,7 +81,7 @@ pub(super) fn Summary(store: Store) -> impl IntoView {
                 title=of(|tile| &tile.title)>
                 <span class="tile-label">{label}</span>
                 <b>{of(|tile| &tile.value)}</b>
-                <span class="tile-said">{of(|tile| &tile.said)}</span>
+                <span class="tile-said">{of(|tile| &tile.status_text)}</span>
                 <span class="tile-more">{move || tiles.with(|all| match all[at].more.as_str() {
                     "" => all[at].hint.to_owned(),
                     more => more.to_owned(),
@@ -118,7 +117,7 @@ fn latency_tile(shown: &Shown<'_>, quantity: Quantity, target: f64, now: Millis,
     let all = latency::latest(shown, quantity, now);
     let found = all.iter().find(|times| times.samples > 0);
     let Some((times, [_, p95, _])) = found.and_then(|times| Some((times, times.quantiles?))) else {
-        let (said, title) = match all.is_empty() {
+        let (status_text, title) = match all.is_empty() {
             true => (
                 NO_METRICS,
                 format!(
@@ -127,11 +126,16 @@ fn latency_tile(shown: &Shown<'_>, quantity: Quantity, target: f64, now: Millis,
             ),
             false => ("no sample in 60 s", "No request ended in the last 60 s".to_owned()),
         };
-        return Tile { value: UNKNOWN.to_owned(), said: said.to_owned(), title, ..Tile::default() };
+        return Tile {
+            value: UNKNOWN.to_owned(),
+            status_text: status_text.to_owned(),
+            title,
+            ..Tile::default()
+        };
     };
     let target_words = quantity.words(target);
     let standing = if is_current { times.standing(target) } else { Standing::Unknown };
-    let said = match standing {
+    let status_text = match standing {
         Standing::Within => ["✓ within target ", &target_words].concat(),
         Standing::Above => ["◆ above target ", &target_words].concat(),
         Standing::Unknown if !is_current => "not current".to_owned(),
@@ -152,7 +156,7 @@ fn latency_tile(shown: &Shown<'_>, quantity: Quantity, target: f64, now: Millis,
         times.source.words(),
     );
     let (value, state) = (quantity.range_words(&p95), standing.as_str());
-    Tile { value, state, said, above_ms, title, ..Tile::default() }
+    Tile { value, state, status_text, above_ms, title, ..Tile::default() }
 }
 
 /// Since when the 95th percentile has been above its target without a break, as far as [`ABOVE_MS`] reach.
@@ -166,7 +170,7 @@ fn above_since(shown: &Shown<'_>, quantity: Quantity, target: f64, now: Millis) 
 fn hit_rate(shown: &Shown<'_>, now: Millis, round_robin: Option<RoundRobinRun>) -> Tile {
     let sums = shown.recent_sums(now, WINDOW_MS);
     let mut title = sums.explain("in the last 60 s");
-    let said = if sums.count == 0 {
+    let status_text = if sums.count == 0 {
         "no decision in 60 s".to_owned()
     } else if sums.prompts.is_none_or(|(prompts, ..)| prompts == 0) && sums.apart.is_empty() {
         "prompts not visible".to_owned()
@@ -185,7 +189,7 @@ fn hit_rate(shown: &Shown<'_>, now: Millis, round_robin: Option<RoundRobinRun>) 
             (String::new(), "round-robin not simulated")
         }
     };
-    Tile { value: sums.rate_words(), said, more, hint, title, ..Tile::default() }
+    Tile { value: sums.rate_words(), status_text, more, hint, title, ..Tile::default() }
 }
 
 /// What the simulated figure rests on.
@@ -203,7 +207,12 @@ fn throughput(shown: &Shown<'_>, now: Millis) -> Tile {
     let Some(found) = latency::counts(shown, now).throughput else {
         let title =
             format!("Not reported. {ENABLE_FRONTEND}, or a log that reports when requests end: --logs FILE");
-        return Tile { value: UNKNOWN.to_owned(), said: NO_METRICS.to_owned(), title, ..Tile::default() };
+        return Tile {
+            value: UNKNOWN.to_owned(),
+            status_text: NO_METRICS.to_owned(),
+            title,
+            ..Tile::default()
+        };
     };
     let tokens = found.output_tokens_per_s.map_or(UNKNOWN.to_owned(), number_format::digits);
     let title = format!(
@@ -211,7 +220,7 @@ fn throughput(shown: &Shown<'_>, now: Millis) -> Tile {
         found.source
     );
     let value = [&number_format::digits(found.requests_per_s), " req/s"].concat();
-    Tile { value, said: [&tokens, " tokens/s"].concat(), title, ..Tile::default() }
+    Tile { value, status_text: [&tokens, " tokens/s"].concat(), title, ..Tile::default() }
 }
 
 fn in_flight(shown: &Shown<'_>, now: Millis) -> Tile {
@@ -219,8 +228,8 @@ fn in_flight(shown: &Shown<'_>, now: Millis) -> Tile {
     let known: Vec<(WorkerIx, u32)> = known.collect();
     let Some(&most) = known.iter().max_by_key(|(_, requests)| *requests) else {
         let title = "Not reported: when requests begin and end on a worker. Known from active_sequences_events (routers with --router-replica-sync), or from a frontend's log: --logs FILE (Dynamo ≥ 1.5)";
-        let said = "no data: set --logs".to_owned();
-        return Tile { value: UNKNOWN.to_owned(), said, title: title.to_owned(), ..Tile::default() };
+        let status_text = "no data: set --logs".to_owned();
+        return Tile { value: UNKNOWN.to_owned(), status_text, title: title.to_owned(), ..Tile::default() };
     };
     let sum = known.iter().map(|(_, requests)| u64::from(*requests)).sum();
     let queued = Queues::of(shown, shown.worker_list(), now);
@@ -232,8 +241,8 @@ fn in_flight(shown: &Shown<'_>, now: Millis) -> Tile {
         queued.words(),
         queued.explain(),
     );
-    let said = format!("max {} on {}", most.1, label(most.0));
-    Tile { value: format::count(sum), said, more: queued.words(), title, ..Tile::default() }
+    let status_text = format!("max {} on {}", most.1, label(most.0));
+    Tile { value: format::count(sum), status_text, more: queued.words(), title, ..Tile::default() }
 }
 
 /// What the line below the figures says.

@@ -10,9 +10,6 @@ use super::marks::Marks;
 use crate::draw::option::ChartOption;
 use crate::draw::palette::Palette;
 use crate::draw::theme::Insets;
-use crate::effect::effect;
-use crate::memo::Memo;
-use crate::signal::RwSignal;
 use crate::store::Store;
 use crate::time_range::{Span, TimeRange};
 use crate::view::control::view;
@@ -42,7 +39,7 @@ pub(super) fn TimeChart(
     id: String,
     /// What is seen, for those who do not see it.
     #[prop(into)]
-    words: Memo<String>,
+    words: Signal<String>,
     /// Class of its box.
     #[prop(default = "chart-box")]
     class: &'static str,
@@ -70,7 +67,7 @@ pub(super) fn TimeChart(
     let is_here = move |over: &Option<(_, String)>| {
         over.as_ref().is_some_and(|(_, chart)| name.with_value(|name| name == chart))
     };
-    effect(move |_| match here.get() {
+    Effect::new(move |_| match here.get() {
         Some(share) => store.pointed.set(Some((span.get().at(share), name.get_value()))),
         None if store.pointed.with_untracked(is_here) => store.pointed.set(None),
         None => {}

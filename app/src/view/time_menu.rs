@@ -4,7 +4,6 @@ use leptos::prelude::*;
 use radixscope_model::id::Millis;
 
 use crate::keys;
-use crate::memo::Memo;
 use crate::store::{Store, time_of_day, zone};
 use crate::time_range::{Moment, Span, TimeRange};
 use crate::view::control::view;

@@ -3,10 +3,7 @@
 
 use std::ops::Range;
 
-use crate::effect::effect;
-use crate::memo::Memo;
-use crate::signal::RwSignal;
-use crate::view::control::{For, view};
+use crate::view::control::view;
 use leptos::html;
 use leptos::prelude::*;
 use web_sys::KeyboardEvent;
@@ -125,10 +122,10 @@ pub(super) fn VirtualTable<R: PartialEq + Send + Sync + 'static>(
     columns: usize,
     /// Lines in all.
     #[prop(into)]
-    count: Memo<usize>,
+    count: Signal<usize>,
     /// Id of the line that the keyboard is on.
     #[prop(into)]
-    active: Memo<Option<String>>,
+    active: Signal<Option<String>>,
     /// The cells of the head.
     head: AnyView,
     /// Looks these lines up; `None` beyond the last. Tracked.
@@ -145,7 +142,7 @@ pub(super) fn VirtualTable<R: PartialEq + Send + Sync + 'static>(
     #[prop(optional)]
     children: Option<Children>,
 ) -> impl IntoView {
-    effect(move |_| {
+    Effect::new(move |_| {
         if let Some(element) = scroll.element.get() {
             let of = element.clone();
             resize::observe(&element, move || scroll.height.set(f64::from(of.client_height())));
@@ -153,7 +150,7 @@ pub(super) fn VirtualTable<R: PartialEq + Send + Sync + 'static>(
     });
     let slots = Memo::new(move |_| ((scroll.height.get() / LINE).ceil() as usize + SPARE).min(MOST_SLOTS));
     let in_sight: [_; MOST_SLOTS] = std::array::from_fn(|_| RwSignal::new(None::<R>));
-    effect(move |_| {
+    Effect::new(move |_| {
         let first = scroll.first();
         for (slot, row) in in_sight.iter().zip(rows.run(first..first + slots.get())) {
             if slot.with_untracked(|before| *before != row) {

@@ -12,11 +12,10 @@ use super::ask::AskForBlocks;
 use super::chip::Chip;
 use super::figure::{Empty, Figure, PanelHead, prose};
 use crate::format::{self, UNKNOWN};
-use crate::memo::Memo;
 use crate::shown::Unit;
 use crate::store::{Feed, Store};
 use crate::url::Panel;
-use crate::view::control::{For, Show, view};
+use crate::view::control::view;
 
 /// Rates are means over so many full seconds: long enough to be read, short enough to follow a burst.
 const RATE_SECONDS: u64 = 10;
@@ -79,8 +78,8 @@ pub(super) fn WorkersPanel(store: Store) -> impl IntoView {
     let count = move || store.listed.with(Vec::len);
     let unsized_workers = Memo::new(move |_| {
         store.on_beat(|c| {
-            let heard = |w: &WorkerIx| c.worker(*w).is_some_and(|w| w.last_event_ms.is_some());
-            c.worker_list().filter(|w| heard(w) && c.capacity(*w).is_none()).count()
+            let has_events = |w: &WorkerIx| c.worker(*w).is_some_and(|w| w.last_event_ms.is_some());
+            c.worker_list().filter(|w| has_events(w) && c.capacity(*w).is_none()).count()
         })
     });
     view! {

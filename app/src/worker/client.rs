@@ -21,21 +21,21 @@ struct State {
     worker: Option<Running>,
     is_ready: bool,
     last_id: u32,
-    /// The job under way, encoded until the worker listens, and who wants to hear of it.
+    /// The job under way, encoded until the worker listens, and who wants to notify of it.
     message: Option<Vec<u8>>,
-    hear: Option<Rc<dyn Fn(Answer)>>,
+    notify: Option<Rc<dyn Fn(Answer)>>,
 }
 
 impl Client {
-    /// Starts `job` in the place of the one under way. `hear` is told its progress and, last, `Done` or `Failed`;
+    /// Starts `job` in the place of the one under way. `notify` gets its progress and, last, `Done` or `Failed`;
     /// nothing more once another job is started or it is cancelled.
-    pub fn run(&self, job: Job, hear: impl Fn(Answer) + 'static) {
+    pub fn run(&self, job: Job, notify: impl Fn(Answer) + 'static) {
         self.cancel();
         let mut state = self.0.borrow_mut();
         state.last_id += 1;
         let id = state.last_id;
         state.message = postcard::to_allocvec(&Request { id, job }).ok();
-        state.hear = Some(Rc::new(hear));
+        state.notify = Some(Rc::new(notify));
         if state.worker.is_none() {
             (state.worker, state.is_ready) = (self.spawn(), false);
         }
@@ -51,14 +51,14 @@ impl Client {
     /// Ends the job under way, if there is one.
     pub fn cancel(&self) {
         let mut state = self.0.borrow_mut();
-        if state.hear.take().is_some() {
+        if state.notify.take().is_some() {
             (state.worker, state.message) = (None, None);
         }
     }
 
     fn spawn(&self) -> Option<Running> {
         let client = Rc::downgrade(&self.0);
-        let heard = move |message: Uint8Array| {
+        let on_message = move |message: Uint8Array| {
             let Some(client) = client.upgrade().map(Client) else { return };
             if let Ok(answer) = postcard::from_bytes(&message.to_vec()) {
                 client.take(answer);
@@ -73,7 +73,7 @@ impl Client {
             wasm_bindgen_futures::spawn_local(async move { drop(broken) });
             client.end(Answer::Failed { id, message: format!("the worker failed: {why}") });
         };
-        Running::start(SCRIPT, heard, broken)
+        Running::start(SCRIPT, on_message, broken)
     }
 
     fn send(&self) {
@@ -91,20 +91,20 @@ impl Client {
                 self.send();
             }
             Answer::Progress { .. } => {
-                let hear = self.0.borrow().hear.clone();
-                if let Some(hear) = hear {
-                    hear(answer);
+                let notify = self.0.borrow().notify.clone();
+                if let Some(notify) = notify {
+                    notify(answer);
                 }
             }
             Answer::Done { .. } | Answer::Failed { .. } => self.end(answer),
         }
     }
 
-    /// The job is over; who wanted to hear may start another one at once.
+    /// The job is over; who wanted to notify may start another one at once.
     fn end(&self, answer: Answer) {
-        let hear = self.0.borrow_mut().hear.take();
-        if let Some(hear) = hear {
-            hear(answer);
+        let notify = self.0.borrow_mut().notify.take();
+        if let Some(notify) = notify {
+            notify(answer);
         }
     }
 }

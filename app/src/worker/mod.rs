@@ -124,7 +124,7 @@ pub enum Outcome {
 }
 
 impl Job {
-    /// Does it; `progress` is told steps done and steps in all.
+    /// Does it; `progress` gets steps done and steps in all.
     ///
     /// # Errors
     /// In words, when its input is of no use.
@@ -151,7 +151,8 @@ impl Job {
                 Ok(Outcome::Frozen(Box::new(report), ms))
             }
             Job::Sweep { sample, weights, temperatures, held } => {
-                let (report, ms) = timed(|| sample.sweep(&weights, &temperatures, held, told(progress, 1)));
+                let (report, ms) =
+                    timed(|| sample.sweep(&weights, &temperatures, held, throttled(progress, 1)));
                 Ok(Outcome::Sweep(Box::new(report.ok_or("the sweep was cancelled")?), ms))
             }
             Job::Resimulate { arrivals, facts, span, settings } => {
@@ -160,7 +161,7 @@ impl Job {
                 // A few hundred messages are enough for a bar.
                 let every = (arrivals.iter().len() / 100).max(1);
                 let (report, ms) =
-                    timed(|| resimulate(&arrivals, &facts, span, settings, told(progress, every)));
+                    timed(|| resimulate(&arrivals, &facts, span, settings, throttled(progress, every)));
                 Ok(Outcome::Model(Box::new(report.map_err(|error| error.to_string())?), ms))
             }
         }
@@ -168,7 +169,10 @@ impl Job {
 }
 
 /// Tells every so many steps; a job that is no longer wanted ends with its worker.
-fn told(mut progress: impl FnMut(u32, u32), every: usize) -> impl FnMut(usize, usize) -> ControlFlow<()> {
+fn throttled(
+    mut progress: impl FnMut(u32, u32),
+    every: usize,
+) -> impl FnMut(usize, usize) -> ControlFlow<()> {
     let mut next = every;
     move |done, total| {
         if done >= next || done == total {
@@ -193,7 +197,7 @@ fn now_ms() -> f64 {
     scope.and_then(|scope| scope.performance()).map_or(0.0, |performance| performance.now())
 }
 
-/// On the host nobody measures.
+/// The host does not measure.
 #[cfg(not(target_arch = "wasm32"))]
 fn now_ms() -> f64 {
     0.0
@@ -279,7 +283,7 @@ mod tests {
             matches!(&sweep[..], [Answer::Done { outcome: Outcome::Sweep(report, _), .. }] if report.grid.is_none())
         );
         let facts = Facts::of(&cluster, selection);
-        for (arrivals, said) in [(vec![0xff; 3], "cannot be read"), (Vec::new(), "cannot be read")] {
+        for (arrivals, status_text) in [(vec![0xff; 3], "cannot be read"), (Vec::new(), "cannot be read")] {
             let job = Job::Resimulate {
                 arrivals,
                 facts: facts.clone(),
@@ -288,7 +292,7 @@ mod tests {
             };
             let all = answers(&asked(job));
             assert!(
-                matches!(&all[..], [Answer::Failed { message, .. }] if message.contains(said)),
+                matches!(&all[..], [Answer::Failed { message, .. }] if message.contains(status_text)),
                 "{all:?}"
             );
         }

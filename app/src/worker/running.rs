@@ -1,4 +1,4 @@
-//! A Web Worker that was started. It ends when it is dropped. Knows nothing of what is said.
+//! A Web Worker that was started. It ends when it is dropped. Knows nothing of the messages.
 
 use js_sys::{Array, Uint8Array};
 use wasm_bindgen::prelude::*;
@@ -7,7 +7,7 @@ use web_sys::{ErrorEvent, MessageEvent, Worker, WorkerOptions, WorkerType};
 /// A worker that runs.
 pub(crate) struct Running {
     worker: Worker,
-    _heard: Closure<dyn FnMut(MessageEvent)>,
+    _on_message: Closure<dyn FnMut(MessageEvent)>,
     _broken: Closure<dyn FnMut(ErrorEvent)>,
 }
 
@@ -20,11 +20,11 @@ impl Drop for Running {
 }
 
 impl Running {
-    /// Starts the module `script`. `heard` is given each message, `broken` what ended the worker; neither may
+    /// Starts the module `script`. `on_message` gets each message, `broken` what ended the worker; neither may
     /// drop it, because that would drop themselves. `None` where the browser starts no workers, or there is no such script.
     pub(crate) fn start(
         script: &str,
-        heard: impl Fn(Uint8Array) + 'static,
+        on_message: impl Fn(Uint8Array) + 'static,
         broken: impl Fn(String) + 'static,
     ) -> Option<Self> {
         let address = Some(crate::asset::address(script)).filter(|address| !address.is_empty())?;
@@ -37,18 +37,18 @@ impl Running {
         let url =
             web_sys::Url::new_with_base(&address, &web_sys::window()?.document()?.base_uri().ok()??).ok()?;
         let worker = Worker::new_with_options(&url.href(), &options).ok()?;
-        let heard = Closure::<dyn FnMut(MessageEvent)>::new(move |event: MessageEvent| {
+        let on_message = Closure::<dyn FnMut(MessageEvent)>::new(move |event: MessageEvent| {
             if let Ok(message) = event.data().dyn_into() {
-                heard(message);
+                on_message(message);
             }
         });
         let broken = Closure::<dyn FnMut(ErrorEvent)>::new(move |event: ErrorEvent| {
             // One that cannot be fetched says nothing.
             broken(crate::json::field(&event, "message").as_string().unwrap_or_default());
         });
-        worker.set_onmessage(Some(heard.as_ref().unchecked_ref()));
+        worker.set_onmessage(Some(on_message.as_ref().unchecked_ref()));
         worker.set_onerror(Some(broken.as_ref().unchecked_ref()));
-        Some(Self { worker, _heard: heard, _broken: broken })
+        Some(Self { worker, _on_message: on_message, _broken: broken })
     }
 
     /// Sends bytes.

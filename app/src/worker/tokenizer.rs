@@ -21,7 +21,7 @@ const PATIENCE_MS: u32 = 60_000;
 pub struct Tokenizer(Rc<RefCell<State>>);
 
 struct State {
-    hear: Rc<dyn Fn(Answer)>,
+    notify: Rc<dyn Fn(Answer)>,
     worker: Option<Running>,
     file: Option<File>,
     doing: Doing,
@@ -33,7 +33,7 @@ struct State {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Doing {
     Nothing,
-    /// Loading the file; `again`: in a new worker, of which nobody need hear.
+    /// Loading the file; `again`: in a new worker, which is not reported.
     Loading {
         again: bool,
     },
@@ -41,11 +41,11 @@ enum Doing {
 }
 
 impl Tokenizer {
-    /// `hear` is told of every file, and of the last text.
-    pub fn new(hear: impl Fn(Answer) + 'static) -> Self {
+    /// `notify` is called for every file, and for the last text.
+    pub fn new(notify: impl Fn(Answer) + 'static) -> Self {
         let (worker, file, next, patience) = (None, None, None, None);
         Self(Rc::new(RefCell::new(State {
-            hear: Rc::new(hear),
+            notify: Rc::new(notify),
             worker,
             file,
             doing: Doing::Nothing,
@@ -77,7 +77,7 @@ impl Tokenizer {
 
     fn start(&self, again: bool) {
         let weak = Rc::downgrade(&self.0);
-        let heard = move |message: Uint8Array| {
+        let on_message = move |message: Uint8Array| {
             if let (Some(own), Ok(answer)) = (weak.upgrade(), postcard::from_bytes(&message.to_vec())) {
                 Self(own).take(answer);
             }
@@ -89,7 +89,7 @@ impl Tokenizer {
                 Self(own).give_up(&format!("The tokenizer failed: {why}."));
             }
         };
-        let worker = Running::start(SCRIPT, heard, broken);
+        let worker = Running::start(SCRIPT, on_message, broken);
         let spawned = worker.is_some();
         {
             let mut state = self.0.borrow_mut();
@@ -197,7 +197,7 @@ impl Tokenizer {
     }
 
     fn tell(&self, answer: Answer) {
-        let hear = Rc::clone(&self.0.borrow().hear);
-        hear(answer);
+        let notify = Rc::clone(&self.0.borrow().notify);
+        notify(answer);
     }
 }

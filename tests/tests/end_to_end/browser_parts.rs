@@ -6,10 +6,11 @@ use radixscope_tests::radixscope::Radixscope;
 use serde_json::json;
 
 /// Panels with a part of their own, and that part's name.
-const PARTS: [(&str, &str); 8] = [
+const PARTS: [(&str, &str); 9] = [
     ("findings", "findings"),
     ("latency", "latency"),
     ("memory", "memory"),
+    ("tree", "tree"),
     ("decisions", "decisions"),
     ("whatif", "whatif"),
     ("counterfactual", "counterfactual"),

@@ -9,15 +9,12 @@ use leptos::prelude::*;
 use radixscope_insight::changes::{Blocks, Changes};
 use radixscope_model::id::Millis;
 
-use crate::effect::effect;
 use crate::format::{self, UNKNOWN};
-use crate::memo::Memo;
 use crate::net::source::Opened;
 use crate::shown::PoolLabel;
-use crate::signal::RwSignal;
 use crate::store::{MARK_NAMES, Store, time_of_day};
 use crate::url::Panel;
-use crate::view::control::{Show, view};
+use crate::view::control::view;
 use crate::view::figure::{Empty, Figure, PanelHead};
 use crate::view::recording::open;
 use crate::view::tree::ChangedTree;
@@ -28,7 +25,7 @@ pub(super) type Compared = RwSignal<Option<Arc<Changes>>>;
 
 /// The panel.
 #[component]
-pub(crate) fn ChangesPanel(store: Store, dark: Memo<bool>) -> impl IntoView {
+pub fn ChangesPanel(store: Store, dark: Memo<bool>) -> impl IntoView {
     let compared: Compared = RwSignal::new(None);
     keep(store, compared);
     let figure = move |of: fn(&Blocks) -> u64| {
@@ -151,13 +148,13 @@ fn total(store: Store, compared: Compared) -> Option<Blocks> {
 fn keep(store: Store, compared: Compared) {
     let marks = Memo::new(move |_| store.address.with(|address| address.marks));
     let worker = Memo::new(move |_| store.address.with(|address| address.worker));
-    effect(move |_| {
+    Effect::new(move |_| {
         store.kept_version.track();
         store.changes_fetched.track();
         store.fetch_marks(marks.get());
     });
     let turn = RwSignal::new(0_u32);
-    effect(move |before: Option<Millis>| {
+    Effect::new(move |before: Option<Millis>| {
         let now = store.on_beat(|shown| shown.cluster.now_ms());
         let is_due = marks.get()[1].is_none() && before != Some(now) && store.changes_are_due();
         if is_due {
@@ -166,7 +163,7 @@ fn keep(store: Store, compared: Compared) {
         }
         before.unwrap_or_default()
     });
-    effect(move |_| {
+    Effect::new(move |_| {
         turn.track();
         store.changes_fetched.track();
         store.pools.track();

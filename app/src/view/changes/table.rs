@@ -9,10 +9,9 @@ use radixscope_model::record::Tier;
 
 use super::{Compared, words};
 use crate::format::{self, UNKNOWN};
-use crate::memo::Memo;
 use crate::store::Store;
 use crate::view::chip::Chip;
-use crate::view::control::{For, view};
+use crate::view::control::view;
 
 /// Columns: for tests, name, what it counts.
 const COLUMNS: [(&str, &str, &str); 11] = [
@@ -168,11 +167,11 @@ fn of_pool(pool: &PoolChange, name: String, at: [Millis; 2]) -> Row {
 fn of_worker(worker: &WorkerChange, at: [Millis; 2]) -> Row {
     let mut cells = of_blocks(&worker.blocks);
     if let Some((stored, removed)) = worker.events {
-        let said = |events: u64| {
+        let status_text = |events: u64| {
             ["Its events between A and B: ", &format::plural(events, "block", "blocks")].concat()
         };
-        cells[1][2] = said(stored);
-        cells[2][2] = said(removed);
+        cells[1][2] = status_text(stored);
+        cells[2][2] = status_text(removed);
     }
     cells.push(count(worker.decisions));
     cells.extend([

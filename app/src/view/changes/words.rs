@@ -1,5 +1,6 @@
 //! Changes in sentences.
 
+use leptos::prelude::{Get, With};
 use radixscope_insight::changes::{Blocks, Changes, PoolChange, Presence, Requests, WorkerChange};
 use radixscope_insight::latency::{Quantity, source_words};
 use radixscope_model::id::Millis;

@@ -8,7 +8,6 @@ use super::roles::{Baselines, Role};
 use super::table::{digits, range_words};
 use crate::draw::curves::{self, Curve, Picture};
 use crate::draw::palette::{Palette, parse};
-use crate::memo::Memo;
 use crate::store::Store;
 use crate::theme;
 use crate::view::charted::Charted;
@@ -73,7 +72,7 @@ fn picture(choice: Choice, live: &Live, playing: &[Option<Baseline>; 2], dark: b
         let (x, range) = (concurrency?, live.window.figures.get(figure)?);
         let end = if figures.len() > 1 { figure.label().rsplit(' ').next().unwrap_or("") } else { "" };
         // Rounded, so that what is not seen draws nothing anew.
-        let at = |y: f64| crate::number::decimal(&digits(figure, y)).unwrap_or(y);
+        let at = |y: f64| crate::format::decimal(&digits(figure, y)).unwrap_or(y);
         let name = format!("Live {end} {}", range_words(figure, &range)).replace("  ", " ");
         let low = (x.round(), at(range.low()), name);
         // Of a range both ends, with a line between them.
@@ -120,10 +119,14 @@ pub(super) fn Curves(
         };
         names.into_iter().map(of).collect::<Vec<_>>()
     });
-    let said = Memo::new(move |_| {
+    let status_text = Memo::new(move |_| {
         let (_, name, figures) = CHOICES[choice.get()];
         let all: Vec<String> = playing.with(|playing| {
-            figures.iter().flat_map(|&figure| crossings(figure, playing)).map(|(.., said)| said).collect()
+            figures
+                .iter()
+                .flat_map(|&figure| crossings(figure, playing))
+                .map(|(.., status_text)| status_text)
+                .collect()
         });
         match all.is_empty() {
             true => format!("{name}: the baselines do not cross."),
@@ -135,13 +138,17 @@ pub(super) fn Curves(
         let of = picture.curves.len();
         picture.curves.retain(|curve| !hidden.has(&curve.name));
         if picture.curves.len() < of {
-            // Where a line is hidden nobody sees what it crosses.
+            // Crossings of a hidden line are not listed.
             picture.marks.clear();
         }
         Some(curves::option(&picture, palette))
     };
     let words = move || {
-        format!("{} by concurrency. {} The table has the figures.", CHOICES[choice.get()].1, said.get())
+        format!(
+            "{} by concurrency. {} The table has the figures.",
+            CHOICES[choice.get()].1,
+            status_text.get()
+        )
     };
     let choose =
         move |key: &'static str| store.address.update(|address| address.set_other(FIGURE_KEY, Some(key)));
@@ -154,6 +161,6 @@ pub(super) fn Curves(
         </fieldset>
         <Legend hidden all=legend/>
         <Charted store dark id="cmp-chart" class="chart-box cmp-chart" words=Memo::new(move |_| words()) option/>
-        <p class="caption" data-testid="cmp-crossovers">{said}</p>
+        <p class="caption" data-testid="cmp-crossovers">{status_text}</p>
     }
 }

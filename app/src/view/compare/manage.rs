@@ -6,15 +6,15 @@ use radixscope_insight::recent_window::Live;
 use web_sys::File;
 
 use super::roles::{Baselines, Role, name_of};
-use crate::memo::Memo;
-use crate::signal::RwSignal;
 use crate::view::control::view;
 use crate::view::file::{FileDrop, offer};
 
 fn read(baselines: Baselines, file: &File) {
     let name = file.name();
     if file.size() > MAX_BYTES as f64 {
-        baselines.said.set(Err(format!("{name} was not imported: it is larger than {MAX_BYTES} bytes.")));
+        baselines
+            .status_text
+            .set(Err(format!("{name} was not imported: it is larger than {MAX_BYTES} bytes.")));
         return;
     }
     let text = file.text();
@@ -24,7 +24,7 @@ fn read(baselines: Baselines, file: &File) {
             Some(text) => baselines.import(text, name),
             None => {
                 baselines
-                    .said
+                    .status_text
                     .try_set(Err(format!("{name} was not imported: the browser could not read it.")));
             }
         }
@@ -35,11 +35,11 @@ fn read(baselines: Baselines, file: &File) {
 pub(super) fn Manage(baselines: Baselines, live: Memo<Live>) -> impl IntoView {
     let export = move |_| {
         let text = baseline::export(&baselines.all());
-        let said = match offer("baselines.csv", "text/csv;charset=utf-8", &text) {
+        let status_text = match offer("baselines.csv", "text/csv;charset=utf-8", &text) {
             Ok(()) => Ok("baselines.csv saved.".to_owned()),
             Err(_) => Err("baselines.csv could not be saved: the browser refused.".to_owned()),
         };
-        baselines.said.set(said);
+        baselines.status_text.set(status_text);
     };
     view! {
         <div class="cmp-manage">
@@ -48,8 +48,8 @@ pub(super) fn Manage(baselines: Baselines, live: Memo<Live>) -> impl IntoView {
                     <button type="button" class="plain" data-testid="cmp-export" on:click=export>"Export all"</button></p>
             </FileDrop>
             <Save baselines live/>
-            <p class="cmp-said" aria-live="polite" data-testid="cmp-said" class:field-fault=move || baselines.said.with(Result::is_err)>
-                {move || match baselines.said.get() { Ok(said) | Err(said) => said }}
+            <p class="cmp-said" aria-live="polite" data-testid="cmp-said" class:field-fault=move || baselines.status_text.with(Result::is_err)>
+                {move || match baselines.status_text.get() { Ok(status_text) | Err(status_text) => status_text }}
             </p>
             <ul class="cmp-list">
                 {move || baselines.all().into_iter().map(|baseline| {
@@ -88,14 +88,14 @@ fn Save(baselines: Baselines, live: Memo<Live>) -> impl IntoView {
         event.prevent_default();
         let typed = name.get_untracked();
         if typed.trim().is_empty() {
-            baselines.said.set(Err("A baseline needs a name.".to_owned()));
+            baselines.status_text.set(Err("A baseline needs a name.".to_owned()));
             return;
         }
         live.with_untracked(|live| match live.concurrency {
             Some(_) => baselines.save(typed.trim(), router.get_untracked(), &live.window),
-            None => {
-                baselines.said.set(Err("Nothing was saved: the current concurrency is unknown.".to_owned()))
-            }
+            None => baselines
+                .status_text
+                .set(Err("Nothing was saved: the current concurrency is unknown.".to_owned())),
         });
     };
     view! {

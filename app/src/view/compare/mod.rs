@@ -15,10 +15,9 @@ use roles::Baselines;
 use table::Table;
 
 use crate::format;
-use crate::memo::Memo;
 use crate::store::{Feed, Store, time_of_day};
 use crate::url::Panel;
-use crate::view::control::{Show, view};
+use crate::view::control::view;
 use crate::view::figure::PanelHead;
 
 /// Key of the window's length in the address.
@@ -30,7 +29,7 @@ const EVERY_MS: u64 = 1_000;
 
 /// The panel.
 #[component]
-pub(crate) fn ComparePanel(store: Store, dark: Memo<bool>) -> impl IntoView {
+pub fn ComparePanel(store: Store, dark: Memo<bool>) -> impl IntoView {
     let baselines = Baselines::new(store);
     let window = Memo::new(move |_| {
         let asked = store.address.with(|address| address.other(WINDOW_KEY));
@@ -38,7 +37,7 @@ pub(crate) fn ComparePanel(store: Store, dark: Memo<bool>) -> impl IntoView {
     });
     let second = Memo::new(move |_| store.on_beat(|_| store.received_ms().0 / EVERY_MS));
     let live = Memo::new(move |_| {
-        // Read, not only tracked: a memo that nobody reads never runs, and then never tells of a change.
+        // Read, not only tracked: a memo that is not read never runs and so never notifies.
         let _ = second.get();
         let (.., ms) = window.get();
         store.peek(|cluster| live::live(cluster, store.received_ms(), ms))

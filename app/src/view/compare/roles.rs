@@ -6,7 +6,6 @@ use std::collections::HashSet;
 use leptos::prelude::*;
 use radixscope_insight::baseline::{self, Baseline, Figure, Import, Router, Window, save_window};
 
-use crate::signal::RwSignal;
 use crate::store::Store;
 use crate::worker::client::Client;
 use crate::worker::{Answer, Job, Outcome};
@@ -66,7 +65,7 @@ pub(super) struct Baselines {
     opening: StoredValue<Client, LocalStorage>,
     importing: StoredValue<Client, LocalStorage>,
     /// What the last action came to, in words.
-    pub(super) said: RwSignal<Result<String, String>>,
+    pub(super) status_text: RwSignal<Result<String, String>>,
 }
 
 impl Baselines {
@@ -78,7 +77,7 @@ impl Baselines {
             has_kept: RwSignal::new(false),
             opening: StoredValue::new_local(Client::default()),
             importing: StoredValue::new_local(Client::default()),
-            said: RwSignal::new(Ok(String::new())),
+            status_text: RwSignal::new(Ok(String::new())),
         };
         baselines.read(baselines.opening, None, "", move |samples| {
             baselines.samples.set(samples.map(|samples| samples.baselines).unwrap_or_default());
@@ -93,30 +92,32 @@ impl Baselines {
             match kept {
                 Ok(kept) => self.own.set(kept.baselines),
                 Err(error) => {
-                    self.said.set(Err(format!("Baselines kept in this browser cannot be read: {error}.")));
+                    self.status_text
+                        .set(Err(format!("Baselines kept in this browser cannot be read: {error}.")));
                 }
             }
             self.has_kept.set(true);
         });
     }
 
-    /// Has CSV read beside the page, the reference sweeps for `None`; `heard` gets what it holds, or what is wrong with it.
+    /// Has CSV read beside the page, the reference sweeps for `None`; `done` gets what it holds, or what is wrong with it.
     fn read(
         self,
         reader: StoredValue<Client, LocalStorage>,
         csv: Option<String>,
         name: &str,
-        heard: impl Fn(Result<Import, String>) + 'static,
+        done: impl Fn(Result<Import, String>) + 'static,
     ) {
         let job = Job::Baselines { csv, name: name.to_owned() };
-        let heard = move |answer| match answer {
-            Answer::Done { outcome: Outcome::Baselines(read), .. } => heard(read),
+        let on_answer = move |answer| match answer {
+            Answer::Done { outcome: Outcome::Baselines(read), .. } => done(read),
             Answer::Failed { message, .. } => {
-                self.said.set(Err(format!("Baselines cannot be read: {message}. Load the page again.")));
+                self.status_text
+                    .set(Err(format!("Baselines cannot be read: {message}. Load the page again.")));
             }
             Answer::Ready | Answer::Progress { .. } | Answer::Done { .. } => {}
         };
-        reader.with_value(|reader| reader.run(job, heard));
+        reader.with_value(|reader| reader.run(job, on_answer));
     }
 
     /// Samples first. Tracked.
@@ -149,12 +150,12 @@ impl Baselines {
         // `None`: the panel was closed while the file was read.
         let Some(has_kept) = self.has_kept.try_get_untracked() else { return };
         if !has_kept {
-            let said = "was not imported: the baselines kept in this browser are not read yet.";
-            return self.said.set(Err([&file, " ", said].concat()));
+            let status_text = "was not imported: the baselines kept in this browser are not read yet.";
+            return self.status_text.set(Err([&file, " ", status_text].concat()));
         }
         let name = file.trim_end_matches(".csv").to_owned();
         self.read(self.importing, Some(text), &name, move |import| match import {
-            Err(error) => self.said.set(Err(format!("{file} was not imported: {error}."))),
+            Err(error) => self.status_text.set(Err(format!("{file} was not imported: {error}."))),
             Ok(import) => self.take(import, &file),
         });
     }
@@ -164,16 +165,16 @@ impl Baselines {
         import.baselines.retain(|baseline| !self.is_sample(baseline));
         let levels: usize = import.baselines.iter().map(|baseline| baseline.rows().len()).sum();
         let count = crate::format::plural(import.baselines.len() as u64, "baseline", "baselines");
-        let mut said = format!("{file}: {count} with {levels} levels taken.");
+        let mut status_text = format!("{file}: {count} with {levels} levels taken.");
         for notice in &import.notices {
-            said.push_str(&format!(" Note: {notice}."));
+            status_text.push_str(&format!(" Note: {notice}."));
         }
         let names: HashSet<String> = import.baselines.iter().map(name_of).collect();
         self.own.update(|own| {
             own.retain(|baseline| !names.contains(&name_of(baseline)));
             own.extend(import.baselines);
         });
-        self.keep(said);
+        self.keep(status_text);
     }
 
     /// Saves a window of live traffic as a level.
@@ -197,14 +198,14 @@ impl Baselines {
     }
 
     /// Writes the own ones into the page's local storage.
-    fn keep(self, said: String) {
+    fn keep(self, status_text: String) {
         let text = self.own.with_untracked(|own| baseline::export(own));
         let storage = window().local_storage().ok().flatten();
         let is_kept = storage.is_some_and(|storage| storage.set_item(STORAGE_KEY, &text).is_ok());
-        self.said.set(match is_kept {
-            true => Ok(said),
+        self.status_text.set(match is_kept {
+            true => Ok(status_text),
             false => Err(format!(
-                "{said} The browser stores nothing for this page: the baseline is lost when the page closes, so export it."
+                "{status_text} The browser stores nothing for this page: the baseline is lost when the page closes, so export it."
             )),
         });
     }

@@ -7,7 +7,6 @@ use radixscope_model::range::Range;
 
 use super::roles::{Baselines, Role};
 use crate::format::{self, UNKNOWN};
-use crate::memo::Memo;
 use crate::view::control::view;
 
 /// Figures with as many digits as their unit bears.
@@ -86,7 +85,7 @@ fn lines(live: &Live, baselines: &[Option<Baseline>; 2]) -> Vec<Line> {
         let value = live.window.figures.get(figure);
         let source = live.sources.get(figure);
         let samples = live.window.samples.get(figure);
-        let told = match (value, source) {
+        let live_text = match (value, source) {
             (Some(value), Some(source)) => (
                 range_words(figure, &value),
                 format!("{}, {}", format::plural(samples, "sample", "samples"), source.label()),
@@ -95,7 +94,7 @@ fn lines(live: &Live, baselines: &[Option<Baseline>; 2]) -> Vec<Line> {
         };
         let read = baselines.each_ref().map(|baseline| at(baseline.as_ref(), figure, concurrency));
         let differences = read.each_ref().map(|(_, _, base)| difference_words(figure, value, *base));
-        Line { figure, live: told, base: read.map(|(text, why, _)| (text, why)), differences }
+        Line { figure, live: live_text, base: read.map(|(text, why, _)| (text, why)), differences }
     };
     Figure::ALL.into_iter().map(line).collect()
 }

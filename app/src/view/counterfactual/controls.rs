@@ -5,8 +5,6 @@ use radixscope_insight::counterfactual::Span;
 use radixscope_router::{Formula, RouterOverrides, RouterSettings};
 
 use super::run::Asked;
-use crate::memo::Memo;
-use crate::signal::RwSignal;
 use crate::store::{Shown, Store};
 use crate::view::control::view;
 
@@ -65,7 +63,7 @@ impl Inputs {
     pub(super) fn asked(self) -> Result<Asked, String> {
         let number = |name: &str, text: RwSignal<String>| {
             let text = text.get_untracked();
-            crate::number::decimal(&text).ok_or_else(|| format!("{name} {text:?} is not a number"))
+            crate::format::decimal(&text).ok_or_else(|| format!("{name} {text:?} is not a number"))
         };
         let settings = if self.round_robin.get_untracked() {
             RouterOverrides::round_robin()
@@ -85,10 +83,10 @@ impl Inputs {
 #[component]
 fn Number(
     id: &'static str,
-    #[prop(into)] label: Memo<String>,
+    #[prop(into)] label: Signal<String>,
     value: RwSignal<String>,
-    #[prop(into, optional)] disabled: Memo<bool>,
-    #[prop(into)] title: Memo<String>,
+    #[prop(into, optional)] disabled: Signal<bool>,
+    #[prop(into)] title: Signal<String>,
 ) -> impl IntoView {
     view! {
         <label class="cf-field" title=title>
@@ -99,13 +97,13 @@ fn Number(
     }
 }
 
-/// The form. `compute` and `sweep` are told to begin.
+/// The form. `compute` and `sweep` begin the computation.
 #[component]
 pub(super) fn Controls(
     store: Store,
     inputs: Inputs,
-    #[prop(into)] busy: Memo<bool>,
-    #[prop(into)] again: Memo<bool>,
+    #[prop(into)] busy: Signal<bool>,
+    #[prop(into)] again: Signal<bool>,
     compute: Callback<()>,
     sweep: Callback<()>,
     /// What is under way: beside the buttons, so that nothing jumps.
@@ -127,7 +125,7 @@ pub(super) fn Controls(
     let no_credit = Memo::new(move |_| turns.get() || formula.get() == Formula::A);
     let radio = |name: &'static str,
                  id: &'static str,
-                 on: Memo<bool>,
+                 on: Signal<bool>,
                  choose: Callback<()>,
                  text: &'static str| {
         view! {
@@ -148,7 +146,7 @@ pub(super) fn Controls(
                     <option value="s">"seconds"</option>
                 </select>
                 <fieldset><legend class="hidden">"Router"</legend>
-                    {radio("cf-router", "cf-by-cost", Memo::new(move |_| !turns.get()), set(turns, false), "KV-aware")}
+                    {radio("cf-router", "cf-by-cost", Signal::derive(move || !turns.get()), set(turns, false), "KV-aware")}
                     {radio("cf-router", "cf-round-robin", turns.into(), set(turns, true), "Round-robin")}
                 </fieldset>
                 <Number id="cf-weight" value=inputs.weight disabled=turns label=Memo::new(move |_| factor().name.to_owned())
@@ -163,7 +161,7 @@ pub(super) fn Controls(
             </div>
             <div class="cf-line">
                 <fieldset><legend class="hidden">"Way"</legend>
-                    {radio("cf-way", "cf-way-frozen", Memo::new(move |_| !model.get()), set(model, false), "Replay, fixed state")}
+                    {radio("cf-way", "cf-way-frozen", Signal::derive(move || !model.get()), set(model, false), "Replay, fixed state")}
                     {radio("cf-way", "cf-way-model", model.into(), set(model, true), "Replay and simulate")}
                 </fieldset>
                 <button type="submit" class="primary" data-testid="cf-compute" prop:disabled=busy>

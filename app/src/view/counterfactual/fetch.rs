@@ -1,4 +1,4 @@
-//! Fetches the prompts that the model plays, told how far it is. Knows nothing of what is in them.
+//! Fetches the prompts that the model plays, with its progress. Knows nothing of what is in them.
 
 use crate::json::field;
 use crate::net::source;
@@ -12,7 +12,7 @@ use web_sys::{AbortSignal, ReadableStreamDefaultReader, RequestInit, Response};
 /// Larger answers are not taken: ten thousand requests with all blocks that the server keeps are far smaller.
 const MAX_BYTES: usize = 64 << 20;
 
-/// The prompts of the latest `last` requests before a moment, of `pool` if there are several, as the server encodes them; `progress` is told bytes so far and, if the
+/// The prompts of the latest `last` requests before a moment, of `pool` if there are several, as the server encodes them; `progress` gets bytes so far and, if the
 /// server says so, in all.
 ///
 /// # Errors
@@ -37,8 +37,8 @@ pub(super) async fn arrivals(
     }
     if !answer.ok() {
         // What is no JSON is read as nothing.
-        let said = JsFuture::from(answer.json().map_err(broken)?).await.unwrap_or_default();
-        let why = field(&field(&said, "error"), "message").as_string();
+        let body = JsFuture::from(answer.json().map_err(broken)?).await.unwrap_or_default();
+        let why = field(&field(&body, "error"), "message").as_string();
         return Err(
             why.unwrap_or_else(|| format!("the server returned no prompts: status {}", answer.status()))
         );

@@ -1,5 +1,5 @@
 //! The sweep as a map: weights down, temperatures across, a figure in every cell. The present and the recommended
-//! setting are marked by a sign, not by colour; arrow keys move from cell to cell, and the cell is said in words.
+//! setting are marked by a sign, not by colour; arrow keys move from cell to cell, and the cell is described in words.
 //!
 //! A table, not ECharts' heat map: that one's cells take neither the focus nor a name to be read aloud.
 
@@ -13,8 +13,6 @@ use super::table::{flips, signed};
 use crate::draw::heat::STEPS;
 use crate::format;
 use crate::keys;
-use crate::memo::Memo;
-use crate::signal::RwSignal;
 use crate::view::clipboard::CopyButton;
 use crate::view::control::view;
 
@@ -110,7 +108,7 @@ fn cell_id((row, column): (usize, usize)) -> String {
     format!("cf-cell-{row}-{column}")
 }
 
-/// The map, what the cell says, and the recommendation. `take` is told the setting of a cell that is chosen.
+/// The map, what the cell says, and the recommendation. `take` gets the setting of a cell that is chosen.
 #[component]
 pub(super) fn HeatMap(report: Arc<SweepReport>, take: Callback<(f64, f64)>) -> impl IntoView {
     let grid = report.grid.clone()?;
@@ -132,7 +130,7 @@ pub(super) fn HeatMap(report: Arc<SweepReport>, take: Callback<(f64, f64)>) -> i
             values.fold((f64::INFINITY, f64::NEG_INFINITY), |(least, most), v| (least.min(v), most.max(v)))
         })
     });
-    let said = move || {
+    let status_text = move || {
         let (row, column) = at.get();
         grid.with_value(|g| {
             let (weight, temperature) = (g.prefill_factors[row], g.temperatures[column]);
@@ -274,7 +272,7 @@ pub(super) fn HeatMap(report: Arc<SweepReport>, take: Callback<(f64, f64)>) -> i
                 </thead>
                 <tbody>{body}</tbody>
             </table>
-            <p id="cf-said" class="cf-said" aria-live="polite" data-testid="cf-said">{move || said()}</p>
+            <p id="cf-said" class="cf-said" aria-live="polite" data-testid="cf-said">{move || status_text()}</p>
             <p class="quiet">"Arrow keys move between cells; Enter takes the cell's setting into the form above."</p>
         </div>
     })

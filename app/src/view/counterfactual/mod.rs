@@ -23,18 +23,16 @@ use table::Comparison;
 
 use radixscope_state::cluster::DecisionEntry;
 
-use crate::effect::effect;
 use crate::format;
-use crate::memo::Memo;
 use crate::store::{Store, time_of_day};
 use crate::url::Panel;
-use crate::view::control::{Show, view};
+use crate::view::control::view;
 use crate::view::figure::{Empty, PanelHead};
 use crate::view::hint::HintList;
 
 /// The panel.
 #[component]
-pub(crate) fn CounterfactualPanel(store: Store) -> impl IntoView {
+pub fn CounterfactualPanel(store: Store) -> impl IntoView {
     let runner = Runner::new(store);
     let inputs = Inputs::new();
     let compute = Callback::new(move |()| match inputs.asked() {
@@ -47,7 +45,7 @@ pub(crate) fn CounterfactualPanel(store: Store) -> impl IntoView {
     });
     let known = Memo::new(move |_| store.on_beat(|shown| shown.decision_sums().count > 0));
     // Once, for whoever opens the panel, and for each pool and moment; never again without being asked.
-    effect(move |_| {
+    Effect::new(move |_| {
         runner.show_only(store.settled.get());
         if store.ready()
             && known.get()
@@ -139,23 +137,23 @@ fn stamped<T>(done: &Done<T>, about: &About) -> String {
 /// What was judged and what not.
 #[component]
 fn About(about: About) -> impl IntoView {
-    let mut said = Vec::new();
-    said.extend(not_judged(&about));
+    let mut sentences = Vec::new();
+    sentences.extend(not_judged(&about));
     if about.reconstructed > 0 {
-        said.push(format!(
+        sentences.push(format!(
             "Candidates of {} were computed here from the tree and the requests in flight, not written by the router.",
             format::count(about.reconstructed)
         ));
     }
     if about.recorded_settings > 1 {
-        said.push("Not all decisions were made with the same formula and weight.".to_owned());
+        sentences.push("Not all decisions were made with the same formula and weight.".to_owned());
     }
     if about.running > 0 {
-        said.push(format!("{} in flight.", format::plural(about.running, "request", "requests")));
+        sentences.push(format!("{} in flight.", format::plural(about.running, "request", "requests")));
     }
     let hint = (about.judged == 0).then_some(NO_CANDIDATES_HINT);
     view! {
-        <p class="caption cf-about" data-testid="cf-about">{said.join(" ")}</p>
+        <p class="caption cf-about" data-testid="cf-about">{sentences.join(" ")}</p>
         {hint.map(|hint| view! { <Empty id="cf-no-candidates" head="No decision with all its candidates"><p>{hint}</p></Empty> })}
     }
 }
@@ -221,13 +219,13 @@ fn Assumptions(done: Done<ModelReport>) -> impl IntoView {
             data-worker-ms=format!("{:.3}", done.worker_ms) data-total-ms=format!("{:.3}", done.total_ms)>
             <h3>"Calibration"</h3>
             <ul data-testid="cf-calibration" data-fits=report.calibration.fits().to_string()>
-                {calibration_in_words(&report.calibration).into_iter().map(|said| view! { <li>{said}</li> }).collect_view()}
+                {calibration_in_words(&report.calibration).into_iter().map(|sentences| view! { <li>{sentences}</li> }).collect_view()}
             </ul>
             <h3>"Assumptions"</h3>
             <p>{format!("{} recorded arrivals were replayed.{left_out}{refused}", format::count(report.arrivals))}</p>
             <p>{format!("Recorded: {} Tried: {}", report.recorded_router, report.tried_router)}</p>
             <p>{format!("Made of: {}.", facts.join("; "))}</p>
-            <ul>{report.assumptions.iter().map(|said| view! { <li>{said.clone()}</li> }).collect_view()}</ul>
+            <ul>{report.assumptions.iter().map(|sentences| view! { <li>{sentences.clone()}</li> }).collect_view()}</ul>
         </section>
     }
 }

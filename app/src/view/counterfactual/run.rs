@@ -15,7 +15,6 @@ use radixscope_state::cluster::PoolState;
 use web_sys::AbortController;
 
 use super::fetch;
-use crate::signal::RwSignal;
 use crate::store::{RoundRobinRun, Store, now_ms};
 use crate::worker::client::Client;
 use crate::worker::{Answer, Job, Outcome};

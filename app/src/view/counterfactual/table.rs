@@ -8,7 +8,6 @@ use radixscope_router::RouterMode;
 use radixscope_router::frozen::Outcome;
 
 use crate::format::{self, UNKNOWN};
-use crate::memo::Memo;
 use crate::store::Store;
 use crate::view::chip::Chip;
 use crate::view::control::view;

@@ -6,7 +6,6 @@ use radixscope_model::id::{Millis, WorkerIx};
 use radixscope_model::record::{Evidence, Finding, Fix, Phase};
 
 use crate::format;
-use crate::memo::Memo;
 use crate::store::{Store, time_of_day};
 use crate::url::{Address, Panel};
 use crate::view::chip::Chip;

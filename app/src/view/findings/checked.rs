@@ -4,7 +4,6 @@ use leptos::prelude::*;
 use radixscope_model::record::{CheckStatus, RuleStatus};
 
 use crate::format;
-use crate::memo::Memo;
 use crate::store::Store;
 use crate::view::control::view;
 

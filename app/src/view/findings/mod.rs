@@ -1,4 +1,4 @@
-//! What is wrong, why, and what to set; and what was checked to say so. Renders what the checks said, and judges nothing.
+//! What is wrong, why, and what to set; and what was checked to say so. Renders the results of the checks, and judges nothing.
 
 mod card;
 mod checked;
@@ -14,14 +14,11 @@ use card::Card;
 use checked::Checked;
 
 use super::clipboard::CopyButton;
-use crate::effect::effect;
 use crate::format;
-use crate::memo::Memo;
-use crate::signal::RwSignal;
 use crate::store::Store;
 use crate::url::Panel;
 use crate::view::chip::Chip;
-use crate::view::control::{For, Show, view};
+use crate::view::control::view;
 use crate::view::figure::{Empty, PanelHead, severity_mark};
 
 /// Key of the address that picks a severity.
@@ -46,7 +43,7 @@ impl Filter {
 
 /// The panel.
 #[component]
-pub(crate) fn FindingsPanel(store: Store) -> impl IntoView {
+pub fn FindingsPanel(store: Store) -> impl IntoView {
     let filter = Memo::new(move |_| {
         let asked = store.address.with(|address| address.other(SEVERITY));
         let severity = ALL.into_iter().find(|severity| asked.as_deref() == Some(severity.as_str()));
@@ -163,19 +160,19 @@ fn News(store: Store) -> impl IntoView {
             all.into_iter().map(|f| (f.code.to_string(), f.title.to_string())).collect::<Vec<_>>()
         })
     });
-    let said = RwSignal::new(String::new());
-    effect(move |before: Option<Vec<String>>| {
+    let status_text = RwSignal::new(String::new());
+    Effect::new(move |before: Option<Vec<String>>| {
         let now = held.get();
         if let Some(before) = before {
             let new: Vec<_> = now.iter().filter(|(code, _)| !before.contains(code)).collect();
             if !new.is_empty() {
                 let titles: Vec<_> = new.iter().map(|(_, title)| title.as_str()).collect();
-                said.set(format!("New finding: {}", titles.join("; ")));
+                status_text.set(format!("New finding: {}", titles.join("; ")));
             }
         }
         now.into_iter().map(|(code, _)| code).collect()
     });
-    view! { <p class="hidden" role="status" aria-live="polite" data-testid="findings-news">{said}</p> }
+    view! { <p class="hidden" role="status" aria-live="polite" data-testid="findings-news">{status_text}</p> }
 }
 
 /// What stands where no finding does.

@@ -6,7 +6,6 @@ use radixscope_model::id::Millis;
 use radixscope_model::number_format;
 
 use crate::format;
-use crate::memo::Memo;
 use crate::store::Store;
 use crate::view::control::view;
 

@@ -2,15 +2,14 @@
 
 use leptos::prelude::*;
 
-use crate::memo::Memo;
-use crate::number;
+use crate::format;
 use crate::store::Store;
 use crate::view::control::view;
 
 /// Largest target that is taken, milliseconds: ten minutes.
 const MOST_MS: f64 = 600_000.0;
 
-/// Where a target is in the address, and what it is if nobody says.
+/// Where a target is in the address, and its default.
 #[derive(Clone, Copy)]
 pub(in crate::view) struct Kind {
     key: &'static str,
@@ -35,27 +34,27 @@ pub(in crate::view) struct Goal {
 impl Goal {
     /// As the address says.
     pub(in crate::view) fn of(store: Store, kind: Kind) -> Self {
-        let said = Memo::new(move |_| store.address.with(|address| address.other(kind.key)));
-        let ms = Memo::new(move |_| said.get().and_then(|said| parse(&said)).unwrap_or(kind.default_ms));
+        let text = Memo::new(move |_| store.address.with(|address| address.other(kind.key)));
+        let ms = Memo::new(move |_| text.get().and_then(|text| parse(&text)).unwrap_or(kind.default_ms));
         let fault = Memo::new(move |_| {
-            let said = said.get().filter(|said| parse(said).is_none())?;
+            let text = text.get().filter(|text| parse(text).is_none())?;
             Some(format!(
-                "{}={said} in the address is invalid: milliseconds above 0; {} is used",
+                "{}={text} in the address is invalid: milliseconds above 0; {} is used",
                 kind.key, kind.default_ms
             ))
         });
         Self { store, kind, ms, fault }
     }
 
-    fn set(self, said: &str) {
-        let Some(ms) = parse(said) else { return };
+    fn set(self, text: &str) {
+        let Some(ms) = parse(text) else { return };
         let value = (ms != self.kind.default_ms).then(|| ms.to_string());
         self.store.address.update(|address| *address = address.with_other(self.kind.key, value.as_deref()));
     }
 }
 
-fn parse(said: &str) -> Option<f64> {
-    number::decimal(said).filter(|ms| *ms > 0.0 && *ms <= MOST_MS)
+fn parse(text: &str) -> Option<f64> {
+    format::decimal(text).filter(|ms| *ms > 0.0 && *ms <= MOST_MS)
 }
 
 /// The field.

@@ -13,7 +13,6 @@ use goals::{Goal, TPOT, TTFT};
 use quantity::QuantityCard;
 use spread::SpreadSection;
 
-use crate::memo::Memo;
 use crate::store::{Feed, Store, time_of_day};
 use crate::url::Panel;
 use crate::view::control::view;
@@ -23,7 +22,7 @@ use crate::view::time_menu::TimeMenu;
 
 /// The panel.
 #[component]
-pub(crate) fn LatencyPanel(store: Store, dark: Memo<bool>) -> impl IntoView {
+pub fn LatencyPanel(store: Store, dark: Memo<bool>) -> impl IntoView {
     let second = store.second();
     let span = shown_span(store);
     let (ttft, tpot) = (Goal::of(store, TTFT), Goal::of(store, TPOT));

@@ -10,10 +10,9 @@ use crate::draw::option::ChartOption;
 use crate::draw::palette::Palette;
 use crate::draw::trend::{self, Trend};
 use crate::format;
-use crate::memo::Memo;
 use crate::store::{Feed, Store};
 use crate::time_range::Span;
-use crate::view::control::{Show, view};
+use crate::view::control::view;
 use crate::view::figure::prose;
 use crate::view::legend::{Hidden, Legend, Series};
 use crate::view::time_chart::TimeChart;
@@ -74,11 +73,11 @@ pub(super) fn QuantityCard(
 #[component]
 fn Value(range: Range, quantity: Quantity, target: f64, standing: Option<Times>) -> impl IntoView {
     let judged = standing.as_ref().map_or(Standing::Unknown, |times| times.standing(target));
-    let said = standing.map(|times| times.standing_words(quantity, target));
+    let status_text = standing.map(|times| times.standing_words(quantity, target));
     view! {
         <dd class=format!("reading {}", judged.as_str())>
             <b>{quantity.range_words(&range)}</b>
-            {said.map(|said| view! { <span class="standing">" "{said}</span> })}
+            {status_text.map(|status_text| view! { <span class="standing">" "{status_text}</span> })}
         </dd>
     }
 }

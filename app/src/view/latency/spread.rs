@@ -10,11 +10,10 @@ use crate::draw::option::ChartOption;
 use crate::draw::palette::{Palette, label};
 use crate::draw::strips::{self, Strip};
 use crate::format::{self, UNKNOWN};
-use crate::memo::Memo;
 use crate::store::{Store, time_of_day};
 use crate::time_range::Span;
 use crate::view::chip::Chip;
-use crate::view::control::{For, Show, view};
+use crate::view::control::view;
 use crate::view::figure::prose;
 use crate::view::time_chart::TimeChart;
 

@@ -16,7 +16,6 @@ use super::table::GRID_ID;
 use super::waterfall::Waterfall;
 use crate::draw::palette::label;
 use crate::format;
-use crate::memo::Memo;
 use crate::store::Shown;
 use crate::url::Panel;
 use crate::view::chip::Chip;
@@ -180,7 +179,7 @@ fn OtherPart(ledger: Ledger, decided: DecisionEntry) -> impl IntoView {
     Some(words)
 }
 
-/// What is said of the other choice.
+/// The texts of the other choice.
 #[derive(Clone, PartialEq)]
 struct Part {
     is_decode: bool,
@@ -224,7 +223,7 @@ fn full_id(ledger: Ledger, worker: WorkerIx) -> Option<String> {
     ledger.store.peek(|cluster| cluster.worker(worker).map(|worker| worker.id.to_string()))
 }
 
-/// What happened when, as far as it was told.
+/// What happened when, as far as it was reported.
 fn timeline(decided: &DecisionEntry) -> impl IntoView + use<> {
     let progress = decided.progress;
     let decided_ms = decided.decided_ms();
@@ -293,8 +292,10 @@ fn Ticket(ledger: Ledger, decided: DecisionEntry, instead: Instead) -> impl Into
     }
     let copied = text.clone();
     let copy = move |_| match copy(&copied) {
-        true => ledger.said.set("Copied".to_owned()),
-        false => ledger.said.set("This browser does not let pages copy; select the text below".to_owned()),
+        true => ledger.status_text.set("Copied".to_owned()),
+        false => {
+            ledger.status_text.set("This browser does not let pages copy; select the text below".to_owned())
+        }
     };
     view! {
         <div class="ticket">

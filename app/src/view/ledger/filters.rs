@@ -9,7 +9,6 @@ use super::save;
 use super::state::Ledger;
 use crate::draw::palette::label;
 use crate::format;
-use crate::memo::Memo;
 use crate::store::Shown;
 use crate::view::control::view;
 
@@ -82,7 +81,7 @@ fn KindButton(ledger: Ledger, kind: Option<Kind>) -> impl IntoView {
     });
     let choose = move |_| {
         store.address.update(|address| address.outcome = kind);
-        ledger.said.set(format!(
+        ledger.status_text.set(format!(
             "{}: {}",
             kind.map_or("All", kind_words),
             format::plural(count.get_untracked().into(), "decision", "decisions")

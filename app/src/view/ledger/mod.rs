@@ -26,10 +26,9 @@ use wasm_bindgen::JsCast;
 
 use super::hint::HintList;
 use crate::format;
-use crate::memo::Memo;
 use crate::store::Store;
 use crate::url::Panel;
-use crate::view::control::{Show, view};
+use crate::view::control::view;
 use crate::view::figure::{Empty, PanelHead};
 use details::Details;
 pub(super) use details::ON_PARTIAL_TREE;
@@ -39,7 +38,7 @@ use table::Table;
 
 /// The panel.
 #[component]
-pub(super) fn LedgerPanel(store: Store) -> impl IntoView {
+pub fn LedgerPanel(store: Store) -> impl IntoView {
     let ledger = Ledger::new(store);
     listen(ledger);
     let any = Memo::new(move |_| ledger.view.with(|view| view.ever > 0));
@@ -56,7 +55,7 @@ pub(super) fn LedgerPanel(store: Store) -> impl IntoView {
                     <Details ledger/>
                 </div>
             </Show>
-            <p class="hidden" role="status" aria-live="polite" data-testid="ledger-said">{move || ledger.said.get()}</p>
+            <p class="hidden" role="status" aria-live="polite" data-testid="ledger-said">{move || ledger.status_text.get()}</p>
         </section>
     }
 }

@@ -1,11 +1,12 @@
 //! The lines that are shown, as a file.
 
+use leptos::prelude::*;
 use radixscope_export::{Decisions, DecisionsOf, csv};
 use radixscope_state::cluster::DecisionEntry;
 
 use super::state::{Ledger, Listed};
+use crate::format;
 use crate::view::file::offer;
-use crate::{format, json};
 
 /// All lines as CSV.
 pub(super) fn csv(ledger: Ledger) {
@@ -24,7 +25,7 @@ pub(super) fn json(ledger: Ledger) {
             let pools = cluster.only.as_ref().map(std::slice::from_ref);
             Decisions::of(cluster, lines, DecisionsOf { workers, pools })
         });
-        json::text(&dto)
+        serde_json::to_string(&dto).unwrap_or_default()
     });
     save(ledger, "decisions.json", "application/json", &text);
 }
@@ -39,9 +40,9 @@ fn with_lines<T>(
 
 fn save(ledger: Ledger, name: &str, kind: &str, text: &str) {
     let lines = ledger.view.with_untracked(|view| view.picked.at.len() as u64);
-    let said = match offer(name, kind, text) {
+    let status_text = match offer(name, kind, text) {
         Ok(()) => format!("{name} saved with {}", format::plural(lines, "decision", "decisions")),
         Err(_) => format!("{name} could not be saved: the browser refused"),
     };
-    ledger.said.set(said);
+    ledger.status_text.set(status_text);
 }

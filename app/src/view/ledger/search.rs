@@ -57,7 +57,7 @@ impl Search {
 }
 
 impl Pass<'_> {
-    /// Whether the text stands in what is said of `decided`.
+    /// Whether the text stands in the texts of `decided`.
     pub(super) fn is_found(&mut self, decided: &DecisionEntry) -> bool {
         let (text, id) = (&self.search.text, decided.decision.id.0);
         if text.is_empty() {

@@ -7,9 +7,6 @@ use radixscope_model::id::DecisionId;
 use radixscope_state::cluster::{Cluster, Column, DecisionEntry, Filter, Picked, Sort};
 
 use super::search::Search;
-use crate::effect::effect;
-use crate::memo::Memo;
-use crate::signal::RwSignal;
 use crate::store::{Shown, Store};
 
 /// What is shown while paused: a copy, because the state forgets.
@@ -53,8 +50,8 @@ pub(super) struct Ledger {
     pub view: Memo<View>,
     /// The row that the keyboard is on.
     pub cursor: RwSignal<Option<DecisionId>>,
-    /// What is said aloud.
-    pub said: RwSignal<String>,
+    /// What screen readers announce.
+    pub status_text: RwSignal<String>,
 }
 
 impl Ledger {
@@ -71,7 +68,7 @@ impl Ledger {
         let visited = RwSignal::new((false, false));
         let is_visited = Memo::new(move |_| visited.get() != (false, false));
         // A list held since Pause is none of the past.
-        effect(move |_| {
+        Effect::new(move |_| {
             if store.at.get() != 0 && held.with_untracked(Option::is_some) {
                 held.set(None);
             }
@@ -107,7 +104,14 @@ impl Ledger {
                 None => store.on_beat(look),
             }
         });
-        Self { store, held, visited, view, cursor: RwSignal::new(cursor), said: RwSignal::new(String::new()) }
+        Self {
+            store,
+            held,
+            visited,
+            view,
+            cursor: RwSignal::new(cursor),
+            status_text: RwSignal::new(String::new()),
+        }
     }
 
     /// The pointer or the keyboard came into the list, or left it: meanwhile the list stays as it is.
@@ -159,7 +163,7 @@ impl Ledger {
         }
         if self.held.with_untracked(Option::is_some) {
             self.held.set(None);
-            self.said.set("Live again".to_owned());
+            self.status_text.set("Live again".to_owned());
             return;
         }
         let held = self.store.peek(|cluster| Held {
@@ -167,7 +171,7 @@ impl Ledger {
             ever: cluster.decisions().totals().count,
         });
         self.held.set(Some(Arc::new(held)));
-        self.said.set("Paused. New decisions are counted, and shown when you resume.".to_owned());
+        self.status_text.set("Paused. New decisions are counted, and shown when you resume.".to_owned());
     }
 
     /// What happened since Pause. Tracked.

@@ -11,12 +11,9 @@ use web_sys::{Element, FocusEvent, KeyboardEvent};
 
 use super::row::{IGNORED, Row};
 use super::state::Ledger;
-use crate::effect::effect;
 use crate::format::{self, UNKNOWN};
-use crate::memo::Memo;
-use crate::signal::RwSignal;
 use crate::view::chip::Chip;
-use crate::view::control::{Show, view};
+use crate::view::control::view;
 use crate::view::virtual_table::{Scroll, VirtualTable};
 
 /// Id of what takes the focus.
@@ -91,13 +88,13 @@ impl Place {
 pub(super) fn Table(ledger: Ledger) -> impl IntoView {
     let place = Place { scroll: Scroll::new(), anchor: StoredValue::new(None), turn: RwSignal::new(0) };
     let count = Memo::new(move |_| ledger.view.with(|view| view.picked.at.len()));
-    effect(move |_| {
+    Effect::new(move |_| {
         ledger.view.track();
         // The height of all lines is in the document with the next frame; without it there is nowhere to scroll to.
         request_animation_frame(move || place.keep(ledger));
     });
     let is_open = Memo::new(move |_| ledger.store.address.with(|address| address.decision.is_some()));
-    effect(move |before: Option<bool>| {
+    Effect::new(move |before: Option<bool>| {
         let now = is_open.get();
         if before.is_some_and(|before| before != now) {
             place.hold(ledger);
@@ -118,7 +115,7 @@ pub(super) fn Table(ledger: Ledger) -> impl IntoView {
         })
     };
     // Another order begins at its top.
-    effect(move |before: Option<Sort>| {
+    Effect::new(move |before: Option<Sort>| {
         let sort = ledger.sort();
         if before.is_some_and(|before| before != sort) {
             place.scroll.to((0, 0.0));

@@ -7,10 +7,9 @@ use radixscope_router::explain::Short;
 use radixscope_state::cluster::{CostParts, DecisionEntry};
 
 use crate::format;
-use crate::signal::RwSignal;
 use crate::store::Store;
 use crate::view::chip::Chip;
-use crate::view::control::{Show, view};
+use crate::view::control::view;
 use crate::view::costs::CostScale;
 
 /// Beyond so many candidates only the best are shown at first.

@@ -11,9 +11,7 @@ use super::Calculator;
 use super::remedies::Remedies;
 use super::results::Results;
 use crate::format;
-use crate::memo::Memo;
-use crate::signal::RwSignal;
-use crate::view::control::{Show, view};
+use crate::view::control::view;
 
 #[component]
 pub(super) fn CalculatorView(calculator: Calculator) -> impl IntoView {
@@ -191,23 +189,23 @@ fn take_from_live(calculator: Calculator) -> String {
         put(Input::P50, lengths.map(|lengths| lengths.p50));
         put(Input::P95, lengths.map(|lengths| lengths.p95));
     });
-    let mut said = match taken.is_empty() {
+    let mut status_text = match taken.is_empty() {
         true => "Not reported".to_owned(),
         false => format!("Taken: {}", taken.join(", ")),
     };
     if let Some(lengths) = lengths {
-        said.push_str(&format!(
+        status_text.push_str(&format!(
             " (lengths of {} by {})",
             format::plural(lengths.samples, "sequence", "sequences"),
             lengths.source.label()
         ));
     }
     if !absent.is_empty() {
-        said.push_str(&format!(
+        status_text.push_str(&format!(
             ". Unchanged: {}; --prometheus frontend=http://HOST:8000/metrics reports it",
             absent.join(", ")
         ));
     }
-    said.push('.');
-    said
+    status_text.push('.');
+    status_text
 }

@@ -12,11 +12,10 @@ use radixscope_insight::memory::{self, Facts, Part};
 use radixscope_model::id::Millis;
 
 use crate::format::{self, UNKNOWN};
-use crate::memo::Memo;
 use crate::shown::PoolLabel;
 use crate::store::{Shown, Store};
 use crate::url::Panel;
-use crate::view::control::{Show, view};
+use crate::view::control::view;
 use crate::view::figure::{Empty, Figure, PanelHead, prose};
 
 /// The calculator's keys in the address begin so.
@@ -46,7 +45,7 @@ impl Calculator {
         Self {
             store,
             form,
-            read: Memo::new(move |_| form.with(|form| form.read_with(crate::number::decimal))),
+            read: Memo::new(move |_| form.with(|form| form.read_with(crate::format::decimal))),
         }
     }
 
@@ -96,7 +95,7 @@ pub(super) fn bytes_per_token(store: Store) -> Memo<Option<u64>> {
 
 /// The panel.
 #[component]
-pub(crate) fn MemoryPanel(store: Store) -> impl IntoView {
+pub fn MemoryPanel(store: Store) -> impl IntoView {
     let calculator = Calculator::new(store);
     let sums = Memo::new(move |_| {
         store.labels.with(|labels| store.on_beat(|shown| sums(shown, labels, store.now_ms())))

@@ -5,8 +5,6 @@ use radixscope_insight::capacity::{Advice, Remedy, TEST_FIRST, remedies};
 use radixscope_insight::memory;
 
 use super::Calculator;
-use crate::memo::Memo;
-use crate::signal::RwSignal;
 use crate::view::clipboard::copy;
 use crate::view::control::view;
 

@@ -6,7 +6,6 @@ use radixscope_insight::memory::live_facts;
 
 use super::Calculator;
 use crate::format;
-use crate::memo::Memo;
 use crate::view::control::view;
 
 #[component]
@@ -22,21 +21,21 @@ pub(super) fn Results(calculator: Calculator, faults: Memo<Vec<Fault>>) -> impl 
         Memo::new(move |_| store.on_beat(|cluster| live_facts(cluster, cluster.pool).blocks_per_worker));
     let body = move || match computed.get() {
         None => {
-            let said =
+            let status_text =
                 faults.with(|faults| faults.iter().map(|fault| fault.message.clone()).collect::<Vec<_>>());
             view! {
                 <p class="cap-no" data-testid="cap-error" role="status">
-                    "Nothing can be computed until this is changed: " {said.join("; ")} "."
+                    "Nothing can be computed until this is changed: " {status_text.join("; ")} "."
                 </p>
             }
         }
         Some((inputs, capacity)) => {
-            let said = fit_sentences(&inputs, &capacity);
+            let status_text = fit_sentences(&inputs, &capacity);
             view! {
                 <dl class="cap-figures">{figures(&capacity).into_iter().map(|(id, label, value, unit)| view! {
                     <div><dt>{label}</dt><dd><b data-testid=id>{value}</b>" "{unit}</dd></div>
                 }).collect_view()}</dl>
-                <ul class="cap-verdicts" data-testid="cap-verdicts">{said.into_iter().map(line).collect_view()}</ul>
+                <ul class="cap-verdicts" data-testid="cap-verdicts">{status_text.into_iter().map(line).collect_view()}</ul>
                 <p class="cap-live" data-testid="cap-live">{move || match inputs.blocks_per_worker {
                     Some(_) => GIVEN.to_owned(),
                     None => against(&capacity, live_blocks.get()),

@@ -30,7 +30,7 @@ pub(super) struct Row {
     pub(super) lifetime: Cell,
     pub(super) gap: Cell,
     /// Sentences: belief against truth, contradictions, lifetimes.
-    pub(super) said: Vec<String>,
+    pub(super) status_text: Vec<String>,
     /// What is unknown and what would tell it; of a worker that left nothing is looked for.
     pub(super) missing: Vec<&'static str>,
 }
@@ -63,13 +63,13 @@ fn ago(at: Option<Millis>, now: Millis) -> String {
 }
 
 fn source<S>(
-    said: Option<Sourced<u64, S>>,
+    status_text: Option<Sourced<u64, S>>,
     label: fn(&S) -> &'static str,
     now: Millis,
     unknown: &str,
 ) -> String {
-    match said {
-        Some(said) => format!("By {}{}", label(&said.source), ago(said.at_ms, now)),
+    match status_text {
+        Some(status_text) => format!("By {}{}", label(&status_text.source), ago(status_text.at_ms, now)),
         None => unknown.to_owned(),
     }
 }
@@ -115,8 +115,8 @@ pub(super) fn look(
         capacity: {
             let title = source(memory.capacity, |s| s.label(), now, "Capacity: not reported by any source");
             let mut cell = units.cell(capacity, title);
-            // Its share of itself says nothing; who said it does.
-            let label = memory.capacity.map_or("", |said| said.source.label());
+            // Its share of itself says nothing; its source does.
+            let label = memory.capacity.map_or("", |status_text| status_text.source.label());
             let rest = cell.sub.split_once(" · ").map_or(String::new(), |(_, rest)| rest.to_owned());
             cell.sub = [rest, said_by(label)].into_iter().filter(|s| !s.is_empty()).collect::<Vec<_>>().join(" · ");
             cell
@@ -140,7 +140,7 @@ pub(super) fn look(
             }),
             title: "Median from one use of a block to the next while it was cached; below, sampled blocks that came back after they had been removed".to_owned(),
         },
-        said: said(&memory, now),
+        status_text: status_text(&memory, now),
         missing: memory.missing(),
     })
 }
@@ -159,7 +159,7 @@ fn parts(memory: &Memory) -> Vec<(&'static str, String, String)> {
     parts.iter().map(part).collect()
 }
 
-fn said(memory: &Memory, now: Millis) -> Vec<String> {
+fn status_text(memory: &Memory, now: Millis) -> Vec<String> {
     let mirror = memory.mirror.map(|mirror| {
         format!("Radixscope {} blocks{}", format::count(mirror.blocks), ago(Some(mirror.at_ms), now))
     });

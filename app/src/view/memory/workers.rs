@@ -8,10 +8,9 @@ use radixscope_model::id::WorkerIx;
 use super::row::{Cell, Row, look};
 use super::{Calculator, Legend};
 use crate::format;
-use crate::memo::Memo;
 use crate::store::Store;
 use crate::view::chip::Chip;
-use crate::view::control::{For, view};
+use crate::view::control::view;
 
 #[component]
 pub(super) fn Workers(store: Store, calculator: Calculator) -> impl IntoView {
@@ -79,7 +78,7 @@ fn WorkerRow(store: Store, bytes: Memo<Option<u64>>, worker: WorkerIx) -> impl I
         store.on_beat(|cluster| look(cluster, worker, bytes.get(), now)).unwrap_or_default()
     });
     let parts = Memo::new(move |_| row.with(|row| row.parts.clone()));
-    let said = Memo::new(move |_| row.with(|row| row.said.clone()));
+    let status_text = Memo::new(move |_| row.with(|row| row.status_text.clone()));
     let picked = move || store.picked() == Some(worker);
     let id = move || row.with(|row| row.id.clone());
     let cell = move |name: &'static str, of: fn(&Row) -> &Cell| {
@@ -95,7 +94,7 @@ fn WorkerRow(store: Store, bytes: Memo<Option<u64>>, worker: WorkerIx) -> impl I
         let words =
             parts.with(|parts| parts.iter().map(|(_, _, text)| text.as_str()).collect::<Vec<_>>().join(", "));
         // An empty bar says why it is empty.
-        if words.is_empty() { said.with(|said| said.join(" ")) } else { words }
+        if words.is_empty() { status_text.with(|status_text| status_text.join(" ")) } else { words }
     };
     view! {
         <tbody class="mem-worker" class:picked=move || picked() class:other=move || store.picked().is_some_and(|p| p != worker)
@@ -123,7 +122,7 @@ fn WorkerRow(store: Store, bytes: Memo<Option<u64>>, worker: WorkerIx) -> impl I
                 {cell("mem-gap", |row| &row.gap)}
             </tr>
             <tr class="mem-said"><td colspan="9">
-                {move || said.get().into_iter().map(|text| view! { <span data-testid="mem-said">{text}</span>" " }).collect_view()}
+                {move || status_text.get().into_iter().map(|text| view! { <span data-testid="mem-said">{text}</span>" " }).collect_view()}
             </td></tr>
         </tbody>
     }

@@ -12,10 +12,7 @@ use leptos::prelude::*;
 use radixscope_model::id::Millis;
 
 use super::resize;
-use crate::effect::effect;
 use crate::format;
-use crate::memo::Memo;
-use crate::signal::RwSignal;
 use crate::store::{Store, time_of_day};
 use crate::time_range::Span;
 use crate::timeline::{COLUMNS, HEIGHT, Quantity, columns, gaps, labels, line, most, top};
@@ -91,7 +88,7 @@ pub(super) fn Timeline(store: Store) -> impl IntoView {
 #[component]
 fn Field(timeline: Line) -> impl IntoView {
     let Line { store, held, brush, field, width, .. } = timeline;
-    effect(move |_| {
+    Effect::new(move |_| {
         if let Some(element) = field.get() {
             let measured = element.clone();
             resize::observe(&element, move || width.set(f64::from(measured.client_width())));

@@ -5,7 +5,6 @@ use leptos::prelude::*;
 use super::Line;
 use super::flags::Flags;
 use crate::past::Step;
-use crate::signal::RwSignal;
 use crate::store::REAL_TIME;
 use crate::view::control::view;
 use crate::view::recording::RecordingMenu;

@@ -6,7 +6,6 @@ use super::state::TreeView;
 use crate::draw::camera::Goal;
 use crate::draw::crumb::Crumb;
 use crate::format;
-use crate::memo::Memo;
 use crate::view::control::view;
 
 /// Boxes that are named at the path's beginning, and at its end.

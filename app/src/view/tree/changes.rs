@@ -10,7 +10,6 @@ use super::stage;
 use super::state::{Form, TreeView};
 use crate::draw::palette::label;
 use crate::format;
-use crate::memo::Memo;
 use crate::store::Store;
 use crate::view::changes::Compared;
 use crate::view::control::view;

@@ -10,13 +10,11 @@ use super::state::TreeView;
 use crate::draw::camera::Goal;
 use crate::draw::crumb::Crumb;
 use crate::draw::palette::label;
-use crate::effect::effect;
 use crate::format::{self, UNKNOWN};
-use crate::memo::Memo;
 use crate::store::Shown;
 use crate::url::Panel;
 use crate::view::chip::Chip;
-use crate::view::control::{Show, view};
+use crate::view::control::view;
 use crate::view::ledger::ON_PARTIAL_TREE;
 
 /// Candidates listed at most: the cheapest.
@@ -27,7 +25,7 @@ pub(super) fn follow(tree: TreeView) {
     let store = tree.store;
     let open = Memo::new(move |_| store.address.with(|address| address.decision));
     let seen = StoredValue::new(None::<DecisionId>);
-    effect(move |_| {
+    Effect::new(move |_| {
         let Some(id) = open.get() else {
             seen.set_value(None);
             return;

@@ -13,9 +13,8 @@ use crate::draw::palette::{Palette, ink, label};
 use crate::draw::surface::{LABEL_WEIGHT, Surface};
 use crate::draw::viewport::{Rect, Viewport, keep_apart};
 use crate::format;
-use crate::signal::RwSignal;
 use crate::store::{Shown, Store};
-use crate::view::control::{Show, view};
+use crate::view::control::view;
 
 /// Distance of labels, CSS pixels.
 const LABEL_GAP: f64 = 17.0;
@@ -50,7 +49,7 @@ impl Painted {
     }
 }
 
-/// Paints what is known of the open decision, or clears what was said where there is none.
+/// Paints what is known of the open decision, or clears the texts if there is none.
 pub(super) fn paint(cluster: &Shown<'_>, canvas: &Canvas<'_>, id: Option<DecisionId>, painted: Painted) {
     let (words, end) = id.map(|id| path_of(cluster, canvas, id)).unwrap_or_default();
     for (signal, now) in [(painted.words, words), (painted.end, end)] {

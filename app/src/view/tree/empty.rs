@@ -4,9 +4,8 @@ use leptos::prelude::*;
 use radixscope_state::cluster::WorkerState;
 
 use crate::format;
-use crate::memo::Memo;
 use crate::store::{Shown, Store};
-use crate::view::control::{Show, view};
+use crate::view::control::view;
 use crate::view::figure::{Empty, prose};
 
 /// The reason in the words of what was received.

@@ -16,10 +16,7 @@ use web_sys::KeyboardEvent;
 use super::state::TreeView;
 use crate::draw::crumb::Crumb;
 use crate::draw::palette::label;
-use crate::effect::effect;
 use crate::format::{self, UNKNOWN};
-use crate::memo::Memo;
-use crate::signal::RwSignal;
 use crate::store::Shown;
 use crate::view::chip::Chip;
 use crate::view::control::view;
@@ -200,7 +197,7 @@ pub(super) fn TreeGrid(tree: TreeView) -> impl IntoView {
         asked: RwSignal::new(0),
     };
     store.keep_forest();
-    effect(move |_| {
+    Effect::new(move |_| {
         grid.asked.track();
         grid.order.track();
         let arrangement = tree.choice.with(|choice| choice.arrangement);

@@ -12,7 +12,6 @@ use crate::draw::camera::{Axes, Goal};
 use crate::draw::crumb::Crumb;
 use crate::draw::viewport::Region;
 use crate::draw::words::GUTTER;
-use crate::signal::RwSignal;
 
 /// A pointer that moves farther than this while it is down drags and does not click, CSS pixels.
 const DRAG_FROM: f64 = 4.0;
@@ -24,7 +23,7 @@ const PINCH_PX_PER_E: f64 = 100.0;
 const MOST_E: f64 = 0.7;
 /// One press of a button or a key zooms by this.
 const STEP: f64 = 1.8;
-/// A click on what is too narrow to be told apart zooms in by this.
+/// A click on what is too narrow to be distinguished zooms in by this.
 const INTO_RUN: f64 = 4.0;
 /// A line of a wheel that counts in lines, CSS pixels.
 const LINE_PX: f64 = 33.0;
@@ -170,22 +169,23 @@ impl Input {
     }
 
     /// Selects the block that was clicked, or nothing; in the overview, zooms to its box. Where a pointer rests, that is
-    /// the block that was said to be under it.
+    /// the block that was announced.
     pub(super) fn click(self, event: &MouseEvent) {
         if self.hands.with_value(|hands| hands.is_dragging) {
             return;
         }
         let place = self.place(event);
         let at = self.share(place);
-        let said = self.tree.seen.get_value().filter(|(then, _)| *then == place).and_then(|(_, what)| what);
-        if let Some(Hovered::Run(_)) = said {
+        let status_text =
+            self.tree.seen.get_value().filter(|(then, _)| *then == place).and_then(|(_, what)| what);
+        if let Some(Hovered::Run(_)) = status_text {
             return self.tree.steer(|camera| camera.zoom(INTO_RUN, at, Axes::Both, true));
         }
         if self.tree.form == Form::Overview {
             return self.zoom_or_leave(at);
         }
         let hit = self.tree.store.with_tree(|tree, forest| {
-            let (crumb, id) = match said {
+            let (crumb, id) = match status_text {
                 Some(Hovered::Block(crumb)) => (crumb, crumb.chain(tree)?),
                 _ => {
                     let (id, position) = under(self.tree, forest, at)?;
@@ -339,7 +339,7 @@ fn step(view: TreeView, to: Move) -> bool {
     true
 }
 
-/// Boxes that nobody holds are passed over: they cannot be found again once the tree changes.
+/// Boxes that are cached nowhere are skipped: they cannot be found again once the tree changes.
 fn next_held(tree: &Tree, forest: &Forest, from: ChainId, to: Move) -> Option<ChainId> {
     let mut at = neighbour(forest, from, to)?;
     while !is_held(tree, forest, at) {

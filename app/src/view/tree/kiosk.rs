@@ -1,4 +1,4 @@
-//! The tree of the kiosk: the picture alone, which nobody can touch, with the workers' colours and loads below it.
+//! The tree of the kiosk: the picture alone, which takes no input, with the workers' colours and loads below it.
 
 use leptos::prelude::*;
 use radixscope_insight::completeness::coverage_words;
@@ -8,10 +8,9 @@ use super::empty::EmptyTree;
 use super::stage;
 use super::state::{Form, TreeView};
 use crate::format;
-use crate::memo::Memo;
 use crate::store::Store;
 use crate::view::chip::{Chip, key_colours};
-use crate::view::control::{For, Show, view};
+use crate::view::control::view;
 
 /// Workers named below the picture; more have no room there.
 const NAMED: usize = 8;

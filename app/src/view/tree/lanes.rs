@@ -14,13 +14,10 @@ use super::state::TreeView;
 use crate::draw::lanes::Lanes;
 use crate::draw::palette::{label, token};
 use crate::draw::strip::area;
-use crate::effect::effect;
 use crate::format::{self, UNKNOWN};
-use crate::memo::Memo;
-use crate::signal::RwSignal;
 use crate::store::Shown;
 use crate::view::chip::Chip;
-use crate::view::control::{For, view};
+use crate::view::control::view;
 use crate::view::resize;
 
 /// Seconds of the small curve.
@@ -68,7 +65,7 @@ impl Head {
             (Some(share), Some(all)) => format!("{} of {}", format::percent(share), format::short(all)),
             _ => "capacity unknown".to_owned(),
         };
-        let heard = state.last_event_ms.is_some();
+        let has_events = state.last_event_ms.is_some();
         let path = |of: fn(&radixscope_state::cluster::Bucket) -> u32| {
             let values = cluster.rates(worker, now, SECONDS).map(|(_, bucket)| Some(f64::from(of(&bucket?))));
             area(values, most, HALF)
@@ -79,13 +76,13 @@ impl Head {
         let (stored, removed) = known.iter().fold((0u64, 0u64), |(stored, removed), b| {
             (stored + u64::from(b.stored), removed + u64::from(b.removed))
         });
-        let rates = if heard && known_s < SECONDS {
+        let rates = if has_events && known_s < SECONDS {
             format!(
                 "{} blocks stored, {} removed in {known_s} of the last {SECONDS} s, the others are unknown",
                 format::count(stored),
                 format::count(removed)
             )
-        } else if heard {
+        } else if has_events {
             format!(
                 "{} blocks stored, {} removed in the last {SECONDS} s",
                 format::count(stored),
@@ -94,11 +91,15 @@ impl Head {
         } else {
             "no KV event received, so what is cached is unknown".to_owned()
         };
-        let said = if sign.is_empty() { String::new() } else { format!(", {sign}") };
+        let status_text = if sign.is_empty() { String::new() } else { format!(", {sign}") };
         let known = if blocks.is_some() { held.as_str() } else { "blocks unknown" };
         Some(Self {
             id: state.id.to_string(),
-            words: format!("{}, worker {}{said}: {known}, {occupancy}; {rates}", label(worker), state.id),
+            words: format!(
+                "{}, worker {}{status_text}: {known}, {occupancy}; {rates}",
+                label(worker),
+                state.id
+            ),
             held,
             filled: share.map(format::width),
             occupancy,
@@ -123,14 +124,14 @@ pub(super) fn Heads(tree: TreeView) -> impl IntoView {
     let store = tree.store;
     let frame = NodeRef::<html::Div>::new();
     let stage = RwSignal::new(0.0);
-    effect(move |_| {
+    Effect::new(move |_| {
         let Some(frame) = frame.get() else { return };
         frame.set_scroll_top(tree.scrolled.get_untracked() as i32);
         let measured = frame.clone();
         resize::observe(&frame, move || stage.set(f64::from(measured.client_height())));
     });
     // The wheel over the picture scrolls too. What is too far comes back from the browser as far as it goes.
-    effect(move |_| {
+    Effect::new(move |_| {
         let to = tree.scrolled.get();
         if let Some(frame) = frame.get_untracked().filter(|frame| f64::from(frame.scroll_top()) != to) {
             frame.set_scroll_top(to as i32);

@@ -9,11 +9,10 @@ use crate::draw::heat::{clock, hits_end, most_hits};
 use crate::draw::palette::label;
 use crate::draw::raster::MAX_TICKS;
 use crate::format;
-use crate::memo::Memo;
 use crate::view::chip::{Chip, key_colours};
-use crate::view::control::{For, Show, view};
+use crate::view::control::view;
 
-/// Workers whose colours are listed; of more, it is said how many.
+/// Workers whose colours are listed; of more, the number.
 const LISTED: usize = 20;
 
 /// The line below the picture.
@@ -58,10 +57,10 @@ fn Bar(
     what: &'static str,
     /// The dark end.
     #[prop(into)]
-    from: Memo<String>,
+    from: Signal<String>,
     /// The bright end.
     #[prop(into)]
-    to: Memo<String>,
+    to: Signal<String>,
 ) -> impl IntoView {
     view! {
         <span class="tl-scale" data-testid="legend-scale">
@@ -119,6 +118,6 @@ fn Owners(tree: TreeView, lanes: Memo<bool>) -> impl IntoView {
             <span><i class="key shared-lane" aria-hidden="true"></i>"muted, with an edge: also on other workers"</span>
             <span><i class="key outline" aria-hidden="true"></i>"on other workers only"</span>
         </Show>
-        <span><i class="key nobody" aria-hidden="true"></i>"Evicted parent of cached blocks"</span>
+        <span><i class="key evicted-parent" aria-hidden="true"></i>"Evicted parent of cached blocks"</span>
     }
 }

@@ -9,11 +9,9 @@ use super::side;
 use super::state::TreeView;
 use crate::draw::crumb::Crumb;
 use crate::format;
-use crate::memo::Memo;
 use crate::shown::DrawnTree;
-use crate::signal::RwSignal;
 use crate::store::{Shown, now_ms};
-use crate::view::control::{For, Show, view};
+use crate::view::control::view;
 use crate::view::hint::HintList;
 
 /// Lines at first, and by how many more there are at a press.
@@ -112,7 +110,7 @@ pub(super) fn List(tree: TreeView, by: Ranked) -> impl IntoView {
 
 fn of(cluster: &Shown<'_>, forest: &Forest, by: Ranked, most: usize) -> Lines {
     let tree = cluster.tree();
-    // Boxes that nobody holds cannot be gone to; a few more than wanted make up for them.
+    // Boxes that are cached nowhere cannot be selected; a few more than wanted make up for them.
     let ranked = match by {
         Ranked::Largest => forest.largest(most + LINES),
         Ranked::Hottest => forest.hottest(most + LINES),

@@ -16,10 +16,8 @@ use crate::draw::palette::Palette;
 use crate::draw::raster::{ByOwner, Pixels, raster};
 use crate::draw::surface::Surface;
 use crate::draw::viewport::{Region, Viewport};
-use crate::effect::effect;
-use crate::signal::RwSignal;
 use crate::store::now_ms;
-use crate::view::control::{Show, view};
+use crate::view::control::view;
 
 /// A live tree is drawn small no more often than this.
 const EVERY_MS: f64 = 500.0;
@@ -69,7 +67,7 @@ impl Minimap {
 
     pub(super) fn view(self) -> impl IntoView {
         let Self { tree, small, is_seen, below, above, dragging } = self;
-        effect(move |_| {
+        Effect::new(move |_| {
             let (Some(below), Some(above)) = (below.get(), above.get()) else { return };
             small.update_value(|small| {
                 small.surface = Surface::new(&below, &above);

@@ -8,7 +8,7 @@
 //! follows, or where a hand has put it. A free camera remembers the boxes over its middle that are at least half as
 //! wide as the window and moves with the deepest of them, so that what is looked at stays where it is while blocks
 //! come and go beside it. The wheel zooms both axes around the pointer, downward by a power such that both come to
-//! their closest together. Those who hear the page are reported of the selection and, once the camera rests, of what it
+//! their closest together. Those who hear the page are informed of the selection and, once the camera rests, of what it
 //! shows; a live tree alone says nothing. The forest is kept as long as any panel asks for it: a panel asks before
 //! the one it follows is gone.
 
@@ -44,10 +44,9 @@ use leptos::prelude::*;
 use radixscope_state::tree::Totals;
 
 use crate::format;
-use crate::memo::Memo;
 use crate::store::Store;
 use crate::url::Panel;
-use crate::view::control::{Show, view};
+use crate::view::control::view;
 use crate::view::figure::{Figure, PanelHead};
 use crate::view::pools::TreePools;
 pub(super) use changes::ChangedTree;
@@ -58,7 +57,7 @@ use state::{Form, TreeView};
 
 /// The panel.
 #[component]
-pub(super) fn TreePanel(store: Store, dark: Memo<bool>) -> impl IntoView {
+pub fn TreePanel(store: Store, dark: Memo<bool>) -> impl IntoView {
     let tree = TreeView::new(Form::Page, store, dark);
     decision::follow(tree);
     selected::begin_at(tree);

@@ -57,7 +57,7 @@ pub(super) fn neighbour(forest: &Forest, at: ChainId, to: Move) -> Option<ChainI
     }
 }
 
-/// A box that nobody holds cannot be found again once the tree changes.
+/// A box that is cached nowhere cannot be found again once the tree changes.
 pub(super) fn is_held(tree: &Tree, forest: &Forest, id: ChainId) -> bool {
     tree.held_in(forest.chain(id)) > 0
 }

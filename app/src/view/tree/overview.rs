@@ -12,11 +12,10 @@ use super::still::StillNote;
 use super::{BlockFigures, decision_path, input, stage, tip};
 use crate::draw::palette::label;
 use crate::format;
-use crate::memo::Memo;
 use crate::store::Store;
 use crate::url::Panel;
 use crate::view::chip::{Chip, key_colours};
-use crate::view::control::{Show, view};
+use crate::view::control::view;
 use crate::view::figure::{PanelHead, TrustedFigure};
 use crate::view::pools::TreePools;
 
@@ -117,11 +116,11 @@ fn Block(store: Store, block: BlockSummary) -> impl IntoView {
     let more = (more > 0).then(|| format!("+{more}"));
     let owners =
         block.owners.iter().take(OWNERS).map(|&worker| view! { <Chip store worker/> }).collect_view();
-    let nobody = block.owners.is_empty().then_some("no worker");
+    let no_worker = block.owners.is_empty().then_some("no worker");
     let evicted = block.is_evicted.then_some("evicted since");
     view! {
         <dl>
-            <div class="w-owners" title=all><dt>"Cached on"</dt><dd>{owners}{more}{nobody}{evicted}</dd></div>
+            <div class="w-owners" title=all><dt>"Cached on"</dt><dd>{owners}{more}{no_worker}{evicted}</dd></div>
             <div class="w-place"><dt>"Position"</dt><dd>{place}</dd></div>
             <div><dt>"Chain"</dt><dd>{format::count(u64::from(block.len))}</dd></div>
             <div><dt>"Subtree"</dt><dd>{format::count(u64::from(block.blocks))}</dd></div>

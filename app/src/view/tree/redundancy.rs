@@ -5,10 +5,9 @@ use radixscope_state::redundancy::{BlockSize, Redundancy, gib};
 
 use super::state::TreeView;
 use crate::format::{self, UNKNOWN};
-use crate::memo::Memo;
 use crate::store::Store;
 use crate::url::Panel;
-use crate::view::control::{Show, view};
+use crate::view::control::view;
 use crate::view::figure::TrustedFigure;
 
 /// Copies in all.

@@ -12,7 +12,6 @@ use super::state::{Choice, Heat, TreeView};
 use crate::draw::photo::{self, Caption};
 use crate::draw::viewport::Region;
 use crate::format;
-use crate::signal::RwSignal;
 use crate::store::Shown;
 use crate::theme;
 use crate::view::control::view;
@@ -21,14 +20,14 @@ use crate::view::file;
 /// The two buttons.
 #[component]
 pub(super) fn Save(tree: TreeView) -> impl IntoView {
-    let said = RwSignal::new(String::new());
-    let svg = move |_| said.set(save_svg(tree));
-    let png = move |_| save_png(tree, said);
+    let status_text = RwSignal::new(String::new());
+    let svg = move |_| status_text.set(save_svg(tree));
+    let png = move |_| save_png(tree, status_text);
     view! {
         <span class="side-save" role="group" aria-label="Save this view">
             <button class="plain" data-testid="save-svg" on:click=svg title="This view as vector graphics, up to 20,000 boxes">"Save as SVG"</button>
             <button class="plain" data-testid="save-png" on:click=png title="This view as it is on the screen">"Save as PNG"</button>
-            <span class="hidden" role="status" data-testid="save-said">{said}</span>
+            <span class="hidden" role="status" data-testid="save-said">{status_text}</span>
         </span>
     }
 }
@@ -116,7 +115,7 @@ fn save_svg(tree: TreeView) -> String {
     }
 }
 
-fn save_png(tree: TreeView, said: RwSignal<String>) {
+fn save_png(tree: TreeView, status_text: RwSignal<String>) {
     let facts = view(tree, |cluster, forest, region, choice| {
         let facts = Facts::of(tree, cluster, forest, region, choice);
         let totals = cluster.tree().totals();
@@ -129,7 +128,7 @@ fn save_png(tree: TreeView, said: RwSignal<String>) {
         (facts, sums)
     });
     let (Some((facts, sums)), Some(below), Some(above)) = (facts, canvas(".below"), canvas(".above")) else {
-        said.set("There is no picture to save yet".to_owned());
+        status_text.set("There is no picture to save yet".to_owned());
         return;
     };
     let caption = Caption {
@@ -144,14 +143,14 @@ fn save_png(tree: TreeView, said: RwSignal<String>) {
     let done = move |blob: Option<web_sys::Blob>| {
         let saved = blob.is_some_and(|blob| file::offer_blob(&name, &blob).is_ok());
         // The panel may be gone by then.
-        said.try_set(if saved {
+        status_text.try_set(if saved {
             format!("{name} saved")
         } else {
             format!("{name} could not be saved: the browser refused")
         });
     };
     if photo::take(&below, &above, &caption, done).is_none() {
-        said.set("The browser gives no canvas to put the picture together".to_owned());
+        status_text.set("The browser gives no canvas to put the picture together".to_owned());
     }
 }
 

@@ -15,8 +15,6 @@ use crate::draw::crumb::Crumb;
 use crate::draw::palette::label;
 use crate::format;
 use crate::keys;
-use crate::memo::Memo;
-use crate::signal::RwSignal;
 use crate::store::Shown;
 use crate::view::control::view;
 

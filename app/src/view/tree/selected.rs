@@ -10,12 +10,10 @@ use super::side;
 use super::state::{Hovered, TreeView, key};
 use crate::draw::crumb::Crumb;
 use crate::draw::palette::label;
-use crate::effect::effect;
 use crate::format::{self, UNKNOWN};
-use crate::memo::Memo;
 use crate::store::{Shown, Store};
 use crate::view::clipboard::CopyButton;
-use crate::view::control::{Show, view};
+use crate::view::control::view;
 
 /// Holders named one by one; a cluster may have thousands.
 const HOLDERS: usize = 64;
@@ -26,7 +24,7 @@ pub(super) fn begin_at(tree: TreeView) {
     let store = tree.store;
     let named = store.address.with_untracked(|address| address.other(key::BLOCK));
     let wanted = StoredValue::new(named.and_then(|hash| hash.parse().ok()).map(BlockHash));
-    effect(move |_| {
+    Effect::new(move |_| {
         let selected = tree.selected.get();
         if let Some(hash) = wanted.get_value().filter(|_| selected.is_none()) {
             store.on_beat(|_| ());
@@ -131,7 +129,7 @@ pub(super) fn Details(tree: TreeView, size: Memo<BlockSize>) -> impl IntoView {
         store.on_beat(|_| ());
         match store.look(|cluster, forest| of(cluster, forest, crumb)).flatten() {
             Some(detail) => Subject::Block(Box::new(detail)),
-            // What nobody holds can be pointed at, but has no name.
+            // What is cached nowhere can be pointed at, but has no name.
             None if tree.selected.get().is_some() => Subject::Gone(crumb),
             None => Subject::Nothing,
         }

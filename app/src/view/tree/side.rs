@@ -11,9 +11,6 @@ use super::save::Save;
 use super::search::Search;
 use super::selected::Details;
 use super::state::TreeView;
-use crate::effect::effect;
-use crate::memo::Memo;
-use crate::signal::RwSignal;
 use crate::store::Store;
 use crate::view::chip::Chip;
 use crate::view::control::view;
@@ -42,7 +39,7 @@ pub(super) fn Side(tree: TreeView) -> impl IntoView {
     let decision = Memo::new(move |_| tree.store.address.with(|address| address.decision));
     let chosen = RwSignal::new(Tab::Largest);
     // A decision that is opened wants to be seen.
-    effect(move |_| {
+    Effect::new(move |_| {
         if decision.get().is_some() {
             chosen.set(Tab::Decision);
         }
@@ -89,7 +86,7 @@ pub(super) fn Side(tree: TreeView) -> impl IntoView {
     }
 }
 
-/// What a block is in tokens and bytes, as far as anybody told.
+/// What a block is in tokens and bytes, as far as it is known.
 pub(super) fn block_size(store: Store) -> Memo<BlockSize> {
     let bytes_per_token = memory::bytes_per_token(store);
     let tokens = Memo::new(move |_| store.on_beat(|shown| shown.block_tokens()));

@@ -1,4 +1,4 @@
-//! What those who hear the page are told: the selected block, and what the camera shows once it has come to rest.
+//! The text for screen readers: the selected block, and what the camera shows once it has come to rest.
 
 use std::time::Duration;
 
@@ -8,13 +8,10 @@ use radixscope_state::tree::forest::{Forest, Width};
 use super::block::BlockSummary;
 use super::state::TreeView;
 use crate::draw::viewport::Region;
-use crate::effect::effect;
 use crate::format;
-use crate::memo::Memo;
-use crate::signal::RwSignal;
 use crate::view::control::view;
 
-/// After this long without another movement it is said where the camera is.
+/// After this long without another movement the place of the camera is announced.
 const REST: Duration = Duration::from_millis(600);
 
 /// The words for `aria-describedby`.
@@ -27,10 +24,10 @@ pub(super) fn Speech(tree: TreeView) -> impl IntoView {
         });
         detail.flatten().map(|detail| detail.sentence(tree.store))
     });
-    // Told after a movement alone: what a live tree does to the window would be a stream of words.
+    // Only after a movement: what a live tree does to the window would be a stream of words.
     let place = RwSignal::new(String::new());
     let last = StoredValue::new(0);
-    effect(move |_| {
+    Effect::new(move |_| {
         tree.redraw.track();
         let moves = tree.camera.with_value(|camera| camera.moves());
         if last.get_value() == moves {

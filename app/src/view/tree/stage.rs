@@ -23,9 +23,7 @@ use crate::draw::surface::Surface;
 use crate::draw::viewport::{Region, Viewport};
 use crate::draw::visible;
 use crate::draw::words::GUTTER;
-use crate::effect::effect;
 use crate::shown::DrawnTree;
-use crate::signal::RwSignal;
 use crate::store::{Shown, now_ms};
 use crate::theme;
 use crate::view::control::view;
@@ -72,7 +70,7 @@ pub(super) fn Canvas(tree: TreeView) -> impl IntoView {
     let is_whole = tree.form != Form::Overview;
     let minimap = is_page.then(|| Minimap::new(tree));
     tree.store.keep_forest();
-    effect(move |_| {
+    Effect::new(move |_| {
         let (Some(frame), Some(below), Some(above)) = (frame.get(), below.get(), above.get()) else { return };
         stage.set_value(Surface::new(&below, &above).map(|surface| Stage {
             surface,
@@ -88,7 +86,7 @@ pub(super) fn Canvas(tree: TreeView) -> impl IntoView {
         resize::observe(&frame, move || tree.redraw_soon());
     });
     // Whatever changes, the picture is drawn once, with the next frame.
-    effect(move |_| {
+    Effect::new(move |_| {
         tree.dark.track();
         tree.choice.track();
         tree.selected.track();
@@ -98,7 +96,7 @@ pub(super) fn Canvas(tree: TreeView) -> impl IntoView {
         tree.store.on_frame(|_| ());
         tree.redraw_soon();
     });
-    effect(move |_| {
+    Effect::new(move |_| {
         tree.redraw.track();
         let Some(frame) = frame.get() else { return };
         untrack(|| draw(tree, stage, minimap, &frame));

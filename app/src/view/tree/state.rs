@@ -14,10 +14,7 @@ use super::still::Hold;
 use crate::draw::camera::{Camera, Goal};
 use crate::draw::crumb::Crumb;
 use crate::draw::lanes::Lanes;
-use crate::effect::effect;
-use crate::memo::Memo;
 use crate::shown::DrawnTree;
-use crate::signal::RwSignal;
 use crate::store::{Shown, Store, TIER_KEY};
 
 /// Keys in the address that only this panel reads.
@@ -34,7 +31,7 @@ pub(super) mod key {
     pub(in super::super) const BLOCK: &str = "tree.block";
 }
 
-/// From one step of what fades, or waits to be said, to the next.
+/// From one step of what fades, or waits to be announced, to the next.
 const STEP: Duration = Duration::from_millis(50);
 
 /// How far back hits count.
@@ -76,11 +73,11 @@ impl Choice {
 pub(super) enum Hovered {
     /// A block.
     Block(Crumb),
-    /// Neighbours that are too narrow to be told apart.
+    /// Neighbours that are too narrow to be distinguished.
     Run(Narrow),
 }
 
-/// Sums over neighbours that are too narrow to be told apart, and all that is below them.
+/// Sums over neighbours that are too narrow to be distinguished, and all that is below them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Narrow {
     /// Boxes.
@@ -142,7 +139,7 @@ pub(super) struct TreeView {
     pub scrolled: RwSignal<f64>,
     /// Where the lanes stood in the last frame, CSS pixels; `None`: there are none.
     pub lanes: StoredValue<Option<Lanes>>,
-    /// What is said of the open decision's path.
+    /// The texts of the open decision's path.
     pub painted: Painted,
     /// The tree whose blocks are selected, hovered and found.
     drawn: StoredValue<DrawnTree>,
@@ -196,7 +193,7 @@ impl TreeView {
             painted: Painted::new(),
             drawn: StoredValue::new(store.pools.get_untracked().drawn()),
         };
-        effect(move |_| tree.begin(store.pools.get().drawn()));
+        Effect::new(move |_| tree.begin(store.pools.get().drawn()));
         tree
     }
 
@@ -258,7 +255,7 @@ impl TreeView {
         });
     }
 
-    /// Draws once more in a while, for what fades or waits to be said: each frame costs the browser a picture of the whole canvas, and twenty
+    /// Draws once more in a while, for what fades or waits to be announced: each frame costs the browser a picture of the whole canvas, and twenty
     /// steps a second fade smoothly enough.
     pub(super) fn redraw_in_a_step(self) {
         if self.step_asked.try_update_value(|asked| std::mem::replace(asked, true)) != Some(false) {

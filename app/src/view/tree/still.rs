@@ -4,8 +4,6 @@ use leptos::prelude::*;
 
 use super::state::TreeView;
 use crate::format;
-use crate::memo::Memo;
-use crate::signal::RwSignal;
 use crate::view::control::view;
 
 /// Why the tree holds still.
@@ -35,7 +33,7 @@ impl Hold {
 impl TreeView {
     /// The pointer is over the tree, or no longer.
     pub(super) fn hold_by_pointer(self, is_over: bool) {
-        // Nobody points at a screen that is only looked at.
+        // The kiosk has no pointer.
         let is_kiosk = self.store.address.with_untracked(|address| address.is_kiosk());
         self.hold.is_over.set_value(is_over && !is_kiosk);
         self.choose_holder();

@@ -9,14 +9,14 @@ use super::block::BlockSummary;
 use super::state::{Form, Hovered, Narrow, TreeView};
 use crate::format;
 use crate::view::chip::Chip;
-use crate::view::control::{Show, view};
+use crate::view::control::view;
 
 /// Workers named one by one.
 const NAMED: usize = 8;
 /// From the pointer to the words, CSS pixels.
 const AWAY_PX: f64 = 14.0;
 
-/// Follows the pointer. Nothing in it can be pointed at, and those who hear the page are told otherwise.
+/// Follows the pointer. Nothing in it can be pointed at, and screen readers have another text.
 #[component]
 pub(super) fn Tip(tree: TreeView, frame: NodeRef<html::Div>) -> impl IntoView {
     let place = move || {
@@ -63,8 +63,8 @@ fn Block(tree: TreeView, block: BlockSummary) -> impl IntoView {
             view! { "At A on " {named(before)}{was} " · at B on " {after}{is} }
         }
         None => {
-            let nobody = block.owners.is_empty().then_some("no worker: evicted parent of cached blocks");
-            view! { "Cached on " {after}{nobody} }
+            let no_worker = block.owners.is_empty().then_some("no worker: evicted parent of cached blocks");
+            view! { "Cached on " {after}{no_worker} }
         }
     };
     let evicted = block.is_evicted.then_some(", evicted since");
@@ -79,7 +79,7 @@ fn Block(tree: TreeView, block: BlockSummary) -> impl IntoView {
     }
 }
 
-/// What is known of neighbours that are too narrow to be told apart.
+/// What is known of neighbours that are too narrow to be distinguished.
 #[component]
 pub(super) fn Many(tree: TreeView, narrow: Narrow) -> impl IntoView {
     let many = tree.store.workers.get() > 64;

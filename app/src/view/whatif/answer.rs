@@ -9,10 +9,8 @@ use radixscope_state::cluster::{Cluster, PoolState};
 use super::asking::{Asking, Fault};
 use crate::draw::palette::label;
 use crate::format;
-use crate::memo::Memo;
-use crate::signal::RwSignal;
 use crate::store::{Shown, Store, now_ms};
-use crate::view::control::{Show, view};
+use crate::view::control::view;
 use crate::view::costs::{CostLegend, CostRow, CostRows};
 
 /// Rows shown.
@@ -38,7 +36,7 @@ pub(super) struct Response {
 }
 
 /// The answer, or what is wrong with the question.
-pub(super) type Told = Result<Response, Fault>;
+pub(super) type AnswerResult = Result<Response, Fault>;
 
 /// Asks whenever the question changes, and with `tick` as the state does. The last time it took is written to `took_us`.
 pub(super) fn keep_asked(
@@ -48,15 +46,15 @@ pub(super) fn keep_asked(
     frozen_seq: RwSignal<Option<u64>>,
     tick: Memo<(bool, u64)>,
     took_us: RwSignal<u64>,
-) -> Memo<Told> {
+) -> Memo<AnswerResult> {
     let engine = StoredValue::new_local(WhatIf::default());
     Memo::new(move |_| {
         let start = now_ms();
         let is_frozen = frozen_seq.get().is_some();
-        let ask = |cluster: &Shown<'_>, now: Millis| -> Told {
+        let ask = |cluster: &Shown<'_>, now: Millis| -> AnswerResult {
             let question = asking.question(cluster)?;
             let state = State { cluster: cluster.cluster, active: None, now_ms: now };
-            let told = engine.try_update_value(|engine| match engine.ask(state, &question) {
+            let result = engine.try_update_value(|engine| match engine.ask(state, &question) {
                 Ok(answer) => {
                     let mut response = shown(cluster, &answer);
                     if cluster.pool_list().len() > 1 && !matches!(question.prompt, Prompt::Example) {
@@ -68,9 +66,9 @@ pub(super) fn keep_asked(
                 }
                 Err(refused) => Err(Fault::new(refused.field(), sentence(&refused.to_string()))),
             });
-            told.unwrap_or_else(|| Err(Fault::new("prompt", "The panel is closed")))
+            result.unwrap_or_else(|| Err(Fault::new("prompt", "The panel is closed")))
         };
-        let told = if is_frozen {
+        let result = if is_frozen {
             let pools = store.pools.get();
             frozen.with_value(|frozen| {
                 frozen.as_ref().map(|frozen| ask(&Shown::new(&frozen.cluster, pools), frozen.at_ms))
@@ -78,7 +76,7 @@ pub(super) fn keep_asked(
         } else {
             None
         };
-        let told = told.unwrap_or_else(|| {
+        let result = result.unwrap_or_else(|| {
             tick.track();
             let now = store.now_ms();
             store.peek(|cluster| ask(cluster, now))
@@ -88,7 +86,7 @@ pub(super) fn keep_asked(
         queue_microtask(move || {
             let _ = took_us.try_set(took);
         });
-        told
+        result
     })
 }
 
@@ -181,9 +179,9 @@ fn shown(cluster: &Cluster, answer: &Answer<'_>) -> Response {
 
 /// The right half of the panel.
 #[component]
-pub(super) fn AnswerView(store: Store, told: Memo<Told>, took_us: RwSignal<u64>) -> impl IntoView {
+pub(super) fn AnswerView(store: Store, result: Memo<AnswerResult>, took_us: RwSignal<u64>) -> impl IntoView {
     let of = move |pick: fn(&Response) -> String| {
-        Memo::new(move |_| told.with(|told| told.as_ref().map(pick).unwrap_or_default()))
+        Memo::new(move |_| result.with(|result| result.as_ref().map(pick).unwrap_or_default()))
     };
     let headline = of(|shown| shown.headline.clone());
     let margin = of(|shown| shown.margin.clone());
@@ -192,15 +190,17 @@ pub(super) fn AnswerView(store: Store, told: Memo<Told>, took_us: RwSignal<u64>)
         0 => String::new(),
         more => format!("and {} more", format::count(more as u64)),
     });
-    let fault = Memo::new(move |_| told.with(|told| told.as_ref().err().cloned()));
+    let fault = Memo::new(move |_| result.with(|result| result.as_ref().err().cloned()));
     let versus =
-        Memo::new(move |_| told.with(|told| told.as_ref().ok().and_then(|shown| shown.versus.clone())));
-    let notes =
-        Memo::new(move |_| told.with(|told| told.as_ref().map(|t| t.notes.clone()).unwrap_or_default()));
-    let partial =
-        Memo::new(move |_| told.with(|told| told.as_ref().ok().and_then(|shown| shown.partial.clone())));
+        Memo::new(move |_| result.with(|result| result.as_ref().ok().and_then(|shown| shown.versus.clone())));
+    let notes = Memo::new(move |_| {
+        result.with(|result| result.as_ref().map(|t| t.notes.clone()).unwrap_or_default())
+    });
+    let partial = Memo::new(move |_| {
+        result.with(|result| result.as_ref().ok().and_then(|shown| shown.partial.clone()))
+    });
     let rows =
-        Memo::new(move |_| told.with(|told| told.as_ref().map(|t| t.rows.clone()).unwrap_or_default()));
+        Memo::new(move |_| result.with(|result| result.as_ref().map(|t| t.rows.clone()).unwrap_or_default()));
     view! {
         <section class="whatif-answer" aria-label="Answer" data-testid="whatif-answer"
             data-took-us=move || took_us.get().to_string()>

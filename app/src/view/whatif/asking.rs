@@ -1,5 +1,6 @@
 //! What the reader asks, field by field, and the question that follows from it.
 
+use leptos::prelude::*;
 use radixscope_insight::whatif::{
     Adjust, Blocks, Busy, Changes, Hashes, Prompt, Question, Who, deployed, settings_of,
 };
@@ -9,9 +10,7 @@ use radixscope_router::{RouterSettings, example};
 use radixscope_state::cluster::Cluster;
 
 use super::fetch::Fetched;
-use crate::memo::Memo;
 use crate::paste::{self, Pasted};
-use crate::signal::RwSignal;
 use crate::store::{Shown, Store};
 use crate::view::prompt_text::PromptTextState;
 

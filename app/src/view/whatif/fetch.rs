@@ -1,6 +1,7 @@
 //! The prompt of a recorded decision, which only the server keeps.
 
 use js_sys::Array;
+use leptos::prelude::*;
 use radixscope_insight::whatif::{Blocks, Hashes};
 use radixscope_model::id::DecisionId;
 use wasm_bindgen::{JsCast, JsValue};
@@ -10,7 +11,6 @@ use web_sys::{RequestInit, Response};
 use super::asking::Fault;
 use crate::json::field;
 use crate::net::source;
-use crate::signal::RwSignal;
 
 /// Where fetching stands.
 #[derive(Clone, PartialEq, Debug, Default)]

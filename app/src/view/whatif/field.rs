@@ -1,7 +1,6 @@
 //! What is wrong with a field, beside it.
 
-use crate::memo::Memo;
-use crate::view::control::{Show, view};
+use crate::view::control::view;
 use leptos::prelude::*;
 
 use super::asking::Fault;

@@ -7,10 +7,9 @@ use radixscope_router::{Formula, example};
 use super::answer::name;
 use super::asking::{Asking, Fault, Mode, more};
 use super::field::FaultOf;
-use crate::memo::Memo;
 use crate::store::{Shown, Store};
 use crate::view::chip::Chip;
-use crate::view::control::{For, Show, view};
+use crate::view::control::view;
 
 /// Workers listed: more could not be worked with by hand.
 const LISTED: usize = 64;

@@ -15,10 +15,7 @@ use radixscope_model::id::{BlockHash, DecisionId, Millis, Worker};
 
 use self::answer::{AnswerView, Frozen};
 use self::asking::{Asking, Fault};
-use crate::effect::effect;
 use crate::format;
-use crate::memo::Memo;
-use crate::signal::RwSignal;
 use crate::store::{Store, now_ms, time_of_day};
 use crate::url::Panel;
 use crate::view::control::view;
@@ -28,7 +25,7 @@ use crate::view::figure::PanelHead;
 const PACE_MS: u64 = 500;
 
 #[component]
-pub(super) fn WhatIfPanel(store: Store) -> impl IntoView {
+pub fn WhatIfPanel(store: Store) -> impl IntoView {
     let asking = Asking::new(store);
     begin(store, asking);
     let frozen = StoredValue::new_local(None::<Frozen>);
@@ -41,8 +38,8 @@ pub(super) fn WhatIfPanel(store: Store) -> impl IntoView {
             (cluster.seq().0 > 0, now)
         })
     });
-    let told = answer::keep_asked(store, asking, frozen, frozen_seq, tick, took_us);
-    let fault: Memo<Option<Fault>> = Memo::new(move |_| told.with(|told| told.as_ref().err().cloned()));
+    let result = answer::keep_asked(store, asking, frozen, frozen_seq, tick, took_us);
+    let fault: Memo<Option<Fault>> = Memo::new(move |_| result.with(|result| result.as_ref().err().cloned()));
     view! {
         <section class="panel whatif" aria-labelledby="whatif-title" data-testid="whatif">
             <PanelHead store panel=Panel::WhatIf title="What-if">
@@ -59,7 +56,7 @@ pub(super) fn WhatIfPanel(store: Store) -> impl IntoView {
                     <fleet::Fleet store asking fault/>
                 </div>
                 <div class="whatif-right scroll">
-                    <AnswerView store told took_us/>
+                    <AnswerView store result took_us/>
                 </div>
             </div>
         </section>
@@ -113,7 +110,7 @@ fn begin(store: Store, asking: Asking) {
             .with(|address| (address.decision, address.other("prefix"), address.other("example").is_some()))
     });
     let begun = StoredValue::new(false);
-    effect(move |before: Option<(Option<DecisionId>, Option<String>, bool)>| {
+    Effect::new(move |before: Option<(Option<DecisionId>, Option<String>, bool)>| {
         if !store.ready() {
             return (None, None, false);
         }
@@ -134,7 +131,7 @@ fn begin(store: Store, asking: Asking) {
         }
         asked
     });
-    effect(move |_| {
+    Effect::new(move |_| {
         if begun.get_value() {
             return;
         }

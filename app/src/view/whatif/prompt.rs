@@ -8,12 +8,10 @@ use super::asking::{Asking, Fault, Mode};
 use super::fetch;
 use super::field::FaultOf;
 use crate::draw::palette::label;
-use crate::effect::effect;
 use crate::format::{self, UNKNOWN};
-use crate::memo::Memo;
 use crate::paste;
 use crate::store::{Shown, Store, time_of_day};
-use crate::view::control::{Show, view};
+use crate::view::control::view;
 use crate::view::prompt_text::PromptText;
 
 /// Workers to choose from in a list.
@@ -79,7 +77,7 @@ fn Recorded(store: Store, asking: Asking) -> impl IntoView {
             asking.choose_decision(store, id);
         }
     };
-    effect(move |_| {
+    Effect::new(move |_| {
         let id = asking.decision.with(|text| text.trim().parse().ok().map(DecisionId));
         if let Some(id) = id.filter(|_| asking.live_tree.get()) {
             fetch::fetch(asking.fetched, id);

@@ -5,9 +5,8 @@ use radixscope_router::{Formula, Role, RouterSettings};
 
 use super::asking::{Asking, Fault};
 use super::field::FaultOf;
-use crate::memo::Memo;
 use crate::store::Store;
-use crate::view::control::{Show, view};
+use crate::view::control::view;
 
 /// Versions that decide differently: a version that stands for them, and who they are.
 const VERSIONS: [(&str, &str); 6] = [
@@ -67,7 +66,7 @@ pub(super) fn Settings(store: Store, asking: Asking, fault: Memo<Option<Fault>>)
                     all.into_iter().find(|(of, _)| of.name == number.name).map_or(0.0, |(_, value)| value)
                 });
                 let set = move |event| {
-                    if let Some(value) = crate::number::decimal(&event_target_value(&event)) {
+                    if let Some(value) = crate::format::decimal(&event_target_value(&event)) {
                         options.update(|options| {
                             options.set(number.name, value);
                         });
