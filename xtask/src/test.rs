@@ -36,6 +36,9 @@ pub(crate) enum Part {
     /// Every decision of every recording against the router's own words, with logs and messages late by up to 500 ms; about
     /// 5 min. `-- --sockets`: through real sockets at the recorded pace
     Decisions,
+    /// Every topology and fault compared figure by figure between page, API and exports; every text at nine sizes in three
+    /// deployments; about 5 min
+    Slow,
     /// What every browser must show, and that every text can be read, in Firefox and in WebKit; about 5 min
     Browsers,
 }
@@ -47,7 +50,7 @@ impl Part {
     /// Its program.
     const fn program(self) -> &'static str {
         match self {
-            Self::Quick => "end_to_end",
+            Self::Quick | Self::Slow => "end_to_end",
             Self::Findings => "findings",
             Self::Faults => "faults",
             Self::Decisions => "decisions",
@@ -68,6 +71,7 @@ impl Part {
 pub(crate) fn run_part(workspace: &Workspace, part: Part, args: &[String]) -> Result<ExitCode> {
     match part {
         Part::Quick => return run_quick(workspace),
+        Part::Slow => return run_slow(workspace),
         Part::Browsers => return run_in_browsers(workspace, args),
         Part::Faults => return run_faults(workspace, args),
         Part::Findings | Part::Decisions => {}
@@ -172,21 +176,43 @@ const QUICK_WALK: &str = "browser_page::";
 
 /// What a developer runs before each commit.
 fn run_quick(workspace: &Workspace) -> Result<ExitCode> {
+    let mut units = vec!["--lib"];
+    units.extend(QUICK_PROGRAMS.iter().flat_map(|program| ["--test", program]));
+    let walk = vec!["--test", Part::Quick.program(), "--", QUICK_WALK];
+    run_tier(
+        workspace,
+        &[
+            ("Unit and property tests", "about 1 min", units),
+            ("A walk through the page", "about 1 min", walk),
+        ],
+    )
+}
+
+/// What takes too long for [`run`]: it is marked as ignored.
+fn run_slow(workspace: &Workspace) -> Result<ExitCode> {
+    let figures = vec!["--test", "consistency", "--", "--ignored"];
+    let pages = vec!["--test", Part::Slow.program(), "--", "--ignored"];
+    run_tier(
+        workspace,
+        &[
+            ("Figures of API and exports", "about 1 min", figures),
+            ("Figures and texts of the page", "about 4 min", pages),
+        ],
+    )
+}
+
+/// Sets up, builds, and runs some of the tests: a name, a time and cargo's arguments each.
+fn run_tier(workspace: &Workspace, tests: &[(&str, &str, Vec<&str>)]) -> Result<ExitCode> {
     let missing = setup::missing(workspace, Purpose::Test);
-    let mut steps = Steps::new(workspace, missing.len() + 4);
+    let mut steps = Steps::new(workspace, missing.len() + 2 + tests.len());
     setup::meet(&mut steps, &missing)?;
     page::build(&mut steps, workspace, page::Build::Quick)?;
     build(&mut steps, workspace)?;
     let mut counts = Counts::default();
-    let mut units = SELECTION.to_vec();
-    units.push("--lib");
-    units.extend(QUICK_PROGRAMS.iter().flat_map(|program| ["--test", program]));
-    let mut walk = SELECTION.to_vec();
-    walk.extend(["--test", Part::Quick.program(), "--", QUICK_WALK]);
     let mut tested = Ok(());
-    for (name, selection) in [("Unit and property tests", units), ("A walk through the page", walk)] {
-        let one = steps.step(name, "about 1 min", |step| {
-            step.run_with(command(workspace, &selection), |line| {
+    for (name, time, arguments) in tests {
+        let one = steps.step(name, time, |step| {
+            step.run_with(command(workspace, &[&SELECTION, arguments.as_slice()].concat()), |line| {
                 counts.add(line);
                 false
             })
