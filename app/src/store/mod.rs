@@ -255,7 +255,7 @@ impl Store {
         self.live.update_value(|live| {
             if let Some(changes) = live.compared.tree_mut() {
                 changes.tree_mut().grow_forest(arrangement);
-                changes.tree_mut().settle_forest();
+                changes.tree_mut().update_forest();
                 return;
             }
             let state = live.past.as_mut().unwrap_or(&mut live.present);
@@ -279,7 +279,7 @@ impl Store {
 
     /// The same with the state around it.
     pub fn look<T>(self, look: impl FnOnce(&Shown<'_>, &Forest) -> T) -> Option<T> {
-        self.live.update_value(|live| live.shown_mut().cluster.settle_forest());
+        self.live.update_value(|live| live.shown_mut().cluster.update_forest());
         self.peek_still(|shown| shown.tree().forest().map(|forest| look(shown, forest)))
     }
 
@@ -292,7 +292,7 @@ impl Store {
                 live.forest_keepers -= 1;
                 if live.forest_keepers == 0 {
                     live.still = still::Still::default();
-                    live.shown_mut().cluster.fell_forest();
+                    live.shown_mut().cluster.drop_forest();
                 }
             });
         });

@@ -8,7 +8,7 @@ use radixscope_insight::latency::{self, ENABLE_FRONTEND, MIN_SAMPLES, Quantity, 
 use radixscope_insight::queues::Queues;
 use radixscope_model::id::{Millis, WorkerIx};
 use radixscope_model::number_format;
-use radixscope_model::range::{Range, Standing};
+use radixscope_model::range::{Range, TargetComparison};
 use radixscope_model::record::{Finding, Phase};
 use radixscope_state::cluster::Cluster;
 
@@ -130,20 +130,20 @@ fn latency_tile(shown: &Shown<'_>, quantity: Quantity, target: f64, now: Millis,
         return Tile { value: UNKNOWN.to_owned(), said: said.to_owned(), title, ..Tile::default() };
     };
     let target_words = quantity.words(target);
-    let standing = if is_current { times.standing(target) } else { Standing::Unknown };
+    let standing = if is_current { times.standing(target) } else { TargetComparison::Unknown };
     let said = match standing {
-        Standing::Within => ["✓ within target ", &target_words].concat(),
-        Standing::Above => ["◆ above target ", &target_words].concat(),
-        Standing::Unknown if !is_current => "not current".to_owned(),
-        Standing::Unknown if times.samples < MIN_SAMPLES => {
+        TargetComparison::Within => ["✓ within target ", &target_words].concat(),
+        TargetComparison::Above => ["◆ above target ", &target_words].concat(),
+        TargetComparison::Unknown if !is_current => "not current".to_owned(),
+        TargetComparison::Unknown if times.samples < MIN_SAMPLES => {
             format!("{} of {MIN_SAMPLES} samples", times.samples)
         }
-        Standing::Unknown => ["target ", &target_words, " in range"].concat(),
+        TargetComparison::Unknown => ["target ", &target_words, " in range"].concat(),
     };
     let why = times.why_unknown(quantity, target).map_or(String::new(), |why| [". ", &why].concat());
     let above_ms = match standing {
-        Standing::Above => above_since(shown, quantity, target, now).map(|at| now.since(at)),
-        Standing::Within | Standing::Unknown => None,
+        TargetComparison::Above => above_since(shown, quantity, target, now).map(|at| now.since(at)),
+        TargetComparison::Within | TargetComparison::Unknown => None,
     };
     let title = format!(
         "95th percentile over the last 60 s, all pools: {} of {} samples, {}{why}",
@@ -159,7 +159,7 @@ fn latency_tile(shown: &Shown<'_>, quantity: Quantity, target: f64, now: Millis,
 fn above_since(shown: &Shown<'_>, quantity: Quantity, target: f64, now: Millis) -> Option<Millis> {
     let from = Millis(now.0.saturating_sub(ABOVE_MS));
     let points: Vec<_> = latency::trend(shown, quantity, (from, now), now)?.points().collect();
-    let is_above = |p95: Option<Range>| p95.is_some_and(|p95| p95.against(target) == Standing::Above);
+    let is_above = |p95: Option<Range>| p95.is_some_and(|p95| p95.against(target) == TargetComparison::Above);
     points.into_iter().rev().take_while(|(_, p95)| is_above(*p95)).last().map(|(at, _)| at)
 }
 

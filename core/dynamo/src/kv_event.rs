@@ -9,7 +9,7 @@ use super::envelope::Format;
 use super::error::{DecodeError, Faults, Reason};
 use super::tree_query::MAX_TREE_HASHES;
 use super::wire::{
-    Fault, InField, Json, Kind, Left, MsgPack, PlainEvent, PlainRun, Wire, once, pass, required,
+    Fault, InField, Json, Kind, MsgPack, PlainEvent, PlainRun, Remaining, Wire, once, pass, required,
 };
 use radixscope_model::id::{BlockHash, TokensHash, Worker};
 use radixscope_model::record::{Block, Topic};
@@ -297,7 +297,11 @@ impl KvEvents {
     }
 
     #[inline]
-    fn blocks_left<'a, W: Wire<'a>>(&mut self, wire: &mut W, mut left: Left) -> Result<Range<u32>, Fault> {
+    fn blocks_left<'a, W: Wire<'a>>(
+        &mut self,
+        wire: &mut W,
+        mut left: Remaining,
+    ) -> Result<Range<u32>, Fault> {
         let start = self.blocks.len();
         self.pictures.clear();
         while wire.next_element(&mut left)? {
@@ -334,7 +338,11 @@ impl KvEvents {
     }
 
     #[inline]
-    fn hashes_left<'a, W: Wire<'a>>(&mut self, wire: &mut W, mut left: Left) -> Result<Range<u32>, Fault> {
+    fn hashes_left<'a, W: Wire<'a>>(
+        &mut self,
+        wire: &mut W,
+        mut left: Remaining,
+    ) -> Result<Range<u32>, Fault> {
         let start = self.removed.len();
         while wire.next_element(&mut left)? {
             self.bound(wire)?;

@@ -90,7 +90,7 @@ fn row(cluster: &Cluster, decided: &DecisionEntry) -> Option<[String; HEADER.len
         decided.is_tie().to_string(),
         known(decided.lost_affinity().map(|lost| lost.more_blocks)),
         finite(decided.chosen_cost()),
-        finite(decided.margin_blocks().ok()),
+        finite(decided.cost_gap_blocks().ok()),
         decision.formula.map_or("", Formula::as_str).to_owned(),
         finite(decision.prefill_factor.filter(|_| is_a)),
         finite(decision.prefill_factor.filter(|_| !is_a)),

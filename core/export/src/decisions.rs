@@ -122,7 +122,7 @@ struct DecisionRow {
     sources: Vec<DecisionSource>,
     completeness: Completeness,
     /// What was computed here rests on a tree that lacked blocks: overlaps of `candidates` may be too small and their costs too
-    /// high, so there is no cost gap (`margin_blocks`) and no better-cached worker skipped (`lost_affinity_blocks`).
+    /// high, so there is no cost gap (`cost_gap_blocks`) and no better-cached worker skipped (`lost_affinity_blocks`).
     partial: bool,
     /// Why the costs of all workers could not be computed though the prompt is known: `block_size_unknown`,
     /// `state_unknown` (what workers held and did at that time), `overlap_differs` or `cost_differs` (computed, they
@@ -132,7 +132,7 @@ struct DecisionRow {
     /// workers and in other modes than KV, where the choice does not depend on it.
     verdict: &'static str,
     /// Cost of the next best candidate less that of the chosen one, in blocks.
-    margin_blocks: Option<f64>,
+    cost_gap_blocks: Option<f64>,
     /// Blocks of the prompt that another candidate held beyond those of the chosen one; absent where none did.
     lost_affinity_blocks: Option<u32>,
 }
@@ -244,7 +244,7 @@ impl DecisionRow {
             partial: decided.partial,
             not_reconstructed: decision.not_reconstructed,
             verdict: decided.cache_outcome().as_str(),
-            margin_blocks: decided.margin_blocks().ok(),
+            cost_gap_blocks: decided.cost_gap_blocks().ok(),
             lost_affinity_blocks: decided.lost_affinity().map(|lost| lost.more_blocks),
         })
     }

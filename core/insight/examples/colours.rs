@@ -9,7 +9,7 @@ use radixscope_captures::Simulated;
 use radixscope_insight::latency::{Quantity, Source, Times, figure};
 use radixscope_intake::{Intake, Received};
 use radixscope_model::id::{DecisionId, Millis, Seq, SourceIx, Worker, WorkerIx};
-use radixscope_model::range::Standing;
+use radixscope_model::range::TargetComparison;
 use radixscope_model::record::{Decision, DecisionSource, Entry, Outcome, Progress, Record, SourceKind};
 use radixscope_sim::{Channel, Config, RequestRecord, Simulation, WireMessage};
 use radixscope_state::cluster::Cluster;
@@ -254,15 +254,15 @@ fn judge(looks: &[Times], measured: &[Measured]) -> ([Seconds; TARGETS_MS.len()]
         exact.push(p95_ms);
         for (seconds, target) in all.iter_mut().zip(TARGETS_MS) {
             match times.standing(target) {
-                Standing::Above => {
+                TargetComparison::Above => {
                     seconds.above += 1;
                     seconds.false_above += u64::from(p95_ms <= target);
                 }
-                Standing::Within => {
+                TargetComparison::Within => {
                     seconds.within += 1;
                     seconds.false_within += u64::from(p95_ms > target);
                 }
-                Standing::Unknown => seconds.unknown += 1,
+                TargetComparison::Unknown => seconds.unknown += 1,
             }
         }
     }

@@ -3,8 +3,8 @@
 
 use radixscope_model::id::{Millis, PoolIx, WorkerIx};
 use radixscope_model::number_format::count;
-use radixscope_model::record::{Asking, KnowledgeWhy};
-use radixscope_state::cluster::{Cluster, Coverage, KnowledgeState, Sourced, UsedSource};
+use radixscope_model::record::{KnowledgeWhy, QueryState};
+use radixscope_state::cluster::{Cluster, Coverage, KnowledgeState, ResidentSource, Sourced};
 
 /// From this share of the held blocks on, shares of blocks are shown, with a mark: what is missing cannot turn them.
 pub const ENOUGH: f64 = 0.95;
@@ -126,10 +126,10 @@ pub fn known_words(cluster: &Cluster, worker: WorkerIx) -> String {
 }
 
 /// Where the number of used blocks is known from, to follow a comma.
-pub fn used_words(used: Option<Sourced<u64, UsedSource>>) -> &'static str {
+pub fn used_words(used: Option<Sourced<u64, ResidentSource>>) -> &'static str {
     match used.map(|used| used.source) {
-        Some(UsedSource::Complete) => "its tree is complete",
-        Some(UsedSource::Full(source)) => source.label(),
+        Some(ResidentSource::Complete) => "its tree is complete",
+        Some(ResidentSource::Full(source)) => source.label(),
         None => "not known",
     }
 }
@@ -154,26 +154,26 @@ pub const fn why_words(why: KnowledgeWhy) -> &'static str {
 }
 
 /// What is done about it; `None`: nothing, and nothing need be.
-pub fn asking_words(knowledge: &KnowledgeState, now: Millis) -> Option<String> {
+pub fn query_text(knowledge: &KnowledgeState, now: Millis) -> Option<String> {
     let detail = &knowledge.asking_detail;
     let with_detail = |words: &str| match detail.is_empty() {
         true => words.to_owned(),
         false => format!("{words}: {detail}"),
     };
     Some(match knowledge.asking {
-        Asking::No if knowledge.is_complete() => return None,
-        Asking::No => with_detail("it is not asked for its blocks"),
-        Asking::NoEndpoint => with_detail("its endpoint for queries is unknown"),
-        Asking::OnRequest => with_detail("it can be asked for its blocks, on request"),
-        Asking::Waiting => with_detail("it will be asked for its blocks"),
-        Asking::Dump => "it is being asked for all its blocks".to_owned(),
-        Asking::Range => "it is being asked for the lost events".to_owned(),
-        Asking::Joining => "its response is being merged with its events".to_owned(),
-        Asking::Failed { next_ms: Some(next) } => {
+        QueryState::No if knowledge.is_complete() => return None,
+        QueryState::No => with_detail("it is not asked for its blocks"),
+        QueryState::NoEndpoint => with_detail("its endpoint for queries is unknown"),
+        QueryState::OnRequest => with_detail("it can be asked for its blocks, on request"),
+        QueryState::Waiting => with_detail("it will be asked for its blocks"),
+        QueryState::Dump => "it is being asked for all its blocks".to_owned(),
+        QueryState::Range => "it is being asked for the lost events".to_owned(),
+        QueryState::Joining => "its response is being merged with its events".to_owned(),
+        QueryState::Failed { next_ms: Some(next) } => {
             let seconds = next.since(now).div_ceil(1_000);
             format!("{}; next try in {} s", with_detail("the last query failed"), count(seconds))
         }
-        Asking::Failed { next_ms: None } => {
+        QueryState::Failed { next_ms: None } => {
             format!("{}; it is asked again on request", with_detail("the last query failed"))
         }
     })

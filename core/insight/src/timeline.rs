@@ -57,7 +57,7 @@ pub enum Change {
     /// It departed.
     Left,
     /// It departed before and is there again.
-    Returned,
+    Rejoined,
     /// Its process started anew.
     Restarted,
 }
@@ -104,12 +104,12 @@ impl RowInProgress {
             Record::Decision(_) => self.decisions += 1,
             Record::Finding(finding) => self.finding(before, finding),
             Record::Worker { id, .. } => self.worker(Change::Joined, Some(*id)),
-            Record::Gone { worker, .. }
+            Record::Left { worker, .. }
                 if before.worker(*worker).is_some_and(|state| state.gone.is_none()) =>
             {
                 self.worker(Change::Left, id(before, *worker));
             }
-            Record::Returned { worker } => self.worker(Change::Returned, id(before, *worker)),
+            Record::Rejoined { worker } => self.worker(Change::Rejoined, id(before, *worker)),
             _ => {}
         }
     }

@@ -12,7 +12,7 @@ use radixscope_dynamo::subject::Subject;
 /// Something that a source is to do.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Command {
-    /// Ask a worker. Answered by one [`crate::Payload::TreeAnswer`] with the same number, whatever comes of it.
+    /// Ask a worker. Answered by one [`crate::Payload::TreeResponse`] with the same number, whatever comes of it.
     Query(TreeQuery),
     /// Nobody waits for the answer any more. The query is answered all the same, by
     /// [`QueryFault::Cancelled`](radixscope_dynamo::tree_query::QueryFault::Cancelled) unless it was answered before.

@@ -23,7 +23,7 @@ use bytes::Bytes;
 
 use radixscope_dynamo::DecodeError;
 use radixscope_dynamo::subject::Subject;
-use radixscope_dynamo::tree_query::{QueryFailed, TreeAnswer};
+use radixscope_dynamo::tree_query::{QueryFailed, TreeResponse};
 use radixscope_model::id::{Millis, SourceIx};
 use radixscope_model::record::Topic;
 
@@ -88,11 +88,11 @@ pub enum Payload {
         answer: Bytes,
     },
     /// What came of a query for a worker's blocks, read where it was received: dumps are large.
-    TreeAnswer {
+    TreeResponse {
         /// Number of the [`crate::command::TreeQuery`].
         query: u64,
         /// What the worker answered, or why there is no answer.
-        outcome: Arc<Result<TreeAnswer, QueryFailed>>,
+        outcome: Arc<Result<TreeResponse, QueryFailed>>,
         /// Size of the answer as it was received, in bytes.
         size_bytes: usize,
     },
@@ -133,7 +133,7 @@ impl Payload {
             Self::LogLine { .. } => Topic::Log,
             Self::Scrape { .. } => Topic::Metrics,
             Self::Health { .. } => Topic::Health,
-            Self::TreeAnswer { .. } => Topic::TreeDump,
+            Self::TreeResponse { .. } => Topic::TreeDump,
             Self::Unreadable { topic, .. } => *topic,
             Self::Subscribed { .. } | Self::Unsubscribed { .. } => Topic::Other,
         }
@@ -148,7 +148,7 @@ impl Payload {
             | Self::Scrape { text: bytes, .. }
             | Self::Health { answer: bytes, .. } => bytes.len(),
             Self::Discovery { key, value, .. } => key.len() + value.as_ref().map_or(0, Bytes::len),
-            Self::TreeAnswer { size_bytes, .. } | Self::Unreadable { size_bytes, .. } => *size_bytes,
+            Self::TreeResponse { size_bytes, .. } | Self::Unreadable { size_bytes, .. } => *size_bytes,
             Self::Subscribed { .. } | Self::Unsubscribed { .. } => 0,
         }
     }

@@ -44,7 +44,7 @@ impl Rollouts {
     fn new(places: usize) -> Self {
         let both =
             Both { near: Cluster::default(), far: Cluster::default(), batch: BatchWriter::new(Seq(1)) };
-        let (mut intake, mut both) = (Intake::with_places(places), both);
+        let (mut intake, mut both) = (Intake::with_slots(places), both);
         let source = intake.source("nats", SourceKind::Nats, Millis(MIDNIGHT_MS), &mut both).unwrap();
         Self { intake, both, source, at: MIDNIGHT_MS, decided: Vec::new() }
     }

@@ -9,7 +9,7 @@ use radixscope_intake::{Intake, Received};
 use radixscope_model::id::{BlockHash, Millis, PoolIx, SourceIx, Worker};
 use radixscope_model::record::SourceKind;
 use radixscope_router::RouterSettings;
-use radixscope_sim::{Config, EventLine, Simulation, WireMessage};
+use radixscope_sim::{Config, EventTransport, Simulation, WireMessage};
 use radixscope_state::cluster::Cluster;
 
 const START: Millis = Millis(1_767_225_600_000);
@@ -83,7 +83,7 @@ fn assert_same(simulation: &Simulation, cluster: &Cluster) {
 
 #[test]
 fn the_mirror_equals_the_engines_caches() {
-    for events in [EventLine::JetStream, EventLine::LocalIndexer] {
+    for events in [EventTransport::JetStream, EventTransport::LocalIndexer] {
         let config = Config { events, ..Config::default() };
         let (simulation, cluster) = observe(config, 600);
         assert!(simulation.report().evicted_blocks_total.iter().all(|&n| n > 0), "the caches are full");

@@ -18,7 +18,7 @@ pub struct Range {
 
 /// How a figure stands to a target.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Standing {
+pub enum TargetComparison {
     /// Certainly at or below it.
     Within,
     /// Certainly above it.
@@ -27,7 +27,7 @@ pub enum Standing {
     Unknown,
 }
 
-impl Standing {
+impl TargetComparison {
     /// Name on screen and in the API.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -75,12 +75,12 @@ impl Range {
     }
 
     /// How it stands to `target`.
-    pub fn against(&self, target: f64) -> Standing {
+    pub fn against(&self, target: f64) -> TargetComparison {
         let is_above = if self.is_above_low { self.low >= target } else { self.low > target };
         match self.high {
-            _ if is_above => Standing::Above,
-            Some(high) if high <= target => Standing::Within,
-            _ => Standing::Unknown,
+            _ if is_above => TargetComparison::Above,
+            Some(high) if high <= target => TargetComparison::Within,
+            _ => TargetComparison::Unknown,
         }
     }
 
@@ -113,18 +113,18 @@ mod tests {
     #[test]
     fn a_bucket_that_straddles_the_target_stands_nowhere() {
         let bucket = Range::in_bucket(470.0, Some(1_000.0));
-        assert_eq!(bucket.against(600.0), Standing::Unknown);
-        assert_eq!(bucket.against(1_000.0), Standing::Within, "a bucket takes in its upper bound");
-        assert_eq!(bucket.against(470.0), Standing::Above, "and not its lower one");
-        assert_eq!(Range::in_bucket(480.0, None).against(600.0), Standing::Unknown);
-        assert_eq!(Range::in_bucket(480.0, None).against(480.0), Standing::Above);
+        assert_eq!(bucket.against(600.0), TargetComparison::Unknown);
+        assert_eq!(bucket.against(1_000.0), TargetComparison::Within, "a bucket takes in its upper bound");
+        assert_eq!(bucket.against(470.0), TargetComparison::Above, "and not its lower one");
+        assert_eq!(Range::in_bucket(480.0, None).against(600.0), TargetComparison::Unknown);
+        assert_eq!(Range::in_bucket(480.0, None).against(480.0), TargetComparison::Above);
     }
 
     #[test]
     fn an_exact_value_at_its_target_is_within() {
-        assert_eq!(Range::exact(600.0).against(600.0), Standing::Within);
-        assert_eq!(Range::exact(600.1).against(600.0), Standing::Above);
-        assert_eq!(Range::between(600.0, Some(700.0)).against(600.0), Standing::Unknown);
+        assert_eq!(Range::exact(600.0).against(600.0), TargetComparison::Within);
+        assert_eq!(Range::exact(600.1).against(600.0), TargetComparison::Above);
+        assert_eq!(Range::between(600.0, Some(700.0)).against(600.0), TargetComparison::Unknown);
     }
 
     #[test]

@@ -11,7 +11,7 @@ use crate::chunk::{self, next_message};
 use crate::error::RecordingError;
 use crate::fold::{Fold, Step};
 use crate::meta::Meta;
-use crate::walk::{ChunkAt, Walked, walk};
+use crate::walk::{ChunkAt, WalkResult, walk};
 
 /// Most bytes decompressed to look into chunks of which the file does not say what they hold: those that another tool
 /// rewrote, and the last one before a crash.
@@ -79,7 +79,7 @@ impl<R: Read + Seek> Recording<R> {
     /// # Errors
     /// It is none, or of another version.
     pub fn open(mut from: R) -> Result<Self, RecordingError> {
-        let Walked { meta, numbers, chunks, is_finished, lost_bytes } = walk(&mut from)?;
+        let WalkResult { meta, numbers, chunks, is_finished, lost_bytes } = walk(&mut from)?;
         let mut opened = Self { from, meta, numbers, chunks, keyframes: Vec::new(), is_finished, lost_bytes };
         opened.look_into_unknown()?;
         opened.find_keyframes();

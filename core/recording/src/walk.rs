@@ -60,7 +60,7 @@ impl ChunkAt {
 
 /// What a walk found.
 #[derive(Debug)]
-pub(crate) struct Walked {
+pub(crate) struct WalkResult {
     pub(crate) meta: Meta,
     pub(crate) numbers: Numbers,
     pub(crate) chunks: Vec<ChunkAt>,
@@ -71,7 +71,7 @@ pub(crate) struct Walked {
 }
 
 /// Walks over a file.
-pub(crate) fn walk<R: Read + Seek>(from: &mut R) -> Result<Walked, RecordingError> {
+pub(crate) fn walk<R: Read + Seek>(from: &mut R) -> Result<WalkResult, RecordingError> {
     let len = from.seek(SeekFrom::End(0))?;
     from.seek(SeekFrom::Start(0))?;
     let mut magic = [0; MAGIC.len()];
@@ -83,7 +83,7 @@ pub(crate) fn walk<R: Read + Seek>(from: &mut R) -> Result<Walked, RecordingErro
         return Err(RecordingError::NotARecording);
     }
     let mut walk =
-        Walk { from, len, meta: None, numbers: Numbers::default(), chunks: Vec::new(), finished: false };
+        ChunkWalk { from, len, meta: None, numbers: Numbers::default(), chunks: Vec::new(), finished: false };
     let mut at = MAGIC.len() as u64;
     while !walk.finished {
         match walk.record(at)? {
@@ -91,13 +91,13 @@ pub(crate) fn walk<R: Read + Seek>(from: &mut R) -> Result<Walked, RecordingErro
             None => break,
         }
     }
-    let Walk { meta, numbers, chunks, finished, .. } = walk;
+    let ChunkWalk { meta, numbers, chunks, finished, .. } = walk;
     let lost_bytes = if finished { 0 } else { len - at };
     let meta = meta.ok_or(RecordingError::NotARecording)?;
-    Ok(Walked { meta, numbers, chunks, is_finished: finished, lost_bytes })
+    Ok(WalkResult { meta, numbers, chunks, is_finished: finished, lost_bytes })
 }
 
-struct Walk<'r, R> {
+struct ChunkWalk<'r, R> {
     from: &'r mut R,
     len: u64,
     meta: Option<Meta>,
@@ -106,7 +106,7 @@ struct Walk<'r, R> {
     finished: bool,
 }
 
-impl<R: Read + Seek> Walk<'_, R> {
+impl<R: Read + Seek> ChunkWalk<'_, R> {
     /// Takes the record at `at`; where the next one begins, or `None` if there is no whole one.
     fn record(&mut self, at: u64) -> Result<Option<u64>, RecordingError> {
         if self.len - at < RECORD_HEAD_BYTES {

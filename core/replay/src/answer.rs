@@ -18,12 +18,12 @@ pub struct Answer {
 
 /// As the server says what is wrong.
 #[derive(Serialize)]
-struct Wrong {
-    error: Said,
+struct ErrorBody {
+    error: ErrorDetail,
 }
 
 #[derive(Serialize)]
-struct Said {
+struct ErrorDetail {
     code: &'static str,
     message: String,
 }
@@ -34,7 +34,7 @@ impl Answer {
     }
 
     fn wrong(status: u16, code: &'static str, message: String) -> Self {
-        let wrong = Wrong { error: Said { code, message } };
+        let wrong = ErrorBody { error: ErrorDetail { code, message } };
         Self { status, body: serde_json::to_vec(&wrong).unwrap_or_default() }
     }
 }

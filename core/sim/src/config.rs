@@ -44,7 +44,7 @@ pub struct Config {
     /// How requests find a worker.
     pub router: RouterSettings,
     /// How KV events travel.
-    pub events: EventLine,
+    pub events: EventTransport,
     /// Whether the frontend tells its replicas of the requests it routes (`--router-replica-sync`).
     pub replica_sync: bool,
     /// Whether the frontend's log is written: the lines of its decisions at INFO.
@@ -87,7 +87,7 @@ pub(super) struct Fleet {
 
 /// How KV events travel (reference §2.1).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum EventLine {
+pub enum EventTransport {
     /// JSON on the JetStream subject: the default of Dynamo 0.9.
     JetStream,
     /// MessagePack envelopes on the component's subject: workers with `--enable-local-indexer`.
@@ -140,7 +140,7 @@ impl Default for Config {
             max_batch: 64,
             max_num_tokens: 16_384,
             router: RouterSettings::new(Formula::A),
-            events: EventLine::JetStream,
+            events: EventTransport::JetStream,
             replica_sync: true,
             log: true,
             metrics: true,

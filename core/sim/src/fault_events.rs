@@ -4,13 +4,13 @@
 use std::fmt::Arguments;
 use std::ops::Range;
 
-use super::engine::Texts as _;
+use super::engine::RequestTexts as _;
 use super::fault::{Delivery, Failure, Fault};
 use super::log::Level;
 use super::metrics::{frontend_name, worker_name};
 use super::observed::Observed;
 use super::processes::Processes;
-use super::serving::{Rejected, Serving, Surroundings as _};
+use super::serving::{Rejected, Serving, ServingContext as _};
 use super::start_up;
 use super::topology::Release;
 use super::wire::Tier;

@@ -12,16 +12,16 @@ const BITS: usize = u64::BITS as usize;
 
 /// Holders of each block, in as few words as the number of workers needs: up to 64 workers one.
 #[derive(Debug)]
-pub(super) enum Holders {
+pub(super) enum BlockHolders {
     Small(Map<1>),
     Medium(Map<4>),
     Large(Map<16>),
 }
 
-/// Most workers that [`Holders`] tell apart.
+/// Most workers that [`BlockHolders`] tell apart.
 pub(super) const MOST_WORKERS: usize = 16 * BITS;
 
-impl Holders {
+impl BlockHolders {
     pub(super) fn new(workers: usize) -> Self {
         match workers.div_ceil(BITS) {
             0..=1 => Self::Small(Map::default()),

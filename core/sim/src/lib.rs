@@ -37,7 +37,7 @@ use rand::SeedableRng;
 use rand_pcg::Pcg64Mcg;
 
 pub use self::config::{
-    Config, ConfigError, EventLine, MAX_CONCURRENCY, MAX_WORKERS, REFERENCE_BLOCKS_PER_WORKER, Topology,
+    Config, ConfigError, EventTransport, MAX_CONCURRENCY, MAX_WORKERS, REFERENCE_BLOCKS_PER_WORKER, Topology,
     Workload,
 };
 pub use self::fault::{Fault, FaultPlan};

@@ -7,11 +7,11 @@ use std::fmt::Write as _;
 
 use time::OffsetDateTime;
 
-pub(super) use self::request::{About, Measured, Outcome, uuid};
+pub(super) use self::request::{LogContext, Measured, Outcome, uuid};
 use super::metrics::frontend_name;
 use super::router::SimulatedCandidate;
 use super::topology::{Pool, Release};
-use super::wire::{Channel, Out, WireMessage};
+use super::wire::{Channel, WireMessage, WireOut};
 use radixscope_model::id::Millis;
 use radixscope_router::{Role, RouterMode};
 
@@ -80,7 +80,7 @@ impl Log {
         at_us: u64,
         (level, target): (Level, &str),
         words: std::fmt::Arguments<'_>,
-        out: Out<'_>,
+        out: WireOut<'_>,
     ) {
         if self.on {
             self.write(who, (Millis(at_us / 1_000), at_us), (level, target), words, out);
@@ -94,7 +94,7 @@ impl Log {
         (at_ms, at_us): (Millis, u64),
         (level, target): (Level, &str),
         words: std::fmt::Arguments<'_>,
-        out: Out<'_>,
+        out: WireOut<'_>,
     ) {
         let level = match level {
             Level::Info => " INFO",
@@ -115,7 +115,7 @@ impl Log {
         at_us: u64,
         decided: &DecisionInput<'_>,
         worker_id: impl Fn(u16) -> u64,
-        out: Out<'_>,
+        out: WireOut<'_>,
     ) {
         let Some((weight, breaks_ties)) = self.mode else { return };
         let who = frontend_name(frontend);

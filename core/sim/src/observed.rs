@@ -6,18 +6,18 @@ use std::ops::Range;
 use rand::RngExt;
 
 use super::config::{Config, Topology};
-use super::engine::{Engine, Job, Texts};
-use super::fault::{Delivery, Failure, Steer};
+use super::engine::{Engine, Job, RequestTexts};
+use super::fault::{Delivery, Failure, ForcedWorker};
 use super::fault_events;
-use super::log::{About, DecisionInput, Measured, Outcome};
+use super::log::{DecisionInput, LogContext, Measured, Outcome};
 use super::processes::Processes;
 use super::report::RequestRecord;
 use super::router::{Choice, Router};
-use super::serving::{FirstToken, Rejected, Served, Surroundings};
+use super::serving::{FirstToken, Rejected, Served, ServingContext};
 use super::timing;
 use super::topology::Release;
 use super::users::Users;
-use super::wire::{Out, Reporter, Step, Tier};
+use super::wire::{Reporter, Step, Tier, WireOut};
 use super::workload::{DECODE_ROUTED_US, Driver, Event, PrefillPart};
 use radixscope_model::id::{BlockHash, Millis};
 use radixscope_model::record::Block;
@@ -32,7 +32,7 @@ const RETRY_JITTER_US: u64 = 3_000_000;
 pub(super) struct Observed<'a, 'o> {
     pub(super) driver: &'a mut Driver,
     pub(super) pool: usize,
-    pub(super) out: Out<'o>,
+    pub(super) out: WireOut<'o>,
 }
 
 impl Observed<'_, '_> {
@@ -88,11 +88,11 @@ impl Observed<'_, '_> {
     }
 
     /// Says something of a request in the frontend's log, as 1.6 does.
-    fn log(&mut self, user: u32, say: impl FnOnce(&mut Processes, About<'_>, Out<'_>)) {
+    fn log(&mut self, user: u32, say: impl FnOnce(&mut Processes, LogContext<'_>, WireOut<'_>)) {
         let (frontend, at_us) = (self.frontend(user), self.driver.now_unix_us());
         let here = &mut self.driver.pools[self.pool];
         let request_id = here.request_ids[user as usize].clone();
-        say(here, About { frontend, at_us, request_id: &request_id }, self.out);
+        say(here, LogContext { frontend, at_us, request_id: &request_id }, self.out);
     }
 
     /// A router that weighs costs chose: its log, its messages and what is measured of it.
@@ -124,7 +124,7 @@ impl Observed<'_, '_> {
                 log.decided(frontend, at_us, &decided, |worker| wire.worker_id(worker), self.out);
             }
             Release::V1_6 => {
-                let about = About { frontend, at_us, request_id };
+                let about = LogContext { frontend, at_us, request_id };
                 log.selected(about, wire.worker_id(worker), &candidates[usize::from(worker)], self.out);
             }
         }
@@ -204,14 +204,14 @@ impl Observed<'_, '_> {
     }
 }
 
-impl Texts for Observed<'_, '_> {
+impl RequestTexts for Observed<'_, '_> {
     fn blocks(&self, request: u32) -> &[Block] {
         text_of(&self.driver.users, &self.driver.pools[self.pool].pool.config, request)
     }
 }
 
 /// A user has one request at a time, known by the user's number.
-impl Surroundings for Observed<'_, '_> {
+impl ServingContext for Observed<'_, '_> {
     fn now_us(&self) -> u64 {
         self.driver.agenda.now_us()
     }
@@ -376,8 +376,8 @@ impl Surroundings for Observed<'_, '_> {
         self.driver.frontend(user)
     }
 
-    fn steer(&self, user: u32) -> Steer {
-        self.driver.pools[self.pool].faults.steer(self.now_us(), self.driver.users.conversation(user))
+    fn forced_worker(&self, user: u32) -> ForcedWorker {
+        self.driver.pools[self.pool].faults.forced_worker(self.now_us(), self.driver.users.conversation(user))
     }
 
     fn finished(&mut self, router: &Router, user: u32, served: &Served) {

@@ -4,7 +4,7 @@
 
 use serde::ser::{Serialize, Serializer};
 
-use super::config::{Config, EventLine};
+use super::config::{Config, EventTransport};
 use super::topology::{Pool, Release};
 use radixscope_model::id::Millis;
 use radixscope_model::record::Block;
@@ -295,7 +295,7 @@ impl ModelCard {
                 reasoning_parser: None,
                 data_parallel_start_rank: None,
                 data_parallel_size: 1,
-                enable_local_indexer: config.event_line(worker) == EventLine::LocalIndexer,
+                enable_local_indexer: config.event_transport(worker) == EventTransport::LocalIndexer,
                 kv_event_publishing_enabled: None,
                 disaggregated_endpoint: None,
             },

@@ -24,7 +24,7 @@ fn list(value: &Value) -> &[Value] {
     value.as_array().expect("a list")
 }
 
-fn tell_kv_events(wire: &mut Wire, events: &Value, out: Out<'_>) {
+fn tell_kv_events(wire: &mut Wire, events: &Value, out: WireOut<'_>) {
     wire.workers[0].event_id = Sequence(number(&events[0]["event"]["event_id"]));
     for event in list(events) {
         let tier = if event["storage_tier"] == "device" { Tier::Device } else { Tier::Host };
@@ -47,7 +47,7 @@ fn tell_kv_events(wire: &mut Wire, events: &Value, out: Out<'_>) {
     wire.flush(Millis(0), 0, out);
 }
 
-fn tell_sequence(wire: &mut Wire, pool: &Pool, said: &Value, out: Out<'_>) {
+fn tell_sequence(wire: &mut Wire, pool: &Pool, said: &Value, out: WireOut<'_>) {
     let by_worker = said["router_id"] == said["worker"]["worker_id"];
     let reporter = if by_worker { Reporter::Worker } else { Reporter::Router };
     let request_id = said["request_id"].as_str().expect("text");
@@ -84,7 +84,7 @@ fn what_was_recorded_of_each_topology_comes_out_byte_for_byte() {
         let router = said.get("router_id").map_or(0, number);
         let (pool, mut wire) = wire(topology, pool.parse().expect("a pool"), worker, router);
         let mut told = Vec::new();
-        let out: Out<'_> = &mut |m| told.push((m.name.to_owned(), m.payload.to_owned()));
+        let out: WireOut<'_> = &mut |m| told.push((m.name.to_owned(), m.payload.to_owned()));
         match subject.rsplit('.').next() {
             Some("kv-events") => tell_kv_events(&mut wire, &said, out),
             Some("kv_metrics") => wire.worker_load(Millis(0), 0, number(&said["kv_used_blocks"]), out),

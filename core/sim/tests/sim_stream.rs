@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use radixscope_model::id::Millis;
 use radixscope_router::{Formula, RouterSettings};
-use radixscope_sim::{Channel, Config, ConfigError, EventLine, Simulation, Workload};
+use radixscope_sim::{Channel, Config, ConfigError, EventTransport, Simulation, Workload};
 use serde_json::Value;
 
 const START: Millis = Millis(1_767_225_600_000);
@@ -34,7 +34,7 @@ fn small() -> Config {
 }
 
 fn local_indexer() -> Config {
-    Config { events: EventLine::LocalIndexer, ..small() }
+    Config { events: EventTransport::LocalIndexer, ..small() }
 }
 
 /// A message as a subscriber keeps it.

@@ -62,7 +62,7 @@ pub fn entry<'a>(entry: &Entry<'a>, names: &mut dyn Pseudonyms) -> Entry<'a> {
     let mut redacted = entry.clone();
     match &mut redacted.record {
         Record::Source { name: of, kind, .. } => *of = name(kind.as_str(), of, names).into(),
-        Record::SourceState { detail, .. } | Record::Asking { detail, .. } => {
+        Record::SourceState { detail, .. } | Record::QueryState { detail, .. } => {
             names.leave_out(detail);
             *detail = Cow::Borrowed("");
         }

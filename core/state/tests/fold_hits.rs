@@ -153,9 +153,9 @@ fn hits_go_after_fifteen_minutes_whatever_is_heard() {
     let mut fold = Fold::new();
     fold.decide(1, 0, |d| (d.path, d.overlap_blocks) = (path(), Some(3)));
     fold.at += 15 * MINUTE;
-    fold.fold(Record::Returned { worker: WorkerIx(1) });
+    fold.fold(Record::Rejoined { worker: WorkerIx(1) });
     assert_eq!(fold.hits(), [3]);
     fold.at += 100;
-    fold.fold(Record::Returned { worker: WorkerIx(1) });
+    fold.fold(Record::Rejoined { worker: WorkerIx(1) });
     assert_eq!(fold.hits(), [0; 0]);
 }

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use leptos::prelude::*;
 use radixscope_insight::counterfactual::{
-    Facts, FrozenReport, ModelReport, NO_ARRIVALS_HINT, Sample, Selection, Span, SweepReport, TEMPERATURES,
-    arrivals_needed, weights_with,
+    Facts, ModelReport, NO_ARRIVALS_HINT, OfflineReplayReport, Sample, Selection, Span, SweepReport,
+    TEMPERATURES, arrivals_needed, weights_with,
 };
 use radixscope_model::id::{Millis, PoolIx};
 use radixscope_router::{RouterMode, RouterOverrides};
@@ -67,7 +67,7 @@ pub(super) struct Runner {
     moment: StoredValue<u64>,
     pub(super) step: RwSignal<Option<Step>>,
     pub(super) error: RwSignal<Option<String>>,
-    pub(super) frozen: RwSignal<Option<Done<FrozenReport>>>,
+    pub(super) frozen: RwSignal<Option<Done<OfflineReplayReport>>>,
     pub(super) model: RwSignal<Option<Done<ModelReport>>>,
     pub(super) sweep: RwSignal<Option<Done<SweepReport>>>,
 }
@@ -75,7 +75,7 @@ pub(super) struct Runner {
 /// Results outlive the panel: whoever comes back from a decision finds them.
 #[derive(Clone, Default)]
 struct Kept {
-    frozen: Option<Done<FrozenReport>>,
+    frozen: Option<Done<OfflineReplayReport>>,
     model: Option<Done<ModelReport>>,
     sweep: Option<Done<SweepReport>>,
     pool: Option<PoolIx>,
@@ -177,9 +177,9 @@ impl Runner {
             self.store.peek(|cluster| (Sample::of(cluster, selection), Facts::of(cluster, selection)));
         self.model.set(None);
         let what = "Replaying each decision on the state it saw";
-        let job = Job::Frozen { sample, settings: asked.settings };
+        let job = Job::OfflineReplay { sample, settings: asked.settings };
         self.job(turn, job, what, (1, steps), move |outcome| {
-            let Outcome::Frozen(report, worker_ms) = outcome else { return };
+            let Outcome::OfflineReplay(report, worker_ms) = outcome else { return };
             let total_ms = now_ms() - started;
             self.frozen.set(Some(Done {
                 report: Arc::new(*report),

@@ -1,7 +1,7 @@
 //! What happened, as recorded beside what was tried, figure by figure; every number with its unit.
 
 use leptos::prelude::*;
-use radixscope_insight::counterfactual::{Figures, FrozenReport, ModelReport, Rank, Times};
+use radixscope_insight::counterfactual::{Figures, ModelReport, OfflineReplayReport, Rank, Times};
 use radixscope_model::id::WorkerIx;
 use radixscope_model::sort;
 use radixscope_router::RouterMode;
@@ -54,7 +54,7 @@ struct Row {
     cells: [String; 4],
 }
 
-fn rows(frozen: &FrozenReport, model: Option<&ModelReport>) -> Vec<Row> {
+fn rows(frozen: &OfflineReplayReport, model: Option<&ModelReport>) -> Vec<Row> {
     let (actual, tried) = (&frozen.actual, &frozen.tried);
     // Of a model that does not fit, only which setting is better means anything.
     let fits = model.is_some_and(|model| model.calibration.fits());
@@ -173,7 +173,7 @@ fn rows(frozen: &FrozenReport, model: Option<&ModelReport>) -> Vec<Row> {
 #[component]
 pub(super) fn Comparison(
     store: Store,
-    frozen: Memo<Option<std::sync::Arc<FrozenReport>>>,
+    frozen: Memo<Option<std::sync::Arc<OfflineReplayReport>>>,
     model: Memo<Option<std::sync::Arc<ModelReport>>>,
 ) -> impl IntoView {
     const COLUMNS: [&str; 4] = ["actual", "frozen", "model-recorded", "model-tried"];

@@ -3,7 +3,7 @@
 use leptos::prelude::*;
 use radixscope_insight::latency::{self, Burn, ENABLE_FRONTEND, Quantity, TREND_STEP_MS, Times};
 use radixscope_model::id::Millis;
-use radixscope_model::range::{Range, Standing};
+use radixscope_model::range::{Range, TargetComparison};
 
 use super::goals::{Goal, GoalField};
 use crate::draw::option::ChartOption;
@@ -73,7 +73,7 @@ pub(super) fn QuantityCard(
 /// A percentile; the 95th also against its target, as long as it is current.
 #[component]
 fn Value(range: Range, quantity: Quantity, target: f64, standing: Option<Times>) -> impl IntoView {
-    let judged = standing.as_ref().map_or(Standing::Unknown, |times| times.standing(target));
+    let judged = standing.as_ref().map_or(TargetComparison::Unknown, |times| times.standing(target));
     let said = standing.map(|times| times.standing_words(quantity, target));
     view! {
         <dd class=format!("reading {}", judged.as_str())>

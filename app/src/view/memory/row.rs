@@ -126,7 +126,7 @@ pub(super) fn look(
             sub: memory.churn.map_or(String::new(), |churn| {
                 format!("{} ÷ {}", format::short(churn.removed), format::short(churn.stored))
             }),
-            title: memory.churn_words().unwrap_or("No KV event received".to_owned()),
+            title: memory.eviction_ratio_text().unwrap_or("No KV event received".to_owned()),
         },
         lifetime: Cell {
             main: span(ages.and_then(|ages| ages.lifetime_p50_ms)),
@@ -168,8 +168,8 @@ fn said(memory: &Memory, now: Millis) -> Vec<String> {
     });
     let witnesses: Vec<String> = [mirror, engine].into_iter().flatten().collect();
     let belief = match witnesses.is_empty() || memory.is_gone {
-        true => memory.belief_words(),
-        false => format!("{}. {}", witnesses.join("; "), memory.belief_words()),
+        true => memory.estimate_status_text(),
+        false => format!("{}. {}", witnesses.join("; "), memory.estimate_status_text()),
     };
     [Some(belief), memory.capacity_words(), memory.lifetime_words()].into_iter().flatten().collect()
 }

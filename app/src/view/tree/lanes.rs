@@ -8,7 +8,7 @@ use leptos::prelude::*;
 use radixscope_insight::completeness::known_words;
 use radixscope_insight::memory::Memory;
 use radixscope_model::id::{Millis, WorkerIx};
-use radixscope_state::cluster::Sign;
+use radixscope_state::cluster::Liveness;
 
 use super::state::TreeView;
 use crate::draw::lanes::Lanes;
@@ -55,10 +55,10 @@ impl Head {
         let share =
             blocks.zip(capacity).filter(|&(_, all)| all > 0).map(|(held, all)| held as f64 / all as f64);
         let sign = match state.sign(now) {
-            Sign::Active => "",
-            Sign::Quiet => "quiet",
-            Sign::NeverHeard => "nothing received",
-            Sign::Gone => "gone",
+            Liveness::Active => "",
+            Liveness::Quiet => "quiet",
+            Liveness::NeverSeen => "nothing received",
+            Liveness::Left => "gone",
         };
         let held =
             blocks.map_or_else(|| UNKNOWN.to_owned(), |blocks| format::plural(blocks, "block", "blocks"));

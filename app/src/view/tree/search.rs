@@ -6,7 +6,7 @@ use std::time::Duration;
 use leptos::html;
 use leptos::prelude::*;
 use radixscope_model::id::{DecisionId, PoolIx, WorkerIx};
-use radixscope_state::search::{self, Found, Query};
+use radixscope_state::search::{self, Query, SearchHit};
 use radixscope_state::tree::NodeId;
 use web_sys::KeyboardEvent;
 
@@ -117,9 +117,9 @@ impl Answer {
 }
 
 impl Line {
-    fn of(cluster: &Shown<'_>, found: Found) -> Option<Self> {
+    fn of(cluster: &Shown<'_>, found: SearchHit) -> Option<Self> {
         Some(match found {
-            Found::Block { pool, node, workers } => {
+            SearchHit::Block { pool, node, workers } => {
                 let named = if workers.len() > 3 {
                     format!("{} workers", workers.len())
                 } else {
@@ -127,16 +127,16 @@ impl Line {
                 };
                 Self::block(cluster, (pool, node), "Blocks by engine hash", &format!("called so by {named}"))
             }
-            Found::Tokens { pool, node } => {
+            SearchHit::Tokens { pool, node } => {
                 let hash = cluster.cluster.tree(pool).block_hash(node);
                 Self::block(cluster, (pool, node), "Blocks by tokens hash", &format!("block hash {hash}"))
             }
-            Found::Part { pool, node, hash, is_tokens } => {
+            SearchHit::Part { pool, node, hash, is_tokens } => {
                 let which = if is_tokens { "tokens hash" } else { "block hash" };
                 let name = format!("{which} {hash}, 0x{}", format::hex(hash));
                 Self::block(cluster, (pool, node), "Blocks by a part of a hash", &name)
             }
-            Found::Worker(ix) => {
+            SearchHit::Worker(ix) => {
                 let worker = cluster.worker(ix)?;
                 let holds = cluster
                     .blocks(ix)
@@ -148,7 +148,7 @@ impl Line {
                     way: Way::Worker(ix),
                 }
             }
-            Found::Decision(id) => {
+            SearchHit::Decision(id) => {
                 let decided = cluster.decisions().get(id)?;
                 let request = decided.decision.request_id.as_deref().unwrap_or("request id unknown");
                 let held = decided.overlap_blocks().map_or("cached part unknown".to_owned(), |held| {

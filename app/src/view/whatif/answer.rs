@@ -6,7 +6,7 @@ use radixscope_model::id::Millis;
 use radixscope_router::explain::Short;
 use radixscope_state::cluster::{Cluster, PoolState};
 
-use super::asking::{Asking, Fault};
+use super::asking::{Fault, QueryState};
 use crate::draw::palette::label;
 use crate::format;
 use crate::memo::Memo;
@@ -19,7 +19,7 @@ use crate::view::costs::{CostLegend, CostRow, CostRows};
 const ROWS: usize = 48;
 
 /// A state that was kept: the page's own goes on.
-pub(super) struct Frozen {
+pub(super) struct OfflineReplay {
     pub cluster: Cluster,
     pub at_ms: Millis,
 }
@@ -43,8 +43,8 @@ pub(super) type Told = Result<Response, Fault>;
 /// Asks whenever the question changes, and with `tick` as the state does. The last time it took is written to `took_us`.
 pub(super) fn keep_asked(
     store: Store,
-    asking: Asking,
-    frozen: StoredValue<Option<Frozen>, LocalStorage>,
+    asking: QueryState,
+    frozen: StoredValue<Option<OfflineReplay>, LocalStorage>,
     frozen_seq: RwSignal<Option<u64>>,
     tick: Memo<(bool, u64)>,
     took_us: RwSignal<u64>,
@@ -155,7 +155,7 @@ fn shown(cluster: &Cluster, answer: &Answer<'_>) -> Response {
         many if winning <= 4 => format!("{} tie", many.join(", ")),
         _ => format!("{} workers tie", format::count(winning as u64)),
     };
-    let margin = match scores.margin_blocks() {
+    let margin = match scores.cost_gap_blocks() {
         None => "One candidate, no cost gap".to_owned(),
         Some(0.0) => "The lowest cost is shared: a tie".to_owned(),
         Some(margin) => format!("Cost gap {} blocks to the next", Short(margin)),

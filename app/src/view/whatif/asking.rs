@@ -79,7 +79,7 @@ pub(super) struct Tokens {
 
 /// All fields; copied freely.
 #[derive(Clone, Copy)]
-pub(super) struct Asking {
+pub(super) struct QueryState {
     pub mode: RwSignal<Mode>,
     /// As typed.
     pub decision: RwSignal<String>,
@@ -109,7 +109,7 @@ pub(super) struct Asking {
     token_blocks: Memo<Option<Blocks>>,
 }
 
-impl Asking {
+impl QueryState {
     pub(super) fn new(store: Store) -> Self {
         let (tokens, block_size) = (RwSignal::new(Tokens::default()), RwSignal::new(String::new()));
         let (lora_name, cache_salt) = (RwSignal::new(String::new()), RwSignal::new(String::new()));

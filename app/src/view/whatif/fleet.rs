@@ -5,7 +5,7 @@ use radixscope_insight::whatif::{Adjust, Busy, Changes, MAX_ADDED, Who};
 use radixscope_router::{Formula, example};
 
 use super::answer::name;
-use super::asking::{Asking, Fault, Mode, more};
+use super::asking::{Fault, Mode, QueryState, more};
 use super::field::FaultOf;
 use crate::memo::Memo;
 use crate::store::{Shown, Store};
@@ -47,7 +47,7 @@ impl Part {
 }
 
 #[component]
-pub(super) fn Fleet(store: Store, asking: Asking, fault: Memo<Option<Fault>>) -> impl IntoView {
+pub(super) fn Fleet(store: Store, asking: QueryState, fault: Memo<Option<Fault>>) -> impl IntoView {
     let workers = Memo::new(move |_| {
         store.on_beat(|shown| {
             let pool = asking.pool(shown);
@@ -100,7 +100,7 @@ pub(super) fn Fleet(store: Store, asking: Asking, fault: Memo<Option<Fault>>) ->
 }
 
 #[component]
-fn Row(store: Store, asking: Asking, who: Who, counts_requests: Memo<bool>) -> impl IntoView {
+fn Row(store: Store, asking: QueryState, who: Who, counts_requests: Memo<bool>) -> impl IntoView {
     let called = name(who);
     let chip = match who {
         Who::Worker(worker) => view! { <Chip store worker/> },

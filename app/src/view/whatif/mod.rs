@@ -13,8 +13,8 @@ mod settings;
 use leptos::prelude::*;
 use radixscope_model::id::{BlockHash, DecisionId, Millis, Worker};
 
-use self::answer::{AnswerView, Frozen};
-use self::asking::{Asking, Fault};
+use self::answer::{AnswerView, OfflineReplay};
+use self::asking::{Fault, QueryState};
 use crate::effect::effect;
 use crate::format;
 use crate::memo::Memo;
@@ -29,9 +29,9 @@ const PACE_MS: u64 = 500;
 
 #[component]
 pub(super) fn WhatIfPanel(store: Store) -> impl IntoView {
-    let asking = Asking::new(store);
+    let asking = QueryState::new(store);
     begin(store, asking);
-    let frozen = StoredValue::new_local(None::<Frozen>);
+    let frozen = StoredValue::new_local(None::<OfflineReplay>);
     let frozen_seq = RwSignal::new(None::<u64>);
     let took_us = RwSignal::new(0);
     // By the page's clock: the server's may stand still, as that of a recording does.
@@ -70,7 +70,7 @@ pub(super) fn WhatIfPanel(store: Store) -> impl IntoView {
 #[component]
 fn Moment(
     store: Store,
-    frozen: StoredValue<Option<Frozen>, LocalStorage>,
+    frozen: StoredValue<Option<OfflineReplay>, LocalStorage>,
     frozen_seq: RwSignal<Option<u64>>,
 ) -> impl IntoView {
     let toggle = move |_| {
@@ -79,7 +79,8 @@ fn Moment(
             frozen_seq.set(None);
             return;
         }
-        let copy = Frozen { cluster: store.peek(|shown| shown.cluster.frozen()), at_ms: store.now_ms() };
+        let copy =
+            OfflineReplay { cluster: store.peek(|shown| shown.cluster.frozen()), at_ms: store.now_ms() };
         frozen_seq.set(Some(copy.cluster.seq().0));
         frozen.set_value(Some(copy));
     };
@@ -106,7 +107,7 @@ fn Moment(
 }
 
 /// Takes what the address asks about, now and whenever it changes; else the latest decision, as soon as there is one.
-fn begin(store: Store, asking: Asking) {
+fn begin(store: Store, asking: QueryState) {
     let asked = Memo::new(move |_| {
         store
             .address

@@ -4,7 +4,7 @@ use leptos::prelude::*;
 use radixscope_model::id::{DecisionId, WorkerIx};
 use radixscope_state::cluster::DecisionEntry;
 
-use super::asking::{Asking, Fault, Mode};
+use super::asking::{Fault, Mode, QueryState};
 use super::fetch;
 use super::field::FaultOf;
 use crate::draw::palette::label;
@@ -20,7 +20,7 @@ use crate::view::prompt_text::PromptText;
 const LISTED: usize = 64;
 
 #[component]
-pub(super) fn PromptForm(store: Store, asking: Asking, fault: Memo<Option<Fault>>) -> impl IntoView {
+pub(super) fn PromptForm(store: Store, asking: QueryState, fault: Memo<Option<Fault>>) -> impl IntoView {
     let tab = |(mode, id, title): (Mode, &'static str, &'static str)| {
         view! {
             <label class="tab">
@@ -68,7 +68,7 @@ pub(super) fn PromptForm(store: Store, asking: Asking, fault: Memo<Option<Fault>
 }
 
 #[component]
-fn Recorded(store: Store, asking: Asking) -> impl IntoView {
+fn Recorded(store: Store, asking: QueryState) -> impl IntoView {
     let described = Memo::new(move |_| {
         let id = asking.decision.with(|text| text.trim().parse().ok().map(DecisionId))?;
         store.on_beat(|cluster| cluster.decisions().get(id).map(describe))
@@ -154,7 +154,7 @@ fn describe(decided: &DecisionEntry) -> String {
 }
 
 #[component]
-fn Prefix(store: Store, asking: Asking) -> impl IntoView {
+fn Prefix(store: Store, asking: QueryState) -> impl IntoView {
     let workers = Memo::new(move |_| {
         let drawn = store.drawn.get();
         store.peek(|cluster| {
@@ -203,7 +203,7 @@ fn Prefix(store: Store, asking: Asking) -> impl IntoView {
 }
 
 #[component]
-fn Tokens(asking: Asking) -> impl IntoView {
+fn Tokens(asking: QueryState) -> impl IntoView {
     let complaint = move || asking.tokens.with(|tokens| tokens.complaint.clone());
     view! {
         <label for="whatif-tokens">"Token ids, however they are separated"</label>
@@ -218,7 +218,7 @@ fn Tokens(asking: Asking) -> impl IntoView {
 
 /// What token ids are hashed with.
 #[component]
-fn Seeding(asking: Asking) -> impl IntoView {
+fn Seeding(asking: QueryState) -> impl IntoView {
     view! {
         <div class="row">
             <label for="whatif-lora">"LoRA name"</label>
@@ -232,7 +232,7 @@ fn Seeding(asking: Asking) -> impl IntoView {
 }
 
 #[component]
-fn Hashes(asking: Asking) -> impl IntoView {
+fn Hashes(asking: QueryState) -> impl IntoView {
     let read = move |event| asking.hashes.set(paste::numbers(&event_target_value(&event)));
     let found = move || asking.hashes.with(|p| format::plural(p.numbers.len() as u64, "hash", "hashes"));
     let complaint = move || asking.hashes.with(|pasted| pasted.complaint());
@@ -258,7 +258,7 @@ fn Hashes(asking: Asking) -> impl IntoView {
 }
 
 #[component]
-fn Length(asking: Asking) -> impl IntoView {
+fn Length(asking: QueryState) -> impl IntoView {
     view! {
         <div class="row">
             <label for="whatif-length">"Prompt tokens"</label>

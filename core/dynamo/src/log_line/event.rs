@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::printed::Printed;
 use radixscope_model::id::{Worker, WorkerId};
-use radixscope_model::record::{LogSign, Role, RoutingMode};
+use radixscope_model::record::{LogSignal, Role, RoutingMode};
 
 /// What a line says.
 #[derive(Clone, PartialEq, Debug)]
@@ -42,9 +42,9 @@ pub enum LogEvent<'a> {
     /// The process stops: what its router removes from now on has not left.
     Stopping,
     /// Something of the path of KV events, of both kinds of process.
-    Sign {
+    Signal {
         /// What.
-        sign: LogSign,
+        sign: LogSignal,
         /// Of which worker, if the line names one; rank 0 where it names none.
         worker: Option<Worker>,
     },
@@ -61,7 +61,7 @@ impl LogEvent<'_> {
             LogEvent::RouteDone(done) => Some(done.worker),
             LogEvent::SelectedWithoutKv(selected) => Some(Worker { id: selected.worker, dp_rank: 0 }),
             LogEvent::WorkerAdded(worker) | LogEvent::WorkerRemoved(worker) => Some(*worker),
-            LogEvent::Sign { worker, .. } => *worker,
+            LogEvent::Signal { worker, .. } => *worker,
             LogEvent::Tie(_)
             | LogEvent::Stopping
             | LogEvent::Unreachable(_)
@@ -90,7 +90,7 @@ impl LogEvent<'_> {
             LogEvent::WorkerAdded(worker) => LogEvent::WorkerAdded(worker),
             LogEvent::WorkerRemoved(worker) => LogEvent::WorkerRemoved(worker),
             LogEvent::InstanceRemoved(id) => LogEvent::InstanceRemoved(id),
-            LogEvent::Sign { sign, worker } => LogEvent::Sign { sign, worker },
+            LogEvent::Signal { sign, worker } => LogEvent::Signal { sign, worker },
             LogEvent::Formula(event) => LogEvent::Formula(Formula { ids: event.ids.into_owned(), ..event }),
             LogEvent::Tie(event) => LogEvent::Tie(Tie { ids: event.ids.into_owned() }),
             LogEvent::Selected(event) => LogEvent::Selected(event.to_owned()),

@@ -145,7 +145,7 @@ fn text_or_json(line: &str) -> Result<Option<LogRecord<'_>>, Fault> {
 }
 
 fn in_text(line: &str) -> Result<Option<LogRecord<'_>>, Fault> {
-    let Some(text::Head { at_us, level, scope, message }) = text::head(line) else { return Ok(None) };
+    let Some(text::TextLine { at_us, level, scope, message }) = text::head(line) else { return Ok(None) };
     let event = event(Message { scope, text: message, fields: None })?;
     Ok(event.map(|event| LogRecord { at_us, level, event }))
 }

@@ -10,7 +10,7 @@ pub use question::Question;
 
 /// What a worker answers.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum TreeAnswer {
+pub enum TreeResponse {
     /// All blocks that it holds, as events to be replayed in order, removals included; their ids mean nothing.
     TreeDump {
         /// The events.

@@ -87,7 +87,7 @@ impl<T> InField for Result<T, Fault> {
 }
 
 /// Where a reader stands in a map or an array.
-pub(super) struct Left(u32);
+pub(super) struct Remaining(u32);
 
 /// The front of an event in Dynamo's own form.
 pub(super) struct PlainEvent {
@@ -95,7 +95,7 @@ pub(super) struct PlainEvent {
     pub(super) event_id: u64,
     pub(super) run: PlainRun,
     /// Blocks or hashes to come.
-    pub(super) left: Left,
+    pub(super) left: Remaining,
 }
 
 /// What comes in such an event.
@@ -123,11 +123,11 @@ pub(super) trait Wire<'a>: Sized {
     /// The bytes of a text as they are sent, for comparing with words that have no escapes.
     fn word(&mut self) -> Result<&'a [u8], Fault>;
     fn text(&mut self) -> Result<Cow<'a, str>, Fault>;
-    fn map(&mut self) -> Result<Left, Fault>;
+    fn map(&mut self) -> Result<Remaining, Fault>;
     /// The next key as it is sent; a key that is not a text reads as empty.
-    fn next_key(&mut self, left: &mut Left) -> Result<Option<&'a [u8]>, Fault>;
-    fn array(&mut self) -> Result<Left, Fault>;
-    fn next_element(&mut self, left: &mut Left) -> Result<bool, Fault>;
+    fn next_key(&mut self, left: &mut Remaining) -> Result<Option<&'a [u8]>, Fault>;
+    fn array(&mut self) -> Result<Remaining, Fault>;
+    fn next_element(&mut self, left: &mut Remaining) -> Result<bool, Fault>;
     /// Reads a value whatever it is.
     fn skip(&mut self) -> Result<(), Fault>;
     /// Checks that nothing follows.

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 use radixscope_captures::{Recording, fixtures};
 use radixscope_dynamo::log_line::{Formula, LogEvent, LogRecord, Selected, decode, may_matter};
-use radixscope_model::record::LogSign;
+use radixscope_model::record::LogSignal;
 use serde_json::Value;
 
 /// The logs of a capture, each with a name to show: of the frontend, one more for every time that it was started again,
@@ -44,12 +44,12 @@ fn kind(said: &LogEvent<'_>) -> &'static str {
         LogEvent::WorkerAdded(_) => "added",
         LogEvent::WorkerRemoved(_) => "removed",
         LogEvent::InstanceRemoved(_) => "instance removed",
-        LogEvent::Sign { sign, .. } => match sign {
-            LogSign::RouterStarted => "router started",
-            LogSign::ParentUnknown => "parent unknown",
-            LogSign::BlockUnknown => "block unknown",
-            LogSign::PublisherSize { publisher: 16, engine: 32 } => "publisher size",
-            LogSign::UsesJetStream => "uses JetStream",
+        LogEvent::Signal { sign, .. } => match sign {
+            LogSignal::RouterStarted => "router started",
+            LogSignal::ParentUnknown => "parent unknown",
+            LogSignal::BlockUnknown => "block unknown",
+            LogSignal::PublisherSize { publisher: 16, engine: 32 } => "publisher size",
+            LogSignal::UsesJetStream => "uses JetStream",
             other => panic!("no recorded log says {other:?}"),
         },
     }

@@ -9,7 +9,7 @@ use radixscope_dynamo::log_line::{self, LogEvent, LogRecord, UnreachableWhy};
 use radixscope_dynamo::prometheus::{self, Scraped};
 use radixscope_dynamo::subject;
 use radixscope_model::id::{Worker, WorkerId};
-use radixscope_model::record::{Counter, Gauge, HistogramKind, LogSign, QueueFigures, Role, RoutingMode};
+use radixscope_model::record::{Counter, Gauge, HistogramKind, LogSignal, QueueFigures, Role, RoutingMode};
 
 const CARDS: &str = include_str!("../fixtures/topologies/cards.jsonl");
 const LOG_LINES: &str = include_str!("../fixtures/topologies/log_lines.tsv");
@@ -283,7 +283,7 @@ fn choices_of_modes_that_look_at_no_cache_are_told_apart() {
 
 #[test]
 fn a_router_without_events_says_so_once() {
-    let off = LogEvent::Sign { sign: LogSign::KvEventsOff, worker: None };
+    let off = LogEvent::Signal { sign: LogSignal::KvEventsOff, worker: None };
     assert_eq!(events("1.6.1-approx"), std::slice::from_ref(&off));
     for (value, is_off) in [("false", true), ("\"false\"", true), ("true", false), ("\"true\"", false)] {
         let fields =
@@ -297,8 +297,8 @@ fn a_router_without_events_says_so_once() {
     {
         let line =
             in_json("dynamo_llm::kv_router::indexer", "Starting predict-on-route side indexer", fields);
-        let sign = LogSign::PredictsOnRoute { ttl_ms };
-        assert_eq!(event(&line), Some(LogEvent::Sign { sign, worker: None }), "{line}");
+        let sign = LogSignal::PredictsOnRoute { ttl_ms };
+        assert_eq!(event(&line), Some(LogEvent::Signal { sign, worker: None }), "{line}");
     }
 }
 

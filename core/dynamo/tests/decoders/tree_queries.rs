@@ -9,7 +9,7 @@ use radixscope_dynamo::kv_event::{KvData, KvEvents};
 use radixscope_dynamo::request_plane::{
     Call, Codec, Control, MAX_HEADER_BYTES, PRELUDE_BYTES, PartSize, call_home, frame,
 };
-use radixscope_dynamo::tree_query::{Question, TreeAnswer, decode_answer};
+use radixscope_dynamo::tree_query::{Question, TreeResponse, decode_answer};
 use radixscope_model::id::Worker;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -136,13 +136,13 @@ fn recorded_answers_say() {
     expect_file!["../fixtures/tree_queries.txt"].assert_eq(&said);
 }
 
-fn say(answer: &TreeAnswer, said: &mut String) {
+fn say(answer: &TreeResponse, said: &mut String) {
     match answer {
-        TreeAnswer::TreeDump { events, last_event_id } => {
+        TreeResponse::TreeDump { events, last_event_id } => {
             said.push_str(&format!("a tree of {} events, last {last_event_id:?}\n", events.events.len()));
             heard::kv_events(events, said);
         }
-        TreeAnswer::Events { events, last_event_id } => {
+        TreeResponse::Events { events, last_event_id } => {
             said.push_str(&format!("{} events, last {last_event_id:?}\n", events.events.len()));
             heard::kv_events(events, said);
         }
@@ -165,7 +165,7 @@ fn item(answer: Value) -> String {
 }
 
 /// What an answer is read as, in both codecs alike.
-fn read(item: &str) -> Result<Option<TreeAnswer>, (Reason, String)> {
+fn read(item: &str) -> Result<Option<TreeResponse>, (Reason, String)> {
     let mut all = both(item).into_iter().map(|(body, format)| {
         let codec = if format == radixscope_dynamo::Format::Json { Codec::Json } else { Codec::MsgPack };
         decode_answer(&body, codec, ASKED).map_err(|error| (error.reason, error.detail))
@@ -199,14 +199,15 @@ fn trees_of_every_version_are_read() {
         (json!({"last_event_id": 30, "events": events, "reset_scope": "all"}), Some(30)),
         (json!({"events": events, "last_event_id": null, "reset_scope": null, "more": [1]}), None),
     ] {
-        let Some(TreeAnswer::TreeDump { events, last_event_id }) =
+        let Some(TreeResponse::TreeDump { events, last_event_id }) =
             read(&item(json!({"TreeDump": content}))).unwrap()
         else {
             panic!("no tree");
         };
         assert_eq!((hashes(&events), last_event_id), (vec![u64::MAX], last));
         assert!(matches!(events.events[1].data, KvData::Removed { .. }), "removals of a kept dump stay");
-        let Some(TreeAnswer::Events { last_event_id, .. }) = read(&item(json!({"Events": content}))).unwrap()
+        let Some(TreeResponse::Events { last_event_id, .. }) =
+            read(&item(json!({"Events": content}))).unwrap()
         else {
             panic!("no events");
         };
@@ -249,24 +250,24 @@ fn refusals_are_read_and_the_right_rank_with_them() {
     let words = "WorkerKvQueryEngine::generate dp_rank mismatch: request.dp_rank=0 this.dp_rank=12";
     assert_eq!(
         read(&item(json!({"Error": words}))).unwrap(),
-        Some(TreeAnswer::Error { message: words.to_owned(), rank: Some(12) })
+        Some(TreeResponse::Error { message: words.to_owned(), rank: Some(12) })
     );
     let other = read(&item(json!({"Error": "x".repeat(5_000)}))).unwrap();
-    assert!(matches!(other, Some(TreeAnswer::Error { message, rank: None }) if message.len() == 300));
+    assert!(matches!(other, Some(TreeResponse::Error { message, rank: None }) if message.len() == 300));
     assert_eq!(
         read(&item(json!({"InvalidRange": {"start_id": 10, "end_id": 5}}))).unwrap(),
-        Some(TreeAnswer::InvalidRange)
+        Some(TreeResponse::InvalidRange)
     );
     assert_eq!(
         read(&item(json!({"TreeDumpFailed": {"last_event_id": 5, "message": "busy"}}))).unwrap(),
-        Some(TreeAnswer::TreeDumpFailed { message: "busy".to_owned() })
+        Some(TreeResponse::TreeDumpFailed { message: "busy".to_owned() })
     );
     assert_eq!(
         read(&item(
             json!({"TooNew": {"requested_start": 9, "requested_end": null, "newest_available": u64::MAX}})
         ))
         .unwrap(),
-        Some(TreeAnswer::TooNew { newest_available: u64::MAX })
+        Some(TreeResponse::TooNew { newest_available: u64::MAX })
     );
 }
 

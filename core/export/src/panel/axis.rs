@@ -6,7 +6,7 @@ use radixscope_insight::time_range::Span;
 use radixscope_model::id::Millis;
 use radixscope_model::number_format::{clock, digits, short};
 
-use super::paper::{Area, Paper};
+use super::paper::{Area, ChartArea};
 use crate::tree::svg::text::Px;
 
 /// Steps between two times that are written, seconds.
@@ -40,7 +40,7 @@ impl Axes {
     }
 
     /// Lines with their values at the left.
-    pub(super) fn draw_values(&self, paper: &mut Paper<'_>) {
+    pub(super) fn draw_values(&self, paper: &mut ChartArea<'_>) {
         let step = step(self.most * VALUE_STEP_PX / self.area.height.max(1.0));
         let mut lines = String::new();
         let mut value = 0.0;
@@ -58,7 +58,7 @@ impl Axes {
     }
 
     /// Times of day below.
-    pub(super) fn draw_times(&self, paper: &mut Paper<'_>) {
+    pub(super) fn draw_times(&self, paper: &mut ChartArea<'_>) {
         let seconds = self.span.until.since(self.span.from) as f64 / 1_000.0;
         let least = seconds * TIME_STEP_PX / self.area.width.max(1.0);
         let [.., last] = TIME_STEPS_S;

@@ -4,7 +4,7 @@ use radixscope_insight::shown::{Shown, caption, source_name};
 use radixscope_model::id::{Millis, WorkerIx};
 use radixscope_model::number_format::{UNKNOWN, clock, count, percent};
 
-use super::paper::{Area, LINE_PX, Paper};
+use super::paper::{Area, ChartArea, LINE_PX};
 use super::{Asked, Body, Content};
 use crate::colour::css;
 
@@ -26,7 +26,7 @@ struct Columns {
     source: Option<f64>,
 }
 
-struct Row {
+struct DecisionCells {
     time: String,
     worker: WorkerIx,
     prompt: String,
@@ -38,7 +38,7 @@ struct Row {
 struct Decisions {
     recent: String,
     all: String,
-    rows: Vec<Row>,
+    rows: Vec<DecisionCells>,
 }
 
 pub(super) fn content(shown: &Shown<'_>, asked: &Asked, now: Millis) -> Content {
@@ -47,7 +47,7 @@ pub(super) fn content(shown: &Shown<'_>, asked: &Asked, now: Millis) -> Content 
         return empty(shown, asked);
     }
     let number = |n: Option<u64>| n.map_or(UNKNOWN.to_owned(), count);
-    let rows = shown.decisions_on(asked.worker).take(MAX_ROWS).map(|d| Row {
+    let rows = shown.decisions_on(asked.worker).take(MAX_ROWS).map(|d| DecisionCells {
         time: clock(d.at_ms.0, 0),
         worker: d.decision.worker,
         prompt: number(d.decision.isl_blocks),
@@ -75,7 +75,7 @@ fn empty(shown: &Shown<'_>, asked: &Asked) -> Content {
 }
 
 impl Body for Decisions {
-    fn draw(&self, paper: &mut Paper<'_>, area: Area) {
+    fn draw(&self, paper: &mut ChartArea<'_>, area: Area) {
         let y = area.y + 14.0;
         let big = paper.plain().bold().size(16.0);
         paper.text(area.x, y, big, &self.recent);
@@ -126,8 +126,8 @@ impl Columns {
     }
 }
 
-impl Row {
-    fn draw(&self, paper: &mut Paper<'_>, left: f64, y: f64, columns: &Columns) {
+impl DecisionCells {
+    fn draw(&self, paper: &mut ChartArea<'_>, left: f64, y: f64, columns: &Columns) {
         let plain = paper.plain();
         paper.text(left, y, plain, &self.time);
         paper.chip(columns.worker, y, self.worker);

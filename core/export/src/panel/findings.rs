@@ -6,7 +6,7 @@ use radixscope_model::number_format::{clock, plural};
 use radixscope_model::record::{Finding, Phase, Severity};
 use radixscope_state::cluster::Cluster;
 
-use super::paper::{Area, LINE_PX, Paper, Style};
+use super::paper::{Area, ChartArea, LINE_PX, Style};
 use super::{Asked, Body, Content};
 use crate::colour::css;
 use crate::finding_ticket::{setting_line, severity_mark, severity_word, summary};
@@ -84,7 +84,7 @@ impl Card {
         }
     }
 
-    fn draw(&self, paper: &mut Paper<'_>, area: Area, explained: usize) -> f64 {
+    fn draw(&self, paper: &mut ChartArea<'_>, area: Area, explained: usize) -> f64 {
         let (text, edge) = match self.severity {
             Severity::Critical => (paper.theme.bad_text, paper.theme.bad),
             Severity::Warning => (paper.theme.warn_text, paper.theme.warn),
@@ -121,7 +121,7 @@ impl Card {
 }
 
 impl Body for Findings {
-    fn draw(&self, paper: &mut Paper<'_>, area: Area) {
+    fn draw(&self, paper: &mut ChartArea<'_>, area: Area) {
         if let Some(healthy) = &self.healthy {
             let colour = if healthy.is_good { paper.theme.good_text } else { paper.theme.text };
             let style = Style::of(colour).bold().size(13.0);

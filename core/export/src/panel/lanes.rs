@@ -9,11 +9,11 @@ use radixscope_insight::occupancy::Occupancy;
 use radixscope_insight::shown::Shown;
 use radixscope_model::id::{Millis, WorkerIx};
 use radixscope_model::number_format::{UNKNOWN, percent, plural, short};
-use radixscope_state::cluster::Sign;
+use radixscope_state::cluster::Liveness;
 use radixscope_state::tree::Tree;
 use radixscope_state::tree::forest::{Arrangement, Chain, Forest, Holder, Region, Seen, Sliver, Window};
 
-use super::paper::{Area, LINE_PX, Paper};
+use super::paper::{Area, ChartArea, LINE_PX};
 use super::tree::empty_words;
 use super::{Asked, Body, Content, workers};
 use crate::colour::{blend, css};
@@ -83,10 +83,10 @@ impl Lane {
             worker,
             held: blocks.map_or(UNKNOWN.to_owned(), |blocks| plural(blocks, "block", "blocks")),
             sign: match shown.worker(worker)?.sign(now) {
-                Sign::Active => "",
-                Sign::Quiet => "quiet",
-                Sign::NeverHeard => "nothing received",
-                Sign::Gone => "gone",
+                Liveness::Active => "",
+                Liveness::Quiet => "quiet",
+                Liveness::NeverSeen => "nothing received",
+                Liveness::Left => "gone",
             },
             occupancy,
             share: share.filter(|_| capacity.is_some()),
@@ -95,7 +95,7 @@ impl Lane {
 }
 
 impl Body for Lanes {
-    fn draw(&self, paper: &mut Paper<'_>, area: Area) {
+    fn draw(&self, paper: &mut ChartArea<'_>, area: Area) {
         let room = (area.height / LANE_PX.0) as usize;
         let has_more = self.lanes.len() > room;
         let seen = &self.lanes[..self.lanes.len().min(room.max(1))];
@@ -137,7 +137,7 @@ pub(super) fn more(workers: usize) -> String {
 }
 
 impl Lane {
-    fn head(&self, paper: &mut Paper<'_>, area: Area, y: f64) {
+    fn head(&self, paper: &mut ChartArea<'_>, area: Area, y: f64) {
         let chip = paper.chip(area.x, y + 12.0, self.worker);
         let words = [self.held.as_str(), self.sign].join(" ");
         paper.text_within(area.x + chip, y + 12.0, HEAD_PX - chip - 8.0, paper.plain(), words.trim());

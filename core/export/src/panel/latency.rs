@@ -5,10 +5,10 @@ use radixscope_insight::shown::Shown;
 use radixscope_insight::time_range::Span;
 use radixscope_model::id::Millis;
 use radixscope_model::number_format::UNKNOWN;
-use radixscope_model::range::{Range, Standing};
+use radixscope_model::range::{Range, TargetComparison};
 
 use super::axis::{Axes, span_words};
-use super::paper::{Area, LINE_PX, Paper, Style};
+use super::paper::{Area, ChartArea, LINE_PX, Style};
 use super::{Asked, Body, Content};
 use crate::colour::css;
 
@@ -66,7 +66,7 @@ pub(super) fn content(shown: &Shown<'_>, asked: &Asked, now: Millis) -> Content 
 }
 
 impl Body for Latency {
-    fn draw(&self, paper: &mut Paper<'_>, area: Area) {
+    fn draw(&self, paper: &mut ChartArea<'_>, area: Area) {
         let half = |at: f64| match area.width >= WIDE_PX {
             true => {
                 let width = (area.width - 20.0) / 2.0;
@@ -84,17 +84,18 @@ impl Body for Latency {
 }
 
 impl Card {
-    fn draw(&self, paper: &mut Paper<'_>, area: Area, span: Span) {
+    fn draw(&self, paper: &mut ChartArea<'_>, area: Area, span: Span) {
         let quantiles = self.times.as_ref().and_then(|times| times.quantiles);
         let words = |range: Option<Range>| {
             range.map_or(UNKNOWN.to_owned(), |range| self.quantity.range_words(&range))
         };
         let [p50, p95, p99] = quantiles.map_or([None; 3], |all| all.map(Some));
-        let judged = self.times.as_ref().map_or(Standing::Unknown, |times| times.standing(self.target));
+        let judged =
+            self.times.as_ref().map_or(TargetComparison::Unknown, |times| times.standing(self.target));
         let colour = match judged {
-            Standing::Within => paper.theme.good_text,
-            Standing::Above => paper.theme.bad_text,
-            Standing::Unknown => paper.theme.text,
+            TargetComparison::Within => paper.theme.good_text,
+            TargetComparison::Above => paper.theme.bad_text,
+            TargetComparison::Unknown => paper.theme.text,
         };
         let mut y = area.y + 14.0;
         let (name, value) = (format!("{} p95", self.name), words(p95));
@@ -152,7 +153,7 @@ impl Card {
         }
     }
 
-    fn chart(&self, paper: &mut Paper<'_>, area: Area, span: Span) {
+    fn chart(&self, paper: &mut ChartArea<'_>, area: Area, span: Span) {
         let points: Vec<(Millis, Option<Range>)> = self.trend.iter().flat_map(Trend::points).collect();
         let ends = |range: Range| (range.low(), range.high().unwrap_or(range.low()));
         let known = points.iter().filter_map(|(_, range)| Some(ends((*range)?).1));

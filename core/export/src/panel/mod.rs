@@ -33,7 +33,7 @@ use radixscope_state::cluster::Cluster;
 use crate::tree::Picture;
 use crate::tree::svg::SIZE_PX;
 use crate::tree::svg::colours::Theme;
-use paper::{Area, Empty, Paper};
+use paper::{Area, ChartArea, Empty};
 
 /// What is shown.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -119,7 +119,7 @@ pub struct Asked {
 
 /// Title and words above a picture.
 #[derive(Clone, PartialEq, Default, Debug)]
-struct Head {
+struct PanelHeading {
     title: String,
     /// Figures with unit, source and window.
     facts: String,
@@ -129,18 +129,18 @@ struct Head {
 
 /// What is drawn below the head.
 trait Body: Send + Sync {
-    fn draw(&self, paper: &mut Paper<'_>, area: Area);
+    fn draw(&self, paper: &mut ChartArea<'_>, area: Area);
 }
 
 /// What one step of reading the state gives.
 struct Content {
-    head: Head,
+    head: PanelHeading,
     body: Box<dyn Body>,
 }
 
 impl Content {
     fn new(title: &str, facts: String, body: impl Body + 'static) -> Self {
-        let head = Head { title: title.to_owned(), facts, notes: Vec::new() };
+        let head = PanelHeading { title: title.to_owned(), facts, notes: Vec::new() };
         Self { head, body: Box::new(body) }
     }
 
@@ -156,7 +156,7 @@ pub struct Panel {
     at: Millis,
     /// Workers there are, by which hues are chosen.
     workers: usize,
-    head: Head,
+    head: PanelHeading,
     body: Box<dyn Body>,
 }
 
@@ -183,7 +183,7 @@ impl Panel {
         let size = |px: u32| f64::from(px.clamp(*SIZE_PX.start(), *SIZE_PX.end()));
         let theme = if self.asked.is_dark { &Theme::DARK } else { &Theme::LIGHT };
         let mut paper =
-            Paper::new(theme, self.workers, size(self.asked.width_px), size(self.asked.height_px));
+            ChartArea::new(theme, self.workers, size(self.asked.width_px), size(self.asked.height_px));
         let area = paper.head(&self.head, &as_of(self.at));
         self.body.draw(&mut paper, area);
         paper.finish(&self.head, &as_of(self.at))
@@ -194,8 +194,8 @@ impl Panel {
 pub fn refusal(is_dark: bool, (width_px, height_px): (u32, u32), words: &str) -> String {
     let size = |px: u32| f64::from(px.clamp(*SIZE_PX.start(), *SIZE_PX.end()));
     let theme = if is_dark { &Theme::DARK } else { &Theme::LIGHT };
-    let head = Head { title: "No panel".to_owned(), ..Head::default() };
-    let mut paper = Paper::new(theme, 0, size(width_px), size(height_px));
+    let head = PanelHeading { title: "No panel".to_owned(), ..PanelHeading::default() };
+    let mut paper = ChartArea::new(theme, 0, size(width_px), size(height_px));
     let area = paper.head(&head, "");
     Empty { head: String::new(), text: words.to_owned() }.draw(&mut paper, area);
     paper.finish(&head, words)

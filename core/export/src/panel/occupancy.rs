@@ -8,7 +8,7 @@ use radixscope_model::id::{Millis, WorkerIx};
 use radixscope_model::number_format::{UNKNOWN, count, percent, plural, short, tail};
 
 use super::lanes::more;
-use super::paper::{Area, LINE_PX, Paper, Style};
+use super::paper::{Area, ChartArea, LINE_PX, Style};
 use super::{Asked, Body, Content, workers};
 
 const TITLE: &str = "KV cache occupancy by worker";
@@ -22,7 +22,7 @@ const SHARE_PX: [f64; 2] = [44.0, 44.0];
 /// In wide pictures with how many of them are queued.
 const IN_FLIGHT_PX: [f64; 2] = [106.0, 56.0];
 
-struct Row {
+struct OccupancyRow {
     worker: WorkerIx,
     name: String,
     held: Occupancy,
@@ -33,14 +33,15 @@ struct Row {
     lacks: Option<String>,
 }
 
-struct Rows(Vec<Row>);
+struct Rows(Vec<OccupancyRow>);
 
 pub(super) fn content(shown: &Shown<'_>, asked: &Asked, now: Millis) -> Content {
     let workers = workers(shown, asked);
     if workers.is_empty() {
         return super::no_worker(TITLE);
     }
-    let rows: Vec<Row> = workers.into_iter().filter_map(|worker| Row::of(shown, worker, now)).collect();
+    let rows: Vec<OccupancyRow> =
+        workers.into_iter().filter_map(|worker| OccupancyRow::of(shown, worker, now)).collect();
     let held = match shown.held() {
         Some((held, _, Unit::Blocks)) => {
             format!("{} summed over the workers", plural(held, "cached block", "cached blocks"))
@@ -68,7 +69,7 @@ fn columns_px(area: Area) -> [f64; 4] {
     [NAME_PX, HELD_PX, SHARE_PX, IN_FLIGHT_PX].map(|widths| area.fitting(widths))
 }
 
-impl Row {
+impl OccupancyRow {
     fn of(shown: &Shown<'_>, worker: WorkerIx, now: Millis) -> Option<Self> {
         let state = shown.worker(worker)?;
         let in_flight = state.in_flight.now().map_or(UNKNOWN.to_owned(), |n| count(n.into()));
@@ -91,7 +92,7 @@ impl Row {
         if self.lacks.is_some() { ROW_PX + LINE_PX } else { ROW_PX }
     }
 
-    fn draw(&self, paper: &mut Paper<'_>, area: Area) {
+    fn draw(&self, paper: &mut ChartArea<'_>, area: Area) {
         let y = area.y + 15.0;
         let chip = paper.chip(area.x, y, self.worker);
         let [name_px, held_px, share_px, in_flight_px] = columns_px(area);
@@ -127,7 +128,7 @@ impl Row {
 }
 
 impl Body for Rows {
-    fn draw(&self, paper: &mut Paper<'_>, area: Area) {
+    fn draw(&self, paper: &mut ChartArea<'_>, area: Area) {
         let y = area.y + 8.0;
         let quiet = paper.quiet();
         paper.text(area.x, y, quiet, "Worker");

@@ -8,7 +8,7 @@ use radixscope_model::number_format::{UNKNOWN, rate};
 use radixscope_state::cluster::TimeSteps;
 
 use super::axis::{Axes, span_words};
-use super::paper::{Area, LINE_PX, Paper};
+use super::paper::{Area, ChartArea, LINE_PX};
 use super::{Asked, Body, Content};
 use crate::colour::css;
 use crate::tree::svg::label;
@@ -67,7 +67,7 @@ impl Rates {
         self.bands.iter().map(stack).collect()
     }
 
-    fn half(&self, paper: &mut Paper<'_>, axes: Axes, bands: &[Stack], name: &str) {
+    fn half(&self, paper: &mut ChartArea<'_>, axes: Axes, bands: &[Stack], name: &str) {
         axes.draw_values(paper);
         for (band, values) in self.bands.iter().zip(bands) {
             let points: Vec<_> = self.times.iter().copied().zip(values.iter().copied()).collect();
@@ -78,7 +78,7 @@ impl Rates {
         paper.text(axes.area.x + 4.0, y, paper.quiet(), name);
     }
 
-    fn legend(&self, paper: &mut Paper<'_>, area: Area) {
+    fn legend(&self, paper: &mut ChartArea<'_>, area: Area) {
         let mut x = area.x;
         for (at, band) in self.bands.iter().enumerate() {
             let left = self.bands.len() - at;
@@ -99,7 +99,7 @@ impl Rates {
 }
 
 impl Body for Rates {
-    fn draw(&self, paper: &mut Paper<'_>, area: Area) {
+    fn draw(&self, paper: &mut ChartArea<'_>, area: Area) {
         self.legend(paper, Area { y: area.y + 9.0, ..area });
         let top = area.y + LINE_PX + 6.0;
         let height = ((area.bottom() - LINE_PX - top) / 2.0).max(1.0);

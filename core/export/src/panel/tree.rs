@@ -6,7 +6,7 @@ use radixscope_insight::shown::Shown;
 use radixscope_model::number_format::plural;
 use radixscope_state::cluster::WorkerState;
 
-use super::paper::{Area, Empty, Paper};
+use super::paper::{Area, ChartArea, Empty};
 use super::{Asked, Body, Content, as_of, notes, of_what};
 use crate::tree::{self, Picture};
 
@@ -33,7 +33,7 @@ pub(super) fn content(shown: &Shown<'_>, picture: Option<Arc<Picture>>, asked: &
 }
 
 impl Body for Tree {
-    fn draw(&self, paper: &mut Paper<'_>, area: Area) {
+    fn draw(&self, paper: &mut ChartArea<'_>, area: Area) {
         match self.picture.svg(&self.shown) {
             Ok(svg) => paper.whole = Some(svg),
             // Only a root can be missing, and none is asked for.

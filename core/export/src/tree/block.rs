@@ -24,7 +24,7 @@ pub enum Asked {
 
 /// A block and what is above and below it.
 #[derive(Serialize)]
-pub struct BlockAnswer<'p> {
+pub struct BlockResponse<'p> {
     seq: Seq,
     at_ms: Millis,
     pool: &'p str,
@@ -80,7 +80,7 @@ impl Picture {
     ///
     /// # Errors
     /// There is no such block.
-    pub fn block(&self, asked: &Asked, window_ms: u64) -> Result<BlockAnswer<'_>, NotFound> {
+    pub fn block(&self, asked: &Asked, window_ms: u64) -> Result<BlockResponse<'_>, NotFound> {
         let mut places = match asked {
             Asked::Block(hash, None) => self.places(*hash),
             Asked::Block(hash, Some(workers)) => vec![self.find(*hash, Some(workers), "hash")?],
@@ -94,7 +94,7 @@ impl Picture {
         let &node = places.first().ok_or_else(|| NotFound::Block(name()))?;
         let matches =
             places.iter().map(|&place| Match { hashes: self.hashes(place), position: self.position(place) });
-        Ok(BlockAnswer {
+        Ok(BlockResponse {
             seq: self.seq,
             at_ms: self.at_ms,
             pool: &self.pool_name,

@@ -36,10 +36,10 @@ use radixscope_model::id::{BlockHash, Millis, PoolIx, Seq, TokensHash, Worker, W
 use radixscope_state::cluster::{Cluster, PoolState, touch};
 use radixscope_state::tree::{HIT_WINDOW, NodeId, Tree};
 
-pub use block::{Asked, BlockAnswer, MAX_MATCHES, MAX_PATH};
+pub use block::{Asked, BlockResponse, MAX_MATCHES, MAX_PATH};
 pub use cursor::{BadCursor, Cursor};
-pub use page::{Page, PageAnswer, Sort};
-pub use prefixes::{By, PrefixesAnswer};
+pub use page::{Page, PageResponse, Sort};
+pub use prefixes::{By, PrefixesResponse};
 pub use shown::Shown;
 use sums::Sums;
 

@@ -21,7 +21,7 @@ pub enum By {
 
 /// The prefixes that say something new, ranked.
 #[derive(Serialize)]
-pub struct PrefixesAnswer<'p> {
+pub struct PrefixesResponse<'p> {
     seq: Seq,
     at_ms: Millis,
     pool: &'p str,
@@ -38,7 +38,7 @@ impl Picture {
         most: usize,
         window_ms: u64,
         kv_bytes_per_token: Option<u64>,
-    ) -> PrefixesAnswer<'_> {
+    ) -> PrefixesResponse<'_> {
         let hits_window = u32::try_from(window_ms / TOUCH_MS).unwrap_or(u32::MAX);
         let forest = Forest::of(self.tree(), Arrangement { hits_window, ..Arrangement::default() });
         let ranked = match by {
@@ -48,7 +48,7 @@ impl Picture {
         let are_hits_known = self.requests(window_ms).is_some();
         let element =
             |&id| self.element_of(forest.chain(id), forest.children(Some(id)).len(), are_hits_known);
-        PrefixesAnswer {
+        PrefixesResponse {
             seq: self.seq,
             at_ms: self.at_ms,
             pool: &self.pool_name,

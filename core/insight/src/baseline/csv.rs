@@ -111,7 +111,7 @@ pub fn import(text: &str, name: &str) -> Result<Import, ImportError> {
     let mut lines = Lines::new(text);
     let Some(header) = lines.next()? else { return Err(ImportError::Empty) };
     let header = Header::read(&header, lines.line)?;
-    let mut sheet = Sheet::default();
+    let mut sheet = CsvImport::default();
     while let Some(fields) = lines.next()? {
         header.check(&fields, lines.line)?;
         sheet.take(&Fields { header: &header, fields: &fields, line: lines.line }, name)?;
@@ -231,13 +231,13 @@ impl Fields<'_> {
 
 /// What was read so far.
 #[derive(Default)]
-struct Sheet {
+struct CsvImport {
     baselines: Vec<Baseline>,
     /// Which levels there are: baseline, bits of the concurrency.
     levels: HashSet<(usize, u64)>,
 }
 
-impl Sheet {
+impl CsvImport {
     fn take(&mut self, fields: &Fields<'_>, default_name: &str) -> Result<(), ImportError> {
         let line = fields.line;
         if self.levels.len() == MAX_ROWS {

@@ -247,7 +247,7 @@ fn tree_of(cluster: &Cluster, pool: Option<PoolIx>, tier: Option<Tier>) -> &Tree
 /// Blocks in all, and of each member.
 fn blocks(members: &[Member], earlier: &Tree, later: &Tree) -> (Blocks, Vec<Blocks>) {
     let mut of = vec![Blocks::default(); members.len()];
-    let known = Known::of(members);
+    let known = MemberIndex::of(members);
     let mut kept = vec![0; members.len()];
     earlier.each_held(|worker, name| {
         let Some(member) = known.before(worker) else { return };
@@ -269,7 +269,7 @@ fn blocks(members: &[Member], earlier: &Tree, later: &Tree) -> (Blocks, Vec<Bloc
 }
 
 /// Counts the places that moved: in all, and for each member those that it gained and lost.
-fn moves(known: &Known, earlier: &Tree, later: &Tree, of: &mut [Blocks]) -> u64 {
+fn moves(known: &MemberIndex, earlier: &Tree, later: &Tree, of: &mut [Blocks]) -> u64 {
     let mut moved = 0;
     for places in tree::places(earlier, later) {
         let (lost, gained) = known.differences(&places.before, &places.after);
@@ -283,9 +283,9 @@ fn moves(known: &Known, earlier: &Tree, later: &Tree, of: &mut [Blocks]) -> u64 
 }
 
 /// Which member has an index in A, and which in B.
-struct Known([Vec<Option<usize>>; 2]);
+struct MemberIndex([Vec<Option<usize>>; 2]);
 
-impl Known {
+impl MemberIndex {
     fn of(members: &[Member]) -> Self {
         let mut known = Self([Vec::new(), Vec::new()]);
         for (at, member) in members.iter().enumerate() {

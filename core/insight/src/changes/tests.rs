@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use super::*;
 use radixscope_model::id::{BlockHash, DecisionId, Seq, TokensHash};
 use radixscope_model::record::{
-    Block, Decision, DecisionSource, Entry, GoneWhy, ProcessRole, Progress, Record, Scrape,
+    Block, Decision, DecisionSource, DepartureCause, Entry, ProcessRole, Progress, Record, Scrape,
 };
 
 const NOW: u64 = 1_800_000_000_000;
@@ -148,9 +148,9 @@ fn who_came_and_went_is_told_by_name() {
     stage.fold(Record::Scrape(Scrape::new("frontend", ProcessRole::Frontend)));
     let a = stage.mark();
     stage.pass(5_000);
-    stage.fold(Record::Gone { worker: leaves, why: GoneWhy::Discovery });
-    stage.fold(Record::Gone { worker: stays, why: GoneWhy::Discovery });
-    stage.fold(Record::Returned { worker: stays });
+    stage.fold(Record::Left { worker: leaves, why: DepartureCause::Discovery });
+    stage.fold(Record::Left { worker: stays, why: DepartureCause::Discovery });
+    stage.fold(Record::Rejoined { worker: stays });
     stage.worker(9, "backend");
     stage.fold(Record::Scrape(Scrape { restarts: 2, ..Scrape::new("frontend", ProcessRole::Frontend) }));
     stage.fold(Record::Scrape(Scrape::new("worker", ProcessRole::Worker)));
@@ -170,7 +170,7 @@ fn who_came_and_went_is_told_by_name() {
     );
     let mut later = stage;
     later.pass(40_000);
-    later.fold(Record::Returned { worker: leaves });
+    later.fold(Record::Rejoined { worker: leaves });
     let c = later.mark();
     let changes = between(&b, &c);
     assert_eq!(presences(&changes), [(7, None), (8, Some(Presence::CameBack)), (9, None)]);

@@ -6,7 +6,7 @@ use radixscope_state::cluster::Cluster;
 use radixscope_state::tree::forest::{Chain, Sliver};
 use radixscope_state::tree::{Holders, NodeId, OwnerSet, Tree, Union};
 
-use super::{Known, members, tree_of};
+use super::{MemberIndex, members, tree_of};
 
 /// What became of the block at a place.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -60,7 +60,7 @@ impl ChangeTree {
     pub fn of(a: &Cluster, b: &Cluster, pool: &str, tier: Option<Tier>, picked: Option<Worker>) -> Self {
         let pools: [Option<PoolIx>; 2] = [a, b].map(|cluster| cluster.pool_by_name(pool));
         let members = members((a, pools[0]), (b, pools[1]));
-        let known = Known::of(&members);
+        let known = MemberIndex::of(&members);
         let picked = picked.and_then(|id| members.iter().position(|member| member.id == id));
         let mark = |before: &OwnerSet, after: &OwnerSet| {
             let change = change(&known, picked, before, after)?;
@@ -106,7 +106,7 @@ impl ChangeTree {
     }
 }
 
-fn change(known: &Known, picked: Option<usize>, before: &OwnerSet, after: &OwnerSet) -> Option<Change> {
+fn change(known: &MemberIndex, picked: Option<usize>, before: &OwnerSet, after: &OwnerSet) -> Option<Change> {
     if before.is_empty() && after.is_empty() {
         return None;
     }

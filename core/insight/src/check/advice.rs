@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use super::{RuleOutcome, View};
-use radixscope_model::record::{Engine, Finding, LogSign, ProcessRole};
+use radixscope_model::record::{Engine, Finding, LogSignal, ProcessRole};
 
 /// The outcome with the remedies that apply.
 pub(super) fn complete(outcome: RuleOutcome, view: &View<'_>) -> RuleOutcome {
@@ -41,7 +41,7 @@ fn engines(view: &View<'_>) -> BTreeSet<Engine> {
     if !by_metrics.is_empty() {
         return by_metrics;
     }
-    let is_trtllm = view.cluster.sign(|sign| matches!(sign, LogSign::Oversize { .. })).is_some();
+    let is_trtllm = view.cluster.sign(|sign| matches!(sign, LogSignal::Oversize { .. })).is_some();
     is_trtllm.then_some(Engine::TensorRtLlm).into_iter().collect()
 }
 

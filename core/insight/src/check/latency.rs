@@ -2,7 +2,7 @@
 
 use super::View;
 use crate::latency::{MIN_SAMPLES, Quantity, Source, figure, share_above};
-use radixscope_model::range::{Range, Standing};
+use radixscope_model::range::{Range, TargetComparison};
 
 /// Latency of the last minute.
 pub(super) struct Latency {
@@ -27,7 +27,11 @@ impl Latency {
     }
 
     /// The same with how its 95th percentile stands to a limit in milliseconds.
-    pub(super) fn judged(view: &View<'_>, quantity: Quantity, limit_ms: f64) -> Option<(Self, Standing)> {
+    pub(super) fn judged(
+        view: &View<'_>,
+        quantity: Quantity,
+        limit_ms: f64,
+    ) -> Option<(Self, TargetComparison)> {
         let latency = Self::of(view, quantity)?;
         let standing = latency.p95.against(limit_ms);
         Some((latency, standing))

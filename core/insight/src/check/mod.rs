@@ -158,8 +158,8 @@ impl Checks {
         let mut records = Vec::new();
         for running in &mut self.rules {
             running.forget_departed(cluster);
-            let look = advice::complete((running.rule.look)(&view), &view);
-            records.extend(running.take(look, now).map(Record::Finding));
+            let evaluate = advice::complete((running.rule.evaluate)(&view), &view);
+            records.extend(running.take(evaluate, now).map(Record::Finding));
         }
         let statuses: Vec<_> = self.rules.iter().map(Running::status).collect();
         if statuses != self.last {
@@ -189,11 +189,11 @@ impl Running {
         }
     }
 
-    fn take(&mut self, look: RuleOutcome, now: Millis) -> Option<Finding> {
+    fn take(&mut self, evaluate: RuleOutcome, now: Millis) -> Option<Finding> {
         self.missing = Cow::Borrowed("");
         self.explained_by = "";
         let pending = self.pending.take();
-        match look {
+        match evaluate {
             RuleOutcome::Found(found) => {
                 self.away_since = None;
                 let since = *self.found_since.get_or_insert(now);

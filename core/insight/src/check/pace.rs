@@ -122,7 +122,7 @@ impl Pace {
         }
         if self.looked_ms.is_none_or(|last| now.since(last) >= LOOK_EVERY_MS) {
             self.looked_ms = Some(now);
-            self.look();
+            self.evaluate();
         }
     }
 
@@ -161,7 +161,7 @@ impl Pace {
         }
     }
 
-    fn look(&mut self) {
+    fn evaluate(&mut self) {
         // A source that came or went gives other times of the same prompts.
         let is_measured = self.all().last().is_some_and(|last| last.is_measured);
         let mut pools: BTreeMap<PoolIx, Vec<Prompt>> = BTreeMap::new();
@@ -345,20 +345,20 @@ impl Sides {
 }
 
 /// Prompts of one kind before and after.
-struct Alike {
+struct ComparablePrompts {
     before_ms: f64,
     after_ms: f64,
     prompts: usize,
 }
 
-fn alike(before: &[Prompt], after: &[Prompt]) -> Vec<Alike> {
+fn alike(before: &[Prompt], after: &[Prompt]) -> Vec<ComparablePrompts> {
     let mut kinds: BTreeMap<i32, (Vec<f64>, Vec<f64>)> = BTreeMap::new();
     before.iter().for_each(|prompt| kinds.entry(prompt.kind()).or_default().0.push(prompt.ttft_ms));
     after.iter().for_each(|prompt| kinds.entry(prompt.kind()).or_default().1.push(prompt.ttft_ms));
     let compared = kinds.into_values().filter(|(b, a)| b.len() >= MIN_ALIKE && a.len() >= MIN_ALIKE);
     let of = |(before, after): (Vec<f64>, Vec<f64>)| {
         let prompts = before.len().min(after.len());
-        Some(Alike { before_ms: quarter(before)?.max(1.0), after_ms: quarter(after)?, prompts })
+        Some(ComparablePrompts { before_ms: quarter(before)?.max(1.0), after_ms: quarter(after)?, prompts })
     };
     compared.filter_map(of).collect()
 }

@@ -6,7 +6,7 @@ use super::latency::Latency;
 use crate::in_flight::{self, Gap, HOLD_S, Series, Spike};
 use crate::latency::Quantity;
 use radixscope_model::id::WorkerIx;
-use radixscope_model::range::Standing;
+use radixscope_model::range::TargetComparison;
 use radixscope_model::record::{Gauge, ProcessRole};
 
 /// Fewer requests between the fullest and the emptiest worker are no spike: at a healthy load chance makes 12 to 22.
@@ -91,7 +91,7 @@ fn is_harmful(most: u32, least: u32, limit: Option<u64>) -> bool {
 fn requests_wait(view: &View<'_>) -> bool {
     let is_late = || {
         let judged = Latency::judged(view, Quantity::Ttft, view.criteria.targets.ttft_ms);
-        judged.is_some_and(|(_, standing)| standing == Standing::Above)
+        judged.is_some_and(|(_, standing)| standing == TargetComparison::Above)
     };
     view.gauge(ProcessRole::Worker, Gauge::EngineWaitingRequests).is_some_and(|n| n > 0.0) || is_late()
 }

@@ -36,7 +36,9 @@ use radixscope_state::cluster::{Cluster, MAX_DECISIONS};
 use radixscope_state::requests::Arrivals;
 
 pub use calibration::{Calibration, Compared, HIT_RATE_TOLERANCE, P50_TOLERANCE, P95_TOLERANCE};
-pub use frozen::{About, Flipped, FrozenReport, SweepReport, TEMPERATURES, WEIGHTS, weights_with};
+pub use frozen::{
+    About, ChangedDecision, OfflineReplayReport, SweepReport, TEMPERATURES, WEIGHTS, weights_with,
+};
 pub use model::{Fact, Facts, Figures, Measured, ModelError, ModelReport, Provenance, Times, resimulate};
 pub use played::arrivals_needed;
 pub use rank::Rank;

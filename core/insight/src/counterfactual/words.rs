@@ -1,7 +1,7 @@
 //! Reports in words: the same on the page, in the API and in a ticket.
 
 use super::calibration::{Calibration, HIT_RATE_TOLERANCE, P50_TOLERANCE, P95_TOLERANCE};
-use super::frozen::{About, FrozenReport, SweepReport};
+use super::frozen::{About, OfflineReplayReport, SweepReport};
 use radixscope_model::number_format::count;
 use radixscope_router::RouterSettings;
 use radixscope_router::frozen::{Expected, Interval};
@@ -31,7 +31,7 @@ pub const NO_ARRIVALS_HINT: &str = "Prompts can be played again once their block
 
 /// The report in one sentence: `With overlap_score_weight 1.5, router_temperature 0.2: 37 of 1,000
 /// decisions flip.`
-pub fn headline(report: &FrozenReport) -> String {
+pub fn headline(report: &OfflineReplayReport) -> String {
     let Some(settings) = report.settings else {
         return format!("None of {} decisions can be judged.", count(report.about.considered));
     };

@@ -66,34 +66,34 @@ impl Quantity {
     }
 
     /// Of one request, where that is known.
-    pub(super) fn of(self, decided: &DecisionEntry) -> Option<Single> {
+    pub(super) fn of(self, decided: &DecisionEntry) -> Option<RequestValue> {
         if decided.decision.dispatched == Some(false) {
             return None;
         }
         let progress = &decided.progress;
-        let at_end = |value: f64| Some(Single { at: ended(decided)?, value, is_measured: true });
+        let at_end = |value: f64| Some(RequestValue { at: ended(decided)?, value, is_measured: true });
         match self {
             Self::Ttft => match decided.time_to_first_token_ms()? {
                 (ms, true) => at_end(ms),
-                (ms, false) => Some(Single { at: decided.decided_ms(), value: ms, is_measured: false }),
+                (ms, false) => Some(RequestValue { at: decided.decided_ms(), value: ms, is_measured: false }),
             },
             Self::Tpot => at_end(progress.itl_us? as f64 / 1_000.0),
             Self::InputTokens => {
                 let value = decided.decision.isl_tokens? as f64;
-                Some(Single { at: decided.decided_ms(), value, is_measured: true })
+                Some(RequestValue { at: decided.decided_ms(), value, is_measured: true })
             }
             Self::OutputTokens => at_end(progress.output_tokens? as f64),
             Self::EndToEnd => {
                 let at = progress.ended_ms?;
                 let value = at.since(decided.decided_ms()) as f64;
-                Some(Single { at, value, is_measured: false })
+                Some(RequestValue { at, value, is_measured: false })
             }
             Self::RouterOverhead => None,
         }
     }
 
     /// Of a request of which no decision is known; its frontend measured all of it.
-    pub(super) fn of_ended(self, request: &Ended) -> Option<Single> {
+    pub(super) fn of_ended(self, request: &Ended) -> Option<RequestValue> {
         let (at, progress) = (request.ended_ms, &request.progress);
         let ms = |us: u64| us as f64 / 1_000.0;
         let value = match self {
@@ -104,7 +104,7 @@ impl Quantity {
             Self::EndToEnd => ms(request.elapsed_us?),
             Self::RouterOverhead => return None,
         };
-        Some(Single { at, value, is_measured: self != Self::EndToEnd })
+        Some(RequestValue { at, value, is_measured: self != Self::EndToEnd })
     }
 
     /// When a request counts to a window of this quantity, whether its value is known or not; `None`: it does not yet.
@@ -122,7 +122,7 @@ impl Quantity {
 
 /// A value of one request.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Single {
+pub(super) struct RequestValue {
     /// When it counts: measured values when their request ended, as logs and traces have them then; others when it was
     /// routed.
     pub(super) at: Millis,

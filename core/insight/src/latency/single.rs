@@ -18,7 +18,7 @@ const LONGEST_WAIT_MS: u64 = 60_000;
 const STALE_MS: u64 = 30_000;
 
 /// Values of requests within a window, in no order, and how many requests are missing.
-pub(super) struct Singles {
+pub(super) struct RequestValues {
     pub(super) values: Vec<f64>,
     /// Requests of the window whose value is not known.
     missing: u64,
@@ -28,7 +28,7 @@ pub(super) struct Singles {
     window: (Millis, Millis),
 }
 
-impl Singles {
+impl RequestValues {
     /// Of all requests, or of those routed to one worker: how many those were only their decisions tell. `None`: no request
     /// tells the quantity.
     pub(super) fn of(

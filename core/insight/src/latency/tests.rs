@@ -2,7 +2,7 @@
 
 use super::*;
 use radixscope_model::id::{DecisionId, Millis, Seq, SourceIx, Worker, WorkerIx};
-use radixscope_model::range::{Range, Standing};
+use radixscope_model::range::{Range, TargetComparison};
 use radixscope_model::record::{
     Counter, Decision, DecisionSource, Entry, Gauge, Histogram, HistogramKind, Outcome, ProcessRole,
     Progress, Record, Scrape, SourceKind,
@@ -86,9 +86,9 @@ fn histograms_of_frontends_add_up_and_a_quantile_names_its_bucket() {
     assert_eq!(Quantity::Ttft.range_words(&p95), "470 ms–1 s");
     assert_eq!(
         [600.0, 1_000.0, 470.0].map(|target| p95.against(target)),
-        [Standing::Unknown, Standing::Within, Standing::Above,]
+        [TargetComparison::Unknown, TargetComparison::Within, TargetComparison::Above,]
     );
-    assert_eq!(p50.against(600.0), Standing::Within);
+    assert_eq!(p50.against(600.0), TargetComparison::Within);
     assert_eq!(all[0].window, (Millis(NOW), Millis(NOW + 5_000)), "from scrape to scrape");
     let over = |target| burn(&cluster, Quantity::Ttft, target).unwrap().over;
     assert_eq!((over(470.0), over(600.0)), ((10, 10), (0, 10)));
@@ -105,10 +105,13 @@ fn straddling() -> Cluster {
 #[test]
 fn a_bucket_on_both_sides_of_the_target_is_no_data_and_says_so() {
     let times = figure(&straddling(), Quantity::Ttft, Millis(NOW + 11_000)).unwrap();
-    assert_eq!(times.standing(600.0), Standing::Unknown);
+    assert_eq!(times.standing(600.0), TargetComparison::Unknown);
     let why = times.why_unknown(Quantity::Ttft, 600.0).unwrap();
     assert_eq!(why, "470 ms–1 s, target 600 ms lies within this range: above or within is unknown");
-    assert_eq!((times.standing(1_000.0), times.standing(400.0)), (Standing::Within, Standing::Above));
+    assert_eq!(
+        (times.standing(1_000.0), times.standing(400.0)),
+        (TargetComparison::Within, TargetComparison::Above)
+    );
     assert_eq!(times.why_unknown(Quantity::Ttft, 400.0), None);
     let share = share_above(&straddling(), Quantity::Ttft, Millis(NOW + 11_000), 600.0, &times.source);
     assert_eq!(share, Some(Range::between(0.0, Some(0.1))));
@@ -125,7 +128,10 @@ fn single_requests_are_the_figure_where_they_are_nearly_all_that_the_frontend_co
     };
     let all = reported(100);
     assert_eq!((all.source.clone(), all.samples, all.of), (Source::Measured, 100, 100));
-    assert_eq!((all.quantiles.unwrap()[1], all.standing(600.0)), (Range::exact(395.0), Standing::Within));
+    assert_eq!(
+        (all.quantiles.unwrap()[1], all.standing(600.0)),
+        (Range::exact(395.0), TargetComparison::Within)
+    );
     let nearly = reported(96);
     assert_eq!((nearly.source.clone(), nearly.of), (Source::Measured, 100));
     // The four that are missing may be the fastest or the slowest.
@@ -157,7 +163,10 @@ fn from_the_decision_to_the_first_token_is_a_lower_bound_and_never_within() {
     let times = figure(&cluster, Quantity::Ttft, Millis(NOW + 5_000)).unwrap();
     assert_eq!(times.source, Source::Derived);
     assert_eq!(Quantity::Ttft.range_words(&times.quantiles.unwrap()[1]), "at least 395 ms");
-    assert_eq!((times.standing(600.0), times.standing(390.0)), (Standing::Unknown, Standing::Above));
+    assert_eq!(
+        (times.standing(600.0), times.standing(390.0)),
+        (TargetComparison::Unknown, TargetComparison::Above)
+    );
 }
 
 #[test]
@@ -173,7 +182,7 @@ fn few_samples_have_no_95th_percentile_to_judge() {
         decided(&mut cluster, id, NOW, 50, Outcome::Success);
     }
     let times = figure(&cluster, Quantity::Ttft, Millis(NOW + 5_000)).unwrap();
-    assert_eq!(times.standing(600.0), Standing::Unknown);
+    assert_eq!(times.standing(600.0), TargetComparison::Unknown);
     assert_eq!(times.why_unknown(Quantity::Ttft, 600.0).unwrap(), "no data: 49 of at least 50 samples");
 }
 

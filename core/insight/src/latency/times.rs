@@ -3,11 +3,11 @@
 
 use radixscope_model::id::{Millis, WorkerIx};
 use radixscope_model::number_format::{count, plural};
-use radixscope_model::range::{Range, Standing};
+use radixscope_model::range::{Range, TargetComparison};
 use radixscope_model::record::{HistogramKind, ProcessRole};
 use radixscope_state::cluster::{Cluster, Distribution, ProcessState};
 
-use super::single::Singles;
+use super::single::RequestValues;
 use super::{Quantity, WINDOW_MS};
 
 /// Fewer samples have no 95th percentile.
@@ -67,19 +67,19 @@ pub struct Times {
 
 impl Times {
     /// How the 95th percentile stands to `target`; unknown also with fewer than [`MIN_SAMPLES`] samples.
-    pub fn standing(&self, target: f64) -> Standing {
+    pub fn standing(&self, target: f64) -> TargetComparison {
         match self.quantiles {
             Some([_, p95, _]) if self.samples >= MIN_SAMPLES => p95.against(target),
-            _ => Standing::Unknown,
+            _ => TargetComparison::Unknown,
         }
     }
 
     /// How the 95th percentile stands to `target`, in words.
     pub fn standing_words(&self, quantity: Quantity, target: f64) -> String {
         match self.standing(target) {
-            Standing::Within => "✓ within target".to_owned(),
-            Standing::Above => "◆ above target".to_owned(),
-            Standing::Unknown => match self.why_unknown(quantity, target) {
+            TargetComparison::Within => "✓ within target".to_owned(),
+            TargetComparison::Above => "◆ above target".to_owned(),
+            TargetComparison::Unknown => match self.why_unknown(quantity, target) {
                 Some(why) if self.samples < MIN_SAMPLES => why,
                 _ => format!(
                     "target {} lies within this range: above or within is unknown",
@@ -91,7 +91,7 @@ impl Times {
 
     /// Why [`standing`](Self::standing) is unknown, in words; `None` where it is not.
     pub fn why_unknown(&self, quantity: Quantity, target: f64) -> Option<String> {
-        if self.standing(target) != Standing::Unknown {
+        if self.standing(target) != TargetComparison::Unknown {
             return None;
         }
         let Some([_, p95, _]) = self.quantiles.filter(|_| self.samples >= MIN_SAMPLES) else {
@@ -129,7 +129,7 @@ pub fn latest(cluster: &Cluster, quantity: Quantity, now: Millis) -> Vec<Times> 
 
 /// The same over the last `window_ms`.
 pub fn within(cluster: &Cluster, quantity: Quantity, now: Millis, window_ms: u64) -> Vec<Times> {
-    let singles = Singles::of(cluster, quantity, None, now, window_ms);
+    let singles = RequestValues::of(cluster, quantity, None, now, window_ms);
     let after = Millis(now.0.saturating_sub(window_ms));
     let buckets = merged(cluster, quantity.histogram(), |p, kind| p.distribution(kind, after, now));
     let in_buckets = buckets.as_ref().map(|(sum, _)| sum.count());
@@ -141,7 +141,7 @@ pub fn within(cluster: &Cluster, quantity: Quantity, now: Millis, window_ms: u64
         window: scraped(cluster, &source, after).unwrap_or((after, now)),
         source,
     });
-    let singles = singles.map(Singles::times);
+    let singles = singles.map(RequestValues::times);
     if covers {
         singles.into_iter().chain(buckets).collect()
     } else {
@@ -174,7 +174,7 @@ fn scraped(cluster: &Cluster, source: &Source, after: Millis) -> Option<(Millis,
 
 /// Percentiles over single requests, within `window_ms` before `until`. `None`: not reported for any.
 pub fn requests(cluster: &Cluster, quantity: Quantity, until: Millis, window_ms: u64) -> Option<Times> {
-    Singles::of(cluster, quantity, None, until, window_ms).map(Singles::times)
+    RequestValues::of(cluster, quantity, None, until, window_ms).map(RequestValues::times)
 }
 
 /// The same of the requests that were routed to one worker.
@@ -185,7 +185,7 @@ pub fn requests_of(
     until: Millis,
     window_ms: u64,
 ) -> Option<Times> {
-    Singles::of(cluster, quantity, Some(worker), until, window_ms).map(Singles::times)
+    RequestValues::of(cluster, quantity, Some(worker), until, window_ms).map(RequestValues::times)
 }
 
 /// Share of the samples of the last [`WINDOW_MS`] before `now` that were above `target`, 0 to 1, by a source that
@@ -203,7 +203,7 @@ pub fn share_above(
         let (least, most) = sum.above(target / quantity.scale());
         (least, most, sum.count())
     } else {
-        let singles = Singles::of(cluster, quantity, None, now, WINDOW_MS)?;
+        let singles = RequestValues::of(cluster, quantity, None, now, WINDOW_MS)?;
         let above = singles.values.iter().filter(|&&value| value > target).count() as u64;
         (above, above, singles.values.len() as u64)
     };

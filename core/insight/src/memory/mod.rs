@@ -30,7 +30,7 @@ pub use words::seconds;
 use crate::capacity::Live;
 use crate::completeness::Trust;
 use radixscope_model::id::{Millis, PoolIx, WorkerIx};
-use radixscope_model::record::{Finding, Gauge, LifetimeSums, Phase};
+use radixscope_model::record::{BlockResidency, Finding, Gauge, Phase};
 use radixscope_state::cluster::Cluster;
 
 /// Churn is counted over so many seconds.
@@ -56,9 +56,9 @@ pub struct Memory {
     /// Whether so much of what it holds is missing from the mirror that nothing follows from that.
     pub is_partial: bool,
     /// How long its blocks live, of one in `ages.one_in`.
-    pub ages: Option<LifetimeSums>,
+    pub ages: Option<BlockResidency>,
     /// Blocks stored and removed in the last [`CHURN_S`] seconds.
-    pub churn: Option<Churn>,
+    pub churn: Option<EvictionRatio>,
 }
 
 /// What the mirror believes.
@@ -72,14 +72,14 @@ pub struct Mirror {
 
 /// Blocks that came and went.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Churn {
+pub struct EvictionRatio {
     /// Stored.
     pub stored: u64,
     /// Removed.
     pub removed: u64,
 }
 
-impl Churn {
+impl EvictionRatio {
     /// Removed for one stored; `None` where nothing was stored.
     pub fn ratio(&self) -> Option<f64> {
         (self.stored > 0).then(|| self.removed as f64 / self.stored as f64)
@@ -116,9 +116,9 @@ impl Part {
 
 /// How the mirror's figure stands to the engine's.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Belief {
+pub enum EstimateStatus {
     /// The worker has left.
-    Gone,
+    Left,
     /// Neither the engine nor KV events tell anything.
     Nothing,
     /// The engine never reported its figure.
@@ -158,19 +158,19 @@ impl Memory {
     }
 
     /// How the mirror's figure stands to the engine's.
-    pub fn belief(&self) -> Belief {
+    pub fn belief(&self) -> EstimateStatus {
         let (used, mirror) = (self.used.map(|used| used.value), self.mirror.map(|mirror| mirror.blocks));
         match (used, mirror, self.capacity.map(|capacity| capacity.value)) {
-            _ if self.is_gone => Belief::Gone,
+            _ if self.is_gone => EstimateStatus::Left,
             (_, Some(mirror), Some(capacity)) if mirror > capacity => {
-                Belief::AboveCapacity(mirror - capacity)
+                EstimateStatus::AboveCapacity(mirror - capacity)
             }
-            (_, Some(_), _) if self.is_partial => Belief::Partial,
-            (None, None, _) => Belief::Nothing,
-            (None, Some(_), _) => Belief::NoEngine,
-            (Some(_), None, _) => Belief::NoEvents,
-            (Some(used), Some(mirror), _) if used > mirror => Belief::EngineAbove(used - mirror),
-            (Some(used), Some(mirror), _) => Belief::Plausible(mirror - used),
+            (_, Some(_), _) if self.is_partial => EstimateStatus::Partial,
+            (None, None, _) => EstimateStatus::Nothing,
+            (None, Some(_), _) => EstimateStatus::NoEngine,
+            (Some(_), None, _) => EstimateStatus::NoEvents,
+            (Some(used), Some(mirror), _) if used > mirror => EstimateStatus::EngineAbove(used - mirror),
+            (Some(used), Some(mirror), _) => EstimateStatus::Plausible(mirror - used),
         }
     }
 
@@ -178,7 +178,7 @@ impl Memory {
     /// the two do not fit together.
     pub fn retained_blocks(&self) -> Option<u64> {
         match self.belief() {
-            Belief::Plausible(retained) => Some(retained),
+            EstimateStatus::Plausible(retained) => Some(retained),
             _ => None,
         }
     }
@@ -198,13 +198,21 @@ impl Memory {
         let used = self.used.map(|used| used.value);
         let capacity = self.capacity.map(|capacity| capacity.value);
         let mut parts = match (self.belief(), used, self.mirror) {
-            (Belief::Plausible(retained), Some(used), _) => {
+            (EstimateStatus::Plausible(retained), Some(used), _) => {
                 vec![(Part::Used, used), (Part::Retained, retained)]
             }
-            (Belief::EngineAbove(_) | Belief::NoEvents | Belief::Partial, Some(used), _) => {
+            (
+                EstimateStatus::EngineAbove(_) | EstimateStatus::NoEvents | EstimateStatus::Partial,
+                Some(used),
+                _,
+            ) => {
                 vec![(Part::Used, used)]
             }
-            (Belief::NoEngine | Belief::AboveCapacity(_) | Belief::Partial, _, Some(mirror)) => {
+            (
+                EstimateStatus::NoEngine | EstimateStatus::AboveCapacity(_) | EstimateStatus::Partial,
+                _,
+                Some(mirror),
+            ) => {
                 vec![(Part::Held, mirror.blocks)]
             }
             _ => Vec::new(),
@@ -253,11 +261,11 @@ fn is_short(cluster: &Cluster) -> bool {
 }
 
 /// Over the seconds that are known; `None`: none is.
-fn churn(cluster: &Cluster, worker: WorkerIx, now: Millis) -> Option<Churn> {
+fn churn(cluster: &Cluster, worker: WorkerIx, now: Millis) -> Option<EvictionRatio> {
     let known = cluster.rates(worker, now, CHURN_S).filter_map(|(_, bucket)| bucket);
-    known
-        .map(|bucket| Churn { stored: bucket.stored.into(), removed: bucket.removed.into() })
-        .reduce(|sum, more| Churn { stored: sum.stored + more.stored, removed: sum.removed + more.removed })
+    known.map(|bucket| EvictionRatio { stored: bucket.stored.into(), removed: bucket.removed.into() }).reduce(
+        |sum, more| EvictionRatio { stored: sum.stored + more.stored, removed: sum.removed + more.removed },
+    )
 }
 
 /// What the deployment tells of the calculator's inputs.

@@ -3,7 +3,7 @@
 use super::*;
 use radixscope_model::id::{BlockHash, PoolIx, Seq, TokensHash, Worker};
 use radixscope_model::record::{
-    Block, Entry, GoneWhy, ModelFigures, ProcessRole, RankFigures, Record, Scrape,
+    Block, DepartureCause, Entry, ModelFigures, ProcessRole, RankFigures, Record, Scrape,
 };
 
 const NOW: u64 = 1_800_000_000_000;
@@ -101,7 +101,7 @@ fn what_the_engine_does_not_use_of_the_mirrors_blocks_is_kept_for_reuse() {
     let used = memory.used.unwrap();
     assert_eq!((used.source, used.at_ms), (UsedSource::KvMetrics, Some(Millis(NOW + 1_000))));
     assert_eq!(memory.mirror.unwrap().at_ms, Millis(NOW));
-    assert!(memory.belief_words().contains("35 blocks more"), "{}", memory.belief_words());
+    assert!(memory.estimate_status_text().contains("35 blocks more"), "{}", memory.estimate_status_text());
     assert_eq!(memory.block_size.map(|size| size.value), Some(32));
 }
 
@@ -111,7 +111,7 @@ fn what_is_not_told_is_unknown_and_says_what_would_tell() {
     let memory = fixture.memory();
     assert_eq!(memory.parts(), []);
     assert_eq!((memory.retained_blocks(), memory.free_blocks(), memory.churn), (None, None, None));
-    assert_eq!(memory.belief(), Belief::Nothing);
+    assert_eq!(memory.belief(), EstimateStatus::Nothing);
     let missing = memory.missing().join(" ");
     assert!(
         missing.contains("--kv-events-config") && missing.contains("--prometheus frontend="),
@@ -123,10 +123,13 @@ fn what_is_not_told_is_unknown_and_says_what_would_tell() {
 #[test]
 fn a_worker_that_left_has_no_memory_that_is_free() {
     let mut fixture = Fixture::new();
-    fixture.card(100).store(0..60).uses(25).fold(Record::Gone { worker: W, why: GoneWhy::Log });
+    fixture.card(100).store(0..60).uses(25).fold(Record::Left { worker: W, why: DepartureCause::Log });
     let memory = fixture.memory();
-    assert_eq!((memory.parts(), memory.free_blocks(), memory.belief()), (Vec::new(), None, Belief::Gone));
-    assert_eq!(memory.belief_words(), "It left the deployment.");
+    assert_eq!(
+        (memory.parts(), memory.free_blocks(), memory.belief()),
+        (Vec::new(), None, EstimateStatus::Left)
+    );
+    assert_eq!(memory.estimate_status_text(), "It left the deployment.");
     assert_eq!(memory.missing(), [""; 0], "nothing would tell more of it");
 }
 
@@ -136,7 +139,7 @@ fn a_mirror_without_an_engine_does_not_part_used_from_kept() {
     fixture.card(100).store(0..60);
     let memory = fixture.memory();
     assert_eq!(memory.parts(), [(Part::Held, 60), (Part::Free, 40)]);
-    assert_eq!((memory.belief(), memory.retained_blocks()), (Belief::NoEngine, None));
+    assert_eq!((memory.belief(), memory.retained_blocks()), (EstimateStatus::NoEngine, None));
 }
 
 #[test]
@@ -145,7 +148,7 @@ fn an_engine_without_events_does_not_part_kept_from_free() {
     fixture.card(100).uses(30);
     let memory = fixture.memory();
     assert_eq!(memory.parts(), [(Part::Used, 30), (Part::Rest, 70)]);
-    assert_eq!((memory.belief(), memory.free_blocks()), (Belief::NoEvents, None));
+    assert_eq!((memory.belief(), memory.free_blocks()), (EstimateStatus::NoEvents, None));
 }
 
 #[test]
@@ -153,7 +156,7 @@ fn an_engine_that_uses_more_than_the_mirror_knows_leaves_the_kept_part_unknown()
     let mut fixture = Fixture::new();
     fixture.card(100).store(0..20).uses(30);
     let memory = fixture.memory();
-    assert_eq!(memory.belief(), Belief::EngineAbove(10));
+    assert_eq!(memory.belief(), EstimateStatus::EngineAbove(10));
     assert_eq!(memory.retained_blocks(), None);
     assert_eq!(memory.parts(), [(Part::Used, 30), (Part::Free, 70)]);
 }
@@ -165,9 +168,9 @@ fn a_mirror_above_the_capacity_is_said_to_be_wrong() {
     let memory = fixture.memory();
     assert_eq!(
         (memory.belief(), memory.free_blocks(), memory.retained_blocks()),
-        (Belief::AboveCapacity(10), None, None)
+        (EstimateStatus::AboveCapacity(10), None, None)
     );
-    assert!(memory.belief_words().contains("10 blocks more than the capacity"));
+    assert!(memory.estimate_status_text().contains("10 blocks more than the capacity"));
 }
 
 #[test]
@@ -211,12 +214,12 @@ fn churn_is_what_came_and_went_in_the_last_minute() {
     let churn = fixture.memory().churn.unwrap();
     assert_eq!((churn.stored, churn.removed), (10, 30));
     assert_eq!(churn.ratio(), Some(3.0));
-    assert_eq!(Churn { stored: 0, removed: 5 }.ratio(), None);
+    assert_eq!(EvictionRatio { stored: 0, removed: 5 }.ratio(), None);
 }
 
 #[test]
 fn lifetimes_are_held_against_the_gap_to_the_next_use() {
-    let ages = |came_back, reuse| LifetimeSums {
+    let ages = |came_back, reuse| BlockResidency {
         one_in: 32,
         removed: 50,
         lifetime_p50_ms: Some(20_000),
@@ -227,7 +230,7 @@ fn lifetimes_are_held_against_the_gap_to_the_next_use() {
     };
     let words = |ages| {
         let mut fixture = Fixture::new();
-        fixture.fold(Record::LifetimeSums { worker: W, lifetimes: ages });
+        fixture.fold(Record::BlockResidency { worker: W, lifetimes: ages });
         fixture.memory().lifetime_words().unwrap()
     };
     assert!(words(ages(0, Some(30_000))).contains("shorter than the gap"));
@@ -248,6 +251,6 @@ fn sums_for_remedies_are_unknown_as_soon_as_one_worker_is() {
     let (worker, id) = (WorkerIx(1), Worker::new(8, 0));
     fixture.fold(Record::Worker { worker, id, namespace: "".into(), component: "".into() });
     assert_eq!(live(&fixture.cluster, PoolIx(0), Millis(fixture.at)).used_blocks, None);
-    fixture.fold(Record::Gone { worker, why: GoneWhy::Log });
+    fixture.fold(Record::Left { worker, why: DepartureCause::Log });
     assert_eq!(live(&fixture.cluster, PoolIx(0), Millis(fixture.at)).used_blocks, Some(25));
 }

@@ -1,6 +1,6 @@
 //! Lengths of sequences, prompt and output together, for the capacity calculator.
 
-use super::{Source, Span};
+use super::{Source, WindowView};
 use radixscope_model::id::Millis;
 use radixscope_model::percentile::nearest_rank;
 use radixscope_model::record::HistogramKind;
@@ -43,7 +43,7 @@ pub fn lengths(cluster: &Cluster, now: Millis) -> Option<Lengths> {
             source: Source::Requests,
         });
     }
-    let span = Span { cluster, now, ms: SCRAPE_WINDOW_MS };
+    let span = WindowView { cluster, now, ms: SCRAPE_WINDOW_MS };
     let (prompts, outputs) =
         (span.scraped(HistogramKind::InputTokens)?, span.scraped(HistogramKind::OutputTokens)?);
     let at =

@@ -83,12 +83,12 @@ pub struct Live {
 
 /// The `ms` milliseconds before `now`, at most [`radixscope_state::cluster::SCRAPE_WINDOW_MS`].
 pub fn live(cluster: &Cluster, now: Millis, ms: u64) -> Live {
-    let span = Span { cluster, now, ms };
+    let span = WindowView { cluster, now, ms };
     let mut figures = ByFigure::default();
     let mut samples = ByFigure::default();
     let mut sources = ByFigure::default();
     for (figure, known) in times::times(&span).into_iter().chain(counts::counts(&span)) {
-        if let Some(Known { value, samples: count, source }) = known.filter(|known| {
+        if let Some(SourcedFigure { value, samples: count, source }) = known.filter(|known| {
             known.value.high().unwrap_or(known.value.low()).is_finite() && figure.allows(known.value.low())
         }) {
             figures.set(figure, Some(value));
@@ -104,29 +104,29 @@ pub fn live(cluster: &Cluster, now: Millis, ms: u64) -> Live {
 
 /// A figure.
 #[derive(Clone, Copy)]
-struct Known {
+struct SourcedFigure {
     /// In the figure's unit.
     value: Range,
     samples: u64,
     source: Source,
 }
 
-impl Known {
+impl SourcedFigure {
     fn exact(value: f64, samples: u64, source: Source) -> Self {
         Self { value: Range::exact(value), samples, source }
     }
 }
 
-type Pair = (Figure, Option<Known>);
+type Pair = (Figure, Option<SourcedFigure>);
 
 /// What is looked at.
-struct Span<'c> {
+struct WindowView<'c> {
     cluster: &'c Cluster,
     now: Millis,
     ms: u64,
 }
 
-impl Span<'_> {
+impl WindowView<'_> {
     fn after(&self) -> Millis {
         Millis(self.now.0.saturating_sub(self.ms))
     }

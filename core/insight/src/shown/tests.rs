@@ -2,7 +2,8 @@
 
 use radixscope_model::id::{BlockHash, DecisionId, Millis, PoolIx, Seq, TokensHash, Worker, WorkerIx};
 use radixscope_model::record::{
-    Block, Decision, DecisionSource, Entry, GoneWhy, KnowledgeWhy, Record, Role, RoleEvidence, TreeKnowledge,
+    Block, Decision, DecisionSource, DepartureCause, Entry, KnowledgeWhy, Record, Role, RoleEvidence,
+    TreeKnowledge,
 };
 use radixscope_state::cluster::Cluster;
 
@@ -208,7 +209,7 @@ fn coverage_is_of_the_pools_shown_and_of_who_publishes_by_design() {
     assert_eq!(workers(&fixture), 3, "one of them does, so the other should");
     fixture.card(WorkerIx(2), None, Some(false));
     assert_eq!(workers(&fixture), 2, "by its card it does not");
-    fixture.fold(Record::Gone { worker: WorkerIx(1), why: GoneWhy::Log });
+    fixture.fold(Record::Left { worker: WorkerIx(1), why: DepartureCause::Log });
     assert_eq!(workers(&fixture), 1, "who left does not count");
     assert_eq!(two_models().only("dynamo/backend").coverage().workers, 2);
 }

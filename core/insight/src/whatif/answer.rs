@@ -75,7 +75,7 @@ pub struct Versus {
     /// Whether the choice would fall on another worker: at temperature 0 certainly, above it likelier than not.
     pub flips: bool,
     /// Lowest cost to second lowest, in blocks.
-    pub margin_blocks: Option<f64>,
+    pub cost_gap_blocks: Option<f64>,
     /// Candidates.
     pub of: usize,
 }
@@ -117,10 +117,10 @@ impl Versus {
                 self.of,
                 Short(above)
             ),
-            (Some(_), Some(_)) if self.margin_blocks == Some(0.0) => {
+            (Some(_), Some(_)) if self.cost_gap_blocks == Some(0.0) => {
                 write!(sentence, "Here it shares the lowest cost with others")
             }
-            (Some(_), _) => match self.margin_blocks {
+            (Some(_), _) => match self.cost_gap_blocks {
                 Some(margin) => write!(sentence, "Here it costs least too, by {} blocks", Short(margin)),
                 None => write!(sentence, "Here it is the only one"),
             },
@@ -157,7 +157,7 @@ impl WhatIf {
             best: self.rows[best_at].who,
             choices: self.scores.choice_count(),
             flips: at.is_none_or(|at| costs[at] > costs[best_at]) && probability < 0.5,
-            margin_blocks: self.scores.margin_blocks(),
+            cost_gap_blocks: self.scores.cost_gap_blocks(),
             of: self.rows.len(),
         })
     }

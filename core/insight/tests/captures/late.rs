@@ -2,7 +2,7 @@
 //! block for block, as recordings of the whole run tell it.
 
 use radixscope_model::id::Worker;
-use radixscope_model::record::{Asking, KnowledgeWhy, TreeKnowledge};
+use radixscope_model::record::{KnowledgeWhy, QueryState, TreeKnowledge};
 
 use crate::late_player::Player;
 
@@ -72,7 +72,7 @@ fn workers_of_0_9_are_asked_on_request_only() {
     for state in player.cluster.workers() {
         let knowledge = &state.knowledge;
         assert_eq!((knowledge.state, knowledge.why), (TreeKnowledge::Partial, KnowledgeWhy::JoinedLate));
-        assert_eq!(knowledge.asking, Asking::OnRequest);
+        assert_eq!(knowledge.asking, QueryState::OnRequest);
     }
 }
 
@@ -135,7 +135,7 @@ fn a_worker_that_lists_fewer_blocks_than_it_holds_is_believed() {
         player.play(|intake, cluster, _| {
             for state in cluster.workers() {
                 let asking = state.knowledge.asking;
-                if asking == Asking::OnRequest {
+                if asking == QueryState::OnRequest {
                     intake.request_dump(state.id);
                 }
             }

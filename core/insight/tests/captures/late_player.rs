@@ -10,7 +10,7 @@ use radixscope_dynamo::envelope;
 use radixscope_dynamo::kv_event::{KvData, KvEvents};
 use radixscope_dynamo::request_plane::Codec;
 use radixscope_dynamo::subject::Subject;
-use radixscope_dynamo::tree_query::{TreeAnswer, decode_answer};
+use radixscope_dynamo::tree_query::{TreeResponse, decode_answer};
 use radixscope_insight::check::Checks;
 use radixscope_intake::command::TreeQuery;
 use radixscope_intake::{Command, Intake, Payload, Received};
@@ -40,7 +40,7 @@ enum Heard {
 struct Recorded {
     from: f64,
     at: f64,
-    answer: TreeAnswer,
+    answer: TreeResponse,
 }
 
 /// See the module.
@@ -253,13 +253,13 @@ impl Player {
                 }
             };
             let payload =
-                Payload::TreeAnswer { query: query.id, outcome: Arc::new(Ok(answer)), size_bytes: 0 };
+                Payload::TreeResponse { query: query.id, outcome: Arc::new(Ok(answer)), size_bytes: 0 };
             self.take(due, payload);
         }
     }
 
     /// What the worker answers who is asked for its events from one on.
-    fn range(&self, worker: Worker, start: u64) -> TreeAnswer {
+    fn range(&self, worker: Worker, start: u64) -> TreeResponse {
         let mut all = KvEvents::default();
         all.batch = true;
         let mut newest = 0;
@@ -287,8 +287,8 @@ impl Player {
             }
         }
         match all.events.is_empty() {
-            true => TreeAnswer::TooNew { newest_available: newest },
-            false => TreeAnswer::Events { events: all, last_event_id: Some(newest) },
+            true => TreeResponse::TooNew { newest_available: newest },
+            false => TreeResponse::Events { events: all, last_event_id: Some(newest) },
         }
     }
 

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use radixscope_captures::Recording;
 use radixscope_dynamo::subject::Subject;
 use radixscope_intake::Payload;
-use radixscope_model::record::{CheckStatus, Finding, GoneWhy, RoutingMode, Severity, Topic};
+use radixscope_model::record::{CheckStatus, DepartureCause, Finding, RoutingMode, Severity, Topic};
 use radixscope_state::cluster::CacheOutcome;
 
 use crate::watch::{
@@ -15,7 +15,7 @@ use crate::watch::{
 /// Decisions whose costs are known, and those of them in which another candidate would have been cheaper.
 fn weighed(watched: &Watched) -> (usize, usize) {
     let decisions = watched.cluster.decisions().newest_first();
-    let margins: Vec<f64> = decisions.filter_map(|decided| decided.margin_blocks().ok()).collect();
+    let margins: Vec<f64> = decisions.filter_map(|decided| decided.cost_gap_blocks().ok()).collect();
     (margins.len(), margins.iter().filter(|&&margin| margin < 0.0).count())
 }
 
@@ -70,7 +70,7 @@ fn a_departure_counts_as_it_was_found_out_first() {
     let gone: Vec<_> = watched.cluster.workers().iter().filter_map(|worker| worker.last_gone).collect();
     assert_eq!(gone.len(), 4);
     // The router's gauges miss them ten seconds later.
-    assert!(gone.iter().all(|gone| gone.why == GoneWhy::Log), "{gone:?}");
+    assert!(gone.iter().all(|gone| gone.why == DepartureCause::Log), "{gone:?}");
     let late: u64 = watched.cluster.workers().iter().map(|worker| worker.events_after_gone).sum();
     assert!(late > 0, "two of them finish what they have, and that stays known");
 }

@@ -10,7 +10,7 @@ use radixscope_model::record::{KnowledgeWhy, MissedCause, Topic, TreeKnowledge};
 
 use radixscope_state::cluster::Cluster;
 
-use super::watched::{Gap, Loss, Watched};
+use super::watched::{AttachState, Gap, Loss};
 use super::{Attach, MAX_PUBLISHERS};
 
 impl Attach {
@@ -67,7 +67,7 @@ impl Attach {
     pub(crate) fn broke(&mut self, source: SourceIx) {
         self.open.remove(&source);
         let direct = &self.direct;
-        let is_its = |watched: &Watched| match watched.source {
+        let is_its = |watched: &AttachState| match watched.source {
             Some(its) => its == source,
             None => !watched.publisher_id.is_some_and(|id| direct.contains(&id)),
         };
@@ -89,7 +89,7 @@ impl Attach {
 
     /// The first message of a publisher after a break follows the one before it: nothing of it was missed.
     pub(crate) fn unbroken(&mut self, source: SourceIx, publisher_id: u64) {
-        let its = |watched: &Watched| {
+        let its = |watched: &AttachState| {
             watched.source == Some(source)
                 && watched.publisher_id == Some(publisher_id)
                 && !watched.is_contiguous
@@ -180,7 +180,7 @@ impl Attach {
 }
 
 /// Anything of a worker may have been missed.
-fn broke(watched: &mut Watched) {
+fn broke(watched: &mut AttachState) {
     if watched.source.is_none() {
         // What it answered is true no more once its events do not come, nor what it is about to answer.
         let is_answered = watched.known == (TreeKnowledge::Partial, KnowledgeWhy::NoEvents);

@@ -39,8 +39,8 @@ use radixscope_state::per_worker::PerWorker;
 use crate::command::Command;
 use crate::ingest::{Sink, present};
 use endpoints::Endpoints;
-pub(crate) use live::Live;
-use watched::{Want, Watched};
+pub(crate) use live::EventContext;
+use watched::{AttachState, WantedQuery};
 
 /// Most publishers that are remembered, and most commands that wait.
 const MAX_PUBLISHERS: usize = 40_000;
@@ -64,7 +64,7 @@ const VERIFY_MS: u64 = 30 * 60_000;
 
 /// See the module.
 pub(crate) struct Attach {
-    workers: PerWorker<Watched>,
+    workers: PerWorker<AttachState>,
     endpoints: Endpoints,
     mode: TreeDumps,
     verify_every_ms: Option<u64>,
@@ -170,7 +170,7 @@ impl Attach {
                 _ => KnowledgeWhy::ConnectionBroke,
             };
             watched.known = (TreeKnowledge::Partial, why);
-            watched.want = Want::Dump;
+            watched.want = WantedQuery::Dump;
             watched.is_resumed = true;
         }
         self.due = Some(Millis(0));
@@ -190,8 +190,8 @@ impl Attach {
             return false;
         }
         if watched.query.is_none() {
-            let is_whole = watched.is_complete() && watched.want == Want::Nothing;
-            watched.want = if is_whole { Want::Verify } else { Want::Dump };
+            let is_whole = watched.is_complete() && watched.want == WantedQuery::Nothing;
+            watched.want = if is_whole { WantedQuery::Verify } else { WantedQuery::Dump };
         }
         watched.is_requested = true;
         watched.next_ms = None;
@@ -216,13 +216,13 @@ impl Attach {
     }
 
     /// Other workers take these places.
-    pub(crate) fn vacate(&mut self, workers: &[WorkerIx]) {
+    pub(crate) fn reclaim(&mut self, workers: &[WorkerIx]) {
         for &worker in workers {
-            if let Some(query) = self.workers.get_mut(worker).and_then(Watched::forget) {
+            if let Some(query) = self.workers.get_mut(worker).and_then(AttachState::forget) {
                 self.cancel(query.id);
             }
         }
-        self.workers.vacate(workers);
+        self.workers.reclaim(workers);
     }
 
     fn cancel(&mut self, id: u64) {
@@ -231,7 +231,7 @@ impl Attach {
     }
 
     /// Whether every event of a worker is received from now on, as far as anything tells.
-    fn is_received(&self, watched: &Watched) -> bool {
+    fn is_received(&self, watched: &AttachState) -> bool {
         if watched.is_broken {
             return false;
         }
@@ -243,7 +243,7 @@ impl Attach {
     }
 
     /// Whether it may be, so that it is worth while to ask.
-    fn may_be_received(&self, watched: &Watched) -> bool {
+    fn may_be_received(&self, watched: &AttachState) -> bool {
         let is_direct = watched.publisher_id.is_some_and(|id| self.direct.contains(&id));
         self.is_received(watched) || (!watched.is_broken && !is_direct && !self.open.is_empty())
     }

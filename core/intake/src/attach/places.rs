@@ -8,7 +8,7 @@ use radixscope_dynamo::subject::{self, Subject};
 use radixscope_model::id::Millis;
 use radixscope_model::record::Topic;
 
-use super::endpoints::{Registered, Told};
+use super::endpoints::{EndpointPriority, Registered};
 use super::{Attach, MAX_BROKERS, MAX_PUBLISHERS};
 use crate::command::{Command, NamedSubject, ZmqChannel};
 
@@ -21,7 +21,9 @@ impl Attach {
         let registered = |told, endpoint| Registered { told, endpoint, lease };
         match entry {
             DiscoveryEntry::Instance(instance) => {
-                let endpoint = instance.query_endpoint().map(|endpoint| registered(Told::Instance, endpoint));
+                let endpoint = instance
+                    .query_endpoint()
+                    .map(|endpoint| registered(EndpointPriority::Instance, endpoint));
                 self.endpoints.entry(key, endpoint);
             }
             DiscoveryEntry::EventSource(source) if source.subject.topic == Topic::KvEvents => {
@@ -31,7 +33,8 @@ impl Attach {
                     self.publishers.insert(source.publisher_id, worker);
                     self.named_by.insert(key.into(), source.publisher_id);
                 }
-                let endpoint = source.recovery.clone().map(|endpoint| registered(Told::Source, endpoint));
+                let endpoint =
+                    source.recovery.clone().map(|endpoint| registered(EndpointPriority::Source, endpoint));
                 self.endpoints.entry(key, endpoint);
             }
             DiscoveryEntry::EventChannel(channel) => match &channel.transport {

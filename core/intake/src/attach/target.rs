@@ -223,15 +223,15 @@ impl Difference {
             for chunk in same_tier.chunks(MAX_RUN) {
                 let hashes: Vec<BlockHash> = chunk.iter().map(|(_, name)| *name).collect();
                 let tier = chunk.first().and_then(|(tier, _)| *tier);
-                to(Record::DumpRemoved { worker, tier, hashes: hashes.into() });
+                to(Record::TreeDumpRemoved { worker, tier, hashes: hashes.into() });
             }
         }
         for Run { tier, parent, blocks, leading } in &self.runs {
             let (tier, parent) = (*tier, *parent);
-            to(Record::DumpStored { worker, tier, parent, blocks: blocks.into() });
+            to(Record::TreeDumpStored { worker, tier, parent, blocks: blocks.into() });
             if *leading > 0 {
                 let hashes: Vec<BlockHash> = blocks.iter().take(*leading).map(|b| b.block_hash).collect();
-                to(Record::DumpRemoved { worker, tier, hashes: hashes.into() });
+                to(Record::TreeDumpRemoved { worker, tier, hashes: hashes.into() });
             }
         }
     }

@@ -1,7 +1,7 @@
 //! What ingest hands on to who attaches to running workers, and what it gives back.
 
 use radixscope_dynamo::kv_event::{KvData, KvEvent, ResidencyDomain, StorageTier};
-use radixscope_dynamo::tree_query::{QueryFailed, TreeAnswer};
+use radixscope_dynamo::tree_query::{QueryFailed, TreeResponse};
 use radixscope_model::id::{Millis, SourceIx, Worker, WorkerIx};
 use radixscope_model::record::{Record, Topic};
 
@@ -62,7 +62,7 @@ impl Ingest {
         &mut self,
         context: &Context<'_>,
         query: u64,
-        outcome: &Result<TreeAnswer, QueryFailed>,
+        outcome: &Result<TreeResponse, QueryFailed>,
         out: &mut dyn Sink,
     ) {
         if let Some(new) = self.attach.answer(query, outcome, context.received.at_ms, out) {
@@ -72,12 +72,12 @@ impl Ingest {
 }
 
 /// An event that an answer held already.
-pub(super) fn passed(worker: WorkerIx, event: &KvEvent) -> Record<'static> {
+pub(super) fn skipped_event(worker: WorkerIx, event: &KvEvent) -> Record<'static> {
     let in_device_memory = event.tier == StorageTier::Device && event.domain == ResidencyDomain::Worker;
     let (stored, removed) = match &event.data {
         KvData::Stored { blocks, .. } if in_device_memory => (Some(blocks.len() as u32), None),
         KvData::Removed { hashes } if in_device_memory => (None, Some(hashes.len() as u32)),
         _ => (None, None),
     };
-    Record::Passed { worker, stored, removed }
+    Record::SkippedEvent { worker, stored, removed }
 }

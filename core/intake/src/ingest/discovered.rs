@@ -23,15 +23,15 @@ pub(super) enum Presence {
 /// Entries of discovery and the workers behind them.
 #[derive(Default)]
 pub(super) struct Discovered {
-    entries: HashMap<Box<str>, Held>,
-    workers: HashMap<WorkerId, Held>,
+    entries: HashMap<Box<str>, EntryCounts>,
+    workers: HashMap<WorkerId, EntryCounts>,
     /// When the first entry of all came.
     first_ms: Option<Millis>,
 }
 
 /// How many entries of each kind a worker has; or what one entry is.
 #[derive(Clone, Copy, Default)]
-struct Held {
+struct EntryCounts {
     worker: Option<WorkerId>,
     requests: u32,
     cards: u32,
@@ -41,7 +41,7 @@ struct Held {
     had_cards: bool,
 }
 
-impl Held {
+impl EntryCounts {
     fn of(entry: &DiscoveryEntry, lease: Option<u64>) -> Self {
         let held = Self::default();
         match entry {
@@ -89,7 +89,7 @@ impl Discovered {
         entry: &DiscoveryEntry,
         lease: Option<u64>,
     ) -> Result<Option<Presence>, ()> {
-        let held = Held::of(entry, lease);
+        let held = EntryCounts::of(entry, lease);
         match self.entries.get(key).copied() {
             Some(was) if was.worker == held.worker => {
                 self.entries.insert(key.into(), held);
@@ -111,7 +111,7 @@ impl Discovered {
     pub(super) fn end(&mut self, key: &str) -> Option<Presence> {
         let held = self.entries.remove(key)?;
         let change = self.of_worker(held.worker, |worker| worker.remove(&held));
-        let has_none = |worker: &Held| worker.requests + worker.cards + worker.others == 0;
+        let has_none = |worker: &EntryCounts| worker.requests + worker.cards + worker.others == 0;
         if let Some(id) = held.worker.filter(|id| self.workers.get(id).is_some_and(has_none)) {
             self.workers.remove(&id);
         }
@@ -144,7 +144,7 @@ impl Discovered {
         Some(held.is_there())
     }
 
-    fn of_worker(&mut self, id: Option<WorkerId>, change: impl FnOnce(&mut Held)) -> Option<Presence> {
+    fn of_worker(&mut self, id: Option<WorkerId>, change: impl FnOnce(&mut EntryCounts)) -> Option<Presence> {
         let id = id?;
         let worker = self.workers.entry(id).or_default();
         let (was_worker, was_there) = (worker.had_requests || worker.had_cards, worker.is_there());

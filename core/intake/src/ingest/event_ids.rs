@@ -22,7 +22,7 @@ impl EventIds {
     }
 
     /// Other workers take these places: nothing was received from them yet.
-    pub(super) fn vacate(&mut self, workers: &[WorkerIx]) {
+    pub(super) fn reclaim(&mut self, workers: &[WorkerIx]) {
         for worker in workers {
             if let Some(last) = self.last.get_mut(worker.at()) {
                 *last = 0;

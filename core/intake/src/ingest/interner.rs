@@ -6,7 +6,7 @@ use hashbrown::HashMap;
 use indexmap::IndexSet;
 
 use radixscope_model::id::{Millis, Worker, WorkerId, WorkerIx};
-use radixscope_model::record::EventLine;
+use radixscope_model::record::EventTransport;
 use radixscope_state::cluster::{Cluster, MAX_WORKERS};
 
 /// Departed workers that are remembered, so that a metric that names them for ever makes nobody of them: those of a few
@@ -20,7 +20,7 @@ pub(super) struct Interner {
     by_id: HashMap<Worker, WorkerIx>,
     /// Namespaces and components of workers, each pair once.
     names: IndexSet<(Box<str>, Box<str>), hashbrown::DefaultHashBuilder>,
-    workers: Vec<Known>,
+    workers: Vec<InternedWorker>,
     /// Indices to be given again, by the order in which they became free.
     vacant: VecDeque<WorkerIx>,
     departed: IndexSet<Worker, hashbrown::DefaultHashBuilder>,
@@ -30,7 +30,7 @@ pub(super) struct Interner {
     last: Option<(Worker, WorkerIx)>,
 }
 
-struct Known {
+struct InternedWorker {
     id: Worker,
     /// When somebody spoke of it last, as far as that shows that it is there.
     mentioned: Millis,
@@ -43,13 +43,13 @@ struct Known {
 
 impl Default for Interner {
     fn default() -> Self {
-        Self::with_places(MAX_WORKERS)
+        Self::with_slots(MAX_WORKERS)
     }
 }
 
 impl Interner {
     /// For so many workers at a time, at most [`MAX_WORKERS`].
-    pub(super) fn with_places(places: usize) -> Self {
+    pub(super) fn with_slots(places: usize) -> Self {
         Self {
             by_id: HashMap::new(),
             names: IndexSet::default(),
@@ -64,9 +64,10 @@ impl Interner {
     /// Goes on with the places of a state that was kept; nobody was heard of since `until`.
     pub(super) fn resume(&mut self, until: Millis, cluster: &Cluster) {
         for (worker, state) in (0..).map(WorkerIx).zip(cluster.workers()) {
-            let known = Known { id: state.id, mentioned: until, named: None, lines: 0, last_event_id: None };
+            let known =
+                InternedWorker { id: state.id, mentioned: until, named: None, lines: 0, last_event_id: None };
             self.workers.push(known);
-            if cluster.vacant().contains(&worker) {
+            if cluster.reclaimed().contains(&worker) {
                 self.vacant.push_back(worker);
                 self.departed.insert(state.id);
             } else {
@@ -107,7 +108,7 @@ impl Interner {
             return Some((worker, true));
         }
         let named = self.name((namespace.into(), component.into()));
-        let known = Known { id, mentioned: Millis(0), named, lines: 0, last_event_id: None };
+        let known = InternedWorker { id, mentioned: Millis(0), named, lines: 0, last_event_id: None };
         // One that comes back takes its own place if that is free yet.
         let own = self.vacant.iter().position(|ix| self.workers[ix.at()].id == id);
         let worker = match self.vacant.remove(own.unwrap_or(0)) {
@@ -160,7 +161,7 @@ impl Interner {
     }
 
     /// These give their places to others.
-    pub(super) fn vacate(&mut self, workers: &[WorkerIx]) {
+    pub(super) fn reclaim(&mut self, workers: &[WorkerIx]) {
         self.last = None;
         for &worker in workers {
             let id = self.workers[worker.at()].id;
@@ -175,7 +176,7 @@ impl Interner {
     }
 
     /// Whether an event of `worker` came this way for the first time.
-    pub(super) fn comes_newly_by(&mut self, worker: WorkerIx, line: EventLine) -> bool {
+    pub(super) fn comes_newly_by(&mut self, worker: WorkerIx, line: EventTransport) -> bool {
         let (known, bit) = (&mut self.workers[worker.at()].lines, 1 << line as u8);
         let is_new = *known & bit == 0;
         *known |= bit;

@@ -9,7 +9,7 @@ use radixscope_model::record::Entry;
 use radixscope_state::cluster::Cluster;
 
 /// Takes records as they arise.
-pub(crate) type Out<'o> = dyn FnMut(Entry<'_>) + 'o;
+pub(crate) type RecordOut<'o> = dyn FnMut(Entry<'_>) + 'o;
 
 /// Something observed of a request.
 #[derive(Debug)]
@@ -87,6 +87,6 @@ pub(crate) trait Sink {
     /// Takes something observed of a request.
     fn observe(&mut self, observation: RequestObservation<'_>);
     /// These workers departed and give their places away: they become a
-    /// [`radixscope_model::record::Record::Vacated`] next.
-    fn vacate(&mut self, workers: &[WorkerIx]);
+    /// [`radixscope_model::record::Record::WorkersReclaimed`] next.
+    fn reclaim(&mut self, workers: &[WorkerIx]);
 }

@@ -3,7 +3,7 @@
 use super::super::past::Past;
 use super::*;
 use radixscope_model::id::{Millis, PoolIx, Seq, SourceIx, Worker};
-use radixscope_model::record::{Block, Entry, GoneWhy, SourceKind};
+use radixscope_model::record::{Block, DepartureCause, Entry, SourceKind};
 use radixscope_state::requests::Prompt;
 use radixscope_state::tree::OverlapRule;
 
@@ -126,7 +126,7 @@ fn a_chain_of_a_prompt_finds_blocks_that_the_tree_has_lost() {
 
 #[test]
 fn what_was_dropped_at_once_is_not_known_before() {
-    let gone = Record::Gone { worker: WorkerIx(0), why: GoneWhy::Health };
+    let gone = Record::Left { worker: WorkerIx(0), why: DepartureCause::Health };
     let one = Record::Cleared { worker: WorkerIx(0), all_ranks: false };
     for record in [gone, one] {
         let mut scene = Scene::new();

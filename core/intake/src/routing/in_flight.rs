@@ -100,11 +100,11 @@ impl InFlight {
     }
 
     /// Other workers take these places: the requests of those who had them are over.
-    pub(super) fn vacate(&mut self, vacated: &[WorkerIx]) {
+    pub(super) fn reclaim(&mut self, reclaimed: &[WorkerIx]) {
         for parts in self.requests.values_mut() {
-            parts.retain(|(worker, _)| !vacated.contains(worker));
+            parts.retain(|(worker, _)| !reclaimed.contains(worker));
         }
-        self.workers.vacate(vacated);
+        self.workers.reclaim(reclaimed);
     }
 
     fn forget_oldest(&mut self) {

@@ -90,7 +90,7 @@ impl Lines {
     }
 
     /// Other workers take these places: a choice among those who had them is not known whole any more.
-    pub(super) fn vacate(&mut self, workers: &[WorkerIx]) {
+    pub(super) fn reclaim(&mut self, workers: &[WorkerIx]) {
         for (.., log) in &mut self.logs {
             log.retain(|open| !open.candidates.iter().any(|candidate| workers.contains(&candidate.worker)));
         }

@@ -312,8 +312,8 @@ impl Routing {
         records
     }
 
-    /// Other workers take these places, see [`Record::Vacated`].
-    pub(crate) fn vacate(&mut self, workers: &[WorkerIx]) {
+    /// Other workers take these places, see [`Record::WorkersReclaimed`].
+    pub(crate) fn reclaim(&mut self, workers: &[WorkerIx]) {
         // Every field by name: whoever adds one has to say here whether it knows workers.
         let Self {
             joiner,
@@ -337,19 +337,19 @@ impl Routing {
             clock: _,
             below: _,
         } = self;
-        joiner.vacate(workers);
-        active.vacate(workers);
-        lines.vacate(workers);
-        endings.vacate(workers);
-        departures.vacate(workers);
-        in_flight.vacate(workers);
-        changes.vacate(workers);
-        waiting.vacate(workers);
-        nameless.vacate(workers);
-        early.vacate(workers);
-        halves.vacate(workers);
-        pairs.vacate(workers);
-        counted.vacate(workers);
+        joiner.reclaim(workers);
+        active.reclaim(workers);
+        lines.reclaim(workers);
+        endings.reclaim(workers);
+        departures.reclaim(workers);
+        in_flight.reclaim(workers);
+        changes.reclaim(workers);
+        waiting.reclaim(workers);
+        nameless.reclaim(workers);
+        early.reclaim(workers);
+        halves.reclaim(workers);
+        pairs.reclaim(workers);
+        counted.reclaim(workers);
     }
 
     /// The latest requests with their prompts.

@@ -53,7 +53,7 @@ impl Pairs {
     }
 
     /// Other workers take these places.
-    pub(super) fn vacate(&mut self, workers: &[WorkerIx]) {
+    pub(super) fn reclaim(&mut self, workers: &[WorkerIx]) {
         self.0.retain(|choice| !workers.contains(&choice.worker));
     }
 }

@@ -1,6 +1,6 @@
 //! KV events that do not come, come half, or come wrong (reference §2.6, §2.7, §9.2).
 
-use radixscope_sim::{Config, EventLine, Fault};
+use radixscope_sim::{Config, EventTransport, Fault};
 
 use crate::observer::{later, run, small, with};
 
@@ -33,7 +33,7 @@ fn one_worker_alone_can_be_silent() {
 #[test]
 fn what_is_lost_on_the_way_is_missed_and_the_router_asks_for_it() {
     let seen = with(Fault::Gap, 60);
-    assert_eq!(seen.simulation.config().events, EventLine::LocalIndexer);
+    assert_eq!(seen.simulation.config().events, EventTransport::LocalIndexer);
     let missed = seen.cluster.missed_total();
     let asked =
         seen.said_by("frontend", "WARN dynamo_llm::kv_router::subscriber: Event ID gap detected for worker ");
@@ -43,7 +43,7 @@ fn what_is_lost_on_the_way_is_missed_and_the_router_asks_for_it() {
     assert_eq!(seen.complaints(), asked);
     assert!((0..3).all(|w| seen.worker(w).missed_total > 0), "and it is known whose they were");
     assert!(seen.sum(|w| w.unknown_parents_total + w.unknown_removed_total) > 0);
-    let healthy = run(Config { events: EventLine::LocalIndexer, ..small(None) }, 60);
+    let healthy = run(Config { events: EventTransport::LocalIndexer, ..small(None) }, 60);
     assert_eq!(healthy.overlap(), seen.overlap(), "the router misses nothing");
 }
 

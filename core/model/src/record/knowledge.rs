@@ -43,7 +43,7 @@ pub enum KnowledgeWhy {
 
 /// Where asking a worker for its blocks stands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-pub enum Asking {
+pub enum QueryState {
     /// It is not asked and need not be.
     #[default]
     No,
@@ -69,7 +69,7 @@ pub enum Asking {
 
 /// What a worker's answer was compared with: the tree as it was kept from events. All are counts of blocks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-pub struct Drift {
+pub struct Divergence {
     /// The worker holds them; the tree had them not, or elsewhere.
     pub missing_blocks: u64,
     /// The tree had them; the worker does not hold them.
@@ -79,14 +79,14 @@ pub struct Drift {
     pub detached_blocks: u64,
 }
 
-impl Drift {
+impl Divergence {
     /// Whether events must have been lost or wrong.
     pub const fn is_fault(&self) -> bool {
         self.missing_blocks + self.surplus_blocks > 0
     }
 }
 
-impl Asking {
+impl QueryState {
     /// Whether a query runs.
     pub const fn is_running(self) -> bool {
         matches!(self, Self::Dump | Self::Range)
@@ -107,11 +107,11 @@ impl Asking {
     }
 }
 
-words! {
+str_names! {
     /// Name in the API.
     TreeKnowledge { Unknown => "unknown", Partial => "partial", Complete => "complete" }
 }
-words! {
+str_names! {
     /// Name in the API.
     KnowledgeWhy {
         NoEvents => "no_events", FromFirstEvent => "from_first_event", History => "history", Dump => "dump",

@@ -110,21 +110,21 @@ impl RoutingMode {
     }
 }
 
-words! {
+str_names! {
     /// Name in the API.
     Role { Prefill => "prefill", Decode => "decode", Aggregated => "aggregated" }
 }
-words! {
+str_names! {
     /// Dynamo's name of it.
     Tier { Host => "host_pinned", Disk => "disk", External => "external" }
 }
-words! {
+str_names! {
     /// Name in the API.
     RoleEvidence {
         Card => "model_card", Metrics => "metrics", Log => "log", Wire => "messages", Name => "component_name",
     }
 }
-words! {
+str_names! {
     /// Dynamo's name of it.
     RoutingMode {
         Kv => "kv", RoundRobin => "round-robin", Random => "random", PowerOfTwoChoices => "power-of-two",

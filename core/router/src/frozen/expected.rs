@@ -6,7 +6,7 @@
 use radixscope_model::sort::sort_by;
 use serde::{Deserialize, Serialize};
 
-use super::Frozen;
+use super::OfflineReplay;
 use super::noise::{Interval, gain, part_of, percentile_of};
 use super::outcome::Outcome;
 use crate::settings::RouterSettings;
@@ -27,7 +27,7 @@ pub struct Expected {
     pub measured_ttft_ms: Option<(f64, f64)>,
 }
 
-impl Frozen {
+impl OfflineReplay {
     /// What is expected under `settings`, of which `outcome` came; `None` where no prompt's length is known.
     pub fn expected(
         &self,

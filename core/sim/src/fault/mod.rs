@@ -56,7 +56,7 @@ pub enum Fault {
     /// Workers report blocks removed that they never stored.
     UnknownRemovals,
     /// Blocks are evicted before their prompt comes again.
-    Churn,
+    EvictionRatio,
     /// The blocks of running requests fill the KV cache; others wait for them.
     MemoryFull,
     /// Prefill takes four times as long on every worker.
@@ -139,7 +139,12 @@ impl Fault {
         ),
         (Self::UnknownParents, "unknown-parents", "Engines do not publish some stored events", 0),
         (Self::UnknownRemovals, "unknown-removals", "Workers remove blocks that they never stored", 0),
-        (Self::Churn, "churn", "Blocks are evicted before their prompt comes again", SET_UP | EVICTIONS),
+        (
+            Self::EvictionRatio,
+            "churn",
+            "Blocks are evicted before their prompt comes again",
+            SET_UP | EVICTIONS,
+        ),
         (
             Self::MemoryFull,
             "memory-full",
@@ -227,7 +232,7 @@ impl FaultPlan {
 
 /// Which worker a request goes to, whatever it costs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(super) enum Steer {
+pub(super) enum ForcedWorker {
     /// The cheapest.
     #[default]
     Free,
@@ -237,7 +242,7 @@ pub(super) enum Steer {
     NotTo(u16),
 }
 
-impl Steer {
+impl ForcedWorker {
     /// Whether a request may go to a worker.
     pub(super) fn allows(self, worker: u16) -> bool {
         match self {

@@ -6,7 +6,7 @@ use super::{Level, Log};
 use crate::metrics::frontend_name;
 use crate::router::SimulatedCandidate;
 use crate::tokens::mix;
-use crate::wire::Out;
+use crate::wire::WireOut;
 use radixscope_model::id::Millis;
 use radixscope_router::Role;
 
@@ -18,7 +18,7 @@ const SPAN: &str = "method=POST uri=/v1/chat/completions version=HTTP/1.1";
 
 /// Where and when a line is written, and about which request.
 #[derive(Clone, Copy)]
-pub(crate) struct About<'a> {
+pub(crate) struct LogContext<'a> {
     pub(crate) frontend: u8,
     pub(crate) at_us: u64,
     /// The router's id of the request.
@@ -50,10 +50,10 @@ impl Log {
     /// The router chose a worker.
     pub(crate) fn selected(
         &mut self,
-        about: About<'_>,
+        about: LogContext<'_>,
         worker_id: u64,
         chosen: &SimulatedCandidate,
-        out: Out<'_>,
+        out: WireOut<'_>,
     ) {
         let (candidate, host_blocks, id) =
             (&chosen.candidate, chosen.candidate.host_blocks, about.request_id);
@@ -79,7 +79,7 @@ impl Log {
     }
 
     /// A router that does not route by cost chose a worker.
-    pub(crate) fn took_turn(&mut self, about: About<'_>, worker_id: u64, out: Out<'_>) {
+    pub(crate) fn took_turn(&mut self, about: LogContext<'_>, worker_id: u64, out: WireOut<'_>) {
         const ROUTER: &str = "http-request: dynamo_runtime::pipeline::network::egress::push_router";
         let (http_id, model) = (http_id(about.request_id), self.model);
         let words = format_args!(
@@ -92,10 +92,10 @@ impl Log {
     /// A request's part in this pool is over.
     pub(crate) fn routed(
         &mut self,
-        about: About<'_>,
+        about: LogContext<'_>,
         (worker_id, overlap_blocks): (u64, u32),
         outcome: Outcome,
-        out: Out<'_>,
+        out: WireOut<'_>,
     ) {
         let (http_id, id, model, phase) =
             (http_id(about.request_id), about.request_id, self.model, self.phase);
@@ -125,7 +125,7 @@ impl Log {
     }
 
     /// A request is answered.
-    pub(crate) fn answered(&mut self, about: About<'_>, measured: &Measured, out: Out<'_>) {
+    pub(crate) fn answered(&mut self, about: LogContext<'_>, measured: &Measured, out: WireOut<'_>) {
         let Measured { isl_tokens, osl_tokens, ttft_us, e2e_us, prefill_worker_id, decode_worker_id } =
             *measured;
         let (http_id, id, model) = (http_id(about.request_id), about.request_id, self.model);
@@ -143,7 +143,13 @@ impl Log {
     }
 
     /// A request cannot be answered.
-    pub(crate) fn gave_up(&mut self, about: About<'_>, worker_id: u64, outcome: Outcome, out: Out<'_>) {
+    pub(crate) fn gave_up(
+        &mut self,
+        about: LogContext<'_>,
+        worker_id: u64,
+        outcome: Outcome,
+        out: WireOut<'_>,
+    ) {
         let (http_id, model) = (http_id(about.request_id), self.model);
         let span = format!("{SPAN} request_id={http_id} model=\"{model}\"");
         let reason = match outcome {
@@ -174,7 +180,7 @@ impl Log {
         }
     }
 
-    fn say_of(&mut self, about: About<'_>, line: (Level, &str), words: Arguments<'_>, out: Out<'_>) {
+    fn say_of(&mut self, about: LogContext<'_>, line: (Level, &str), words: Arguments<'_>, out: WireOut<'_>) {
         if self.on {
             let at = (Millis(about.at_us / 1_000), about.at_us);
             self.write(&frontend_name(about.frontend), at, line, words, out);

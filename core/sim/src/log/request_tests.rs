@@ -3,11 +3,14 @@ use crate::config::{Config, Topology};
 use radixscope_model::id::WorkerIx;
 use radixscope_model::record::Candidate;
 
-const ABOUT: About<'_> =
-    About { frontend: 0, at_us: 1_795_294_146_914_653, request_id: "0fa7cfa0-0731-4f3d-8cdb-2c7c2d2ce227" };
+const ABOUT: LogContext<'_> = LogContext {
+    frontend: 0,
+    at_us: 1_795_294_146_914_653,
+    request_id: "0fa7cfa0-0731-4f3d-8cdb-2c7c2d2ce227",
+};
 
 /// What `say` logs in the pool `at` of a topology whose workers hold 1,600 blocks of 16 tokens.
-fn lines(topology: Topology, at: usize, say: impl FnOnce(&mut Log, Out<'_>)) -> Vec<String> {
+fn lines(topology: Topology, at: usize, say: impl FnOnce(&mut Log, WireOut<'_>)) -> Vec<String> {
     let config =
         Config { topology, block_size_tokens: 16, blocks_per_worker: 1_600, ..Config::default() }.set_up();
     let mut lines = Vec::new();

@@ -480,7 +480,7 @@ impl Decisions {
 
     /// Another worker takes the place.
     pub(super) fn begin_worker(&mut self, worker: WorkerIx) {
-        self.per_worker.vacate(&[worker]);
+        self.per_worker.reclaim(&[worker]);
     }
 
     /// Calls `named` with every worker that a kept decision names.

@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 
 use super::DecisionEntry;
-use super::cache_outcome::NoMargin;
+use super::cache_outcome::NoCostGap;
 use radixscope_model::id::WorkerIx;
 use radixscope_model::record::{Candidate, Completeness};
 use radixscope_model::sort;
@@ -197,9 +197,9 @@ impl DecisionEntry {
 
     /// By how much the chosen worker won, in a few words that follow its name.
     pub fn margin_words(&self, name: impl Fn(WorkerIx) -> String) -> String {
-        let (margin, next) = match (self.margin_blocks(), self.next_best()) {
+        let (margin, next) = match (self.cost_gap_blocks(), self.next_best()) {
             (Ok(margin), Ok(next)) => (margin, name(next.worker)),
-            (Err(NoMargin::Alone), _) => return "the only candidate".to_owned(),
+            (Err(NoCostGap::Alone), _) => return "the only candidate".to_owned(),
             (Err(why), _) | (_, Err(why)) => return format!("cost gap unknown: {}", why.as_str()),
         };
         match margin {

@@ -93,7 +93,7 @@ impl Cluster {
         let mut used = vec![false; self.head.pools.len()];
         for (ix, worker) in self.head.workers.iter().enumerate() {
             used[worker.pool.at()] |=
-                worker.gone.is_none() && !self.head.vacant.contains(&WorkerIx(ix as u16));
+                worker.gone.is_none() && !self.head.reclaimed.contains(&WorkerIx(ix as u16));
         }
         (0..used.len() as u16).map(PoolIx).filter(|pool| used[pool.at()]).collect()
     }

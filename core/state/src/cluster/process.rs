@@ -167,7 +167,7 @@ impl ProcessState {
     }
 
     /// Other workers take these places: the figures are not theirs.
-    pub(super) fn vacate(&mut self, workers: &[WorkerIx]) {
+    pub(super) fn reclaim(&mut self, workers: &[WorkerIx]) {
         self.workers.retain(|figures| !workers.contains(&figures.worker));
     }
 

@@ -232,7 +232,7 @@ impl SourceState {
     }
 
     /// Other workers take these places.
-    pub(super) fn vacate(&mut self, workers: &[WorkerIx]) {
+    pub(super) fn reclaim(&mut self, workers: &[WorkerIx]) {
         let losses = self.missed.iter_mut().flat_map(|missed| &mut missed.losses);
         losses.for_each(|loss| loss.worker = loss.worker.filter(|worker| !workers.contains(worker)));
     }

@@ -68,12 +68,12 @@ impl DecisionEntry {
             row(ticket, worker(decision.worker), [held, None, None, self.chosen_cost()], true)?;
         }
         ticket.push('\n');
-        self.write_margin(ticket)?;
+        self.write_cost_gap(ticket)?;
         let sources: Vec<&str> = self.sources().map(DecisionSource::as_str).collect();
         writeln!(ticket, "- Known from: {} ({})", sources.join(", "), self.known_words())
     }
 
-    fn write_margin(&self, ticket: &mut String) -> fmt::Result {
+    fn write_cost_gap(&self, ticket: &mut String) -> fmt::Result {
         let candidates = &self.decision.candidates;
         if self.partial && candidates.len() > 1 {
             return writeln!(

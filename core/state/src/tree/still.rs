@@ -152,7 +152,7 @@ mod tests {
         let before = then.forest().expect("kept").rows(Default::default(), 100, |_| true);
         remove(&mut tree, 0, (1..=8).rev());
         store(&mut tree, 2, 20..30);
-        tree.settle_forest();
+        tree.update_forest();
         assert_eq!(then.forest().expect("kept").rows(Default::default(), 100, |_| true), before);
         assert_eq!(tree.turnover().since(then.turnover()), Turnover { stored: 10, evicted: 8 });
     }
@@ -163,10 +163,10 @@ mod tests {
         let then = tree.copy_with_forest();
         assert_eq!(gone(&tree, &then, None), []);
         remove(&mut tree, 0, [8, 7]);
-        tree.settle_forest();
+        tree.update_forest();
         assert_eq!(gone(&tree, &then, None), [(6, 8)]);
         remove(&mut tree, 0, [5]);
-        tree.settle_forest();
+        tree.update_forest();
         assert_eq!(gone(&tree, &then, None), [(4, 5), (6, 8)], "block 6 leads on, and is held");
         let node = |t| then.find_any(BlockHash(t)).expect("it was there");
         assert!(tree.has_evicted(&then, node(8)) && !tree.has_evicted(&then, node(6)));
@@ -177,7 +177,7 @@ mod tests {
         let mut tree = tree();
         let then = tree.copy_with_forest();
         remove(&mut tree, 1, [4, 3]);
-        tree.settle_forest();
+        tree.update_forest();
         assert_eq!(gone(&tree, &then, None), []);
         assert_eq!(gone(&tree, &then, Some(0)), []);
         let forest = then.forest().expect("kept");
@@ -193,10 +193,10 @@ mod tests {
         let then = tree.copy_with_forest();
         remove(&mut tree, 0, [8, 7, 6]);
         store(&mut tree, 0, 100..=103);
-        tree.settle_forest();
+        tree.update_forest();
         assert_eq!(gone(&tree, &then, None), [(5, 8)]);
         store(&mut tree, 0, 1..=8);
-        tree.settle_forest();
+        tree.update_forest();
         assert_eq!(gone(&tree, &then, None), []);
     }
 
@@ -205,7 +205,7 @@ mod tests {
         let mut tree = tree();
         let then = tree.copy_with_forest();
         store(&mut tree, 2, 1..=12);
-        tree.settle_forest();
+        tree.update_forest();
         assert_eq!(gone(&tree, &then, None), []);
     }
 }

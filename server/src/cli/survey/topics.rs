@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use radixscope_model::record::{EventLine, LinkState, SourceKind};
+use radixscope_model::record::{EventTransport, LinkState, SourceKind};
 use radixscope_state::cluster::Cluster;
 
 use super::registered::{EventPlane, Registered};
@@ -54,15 +54,15 @@ impl Seen<'_> {
     }
 
     /// Workers of which KV events came one of these ways while we listened.
-    fn heard(&self, lines: &[EventLine]) -> usize {
-        let by = |line: EventLine| lines.contains(&line);
+    fn heard(&self, lines: &[EventTransport]) -> usize {
+        let by = |line: EventTransport| lines.contains(&line);
         self.cluster.workers().iter().filter(|worker| worker.lines.iter().any(|of| by(of.line))).count()
     }
 
     fn kv_events(&self) -> Topic {
         let name = "KV events";
         let (zmq, nats) = (self.publishers(&self.registered.zmq), self.publishers(&self.registered.nats));
-        let heard = self.heard(&[EventLine::Core, EventLine::JetStream, EventLine::Zmq]);
+        let heard = self.heard(&[EventTransport::Core, EventTransport::JetStream, EventTransport::Zmq]);
         let while_listening = match heard {
             0 => "none in 3 s; is there traffic?".to_owned(),
             count => format!("of {} in 3 s", workers(count)),
@@ -145,7 +145,7 @@ impl Seen<'_> {
             let how = format!("{} to queries for all blocks", answer(answering));
             return Topic::new(name, Some(true), how);
         }
-        if self.heard(&[EventLine::JetStream]) > 0 {
+        if self.heard(&[EventTransport::JetStream]) > 0 {
             return Topic::new(name, Some(true), "JetStream keeps the last hour");
         }
         if self.registered.workers.is_empty() {

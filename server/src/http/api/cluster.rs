@@ -10,13 +10,13 @@ use radixscope_export::Totals;
 use radixscope_insight::whatif;
 use radixscope_model::id::{Decimal, Millis, PoolIx, Seq, Worker, WorkerIx};
 use radixscope_model::record::{
-    LifetimeSums, LinkState, ModelFigures, ProcessRole, RankFigures, Role, RoleEvidence, SourceKind, Tier,
+    BlockResidency, LinkState, ModelFigures, ProcessRole, RankFigures, Role, RoleEvidence, SourceKind, Tier,
 };
 use radixscope_replay::Kept;
 use radixscope_router::RouterSettings;
 use radixscope_state::cluster::{
-    Cluster, Gone, Line, MissedCount, ProcessState, RejectedCount, RouterLoad, RouterState, Sequences,
-    SourceState, TierCounts, UnknownGaps, WorkerState,
+    Cluster, Departure, MissedCount, ProcessState, RejectedCount, RouterLoad, RouterState, Sequences,
+    SourceState, TierCounts, UnknownGaps, WorkerState, WorkerTransport,
 };
 
 use super::knowledge::{PoolKnowledge, WorkerKnowledge};
@@ -147,11 +147,11 @@ struct WorkerRow {
     /// Requests between choice and end; `null`: no source tells when requests end.
     in_flight: Option<u32>,
     /// How its KV events come.
-    lines: Vec<Line>,
+    lines: Vec<WorkerTransport>,
     /// `null`: as far as is known it is there.
-    gone: Option<Departure>,
+    gone: Option<DepartureRow>,
     /// How long its blocks live, from a sample; `null`: not known yet.
-    block_ages: Option<LifetimeSums>,
+    block_ages: Option<BlockResidency>,
 }
 
 #[derive(Serialize)]
@@ -200,9 +200,9 @@ struct PoolRow {
 }
 
 #[derive(Serialize)]
-struct Departure {
+struct DepartureRow {
     #[serde(flatten)]
-    known: Gone,
+    known: Departure,
     /// KV events of it and requests sent to it since then.
     events_after: u64,
     choices_after: u64,
@@ -340,7 +340,7 @@ fn worker(cluster: &Cluster, ix: WorkerIx) -> Option<WorkerRow> {
         block_size_source: size.map(|size| size.source.as_str()),
         used_blocks: w.engine_used_blocks,
         stored_total: w.stored_total,
-        pictures_total: w.pictures_total,
+        pictures_total: w.multimodal_inputs_total,
         removed_total: w.removed_total,
         cleared_total: w.cleared_total,
         store_events_total: w.store_events_total,
@@ -363,7 +363,7 @@ fn worker(cluster: &Cluster, ix: WorkerIx) -> Option<WorkerRow> {
         decisions_total: cluster.decisions().totals_of(ix).count,
         in_flight: w.in_flight.now(),
         lines: w.lines.clone(),
-        gone: w.gone.map(|known| Departure {
+        gone: w.gone.map(|known| DepartureRow {
             known,
             events_after: w.events_after_gone,
             choices_after: w.choices_after_gone,

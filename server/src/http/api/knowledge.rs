@@ -2,9 +2,9 @@
 
 use serde::Serialize;
 
-use radixscope_insight::completeness::{Trust, asking_words, coverage_words, why_words};
+use radixscope_insight::completeness::{Trust, coverage_words, query_text, why_words};
 use radixscope_model::id::{Millis, PoolIx, WorkerIx};
-use radixscope_model::record::{Asking, Drift, KnowledgeWhy, TreeKnowledge};
+use radixscope_model::record::{Divergence, KnowledgeWhy, QueryState, TreeKnowledge};
 use radixscope_state::cluster::{Cluster, QueryTotals, WorkerState};
 
 /// Of a worker.
@@ -28,7 +28,7 @@ pub(super) struct WorkerKnowledge {
     message: String,
     queries: QueryTotals,
     /// How its last two answers with all its blocks differed from our tree; `null`: they did not, or there were none.
-    drift: Option<Drift>,
+    drift: Option<Divergence>,
 }
 
 /// Of a pool. Workers that publish no KV events by design do not count.
@@ -55,7 +55,7 @@ impl WorkerKnowledge {
     pub(super) fn of(cluster: &Cluster, ix: WorkerIx, worker: &WorkerState) -> Self {
         let knowledge = &worker.knowledge;
         let (known_blocks, used) = cluster.known_of_used(ix);
-        let asking = asking_words(knowledge, cluster.now_ms());
+        let asking = query_text(knowledge, cluster.now_ms());
         let why = why_words(knowledge.why);
         Self {
             state: knowledge.state,
@@ -66,7 +66,7 @@ impl WorkerKnowledge {
             used_source: used.map(|used| used.source.as_str()),
             asking: knowledge.asking.as_str(),
             next_query_ms: match knowledge.asking {
-                Asking::Failed { next_ms } => next_ms,
+                QueryState::Failed { next_ms } => next_ms,
                 _ => None,
             },
             message: asking.map_or_else(|| why.to_owned(), |asking| format!("{why}; {asking}")),

@@ -23,7 +23,7 @@ use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, Id, JoinError, JoinSet};
 use tokio::time::MissedTickBehavior;
 
-use radixscope_dynamo::tree_query::{QueryFailed, QueryFault, TreeAnswer};
+use radixscope_dynamo::tree_query::{QueryFailed, QueryFault, TreeResponse};
 use radixscope_intake::command::TreeQuery;
 use radixscope_intake::{Command, Payload};
 use radixscope_model::id::Worker;
@@ -40,7 +40,7 @@ use crate::time::now;
 use answer::failed;
 use ask::Asker;
 use callback::Callback;
-use standing::Standing;
+use standing::TargetComparison;
 
 /// What it is called.
 pub const NAME: &str = "worker trees";
@@ -57,7 +57,7 @@ pub struct Source {
 }
 
 /// What came of a query: of which, and what.
-type Answered = (Result<TreeAnswer, QueryFailed>, usize);
+type Answered = (Result<TreeResponse, QueryFailed>, usize);
 
 impl Source {
     /// A source as the command line describes it.
@@ -101,7 +101,7 @@ struct Queries<'s> {
     running: JoinSet<Answered>,
     /// The query of each task: its number and whom it asks.
     asked: HashMap<Id, (u64, Worker, AbortHandle)>,
-    standing: Standing,
+    standing: TargetComparison,
     said: LastState,
 }
 
@@ -113,7 +113,7 @@ impl<'s> Queries<'s> {
             waiting: VecDeque::new(),
             running: JoinSet::new(),
             asked: HashMap::new(),
-            standing: Standing::default(),
+            standing: TargetComparison::default(),
             said: LastState::default(),
         }
     }
@@ -196,10 +196,10 @@ impl<'s> Queries<'s> {
     async fn answer(
         &self,
         query: u64,
-        outcome: Result<TreeAnswer, QueryFailed>,
+        outcome: Result<TreeResponse, QueryFailed>,
         size_bytes: usize,
     ) -> Result<(), HubEnded> {
-        let payload = Payload::TreeAnswer { query, outcome: Arc::new(outcome), size_bytes };
+        let payload = Payload::TreeResponse { query, outcome: Arc::new(outcome), size_bytes };
         self.to.deliver(now(), payload).await
     }
 

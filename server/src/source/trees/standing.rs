@@ -14,7 +14,7 @@ const KEPT: Duration = Duration::from_secs(6 * 60);
 
 /// What came of the last query of each worker.
 #[derive(Default)]
-pub(super) struct Standing {
+pub(super) struct TargetComparison {
     last: HashMap<Worker, Last>,
 }
 
@@ -25,7 +25,7 @@ struct Last {
     failure: Option<QueryFailed>,
 }
 
-impl Standing {
+impl TargetComparison {
     /// A query came to its end. One that nobody waited for says nothing.
     pub(super) fn note(&mut self, worker: Worker, failure: Option<&QueryFailed>, now: Instant) {
         if failure.is_some_and(|failure| failure.why == QueryFault::Cancelled) {
@@ -92,7 +92,7 @@ mod tests {
 
     #[test]
     fn a_worker_that_does_not_answer_is_named_until_it_does_or_is_forgotten() {
-        let mut standing = Standing::default();
+        let mut standing = TargetComparison::default();
         let start = Instant::now();
         let [one, two] = [1, 2].map(|id| Worker::new(id, 0));
         assert_eq!(standing.words(start, 0).0, LinkState::Live);

@@ -13,7 +13,7 @@ use radixscope_intake::{Break, Payload};
 use radixscope_model::id::Millis;
 use radixscope_model::record::Topic;
 
-use super::links::Standing;
+use super::links::TargetComparison;
 use super::peer::{Peer, Subscriber, Waits};
 use super::publisher::{Attempts, unreadable};
 use super::received::Received;
@@ -85,7 +85,7 @@ impl Brokers {
             Ok(peer) => peer,
             Err(failed) => return failed,
         };
-        report.stands(Standing::Connected).await;
+        report.stands(TargetComparison::Connected).await;
         let mut session = Session { brokers: self, is_effective: false, alive_ms: None };
         let failed = peer.listen(&mut session).await;
         session.alive_ms = Some(peer.alive_ms());

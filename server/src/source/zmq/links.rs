@@ -12,7 +12,7 @@ const ANNOUNCED_WITHIN: Duration = Duration::from_secs(5);
 
 /// How a connection stands.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) enum Standing {
+pub(super) enum TargetComparison {
     /// Not tried yet.
     New,
     /// Messages come.
@@ -28,7 +28,7 @@ pub(super) enum Standing {
 struct Link {
     /// What it leads to, in words.
     to: String,
-    standing: Standing,
+    standing: TargetComparison,
     since: Instant,
 }
 
@@ -52,7 +52,7 @@ impl Links {
     }
 
     pub(super) fn add(&mut self, id: u64, to: String) {
-        self.links.insert(id, Link { to, standing: Standing::New, since: Instant::now() });
+        self.links.insert(id, Link { to, standing: TargetComparison::New, since: Instant::now() });
     }
 
     pub(super) fn remove(&mut self, id: u64) {
@@ -60,9 +60,9 @@ impl Links {
     }
 
     /// Takes a report; one of a connection that was removed says nothing.
-    pub(super) fn stands(&mut self, id: u64, standing: Standing) {
+    pub(super) fn stands(&mut self, id: u64, standing: TargetComparison) {
         let Some(link) = self.links.get_mut(&id) else { return };
-        let is_broken = |standing: &Standing| matches!(standing, Standing::Broken { .. });
+        let is_broken = |standing: &TargetComparison| matches!(standing, TargetComparison::Broken { .. });
         if !(is_broken(&link.standing) && is_broken(&standing)) {
             link.since = Instant::now();
         }
@@ -76,11 +76,12 @@ impl Links {
         if all == 0 {
             return self.nobody();
         }
-        let connected = self.links.values().filter(|link| link.standing == Standing::Connected).count();
-        let is_broken = |link: &&Link| matches!(link.standing, Standing::Broken { .. });
+        let connected =
+            self.links.values().filter(|link| link.standing == TargetComparison::Connected).count();
+        let is_broken = |link: &&Link| matches!(link.standing, TargetComparison::Broken { .. });
         let oldest = self.links.values().filter(is_broken).min_by_key(|link| link.since);
         let mut words = format!("{connected} of {all} {what} connected");
-        if let Some(Link { to, standing: Standing::Broken { words: why, .. }, since }) = oldest {
+        if let Some(Link { to, standing: TargetComparison::Broken { words: why, .. }, since }) = oldest {
             let time = in_steps(since.elapsed());
             words += &format!("; {to} not reachable{time}: {why}");
             words += if is_lasting(*since) {
@@ -98,7 +99,7 @@ impl Links {
 
     fn state(&self, connected: usize) -> LinkState {
         let mut broken = self.links.values().filter_map(|link| match &link.standing {
-            Standing::Broken { is_refused, .. } => Some((*is_refused, link.since)),
+            TargetComparison::Broken { is_refused, .. } => Some((*is_refused, link.since)),
             _ => None,
         });
         match broken.next() {
@@ -142,8 +143,8 @@ fn in_steps(time: Duration) -> String {
 mod tests {
     use super::*;
 
-    fn broken(is_refused: bool) -> Standing {
-        Standing::Broken { words: "connection refused".to_owned(), is_refused }
+    fn broken(is_refused: bool) -> TargetComparison {
+        TargetComparison::Broken { words: "connection refused".to_owned(), is_refused }
     }
 
     fn ago(seconds: u64) -> Instant {
@@ -155,7 +156,7 @@ mod tests {
         let mut links = Links::new("publishers");
         (0..12).for_each(|id| links.add(id, format!("tcp://w{id}:1")));
         assert_eq!(links.words(), (LinkState::Connecting, "0 of 12 publishers connected.".to_owned()));
-        (0..12).for_each(|id| links.stands(id, Standing::Connected));
+        (0..12).for_each(|id| links.stands(id, TargetComparison::Connected));
         assert_eq!(links.words(), (LinkState::Live, "12 of 12 publishers connected.".to_owned()));
         links.stands(3, broken(false));
         links.links.get_mut(&3).unwrap().since = ago(9);
@@ -169,7 +170,7 @@ mod tests {
         assert_eq!(state, LinkState::Partial);
         assert!(words.contains("for 1 min") && words.contains("port open"), "{words}");
         links.remove(3);
-        links.stands(3, Standing::Connected);
+        links.stands(3, TargetComparison::Connected);
         assert_eq!(links.words().1, "11 of 11 publishers connected.");
     }
 

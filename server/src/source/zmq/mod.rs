@@ -37,7 +37,7 @@ use crate::shutdown::{Shutdown, over};
 use crate::source::gate::{Crossing, Evidence, Gate};
 use crate::source::link::{doubled, next_of, on_own_thread, spread};
 use broker::Brokers;
-use links::{Links, Standing};
+use links::{Links, TargetComparison};
 use peer::Waits;
 use publisher::Publisher;
 
@@ -66,11 +66,11 @@ pub struct Source {
 #[derive(Clone)]
 struct Report {
     id: u64,
-    to: mpsc::Sender<(u64, Standing)>,
+    to: mpsc::Sender<(u64, TargetComparison)>,
 }
 
 impl Report {
-    async fn stands(&self, standing: Standing) {
+    async fn stands(&self, standing: TargetComparison) {
         // Whoever asked may have gone: then so do we.
         let _ = self.to.send((self.id, standing)).await;
     }
@@ -116,8 +116,8 @@ struct Listening {
     to: SourceHandle,
     say: watch::Sender<(LinkState, String)>,
     links: Links,
-    report: mpsc::Sender<(u64, Standing)>,
-    reports: mpsc::Receiver<(u64, Standing)>,
+    report: mpsc::Sender<(u64, TargetComparison)>,
+    reports: mpsc::Receiver<(u64, TargetComparison)>,
     /// By endpoint, as it was named.
     publishers: HashMap<String, Listened>,
     /// Brokers that discovery names, by endpoint, and what they have in common.
@@ -219,9 +219,9 @@ impl Listening {
                 let shared = self.discovered.get_or_insert_with(|| Brokers::new(source, to.clone()));
                 tokio::spawn(Arc::clone(shared).listen(address, Evidence::Discovery, report))
             }
-            Err(words) => {
-                tokio::spawn(async move { report.stands(Standing::Broken { words, is_refused: true }).await })
-            }
+            Err(words) => tokio::spawn(async move {
+                report.stands(TargetComparison::Broken { words, is_refused: true }).await
+            }),
         };
         self.brokers.insert(endpoint, (id, task.abort_handle()));
     }
@@ -249,9 +249,9 @@ impl Listening {
                 let publisher = Publisher { endpoint: address, publisher_id, subject, to, gate, waits };
                 tokio::spawn(publisher.listen(report))
             }
-            Err(words) => {
-                tokio::spawn(async move { report.stands(Standing::Broken { words, is_refused: true }).await })
-            }
+            Err(words) => tokio::spawn(async move {
+                report.stands(TargetComparison::Broken { words, is_refused: true }).await
+            }),
         };
         self.publishers.insert(endpoint, Listened { id, channel, task: task.abort_handle() });
     }

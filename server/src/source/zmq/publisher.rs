@@ -14,7 +14,7 @@ use radixscope_intake::{Break, Payload};
 use radixscope_model::id::Millis;
 use radixscope_model::record::{LinkState, Topic};
 
-use super::links::Standing;
+use super::links::TargetComparison;
 use super::peer::{Peer, Subscriber, Waits};
 use super::{Report, wait_after};
 use crate::config::ZmqEndpoint;
@@ -40,7 +40,7 @@ impl Attempts {
     /// The connection ended: says so and waits for the next attempt.
     pub(super) async fn failed(&mut self, report: &Report, Failed { state, words }: Failed) {
         tracing::debug!(words, "not connected");
-        report.stands(Standing::Broken { words, is_refused: state == LinkState::Refused }).await;
+        report.stands(TargetComparison::Broken { words, is_refused: state == LinkState::Refused }).await;
         self.failed = if self.began.elapsed() >= HELD { 0 } else { self.failed.saturating_add(1) };
         sleep(wait_after(self.failed)).await;
         self.began = Instant::now();
@@ -75,7 +75,7 @@ impl Publisher {
             Ok(peer) => peer,
             Err(failed) => return failed,
         };
-        report.stands(Standing::Connected).await;
+        report.stands(TargetComparison::Connected).await;
         let mut session = Session { publisher: self, broke_ms: *broke_ms, is_effective: false };
         let failed = peer.listen(&mut session).await;
         if session.is_effective {

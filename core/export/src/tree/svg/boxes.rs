@@ -141,12 +141,12 @@ struct Rect {
     y: f64,
     width: f64,
     height: f64,
-    line: Line,
+    line: Border,
 }
 
 /// What is round a box.
 #[derive(Clone, Copy)]
-enum Line {
+enum Border {
     None,
     /// A hairline: the colours of a scale may be near that of the ground.
     Hair,
@@ -164,7 +164,7 @@ impl Rect {
             y: self.y + 0.5,
             width,
             height,
-            line: Line::Frame(colour),
+            line: Border::Frame(colour),
         })
     }
 }
@@ -183,8 +183,8 @@ impl Painter<'_> {
             width: apart(width),
             height: apart(height).max(ROW_PX),
             line: match self.drawing.heat != Heat::Owner && width > 3.0 && height > 3.0 {
-                true => Line::Hair,
-                false => Line::None,
+                true => Border::Hair,
+                false => Border::None,
             },
         }
     }
@@ -381,9 +381,9 @@ fn write_rect(svg: &mut String, rect: &Rect, fill: &str, inside: impl FnOnce(&mu
     let (x, y, width, height) = (Px(rect.x), Px(rect.y), Px(rect.width), Px(rect.height));
     let _ = write!(svg, "<rect x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\" fill=\"{fill}\"");
     match rect.line {
-        Line::None => {}
-        Line::Hair => svg.push_str(" stroke-width=\"0.5\""),
-        Line::Frame(colour) => {
+        Border::None => {}
+        Border::Hair => svg.push_str(" stroke-width=\"0.5\""),
+        Border::Frame(colour) => {
             let _ = write!(svg, " stroke=\"{}\" stroke-width=\"1\"", css(colour));
         }
     }

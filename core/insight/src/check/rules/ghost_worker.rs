@@ -13,9 +13,9 @@ const REPORTED_MS: u64 = 300_000;
 const MIN_CHOICES: u64 = 3;
 
 pub(in crate::check) const RULE: Rule =
-    Rule::new("ghost_worker", "Requests and events of workers that left", look);
+    Rule::new("ghost_worker", "Requests and events of workers that left", evaluate);
 
-fn look(view: &View<'_>) -> RuleOutcome {
+fn evaluate(view: &View<'_>) -> RuleOutcome {
     let all = 0..view.cluster.workers().len() as u16;
     let ghosts: Vec<_> = all.map(WorkerIx).filter(|&worker| is_ghost(view, worker)).collect();
     if ghosts.is_empty() { RuleOutcome::Ok } else { found(view, &ghosts).into() }

@@ -13,10 +13,10 @@ const WINDOW_S: u64 = 30;
 
 pub(in crate::check) const RULE: Rule = Rule {
     clear_ms: 60_000,
-    ..Rule::new("in_flight_imbalance", "In-flight imbalance between workers", look)
+    ..Rule::new("in_flight_imbalance", "In-flight imbalance between workers", evaluate)
 };
 
-fn look(view: &View<'_>) -> RuleOutcome {
+fn evaluate(view: &View<'_>) -> RuleOutcome {
     let Some(mut spikes) = harmful(view, WINDOW_S) else { return RuleOutcome::no_data(MISSING) };
     // What makes it last, a worker that gets nearly nothing, is known by decisions since we listen.
     if view.listening_ms().is_some_and(|ms| ms < WINDOW_S * 1_000) {
@@ -32,7 +32,7 @@ fn look(view: &View<'_>) -> RuleOutcome {
     let Some(worst) = spikes.iter().max_by_key(|h| h.most - h.least) else { return RuleOutcome::Ok };
     let peak = worst.most;
     // What a lasting imbalance does is not momentary.
-    let cause = Cause::of(view).filter(|cause| !matches!(cause, Cause::Memory | Cause::Churn));
+    let cause = Cause::of(view).filter(|cause| !matches!(cause, Cause::Memory | Cause::EvictionRatio));
     let mut found = Finding::new(
         Severity::Warning,
         format!("{peak} requests on one worker, {} on another", worst.least),

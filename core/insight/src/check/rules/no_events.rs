@@ -16,9 +16,9 @@ const MIN_USED_BLOCKS: u64 = 16;
 const ALIVE_MS: u64 = 10_000;
 
 pub(in crate::check) const RULE: Rule =
-    Rule::new("no_events", "KV events of every worker that gets requests", look);
+    Rule::new("no_events", "KV events of every worker that gets requests", evaluate);
 
-fn look(view: &View<'_>) -> RuleOutcome {
+fn evaluate(view: &View<'_>) -> RuleOutcome {
     let Some(listening) = view.listening_ms() else {
         return RuleOutcome::no_data(missing::of_event_plane(view));
     };

@@ -13,9 +13,9 @@ const LATEST: usize = 200;
 /// Times that prompts share a block before they can be taken to share prefixes.
 const MIN_SHARED: u64 = 5;
 
-pub(in crate::check) const RULE: Rule = Rule::new("not_kv_routing", "Routing by cached blocks", look);
+pub(in crate::check) const RULE: Rule = Rule::new("not_kv_routing", "Routing by cached blocks", evaluate);
 
-fn look(view: &View<'_>) -> RuleOutcome {
+fn evaluate(view: &View<'_>) -> RuleOutcome {
     let modes = modes(view);
     let frontends: Vec<_> = view.scraped(ProcessRole::Frontend).filter(|p| is_other(p)).collect();
     if modes.is_empty() && frontends.is_empty() {

@@ -20,18 +20,18 @@ const THROUGHPUT_MS: u64 = 60_000;
 
 pub(in crate::check) const RULE: Rule = Rule {
     hold_ms: 10_000,
-    ..Rule::new("prefill_slower", "Prefill time per uncached token against the last hour", look)
+    ..Rule::new("prefill_slower", "Prefill time per uncached token against the last hour", evaluate)
 };
 
-fn look(view: &View<'_>) -> RuleOutcome {
+fn evaluate(view: &View<'_>) -> RuleOutcome {
     let pools = view.cluster.pools_in_use().into_iter();
-    RuleOutcome::of_pools(pools.map(|pool| look_at(view, pool)), NO_TIMES)
+    RuleOutcome::of_pools(pools.map(|pool| evaluate_pool(view, pool)), NO_TIMES)
 }
 
 const NO_TIMES: &str = "The first tokens of too few prompts with at least 384 uncached tokens were received; they are with \
     --router-replica-sync on the frontends, their logs (--logs), or request traces";
 
-fn look_at(view: &View<'_>, pool: PoolIx) -> RuleOutcome {
+fn evaluate_pool(view: &View<'_>, pool: PoolIx) -> RuleOutcome {
     let pace = view.history.pace();
     let Some(change) = pace.change(pool) else {
         return match pace.now(view.now, THROUGHPUT_MS) {

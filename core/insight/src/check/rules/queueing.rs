@@ -15,10 +15,10 @@ pub(super) const WARMING_UP: &str =
 pub(in crate::check) const RULE: Rule = Rule {
     // A queue is what does not go away.
     hold_ms: 20_000,
-    ..Rule::new("queueing", "Queued requests", look)
+    ..Rule::new("queueing", "Queued requests", evaluate)
 };
 
-fn look(view: &View<'_>) -> RuleOutcome {
+fn evaluate(view: &View<'_>) -> RuleOutcome {
     let Some((most, source)) = view.waiting() else {
         let what = "the number of queued requests";
         return RuleOutcome::no_data(missing::of_frontends(view, what, "from 1.1 on; else engines' metrics"));

@@ -8,7 +8,7 @@ use crate::check::latency::Latency;
 use crate::check::missing::{self, has_logs};
 use crate::check::spikes::harmful;
 use crate::latency::{MIN_SAMPLES, Quantity, latest};
-use radixscope_model::range::{Range, Standing};
+use radixscope_model::range::{Range, TargetComparison};
 
 /// How far back a spike counts as the cause, seconds.
 const SPIKE_S: u64 = 90;
@@ -21,7 +21,7 @@ const FAR_ABOVE: f64 = 3.0;
 
 /// What most likely makes requests slow.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Why {
+enum LikelyCause {
     /// Another fault.
     Other(Cause),
     /// Requests crowd on one worker for seconds.
@@ -36,10 +36,10 @@ pub(in crate::check) const RULE: Rule = Rule {
     // Faults that explain it are found over longer windows: they come first.
     hold_ms: 45_000,
     clear_ms: 60_000,
-    ..Rule::new("slo_breach", "TTFT and ITL against their targets", look)
+    ..Rule::new("slo_breach", "TTFT and ITL against their targets", evaluate)
 };
 
-fn look(view: &View<'_>) -> RuleOutcome {
+fn evaluate(view: &View<'_>) -> RuleOutcome {
     let targets = view.criteria.targets;
     let targets = [(Quantity::Ttft, targets.ttft_ms), (Quantity::Tpot, targets.tpot_ms)];
     let judge = |(quantity, target_ms)| {
@@ -47,7 +47,8 @@ fn look(view: &View<'_>) -> RuleOutcome {
         Some((latency, standing, target_ms))
     };
     let judged: Vec<_> = targets.into_iter().filter_map(judge).collect();
-    let above: Vec<_> = judged.iter().filter(|(_, standing, _)| *standing == Standing::Above).collect();
+    let above: Vec<_> =
+        judged.iter().filter(|(_, standing, _)| *standing == TargetComparison::Above).collect();
     if above.is_empty() {
         return no_breach(view, &judged);
     }
@@ -55,10 +56,11 @@ fn look(view: &View<'_>) -> RuleOutcome {
         return RuleOutcome::no_data(WARMING_UP);
     }
     let names: Vec<&str> = above.iter().map(|(latency, ..)| label(latency.quantity)).collect();
-    let why = Why::of(view);
+    let why = LikelyCause::of(view);
     let tpot_alone = above.iter().all(|(latency, ..)| latency.quantity == Quantity::Tpot);
-    let is_far =
-        |(latency, _, target_ms): &&(Latency, Standing, f64)| latency.p95_at_least() >= FAR_ABOVE * target_ms;
+    let is_far = |(latency, _, target_ms): &&(Latency, TargetComparison, f64)| {
+        latency.p95_at_least() >= FAR_ABOVE * target_ms
+    };
     let severity = if above.iter().any(is_far) { Severity::Critical } else { Severity::Warning };
     let mut found = Finding::new(
         severity,
@@ -85,7 +87,7 @@ fn look(view: &View<'_>) -> RuleOutcome {
     let overlap = window.overlap_share().map(|overlap| format!("{:.0} %", overlap * 100.0));
     let label = format!("Overlap of the prompts' blocks, {} decisions, last 60 s", count(window.count));
     found = found.evidence_if(label, overlap, "");
-    if why == Why::Load
+    if why == LikelyCause::Load
         && let Some((pace, prompts)) = view.history.pace().now(view.now, WINDOW_MS)
     {
         let label = format!(
@@ -98,8 +100,8 @@ fn look(view: &View<'_>) -> RuleOutcome {
 }
 
 /// How much is above its target, in one sentence: at least a twentieth, but often far more.
-fn shares_above(view: &View<'_>, above: &[&(Latency, Standing, f64)]) -> String {
-    let of = |(latency, _, target_ms): &&(Latency, Standing, f64)| {
+fn shares_above(view: &View<'_>, above: &[&(Latency, TargetComparison, f64)]) -> String {
+    let of = |(latency, _, target_ms): &&(Latency, TargetComparison, f64)| {
         let share = latency.share_above(view, *target_ms)?;
         let percent = share.words(|share| format!("{:.0}", share * 100.0));
         Some(format!("{} of {percent} % of the samples", label(latency.quantity)))
@@ -128,11 +130,11 @@ fn too_few(view: &View<'_>) -> String {
     }
 }
 
-fn no_breach(view: &View<'_>, judged: &[(Latency, Standing, f64)]) -> RuleOutcome {
+fn no_breach(view: &View<'_>, judged: &[(Latency, TargetComparison, f64)]) -> RuleOutcome {
     if judged.is_empty() {
         return RuleOutcome::no_data(too_few(view));
     }
-    let unclear = judged.iter().find(|(_, standing, _)| *standing == Standing::Unknown);
+    let unclear = judged.iter().find(|(_, standing, _)| *standing == TargetComparison::Unknown);
     let Some((latency, _, target_ms)) = unclear else { return RuleOutcome::Ok };
     RuleOutcome::no_data(format!(
         "{} p95 is {}: the target of {target_ms} ms lies within this range, so above or within is unknown; a frontend's log \
@@ -149,7 +151,7 @@ const fn label(quantity: Quantity) -> &'static str {
     }
 }
 
-impl Why {
+impl LikelyCause {
     fn of(view: &View<'_>) -> Self {
         if let Some(cause) = Cause::of(view) {
             return Self::Other(cause);
@@ -196,7 +198,7 @@ impl Why {
 
     const fn panel(self) -> PanelRef {
         match self {
-            Self::Other(Cause::Memory | Cause::Churn) => PanelRef::Memory,
+            Self::Other(Cause::Memory | Cause::EvictionRatio) => PanelRef::Memory,
             Self::Other(Cause::NoReuse(_) | Cause::CachesFill | Cause::PrefillSlower) => PanelRef::Findings,
             Self::Other(Cause::HotWorker | Cause::StarvedWorker) => PanelRef::Decisions,
             Self::Spread | Self::Queue | Self::Load => PanelRef::Latency,
@@ -212,7 +214,7 @@ impl Why {
             Self::Spread | Self::Other(Cause::HotWorker | Cause::StarvedWorker) => {
                 found.spread_out(view).fixes("any/less_load")
             }
-            Self::Other(Cause::Churn) => {
+            Self::Other(Cause::EvictionRatio) => {
                 found.remedy(RemedyKind::RaiseFraction, None).remedy(RemedyKind::Retention, None)
             }
             Self::Other(Cause::PrefillSlower) => found.fixes("prefill_slower"),
@@ -229,7 +231,7 @@ mod tests {
     use super::*;
     use crate::check::tests::stage::{Process, Stage};
     use radixscope_model::id::WorkerIx;
-    use radixscope_model::record::{EventLine, Gauge, HistogramKind, Progress, Record};
+    use radixscope_model::record::{EventTransport, Gauge, HistogramKind, Progress, Record};
 
     const BOUNDS: [f64; 4] = [0.22, 0.47, 1.0, 2.2];
 
@@ -302,11 +304,11 @@ mod tests {
     #[test]
     fn while_a_worker_warms_up_it_is_unknown() {
         let mut stage = stage_of([50, 20, 20, 10, 0]);
-        let (worker, line) = (WorkerIx(0), EventLine::JetStream);
-        stage.tell(Record::EventLine { worker, line, first_event_id: 0 });
+        let (worker, line) = (WorkerIx(0), EventTransport::JetStream);
+        stage.tell(Record::EventTransport { worker, line, first_event_id: 0 });
         assert!(stage.is_unknown(&RULE));
         let mut stage = stage_of([50, 20, 20, 10, 0]);
-        stage.tell(Record::EventLine { worker, line, first_event_id: 7_000 });
+        stage.tell(Record::EventTransport { worker, line, first_event_id: 7_000 });
         assert!(stage.found(&RULE).is_some(), "it is only us who came late");
     }
 

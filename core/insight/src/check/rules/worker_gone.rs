@@ -22,10 +22,10 @@ const UNSCRAPED_MS: u64 = 15_000;
 pub(in crate::check) const RULE: Rule = Rule {
     // Who goes on speaking was only removed from a list. What comes within 2 s was on its way, later events tell.
     hold_ms: 3_000,
-    ..Rule::new("worker_gone", "Workers that left or stopped responding", look)
+    ..Rule::new("worker_gone", "Workers that left or stopped responding", evaluate)
 };
 
-fn look(view: &View<'_>) -> RuleOutcome {
+fn evaluate(view: &View<'_>) -> RuleOutcome {
     let gone = worker_stopped::departed(view, |is_stopped| !is_stopped);
     let suspects: Vec<_> = suspects(view);
     if gone.is_empty() && suspects.is_empty() {

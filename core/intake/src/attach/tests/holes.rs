@@ -72,7 +72,7 @@ struct World {
     /// Events that were published when the connection was there again.
     at_mend: u64,
     /// The query that is awaited, and what the worker read of it.
-    open: Option<(u64, Option<TreeAnswer>)>,
+    open: Option<(u64, Option<TreeResponse>)>,
     seen: usize,
     /// A message was lost, and nothing could show it yet: looks that are left until something must.
     unseen: Option<u32>,
@@ -155,10 +155,10 @@ impl World {
         let first_kept = index.saturating_sub(KEPT_EVENTS) + 1;
         let number = |id| if self.attached.is_old { None } else { Some(id) };
         let read = match query.start_event_id {
-            Some(from) if from > index => TreeAnswer::TooNew { newest_available: index },
+            Some(from) if from > index => TreeResponse::TooNew { newest_available: index },
             Some(from) if from >= first_kept => {
                 let events: Vec<Value> = (from..=index).map(|id| self.event(id)).collect();
-                TreeAnswer::Events { events: events_of(WORKER, &events), last_event_id: number(index) }
+                TreeResponse::Events { events: events_of(WORKER, &events), last_event_id: number(index) }
             }
             _ => {
                 let blocks = self.held(index).into_iter().enumerate();

@@ -5,7 +5,7 @@
 //! subtree has units, wherever it stands, so that widths compare; its children stand side by side from its left edge,
 //! and what they leave free at the right are the chain's own units.
 //!
-//! The tree tells of every change (`grow`); that touches one or two chains. [`Tree::settle_forest`] then sums up and
+//! The tree tells of every change (`grow`); that touches one or two chains. [`Tree::update_forest`] then sums up and
 //! orders what changed and the way from there to the top. [`Forest::visit`] goes through what a window shows and
 //! nothing else. Knows nothing of pixels, colours or zoom. A tree keeps a forest only if asked to, see
 //! [`Tree::grow_forest`]: the server does not.
@@ -400,7 +400,7 @@ impl Tree {
     }
 
     /// Keeps no forest any more.
-    pub fn fell_forest(&mut self) {
+    pub fn drop_forest(&mut self) {
         self.forest = None;
     }
 
@@ -410,7 +410,7 @@ impl Tree {
     }
 
     /// Brings sums and orders up to date with all that changed. Without a forest it does nothing.
-    pub fn settle_forest(&mut self) {
+    pub fn update_forest(&mut self) {
         if let Some(mut forest) = self.forest.take() {
             forest.settle(self);
             self.forest = Some(forest);

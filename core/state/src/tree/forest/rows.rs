@@ -135,10 +135,10 @@ mod tests {
     #[test]
     fn what_nobody_holds_is_no_line() {
         let mut tree = tree();
-        tree.settle_forest();
+        tree.update_forest();
         [1, 2].into_iter().for_each(|t| assert!(tree.remove(WorkerIx(0), BlockHash(t))));
         [1, 2, 6].into_iter().for_each(|t| assert!(tree.remove(WorkerIx(1), BlockHash(t))));
-        tree.settle_forest();
+        tree.update_forest();
         let rows = told(&tree, RowOrder::Blocks, 100, true);
         assert_eq!(
             rows,

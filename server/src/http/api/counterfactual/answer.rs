@@ -4,8 +4,8 @@
 use serde::Serialize;
 
 use radixscope_insight::counterfactual::{
-    About, FROZEN_LIMITS, Flipped, FrozenReport, ModelReport, NO_CANDIDATES_HINT, SweepReport, headline,
-    options_to_set, present_setting,
+    About, ChangedDecision, FROZEN_LIMITS, ModelReport, NO_CANDIDATES_HINT, OfflineReplayReport, SweepReport,
+    headline, options_to_set, present_setting,
 };
 use radixscope_model::id::{DecisionId, Worker, WorkerIx};
 use radixscope_router::RouterSettings;
@@ -30,7 +30,7 @@ impl Workers {
 #[serde(tag = "mode", rename_all = "snake_case")]
 pub(super) enum Answer {
     /// One setting on the frozen state.
-    Frozen(Box<FrozenAnswer>),
+    OfflineReplay(Box<FrozenAnswer>),
     /// Many.
     Sweep(Box<SweepAnswer>),
     /// The model.
@@ -44,7 +44,7 @@ pub(super) struct FrozenAnswer {
     settings: Option<RouterSettings>,
     actual: Figures,
     tried: Figures,
-    flips: Vec<Flip>,
+    flips: Vec<ChangedChoice>,
     limits: [&'static str; 4],
 }
 
@@ -110,7 +110,7 @@ struct Share {
 }
 
 #[derive(Serialize)]
-struct Flip {
+struct ChangedChoice {
     decision: DecisionId,
     from: Worker,
     to: Worker,
@@ -131,14 +131,14 @@ pub(super) struct ModelAnswer {
 }
 
 impl Answer {
-    pub(super) fn frozen(report: FrozenReport, workers: &Workers) -> Self {
-        Answer::Frozen(Box::new(FrozenAnswer {
+    pub(super) fn frozen(report: OfflineReplayReport, workers: &Workers) -> Self {
+        Answer::OfflineReplay(Box::new(FrozenAnswer {
             headline: headline(&report),
             decisions: Decisions::of(report.about),
             settings: report.settings,
             actual: Figures::of(&report.actual, workers),
             tried: Figures::of(&report.tried, workers),
-            flips: report.flips.iter().filter_map(|flipped| Flip::of(flipped, workers)).collect(),
+            flips: report.flips.iter().filter_map(|flipped| ChangedChoice::of(flipped, workers)).collect(),
             limits: FROZEN_LIMITS,
         }))
     }
@@ -205,8 +205,8 @@ impl Figures {
     }
 }
 
-impl Flip {
-    fn of(flip: &Flipped, workers: &Workers) -> Option<Self> {
+impl ChangedChoice {
+    fn of(flip: &ChangedDecision, workers: &Workers) -> Option<Self> {
         Some(Self {
             decision: flip.decision,
             from: workers.get(flip.from)?,

@@ -21,7 +21,7 @@ pub(in crate::http::api) struct ScoreAnswer {
     /// By cost, lowest first.
     candidates: Vec<CandidateRow>,
     /// Second lowest cost less the lowest; null with one candidate.
-    margin_blocks: Option<f64>,
+    cost_gap_blocks: Option<f64>,
     /// Whether several share the lowest cost exactly.
     tied: bool,
     /// How many can be chosen.
@@ -102,7 +102,7 @@ impl ScoreAnswer {
             block_size_tokens: answer.request.block_size_tokens,
             options: answer.options,
             candidates: answer.ranked().map(|ranked| of_one(cluster, &ranked, likeliest)).collect(),
-            margin_blocks: scores.margin_blocks(),
+            cost_gap_blocks: scores.cost_gap_blocks(),
             tied: scores.is_tie(),
             choices: scores.choice_count(),
             versus: answer.versus.map(|versus| of_versus(cluster, &versus)),

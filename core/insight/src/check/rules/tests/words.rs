@@ -19,7 +19,7 @@ fn stages() -> Vec<(&'static str, Stage)> {
         ("engine_hashes_differ", events::other_hashes()),
         ("tree_partial", events::late()),
         ("tree_partial", completeness::failed()),
-        ("tree_drift", completeness::drifted()),
+        ("tree_drift", completeness::diverged()),
         ("router_receives_no_events", routers::deaf()),
         ("approximate_mode", routers::guesses()),
         ("approximate_mode", routers::guesses_of_1_6()),
