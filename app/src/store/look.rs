@@ -3,12 +3,12 @@
 
 use leptos::prelude::WithValue;
 
-use super::{Shown, Store};
+use super::{Store, ViewContext};
 
 /// Looks at the state. A trait of its own, as for memos: for each function behind `dyn FnMut` one more is compiled that
 /// nobody calls.
 trait Look {
-    fn look(&mut self, shown: &Shown<'_>);
+    fn look(&mut self, shown: &ViewContext<'_>);
 }
 
 /// A function that looks once, and then what it found.
@@ -18,8 +18,8 @@ enum Once<F, T> {
     Looking,
 }
 
-impl<F: FnOnce(&Shown<'_>) -> T, T> Look for Once<F, T> {
-    fn look(&mut self, shown: &Shown<'_>) {
+impl<F: FnOnce(&ViewContext<'_>) -> T, T> Look for Once<F, T> {
+    fn look(&mut self, shown: &ViewContext<'_>) {
         if let Self::Looks(look) = std::mem::replace(self, Self::Looking) {
             *self = Self::Found(look(shown));
         }
@@ -37,27 +37,27 @@ impl<F, T> Once<F, T> {
 
 impl Store {
     /// Looks at the state, and again whenever it changed: once per drawn frame.
-    pub fn on_frame<T>(self, look: impl FnOnce(&Shown<'_>) -> T) -> T {
+    pub fn on_frame<T>(self, look: impl FnOnce(&ViewContext<'_>) -> T) -> T {
         self.version.track();
         self.pools.track();
         self.peek(look)
     }
 
     /// Looks at the state, and again at a readable pace.
-    pub fn on_beat<T>(self, look: impl FnOnce(&Shown<'_>) -> T) -> T {
+    pub fn on_beat<T>(self, look: impl FnOnce(&ViewContext<'_>) -> T) -> T {
         self.track_beat();
         self.peek(look)
     }
 
     /// Looks at the state once.
-    pub fn peek<T>(self, look: impl FnOnce(&Shown<'_>) -> T) -> T {
+    pub fn peek<T>(self, look: impl FnOnce(&ViewContext<'_>) -> T) -> T {
         let mut look = Once::Looks(look);
         self.show(&mut look);
         look.found()
     }
 
     /// The same; the tree is the copy, where one is held, or that of two moments.
-    pub(super) fn peek_still<T>(self, look: impl FnOnce(&Shown<'_>) -> T) -> T {
+    pub(super) fn peek_still<T>(self, look: impl FnOnce(&ViewContext<'_>) -> T) -> T {
         let mut look = Once::Looks(look);
         self.show_still(&mut look);
         look.found()
@@ -72,17 +72,17 @@ impl Store {
     #[inline(never)]
     fn show(self, look: &mut dyn Look) {
         let pools = self.pools.get_untracked();
-        self.live.with_value(|live| look.look(&Shown::new(&live.shown().cluster, pools)));
+        self.live.with_value(|live| look.look(&ViewContext::new(&live.shown().cluster, pools)));
     }
 
     #[inline(never)]
     fn show_still(self, look: &mut dyn Look) {
         let pools = self.pools.get_untracked();
         self.live.with_value(|live| {
-            let shown = Shown::new(&live.shown().cluster, pools);
+            let shown = ViewContext::new(&live.shown().cluster, pools);
             let changes = live.compared.tree();
             let still = live.still.of(pools.drawn()).filter(|_| changes.is_none());
-            look.look(&Shown { still, changes, ..shown });
+            look.look(&ViewContext { still, changes, ..shown });
         });
     }
 }

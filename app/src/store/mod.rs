@@ -33,11 +33,11 @@ pub use simulated::RoundRobinRun;
 
 use crate::memo::Memo;
 use crate::net::source::Opened;
-pub use crate::shown::Shown;
-use crate::shown::{PoolLabel, PoolQuery, ShownPools};
 use crate::signal::RwSignal;
 use crate::time_range::TimeRange;
 use crate::url::{Address, Panel};
+pub use crate::view_context::ViewContext;
+use crate::view_context::{PoolLabel, PoolQuery, ShownPools};
 
 /// Key in the address: `host_pinned`, `disk` or `external`, the tier whose blocks the tree panel draws; absent: the device.
 pub(crate) const TIER_KEY: &str = "tree.tier";
@@ -182,11 +182,11 @@ impl Store {
                 })
             })
         });
-        let workers_of = move |list: fn(&Shown<'_>) -> Vec<WorkerIx>| {
+        let workers_of = move |list: fn(&ViewContext<'_>) -> Vec<WorkerIx>| {
             Memo::new(move |_| {
                 beat.track();
                 let pools = pools.get();
-                live.with_value(|live| list(&Shown::new(&live.shown().cluster, pools)))
+                live.with_value(|live| list(&ViewContext::new(&live.shown().cluster, pools)))
             })
         };
         let listed = workers_of(|shown| shown.worker_list().collect());
@@ -194,7 +194,7 @@ impl Store {
         let labels = Memo::new(move |_| {
             beat.track();
             let pools = pools.get();
-            live.with_value(|live| Shown::new(&live.shown().cluster, pools).pool_labels())
+            live.with_value(|live| ViewContext::new(&live.shown().cluster, pools).pool_labels())
         });
         Self {
             live,
@@ -239,18 +239,18 @@ impl Store {
 
     /// Looks at the state with its forest arranged and settled, and again whenever it changed: once per drawn frame.
     /// The forest is kept from one frame to the next as long as somebody has asked for that, see [`Store::keep_forest`].
-    pub fn on_tree_frame(self, arrangement: Arrangement, look: impl FnOnce(&Shown<'_>, &Forest)) {
+    pub fn on_tree_frame(self, arrangement: Arrangement, look: impl FnOnce(&ViewContext<'_>, &Forest)) {
         self.version.track();
         self.look_at_tree(arrangement, look);
     }
 
     /// Like [`Store::on_tree_frame`], at a readable pace.
-    pub fn on_tree_beat(self, arrangement: Arrangement, look: impl FnOnce(&Shown<'_>, &Forest)) {
+    pub fn on_tree_beat(self, arrangement: Arrangement, look: impl FnOnce(&ViewContext<'_>, &Forest)) {
         self.beat.track();
         self.look_at_tree(arrangement, look);
     }
 
-    fn look_at_tree(self, arrangement: Arrangement, look: impl FnOnce(&Shown<'_>, &Forest)) {
+    fn look_at_tree(self, arrangement: Arrangement, look: impl FnOnce(&ViewContext<'_>, &Forest)) {
         let pools = self.pools.get();
         self.live.update_value(|live| {
             if let Some(changes) = live.compared.tree_mut() {
@@ -260,7 +260,7 @@ impl Store {
             }
             let state = live.past.as_mut().unwrap_or(&mut live.present);
             state.cluster.arrange_forest(pools.pool, pools.tier, arrangement);
-            live.still.keep(Shown::new(&state.cluster, pools).tree(), pools.drawn(), arrangement);
+            live.still.keep(ViewContext::new(&state.cluster, pools).tree(), pools.drawn(), arrangement);
         });
         self.peek_still(|shown| shown.tree().forest().map(|forest| look(shown, forest)));
     }
@@ -278,7 +278,7 @@ impl Store {
     }
 
     /// The same with the state around it.
-    pub fn look<T>(self, look: impl FnOnce(&Shown<'_>, &Forest) -> T) -> Option<T> {
+    pub fn look<T>(self, look: impl FnOnce(&ViewContext<'_>, &Forest) -> T) -> Option<T> {
         self.live.update_value(|live| live.shown_mut().cluster.update_forest());
         self.peek_still(|shown| shown.tree().forest().map(|forest| look(shown, forest)))
     }
@@ -321,7 +321,7 @@ impl Store {
         self.labels.with(|all| {
             let pool = self.peek(|shown| shown.pool_of(worker)).filter(|_| all.len() > 1)?;
             let label = all.iter().find(|label| label.pool == pool)?;
-            Some((label.beside(all), label.words()))
+            Some((label.beside(all), label.to_text()))
         })
     }
 

@@ -1,7 +1,7 @@
 //! What the reader must know before believing the rest: sources in trouble, a stale picture, a wrong version.
 
 use leptos::prelude::*;
-use radixscope_insight::completeness::coverage_words;
+use radixscope_insight::completeness::coverage_text;
 use radixscope_model::id::Millis;
 use radixscope_model::record::LinkState;
 
@@ -42,7 +42,7 @@ impl Act {
         }
     }
 
-    const fn words(self) -> (&'static str, &'static str) {
+    const fn to_text(self) -> (&'static str, &'static str) {
         match self {
             Self::Connect => ("Try now", "retry"),
             Self::ShowFindings => ("Show", "show-findings"),
@@ -80,7 +80,7 @@ pub(super) fn Notices(store: Store) -> impl IntoView {
             {move || {
                 let row = |notice: Notice| {
                     let act = notice.act.map(|act| {
-                        let (words, id) = act.words();
+                        let (words, id) = act.to_text();
                         view! {
                             <button class="plain" data-testid=id on:click=move |_| act.now(store)>{words}</button>
                         }
@@ -124,7 +124,7 @@ fn of_completeness(store: Store) -> Option<Notice> {
     (!coverage.is_whole()).then(|| {
         let text = format!(
             "The tree is incomplete: {}. Shares, duplicates and costs of candidates are withheld or marked until it is complete.",
-            coverage_words(&coverage)
+            coverage_text(&coverage)
         );
         Notice { act: Some(Act::ShowFindings), ..Notice::new("notice-partial", "warn", text) }
     })

@@ -3,7 +3,7 @@
 
 use leptos::prelude::*;
 use radixscope_export::finding_ticket::{setting_line, severity_word, summary};
-use radixscope_export::{Summary, Wanted, pending_words};
+use radixscope_export::{FindingFilter, Summary, pending_text};
 use radixscope_insight::latency::{self, ENABLE_FRONTEND, MIN_SAMPLES, Quantity, WINDOW_MS};
 use radixscope_insight::queues::Queues;
 use radixscope_model::id::{Millis, WorkerIx};
@@ -19,7 +19,7 @@ use super::nav;
 use crate::draw::palette::label;
 use crate::format::{self, UNKNOWN};
 use crate::memo::Memo;
-use crate::store::{Feed, RoundRobinRun, Shown, Store, time_of_day};
+use crate::store::{Feed, RoundRobinRun, Store, ViewContext, time_of_day};
 use crate::url::Panel;
 use crate::view::control::{Show, view};
 
@@ -99,7 +99,7 @@ pub(super) fn Summary(store: Store) -> impl IntoView {
 }
 
 fn look(
-    shown: &Shown<'_>,
+    shown: &ViewContext<'_>,
     now: Millis,
     goals: [f64; 2],
     is_current: bool,
@@ -114,7 +114,13 @@ fn look(
     ]
 }
 
-fn latency_tile(shown: &Shown<'_>, quantity: Quantity, target: f64, now: Millis, is_current: bool) -> Tile {
+fn latency_tile(
+    shown: &ViewContext<'_>,
+    quantity: Quantity,
+    target: f64,
+    now: Millis,
+    is_current: bool,
+) -> Tile {
     let all = latency::latest(shown, quantity, now);
     let found = all.iter().find(|times| times.samples > 0);
     let Some((times, [_, p95, _])) = found.and_then(|times| Some((times, times.quantiles?))) else {
@@ -129,7 +135,7 @@ fn latency_tile(shown: &Shown<'_>, quantity: Quantity, target: f64, now: Millis,
         };
         return Tile { value: UNKNOWN.to_owned(), said: said.to_owned(), title, ..Tile::default() };
     };
-    let target_words = quantity.words(target);
+    let target_words = quantity.to_text(target);
     let standing = if is_current { times.standing(target) } else { TargetComparison::Unknown };
     let said = match standing {
         TargetComparison::Within => ["✓ within target ", &target_words].concat(),
@@ -149,21 +155,21 @@ fn latency_tile(shown: &Shown<'_>, quantity: Quantity, target: f64, now: Millis,
         "95th percentile over the last 60 s, all pools: {} of {} samples, {}{why}",
         format::count(times.samples),
         format::count(times.of),
-        times.source.words(),
+        times.source.to_text(),
     );
-    let (value, state) = (quantity.range_words(&p95), standing.as_str());
+    let (value, state) = (quantity.range_text(&p95), standing.as_str());
     Tile { value, state, said, above_ms, title, ..Tile::default() }
 }
 
 /// Since when the 95th percentile has been above its target without a break, as far as [`ABOVE_MS`] reach.
-fn above_since(shown: &Shown<'_>, quantity: Quantity, target: f64, now: Millis) -> Option<Millis> {
+fn above_since(shown: &ViewContext<'_>, quantity: Quantity, target: f64, now: Millis) -> Option<Millis> {
     let from = Millis(now.0.saturating_sub(ABOVE_MS));
     let points: Vec<_> = latency::trend(shown, quantity, (from, now), now)?.points().collect();
     let is_above = |p95: Option<Range>| p95.is_some_and(|p95| p95.against(target) == TargetComparison::Above);
     points.into_iter().rev().take_while(|(_, p95)| is_above(*p95)).last().map(|(at, _)| at)
 }
 
-fn hit_rate(shown: &Shown<'_>, now: Millis, round_robin: Option<RoundRobinRun>) -> Tile {
+fn hit_rate(shown: &ViewContext<'_>, now: Millis, round_robin: Option<RoundRobinRun>) -> Tile {
     let sums = shown.recent_sums(now, WINDOW_MS);
     let mut title = sums.explain("in the last 60 s");
     let said = if sums.count == 0 {
@@ -185,7 +191,7 @@ fn hit_rate(shown: &Shown<'_>, now: Millis, round_robin: Option<RoundRobinRun>) 
             (String::new(), "round-robin not simulated")
         }
     };
-    Tile { value: sums.rate_words(), said, more, hint, title, ..Tile::default() }
+    Tile { value: sums.rate_text(), said, more, hint, title, ..Tile::default() }
 }
 
 /// What the simulated figure rests on.
@@ -199,7 +205,7 @@ fn round_robin_title(run: &RoundRobinRun) -> String {
     )
 }
 
-fn throughput(shown: &Shown<'_>, now: Millis) -> Tile {
+fn throughput(shown: &ViewContext<'_>, now: Millis) -> Tile {
     let Some(found) = latency::counts(shown, now).throughput else {
         let title =
             format!("Not reported. {ENABLE_FRONTEND}, or a log that reports when requests end: --logs FILE");
@@ -214,7 +220,7 @@ fn throughput(shown: &Shown<'_>, now: Millis) -> Tile {
     Tile { value, said: [&tokens, " tokens/s"].concat(), title, ..Tile::default() }
 }
 
-fn in_flight(shown: &Shown<'_>, now: Millis) -> Tile {
+fn in_flight(shown: &ViewContext<'_>, now: Millis) -> Tile {
     let known = shown.worker_list().filter_map(|ix| Some((ix, shown.worker(ix)?.in_flight.now()?)));
     let known: Vec<(WorkerIx, u32)> = known.collect();
     let Some(&most) = known.iter().max_by_key(|(_, requests)| *requests) else {
@@ -229,11 +235,11 @@ fn in_flight(shown: &Shown<'_>, now: Millis) -> Tile {
         format::plural(known.len() as u64, "worker", "workers"),
         label(most.0),
         most.1,
-        queued.words(),
+        queued.to_text(),
         queued.explain(),
     );
     let said = format!("max {} on {}", most.1, label(most.0));
-    Tile { value: format::count(sum), said, more: queued.words(), title, ..Tile::default() }
+    Tile { value: format::count(sum), said, more: queued.to_text(), title, ..Tile::default() }
 }
 
 /// What the line below the figures says.
@@ -287,7 +293,7 @@ fn Worst(store: Store, tiles: Memo<[Tile; 5]>) -> impl IntoView {
 
 /// The worst findings in the order that all of the page has; that there are none, where something was checked.
 fn line_of(cluster: &Cluster, tiles: &[Tile]) -> Line {
-    let held = Wanted::default().of(cluster);
+    let held = FindingFilter::default().of(cluster);
     let Some((worst, others)) = held.split_first() else { return no_finding(cluster, tiles) };
     let words = |finding: &Finding| {
         // Its figures are of then, and others may stand above already.
@@ -329,7 +335,7 @@ fn no_finding(cluster: &Cluster, tiles: &[Tile]) -> Line {
     let link = if summary.no_data == 0 { "Open findings" } else { "What is missing" };
     let line = Line { link, is_check: true, ..Line::default() };
     if let Some(first) = summary.pending.first() {
-        let text = format!("◆ {}", pending_words(first, cluster.now_ms()));
+        let text = format!("◆ {}", pending_text(first, cluster.now_ms()));
         return Line { level: "warn", text, more: summary.coverage(), ..line };
     }
     let above = tiles.iter().zip(&TILES).find_map(|(tile, (_, name, ..))| Some((name, tile.above_ms?)));

@@ -14,7 +14,7 @@ use crate::effect::effect;
 use crate::memo::Memo;
 use crate::signal::RwSignal;
 use crate::store::Store;
-use crate::time_range::{Span, TimeRange};
+use crate::time_range::{TimeRange, TimeSpan};
 use crate::view::control::view;
 
 /// A drag shorter than this share of the chart is a click.
@@ -24,7 +24,7 @@ const LEAST_DRAG: f64 = 0.015;
 const POINTED_Y: f64 = 20.0;
 
 /// The time that all charts of the page show.
-pub(super) fn shown_span(store: Store) -> Memo<Span> {
+pub(super) fn shown_span(store: Store) -> Memo<TimeSpan> {
     let second = store.second();
     Memo::new(move |_| {
         let now = second.get();
@@ -49,7 +49,7 @@ pub(super) fn TimeChart(
     /// Where its area is.
     insets: Insets,
     /// The time it shows.
-    span: Memo<Span>,
+    span: Memo<TimeSpan>,
     /// What is drawn, in the colours given.
     option: impl Fn(&Palette) -> Option<ChartOption> + 'static,
 ) -> impl IntoView {

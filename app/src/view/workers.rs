@@ -1,7 +1,7 @@
 //! The workers: what each holds, how fast it changes, and facts about it that may point at a fault.
 
 use leptos::prelude::*;
-use radixscope_insight::completeness::{known_words, query_text, why_words};
+use radixscope_insight::completeness::{known_text, query_text, why_text};
 use radixscope_insight::occupancy::Occupancy;
 use radixscope_insight::queues;
 use radixscope_model::id::{Millis, WorkerIx};
@@ -13,10 +13,10 @@ use super::chip::Chip;
 use super::figure::{Empty, Figure, PanelHead, prose};
 use crate::format::{self, UNKNOWN};
 use crate::memo::Memo;
-use crate::shown::Unit;
 use crate::store::{Feed, Store};
 use crate::url::Panel;
 use crate::view::control::{For, Show, view};
+use crate::view_context::Unit;
 
 /// Rates are means over so many full seconds: long enough to be read, short enough to follow a burst.
 const RATE_SECONDS: u64 = 10;
@@ -219,7 +219,7 @@ fn look(cluster: &Cluster, ix: WorkerIx, w: &WorkerState, now: Millis, is_curren
     Row {
         tail: format!("{}{rank}", format::tail(w.id.id.0)),
         id: w.id.to_string(),
-        held: held.words(),
+        held: held.to_text(),
         held_title: held.explain(),
         bar: format::width(held.share.unwrap_or(0.0)),
         of_capacity: held.capacity.is_some(),
@@ -242,7 +242,7 @@ fn look(cluster: &Cluster, ix: WorkerIx, w: &WorkerState, now: Millis, is_curren
         },
         facts: facts(cluster, ix, w),
         lacks: is_incomplete
-            .then(|| format!("Known {}: {}", known_words(cluster, ix), why_words(knowledge.why))),
+            .then(|| format!("Known {}: {}", known_text(cluster, ix), why_text(knowledge.why))),
         asking: query_text(knowledge, now).filter(|_| is_incomplete),
         can_ask: is_incomplete
             && is_current

@@ -16,7 +16,7 @@ use std::ops::ControlFlow;
 
 use radixscope_insight::baseline::{self, Import};
 use radixscope_insight::counterfactual::{
-    Facts, ModelReport, OfflineReplayReport, Sample, Span, SweepReport, resimulate,
+    DecisionRange, Facts, ModelReport, OfflineReplayReport, Sample, SweepReport, resimulate,
 };
 use radixscope_router::RouterOverrides;
 use radixscope_state::cluster::SnapshotReader;
@@ -72,7 +72,7 @@ pub enum Job {
         /// What the model is made of.
         facts: Facts,
         /// Which arrivals are counted.
-        span: Span,
+        span: DecisionRange,
         /// The setting.
         settings: RouterOverrides,
     },
@@ -267,7 +267,7 @@ mod tests {
     #[test]
     fn a_counterfactual_gives_what_its_function_gives() {
         let cluster = Cluster::default();
-        let selection = Selection::of(Span::ALL);
+        let selection = Selection::of(DecisionRange::ALL);
         let sample = Sample::of(&cluster, selection);
         let frozen = answers(&asked(Job::OfflineReplay {
             sample: sample.clone(),
@@ -285,7 +285,7 @@ mod tests {
             let job = Job::Resimulate {
                 arrivals,
                 facts: facts.clone(),
-                span: Span::ALL,
+                span: DecisionRange::ALL,
                 settings: RouterOverrides::round_robin(),
             };
             let all = answers(&asked(job));

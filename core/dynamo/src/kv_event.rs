@@ -150,7 +150,7 @@ impl KvEvents {
         let read =
             if self.batch { self.events_in_array(wire, &mut faults) } else { self.event_or_nothing(wire) };
         if let Err(fault) = read.and_then(|()| wire.end()) {
-            faults.count(fault.reason, || words(fault));
+            faults.count(fault.reason, || to_decode_error(fault));
         }
         faults.into_result()
     }
@@ -161,7 +161,7 @@ impl KvEvents {
             let mark = wire.mark();
             if let Err(fault) = self.event_or_nothing(wire) {
                 wire.rewind(mark);
-                pass(wire, fault, faults, words)?;
+                pass(wire, fault, faults, to_decode_error)?;
             }
         }
         Ok(())
@@ -447,6 +447,6 @@ fn residency_domain<'a, W: Wire<'a>>(wire: &mut W) -> Result<ResidencyDomain, Fa
 }
 
 #[cold]
-fn words(fault: Fault) -> DecodeError {
+fn to_decode_error(fault: Fault) -> DecodeError {
     fault.into_error(Topic::KvEvents.as_str())
 }

@@ -6,7 +6,7 @@
 use std::error::Error;
 
 use radixscope_captures::Simulated;
-use radixscope_insight::latency::{Quantity, Source, Times, figure};
+use radixscope_insight::latency::{Quantity, Times, TimingSource, figure};
 use radixscope_intake::{Intake, Received};
 use radixscope_model::id::{DecisionId, Millis, Seq, SourceIx, Worker, WorkerIx};
 use radixscope_model::range::TargetComparison;
@@ -239,7 +239,7 @@ fn judge(looks: &[Times], measured: &[Measured]) -> ([Seconds; TARGETS_MS.len()]
     let mut exact = Vec::new();
     for times in looks {
         let (from, until) = times.window;
-        let is_by_first_token = !matches!(times.source, Source::Measured);
+        let is_by_first_token = !matches!(times.source, TimingSource::Measured);
         let mut values: Vec<u64> = measured
             .iter()
             .filter(|request| {

@@ -9,7 +9,7 @@ use std::ops::ControlFlow;
 use radixscope_captures::{Recording, Simulated};
 use radixscope_dynamo::log_line;
 use radixscope_insight::counterfactual::{
-    Compared, Facts, Sample, Selection, Span, TEMPERATURES, Times, resimulate, weights_with,
+    Compared, DecisionRange, Facts, Sample, Selection, TEMPERATURES, Times, resimulate, weights_with,
 };
 use radixscope_intake::{Intake, NatsSubjects, Payload, Received};
 use radixscope_model::id::Millis;
@@ -51,7 +51,7 @@ fn two(times: Option<Times>) -> String {
 
 /// A line of the table.
 fn window(at: u64, heard: &Heard, last: u32, held: &mut Option<(f64, f64)>) {
-    let selection = Selection::of(Span::Last(last));
+    let selection = Selection::of(DecisionRange::Last(last));
     let sample = Sample::of(&heard.cluster, selection);
     let weights = weights_with(sample.latest_weight());
     let sweep = sample.sweep(&weights, &TEMPERATURES, *held, go);

@@ -28,12 +28,10 @@ impl Trust {
             return Self::Whole;
         }
         match coverage.share() {
-            Some(share) if share >= ENOUGH => {
-                Self::Marked(format!("of the known {}", share_words(&coverage)))
-            }
+            Some(share) if share >= ENOUGH => Self::Marked(format!("of the known {}", share_text(&coverage))),
             Some(_) => Self::Withheld(format!(
                 "{} of the cached blocks are known, so this share would be wrong",
-                share_words(&coverage)
+                share_text(&coverage)
             )),
             None if lost_only(cluster, pool) => {
                 Self::Marked("of the known blocks: events were lost".to_owned())
@@ -70,7 +68,7 @@ fn lost_only(cluster: &Cluster, pool: PoolIx) -> bool {
 }
 
 /// `54 %`, never more than is known; `?` where it is not known how many blocks are held.
-pub fn share_words(coverage: &Coverage) -> String {
+pub fn share_text(coverage: &Coverage) -> String {
     match coverage.share() {
         Some(share) if coverage.is_whole() => format!("{} %", (share * 100.0).round()),
         Some(share) => format!("{} %", (share * 100.0).floor().min(99.0)),
@@ -79,21 +77,21 @@ pub fn share_words(coverage: &Coverage) -> String {
 }
 
 /// `54 % of used blocks · 2 of 3 workers complete`.
-pub fn coverage_words(coverage: &Coverage) -> String {
+pub fn coverage_text(coverage: &Coverage) -> String {
     let workers = format!("{} workers complete", of(coverage.complete, coverage.workers));
     match coverage.share() {
         _ if coverage.is_whole() => workers,
-        Some(_) => format!("{} of used blocks · {workers}", share_words(coverage)),
+        Some(_) => format!("{} of used blocks · {workers}", share_text(coverage)),
         None => format!("unknown share of used blocks · {workers}"),
     }
 }
 
 /// The same where there is little room and the heading says what is counted: `54 % · 2 of 3 workers`.
-pub fn short_coverage_words(coverage: &Coverage) -> String {
+pub fn short_coverage_text(coverage: &Coverage) -> String {
     let workers = of_workers(coverage.complete, coverage.workers);
     match coverage.share() {
         _ if coverage.is_whole() => workers,
-        Some(_) => format!("{} · {workers}", share_words(coverage)),
+        Some(_) => format!("{} · {workers}", share_text(coverage)),
         None => format!("unknown · {workers}"),
     }
 }
@@ -112,13 +110,13 @@ pub fn note(cluster: &Cluster, pool: PoolIx) -> Option<String> {
     (!coverage.is_whole()).then(|| {
         format!(
             "The tree lacks blocks ({}): workers may have more of the prompt cached than shown, so the ranking may be wrong.",
-            coverage_words(&coverage)
+            coverage_text(&coverage)
         )
     })
 }
 
 /// `861 of 1,600 used blocks`; `861 blocks, of how many is unknown`.
-pub fn known_words(cluster: &Cluster, worker: WorkerIx) -> String {
+pub fn known_text(cluster: &Cluster, worker: WorkerIx) -> String {
     match cluster.known_of_used(worker) {
         (known, Some(used)) => format!("{} of {} used blocks", count(known), count(used.value)),
         (known, None) => format!("{} blocks, of how many is unknown", count(known)),
@@ -126,7 +124,7 @@ pub fn known_words(cluster: &Cluster, worker: WorkerIx) -> String {
 }
 
 /// Where the number of used blocks is known from, to follow a comma.
-pub fn used_words(used: Option<Sourced<u64, ResidentSource>>) -> &'static str {
+pub fn used_text(used: Option<Sourced<u64, ResidentSource>>) -> &'static str {
     match used.map(|used| used.source) {
         Some(ResidentSource::Complete) => "its tree is complete",
         Some(ResidentSource::Full(source)) => source.label(),
@@ -135,7 +133,7 @@ pub fn used_words(used: Option<Sourced<u64, ResidentSource>>) -> &'static str {
 }
 
 /// Why so much is known of a worker, in a few words that could follow `because`.
-pub const fn why_words(why: KnowledgeWhy) -> &'static str {
+pub const fn why_text(why: KnowledgeWhy) -> &'static str {
     match why {
         KnowledgeWhy::NoEvents => "no KV event of it was received",
         KnowledgeWhy::FromFirstEvent => "every KV event of it was received, the first included",

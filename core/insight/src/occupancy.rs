@@ -31,7 +31,7 @@ impl Occupancy {
     }
 
     /// `3,631 / 12.3k`, `3,631`, `–`.
-    pub fn words(&self) -> String {
+    pub fn to_text(&self) -> String {
         match (self.blocks, &self.capacity) {
             (None, _) => UNKNOWN.to_owned(),
             (Some(blocks), Some(all)) => format!("{} / {}", short(blocks), short(all.value)),

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 
 use radixscope_captures::Simulated;
 use radixscope_insight::counterfactual::{
-    Facts, ModelError, NO_CANDIDATES_HINT, Reason, Sample, Selection, Span, TEMPERATURES, headline,
+    DecisionRange, Facts, ModelError, NO_CANDIDATES_HINT, Reason, Sample, Selection, TEMPERATURES, headline,
     not_judged, present_setting, resimulate, validate_axes, weights_with,
 };
 use radixscope_intake::{Intake, Received};
@@ -46,7 +46,7 @@ fn hear_for(ms: u64, config: Config, is_heard: impl Fn(&WireMessage<'_>) -> bool
 static ALL: LazyLock<Heard> = LazyLock::new(|| hear(Config::default(), |_| true));
 
 fn select(last: u32) -> Selection {
-    Selection::of(Span::Last(last))
+    Selection::of(DecisionRange::Last(last))
 }
 
 fn go(_: usize, _: usize) -> ControlFlow<()> {
@@ -100,7 +100,7 @@ fn round_robin_spreads_requests_and_finds_less() {
 #[test]
 fn a_flip_names_what_both_workers_cost_under_the_setting_tried() {
     let trial = weight(0.25, 0.0);
-    let report = Sample::of(&ALL.cluster, Selection::of(Span::ALL)).evaluate(trial);
+    let report = Sample::of(&ALL.cluster, Selection::of(DecisionRange::ALL)).evaluate(trial);
     assert!(!report.flips.is_empty());
     assert!(report.flips.iter().all(|flip| flip.to_cost < flip.from_cost && flip.actual_probability == 0.0));
 }
@@ -129,7 +129,7 @@ fn decisions_without_candidates_are_counted_and_the_missing_setting_named() {
     let played = resimulate(
         heard.intake.routing().arrivals(),
         &Facts::of(&heard.cluster, select(50)),
-        Span::Last(50),
+        DecisionRange::Last(50),
         RouterOverrides::default(),
         go,
     );
@@ -150,7 +150,7 @@ fn a_window_in_time_takes_the_decisions_in_it() {
     let now = ALL.cluster.now_ms();
     let expected =
         ALL.cluster.decisions().newest_first().filter(|d| now.since(d.at_ms) <= 20_000).count() as u64;
-    let sample = Sample::of(&ALL.cluster, Selection::of(Span::Ms(20_000)));
+    let sample = Sample::of(&ALL.cluster, Selection::of(DecisionRange::Ms(20_000)));
     assert_eq!(sample.about().considered, expected);
     assert!(expected > 10);
 }
@@ -196,7 +196,8 @@ fn what_dynamo_would_refuse_is_not_tried() {
 fn the_model_is_compared_with_itself_and_says_what_it_knows_from_where() {
     let arrivals = ALL.intake.routing().arrivals();
     let facts = Facts::of(&ALL.cluster, select(100));
-    let same = resimulate(arrivals, &facts, Span::Last(100), RouterOverrides::default(), go).unwrap();
+    let same =
+        resimulate(arrivals, &facts, DecisionRange::Last(100), RouterOverrides::default(), go).unwrap();
     assert_eq!(same.recorded, same.tried);
     assert_eq!((same.arrivals, same.recorded.requests, same.prefill_saved_tokens()), (200, 100, 0));
     let from: Vec<String> = same
@@ -208,7 +209,8 @@ fn the_model_is_compared_with_itself_and_says_what_it_knows_from_where() {
     assert!(from.contains(&"KV capacity a worker 10738 from the model cards".to_owned()), "{from:?}");
     assert!(from.contains(&"router_temperature 0 assumed".to_owned()), "{from:?}");
     assert!(same.measured.ttft_ms.is_some());
-    let turns = resimulate(arrivals, &facts, Span::Last(100), RouterOverrides::round_robin(), go).unwrap();
+    let turns =
+        resimulate(arrivals, &facts, DecisionRange::Last(100), RouterOverrides::round_robin(), go).unwrap();
     assert_eq!(turns.recorded, same.recorded, "the same baseline");
     assert_eq!(turns.tried.overlap_share, None, "round-robin keeps no index");
     assert!(turns.tried.hit_rate < turns.recorded.hit_rate);
@@ -219,19 +221,22 @@ fn the_model_is_compared_with_itself_and_says_what_it_knows_from_where() {
 fn a_model_with_fewer_arrivals_or_a_credit_is_the_same_or_refused() {
     let arrivals = ALL.intake.routing().arrivals();
     let facts = Facts::of(&ALL.cluster, select(100));
-    let whole = resimulate(arrivals, &facts, Span::Last(60), RouterOverrides::default(), go).unwrap();
+    let whole =
+        resimulate(arrivals, &facts, DecisionRange::Last(60), RouterOverrides::default(), go).unwrap();
     let sent =
-        resimulate(&arrivals.latest(120), &facts, Span::Last(60), RouterOverrides::default(), go).unwrap();
+        resimulate(&arrivals.latest(120), &facts, DecisionRange::Last(60), RouterOverrides::default(), go)
+            .unwrap();
     assert_eq!(whole.recorded.requests, sent.recorded.requests);
     assert_eq!(whole, sent);
     let credit = RouterOverrides { overlap_score_credit: Some(0.5), ..RouterOverrides::default() };
-    assert_eq!(resimulate(arrivals, &facts, Span::Last(60), credit, go), Err(ModelError::Credit));
-    let stopped = resimulate(arrivals, &facts, Span::Last(60), RouterOverrides::default(), |_, _| {
-        ControlFlow::Break(())
-    });
+    assert_eq!(resimulate(arrivals, &facts, DecisionRange::Last(60), credit, go), Err(ModelError::Credit));
+    let stopped =
+        resimulate(arrivals, &facts, DecisionRange::Last(60), RouterOverrides::default(), |_, _| {
+            ControlFlow::Break(())
+        });
     assert!(matches!(stopped, Err(ModelError::Run(_))), "{stopped:?}");
     assert_eq!(
-        resimulate(&Arrivals::default(), &facts, Span::ALL, RouterOverrides::default(), go),
+        resimulate(&Arrivals::default(), &facts, DecisionRange::ALL, RouterOverrides::default(), go),
         Err(ModelError::NoArrivals)
     );
 }
@@ -243,13 +248,15 @@ static STEADY: LazyLock<Heard> = LazyLock::new(|| hear_for(240_000, Config::defa
 fn the_model_fits_what_it_was_not_fitted_to() {
     let arrivals = STEADY.intake.routing().arrivals();
     let facts = Facts::of(&STEADY.cluster, select(300));
-    let report = resimulate(arrivals, &facts, Span::Last(300), RouterOverrides::default(), go).unwrap();
+    let report =
+        resimulate(arrivals, &facts, DecisionRange::Last(300), RouterOverrides::default(), go).unwrap();
     let found = &report.calibration;
     assert!(found.fits(), "{:?} {:?}", found.misfits(), found);
     assert_eq!(report.ttft_rank.better + report.ttft_rank.worse, 0, "one setting is as good as itself");
-    let turns = resimulate(arrivals, &facts, Span::Last(300), RouterOverrides::round_robin(), go).unwrap();
+    let turns =
+        resimulate(arrivals, &facts, DecisionRange::Last(300), RouterOverrides::round_robin(), go).unwrap();
     assert!(turns.ttft_rank.worse >= 15, "{:?}", turns.ttft_rank);
-    assert!(turns.hit_rate_rank.in_words().starts_with("worse in"), "{:?}", turns.hit_rate_rank);
+    assert!(turns.hit_rate_rank.in_text().starts_with("worse in"), "{:?}", turns.hit_rate_rank);
 }
 
 #[test]
@@ -260,7 +267,8 @@ fn a_cluster_that_is_not_like_the_model_is_said_not_to_fit() {
     for arrival in STEADY.intake.routing().arrivals().iter() {
         strange.push(arrival.decision, arrival.at_ms, arrival.isl_tokens, &[]);
     }
-    let report = resimulate(&strange, &facts, Span::Last(300), RouterOverrides::default(), go).unwrap();
+    let report =
+        resimulate(&strange, &facts, DecisionRange::Last(300), RouterOverrides::default(), go).unwrap();
     let misfits = report.calibration.misfits();
     assert!(
         !report.calibration.fits() && misfits.iter().any(|off| off.contains("KV hit rate −")),
@@ -269,7 +277,7 @@ fn a_cluster_that_is_not_like_the_model_is_said_not_to_fit() {
     let few = resimulate(
         &strange,
         &Facts::of(&STEADY.cluster, select(20)),
-        Span::Last(20),
+        DecisionRange::Last(20),
         RouterOverrides::default(),
         go,
     );

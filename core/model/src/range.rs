@@ -96,7 +96,7 @@ impl Range {
     }
 
     /// In words, by what writes a value: `612 ms`, `470 ms–1 s`, `above 480 s`.
-    pub fn words(&self, of: impl Fn(f64) -> String) -> String {
+    pub fn to_text(&self, of: impl Fn(f64) -> String) -> String {
         match self.high {
             Some(high) if high == self.low => of(high),
             Some(high) => format!("{}–{}", of(self.low), of(high)),
@@ -138,10 +138,10 @@ mod tests {
     #[test]
     fn words_name_the_bounds() {
         let ms = |value: f64| format!("{value} ms");
-        assert_eq!(Range::exact(612.0).words(ms), "612 ms");
-        assert_eq!(Range::in_bucket(470.0, Some(1_000.0)).words(ms), "470 ms–1000 ms");
-        assert_eq!(Range::in_bucket(480.0, None).words(ms), "above 480 ms");
-        assert_eq!(Range::between(355.0, None).words(ms), "at least 355 ms");
+        assert_eq!(Range::exact(612.0).to_text(ms), "612 ms");
+        assert_eq!(Range::in_bucket(470.0, Some(1_000.0)).to_text(ms), "470 ms–1000 ms");
+        assert_eq!(Range::in_bucket(480.0, None).to_text(ms), "above 480 ms");
+        assert_eq!(Range::between(355.0, None).to_text(ms), "at least 355 ms");
     }
 
     #[test]

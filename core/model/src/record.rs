@@ -593,7 +593,7 @@ pub enum NotReconstructed {
 
 impl NotReconstructed {
     /// In a few words.
-    pub const fn words(self) -> &'static str {
+    pub const fn to_text(self) -> &'static str {
         match self {
             Self::BlockSize => "block size or prompt length unknown",
             Self::State => "state at that time unknown",

@@ -28,12 +28,12 @@ mod writer;
 
 pub use channel::Channel;
 pub use error::RecordingError;
-pub use fold::Step;
+pub use fold::FoldStep;
 pub use meta::Meta;
-pub use reader::{Folded, Keyframe, Message, Messages, Moment, Recording};
+pub use reader::{Folded, Keyframe, Message, Messages, Recording, SeekTo};
 #[cfg(feature = "native")]
 pub use reduced::Reduced;
-pub use series::{Passage, Series};
+pub use series::{Series, SeriesPosition};
 pub use snapshot::{EncodeError, snapshot_frames};
 pub use walk::{MAX_CHUNK_BYTES, MAX_CHUNKS};
 #[cfg(feature = "native")]

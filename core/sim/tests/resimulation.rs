@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 
 use proptest::prelude::*;
 
-use radixscope_dynamo::active_sequence::{self, Step};
+use radixscope_dynamo::active_sequence::{self, SequenceChange};
 use radixscope_dynamo::envelope;
 use radixscope_model::id::Millis;
 use radixscope_router::{Formula, RouterSettings};
@@ -49,7 +49,7 @@ fn record(router: RouterSettings) -> (Vec<Recorded>, Simulation) {
         active_sequence::decode(payload, format, &mut steps).expect("understood");
         for said in steps {
             match said.step {
-                Step::Added(request) => {
+                SequenceChange::Added(request) => {
                     places.insert(said.request_id.into_owned(), recorded.len());
                     recorded.push(Recorded {
                         at_ms: m.at_ms,
@@ -60,8 +60,8 @@ fn record(router: RouterSettings) -> (Vec<Recorded>, Simulation) {
                         blocks: request.token_sequence.expect("told"),
                     });
                 }
-                Step::PrefillCompleted => {}
-                Step::Freed => freed.push(places[&*said.request_id]),
+                SequenceChange::PrefillCompleted => {}
+                SequenceChange::Freed => freed.push(places[&*said.request_id]),
             }
         }
     });
@@ -319,7 +319,7 @@ fn speed() {
             let mut steps = Vec::new();
             active_sequence::decode(payload, format, &mut steps).expect("understood");
             for said in steps {
-                if let Step::Added(request) = said.step {
+                if let SequenceChange::Added(request) = said.step {
                     recorded.push(Recorded {
                         at_ms: m.at_ms,
                         worker: said.worker.id.0,

@@ -122,7 +122,7 @@ fn our_own_decoder_reads_the_same_as_serde() {
         assert_eq!(said["worker"]["worker_id"], step.worker.id.0);
         assert_eq!(step.router, RouterId::Number(simulation.router_id()));
         assert!(!step.by_worker);
-        if let active_sequence::Step::Added(request) = &step.step {
+        if let active_sequence::SequenceChange::Added(request) = &step.step {
             let said = &said["data"]["AddRequest"];
             assert_eq!(said["token_sequence"], serde_json::json!(request.token_sequence));
             assert_eq!(said["isl"], serde_json::json!(request.isl));

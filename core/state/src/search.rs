@@ -78,7 +78,7 @@ impl Query {
     }
 
     /// What was understood, in words.
-    pub fn words(&self) -> String {
+    pub fn to_text(&self) -> String {
         let mut parts = Vec::new();
         for &(hash, written) in &self.hashes {
             parts.push(match written {

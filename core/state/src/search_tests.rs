@@ -52,16 +52,16 @@ fn workers_and_decisions_have_their_own_forms() {
 
 #[test]
 fn it_says_what_it_understood() {
-    assert_eq!(Query::parse("#7").words(), "number of a decision");
+    assert_eq!(Query::parse("#7").to_text(), "number of a decision");
     assert_eq!(
-        Query::parse("0x10").words(),
+        Query::parse("0x10").to_text(),
         "block hash or tokens hash, decimal 16 or beginning of a request id"
     );
     assert_eq!(
-        Query::parse("-1").words(),
+        Query::parse("-1").to_text(),
         "block hash or tokens hash, unsigned 18446744073709551615 or beginning of a request id"
     );
-    assert_eq!(Query::parse("W1").words(), "worker W1 or beginning of a request id");
+    assert_eq!(Query::parse("W1").to_text(), "worker W1 or beginning of a request id");
 }
 
 /// Worker 0 holds 1 2 3 of tokens 11 12 13; worker 1 calls the same tokens 1 5 6; both hold a block of tokens 12 elsewhere.
@@ -189,6 +189,6 @@ proptest! {
     #[test]
     fn no_text_is_too_odd(text in "\\PC*") {
         let query = Query::parse(&text);
-        let _ = (query.words(), find(&cluster(), &query, 0..3));
+        let _ = (query.to_text(), find(&cluster(), &query, 0..3));
     }
 }

@@ -13,7 +13,6 @@ use crate::effect::effect;
 use crate::format::{self, UNKNOWN};
 use crate::memo::Memo;
 use crate::net::source::Opened;
-use crate::shown::PoolLabel;
 use crate::signal::RwSignal;
 use crate::store::{MARK_NAMES, Store, time_of_day};
 use crate::url::Panel;
@@ -21,6 +20,7 @@ use crate::view::control::{Show, view};
 use crate::view::figure::{Empty, Figure, PanelHead};
 use crate::view::recording::open;
 use crate::view::tree::ChangedTree;
+use crate::view_context::PoolLabel;
 use table::Table;
 
 /// What is compared; `None`: not yet, or it cannot be.

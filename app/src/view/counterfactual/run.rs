@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use leptos::prelude::*;
 use radixscope_insight::counterfactual::{
-    Facts, ModelReport, NO_ARRIVALS_HINT, OfflineReplayReport, Sample, Selection, Span, SweepReport,
+    DecisionRange, Facts, ModelReport, NO_ARRIVALS_HINT, OfflineReplayReport, Sample, Selection, SweepReport,
     TEMPERATURES, arrivals_needed, weights_with,
 };
 use radixscope_model::id::{Millis, PoolIx};
@@ -48,7 +48,7 @@ pub(super) struct Step {
 /// What a reader asked for.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) struct Asked {
-    pub(super) span: Span,
+    pub(super) span: DecisionRange,
     pub(super) settings: RouterOverrides,
     pub(super) with_model: bool,
 }
@@ -150,7 +150,7 @@ impl Runner {
     }
 
     /// Decisions of one pool.
-    fn selection(self, span: Span) -> Selection {
+    fn selection(self, span: DecisionRange) -> Selection {
         let pool = untrack(|| self.store.judged_pool());
         self.pool.set_value(pool);
         Selection { pool, ..Selection::of(span) }
@@ -272,7 +272,7 @@ impl Runner {
     }
 
     /// Many settings.
-    pub(super) fn sweep(self, span: Span) {
+    pub(super) fn sweep(self, span: DecisionRange) {
         let turn = self.begin();
         let (at_ms, started) = (self.store.now_ms(), now_ms());
         let selection = self.selection(span);
@@ -316,7 +316,7 @@ impl Runner {
                     self.step.set(Some(Step { part: Some((done, total)), ..now.clone() }));
                 }
                 Answer::Done { outcome, .. } => done(outcome),
-                Answer::Failed { message, .. } => self.fail(in_words(message)),
+                Answer::Failed { message, .. } => self.fail(in_text(message)),
             }
         };
         self.client.with_value(|client| client.run(job, hear));
@@ -324,7 +324,7 @@ impl Runner {
 }
 
 /// A missing prompt is no fault but a setting.
-fn in_words(message: String) -> String {
+fn in_text(message: String) -> String {
     if message.starts_with("no prompt is known") { format!("{message}. {NO_ARRIVALS_HINT}") } else { message }
 }
 

@@ -78,7 +78,7 @@ fn rows(frozen: &OfflineReplayReport, model: Option<&ModelReport>) -> Vec<Row> {
         or_unknown(outcome.prefill_saved_tokens, each)
     };
     let ranked = |rank: &dyn Fn(&ModelReport) -> Rank, text: &dyn Fn(&Figures) -> String| match model {
-        Some(model) if !fits => [UNKNOWN.to_owned(), rank(model).in_words()],
+        Some(model) if !fits => [UNKNOWN.to_owned(), rank(model).in_text()],
         _ => of_model(text),
     };
     let model_saved = |of: &dyn Fn(&ModelReport) -> f64| match model.filter(|_| fits) {

@@ -104,7 +104,7 @@ impl Row {
 /// How it is known, and from where.
 pub(super) fn known_from(decided: &DecisionEntry) -> String {
     let sources: Vec<&str> = decided.sources().map(DecisionSource::as_str).collect();
-    format!("{}, from {}", decided.known_words(), sources.join(", "))
+    format!("{}, from {}", decided.known_text(), sources.join(", "))
 }
 
 /// By whose clock a decision's time is.

@@ -10,7 +10,7 @@ use super::search::Search;
 use crate::effect::effect;
 use crate::memo::Memo;
 use crate::signal::RwSignal;
-use crate::store::{Shown, Store};
+use crate::store::{Store, ViewContext};
 
 /// What is shown while paused: a copy, because the state forgets.
 pub(super) struct Held {
@@ -80,7 +80,7 @@ impl Ledger {
         let view = Memo::new(move |before: Option<&View>| {
             let asked = asked.get();
             let held = held.get();
-            let look = |shown: &Shown<'_>| {
+            let look = |shown: &ViewContext<'_>| {
                 let mut view = View { asked: asked.clone(), ..View::default() };
                 search.update_value(|search| {
                     let (filter, text) = &asked;
@@ -185,7 +185,7 @@ impl Ledger {
     }
 
     /// Looks at what is shown. Not tracked.
-    pub(super) fn look<T>(self, look: impl FnOnce(&Shown<'_>, Listed<'_>) -> T) -> T {
+    pub(super) fn look<T>(self, look: impl FnOnce(&ViewContext<'_>, Listed<'_>) -> T) -> T {
         let held = self.held.get_untracked();
         self.store.peek(|cluster| {
             look(

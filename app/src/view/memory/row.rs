@@ -1,7 +1,7 @@
 //! A worker's memory as text: figures with their shares, tokens and GiB, and the sentences below them.
 
 use radixscope_insight::capacity::GIB;
-use radixscope_insight::memory::{Memory, Part, Sourced, seconds};
+use radixscope_insight::memory::{Memory, MemorySegment, Sourced, seconds};
 use radixscope_model::id::{Millis, WorkerIx};
 use radixscope_state::cluster::Cluster;
 
@@ -152,7 +152,7 @@ fn parts(memory: &Memory) -> Vec<(&'static str, String, String)> {
     if memory.capacity.is_none() {
         return Vec::new();
     }
-    let part = |&(part, blocks): &(Part, u64)| {
+    let part = |&(part, blocks): &(MemorySegment, u64)| {
         let text = format!("{} {}", format::count(blocks), part.label());
         (super::class(part), format::width(blocks as f64 / sum), text)
     };
@@ -171,5 +171,5 @@ fn said(memory: &Memory, now: Millis) -> Vec<String> {
         true => memory.estimate_status_text(),
         false => format!("{}. {}", witnesses.join("; "), memory.estimate_status_text()),
     };
-    [Some(belief), memory.capacity_words(), memory.lifetime_words()].into_iter().flatten().collect()
+    [Some(belief), memory.capacity_text(), memory.lifetime_text()].into_iter().flatten().collect()
 }

@@ -10,11 +10,11 @@ use super::state::TreeView;
 use crate::draw::crumb::Crumb;
 use crate::format;
 use crate::memo::Memo;
-use crate::shown::DrawnTree;
 use crate::signal::RwSignal;
-use crate::store::{Shown, now_ms};
+use crate::store::{ViewContext, now_ms};
 use crate::view::control::{For, Show, view};
 use crate::view::hint::HintList;
+use crate::view_context::DrawnTree;
 
 /// Lines at first, and by how many more there are at a press.
 const LINES: usize = 10;
@@ -110,7 +110,7 @@ pub(super) fn List(tree: TreeView, by: Ranked) -> impl IntoView {
     }
 }
 
-fn of(cluster: &Shown<'_>, forest: &Forest, by: Ranked, most: usize) -> Lines {
+fn of(cluster: &ViewContext<'_>, forest: &Forest, by: Ranked, most: usize) -> Lines {
     let tree = cluster.tree();
     // Boxes that nobody holds cannot be gone to; a few more than wanted make up for them.
     let ranked = match by {

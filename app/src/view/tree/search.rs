@@ -17,7 +17,7 @@ use crate::format;
 use crate::keys;
 use crate::memo::Memo;
 use crate::signal::RwSignal;
-use crate::store::Shown;
+use crate::store::ViewContext;
 use crate::view::control::view;
 
 /// Results shown at a time.
@@ -61,13 +61,13 @@ struct Answer {
 
 impl Answer {
     /// For a text that is not empty, from one of its results on.
-    fn of(cluster: &Shown<'_>, text: &str, from: usize) -> Self {
+    fn of(cluster: &ViewContext<'_>, text: &str, from: usize) -> Self {
         let query = Query::parse(text);
         let answer = search::find(cluster, &query, from..from + MOST);
         let lines = answer.found.into_iter().filter_map(|found| Line::of(cluster, found)).collect();
         Self {
             text: text.trim().to_owned(),
-            understood: query.words(),
+            understood: query.to_text(),
             lines,
             from,
             total: answer.total,
@@ -117,7 +117,7 @@ impl Answer {
 }
 
 impl Line {
-    fn of(cluster: &Shown<'_>, found: SearchHit) -> Option<Self> {
+    fn of(cluster: &ViewContext<'_>, found: SearchHit) -> Option<Self> {
         Some(match found {
             SearchHit::Block { pool, node, workers } => {
                 let named = if workers.len() > 3 {
@@ -164,7 +164,12 @@ impl Line {
         })
     }
 
-    fn block(cluster: &Shown<'_>, (pool, node): (PoolIx, NodeId), group: &'static str, name: &str) -> Self {
+    fn block(
+        cluster: &ViewContext<'_>,
+        (pool, node): (PoolIx, NodeId),
+        group: &'static str,
+        name: &str,
+    ) -> Self {
         let tree = cluster.cluster.tree(pool);
         let mut holders = format::plural(tree.owners(node).len() as u64, "worker", "workers");
         if let Some(other) = cluster.cluster.pool(pool).filter(|_| pool != cluster.pool) {

@@ -13,7 +13,7 @@ use crate::draw::palette::label;
 use crate::effect::effect;
 use crate::format::{self, UNKNOWN};
 use crate::memo::Memo;
-use crate::store::{Shown, Store};
+use crate::store::{Store, ViewContext};
 use crate::view::clipboard::CopyButton;
 use crate::view::control::{Show, view};
 
@@ -93,7 +93,7 @@ fn part<T: Default>(shown: Memo<Subject>, of: impl FnOnce(&Detail) -> T) -> T {
     shown.with(|shown| shown.block().map(of)).unwrap_or_default()
 }
 
-fn of(cluster: &Shown<'_>, forest: &Forest, crumb: Crumb) -> Option<Detail> {
+fn of(cluster: &ViewContext<'_>, forest: &Forest, crumb: Crumb) -> Option<Detail> {
     let tree = cluster.tree();
     let node = crumb.node(tree)?;
     let prefix = tree.prefix(node)?;

@@ -1,7 +1,7 @@
 //! What the reader asks, field by field, and the question that follows from it.
 
 use radixscope_insight::whatif::{
-    Adjust, Blocks, Busy, Changes, Hashes, Prompt, Question, Who, deployed, settings_of,
+    Adjustment, Blocks, Busy, CandidateRef, Changes, Hashes, Prompt, Question, deployed, settings_of,
 };
 use radixscope_model::id::{BlockHash, DecisionId, PoolIx, Worker};
 use radixscope_router::hash::Seed;
@@ -12,7 +12,7 @@ use super::fetch::Fetched;
 use crate::memo::Memo;
 use crate::paste::{self, Pasted};
 use crate::signal::RwSignal;
-use crate::store::{Shown, Store};
+use crate::store::{Store, ViewContext};
 use crate::view::prompt_text::PromptTextState;
 
 /// In which form the prompt is given.
@@ -195,7 +195,7 @@ impl QueryState {
     }
 
     /// Changes how busy a candidate is.
-    pub(super) fn set_busy(self, who: Who, change: impl FnOnce(&mut Busy)) {
+    pub(super) fn set_busy(self, who: CandidateRef, change: impl FnOnce(&mut Busy)) {
         self.changes.update(|changes| {
             let at = changes.busy.iter().position(|(of, _)| *of == who).unwrap_or_else(|| {
                 changes.busy.push((who, Busy::default()));
@@ -207,14 +207,14 @@ impl QueryState {
     }
 
     /// How much busier a candidate was made.
-    pub(super) fn busy(self, who: Who) -> Busy {
+    pub(super) fn busy(self, who: CandidateRef) -> Busy {
         self.changes.with(|changes| {
             changes.busy.iter().find(|(of, _)| *of == who).map(|(_, busy)| *busy).unwrap_or_default()
         })
     }
 
     /// The pool whose workers are weighed. Tracked.
-    pub(super) fn pool(self, shown: &Shown<'_>) -> PoolIx {
+    pub(super) fn pool(self, shown: &ViewContext<'_>) -> PoolIx {
         let recorded = (self.mode.get() == Mode::Recorded)
             .then(|| self.decision.with(|text| text.trim().parse().ok().map(DecisionId)))
             .flatten();
@@ -223,7 +223,7 @@ impl QueryState {
     }
 
     /// The question. Tracked.
-    pub(super) fn question(self, cluster: &Shown<'_>) -> Result<Question, Fault> {
+    pub(super) fn question(self, cluster: &ViewContext<'_>) -> Result<Question, Fault> {
         let typed = self.block_size.get();
         let block_size_tokens = match typed.trim() {
             "" => None,
@@ -309,6 +309,6 @@ fn worker(cluster: &Cluster, text: &str) -> Option<radixscope_model::id::WorkerI
 }
 
 /// A load that is so much more; nothing for 0.
-pub(super) fn more(by: i64) -> Adjust {
-    if by == 0 { Adjust::Keep } else { Adjust::Add(by) }
+pub(super) fn more(by: i64) -> Adjustment {
+    if by == 0 { Adjustment::Keep } else { Adjustment::Add(by) }
 }

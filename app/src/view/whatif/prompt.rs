@@ -12,7 +12,7 @@ use crate::effect::effect;
 use crate::format::{self, UNKNOWN};
 use crate::memo::Memo;
 use crate::paste;
-use crate::store::{Shown, Store, time_of_day};
+use crate::store::{Store, ViewContext, time_of_day};
 use crate::view::control::{Show, view};
 use crate::view::prompt_text::PromptText;
 
@@ -73,7 +73,7 @@ fn Recorded(store: Store, asking: QueryState) -> impl IntoView {
         let id = asking.decision.with(|text| text.trim().parse().ok().map(DecisionId))?;
         store.on_beat(|cluster| cluster.decisions().get(id).map(describe))
     });
-    let step = move |pick: fn(&Shown<'_>, Option<DecisionId>) -> Option<DecisionId>| {
+    let step = move |pick: fn(&ViewContext<'_>, Option<DecisionId>) -> Option<DecisionId>| {
         let now = asking.decision_id();
         if let Some(id) = store.peek(|cluster| pick(cluster, now)) {
             asking.choose_decision(store, id);
@@ -111,29 +111,29 @@ fn Recorded(store: Store, asking: QueryState) -> impl IntoView {
 }
 
 /// The decisions of the pools shown, newest first.
-fn in_pool<'a>(shown: &Shown<'a>) -> impl DoubleEndedIterator<Item = &'a DecisionEntry> + use<'a> {
-    let Shown { cluster, only, .. } = *shown;
+fn in_pool<'a>(shown: &ViewContext<'a>) -> impl DoubleEndedIterator<Item = &'a DecisionEntry> + use<'a> {
+    let ViewContext { cluster, only, .. } = *shown;
     cluster.decisions().newest_first().filter(move |decided| only.is_none_or(|only| only == decided.pool))
 }
 
 /// The latest decision whose candidates are known, else the latest.
-fn latest(cluster: &Shown<'_>, _: Option<DecisionId>) -> Option<DecisionId> {
+fn latest(cluster: &ViewContext<'_>, _: Option<DecisionId>) -> Option<DecisionId> {
     let has_candidates = |decided: &&DecisionEntry| !decided.decision.candidates.is_empty();
     let found = in_pool(cluster).find(has_candidates).or_else(|| in_pool(cluster).next());
     found.map(|decided| decided.decision.id)
 }
 
 /// See [`latest`]; for the panel's beginning.
-pub(super) fn latest_decision(cluster: &Shown<'_>) -> Option<DecisionId> {
+pub(super) fn latest_decision(cluster: &ViewContext<'_>) -> Option<DecisionId> {
     latest(cluster, None)
 }
 
-fn older(cluster: &Shown<'_>, now: Option<DecisionId>) -> Option<DecisionId> {
+fn older(cluster: &ViewContext<'_>, now: Option<DecisionId>) -> Option<DecisionId> {
     let Some(now) = now else { return latest(cluster, None) };
     in_pool(cluster).map(|decided| decided.decision.id).find(|&id| id < now)
 }
 
-fn newer(cluster: &Shown<'_>, now: Option<DecisionId>) -> Option<DecisionId> {
+fn newer(cluster: &ViewContext<'_>, now: Option<DecisionId>) -> Option<DecisionId> {
     let Some(now) = now else { return latest(cluster, None) };
     in_pool(cluster).rev().map(|decided| decided.decision.id).find(|&id| id > now)
 }

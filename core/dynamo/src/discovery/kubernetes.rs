@@ -33,7 +33,7 @@ pub struct Page<'a> {
 
 /// An event of a watch.
 #[derive(PartialEq, Eq, Debug)]
-pub enum Change<'a> {
+pub enum WatchEvent<'a> {
     /// The object came, or is so now.
     Put(&'a [u8]),
     /// The object is gone.
@@ -116,7 +116,7 @@ pub fn page(bytes: &[u8]) -> Result<Page<'_>, DecodeError> {
 ///
 /// # Errors
 /// The first thing that was not understood.
-pub fn change(line: &[u8]) -> Result<Change<'_>, DecodeError> {
+pub fn change(line: &[u8]) -> Result<WatchEvent<'_>, DecodeError> {
     whole(line, |wire| {
         let (mut kind, mut read) = (None, None);
         fields(wire, |key, wire| {
@@ -129,10 +129,10 @@ pub fn change(line: &[u8]) -> Result<Change<'_>, DecodeError> {
         })?;
         let ((at, kind), object) = (required(kind, "type", 0)?, required(read, "object", 0)?);
         Ok(match kind {
-            b"ADDED" | b"MODIFIED" => Change::Put(object),
-            b"DELETED" => Change::End(object),
-            b"BOOKMARK" => Change::Bookmark(object),
-            b"ERROR" => Change::Failed(status(object)),
+            b"ADDED" | b"MODIFIED" => WatchEvent::Put(object),
+            b"DELETED" => WatchEvent::End(object),
+            b"BOOKMARK" => WatchEvent::Bookmark(object),
+            b"ERROR" => WatchEvent::Failed(status(object)),
             _ => return Err(Fault::new(Reason::UnknownKind, "no event of a watch", at)).field("type"),
         })
     })

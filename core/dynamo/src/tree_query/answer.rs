@@ -25,12 +25,12 @@ pub fn decode_answer(item: &[u8], codec: Codec, asked: Worker) -> Result<Option<
     if let Some(TreeResponse::TreeDump { events, .. } | TreeResponse::Events { events, .. }) = &answer
         && let Some(foreign) = events.events.iter().find(|event| event.worker != asked)
     {
-        return Err(DecodeError::new(Reason::Malformed, foreign_words(foreign.worker, asked)));
+        return Err(DecodeError::new(Reason::Malformed, foreign_text(foreign.worker, asked)));
     }
     Ok(answer)
 }
 
-fn foreign_words(foreign: Worker, asked: Worker) -> String {
+fn foreign_text(foreign: Worker, asked: Worker) -> String {
     format!(
         "{}: holds an event of worker {} rank {}; worker {} rank {} was asked",
         Topic::TreeDump.as_str(),

@@ -200,12 +200,12 @@ pub(super) fn pass<'a, W: Wire<'a>>(
     wire: &mut W,
     fault: Fault,
     faults: &mut Faults,
-    words: fn(Fault) -> DecodeError,
+    to_error: fn(Fault) -> DecodeError,
 ) -> Result<(), Fault> {
     let passed = wire.skip();
     // One cause is one fault: an event that ends too early ends its array too early as well.
     if passed.as_ref().err().is_none_or(|end| end.reason != fault.reason) {
-        faults.count(fault.reason, || words(fault));
+        faults.count(fault.reason, || to_error(fault));
     }
     passed
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use radixscope_dynamo::active_sequence::{self, Step};
+use radixscope_dynamo::active_sequence::{self, SequenceChange};
 use radixscope_dynamo::envelope::{Format, open};
 use radixscope_dynamo::error::{DecodeError, Faults};
 use radixscope_dynamo::hit_rate::HitRate;
@@ -45,7 +45,7 @@ pub fn payload(
             let result = active_sequence::decode(body, format, &mut steps);
             for step in steps {
                 let what = match step.step {
-                    Step::Added(request) => format!("{request:?}"),
+                    SequenceChange::Added(request) => format!("{request:?}"),
                     other => format!("{other:?}"),
                 };
                 let by = if step.by_worker { " by worker" } else { "" };

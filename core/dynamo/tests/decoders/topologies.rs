@@ -1,7 +1,7 @@
 //! What recorded deployments say that are not one aggregated model: roles, tiers, pictures, modes of routing, workers that left.
 
 use radixscope_captures::Message;
-use radixscope_dynamo::active_sequence::{self, ActiveSequence, AddRequest, Step};
+use radixscope_dynamo::active_sequence::{self, ActiveSequence, AddRequest, SequenceChange};
 use radixscope_dynamo::discovery::ModelCard;
 use radixscope_dynamo::envelope::{Format, open};
 use radixscope_dynamo::kv_event::{KvData, KvEvents, StorageTier};
@@ -83,7 +83,7 @@ fn what_a_card_needs_costs_no_card_in_another_form() {
 
 fn added(steps: &[ActiveSequence<'_>]) -> Vec<AddRequest> {
     let added = |step: &ActiveSequence<'_>| match &step.step {
-        Step::Added(request) => Some(request.clone()),
+        SequenceChange::Added(request) => Some(request.clone()),
         _ => None,
     };
     steps.iter().filter_map(added).collect()

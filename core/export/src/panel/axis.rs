@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use radixscope_insight::time_range::Span;
+use radixscope_insight::time_range::TimeSpan;
 use radixscope_model::id::Millis;
 use radixscope_model::number_format::{clock, digits, short};
 
@@ -20,7 +20,7 @@ const VALUE_STEP_PX: f64 = 26.0;
 #[derive(Clone, Copy)]
 pub(super) struct Axes {
     pub(super) area: Area,
-    pub(super) span: Span,
+    pub(super) span: TimeSpan,
     /// The value at the top; at the bottom 0. Turned over, the other way round.
     pub(super) most: f64,
     pub(super) is_down: bool,
@@ -131,6 +131,6 @@ fn step(least: f64) -> f64 {
 }
 
 /// The words of a stretch of time.
-pub(super) fn span_words(span: Span) -> String {
+pub(super) fn span_text(span: TimeSpan) -> String {
     format!("{} – {} UTC", clock(span.from.0, 0), clock(span.until.0, 0))
 }

@@ -1,11 +1,11 @@
 //! The latest routing decisions and the KV hit rate over them.
 
-use radixscope_insight::shown::{Shown, caption, source_name};
+use radixscope_insight::view_context::{ViewContext, caption, source_name};
 use radixscope_model::id::{Millis, WorkerIx};
 use radixscope_model::number_format::{UNKNOWN, clock, count, percent};
 
 use super::paper::{Area, ChartArea, LINE_PX};
-use super::{Asked, Body, Content};
+use super::{Body, Content, PanelRequest};
 use crate::colour::css;
 
 const TITLE: &str = "Decisions";
@@ -41,7 +41,7 @@ struct Decisions {
     rows: Vec<DecisionCells>,
 }
 
-pub(super) fn content(shown: &Shown<'_>, asked: &Asked, now: Millis) -> Content {
+pub(super) fn content(shown: &ViewContext<'_>, asked: &PanelRequest, now: Millis) -> Content {
     let (recent, all) = shown.decision_figures(asked.worker, now);
     if all.count == 0 {
         return empty(shown, asked);
@@ -55,11 +55,11 @@ pub(super) fn content(shown: &Shown<'_>, asked: &Asked, now: Millis) -> Content 
         share: d.overlap_share(),
         source: source_name(d.decision.source),
     });
-    let body = Decisions { recent: recent.rate_words(), all: all.rate_words(), rows: rows.collect() };
+    let body = Decisions { recent: recent.rate_text(), all: all.rate_text(), rows: rows.collect() };
     Content::new(TITLE, caption(&recent, &all), body)
 }
 
-fn empty(shown: &Shown<'_>, asked: &Asked) -> Content {
+fn empty(shown: &ViewContext<'_>, asked: &PanelRequest) -> Content {
     if asked.worker.is_some() {
         return Content::empty(TITLE, "No decision for this worker yet", "");
     }

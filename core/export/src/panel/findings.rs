@@ -1,17 +1,17 @@
 //! What is wrong, why, and what to set.
 
-use radixscope_insight::shown::Shown;
+use radixscope_insight::view_context::ViewContext;
 use radixscope_model::id::Millis;
 use radixscope_model::number_format::{clock, plural};
 use radixscope_model::record::{Finding, Phase, Severity};
 use radixscope_state::cluster::Cluster;
 
 use super::paper::{Area, ChartArea, LINE_PX, Style};
-use super::{Asked, Body, Content};
+use super::{Body, Content, PanelRequest};
 use crate::colour::css;
 use crate::finding_ticket::{setting_line, severity_mark, severity_word, summary};
 use crate::tree::svg::text::cut;
-use crate::{Summary, Wanted};
+use crate::{FindingFilter, Summary};
 
 const TITLE: &str = "Findings";
 /// Least and most lines of an explanation.
@@ -48,7 +48,7 @@ impl Healthy {
     }
 }
 
-pub(super) fn content(shown: &Shown<'_>, asked: &Asked, _: Millis) -> Content {
+pub(super) fn content(shown: &ViewContext<'_>, asked: &PanelRequest, _: Millis) -> Content {
     let cluster = shown.cluster;
     if cluster.checked().is_empty() {
         let text = "Rules run once a second as soon as a source is connected and its history is read.";
@@ -57,7 +57,7 @@ pub(super) fn content(shown: &Shown<'_>, asked: &Asked, _: Millis) -> Content {
     let is_meant = |finding: &&&Finding| {
         asked.worker.is_none_or(|worker| finding.workers.is_empty() || finding.workers.contains(&worker))
     };
-    let held = Wanted::default().of(cluster);
+    let held = FindingFilter::default().of(cluster);
     let cards: Vec<Card> = held.iter().filter(is_meant).map(|finding| Card::of(finding)).collect();
     let of = |severity: Severity| cards.iter().filter(|card| card.severity == severity).count() as u64;
     let facts = format!(

@@ -4,9 +4,9 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use radixscope_insight::completeness::known_words;
+use radixscope_insight::completeness::known_text;
 use radixscope_insight::occupancy::Occupancy;
-use radixscope_insight::shown::Shown;
+use radixscope_insight::view_context::ViewContext;
 use radixscope_model::id::{Millis, WorkerIx};
 use radixscope_model::number_format::{UNKNOWN, percent, plural, short};
 use radixscope_state::cluster::Liveness;
@@ -14,10 +14,10 @@ use radixscope_state::tree::Tree;
 use radixscope_state::tree::forest::{Arrangement, Chain, Forest, Holder, Region, Seen, Sliver, Window};
 
 use super::paper::{Area, ChartArea, LINE_PX};
-use super::tree::empty_words;
-use super::{Asked, Body, Content, workers};
+use super::tree::empty_text;
+use super::{Body, Content, PanelRequest, workers};
 use crate::colour::{blend, css};
-use crate::tree::Picture;
+use crate::tree::TreeSnapshot;
 use crate::tree::svg::MAX_BOXES;
 use crate::tree::svg::text::Px;
 
@@ -45,21 +45,21 @@ struct Lane {
 }
 
 struct Lanes {
-    picture: Arc<Picture>,
+    picture: Arc<TreeSnapshot>,
     lanes: Vec<Lane>,
 }
 
 pub(super) fn content(
-    shown: &Shown<'_>,
-    picture: Option<Arc<Picture>>,
-    asked: &Asked,
+    shown: &ViewContext<'_>,
+    picture: Option<Arc<TreeSnapshot>>,
+    asked: &PanelRequest,
     now: Millis,
 ) -> Content {
-    let of_pool = Shown { only: Some(shown.pool), ..*shown };
+    let of_pool = ViewContext { only: Some(shown.pool), ..*shown };
     let workers = workers(&of_pool, asked);
     let (Some(picture), false) = (picture, workers.is_empty()) else { return super::no_worker(TITLE) };
     if picture.tree().totals().nodes == 0 {
-        return Content::empty(TITLE, "", empty_words(shown));
+        return Content::empty(TITLE, "", empty_text(shown));
     }
     let lanes: Vec<Lane> = workers.into_iter().filter_map(|worker| Lane::of(shown, worker, now)).collect();
     let totals = picture.tree().totals();
@@ -72,10 +72,10 @@ pub(super) fn content(
 }
 
 impl Lane {
-    fn of(shown: &Shown<'_>, worker: WorkerIx, now: Millis) -> Option<Self> {
+    fn of(shown: &ViewContext<'_>, worker: WorkerIx, now: Millis) -> Option<Self> {
         let Occupancy { blocks, capacity, share } = Occupancy::of(shown.cluster, worker);
         let occupancy = match (share, &capacity) {
-            _ if shown.is_incomplete(worker) => known_words(shown.cluster, worker),
+            _ if shown.is_incomplete(worker) => known_text(shown.cluster, worker),
             (Some(share), Some(all)) => format!("{} of {}", percent(share), short(all.value)),
             _ => "capacity unknown".to_owned(),
         };

@@ -5,7 +5,7 @@
 //! cannot wait; [`Panel::svg`] draws them, anywhere. Everything shown is of the moment of the first step, which the picture
 //! names. Figures come from the functions that the page calls, in `insight`. Knows no request and no clock.
 //!
-//! The tree and the lanes are drawn from a [`Picture`], a copy of the tree.
+//! The tree and the lanes are drawn from a [`TreeSnapshot`], a copy of the tree.
 
 mod axis;
 mod decisions;
@@ -22,15 +22,15 @@ mod tree;
 
 use std::sync::Arc;
 
-use radixscope_insight::completeness::coverage_words;
+use radixscope_insight::completeness::coverage_text;
 use radixscope_insight::feed::Feed;
-use radixscope_insight::shown::Shown;
-use radixscope_insight::time_range::Span;
+use radixscope_insight::time_range::TimeSpan;
+use radixscope_insight::view_context::ViewContext;
 use radixscope_model::id::{Millis, WorkerIx};
 use radixscope_model::number_format::clock;
 use radixscope_state::cluster::Cluster;
 
-use crate::tree::Picture;
+use crate::tree::TreeSnapshot;
 use crate::tree::svg::SIZE_PX;
 use crate::tree::svg::colours::Theme;
 use paper::{Area, ChartArea, Empty};
@@ -100,7 +100,7 @@ impl Kind {
 
 /// What is asked for.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Asked {
+pub struct PanelRequest {
     /// What is shown.
     pub kind: Kind,
     /// Dark colours instead of light ones.
@@ -112,7 +112,7 @@ pub struct Asked {
     /// Only this worker.
     pub worker: Option<WorkerIx>,
     /// The time that charts show.
-    pub span: Span,
+    pub span: TimeSpan,
     /// Targets of TTFT and of ITL, milliseconds.
     pub targets_ms: [f64; 2],
 }
@@ -152,7 +152,7 @@ impl Content {
 
 /// A panel with the figures of one moment.
 pub struct Panel {
-    asked: Asked,
+    asked: PanelRequest,
     at: Millis,
     /// Workers there are, by which hues are chosen.
     workers: usize,
@@ -162,7 +162,12 @@ pub struct Panel {
 
 impl Panel {
     /// Copies what is shown at `now`. `picture`: of the pool that `shown` draws, where [`Kind::needs_tree`].
-    pub fn of(shown: &Shown<'_>, picture: Option<Arc<Picture>>, asked: Asked, now: Millis) -> Self {
+    pub fn of(
+        shown: &ViewContext<'_>,
+        picture: Option<Arc<TreeSnapshot>>,
+        asked: PanelRequest,
+        now: Millis,
+    ) -> Self {
         let Content { mut head, body } = match asked.kind {
             Kind::Tree => tree::content(shown, picture, &asked),
             Kind::Lanes => lanes::content(shown, picture, &asked, now),
@@ -206,7 +211,7 @@ fn as_of(at: Millis) -> String {
 }
 
 /// The pool and the worker shown, behind a title.
-fn of_what(shown: &Shown<'_>, asked: &Asked) -> String {
+fn of_what(shown: &ViewContext<'_>, asked: &PanelRequest) -> String {
     let obeys_pool = !matches!(asked.kind, Kind::Findings | Kind::Latency);
     let pool = shown.only.or(asked.kind.needs_tree().then_some(shown.pool)).filter(|_| obeys_pool);
     let is_choice = shown.pool_list().len() > 1;
@@ -217,13 +222,13 @@ fn of_what(shown: &Shown<'_>, asked: &Asked) -> String {
 }
 
 /// What is missing, for who reads the picture: a source that is away, blocks that are not known.
-fn notes(shown: &Shown<'_>, kind: Kind) -> Vec<String> {
+fn notes(shown: &ViewContext<'_>, kind: Kind) -> Vec<String> {
     let down = kind.feed().down_since(shown.sources());
     let down = down.map(|at| format!("Source not connected: figures as of {} UTC", clock(at.0, 0)));
     let coverage = shown.coverage();
     let is_of_blocks = kind.feed() == Feed::Events && kind != Kind::Rates;
     let partial = (is_of_blocks && !coverage.is_whole())
-        .then(|| format!("Blocks are missing: {}", coverage_words(&coverage)));
+        .then(|| format!("Blocks are missing: {}", coverage_text(&coverage)));
     down.into_iter().chain(partial).collect()
 }
 
@@ -235,7 +240,7 @@ fn no_worker(title: &str) -> Content {
 }
 
 /// The workers shown that are still there, in order of first sight; the one asked for also after it left.
-fn workers(shown: &Shown<'_>, asked: &Asked) -> Vec<WorkerIx> {
+fn workers(shown: &ViewContext<'_>, asked: &PanelRequest) -> Vec<WorkerIx> {
     let is_there = |cluster: &Cluster, worker| cluster.worker(worker).is_some_and(|w| w.gone.is_none());
     let is_meant = |worker: &WorkerIx| match asked.worker {
         Some(only) => only == *worker,

@@ -1,15 +1,15 @@
 //! How full each worker is with cached blocks, and what runs on it.
 
-use radixscope_insight::completeness::{known_words, why_words};
+use radixscope_insight::completeness::{known_text, why_text};
 use radixscope_insight::occupancy::Occupancy;
 use radixscope_insight::queues;
-use radixscope_insight::shown::{Shown, Unit};
+use radixscope_insight::view_context::{Unit, ViewContext};
 use radixscope_model::id::{Millis, WorkerIx};
 use radixscope_model::number_format::{UNKNOWN, count, percent, plural, short, tail};
 
 use super::lanes::more;
 use super::paper::{Area, ChartArea, LINE_PX, Style};
-use super::{Asked, Body, Content, workers};
+use super::{Body, Content, PanelRequest, workers};
 
 const TITLE: &str = "KV cache occupancy by worker";
 /// Height of a worker's row, and of a line that says what is missing of it.
@@ -35,7 +35,7 @@ struct OccupancyRow {
 
 struct Rows(Vec<OccupancyRow>);
 
-pub(super) fn content(shown: &Shown<'_>, asked: &Asked, now: Millis) -> Content {
+pub(super) fn content(shown: &ViewContext<'_>, asked: &PanelRequest, now: Millis) -> Content {
     let workers = workers(shown, asked);
     if workers.is_empty() {
         return super::no_worker(TITLE);
@@ -70,14 +70,14 @@ fn columns_px(area: Area) -> [f64; 4] {
 }
 
 impl OccupancyRow {
-    fn of(shown: &Shown<'_>, worker: WorkerIx, now: Millis) -> Option<Self> {
+    fn of(shown: &ViewContext<'_>, worker: WorkerIx, now: Millis) -> Option<Self> {
         let state = shown.worker(worker)?;
         let in_flight = state.in_flight.now().map_or(UNKNOWN.to_owned(), |n| count(n.into()));
         let queued = queues::on_worker(shown.cluster, worker, now).filter(|queued| queued.requests > 0);
         let queued = queued.map_or(String::new(), |queued| format!(" ({} queued)", count(queued.requests)));
         let rank = if state.id.dp_rank > 0 { format!(" dp {}", state.id.dp_rank) } else { String::new() };
         let why =
-            || format!("Known {}: {}", known_words(shown.cluster, worker), why_words(state.knowledge.why));
+            || format!("Known {}: {}", known_text(shown.cluster, worker), why_text(state.knowledge.why));
         Some(Self {
             worker,
             name: format!("{}{rank}", tail(state.id.id.0)),
@@ -109,7 +109,7 @@ impl OccupancyRow {
         let fill = paper.fill(self.worker);
         paper.meter(meter, self.held.share, &fill);
         let plain = paper.plain();
-        paper.text(area.right() - in_flight_px - share_px, y, plain.right(), &self.held.words());
+        paper.text(area.right() - in_flight_px - share_px, y, plain.right(), &self.held.to_text());
         let share =
             self.held.share.filter(|_| self.held.capacity.is_some()).map_or(UNKNOWN.to_owned(), percent);
         paper.text(area.right() - in_flight_px, y, plain.bold().right(), &share);

@@ -2,16 +2,16 @@
 
 use radixscope_insight::imbalance::Imbalance;
 use radixscope_insight::in_flight;
-use radixscope_insight::shown::Shown;
-use radixscope_insight::time_range::Span;
+use radixscope_insight::time_range::TimeSpan;
+use radixscope_insight::view_context::ViewContext;
 use radixscope_model::id::{Millis, WorkerIx};
 use radixscope_model::number_format::{UNKNOWN, plural};
 use radixscope_state::cluster::TimeSteps;
 
-use super::axis::{Axes, span_words};
+use super::axis::{Axes, span_text};
 use super::lanes::more;
 use super::paper::{Area, ChartArea, LINE_PX};
-use super::{Asked, Body, Content};
+use super::{Body, Content, PanelRequest};
 use crate::colour::css;
 
 const TITLE: &str = "In-flight imbalance";
@@ -33,11 +33,11 @@ struct InFlightPanel {
     gap: Lane,
     times: Vec<Millis>,
     step_ms: u64,
-    span: Span,
+    span: TimeSpan,
     limit: Option<f64>,
 }
 
-pub(super) fn content(shown: &Shown<'_>, asked: &Asked, now: Millis) -> Content {
+pub(super) fn content(shown: &ViewContext<'_>, asked: &PanelRequest, now: Millis) -> Content {
     let of = Imbalance::of(shown, now);
     if of.series.workers.is_empty() {
         let text = "Known from active_sequences_events (routers with --router-replica-sync), or from a frontend's log: --logs \
@@ -69,8 +69,8 @@ pub(super) fn content(shown: &Shown<'_>, asked: &Asked, now: Millis) -> Content 
     let facts = format!(
         "Requests in flight per worker, max of each step, tracked from decisions; figures: last 5 min. Max − min {figures}; {moved} \
          from worker to worker; {}. Chart: {}",
-        of.limit_words(),
-        span_words(asked.span)
+        of.limit_text(),
+        span_text(asked.span)
     );
     let gap = Lane { worker: None, figures, values: gap_values, spikes: Vec::new() };
     let limit = of.limit.map(|limit| limit as f64);

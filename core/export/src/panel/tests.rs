@@ -3,8 +3,8 @@
 
 use roxmltree::Document;
 
-use radixscope_insight::shown::{PoolQuery, ShownPools};
 use radixscope_insight::time_range::TimeRange;
+use radixscope_insight::view_context::{PoolQuery, ShownPools};
 use radixscope_model::id::{BlockHash, DecisionId, PoolIx, Seq, TokensHash, Worker};
 use radixscope_model::record::{
     Block, CheckStatus, Decision, DecisionSource, Entry, Finding, Histogram, HistogramKind, PanelRef, Phase,
@@ -69,10 +69,10 @@ impl State {
         }));
     }
 
-    fn panel(&self, kind: Kind, change: impl FnOnce(&mut Asked)) -> String {
+    fn panel(&self, kind: Kind, change: impl FnOnce(&mut PanelRequest)) -> String {
         let pools = ShownPools::of(&self.0, &PoolQuery::default());
-        let shown = Shown::new(&self.0, pools);
-        let mut asked = Asked {
+        let shown = ViewContext::new(&self.0, pools);
+        let mut asked = PanelRequest {
             kind,
             is_dark: false,
             width_px: 640,
@@ -82,7 +82,7 @@ impl State {
             targets_ms: [600.0, 60.0],
         };
         change(&mut asked);
-        let picture = kind.needs_tree().then(|| Arc::new(Picture::of(&self.0, PoolIx(0), NOW)));
+        let picture = kind.needs_tree().then(|| Arc::new(TreeSnapshot::of(&self.0, PoolIx(0), NOW)));
         Panel::of(&shown, picture, asked, NOW).svg()
     }
 }

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::element::Element;
 use super::sums::{Chain, Sums};
-use super::{Hashes, NotFound, Picture};
+use super::{Hashes, NotFound, TreeSnapshot};
 use radixscope_model::id::{BlockHash, Millis, Seq, TokensHash, Worker, WorkerIx};
 use radixscope_state::tree::NodeId;
 
@@ -15,7 +15,7 @@ pub const MAX_PATH: usize = 1_000;
 
 /// Which block is asked for.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Asked {
+pub enum BlockQuery {
     /// What one of these workers, or anyone, calls so.
     Block(BlockHash, Option<Vec<WorkerIx>>),
     /// What the router calls so: there may be several, under different prefixes.
@@ -74,22 +74,22 @@ struct Name {
     block_hash: BlockHash,
 }
 
-impl Picture {
+impl TreeSnapshot {
     /// A block and what is above and below it. Of several places of one hash all are named, and the first of them is told
     /// of.
     ///
     /// # Errors
     /// There is no such block.
-    pub fn block(&self, asked: &Asked, window_ms: u64) -> Result<BlockResponse<'_>, NotFound> {
+    pub fn block(&self, asked: &BlockQuery, window_ms: u64) -> Result<BlockResponse<'_>, NotFound> {
         let mut places = match asked {
-            Asked::Block(hash, None) => self.places(*hash),
-            Asked::Block(hash, Some(workers)) => vec![self.find(*hash, Some(workers), "hash")?],
-            Asked::Tokens(hash) => self.tree().find_tokens(*hash, MAX_MATCHES),
+            BlockQuery::Block(hash, None) => self.places(*hash),
+            BlockQuery::Block(hash, Some(workers)) => vec![self.find(*hash, Some(workers), "hash")?],
+            BlockQuery::Tokens(hash) => self.tree().find_tokens(*hash, MAX_MATCHES),
         };
         places.truncate(MAX_MATCHES);
         let name = || match asked {
-            Asked::Block(hash, _) => format!("hash={hash}"),
-            Asked::Tokens(hash) => format!("tokens={hash}"),
+            BlockQuery::Block(hash, _) => format!("hash={hash}"),
+            BlockQuery::Tokens(hash) => format!("tokens={hash}"),
         };
         let &node = places.first().ok_or_else(|| NotFound::Block(name()))?;
         let matches =

@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::cursor::Cursor;
 use super::element::Element;
 use super::sums::{Chain, Place, Sums};
-use super::{MAX_HITS_WINDOW_MS, NotFound, Picture, SumsOfAll};
+use super::{MAX_HITS_WINDOW_MS, NotFound, SumsOfAll, TreeSnapshot};
 use radixscope_model::id::{BlockHash, Millis, Seq, WorkerIx};
 use radixscope_state::tree::NodeId;
 
@@ -130,7 +130,7 @@ impl PageResponse<'_> {
     }
 }
 
-impl Picture {
+impl TreeSnapshot {
     /// A page of the tree.
     ///
     /// # Errors
@@ -185,7 +185,7 @@ impl Picture {
 }
 
 struct Walk<'w, 'p> {
-    picture: &'p Picture,
+    picture: &'p TreeSnapshot,
     page: &'w Page,
     sums: &'w Sums,
     /// Position of the first row; `None` if its path to the top is not known.

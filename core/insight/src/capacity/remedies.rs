@@ -13,7 +13,7 @@ const FULL_PERCENT: u64 = 90;
 
 /// Live figures of one worker, or of several summed up; what is not known is `None`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Live {
+pub struct CurrentUsage {
     /// Blocks of running sequences.
     pub used_blocks: Option<u64>,
     /// Blocks kept for re-use that no running sequence needs.
@@ -110,7 +110,7 @@ pub struct Remedy {
 }
 
 /// The four remedies in their order, each judged by the live figures.
-pub fn remedies(live: &Live) -> Vec<Remedy> {
+pub fn remedies(live: &CurrentUsage) -> Vec<Remedy> {
     RemedyKind::ALL
         .into_iter()
         .map(|kind| {
@@ -121,7 +121,7 @@ pub fn remedies(live: &Live) -> Vec<Remedy> {
         .collect()
 }
 
-impl Live {
+impl CurrentUsage {
     fn judge(&self, kind: RemedyKind) -> (Advice, String) {
         if kind == RemedyKind::AlignBlockSizes {
             let why = "Memory figures do not show block sizes. They must be the same for engine, publisher and model \
@@ -134,7 +134,7 @@ impl Live {
         };
         let held = self.retained_blocks.map(|retained| used.saturating_add(retained));
         let is_used_up = is_full(used, capacity);
-        let used_words = format!("Running sequences use {}", share(used, capacity));
+        let used_text = format!("Running sequences use {}", share(used, capacity));
         match kind {
             RemedyKind::LowerBatch | RemedyKind::RaiseFraction if is_used_up => {
                 let waiting = match self.waiting_sequences {
@@ -143,19 +143,19 @@ impl Live {
                     }
                     _ => String::new(),
                 };
-                (Advice::Suggested, format!("{used_words}{waiting}."))
+                (Advice::Suggested, format!("{used_text}{waiting}."))
             }
             RemedyKind::LowerBatch => {
                 let waiting = match self.waiting_sequences {
                     Some(1..) => " Sequences are queued for the batch limit or for prefill, not for memory.",
                     _ => "",
                 };
-                (Advice::NotIndicated, format!("{used_words}.{waiting}"))
+                (Advice::NotIndicated, format!("{used_text}.{waiting}"))
             }
             _ => match held {
                 None if kind == RemedyKind::Retention && is_used_up => (
                     Advice::Suggested,
-                    format!("{used_words}: hardly any are left to cache prefixes for re-use."),
+                    format!("{used_text}: hardly any are left to cache prefixes for re-use."),
                 ),
                 None => (Advice::Unknown, "Cached blocks are unknown.".to_owned()),
                 Some(held) if is_full(held, capacity) => {

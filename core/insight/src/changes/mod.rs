@@ -18,7 +18,7 @@ use radixscope_state::cluster::{Cluster, WorkerState};
 use radixscope_state::tree::{OwnerSet, Tree};
 
 pub use requests::Requests;
-pub use tree::{Change, ChangeTree};
+pub use tree::{BlockChange, ChangeTree};
 
 /// A process that was not scraped for so long does not answer, milliseconds.
 const SILENT_AFTER_MS: u64 = 30_000;

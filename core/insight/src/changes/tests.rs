@@ -129,10 +129,10 @@ fn blocks_are_stored_evicted_kept_and_moved() {
     assert_eq!(w1.events, Some((12, 5)), "events tell of those in between too");
     assert_eq!((w1.presence, w2.presence), (None, None));
     let tree = ChangeTree::of(&a.0, &b.0, &pool.name, None, None);
-    let counts = Change::ALL.map(|change| tree.count(change));
+    let counts = BlockChange::ALL.map(|change| tree.count(change));
     assert_eq!(counts, [2, 11, 1, 2, 0], "1 and 2 are kept, 3 has a copy more, 6 is gone, 4 and 5 moved");
     let of_one = ChangeTree::of(&a.0, &b.0, &pool.name, None, Some(Worker::new(7, 0)));
-    let counts = Change::ALL.map(|change| of_one.count(change));
+    let counts = BlockChange::ALL.map(|change| of_one.count(change));
     assert_eq!(counts, [3, 10, 1, 2, 0]);
     let backwards = between(&b, &a);
     let back = backwards.pools[0].blocks;
@@ -333,10 +333,10 @@ proptest! {
         let count = |is_it: fn(bool, bool) -> bool| {
             places.values().filter(|(lost, gained)| is_it(!lost.is_empty(), !gained.is_empty())).count() as u64
         };
-        prop_assert_eq!(tree.count(Change::Stored), count(|lost, gained| !lost && gained));
-        prop_assert_eq!(tree.count(Change::Evicted), count(|lost, gained| lost && !gained));
-        prop_assert_eq!(tree.count(Change::Moved), count(|lost, gained| lost && gained));
+        prop_assert_eq!(tree.count(BlockChange::Stored), count(|lost, gained| !lost && gained));
+        prop_assert_eq!(tree.count(BlockChange::Evicted), count(|lost, gained| lost && !gained));
+        prop_assert_eq!(tree.count(BlockChange::Moved), count(|lost, gained| lost && gained));
         let all: BTreeSet<&Vec<u64>> = held.union(&held_before).map(|(_, path)| path).collect();
-        prop_assert_eq!(tree.count(Change::Kept), (all.len() - places.len()) as u64);
+        prop_assert_eq!(tree.count(BlockChange::Kept), (all.len() - places.len()) as u64);
     }
 }

@@ -62,7 +62,7 @@ struct Prompt {
 
 /// The pace of prompts before a moment and after it.
 #[derive(Clone, PartialEq, Debug)]
-pub(super) struct Change {
+pub(super) struct PaceChange {
     /// Between the last prompt before it and the first one after it.
     pub(super) at_ms: Millis,
     /// Whose prompts; ascending.
@@ -91,7 +91,7 @@ pub(super) struct Pace {
     /// Up to which decision prompts are settled.
     settled_until: Millis,
     looked_ms: Option<Millis>,
-    changes: BTreeMap<PoolIx, Change>,
+    changes: BTreeMap<PoolIx, PaceChange>,
 }
 
 impl Pace {
@@ -136,7 +136,7 @@ impl Pace {
     }
 
     /// The latest change of a pool's pace that still lasts.
-    pub(super) fn change(&self, pool: PoolIx) -> Option<&Change> {
+    pub(super) fn change(&self, pool: PoolIx) -> Option<&PaceChange> {
         self.changes.get(&pool)
     }
 
@@ -168,7 +168,7 @@ impl Pace {
         for prompt in self.all().filter(|prompt| prompt.is_measured == is_measured) {
             pools.entry(prompt.pool).or_default().push(*prompt);
         }
-        let found: BTreeMap<PoolIx, Change> =
+        let found: BTreeMap<PoolIx, PaceChange> =
             pools.iter().filter_map(|(&pool, prompts)| Some((pool, slowest_change(prompts)?))).collect();
         let before = std::mem::replace(&mut self.changes, found);
         for (pool, change) in &mut self.changes {
@@ -218,7 +218,7 @@ fn prompt(cluster: &Cluster, decided: &DecisionEntry) -> Option<Prompt> {
 }
 
 /// The change of all workers, else that of the worker whose prompts became slowest. `prompts` ascend.
-fn slowest_change(prompts: &[Prompt]) -> Option<Change> {
+fn slowest_change(prompts: &[Prompt]) -> Option<PaceChange> {
     let of = |worker: WorkerIx| -> Vec<Prompt> {
         prompts.iter().filter(|prompt| prompt.worker == worker).copied().collect()
     };
@@ -230,18 +230,18 @@ fn slowest_change(prompts: &[Prompt]) -> Option<Change> {
             Sides::of(&before, &after).is_none_or(|sides| sides.factor > all.factor.sqrt())
         };
         let workers = workers.into_iter().filter(slower).collect();
-        return Some(Change { workers, ..all });
+        return Some(PaceChange { workers, ..all });
     }
     let each = workers.into_iter().filter_map(|worker| {
         let change = change(&of(worker), MIN_AFTER_ALONE)?;
-        Some(Change { workers: vec![worker], ..change })
+        Some(PaceChange { workers: vec![worker], ..change })
     });
     each.max_by(|a, b| a.factor.total_cmp(&b.factor))
 }
 
 /// The moment at which times of prompts alike rose most, and what they are before and after it. After it have to be
 /// `min_after` long prompts.
-fn change(prompts: &[Prompt], min_after: usize) -> Option<Change> {
+fn change(prompts: &[Prompt], min_after: usize) -> Option<PaceChange> {
     let long: Vec<&Prompt> = prompts.iter().filter(|prompt| prompt.is_long()).collect();
     let (at, significance) = rise(&long, min_after)?;
     if significance < SIGNIFICANT {
@@ -253,7 +253,7 @@ fn change(prompts: &[Prompt], min_after: usize) -> Option<Change> {
     // It has to last: those that came last are slow too.
     let latest: Vec<Prompt> = long[long.len() - MIN_AFTER..].iter().map(|prompt| **prompt).collect();
     let is_over = Sides::of(&before, &latest).is_some_and(|latest| latest.factor < sides.factor.sqrt());
-    (!is_over && sides.factor >= LEAST_RISE).then_some(Change {
+    (!is_over && sides.factor >= LEAST_RISE).then_some(PaceChange {
         at_ms,
         workers: Vec::new(),
         factor: sides.factor,

@@ -45,7 +45,7 @@ pub use rank::Rank;
 pub(crate) use sample::chosen_among;
 pub use sample::{Reason, Sample};
 pub use words::{
-    FROZEN_LIMITS, NO_ARRIVALS_HINT, NO_CANDIDATES_HINT, calibration_in_words, expected_in_words, headline,
+    FROZEN_LIMITS, NO_ARRIVALS_HINT, NO_CANDIDATES_HINT, calibration_to_text, expected_to_text, headline,
     not_judged, options_to_set, present_setting,
 };
 
@@ -56,23 +56,23 @@ pub const MAX_SETTINGS: usize = 21 * 15;
 
 /// Which decisions are meant: the latest.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub enum Span {
+pub enum DecisionRange {
     /// So many.
     Last(u32),
     /// Those of so many milliseconds before the latest record.
     Ms(u64),
 }
 
-impl Span {
+impl DecisionRange {
     /// Everything that is kept.
-    pub const ALL: Span = Span::Last(MAX_DECISIONS as u32);
+    pub const ALL: DecisionRange = DecisionRange::Last(MAX_DECISIONS as u32);
 }
 
 /// Which decisions are meant.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Selection {
     /// How far back.
-    pub span: Span,
+    pub span: DecisionRange,
     /// Only those that went to this worker. How workers are loaded beside each other is unknown then.
     pub worker: Option<WorkerIx>,
     /// The pool that was chosen from: decisions of two pools have neither workers nor settings in common. `None`: there is
@@ -82,7 +82,7 @@ pub struct Selection {
 
 impl Selection {
     /// The latest decisions in the one pool there is.
-    pub const fn of(span: Span) -> Self {
+    pub const fn of(span: DecisionRange) -> Self {
         Self { span, worker: None, pool: None }
     }
 }

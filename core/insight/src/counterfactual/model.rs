@@ -11,7 +11,7 @@ use super::observed::{Clock, Observed, e2e_ms, observed};
 use super::played::Played;
 use super::rank::Rank;
 use super::sample::meant;
-use super::{Selection, Span};
+use super::{DecisionRange, Selection};
 use crate::capacity::reference_blocks_per_worker;
 use radixscope_model::id::{Millis, WorkerIx};
 use radixscope_model::record::Role;
@@ -333,7 +333,7 @@ pub enum ModelError {
 pub fn resimulate(
     arrivals: &Arrivals,
     facts: &Facts,
-    span: Span,
+    span: DecisionRange,
     overrides: RouterOverrides,
     mut progress: impl FnMut(usize, usize) -> ControlFlow<()>,
 ) -> Result<ModelReport, ModelError> {

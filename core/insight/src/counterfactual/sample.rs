@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::frozen::About;
-use super::{Selection, Span};
+use super::{DecisionRange, Selection};
 use radixscope_model::id::{DecisionId, Millis};
 use radixscope_model::record::{Candidate, DecisionSource};
 use radixscope_state::cluster::{Cluster, DecisionEntry};
@@ -184,8 +184,8 @@ pub(super) fn meant(cluster: &Cluster, selection: Selection) -> impl Iterator<It
 fn meant_in_turn(cluster: &Cluster, selection: Selection) -> impl Iterator<Item = (u64, &DecisionEntry)> {
     let now = cluster.now_ms();
     let (last, ms) = match selection.span {
-        Span::Last(last) => (last as usize, u64::MAX),
-        Span::Ms(ms) => (usize::MAX, ms),
+        DecisionRange::Last(last) => (last as usize, u64::MAX),
+        DecisionRange::Ms(ms) => (usize::MAX, ms),
     };
     cluster
         .decisions()

@@ -82,7 +82,7 @@ pub fn present_setting(report: &SweepReport) -> Option<String> {
 }
 
 /// How well the model fits the cluster, as whole sentences.
-pub fn calibration_in_words(calibration: &Calibration) -> Vec<String> {
+pub fn calibration_to_text(calibration: &Calibration) -> Vec<String> {
     let whole = |share: f64| (share * 100.0).round();
     let mut said = Vec::new();
     let misfits = calibration.misfits();
@@ -132,7 +132,7 @@ pub fn calibration_in_words(calibration: &Calibration) -> Vec<String> {
 }
 
 /// What is expected of a recommended setting, in one sentence; intervals hold 95 of 100 draws.
-pub fn expected_in_words(expected: &Expected) -> Option<String> {
+pub fn expected_to_text(expected: &Expected) -> Option<String> {
     let text = |of: Interval| format!("{:.0} ms ({:.0}–{:.0})", of.value, of.low, of.high);
     let (p50, p95) = (expected.ttft_p50_ms?, expected.ttft_p95_ms?);
     let (from_p50, from_p95) = expected.measured_ttft_ms?;

@@ -48,7 +48,7 @@ impl Quantity {
     }
 
     /// A value in words, with its unit.
-    pub fn words(self, value: f64) -> String {
+    pub fn to_text(self, value: f64) -> String {
         match self {
             Self::Ttft | Self::Tpot | Self::RouterOverhead | Self::EndToEnd => number_format::duration(value),
             Self::InputTokens | Self::OutputTokens => {
@@ -58,11 +58,11 @@ impl Quantity {
     }
 
     /// A range in words, with its unit: `612 ms`, `470 ms–1 s`; `unknown` where it may be anything.
-    pub fn range_words(self, range: &Range) -> String {
+    pub fn range_text(self, range: &Range) -> String {
         if range.is_unbounded() {
             return "unknown".to_owned();
         }
-        range.words(|value| self.words(value))
+        range.to_text(|value| self.to_text(value))
     }
 
     /// Of one request, where that is known.

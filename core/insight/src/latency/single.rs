@@ -8,7 +8,7 @@ use radixscope_model::sort;
 use radixscope_state::cluster::{Cluster, ProcessState};
 
 use super::Quantity;
-use super::times::{Source, Times, frontends};
+use super::times::{Times, TimingSource, frontends};
 
 /// Share of the requests that must be known one by one for their figure to go before the histograms'.
 const COVERS: f64 = 0.95;
@@ -24,7 +24,7 @@ pub(super) struct RequestValues {
     missing: u64,
     /// Whether frontends' counters say how many there were; else it is the decisions that ended.
     is_counted: bool,
-    pub(super) source: Source,
+    pub(super) source: TimingSource,
     window: (Millis, Millis),
 }
 
@@ -67,7 +67,7 @@ impl RequestValues {
         }
         let all = counted.map_or(all, |counted| counted.ended);
         let missing = all.saturating_sub(values.len() as u64);
-        let source = if is_measured { Source::Measured } else { Source::Derived };
+        let source = if is_measured { TimingSource::Measured } else { TimingSource::Derived };
         Some(Self { values, missing, is_counted: counted.is_some(), source, window })
     }
 
@@ -76,7 +76,7 @@ impl RequestValues {
     pub(super) fn covers(&self, histogram_samples: Option<u64>) -> bool {
         let known = self.values.len() as f64;
         let all = histogram_samples.filter(|_| !self.is_counted).unwrap_or(0) as f64;
-        self.source == Source::Measured && known >= COVERS * all.max(known + self.missing as f64)
+        self.source == TimingSource::Measured && known >= COVERS * all.max(known + self.missing as f64)
     }
 
     pub(super) fn times(mut self) -> Times {
@@ -84,7 +84,7 @@ impl RequestValues {
         let at = |q: f64| {
             let range = bounds(&self.values, self.missing, q)?;
             // A time between choice and first token leaves out what the frontend does before, a queue included.
-            Some(if self.source == Source::Derived { Range::between(range.low(), None) } else { range })
+            Some(if self.source == TimingSource::Derived { Range::between(range.low(), None) } else { range })
         };
         let quantiles = || Some([at(0.5)?, at(0.95)?, at(0.99)?]);
         Times {

@@ -15,7 +15,7 @@ pub const MIN_SAMPLES: u64 = 50;
 
 /// Where figures come from.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Source {
+pub enum TimingSource {
     /// The histograms of these processes: known by bucket.
     Histograms {
         /// Their names.
@@ -29,9 +29,9 @@ pub enum Source {
     Derived,
 }
 
-impl Source {
+impl TimingSource {
     /// For people.
-    pub fn words(&self) -> String {
+    pub fn to_text(&self) -> String {
         match self {
             Self::Histograms { processes, left_out } => {
                 let without = if left_out.is_empty() {
@@ -54,7 +54,7 @@ impl Source {
 #[derive(Clone, PartialEq, Debug)]
 pub struct Times {
     /// Where from.
-    pub source: Source,
+    pub source: TimingSource,
     /// Samples in the window.
     pub samples: u64,
     /// Samples that there were, known or not, as far as anybody counts them; of a histogram the same.
@@ -75,7 +75,7 @@ impl Times {
     }
 
     /// How the 95th percentile stands to `target`, in words.
-    pub fn standing_words(&self, quantity: Quantity, target: f64) -> String {
+    pub fn standing_text(&self, quantity: Quantity, target: f64) -> String {
         match self.standing(target) {
             TargetComparison::Within => "✓ within target".to_owned(),
             TargetComparison::Above => "◆ above target".to_owned(),
@@ -83,7 +83,7 @@ impl Times {
                 Some(why) if self.samples < MIN_SAMPLES => why,
                 _ => format!(
                     "target {} lies within this range: above or within is unknown",
-                    quantity.words(target)
+                    quantity.to_text(target)
                 ),
             },
         }
@@ -97,7 +97,7 @@ impl Times {
         let Some([_, p95, _]) = self.quantiles.filter(|_| self.samples >= MIN_SAMPLES) else {
             return Some(format!("no data: {} of at least {MIN_SAMPLES} samples", self.samples));
         };
-        let (range, target) = (quantity.range_words(&p95), quantity.words(target));
+        let (range, target) = (quantity.range_text(&p95), quantity.to_text(target));
         Some(format!("{range}, target {target} lies within this range: above or within is unknown"))
     }
 }
@@ -106,7 +106,7 @@ impl Times {
 #[derive(Clone, PartialEq, Debug)]
 pub struct Burn {
     /// Where from.
-    pub source: Source,
+    pub source: TimingSource,
     /// Samples above the target: at least so many, at most so many. They differ where the target lies inside a bucket.
     pub over: (u64, u64),
     /// All samples.
@@ -150,23 +150,23 @@ pub fn within(cluster: &Cluster, quantity: Quantity, now: Millis, window_ms: u64
 }
 
 /// How many samples there are and where they are from: of the figure that is shown, and of the one beside it.
-pub fn source_words(all: &[Times], quantity: Quantity) -> String {
+pub fn source_text(all: &[Times], quantity: Quantity) -> String {
     let one = |times: &Times| {
         let of = if times.of > times.samples { format!(" of {}", count(times.of)) } else { String::new() };
-        format!("{}{of} from {}", plural(times.samples, "sample", "samples"), times.source.words())
+        format!("{}{of} from {}", plural(times.samples, "sample", "samples"), times.source.to_text())
     };
     let Some(first) = all.first() else { return String::new() };
     let other = all.get(1).map_or(String::new(), |times| {
         let p95 =
-            times.quantiles.map_or(String::new(), |all| format!(", p95 {}", quantity.range_words(&all[1])));
+            times.quantiles.map_or(String::new(), |all| format!(", p95 {}", quantity.range_text(&all[1])));
         format!(". Beside it {}{p95}", one(times))
     });
     format!("{}{other}.", one(first))
 }
 
 /// Between which scrapes the histograms of a source counted.
-fn scraped(cluster: &Cluster, source: &Source, after: Millis) -> Option<(Millis, Millis)> {
-    let Source::Histograms { processes, .. } = source else { return None };
+fn scraped(cluster: &Cluster, source: &TimingSource, after: Millis) -> Option<(Millis, Millis)> {
+    let TimingSource::Histograms { processes, .. } = source else { return None };
     let of = frontends(cluster).filter(|process| processes.contains(&process.name));
     of.map(|process| process.covered(after))
         .reduce(|(from, to), (began, last)| (from.min(began), to.max(last)))
@@ -195,9 +195,9 @@ pub fn share_above(
     quantity: Quantity,
     now: Millis,
     target: f64,
-    source: &Source,
+    source: &TimingSource,
 ) -> Option<Range> {
-    let (least, most, of) = if matches!(source, Source::Histograms { .. }) {
+    let (least, most, of) = if matches!(source, TimingSource::Histograms { .. }) {
         let after = Millis(now.0.saturating_sub(WINDOW_MS));
         let (sum, _) = merged(cluster, quantity.histogram(), |p, kind| p.distribution(kind, after, now))?;
         let (least, most) = sum.above(target / quantity.scale());
@@ -225,7 +225,7 @@ pub fn burn(cluster: &Cluster, quantity: Quantity, target: f64) -> Option<Burn> 
         let each: Vec<_> = of_decisions.chain(of_ended).collect();
         let since_ms = each.iter().map(|single| single.at).min()?;
         let is_measured = each.iter().all(|single| single.is_measured);
-        let source = if is_measured { Source::Measured } else { Source::Derived };
+        let source = if is_measured { TimingSource::Measured } else { TimingSource::Derived };
         let over = each.iter().filter(|single| single.value > target).count() as u64;
         Some(Burn { source, over: (over, over), samples: each.len() as u64, since_ms })
     };
@@ -243,7 +243,7 @@ pub fn merged(
     cluster: &Cluster,
     kind: HistogramKind,
     of: impl Fn(&ProcessState, HistogramKind) -> Option<Distribution>,
-) -> Option<(Distribution, Source)> {
+) -> Option<(Distribution, TimingSource)> {
     let mut sum: Option<Distribution> = None;
     let (mut processes, mut left_out) = (Vec::new(), Vec::new());
     for process in frontends(cluster) {
@@ -257,7 +257,7 @@ pub fn merged(
         };
         if is_in { &mut processes } else { &mut left_out }.push(process.name.clone());
     }
-    sum.map(|sum| (sum, Source::Histograms { processes, left_out }))
+    sum.map(|sum| (sum, TimingSource::Histograms { processes, left_out }))
 }
 
 /// Processes that take requests or route them.

@@ -27,7 +27,7 @@ pub use radixscope_state::cluster::{BlockSizeSource, CapacitySource, Sourced};
 pub use used::UsedSource;
 pub use words::seconds;
 
-use crate::capacity::Live;
+use crate::capacity::CurrentUsage;
 use crate::completeness::Trust;
 use radixscope_model::id::{Millis, PoolIx, WorkerIx};
 use radixscope_model::record::{BlockResidency, Finding, Gauge, Phase};
@@ -88,7 +88,7 @@ impl EvictionRatio {
 
 /// A stretch of the memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Part {
+pub enum MemorySegment {
     /// Running requests.
     Used,
     /// Cached, evictable.
@@ -101,7 +101,7 @@ pub enum Part {
     Rest,
 }
 
-impl Part {
+impl MemorySegment {
     /// Name on screen.
     pub const fn label(self) -> &'static str {
         match self {
@@ -194,32 +194,36 @@ impl Memory {
     }
 
     /// The memory in stretches, in blocks, in the order in which they are drawn; empty: nothing is known, or the worker has left.
-    pub fn parts(&self) -> Vec<(Part, u64)> {
+    pub fn parts(&self) -> Vec<(MemorySegment, u64)> {
         let used = self.used.map(|used| used.value);
         let capacity = self.capacity.map(|capacity| capacity.value);
         let mut parts = match (self.belief(), used, self.mirror) {
             (EstimateStatus::Plausible(retained), Some(used), _) => {
-                vec![(Part::Used, used), (Part::Retained, retained)]
+                vec![(MemorySegment::Used, used), (MemorySegment::Retained, retained)]
             }
             (
                 EstimateStatus::EngineAbove(_) | EstimateStatus::NoEvents | EstimateStatus::Partial,
                 Some(used),
                 _,
             ) => {
-                vec![(Part::Used, used)]
+                vec![(MemorySegment::Used, used)]
             }
             (
                 EstimateStatus::NoEngine | EstimateStatus::AboveCapacity(_) | EstimateStatus::Partial,
                 _,
                 Some(mirror),
             ) => {
-                vec![(Part::Held, mirror.blocks)]
+                vec![(MemorySegment::Held, mirror.blocks)]
             }
             _ => Vec::new(),
         };
         if let Some(capacity) = capacity.filter(|_| !parts.is_empty()) {
             let taken = parts.iter().map(|(_, blocks)| blocks).sum();
-            let rest = if self.mirror.is_some() && !self.is_partial { Part::Free } else { Part::Rest };
+            let rest = if self.mirror.is_some() && !self.is_partial {
+                MemorySegment::Free
+            } else {
+                MemorySegment::Rest
+            };
             parts.push((rest, capacity.saturating_sub(taken)));
         }
         parts
@@ -234,7 +238,7 @@ fn lacks_much(cluster: &Cluster, worker: WorkerIx) -> bool {
 
 /// All workers of a pool that have not left, summed for [`crate::capacity::remedies`]; a sum is unknown as soon as one worker's
 /// figure is.
-pub fn live(cluster: &Cluster, pool: PoolIx, now: Millis) -> Live {
+pub fn live(cluster: &Cluster, pool: PoolIx, now: Millis) -> CurrentUsage {
     let there = there(cluster, pool);
     let all: Vec<Memory> = there.filter_map(|ix| Memory::of(cluster, ix, now)).collect();
     let sum = |of: &dyn Fn(&Memory) -> Option<u64>| {
@@ -244,7 +248,7 @@ pub fn live(cluster: &Cluster, pool: PoolIx, now: Millis) -> Live {
     let waiting =
         cluster.processes().iter().filter_map(|process| process.gauge(Gauge::EngineWaitingRequests));
     let waiting: Vec<f64> = waiting.collect();
-    Live {
+    CurrentUsage {
         used_blocks: sum(&|memory| memory.used.map(|used| used.value)),
         retained_blocks: sum(&Memory::retained_blocks),
         capacity_blocks: sum(&|memory| memory.capacity.map(|capacity| capacity.value)),

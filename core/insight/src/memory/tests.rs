@@ -96,7 +96,10 @@ fn what_the_engine_does_not_use_of_the_mirrors_blocks_is_kept_for_reuse() {
     let mut fixture = Fixture::new();
     fixture.card(100).store(0..60).after(1_000).uses(25);
     let memory = fixture.memory();
-    assert_eq!(memory.parts(), [(Part::Used, 25), (Part::Retained, 35), (Part::Free, 40)]);
+    assert_eq!(
+        memory.parts(),
+        [(MemorySegment::Used, 25), (MemorySegment::Retained, 35), (MemorySegment::Free, 40)]
+    );
     assert_eq!((memory.retained_blocks(), memory.free_blocks()), (Some(35), Some(40)));
     let used = memory.used.unwrap();
     assert_eq!((used.source, used.at_ms), (UsedSource::KvMetrics, Some(Millis(NOW + 1_000))));
@@ -138,7 +141,7 @@ fn a_mirror_without_an_engine_does_not_part_used_from_kept() {
     let mut fixture = Fixture::new();
     fixture.card(100).store(0..60);
     let memory = fixture.memory();
-    assert_eq!(memory.parts(), [(Part::Held, 60), (Part::Free, 40)]);
+    assert_eq!(memory.parts(), [(MemorySegment::Held, 60), (MemorySegment::Free, 40)]);
     assert_eq!((memory.belief(), memory.retained_blocks()), (EstimateStatus::NoEngine, None));
 }
 
@@ -147,7 +150,7 @@ fn an_engine_without_events_does_not_part_kept_from_free() {
     let mut fixture = Fixture::new();
     fixture.card(100).uses(30);
     let memory = fixture.memory();
-    assert_eq!(memory.parts(), [(Part::Used, 30), (Part::Rest, 70)]);
+    assert_eq!(memory.parts(), [(MemorySegment::Used, 30), (MemorySegment::Rest, 70)]);
     assert_eq!((memory.belief(), memory.free_blocks()), (EstimateStatus::NoEvents, None));
 }
 
@@ -158,7 +161,7 @@ fn an_engine_that_uses_more_than_the_mirror_knows_leaves_the_kept_part_unknown()
     let memory = fixture.memory();
     assert_eq!(memory.belief(), EstimateStatus::EngineAbove(10));
     assert_eq!(memory.retained_blocks(), None);
-    assert_eq!(memory.parts(), [(Part::Used, 30), (Part::Free, 70)]);
+    assert_eq!(memory.parts(), [(MemorySegment::Used, 30), (MemorySegment::Free, 70)]);
 }
 
 #[test]
@@ -185,7 +188,7 @@ fn the_engines_total_counts_more_than_the_card_and_the_frontend_and_differences_
     let memory = fixture.memory();
     assert_eq!(memory.capacity.map(|known| (known.value, known.source)), Some((200, CapacitySource::Engine)));
     assert_eq!(memory.capacities.len(), 3);
-    assert!(memory.capacity_words().unwrap().contains("200 blocks by the engine's total, but 100 blocks"));
+    assert!(memory.capacity_text().unwrap().contains("200 blocks by the engine's total, but 100 blocks"));
     assert_eq!(memory.used.map(|known| (known.value, known.source)), Some((50, UsedSource::GaugeShare)));
 }
 
@@ -231,7 +234,7 @@ fn lifetimes_are_held_against_the_gap_to_the_next_use() {
     let words = |ages| {
         let mut fixture = Fixture::new();
         fixture.fold(Record::BlockResidency { worker: W, lifetimes: ages });
-        fixture.memory().lifetime_words().unwrap()
+        fixture.memory().lifetime_text().unwrap()
     };
     assert!(words(ages(0, Some(30_000))).contains("shorter than the gap"));
     assert!(words(ages(0, Some(3_000))).contains("longer than the gap"));

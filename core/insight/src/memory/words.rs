@@ -45,7 +45,7 @@ impl Memory {
     }
 
     /// Whether the capacity's sources contradict each other; the sentence names them.
-    pub fn capacity_words(&self) -> Option<String> {
+    pub fn capacity_text(&self) -> Option<String> {
         let best = self.capacity?;
         let other = self.capacities.iter().find(|other| other.value != best.value)?;
         Some(format!(
@@ -58,7 +58,7 @@ impl Memory {
     }
 
     /// What lifetimes and gaps say together; `None` where they say nothing.
-    pub fn lifetime_words(&self) -> Option<String> {
+    pub fn lifetime_text(&self) -> Option<String> {
         let ages = self.ages.as_ref()?;
         let life = ages.lifetime_p50_ms?;
         let sample = format!(

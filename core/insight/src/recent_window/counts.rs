@@ -1,6 +1,6 @@
 //! What is counted: requests and tokens a second, and the share of prompts that was cached.
 
-use super::{Pair, Source, SourcedFigure, WindowView};
+use super::{FigureSource, Pair, SourcedFigure, WindowView};
 use crate::baseline::Figure;
 use radixscope_model::record::{Counter, HistogramKind};
 
@@ -27,27 +27,27 @@ fn cached(span: &WindowView<'_>) -> Option<SourcedFigure> {
         (span.scraped(HistogramKind::CachedTokens)?, span.scraped(HistogramKind::InputTokens)?);
     let is_whole = cached.count() * 100 >= prompts.count() * MOST_PERCENT && prompts.sum() > 0.0;
     let value = (100.0 * cached.sum() / prompts.sum()).min(100.0);
-    is_whole.then(|| SourcedFigure::exact(value, cached.count(), Source::Scraped))
+    is_whole.then(|| SourcedFigure::exact(value, cached.count(), FigureSource::Scraped))
 }
 
 /// By the router's own count, in blocks.
 fn decided(span: &WindowView<'_>) -> Option<SourcedFigure> {
     let totals = span.cluster.decisions().window(span.now, span.ms);
     let value = totals.overlap_share()? * 100.0;
-    Some(SourcedFigure::exact(value.min(100.0), totals.count, Source::Decisions))
+    Some(SourcedFigure::exact(value.min(100.0), totals.count, FigureSource::Decisions))
 }
 
 /// The router's histogram: the mean of the requests' shares, long and short ones alike.
 fn routed(span: &WindowView<'_>) -> Option<SourcedFigure> {
     let rate = span.scraped(HistogramKind::HitRate)?;
-    Some(SourcedFigure::exact(rate.mean()? * 100.0, rate.count(), Source::Scraped))
+    Some(SourcedFigure::exact(rate.mean()? * 100.0, rate.count(), FigureSource::Scraped))
 }
 
 /// What a counter rose by in a second; samples are those of a histogram that has one for each request.
 fn scraped_rate(span: &WindowView<'_>, counter: Counter, requests: HistogramKind) -> Option<SourcedFigure> {
     let value = span.per_s(|process| process.counted_since(counter, span.after()))?;
     let samples = span.scraped(requests).map_or(0, |scraped| scraped.count());
-    Some(SourcedFigure::exact(value, samples, Source::Scraped))
+    Some(SourcedFigure::exact(value, samples, FigureSource::Scraped))
 }
 
 /// Output tokens of the requests that ended in the window.
@@ -55,12 +55,12 @@ fn tokens(span: &WindowView<'_>) -> Option<SourcedFigure> {
     let ended = finished(span);
     let known: Vec<u64> = ended.filter_map(|decided| decided.progress.output_tokens).collect();
     let sum = known.iter().map(|&tokens| tokens as f64).sum::<f64>();
-    known_rate(span, sum, known.len() as u64, Source::Requests)
+    known_rate(span, sum, known.len() as u64, FigureSource::Requests)
 }
 
 fn ended(span: &WindowView<'_>) -> Option<SourcedFigure> {
     let count = finished(span).count() as u64;
-    known_rate(span, count as f64, count, Source::Derived)
+    known_rate(span, count as f64, count, FigureSource::Derived)
 }
 
 fn finished<'s>(
@@ -71,6 +71,6 @@ fn finished<'s>(
 }
 
 /// `None` without a sample: nothing ended, or nobody reported it.
-fn known_rate(span: &WindowView<'_>, sum: f64, samples: u64, source: Source) -> Option<SourcedFigure> {
+fn known_rate(span: &WindowView<'_>, sum: f64, samples: u64, source: FigureSource) -> Option<SourcedFigure> {
     (samples > 0).then(|| SourcedFigure::exact(sum / (span.ms as f64 / 1e3), samples, source))
 }

@@ -1,6 +1,6 @@
 //! Lengths of sequences, prompt and output together, for the capacity calculator.
 
-use super::{Source, WindowView};
+use super::{FigureSource, WindowView};
 use radixscope_model::id::Millis;
 use radixscope_model::percentile::nearest_rank;
 use radixscope_model::record::HistogramKind;
@@ -21,7 +21,7 @@ pub struct Lengths {
     pub samples: u64,
     /// Of single requests they are exact. Of histograms they are the quantile of the prompts and that of the outputs
     /// added, for nothing tells which belong together.
-    pub source: Source,
+    pub source: FigureSource,
 }
 
 /// Lengths of the sequences that ended lately; `None`: not reported.
@@ -40,7 +40,7 @@ pub fn lengths(cluster: &Cluster, now: Millis) -> Option<Lengths> {
             p50: nearest_rank(&known, 50)?,
             p95: nearest_rank(&known, 95)?,
             samples: known.len() as u64,
-            source: Source::Requests,
+            source: FigureSource::Requests,
         });
     }
     let span = WindowView { cluster, now, ms: SCRAPE_WINDOW_MS };
@@ -52,6 +52,6 @@ pub fn lengths(cluster: &Cluster, now: Millis) -> Option<Lengths> {
         p50: at(0.5)?,
         p95: at(0.95)?,
         samples: prompts.count().min(outputs.count()),
-        source: Source::Scraped,
+        source: FigureSource::Scraped,
     })
 }

@@ -18,7 +18,7 @@ use radixscope_state::cluster::{Cluster, Distribution, ProcessState, RATE_BUCKET
 
 /// Where a figure comes from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Source {
+pub enum FigureSource {
     /// Histograms and counters of the frontends' metrics; quantiles are known to their bucket.
     Scraped,
     /// Each request, as its frontend measured it.
@@ -29,7 +29,7 @@ pub enum Source {
     Decisions,
 }
 
-impl Source {
+impl FigureSource {
     /// Name on screen.
     pub const fn label(self) -> &'static str {
         match self {
@@ -72,17 +72,17 @@ impl ConcurrencySource {
 
 /// Live figures with their sources.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Live {
+pub struct RecentFigures {
     /// Figures and samples. Its concurrency is 0 where that is not known.
     pub window: Window,
     /// Where each known figure comes from.
-    pub sources: ByFigure<Option<Source>>,
+    pub sources: ByFigure<Option<FigureSource>>,
     /// Mean requests in flight, or what stands for it, and how they are known.
     pub concurrency: Option<(f64, ConcurrencySource)>,
 }
 
 /// The `ms` milliseconds before `now`, at most [`radixscope_state::cluster::SCRAPE_WINDOW_MS`].
-pub fn live(cluster: &Cluster, now: Millis, ms: u64) -> Live {
+pub fn live(cluster: &Cluster, now: Millis, ms: u64) -> RecentFigures {
     let span = WindowView { cluster, now, ms };
     let mut figures = ByFigure::default();
     let mut samples = ByFigure::default();
@@ -99,7 +99,7 @@ pub fn live(cluster: &Cluster, now: Millis, ms: u64) -> Live {
     let concurrency = span.concurrency();
     let window =
         Window { concurrency: concurrency.map_or(0.0, |(mean, _)| mean), duration_ms: ms, figures, samples };
-    Live { window, sources, concurrency }
+    RecentFigures { window, sources, concurrency }
 }
 
 /// A figure.
@@ -108,11 +108,11 @@ struct SourcedFigure {
     /// In the figure's unit.
     value: Range,
     samples: u64,
-    source: Source,
+    source: FigureSource,
 }
 
 impl SourcedFigure {
-    fn exact(value: f64, samples: u64, source: Source) -> Self {
+    fn exact(value: f64, samples: u64, source: FigureSource) -> Self {
         Self { value: Range::exact(value), samples, source }
     }
 }

@@ -1,6 +1,6 @@
 //! Latencies: the best source of each, as everywhere else.
 
-use super::{Pair, Source, SourcedFigure, WindowView};
+use super::{FigureSource, Pair, SourcedFigure, WindowView};
 use crate::baseline::Figure;
 use crate::latency::{self, Quantity};
 
@@ -19,9 +19,9 @@ fn both(span: &WindowView<'_>, (p50, p95): (Figure, Figure), quantity: Quantity,
     let known = |at: usize| {
         let (quantiles, times) = best.as_ref()?;
         let source = match times.source {
-            latency::Source::Histograms { .. } => Source::Scraped,
-            latency::Source::Measured => Source::Requests,
-            latency::Source::Derived => Source::Derived,
+            latency::TimingSource::Histograms { .. } => FigureSource::Scraped,
+            latency::TimingSource::Measured => FigureSource::Requests,
+            latency::TimingSource::Derived => FigureSource::Derived,
         };
         Some(SourcedFigure { value: quantiles[at].times(1.0 / per), samples: times.samples, source })
     };

@@ -1,7 +1,7 @@
 //! Round-robin for one request: the worker in turn, the blocks as recorded, the pace of the window with its error.
 
 use super::*;
-use crate::counterfactual::{Sample, Selection, Span};
+use crate::counterfactual::{DecisionRange, Sample, Selection};
 use radixscope_model::id::{Millis, Seq, Worker};
 use radixscope_model::record::{Candidate, Completeness, Decision, DecisionSource, Entry, Progress, Record};
 use radixscope_router::RouterOverrides;
@@ -68,7 +68,7 @@ fn the_worker_is_the_one_of_the_counterfactual_s_replay_in_any_window() {
     let whole: Vec<WorkerIx> = (1..=100).map(|id| round_robin(&cluster, id).worker).collect();
     assert_eq!(whole[..4], [WorkerIx(0), WorkerIx(1), WorkerIx(2), WorkerIx(0)], "in turn");
     for last in [100, 41, 40] {
-        let sample = Sample::of(&cluster, Selection::of(Span::Last(last)));
+        let sample = Sample::of(&cluster, Selection::of(DecisionRange::Last(last)));
         let replayed = sample.evaluate(RouterOverrides::round_robin());
         assert_eq!(replayed.tried.decisions, u64::from(last));
         assert!(!replayed.flips.is_empty());

@@ -48,7 +48,7 @@ impl LoadFrom {
     }
 
     /// In words.
-    pub const fn words(self) -> &'static str {
+    pub const fn to_text(self) -> &'static str {
         self.names().1
     }
 }

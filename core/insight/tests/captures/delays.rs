@@ -78,7 +78,7 @@ fn figures(cluster: &Cluster) -> Figures {
 }
 
 fn other(decided: &DecisionEntry) -> String {
-    decided.known_words()
+    decided.known_text()
 }
 
 fn recordings() -> Vec<String> {

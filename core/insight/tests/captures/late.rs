@@ -76,7 +76,7 @@ fn workers_of_0_9_are_asked_on_request_only() {
     }
 }
 
-fn asked_once(name: &str) -> Player {
+fn queried_once(name: &str) -> Player {
     let mut player = Player::new(name, "late", Some(1.0));
     let workers: Vec<Worker> = player.truth().keys().copied().collect();
     let mut requested = vec![false; workers.len()];
@@ -93,7 +93,7 @@ fn asked_once(name: &str) -> Player {
 
 #[test]
 fn a_dump_of_0_9_without_a_number_and_the_events_since_are_the_truth() {
-    let player = asked_once("0.9.1-localindexer-late");
+    let player = queried_once("0.9.1-localindexer-late");
     is_true(&player, 3);
     assert_eq!(player.queries, [None, None, None]);
 }

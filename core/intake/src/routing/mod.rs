@@ -59,7 +59,7 @@ mod waiting;
 mod tests;
 
 use crate::ingest::{FRESH_MS, Published, RequestObservation, RequestSignal};
-use radixscope_dynamo::active_sequence::{ActiveSequence, AddRequest, RouterId, Step};
+use radixscope_dynamo::active_sequence::{ActiveSequence, AddRequest, RouterId, SequenceChange};
 use radixscope_dynamo::trace::RequestTrace;
 use radixscope_model::id::{DecisionId, Millis, PoolIx, WorkerIx};
 use radixscope_model::record::{
@@ -389,14 +389,16 @@ impl Routing {
     ) -> Vec<Record<'static>> {
         let at = Moment::of(observed.published_ms.unwrap_or(observed.at_ms));
         let steps = match &sequence.step {
-            Step::Added(request) => return self.added(observed, worker, sequence, request, cluster),
-            Step::PrefillCompleted => {
+            SequenceChange::Added(request) => {
+                return self.added(observed, worker, sequence, request, cluster);
+            }
+            SequenceChange::PrefillCompleted => {
                 if sequence.by_worker {
                     self.active.worker_reports();
                 }
                 Steps { first_token: Some(at), ..Steps::default() }
             }
-            Step::Freed => Steps { freed: Some((at, worker)), ..Steps::default() },
+            SequenceChange::Freed => Steps { freed: Some((at, worker)), ..Steps::default() },
         };
         let pool = cluster.pool_of(worker).unwrap_or_default();
         match self.joiner.parts(Some(&sequence.request_id), None).part(worker, pool) {

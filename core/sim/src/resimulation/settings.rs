@@ -79,7 +79,7 @@ impl ResimulationSettings {
             "Requests arrive when they were recorded, however long the answers take here: users neither wait nor \
              give up (open loop)."
                 .to_owned(),
-            self.steps_in_words(),
+            self.steps_to_text(),
             format!(
                 "Every worker has {blocks_per_worker} blocks of {block_size_tokens} tokens, runs at most {max_batch} \
                  requests at once and computes at most {max_num_tokens} tokens a step, prompts in chunks."
@@ -118,8 +118,8 @@ impl ResimulationSettings {
         said
     }
 
-    fn steps_in_words(&self) -> String {
-        let takes = self.timing.in_words();
+    fn steps_to_text(&self) -> String {
+        let takes = self.timing.in_text();
         if self.timing == Timing::REFERENCE {
             format!(
                 "Every worker is an engine of the reference scenario, Llama 70B in FP8 on one H200: a step takes {takes}, \

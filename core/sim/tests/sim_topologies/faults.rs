@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use radixscope_dynamo::active_sequence::Step;
+use radixscope_dynamo::active_sequence::SequenceChange;
 use radixscope_sim::{Channel, Config, Fault, FaultPlan, Simulation, Topology};
 
 use crate::OF_1_6;
@@ -59,9 +59,11 @@ fn whatever_fails_is_freed_everywhere() {
         for reported in &seen.reported {
             let key = (&*reported.request_id, &*reported.component);
             match reported.step {
-                Step::Added(_) => assert_eq!(open.insert(key, reported.at_ms), None, "added once"),
-                Step::PrefillCompleted => assert!(open.contains_key(&key), "{} {key:?}", fault.name()),
-                Step::Freed => assert!(open.remove(&key).is_some(), "freed once"),
+                SequenceChange::Added(_) => assert_eq!(open.insert(key, reported.at_ms), None, "added once"),
+                SequenceChange::PrefillCompleted => {
+                    assert!(open.contains_key(&key), "{} {key:?}", fault.name())
+                }
+                SequenceChange::Freed => assert!(open.remove(&key).is_some(), "freed once"),
             }
         }
         let (name, report) = (fault.name(), simulation.report());

@@ -191,7 +191,7 @@ mod tests {
         assert_eq!(partial.overlap_blocks(), None, "no router reported it");
         assert_eq!(cluster.decisions().totals().with_blocks, 0, "it is in no hit rate");
         assert!(partial.why(|_| "W1".to_owned()).contains("lacked blocks"));
-        assert!(partial.known_words().ends_with("on a tree that lacked blocks"));
+        assert!(partial.known_text().ends_with("on a tree that lacked blocks"));
 
         let written = decide(&mut cluster, 2_000, Completeness::AllCandidates);
         assert!(!written.partial, "the router itself wrote them");

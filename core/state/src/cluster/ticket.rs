@@ -70,7 +70,7 @@ impl DecisionEntry {
         ticket.push('\n');
         self.write_cost_gap(ticket)?;
         let sources: Vec<&str> = self.sources().map(DecisionSource::as_str).collect();
-        writeln!(ticket, "- Known from: {} ({})", sources.join(", "), self.known_words())
+        writeln!(ticket, "- Known from: {} ({})", sources.join(", "), self.known_text())
     }
 
     fn write_cost_gap(&self, ticket: &mut String) -> fmt::Result {

@@ -12,7 +12,7 @@ use radixscope_model::id::{Decimal, Millis, PoolIx, Seq, Worker, WorkerIx};
 use radixscope_model::record::{
     BlockResidency, LinkState, ModelFigures, ProcessRole, RankFigures, Role, RoleEvidence, SourceKind, Tier,
 };
-use radixscope_replay::Kept;
+use radixscope_replay::Retention;
 use radixscope_router::RouterSettings;
 use radixscope_state::cluster::{
     Cluster, Departure, MissedCount, ProcessState, RejectedCount, RouterLoad, RouterState, Sequences,
@@ -44,7 +44,7 @@ pub(super) struct ClusterAnswer {
     decisions: Totals,
     tree: TreeRow,
     /// What is kept in memory to go back to; `null`: nothing is to be kept.
-    history: Option<Kept>,
+    history: Option<Retention>,
     /// How writing to files goes; `null`: nothing is to be written.
     recording: Option<RecordingStatus>,
     /// What was not sent or not read since the start of the server, because its target or origin is none of Dynamo's.

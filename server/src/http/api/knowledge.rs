@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use radixscope_insight::completeness::{Trust, coverage_words, query_text, why_words};
+use radixscope_insight::completeness::{Trust, coverage_text, query_text, why_text};
 use radixscope_model::id::{Millis, PoolIx, WorkerIx};
 use radixscope_model::record::{Divergence, KnowledgeWhy, QueryState, TreeKnowledge};
 use radixscope_state::cluster::{Cluster, QueryTotals, WorkerState};
@@ -56,7 +56,7 @@ impl WorkerKnowledge {
         let knowledge = &worker.knowledge;
         let (known_blocks, used) = cluster.known_of_used(ix);
         let asking = query_text(knowledge, cluster.now_ms());
-        let why = why_words(knowledge.why);
+        let why = why_text(knowledge.why);
         Self {
             state: knowledge.state,
             why: knowledge.why,
@@ -91,7 +91,7 @@ impl PoolKnowledge {
             known_blocks: coverage.known_blocks,
             used_blocks: coverage.used_blocks,
             known_share: coverage.share(),
-            message: coverage_words(&coverage),
+            message: coverage_text(&coverage),
             withheld: Trust::of(cluster, ix).withheld().map(str::to_owned),
         }
     }

@@ -1,4 +1,4 @@
-use radixscope_insight::timeline::{Change, FindingMark, WorkerMark};
+use radixscope_insight::timeline::{FindingMark, WorkerMark, WorkerTransition};
 use radixscope_model::frame::Frame;
 use radixscope_model::id::{BlockHash, DecisionId, TokensHash, Worker, WorkerIx};
 use radixscope_model::record::{
@@ -232,9 +232,9 @@ fn a_row_tells_what_a_second_brought() {
     let sums: Vec<_> = rows.iter().map(|row| (row.at_ms, row.stored, row.removed, row.decisions)).collect();
     assert_eq!(sums, [(at(1), 5, 2, 1), (at(2), 0, 3, 0), (at(3), 0, 0, 0)]);
     let mark = |what| WorkerMark { what, worker: Some(Worker::new(1, 0)), process: None };
-    assert_eq!(rows[0].workers, [mark(Change::Joined)]);
-    assert_eq!(rows[1].workers, [mark(Change::Left)], "it can leave once only");
-    assert_eq!(rows[2].workers, [mark(Change::Rejoined)]);
+    assert_eq!(rows[0].workers, [mark(WorkerTransition::Joined)]);
+    assert_eq!(rows[1].workers, [mark(WorkerTransition::Left)], "it can leave once only");
+    assert_eq!(rows[2].workers, [mark(WorkerTransition::Rejoined)]);
     let mark = |opened| FindingMark {
         code: "pain".into(),
         severity: Severity::Critical,

@@ -204,7 +204,7 @@ impl<'s> Queries<'s> {
     }
 
     async fn say(&mut self) -> Result<(), HubEnded> {
-        let (state, mut words) = self.standing.words(Instant::now(), self.asker.callback.closed());
+        let (state, mut words) = self.standing.to_text(Instant::now(), self.asker.callback.closed());
         for (what, of) in [(Crossing::TreeQuery, "Queries"), (Crossing::Response, "Responses")] {
             if let Some(refused) = self.asker.gate.refusals().sentence(what.as_str()) {
                 words.push_str(&format!(" {of}: {refused}"));

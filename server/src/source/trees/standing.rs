@@ -47,7 +47,7 @@ impl TargetComparison {
     }
 
     /// The state, and in words.
-    pub(super) fn words(&mut self, now: Instant, closed: u64) -> (LinkState, String) {
+    pub(super) fn to_text(&mut self, now: Instant, closed: u64) -> (LinkState, String) {
         self.last.retain(|_, last| last.failure.is_none() || now.duration_since(last.at) < KEPT);
         let failing = self.last.iter().filter_map(|(worker, last)| Some((worker, last.failure.as_ref()?)));
         let (mut count, mut first) = (0, None);
@@ -95,25 +95,25 @@ mod tests {
         let mut standing = TargetComparison::default();
         let start = Instant::now();
         let [one, two] = [1, 2].map(|id| Worker::new(id, 0));
-        assert_eq!(standing.words(start, 0).0, LinkState::Live);
+        assert_eq!(standing.to_text(start, 0).0, LinkState::Live);
         let failure = |why| QueryFailed { why, words: "Open port 9.".to_owned() };
         standing.note(one, Some(&failure(QueryFault::NoCallback)), start);
-        let (state, words) = standing.words(start, 0);
+        let (state, words) = standing.to_text(start, 0);
         assert_eq!(state, LinkState::Refused);
         assert_eq!(
             words,
             "1 of 1 workers did not answer when they were asked for their blocks. Worker 1/0: Open port 9."
         );
         standing.note(two, None, start);
-        assert_eq!(standing.words(start, 0).0, LinkState::Partial);
+        assert_eq!(standing.to_text(start, 0).0, LinkState::Partial);
         standing.note(two, Some(&failure(QueryFault::Cancelled)), start);
-        assert_eq!(standing.words(start, 0).0, LinkState::Partial, "nobody waited for it");
+        assert_eq!(standing.to_text(start, 0).0, LinkState::Partial, "nobody waited for it");
         let later = start + KEPT;
-        assert_eq!(standing.words(later, 0).0, LinkState::Live, "it was not asked any more");
+        assert_eq!(standing.to_text(later, 0).0, LinkState::Live, "it was not asked any more");
         standing.note(one, Some(&failure(QueryFault::Unreachable)), later);
         standing.note(one, None, later);
         standing.note(one, Some(&failure(QueryFault::Unreachable)), later);
-        let (state, words) = standing.words(later, 3);
+        let (state, words) = standing.to_text(later, 3);
         assert_eq!(state, LinkState::Live);
         assert!(words.starts_with("2 workers answer") && words.contains("closed"), "{words}");
     }

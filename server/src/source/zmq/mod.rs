@@ -152,7 +152,7 @@ impl Listening {
                 Some((id, standing)) = self.reports.recv() => self.links.stands(id, standing),
                 command = next_of(&mut commands) => self.obey(command),
             }
-            let (state, mut words) = self.links.words();
+            let (state, mut words) = self.links.to_text();
             if let Some(refused) = self.source.gate.refusals().sentence(Crossing::ZmqConnection.as_str()) {
                 words.push_str(&format!(" Connections: {refused}"));
             }

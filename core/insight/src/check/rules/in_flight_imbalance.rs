@@ -38,7 +38,7 @@ fn evaluate(view: &View<'_>) -> RuleOutcome {
         format!("{peak} requests on one worker, {} on another", worst.least),
         format!(
             "Conversations arrive in bursts at the workers where their prefixes are cached, so requests queue on one worker while another one has room. {}",
-            cause.map_or("Averages hide it, because the spike lasts seconds and moves.", Cause::words)
+            cause.map_or("Averages hide it, because the spike lasts seconds and moves.", Cause::to_text)
         ),
     )
     .cause(code(cause))
@@ -51,8 +51,8 @@ fn evaluate(view: &View<'_>) -> RuleOutcome {
     .evidence(format!("Seconds with this imbalance, of the last {WINDOW_S}"), worst.seconds, "s")
     .batch_limit(view);
     if let Some(ttft) = Latency::of(view, Quantity::Ttft) {
-        let label = format!("TTFT p95, {}, last 60 s, {} requests", ttft.source.words(), ttft.samples);
-        found = found.evidence(label, ttft.words(&ttft.p95), "");
+        let label = format!("TTFT p95, {}, last 60 s, {} requests", ttft.source.to_text(), ttft.samples);
+        found = found.evidence(label, ttft.to_text(&ttft.p95), "");
     }
     found
         .workers(spikes.iter().map(|harmful| harmful.worker).collect::<BTreeSet<_>>())

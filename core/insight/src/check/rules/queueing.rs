@@ -35,7 +35,7 @@ fn evaluate(view: &View<'_>) -> RuleOutcome {
         format!("{} requests queued", count(most)),
         format!(
             "They were accepted, but are not computed yet, so their TTFT grows by the wait. {}",
-            cause.map_or("A lasting queue means more work than the workers finish, or more than their batch limit allows.", Cause::words)
+            cause.map_or("A lasting queue means more work than the workers finish, or more than their batch limit allows.", Cause::to_text)
         ),
     )
     .cause(code(cause))

@@ -65,19 +65,19 @@ fn evaluate(view: &View<'_>) -> RuleOutcome {
     let mut found = Finding::new(
         severity,
         format!("{} p95 above target", names.join(" and ")),
-        format!("{} {}", shares_above(view, &above), why.words(tpot_alone)),
+        format!("{} {}", shares_above(view, &above), why.to_text(tpot_alone)),
     )
     .cause(why.code(view));
     for (latency, _, target_ms) in &judged {
         let what = label(latency.quantity);
-        let from = format!("{}, last 60 s, {} samples", latency.source.words(), count(latency.samples));
-        let p95 = format!("{}; target {target_ms} ms", latency.words(&latency.p95));
-        let percent = |share: Range| share.words(|share| format!("{:.1}", share * 100.0));
+        let from = format!("{}, last 60 s, {} samples", latency.source.to_text(), count(latency.samples));
+        let p95 = format!("{}; target {target_ms} ms", latency.to_text(&latency.p95));
+        let percent = |share: Range| share.to_text(|share| format!("{:.1}", share * 100.0));
         let above = latency.share_above(view, *target_ms);
         let above = above.map(|share| format!("{} % of the samples", percent(share)));
         found = found
             .evidence(format!("{what} p95, {from}"), p95, "")
-            .evidence(format!("{what} p50, {from}"), latency.words(&latency.p50), "")
+            .evidence(format!("{what} p50, {from}"), latency.to_text(&latency.p50), "")
             .evidence_if(format!("{what} above its target, {from}"), above, "");
     }
     if let Some((requests, source)) = view.waiting() {
@@ -103,7 +103,7 @@ fn evaluate(view: &View<'_>) -> RuleOutcome {
 fn shares_above(view: &View<'_>, above: &[&(Latency, TargetComparison, f64)]) -> String {
     let of = |(latency, _, target_ms): &&(Latency, TargetComparison, f64)| {
         let share = latency.share_above(view, *target_ms)?;
-        let percent = share.words(|share| format!("{:.0}", share * 100.0));
+        let percent = share.to_text(|share| format!("{:.0}", share * 100.0));
         Some(format!("{} of {percent} % of the samples", label(latency.quantity)))
     };
     let shares: Vec<String> = above.iter().filter_map(of).collect();
@@ -140,7 +140,7 @@ fn no_breach(view: &View<'_>, judged: &[(Latency, TargetComparison, f64)]) -> Ru
         "{} p95 is {}: the target of {target_ms} ms lies within this range, so above or within is unknown; a frontend's log \
              (Dynamo ≥ 1.1) or request traces (≥ 1.4) report each request",
         label(latency.quantity),
-        latency.words(&latency.p95)
+        latency.to_text(&latency.p95)
     ))
 }
 
@@ -180,9 +180,9 @@ impl LikelyCause {
         }
     }
 
-    const fn words(self, tpot_alone: bool) -> &'static str {
+    const fn to_text(self, tpot_alone: bool) -> &'static str {
         match self {
-            Self::Other(cause) => cause.words(),
+            Self::Other(cause) => cause.to_text(),
             Self::Spread => {
                 "The likeliest cause is in-flight imbalance: one worker is full while another one has room."
             }

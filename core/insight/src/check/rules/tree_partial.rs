@@ -2,7 +2,7 @@
 //! computed from the tree is then of a part.
 
 use super::prelude::*;
-use crate::completeness::{Trust, coverage_words, query_text, share_words, used_words, why_words};
+use crate::completeness::{Trust, coverage_text, query_text, share_text, used_text, why_text};
 use radixscope_model::record::{KnowledgeWhy, MissedCause, QueryState};
 use radixscope_state::cluster::WorkerState;
 
@@ -34,7 +34,7 @@ fn found(view: &View<'_>, lacking: &[WorkerIx]) -> Finding {
         None => (Severity::Info, MARKED),
     };
     let share = match coverage.share() {
-        Some(_) => format!("{} of the used blocks are known", share_words(&coverage)),
+        Some(_) => format!("{} of the used blocks are known", share_text(&coverage)),
         None => "how many is unknown".to_owned(),
     };
     let whose = match lacking {
@@ -49,7 +49,7 @@ fn found(view: &View<'_>, lacking: &[WorkerIx]) -> Finding {
     let mut found = Finding::new(severity, format!("The tree lacks blocks of {whose}: {share}"), explanation)
         .cause(cause(view, lacking))
         .about(PanelRef::Tree, lacking)
-        .evidence("Coverage, by KV events and workers' answers", coverage_words(&coverage), "");
+        .evidence("Coverage, by KV events and workers' answers", coverage_text(&coverage), "");
     found = found.evidence_if(
         "Blocks whose parent is missing, which are not among the known ones, of all that were received",
         unattached,
@@ -91,9 +91,8 @@ fn of_worker(view: &View<'_>, found: Finding, worker: WorkerIx, who: &str) -> Fi
     let knowledge = &state.knowledge;
     let (known, used) = view.cluster.known_of_used(worker);
     let value = used.map_or_else(|| count(known), |used| part(known, used.value));
-    let label = format!("Known blocks of {who}, of all ({})", used_words(used));
-    let why =
-        format!("{}; known {}", why_words(knowledge.why), since(view.seconds_since(knowledge.since_ms)));
+    let label = format!("Known blocks of {who}, of all ({})", used_text(used));
+    let why = format!("{}; known {}", why_text(knowledge.why), since(view.seconds_since(knowledge.since_ms)));
     found
         .evidence(label, value, "blocks")
         .evidence(format!("Reason, {who}"), why, "")

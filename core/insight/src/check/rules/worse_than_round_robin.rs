@@ -68,8 +68,8 @@ fn found(
     )
     .cause(code(Cause::of(view)))
     .evidence(
-        format!("{name} now, {}, last 60 s, {} samples", latency.source.words(), latency.samples),
-        latency.words(&latency.p95),
+        format!("{name} now, {}, last 60 s, {} samples", latency.source.to_text(), latency.samples),
+        latency.to_text(&latency.p95),
         "",
     )
     .evidence(
@@ -101,14 +101,14 @@ fn concurrency(view: &View<'_>) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::baseline::Row;
+    use crate::baseline::SweepLevel;
     use crate::check::tests::stage::{Process, Stage};
     use radixscope_model::record::HistogramKind;
 
     fn baseline(router: Router, p95: [f64; 2]) -> Baseline {
         let mut baseline = Baseline::new("ours", "", router);
         for (concurrency, ms) in [100.0, 200.0].into_iter().zip(p95) {
-            let mut row = Row::new(concurrency);
+            let mut row = SweepLevel::new(concurrency);
             row.figures.set(Figure::TtftP95, Some(ms));
             baseline.set_row(row);
         }

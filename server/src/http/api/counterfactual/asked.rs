@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use radixscope_insight::counterfactual::{Selection, Span, validate_axes};
+use radixscope_insight::counterfactual::{DecisionRange, Selection, validate_axes};
 use radixscope_router::{RouterMode, RouterOverrides};
 use radixscope_state::cluster::{Cluster, MAX_DECISIONS};
 
@@ -53,7 +53,7 @@ pub(super) enum Work {
 /// A request that makes sense.
 pub(super) struct Asked {
     pub(super) work: Work,
-    pub(super) span: Span,
+    pub(super) span: DecisionRange,
     worker: Option<WorkerFilter>,
     pools: PoolFilter,
 }
@@ -62,14 +62,14 @@ impl Asked {
     pub(super) fn of(body: Body) -> Result<Self, ApiError> {
         let span = match (body.last, body.window_ms) {
             (Some(_), Some(_)) => return Err(bad("give last or window_ms, not both")),
-            (None, Some(ms)) if (1..=MAX_WINDOW_MS).contains(&ms) => Span::Ms(ms),
+            (None, Some(ms)) if (1..=MAX_WINDOW_MS).contains(&ms) => DecisionRange::Ms(ms),
             (None, Some(_)) => return Err(bad(format!("window_ms must be 1 to {MAX_WINDOW_MS}"))),
             (last, None) => {
                 let last = last.unwrap_or(DEFAULT_LAST);
                 if !(1..=MAX_DECISIONS as u32).contains(&last) {
                     return Err(bad(format!("last is {last}; it must be 1 to {MAX_DECISIONS}")));
                 }
-                Span::Last(last)
+                DecisionRange::Last(last)
             }
         };
         let worker = body.worker.as_deref().map(WorkerFilter::parse).transpose()?;
@@ -190,6 +190,6 @@ mod tests {
         assert!(
             matches!(asked.work, Work::OfflineReplay(settings) if settings == RouterOverrides::default())
         );
-        assert_eq!(asked.span, Span::Last(DEFAULT_LAST));
+        assert_eq!(asked.span, DecisionRange::Last(DEFAULT_LAST));
     }
 }

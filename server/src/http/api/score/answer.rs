@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use radixscope_insight::whatif::{Answer, RankedCandidate, Versus, Who};
+use radixscope_insight::whatif::{CandidateRef, RankedCandidate, Versus, WhatIfResponse};
 use radixscope_model::id::{DecisionId, Seq, WorkerId};
 use radixscope_model::record::Candidate;
 use radixscope_router::{Load, RouterSettings};
@@ -91,7 +91,7 @@ struct VersusRow {
 }
 
 impl ScoreAnswer {
-    pub(super) fn of(cluster: &Cluster, answer: &Answer<'_>) -> Self {
+    pub(super) fn of(cluster: &Cluster, answer: &WhatIfResponse<'_>) -> Self {
         let scores = answer.scores;
         let likeliest = scores.probabilities().iter().copied().fold(0.0, f64::max);
         Self {
@@ -112,13 +112,13 @@ impl ScoreAnswer {
     }
 }
 
-fn name(cluster: &Cluster, who: Who) -> String {
+fn name(cluster: &Cluster, who: CandidateRef) -> String {
     match who {
-        Who::Worker(worker) => {
+        CandidateRef::Worker(worker) => {
             cluster.worker(worker).map_or_else(|| "unknown".to_owned(), |worker| worker.id.to_string())
         }
-        Who::Added(number) => format!("added {}", number + 1),
-        Who::Example(number) => format!("example {}", number + 1),
+        CandidateRef::Added(number) => format!("added {}", number + 1),
+        CandidateRef::Example(number) => format!("example {}", number + 1),
     }
 }
 
@@ -134,8 +134,8 @@ fn of_one(cluster: &Cluster, ranked: &RankedCandidate, likeliest: f64) -> Candid
         ..
     } = ranked.candidate;
     let id = match worker {
-        Who::Worker(worker) => cluster.worker(worker).map(|worker| worker.id),
-        Who::Added(_) | Who::Example(_) => None,
+        CandidateRef::Worker(worker) => cluster.worker(worker).map(|worker| worker.id),
+        CandidateRef::Added(_) | CandidateRef::Example(_) => None,
     };
     CandidateRow {
         worker_id: id.map(|id| id.id),

@@ -10,7 +10,7 @@ use axum::Json;
 use axum::extract::{Request, State};
 use tokio::sync::Semaphore;
 
-use radixscope_insight::whatif::{self, Changes, Prompt, Question, WhatIf, Who};
+use radixscope_insight::whatif::{self, CandidateRef, Changes, Prompt, Question, WhatIf};
 use radixscope_model::id::PoolIx;
 
 use super::posted::{read, unwanted, within};
@@ -101,7 +101,7 @@ fn answered(view: &View<'_>, asked: Asked) -> Result<ScoreAnswer, ApiError> {
             Prompt::After { worker: known(view, "after", worker)?, block_hash, new_tokens }
         }
     };
-    let who = |worker| Ok(Who::Worker(known(view, "workers", worker)?));
+    let who = |worker| Ok(CandidateRef::Worker(known(view, "workers", worker)?));
     let changes = Changes {
         left_out: asked.without.into_iter().map(who).collect::<Result<_, ApiError>>()?,
         added: asked.added,

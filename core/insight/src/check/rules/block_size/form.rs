@@ -40,7 +40,7 @@ pub(super) enum MismatchKind {
 }
 
 impl MismatchKind {
-    pub(super) const fn words(self) -> &'static str {
+    pub(super) const fn to_text(self) -> &'static str {
         match self {
             MismatchKind::Oversize => "1: E above P, TensorRT-LLM up to 1.5",
             MismatchKind::Partial => "2: E below P, TensorRT-LLM up to 1.5",

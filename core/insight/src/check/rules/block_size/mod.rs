@@ -83,7 +83,7 @@ fn found(view: &View<'_>, diagnosis: &Diagnosis) -> Finding {
         .about(PanelRef::Tree, &diagnosis.workers)
         .evidence(
             "Form of the fault (engine E, publisher P, router C), by the signature of KV events",
-            diagnosis.form.words(),
+            diagnosis.form.to_text(),
             "",
         )
         .evidence(

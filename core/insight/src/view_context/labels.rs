@@ -4,7 +4,7 @@ use radixscope_model::id::PoolIx;
 use radixscope_model::record::Role;
 use radixscope_state::cluster::{Cluster, PoolState};
 
-use super::Shown;
+use super::ViewContext;
 
 /// What a pool is called on screen.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -48,14 +48,14 @@ impl PoolLabel {
     }
 
     /// `backend · decode · tiny-llama`, as far as it is known.
-    pub fn words(&self) -> String {
+    pub fn to_text(&self) -> String {
         let role = self.role.map(Role::as_str).filter(|role| *role != self.short);
         let models = Some(self.models.as_str()).filter(|models| !models.is_empty());
         [Some(self.short.as_str()), role, models].into_iter().flatten().collect::<Vec<_>>().join(" · ")
     }
 }
 
-impl Shown<'_> {
+impl ViewContext<'_> {
     /// The pools that a reader can choose from: those that workers are in, and the one shown. Workers of whom no message
     /// named the pool may be of any; they have none of their own here.
     pub fn pool_list(&self) -> Vec<PoolIx> {

@@ -7,7 +7,7 @@ use radixscope_model::record::{
 };
 use radixscope_state::cluster::Cluster;
 
-use super::{PoolQuery, Shown, ShownPools, Sums, Unit};
+use super::{PoolQuery, ShownPools, Sums, Unit, ViewContext};
 
 const NOW: u64 = 1_800_000_000_000;
 
@@ -57,15 +57,15 @@ impl Fixture {
         }));
     }
 
-    fn shown(&self, query: PoolQuery) -> Shown<'_> {
-        Shown::new(&self.0, ShownPools::of(&self.0, &query))
+    fn shown(&self, query: PoolQuery) -> ViewContext<'_> {
+        ViewContext::new(&self.0, ShownPools::of(&self.0, &query))
     }
 
-    fn all(&self) -> Shown<'_> {
+    fn all(&self) -> ViewContext<'_> {
         self.shown(PoolQuery::default())
     }
 
-    fn only(&self, pool: &str) -> Shown<'_> {
+    fn only(&self, pool: &str) -> ViewContext<'_> {
         self.shown(PoolQuery { pool: Some(pool.to_owned()), model: None })
     }
 }
@@ -95,11 +95,11 @@ fn disaggregated() -> Fixture {
     fixture
 }
 
-fn words(shown: Shown<'_>) -> Vec<String> {
-    shown.pool_labels().iter().map(|label| label.words()).collect()
+fn words(shown: ViewContext<'_>) -> Vec<String> {
+    shown.pool_labels().iter().map(|label| label.to_text()).collect()
 }
 
-fn beside(shown: Shown<'_>) -> Vec<String> {
+fn beside(shown: ViewContext<'_>) -> Vec<String> {
     let all = shown.pool_labels();
     all.iter().map(|label| label.beside(&all)).collect()
 }
