@@ -17,9 +17,9 @@ pub struct ByChange<'a> {
 
 impl ByChange<'_> {
     fn fill(&self, change: Option<BlockChange>) -> Fill {
-        let Palette { ground, shared, nobody, stored, evicted, moved, .. } = *self.palette;
+        let Palette { ground, shared, no_worker, stored, evicted, moved, .. } = *self.palette;
         match change {
-            None => Fill::plain(nobody),
+            None => Fill::plain(no_worker),
             Some(BlockChange::Elsewhere) => Fill::plain(blend(ground, shared, DIMMED)),
             // As quiet as the body of a box of several workers: what changed stands out.
             Some(BlockChange::Kept) => Fill::plain(shared_body(ground, shared)),

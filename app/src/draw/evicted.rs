@@ -10,8 +10,8 @@ use super::viewport::{Rect, Viewport};
 
 /// Where blocks were that nobody holds any more, or that a lane's worker does not.
 fn fill(palette: &Palette) -> Fill {
-    let mark = blend(palette.nobody, palette.quiet, 0.5);
-    Fill { colour: palette.nobody, mark, pattern: Pattern::Stripes }
+    let mark = blend(palette.no_worker, palette.quiet, 0.5);
+    Fill { colour: palette.no_worker, mark, pattern: Pattern::Stripes }
 }
 
 /// Draws over the picture of `tree` which of its blocks were evicted since, as `now` has it. What is too narrow to be told

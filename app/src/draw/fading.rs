@@ -116,7 +116,7 @@ const fn lasts_ms(kind: ChangeKind) -> f64 {
 
 fn colour(palette: &Palette, holder: Holder) -> Rgb {
     match holder {
-        Holder::Nobody => palette.nobody,
+        Holder::NoWorker => palette.no_worker,
         Holder::One(WorkerIx(worker)) => palette.worker(WorkerIx(worker)),
         Holder::Several => palette.shared,
     }

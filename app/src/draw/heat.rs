@@ -130,7 +130,7 @@ impl ByHeat<'_> {
         };
         let colour = match share {
             Some(share) if is_held => self.scale.at(share),
-            _ => self.palette.nobody,
+            _ => self.palette.no_worker,
         };
         Fill::plain(if is_dimmed { blend(self.palette.ground, colour, DIMMED) } else { colour })
     }
@@ -144,7 +144,7 @@ impl Fills for ByHeat<'_> {
 
     fn of_sliver(&self, sliver: &Sliver) -> Fill {
         let owners = match sliver.holder {
-            Holder::Nobody => 0,
+            Holder::NoWorker => 0,
             Holder::One(_) => 1,
             // Workers from 64 on have no bit.
             Holder::Several => sliver.workers.count_ones().max(2) as usize,

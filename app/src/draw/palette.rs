@@ -57,7 +57,7 @@ pub struct Palette {
     /// Blocks that several workers hold.
     pub shared: Rgb,
     /// Blocks that nobody holds but that lead to held ones.
-    pub nobody: Rgb,
+    pub no_worker: Rgb,
     /// Text.
     pub text: Rgb,
     /// Quiet text.
@@ -90,7 +90,7 @@ impl Palette {
         Self {
             ground: colour("--panel"),
             shared: colour("--tree-shared"),
-            nobody: colour("--tree-nobody"),
+            no_worker: colour("--tree-no-worker"),
             text: colour("--text"),
             quiet: colour("--text-quiet"),
             line: colour("--line"),

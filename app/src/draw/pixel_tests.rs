@@ -177,7 +177,7 @@ fn hits_go_from_none_to_the_end_of_the_scale_and_are_nothing_while_unknown() {
     let scale = scale();
     assert_eq!(colours(&pixels, 10, &[10, 40, 70]), [scale.at(0.0), scale.at(0.5), scale.at(1.0)]);
     let unknown = heated(&mut tree, Measure::Hits { end: None }, None);
-    assert_eq!(colours(&unknown, 10, &[10, 40, 70]), [palette().nobody; 3]);
+    assert_eq!(colours(&unknown, 10, &[10, 40, 70]), [palette().no_worker; 3]);
 }
 
 #[test]

@@ -30,7 +30,7 @@ const LOST_ONE_IN: usize = 33;
 
 /// What is heard of the cluster.
 #[derive(Clone, Copy, PartialEq)]
-enum Heard {
+enum SourceSet {
     /// Events, log and metrics of a 0.9, as the demo.
     Demo,
     /// The metrics alone.
@@ -43,7 +43,7 @@ enum Heard {
     NotTheSlowest,
 }
 
-impl Heard {
+impl SourceSet {
     const ALL: [Self; 5] = [Self::Demo, Self::Metrics, Self::Requests, Self::Most, Self::NotTheSlowest];
 
     const fn name(self) -> &'static str {
@@ -88,24 +88,25 @@ fn main() -> Result<(), Box<dyn Error>> {
     for concurrency in LEVELS {
         let requests = requests_of(concurrency)?;
         let measured: Vec<Measured> = requests.iter().map(Measured::of).collect();
-        for Watcher { heard, looks, .. } in watch(concurrency, &requests)? {
+        for Watcher { source_set, looks, .. } in watch(concurrency, &requests)? {
             let (all, median) = judge(&looks, &measured);
             let others: u64 = all[1..].iter().map(|seconds| seconds.false_above + seconds.false_within).sum();
             let of = all[0];
             println!(
                 "| {} | {concurrency} | {median:.0} | {} | {} | {} | {} | {} | {others} |",
-                heard.name(),
+                source_set.name(),
                 of.above,
                 of.within,
                 of.unknown,
                 of.false_above,
                 of.false_within
             );
-            let what = |end: &str| format!("colour of TTFT, {}, {concurrency} users: {end}", heard.name());
+            let what =
+                |end: &str| format!("colour of TTFT, {}, {concurrency} users: {end}", source_set.name());
             let wrong = of.false_above + of.false_within + others;
             rows.push(json!({"what": what("false"), "value": wrong, "unit": "s", "budget": "0 s", "within": wrong == 0}));
             rows.push(json!({"what": what("unknown"), "value": of.unknown, "unit": "s"}));
-            levels.push(json!({"heard": heard.name(), "users": concurrency, "above_s": of.above, "within_s": of.within,
+            levels.push(json!({"heard": source_set.name(), "users": concurrency, "above_s": of.above, "within_s": of.within,
                 "unknown_s": of.unknown, "false_above_s": of.false_above, "false_within_s": of.false_within, "false_other_targets_s": others}));
         }
     }
@@ -136,7 +137,7 @@ impl Measured {
 
 /// One who hears the cluster in one of the ways.
 struct Watcher {
-    heard: Heard,
+    source_set: SourceSet,
     intake: Intake,
     simulated: Simulated,
     cluster: Cluster,
@@ -148,17 +149,17 @@ struct Watcher {
 }
 
 impl Watcher {
-    fn new(heard: Heard) -> Result<Self, Box<dyn Error>> {
+    fn new(source_set: SourceSet) -> Result<Self, Box<dyn Error>> {
         let (mut intake, mut cluster) = (Intake::default(), Cluster::default());
         let source =
             intake.source("simulated", SourceKind::Simulator, START, &mut cluster).ok_or("no source")?;
-        if !matches!(heard, Heard::Demo | Heard::Metrics) {
+        if !matches!(source_set, SourceSet::Demo | SourceSet::Metrics) {
             let (worker, id) = (WorkerIx(0), Worker::new(1, 0));
             let (namespace, component) = ("dynamo".into(), "backend".into());
             put(&mut cluster, START, Record::Worker { worker, id, namespace, component });
         }
         Ok(Self {
-            heard,
+            source_set,
             intake,
             simulated: Simulated::default(),
             cluster,
@@ -169,7 +170,7 @@ impl Watcher {
     }
 
     fn message(&mut self, m: &WireMessage<'_>) {
-        if self.heard == Heard::Demo || m.channel == Channel::Metrics {
+        if self.source_set == SourceSet::Demo || m.channel == Channel::Metrics {
             let payload = self.simulated.payload(m);
             let received = Received { source: self.source, at_ms: m.at_ms, payload };
             self.intake.take(&received, &mut self.cluster);
@@ -178,14 +179,14 @@ impl Watcher {
 
     /// A second is over.
     fn look(&mut self, now: Millis, requests: &[RequestRecord], slow_us: u64) {
-        match self.heard {
-            Heard::Demo => self.intake.flush(now, &mut self.cluster),
-            Heard::Metrics => {}
-            Heard::Requests | Heard::Most | Heard::NotTheSlowest => {
+        match self.source_set {
+            SourceSet::Demo => self.intake.flush(now, &mut self.cluster),
+            SourceSet::Metrics => {}
+            SourceSet::Requests | SourceSet::Most | SourceSet::NotTheSlowest => {
                 while let Some(request) = requests.get(self.ended).filter(|r| r.finished_at_ms <= now) {
-                    let is_lost = match self.heard {
-                        Heard::Most => self.ended.is_multiple_of(LOST_ONE_IN),
-                        Heard::NotTheSlowest => request.ttft_us >= slow_us,
+                    let is_lost = match self.source_set {
+                        SourceSet::Most => self.ended.is_multiple_of(LOST_ONE_IN),
+                        SourceSet::NotTheSlowest => request.ttft_us >= slow_us,
                         _ => false,
                     };
                     if !is_lost {
@@ -202,7 +203,7 @@ impl Watcher {
 /// Lets all watchers hear the same cluster and look at the figure once a second.
 fn watch(concurrency: u32, requests: &[RequestRecord]) -> Result<Vec<Watcher>, Box<dyn Error>> {
     let mut simulation = Simulation::new(Config { concurrency, ..Config::default() }, START)?;
-    let mut watchers = Heard::ALL.into_iter().map(Watcher::new).collect::<Result<Vec<_>, _>>()?;
+    let mut watchers = SourceSet::ALL.into_iter().map(Watcher::new).collect::<Result<Vec<_>, _>>()?;
     let mut slowest: Vec<u64> = requests.iter().map(|request| request.ttft_us).collect();
     slowest.sort_unstable();
     let slow_us = slowest.get(slowest.len() * (LOST_ONE_IN - 1) / LOST_ONE_IN).copied().unwrap_or(u64::MAX);

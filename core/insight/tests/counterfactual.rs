@@ -19,31 +19,31 @@ use radixscope_state::requests::Arrivals;
 
 const START: Millis = Millis(1_767_225_600_000);
 
-struct Heard {
+struct Observed {
     cluster: Cluster,
     intake: Intake,
 }
 
-/// A minute of the reference scenario, as far as `is_heard` lets it through.
-fn hear(config: Config, is_heard: impl Fn(&WireMessage<'_>) -> bool) -> Heard {
-    hear_for(60_000, config, is_heard)
+/// A minute of the reference scenario, as far as `is_received` lets it through.
+fn observe(config: Config, is_received: impl Fn(&WireMessage<'_>) -> bool) -> Observed {
+    observe_for(60_000, config, is_received)
 }
 
-fn hear_for(ms: u64, config: Config, is_heard: impl Fn(&WireMessage<'_>) -> bool) -> Heard {
-    let mut heard = Heard { cluster: Cluster::default(), intake: Intake::default() };
-    let Heard { cluster, intake } = &mut heard;
+fn observe_for(ms: u64, config: Config, is_received: impl Fn(&WireMessage<'_>) -> bool) -> Observed {
+    let mut observed = Observed { cluster: Cluster::default(), intake: Intake::default() };
+    let Observed { cluster, intake } = &mut observed;
     let source = intake.source("simulated", SourceKind::Simulator, START, cluster).unwrap();
     let (mut simulation, mut simulated) = (Simulation::new(config, START).unwrap(), Simulated::default());
     simulation.run_until(Millis(START.0 + ms), &mut |m| {
-        if is_heard(&m) {
+        if is_received(&m) {
             let received = Received { source, at_ms: m.at_ms, payload: simulated.payload(&m) };
             intake.take(&received, cluster);
         }
     });
-    heard
+    observed
 }
 
-static ALL: LazyLock<Heard> = LazyLock::new(|| hear(Config::default(), |_| true));
+static ALL: LazyLock<Observed> = LazyLock::new(|| observe(Config::default(), |_| true));
 
 fn select(last: u32) -> Selection {
     Selection::of(DecisionRange::Last(last))
@@ -108,15 +108,18 @@ fn a_flip_names_what_both_workers_cost_under_the_setting_tried() {
 #[test]
 fn with_temperature_the_headline_says_about() {
     let trial = weight(1.5, 0.2);
-    let said = headline(&Sample::of(&ALL.cluster, select(100)).evaluate(trial));
-    assert!(said.starts_with("With overlap_score_weight 1.5, router_temperature 0.2: about "), "{said}");
-    assert!(said.ends_with(" of 100 decisions change worker."), "{said}");
+    let headline_text = headline(&Sample::of(&ALL.cluster, select(100)).evaluate(trial));
+    assert!(
+        headline_text.starts_with("With overlap_score_weight 1.5, router_temperature 0.2: about "),
+        "{headline_text}"
+    );
+    assert!(headline_text.ends_with(" of 100 decisions change worker."), "{headline_text}");
 }
 
 #[test]
 fn decisions_without_candidates_are_counted_and_the_missing_setting_named() {
-    let heard = hear(Config::default(), |m| m.name.contains("kv-hit-rate"));
-    let sample = Sample::of(&heard.cluster, select(50));
+    let observed = observe(Config::default(), |m| m.name.contains("kv-hit-rate"));
+    let sample = Sample::of(&observed.cluster, select(50));
     assert!(sample.is_empty());
     let report = sample.evaluate(RouterOverrides::default());
     assert_eq!(report.about.left_out, [(Reason::ChosenOnly, 50)]);
@@ -127,8 +130,8 @@ fn decisions_without_candidates_are_counted_and_the_missing_setting_named() {
     let sweep = sample.sweep(&[1.0], &[0.0], None, go).unwrap();
     assert!(sweep.grid.is_none() && sweep.recommendation.is_none());
     let played = resimulate(
-        heard.intake.routing().arrivals(),
-        &Facts::of(&heard.cluster, select(50)),
+        observed.intake.routing().arrivals(),
+        &Facts::of(&observed.cluster, select(50)),
         DecisionRange::Last(50),
         RouterOverrides::default(),
         go,
@@ -171,9 +174,9 @@ fn a_sweep_marks_the_present_setting_and_can_be_stopped() {
     let weights = weights_with(Some(1.1));
     assert_eq!(weights.windows(2).filter(|two| two[0] >= two[1]).count(), 0);
     let report = sample.sweep(&weights, &TEMPERATURES, None, go).unwrap();
-    let said = present_setting(&report).unwrap();
+    let headline_text = present_setting(&report).unwrap();
     assert_eq!(
-        said,
+        headline_text,
         "Present: --kv-overlap-score-weight 1. Every decision took a lowest cost, as at temperature 0."
     );
     assert!(report.recommendation.is_some());
@@ -242,7 +245,7 @@ fn a_model_with_fewer_arrivals_or_a_credit_is_the_same_or_refused() {
 }
 
 /// Four minutes of the reference scenario: the caches are as full as they will be.
-static STEADY: LazyLock<Heard> = LazyLock::new(|| hear_for(240_000, Config::default(), |_| true));
+static STEADY: LazyLock<Observed> = LazyLock::new(|| observe_for(240_000, Config::default(), |_| true));
 
 #[test]
 fn the_model_fits_what_it_was_not_fitted_to() {

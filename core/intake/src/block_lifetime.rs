@@ -243,7 +243,7 @@ mod tests {
             self.0.see(Millis(at), &Record::Removed { worker: W, hashes: hashes.into() }, &self.1);
         }
 
-        fn told(&mut self, at: u64) -> Option<BlockResidency> {
+        fn residency_at(&mut self, at: u64) -> Option<BlockResidency> {
             let mut records = self.0.flush(Millis(at));
             assert!(records.len() <= 1);
             match records.pop()? {
@@ -260,7 +260,7 @@ mod tests {
         for hash in 0..320 {
             seen.removed(1_000 * (1 + hash / 16), [hash]);
         }
-        let lifetimes = seen.told(20_000).expect("news");
+        let lifetimes = seen.residency_at(20_000).expect("news");
         assert_eq!((lifetimes.one_in, lifetimes.removed, lifetimes.came_back), (16, 20, 0));
         assert_eq!((lifetimes.lifetime_p50_ms, lifetimes.lifetime_p95_ms), (Some(10_000), Some(19_000)));
     }
@@ -274,7 +274,7 @@ mod tests {
         seen.removed(1_500, [16]);
         seen.stored(4_000, [16]);
         seen.removed(4_100, [16]);
-        let lifetimes = seen.told(5_000).expect("news");
+        let lifetimes = seen.residency_at(5_000).expect("news");
         assert_eq!(
             (lifetimes.removed, lifetimes.lifetime_p50_ms, lifetimes.lifetime_p95_ms),
             (2, Some(100), Some(1_000))
@@ -287,17 +287,17 @@ mod tests {
         let mut seen = Seen::default();
         seen.stored(0, [16, 32]);
         seen.removed(1_000, [16]);
-        assert_eq!(seen.told(2_000).map(|lifetimes| lifetimes.removed), Some(1));
+        assert_eq!(seen.residency_at(2_000).map(|lifetimes| lifetimes.removed), Some(1));
         seen.removed(3_000, [32]);
-        assert_eq!(seen.told(4_000), None, "too soon");
-        assert_eq!(seen.told(7_000).map(|lifetimes| lifetimes.removed), Some(2));
-        assert_eq!(seen.told(12_000), None, "nothing new");
-        assert_eq!(seen.told(62_000).map(|lifetimes| lifetimes.removed), Some(1));
+        assert_eq!(seen.residency_at(4_000), None, "too soon");
+        assert_eq!(seen.residency_at(7_000).map(|lifetimes| lifetimes.removed), Some(2));
+        assert_eq!(seen.residency_at(12_000), None, "nothing new");
+        assert_eq!(seen.residency_at(62_000).map(|lifetimes| lifetimes.removed), Some(1));
         assert_eq!(
-            seen.told(70_000).map(|lifetimes| (lifetimes.removed, lifetimes.lifetime_p50_ms)),
+            seen.residency_at(70_000).map(|lifetimes| (lifetimes.removed, lifetimes.lifetime_p50_ms)),
             Some((0, None))
         );
-        assert_eq!(seen.told(80_000), None);
+        assert_eq!(seen.residency_at(80_000), None);
     }
 
     #[test]
@@ -313,7 +313,7 @@ mod tests {
             lifetimes.see(Millis(1), &record, cluster);
             seen.removed(2, [16]);
             seen.stored(3, [16]);
-            assert_eq!(seen.told(10), None);
+            assert_eq!(seen.residency_at(10), None);
         }
     }
 

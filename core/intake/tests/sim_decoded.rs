@@ -73,8 +73,8 @@ fn assert_same(simulation: &Simulation, cluster: &Cluster) {
         }
         assert_eq!(cluster.blocks(ix), Some(held), "and nothing else");
         let used = i64::from(simulation.used_blocks(number));
-        let said = state.engine_used_blocks.expect("the engine spoke") as i64;
-        assert!((used - said).abs() < 60, "the last report is at most 100 ms old: {said} of {used}");
+        let reported = state.engine_used_blocks.expect("the engine spoke") as i64;
+        assert!((used - reported).abs() < 60, "the last report is at most 100 ms old: {reported} of {used}");
     }
     let totals = cluster.tree(PoolIx(0)).totals();
     assert_eq!(totals.nodes, holders.len() as u64);

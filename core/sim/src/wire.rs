@@ -375,8 +375,8 @@ impl Wire {
             return;
         }
         // What is lost on the way has its number all the same.
-        let nobody: WireOut<'_> = &mut |_| {};
-        let out = if delivery == Delivery::Lost { nobody } else { out };
+        let discard: WireOut<'_> = &mut |_| {};
+        let out = if delivery == Delivery::Lost { discard } else { out };
         let line = &mut self.workers[usize::from(worker)];
         let event = KvCacheEvent { event_id: line.event_id.next(), data, dp_rank: 0 };
         let event = RouterEvent { worker_id: line.id, storage_tier: None, residency_domain: None, event };

@@ -47,13 +47,13 @@ fn record(router: RouterSettings) -> (Vec<Recorded>, Simulation) {
         let (payload, format) = body.payload();
         let mut steps = Vec::new();
         active_sequence::decode(payload, format, &mut steps).expect("understood");
-        for said in steps {
-            match said.step {
+        for report in steps {
+            match report.step {
                 SequenceChange::Added(request) => {
-                    places.insert(said.request_id.into_owned(), recorded.len());
+                    places.insert(report.request_id.into_owned(), recorded.len());
                     recorded.push(Recorded {
                         at_ms: m.at_ms,
-                        worker: said.worker.id.0,
+                        worker: report.worker.id.0,
                         isl_tokens: request.isl.expect("told") as u32,
                         osl_tokens: None,
                         overlap_blocks: request.overlap.expect("told"),
@@ -61,7 +61,7 @@ fn record(router: RouterSettings) -> (Vec<Recorded>, Simulation) {
                     });
                 }
                 SequenceChange::PrefillCompleted => {}
-                SequenceChange::Freed => freed.push(places[&*said.request_id]),
+                SequenceChange::Freed => freed.push(places[&*report.request_id]),
             }
         }
     });
@@ -260,11 +260,11 @@ fn the_assumptions_carry_the_numbers_of_the_settings() {
         mean_output_tokens: 333,
         ..ResimulationSettings::default()
     };
-    let said = settings.assumptions();
+    let report = settings.assumptions();
     for words in ["open loop", "14.7 ms", "777 blocks of 32", "333 tokens", "first 20 %", "temperature 0."] {
-        assert!(said.iter().any(|sentence| sentence.contains(words)), "{words} in {said:#?}");
+        assert!(report.iter().any(|sentence| sentence.contains(words)), "{words} in {report:#?}");
     }
-    assert!(said.iter().all(|sentence| sentence.ends_with('.')));
+    assert!(report.iter().all(|sentence| sentence.ends_with('.')));
 }
 
 proptest! {
@@ -318,11 +318,11 @@ fn speed() {
             let (payload, format) = body.payload();
             let mut steps = Vec::new();
             active_sequence::decode(payload, format, &mut steps).expect("understood");
-            for said in steps {
-                if let SequenceChange::Added(request) = said.step {
+            for report in steps {
+                if let SequenceChange::Added(request) = report.step {
                     recorded.push(Recorded {
                         at_ms: m.at_ms,
-                        worker: said.worker.id.0,
+                        worker: report.worker.id.0,
                         isl_tokens: request.isl.expect("told") as u32,
                         osl_tokens: None,
                         overlap_blocks: 0,

@@ -301,7 +301,7 @@ fn decisions_follow_formula_a_on_what_was_published() {
             if seen <= total - decisions.len() {
                 continue;
             }
-            let (_, said) = open(message);
+            let (_, decoded) = open(message);
             let decision = decision.next().expect("a record for each");
             assert_eq!(message.at_ms, decision.at_ms.0);
             let mut least = f64::INFINITY;
@@ -319,9 +319,9 @@ fn decisions_follow_formula_a_on_what_was_published() {
             }
             let chosen = &decision.candidates[usize::from(decision.worker)].candidate;
             assert_eq!(chosen.cost, least);
-            assert_eq!(said["worker_id"], simulation.worker_id(decision.worker));
-            assert_eq!(said["overlap_blocks"], chosen.overlap_blocks);
-            assert_eq!(said["isl_blocks"], decision.isl_tokens.div_ceil(16));
+            assert_eq!(decoded["worker_id"], simulation.worker_id(decision.worker));
+            assert_eq!(decoded["overlap_blocks"], chosen.overlap_blocks);
+            assert_eq!(decoded["isl_blocks"], decision.isl_tokens.div_ceil(16));
         }
     }
     assert!(decision.next().is_none() && decisions.len() > 30);

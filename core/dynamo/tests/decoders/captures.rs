@@ -12,7 +12,7 @@ use radixscope_dynamo::subject;
 use radixscope_model::id::Worker;
 use radixscope_model::record::Topic;
 
-use crate::{heard, plain};
+use crate::{plain, transcript};
 
 /// Fails if the events are not those that the independent decoder finds in the same payload.
 pub fn assert_same_events(events: &KvEvents, body: &[u8], format: Format) {
@@ -73,8 +73,8 @@ fn assert_same(topic: Topic, body: &[u8], format: Format, events: &mut KvEvents)
             assert_eq!(ours.kv_used_blocks, theirs.kv_used_blocks);
         }
         _ => {
-            let (said, errors) = heard::payload(topic, body, format, None);
-            assert!(errors.is_empty() && !said.is_empty(), "{said}{errors:?}");
+            let (text, errors) = transcript::payload(topic, body, format, None);
+            assert!(errors.is_empty() && !text.is_empty(), "{text}{errors:?}");
         }
     }
 }

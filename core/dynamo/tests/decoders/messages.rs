@@ -5,7 +5,7 @@ use radixscope_captures::Message;
 use radixscope_dynamo::discovery::ModelCard;
 use radixscope_dynamo::subject;
 
-use crate::heard;
+use crate::transcript;
 
 pub const MESSAGES: &str = include_str!("../fixtures/messages.jsonl");
 pub const DISCOVERY: &str = include_str!("../fixtures/discovery.jsonl");
@@ -16,7 +16,7 @@ pub fn real() -> Vec<Message> {
 }
 
 fn said(subject: &str, body: &[u8], expected: Expect) {
-    let (said, errors) = heard::message(subject, body);
+    let (said, errors) = transcript::message(subject, body);
     assert!(errors.is_empty(), "{errors:?}");
     expected.assert_eq(&said);
 }
@@ -25,7 +25,7 @@ fn said(subject: &str, body: &[u8], expected: Expect) {
 fn real_messages_of_each_shape_say() {
     let mut all = String::new();
     for message in real() {
-        let (said, errors) = heard::message(&message.subject, &message.payload);
+        let (said, errors) = transcript::message(&message.subject, &message.payload);
         assert!(errors.is_empty(), "{errors:?}");
         let copy = if subject::is_delivery_copy(message.reply.as_deref()) { " (delivery copy)" } else { "" };
         all.push_str(&format!("{}{copy}\n{said}\n", message.subject));

@@ -48,13 +48,13 @@ fn cards_tell_the_role_where_they_can() {
         .lines()
         .map(|card| ModelCard::decode(card.as_bytes()).expect("a real card decodes").expect("a card"))
         .collect();
-    let said: Vec<_> = cards.iter().map(|card| (&*card.component, card.role())).collect();
+    let actual: Vec<_> = cards.iter().map(|card| (&*card.component, card.role())).collect();
     let (prefill, decode, aggregated) = (Some(Role::Prefill), Some(Role::Decode), Some(Role::Aggregated));
     let disaggregated = [("backend", decode), ("prefill", prefill)];
     // The card of a decode worker of 0.9 is that of an aggregated one.
     let old = [("backend", None), ("prefill", prefill)];
     let two_models = [("backend", aggregated), ("backend2", aggregated)];
-    assert_eq!(said, [disaggregated, old, two_models].concat());
+    assert_eq!(actual, [disaggregated, old, two_models].concat());
     let needs: Vec<&[Role]> = cards.iter().map(|card| &*card.needs).collect();
     assert_eq!(needs, [&[Role::Prefill][..], &[Role::Decode], &[], &[], &[], &[]]);
     let types: Vec<_> = cards.iter().filter_map(|card| card.model_type.as_deref()).collect();
@@ -133,7 +133,7 @@ fn an_adapter_is_named_beside_the_step() {
 fn tiers_and_pictures_are_those_that_were_put_in() {
     use StorageTier::{Device, Disk, External, HostPinned};
     let mut events = KvEvents::default();
-    let mut said = Vec::new();
+    let mut actual = Vec::new();
     for (subject, payload, format) in messages("1.6.1-inject") {
         assert_eq!(&*subject::parse(&subject).expect("ours").component, "inject");
         events.decode(&payload, format).expect("a real message decodes");
@@ -143,7 +143,7 @@ fn tiers_and_pictures_are_those_that_were_put_in() {
                 KvData::Removed { hashes } => (0, 0, hashes.len()),
                 KvData::Cleared => panic!("nothing was cleared"),
             };
-            said.push((event.worker.dp_rank, event.tier, stored, pictures, removed));
+            actual.push((event.worker.dp_rank, event.tier, stored, pictures, removed));
         }
     }
     let stored = |rank, tier| (rank, tier, 8, 0, 0);
@@ -159,7 +159,7 @@ fn tiers_and_pictures_are_those_that_were_put_in() {
         vec![(1, Device, 8, 1, 0)],
     ]
     .concat();
-    assert_eq!(said, expected);
+    assert_eq!(actual, expected);
 }
 
 #[test]
@@ -414,8 +414,8 @@ fn queues_and_workers_name_their_model_where_the_metrics_do() {
     assert_eq!(counter(&two, Counter::RoutedRequests), Some(96.0));
 
     let new = scraped(include_str!("../fixtures/topologies/1.7.0.dev20261026-healthy.prom"));
-    let said: Vec<_> = new.states.iter().map(|of| (of.role, of.model)).collect();
-    assert_eq!(said, [(Some(Role::Decode), Some(0)); 3]);
+    let actual: Vec<_> = new.states.iter().map(|of| (of.role, of.model)).collect();
+    assert_eq!(actual, [(Some(Role::Decode), Some(0)); 3]);
 
     // The model may come behind, in other letters, or not at all; classes of a queue's policy are added up.
     let text = "dynamo_frontend_router_queue_pending_requests{model=\"org/a\",policy_class=\"x\",worker_type=\"prefill\"} 2\n\

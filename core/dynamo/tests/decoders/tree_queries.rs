@@ -14,8 +14,8 @@ use radixscope_model::id::Worker;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::heard;
 use crate::shapes::both;
+use crate::transcript;
 
 const RECORDED: &str = include_str!("../fixtures/tree_queries.jsonl");
 const ASKED: Worker = Worker::new(7, 1);
@@ -116,9 +116,9 @@ fn a_call_in_json_says_no_codec_and_all_that_later_versions_want() {
 
 #[test]
 fn recorded_answers_say() {
-    let mut said = String::new();
+    let mut text = String::new();
     for exchange in recorded() {
-        said.push_str(&format!("# {}\n", exchange.name));
+        text.push_str(&format!("# {}\n", exchange.name));
         let handshake = exchange.bytes("handshake").remove(0);
         let (_, info) = named(&exchange.bytes("request")[0]);
         assert_eq!(call_home(part(&handshake).0).unwrap(), info["subject"].as_str().unwrap());
@@ -128,25 +128,25 @@ fn recorded_answers_say() {
         assert_eq!(Control::decode(part(&sentinel).0).unwrap(), Control::Sentinel);
         for data in exchange.bytes("data") {
             match decode_answer(part(&data).1, exchange.codec(), exchange.worker()).unwrap() {
-                Some(answer) => say(&answer, &mut said),
-                None => said.push_str("the end\n"),
+                Some(answer) => write_response(&answer, &mut text),
+                None => text.push_str("the end\n"),
             }
         }
     }
-    expect_file!["../fixtures/tree_queries.txt"].assert_eq(&said);
+    expect_file!["../fixtures/tree_queries.txt"].assert_eq(&text);
 }
 
-fn say(answer: &TreeResponse, said: &mut String) {
+fn write_response(answer: &TreeResponse, text: &mut String) {
     match answer {
         TreeResponse::TreeDump { events, last_event_id } => {
-            said.push_str(&format!("a tree of {} events, last {last_event_id:?}\n", events.events.len()));
-            heard::kv_events(events, said);
+            text.push_str(&format!("a tree of {} events, last {last_event_id:?}\n", events.events.len()));
+            transcript::kv_events(events, text);
         }
         TreeResponse::Events { events, last_event_id } => {
-            said.push_str(&format!("{} events, last {last_event_id:?}\n", events.events.len()));
-            heard::kv_events(events, said);
+            text.push_str(&format!("{} events, last {last_event_id:?}\n", events.events.len()));
+            transcript::kv_events(events, text);
         }
-        other => said.push_str(&format!("{other:?}\n")),
+        other => text.push_str(&format!("{other:?}\n")),
     }
 }
 

@@ -282,7 +282,7 @@ impl Outline {
 /// Of workers from the 64th on a sliver of several does not tell.
 fn holds(sliver: &Sliver, worker: WorkerIx) -> bool {
     match sliver.holder {
-        Holder::Nobody => false,
+        Holder::NoWorker => false,
         Holder::One(only) => only == worker,
         Holder::Several => worker.0 < 64 && sliver.workers & (1 << worker.0) != 0,
     }

@@ -84,12 +84,12 @@ pub fn present_setting(report: &SweepReport) -> Option<String> {
 /// How well the model fits the cluster, as whole sentences.
 pub fn calibration_to_text(calibration: &Calibration) -> Vec<String> {
     let whole = |share: f64| (share * 100.0).round();
-    let mut said = Vec::new();
+    let mut sentences = Vec::new();
     let misfits = calibration.misfits();
     if calibration.fits() {
-        said.push("The model fits this cluster.".to_owned());
+        sentences.push("The model fits this cluster.".to_owned());
     } else {
-        said.push(format!(
+        sentences.push(format!(
             "The model does not fit this cluster: {}. Absolute figures are hidden; only which setting is better is \
              shown, and in how many parts of the window.",
             misfits.join("; ")
@@ -97,7 +97,7 @@ pub fn calibration_to_text(calibration: &Calibration) -> Vec<String> {
     }
     for (name, compared) in [("TTFT", &calibration.ttft_ms), ("End to end", &calibration.e2e_ms)] {
         if let Some(of) = compared {
-            said.push(format!(
+            sentences.push(format!(
                 "{name} p50 / p95: {:.0} / {:.0} ms simulated, {:.0} / {:.0} ms measured, of {} requests.",
                 of.simulated.p50_ms,
                 of.simulated.p95_ms,
@@ -108,13 +108,13 @@ pub fn calibration_to_text(calibration: &Calibration) -> Vec<String> {
         }
     }
     if let Some((measured, simulated)) = calibration.hit_rate {
-        said.push(format!(
+        sentences.push(format!(
             "KV hit rate: {:.1} % simulated, {:.1} % measured.",
             simulated * 100.0,
             measured * 100.0
         ));
     }
-    said.push(format!(
+    sentences.push(format!(
         "It fits where p50 is within {} %, p95 within {} % and the hit rate within {} points. Each half of the window is \
          judged by a model fitted to the other half.",
         whole(P50_TOLERANCE),
@@ -122,13 +122,13 @@ pub fn calibration_to_text(calibration: &Calibration) -> Vec<String> {
         whole(HIT_RATE_TOLERANCE)
     ));
     if calibration.answers_by_duration > 0 {
-        said.push(format!(
+        sentences.push(format!(
             "The output tokens of {} requests are unknown: they got as many as last as long as measured, so the end-to-end \
              figures are no test.",
             count(calibration.answers_by_duration)
         ));
     }
-    said
+    sentences
 }
 
 /// What is expected of a recommended setting, in one sentence; intervals hold 95 of 100 draws.

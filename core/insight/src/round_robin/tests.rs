@@ -92,8 +92,11 @@ fn blocks_are_those_recorded_and_the_time_follows_the_pace_of_the_window() {
     assert!(pace.ms_per_block.low < 3.0 && pace.ms_per_block.high > 3.0, "{pace:?}");
     let change = found.ttft_change_ms().unwrap();
     assert!((change.value - 192.0).abs() < 6.0 && change.low < change.value, "{change:?}");
-    let said = found.sentence(name);
-    assert!(said.starts_with("Round-robin would have sent it to W2: 64 fewer cached blocks, ≈ +1"), "{said}");
+    let sentence = found.sentence(name);
+    assert!(
+        sentence.starts_with("Round-robin would have sent it to W2: 64 fewer cached blocks, ≈ +1"),
+        "{sentence}"
+    );
     assert!(found.derivation().contains("request 602 of this pool, 3 candidates"), "{}", found.derivation());
     assert!(found.derivation().contains("601 requests"), "{}", found.derivation());
 }

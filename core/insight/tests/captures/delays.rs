@@ -63,8 +63,8 @@ fn figures(cluster: &Cluster) -> Figures {
         let decision = &decided.decision;
         let chosen = decided.chosen();
         let same_overlap = chosen.map(|c| u64::from(c.overlap_blocks)) == decision.overlap_blocks;
-        let same_cost =
-            chosen.is_some_and(|c| decision.logit.is_some_and(|told| (c.cost - told).abs() <= 0.000_501));
+        let same_cost = chosen
+            .is_some_and(|c| decision.logit.is_some_and(|reported| (c.cost - reported).abs() <= 0.000_501));
         if decision.completeness == Completeness::Reconstructed {
             figures.reconstructed += 1;
             figures.overlaps += usize::from(same_overlap);
@@ -152,12 +152,12 @@ fn by_messages(name: &str) -> Held {
         for candidate in ours.decision.candidates.iter() {
             let id = |cluster: &Cluster, worker| cluster.worker(worker).unwrap().id;
             let is_same = |c: &&Candidate| id(&logged, c.worker) == id(&alone, candidate.worker);
-            let told = match theirs.decision.candidates.iter().find(is_same) {
-                Some(told) if is_written => Some((told.overlap_blocks, told.cost)),
+            let reported = match theirs.decision.candidates.iter().find(is_same) {
+                Some(reported) if is_written => Some((reported.overlap_blocks, reported.cost)),
                 _ if candidate.worker != ours.decision.worker => None,
                 _ => theirs.decision.logit.map(|cost| (candidate.overlap_blocks, cost)),
             };
-            let Some((overlap_blocks, cost)) = told else { continue };
+            let Some((overlap_blocks, cost)) = reported else { continue };
             held.both += 1;
             held.overlaps += usize::from(candidate.overlap_blocks == overlap_blocks);
             held.costs += usize::from((candidate.cost - cost).abs() <= 0.000_501);

@@ -58,8 +58,11 @@ fn a_window_of_recorded_metrics_agrees_with_the_clients_clock() {
         assert_eq!(live.sources.get(Figure::TtftP50), Some(FigureSource::Scraped), "{name}");
         // Of Dynamo's histograms a bucket is known: the client's own figure lies in it.
         for (figure, q) in [(Figure::TtftP50, 0.5), (Figure::TtftP95, 0.95)] {
-            let (said, true_ms) = (of(figure), quantile(&mut ttft, q));
-            assert!(said.overlaps(&Range::exact(true_ms)), "{name} {figure:?}: {said:?} against {true_ms}");
+            let (findings, true_ms) = (of(figure), quantile(&mut ttft, q));
+            assert!(
+                findings.overlaps(&Range::exact(true_ms)),
+                "{name} {figure:?}: {findings:?} against {true_ms}"
+            );
         }
         let seconds = last - first;
         let rate = ended / seconds;

@@ -211,9 +211,9 @@ fn with_1_6_sequences_log_and_trace_of_a_request_are_one_decision_recomputed_exa
 #[test]
 fn with_1_6_messages_alone_give_the_routers_own_overlap() {
     let cluster = play(NEW_SYNC, true, false);
-    let told = |d: &&DecisionEntry| d.is_from(DecisionSource::ActiveSequences);
+    let summary = |d: &&DecisionEntry| d.is_from(DecisionSource::ActiveSequences);
     let (mut all, mut same) = (0, 0);
-    for decided in oldest_first(&cluster).filter(told) {
+    for decided in oldest_first(&cluster).filter(summary) {
         all += 1;
         let ours = decided.chosen().map(|c| u64::from(c.overlap_blocks));
         same += usize::from(ours.is_some() && ours == decided.decision.overlap_blocks);

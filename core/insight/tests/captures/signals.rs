@@ -89,7 +89,7 @@ fn count(name: &str, logs: &[&str], words: &str) -> u64 {
 fn signs_in_logs_add_up_to_the_lines_that_say_them() {
     for name in ["0.9.1-mismatch", "1.6.1-mismatch", "0.9.1-healthy", "1.6.1-healthy", "0.9.1-localindexer"] {
         let played = play(name, ALL_LOGS);
-        let said = |sign| played.cluster.sign(|known| *known == sign).map_or(0, |state| state.count);
+        let findings = |sign| played.cluster.sign(|known| *known == sign).map_or(0, |state| state.count);
         for (sign, words) in [
             (LogSignal::RouterStarted, "KV Routing initialized"),
             (LogSignal::UsesJetStream, "using JetStream subscription"),
@@ -97,10 +97,10 @@ fn signs_in_logs_add_up_to_the_lines_that_say_them() {
             (LogSignal::BlockUnknown, "skipping remove operation"),
             (LogSignal::PublisherSize { publisher: 16, engine: 32 }, "Block not published."),
         ] {
-            assert_eq!(said(sign), count(name, ALL_LOGS, words), "{name}: {sign:?}");
+            assert_eq!(findings(sign), count(name, ALL_LOGS, words), "{name}: {sign:?}");
         }
         assert_eq!(
-            said(LogSignal::PublisherSize { publisher: 16, engine: 32 }) > 0,
+            findings(LogSignal::PublisherSize { publisher: 16, engine: 32 }) > 0,
             name.ends_with("mismatch")
         );
         let of_workers = played.cluster.sign(|sign| *sign == LogSignal::ParentUnknown);
@@ -147,14 +147,14 @@ fn every_worker_tells_once_how_its_events_come() {
         ("1.6.1-healthy", EventTransport::Core, 1),
     ] {
         let played = play(name, &[]);
-        let mut told = BTreeMap::new();
+        let mut received = BTreeMap::new();
         for (_, record) in &played.records {
             if let Record::EventTransport { worker, line, first_event_id } = record {
-                assert_eq!(told.insert(*worker, (*line, *first_event_id)), None, "{name}: said twice");
+                assert_eq!(received.insert(*worker, (*line, *first_event_id)), None, "{name}: said twice");
             }
         }
         let want: BTreeMap<_, _> = (0..3).map(|worker| (WorkerIx(worker), (line, first))).collect();
-        assert_eq!(told, want, "{name}");
+        assert_eq!(received, want, "{name}");
         assert!(played.cluster.workers().iter().all(|worker| worker.lines.len() == 1));
     }
 }
@@ -190,9 +190,9 @@ fn requests_in_flight_are_as_many_as_clients_had() {
     let played = play(name, &["frontend"]);
     let mut most: BTreeMap<u64, u32> = BTreeMap::new();
     for (_, record) in &played.records {
-        if let Record::InFlight { worker, most: told, .. } = record {
+        if let Record::InFlight { worker, most: received, .. } = record {
             let known = most.entry(played.cluster.worker(*worker).unwrap().id.id.0).or_default();
-            *known = (*known).max(*told);
+            *known = (*known).max(*received);
         }
     }
     let clients = most_at_once(name);
@@ -268,9 +268,9 @@ fn messages_alone_and_with_the_log_tell_the_same_numbers_in_flight() {
         let played = play("../routing/1.6.1-replica-sync-trace", logs);
         let mut most: BTreeMap<Worker, u32> = BTreeMap::new();
         for (_, record) in &played.records {
-            if let Record::InFlight { worker, most: told, .. } = record {
+            if let Record::InFlight { worker, most: received, .. } = record {
                 let known = most.entry(played.cluster.worker(*worker).unwrap().id).or_default();
-                *known = (*known).max(*told);
+                *known = (*known).max(*received);
             }
         }
         assert!(played.cluster.workers().iter().all(|worker| worker.in_flight.now() == Some(0)), "all ended");

@@ -27,7 +27,7 @@ pub(super) enum EndpointPriority {
 /// An endpoint that an entry of discovery leads to.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Registered {
-    pub(super) told: EndpointPriority,
+    pub(super) priority: EndpointPriority,
     pub(super) endpoint: QueryEndpoint,
     /// The lease that the entry lives by.
     pub(super) lease: Option<u64>,
@@ -36,7 +36,7 @@ pub(super) struct Registered {
 /// An endpoint, and what names it.
 #[derive(Clone, Debug)]
 pub(super) struct NamedEndpoint {
-    told: EndpointPriority,
+    priority: EndpointPriority,
     pub(super) endpoint: QueryEndpoint,
     pub(super) by: NamedBy,
 }
@@ -95,10 +95,10 @@ impl Endpoints {
             let by = NamedBy::Frontend { name: name.clone() };
             listed.iter().map(move |endpoint| (EndpointPriority::Frontend, endpoint, by.clone()))
         });
-        let entries = self.entries.iter().map(|(key, Registered { told, endpoint, lease })| {
-            (*told, endpoint, NamedBy::Entry { key: key.clone(), lease: *lease })
+        let entries = self.entries.iter().map(|(key, Registered { priority, endpoint, lease })| {
+            (*priority, endpoint, NamedBy::Entry { key: key.clone(), lease: *lease })
         });
-        for (told, endpoint, by) in entries.chain(listed) {
+        for (priority, endpoint, by) in entries.chain(listed) {
             let mut endpoint = endpoint.clone();
             let name = (endpoint.worker.id, endpoint.endpoint.clone());
             if let Some(&rank) = self.ranks.get(&name)
@@ -110,12 +110,12 @@ impl Endpoints {
             named_ranks.insert(name);
             let known = self.by_worker.entry(endpoint.worker.id).or_default();
             if !known.iter().any(|same| same.endpoint == endpoint) {
-                known.push(NamedEndpoint { told, endpoint, by });
+                known.push(NamedEndpoint { priority, endpoint, by });
             }
         }
         // An endpoint that nothing names any more is queried no more.
         self.ranks.retain(|name, _| named_ranks.contains(name));
-        self.by_worker.values_mut().for_each(|known| known.sort_by_key(|named| named.told));
+        self.by_worker.values_mut().for_each(|known| known.sort_by_key(|named| named.priority));
         true
     }
 

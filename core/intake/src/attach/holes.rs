@@ -45,9 +45,9 @@ impl Attach {
 
     /// Something that was published came by this source, with its number.
     #[inline]
-    pub(crate) fn heard(&mut self, source: SourceIx) {
-        if !self.heard.contains(&source) {
-            self.heard.insert(source);
+    pub(crate) fn received_from(&mut self, source: SourceIx) {
+        if !self.received_from.contains(&source) {
+            self.received_from.insert(source);
             self.due = Some(Millis(0));
         }
     }

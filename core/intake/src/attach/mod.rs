@@ -82,7 +82,7 @@ pub(crate) struct Attach {
     subscribed: BTreeSet<u64>,
     /// Sources that receive all that is published, and those by which anything published came.
     open: BTreeSet<SourceIx>,
-    heard: BTreeSet<SourceIx>,
+    received_from: BTreeSet<SourceIx>,
     running: BTreeMap<u64, WorkerIx>,
     last_query: u64,
     /// Gaps in what publishers said, so far.
@@ -112,7 +112,7 @@ impl Default for Attach {
             named_by: BTreeMap::new(),
             subscribed: BTreeSet::new(),
             open: BTreeSet::new(),
-            heard: BTreeSet::new(),
+            received_from: BTreeSet::new(),
             running: BTreeMap::new(),
             last_query: 0,
             gaps: 0,
@@ -238,7 +238,7 @@ impl Attach {
         let publisher_id = watched.publisher_id;
         watched.source.is_some()
             || publisher_id.is_some_and(|id| self.subscribed.contains(&id))
-            || (self.open.intersection(&self.heard).next().is_some()
+            || (self.open.intersection(&self.received_from).next().is_some()
                 && !publisher_id.is_some_and(|id| self.direct.contains(&id)))
     }
 

@@ -18,7 +18,7 @@ const MAX_SOCKETS: usize = 4;
 impl Attach {
     /// An entry of discovery is so now.
     pub(crate) fn discovered(&mut self, key: &str, entry: &DiscoveryEntry, lease: Option<u64>) {
-        let registered = |told, endpoint| Registered { told, endpoint, lease };
+        let registered = |priority, endpoint| Registered { priority, endpoint, lease };
         match entry {
             DiscoveryEntry::Instance(instance) => {
                 let endpoint = instance

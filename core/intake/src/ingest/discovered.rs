@@ -188,18 +188,18 @@ mod tests {
     const ADAPTER: &str = "v1/mdc/d/b/generate/6a6c/lora";
 
     /// What a row of `+key` and `-key` says.
-    fn said(row: &[(char, &str)]) -> (Vec<Option<Presence>>, Discovered) {
+    fn apply_keys(row: &[(char, &str)]) -> (Vec<Option<Presence>>, Discovered) {
         let mut all = Discovered::default();
-        let said = row.iter().map(|&(op, key)| match op {
+        let presences = row.iter().map(|&(op, key)| match op {
             '+' => all.put(key, &entry(key), None).expect("few entries"),
             _ => all.end(key),
         });
-        (said.collect(), all)
+        (presences.collect(), all)
     }
 
     #[test]
     fn a_worker_that_ends_leaves_with_its_endpoint_and_not_with_its_other_entries() {
-        let (said, all) = said(&[
+        let (presences, all) = apply_keys(&[
             ('+', QUERY),
             ('+', REQUESTS),
             ('+', CARD),
@@ -209,22 +209,23 @@ mod tests {
             ('-', CARD),
         ]);
         let left = Some(Presence::Left(ID));
-        assert_eq!(said, [None, Some(Presence::Came(ID)), None, None, None, left, left]);
+        assert_eq!(presences, [None, Some(Presence::Came(ID)), None, None, None, left, left]);
         assert_eq!(all.is_there(ID), None);
         assert!(all.entries.is_empty() && all.workers.is_empty());
     }
 
     #[test]
     fn a_card_that_goes_takes_the_worker_along_and_an_adapter_does_not() {
-        let (said, all) = said(&[('+', REQUESTS), ('+', CARD), ('+', ADAPTER), ('-', ADAPTER), ('-', CARD)]);
+        let (presences, all) =
+            apply_keys(&[('+', REQUESTS), ('+', CARD), ('+', ADAPTER), ('-', ADAPTER), ('-', CARD)]);
         let came = Some(Presence::Came(ID));
-        assert_eq!(said, [came, None, None, None, Some(Presence::Left(ID))]);
+        assert_eq!(presences, [came, None, None, None, Some(Presence::Left(ID))]);
         assert_eq!(all.is_there(ID), Some(false));
     }
 
     #[test]
     fn a_worker_comes_back_once_all_that_it_had_is_there_again() {
-        let (said, all) = said(&[
+        let (presences, all) = apply_keys(&[
             ('+', REQUESTS),
             ('+', CARD),
             ('-', CARD),
@@ -236,7 +237,7 @@ mod tests {
         ]);
         let (came, left) = (Some(Presence::Came(ID)), Some(Presence::Left(ID)));
         // With its last entry it is forgotten, so that either alone tells of it again.
-        assert_eq!(said, [came, None, left, left, came, left, None, came]);
+        assert_eq!(presences, [came, None, left, left, came, left, None, came]);
         assert_eq!(all.is_there(ID), Some(true));
     }
 

@@ -177,7 +177,7 @@ mod tests {
     }
 
     /// Who came, left and returned, by list.
-    fn told(lists: &[(&str, u64, Health)]) -> Vec<(Vec<u64>, Vec<u64>, Vec<u64>)> {
+    fn changes_of(lists: &[(&str, u64, Health)]) -> Vec<(Vec<u64>, Vec<u64>, Vec<u64>)> {
         let mut instances = Instances::default();
         let ids = |ids: &[WorkerId]| ids.iter().map(|id| id.0).collect();
         let tell = |(frontend, at, health): &(&str, u64, Health)| {
@@ -202,7 +202,7 @@ mod tests {
         ];
         let none = || (vec![], vec![], vec![]);
         assert_eq!(
-            told(&lists),
+            changes_of(&lists),
             [
                 (vec![1, 2], vec![], vec![]),
                 none(),
@@ -219,27 +219,27 @@ mod tests {
     fn a_worker_on_another_frontends_list_has_not_left() {
         let mut lists = vec![("a", 0, health(&[1])), ("b", 0, health(&[1]))];
         lists.extend((1..5).flat_map(|i| [("a", i * 5_000, health(&[])), ("b", i * 5_000, health(&[1]))]));
-        assert!(told(&lists).iter().all(|(_, gone, _)| gone.is_empty()));
+        assert!(changes_of(&lists).iter().all(|(_, gone, _)| gone.is_empty()));
         // The second frontend is silent for long: its list says nothing any more.
         lists.extend([("a", 50_000, health(&[1])), ("a", 55_000, health(&[])), ("a", 60_000, health(&[]))]);
-        assert_eq!(told(&lists).last().map(|(_, gone, _)| gone.clone()), Some(vec![1]));
+        assert_eq!(changes_of(&lists).last().map(|(_, gone, _)| gone.clone()), Some(vec![1]));
     }
 
     #[test]
     fn a_frontend_that_just_started_does_not_make_anybody_leave() {
         let unready = || Health { is_ready: false, ..health(&[]) };
         let lists = [("a", 0, health(&[1])), ("a", 5, unready()), ("a", 10, unready()), ("a", 15, unready())];
-        assert!(told(&lists).iter().all(|(_, gone, _)| gone.is_empty()));
+        assert!(changes_of(&lists).iter().all(|(_, gone, _)| gone.is_empty()));
     }
 
     #[test]
     fn more_frontends_than_are_kept_apart_are_refused() {
         let mut instances = Instances::default();
-        let told = |i: usize| {
+        let is_kept = |i: usize| {
             let list = List { frontend: &i.to_string(), kind: ListKind::Instances, run: 0 };
             instances.listed(list, Millis(0), &health(&[1])).is_some()
         };
-        assert_eq!((0..MAX_FRONTENDS + 3).map(told).filter(|&told| told).count(), MAX_FRONTENDS);
+        assert_eq!((0..MAX_FRONTENDS + 3).map(is_kept).filter(|&is_kept| is_kept).count(), MAX_FRONTENDS);
     }
 
     fn gauges(lists: &[(ListKind, u32, u64, Health)]) -> Vec<Option<Vec<u64>>> {

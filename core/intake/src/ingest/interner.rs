@@ -131,8 +131,8 @@ impl Interner {
     #[inline]
     fn is_told(&self, worker: WorkerIx, namespace: &str, component: &str) -> bool {
         let Some(named) = self.workers[worker.at()].named else { return false };
-        let told = self.names.get_index(named as usize);
-        told.is_some_and(|(n, c)| **c == *component && **n == *namespace)
+        let known_name = self.names.get_index(named as usize);
+        known_name.is_some_and(|(n, c)| **c == *component && **n == *namespace)
     }
 
     /// Index of a pair of names. Of more than any deployment has all are told anew, which costs time alone.

@@ -287,9 +287,9 @@ impl Ingest {
 
     /// Takes a time that a publisher reported. One that is ahead of ours by more than clocks are is passed over: it would make
     /// everything else old.
-    fn note_time(&mut self, told: Millis, at_ms: Millis) {
-        if told.0 <= at_ms.0.saturating_add(FRESH_MS) {
-            self.clock = self.clock.max(Some(told));
+    fn note_time(&mut self, reported: Millis, at_ms: Millis) {
+        if reported.0 <= at_ms.0.saturating_add(FRESH_MS) {
+            self.clock = self.clock.max(Some(reported));
         }
     }
 
@@ -592,7 +592,7 @@ impl Ingest {
         let (source, topic) = (context.received.source, context.topic);
         if context.transport != Transport::JetStream {
             self.gaps.received(source, topic, context.envelope.is_some());
-            self.attach.heard(source);
+            self.attach.received_from(source);
         }
         let Some(envelope) = &context.envelope else { return };
         self.tallies[source.at()].lag(context.received.at_ms, envelope.published_at);

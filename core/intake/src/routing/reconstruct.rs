@@ -188,7 +188,7 @@ impl Reconstructor {
             }
             let depth = self.past.overlap(tree, rule(asked.settings.formula), state, &mut self.overlaps);
             let ours = self.overlaps.get(asked.report.worker.at()).copied().unwrap_or(0);
-            if asked.report.overlap_blocks.is_some_and(|told| told != u64::from(ours)) {
+            if asked.report.overlap_blocks.is_some_and(|reported| reported != u64::from(ours)) {
                 continue;
             }
             held_so = true;
@@ -206,7 +206,7 @@ impl Reconstructor {
                 if asked
                     .report
                     .logit
-                    .is_some_and(|told| !alone.first().is_some_and(|c| same_cost(c.cost, told)))
+                    .is_some_and(|reported| !alone.first().is_some_and(|c| same_cost(c.cost, reported)))
                 {
                     is_uncertain |= chosens.is_uncertain;
                     continue;
@@ -260,8 +260,8 @@ impl Reconstructor {
         // Lower tiers change rarely and late: as they are now.
         let pool = ground.cluster.pool_of(worker).unwrap_or_default();
         let mut below = self.tiers.beyond(ground.cluster, pool, worker, overlap_blocks);
-        let told = asked.report.lower_tier_blocks.filter(|_| worker == asked.report.worker);
-        if let Some(host) = told.and_then(|told| u32::try_from(told).ok())
+        let reported = asked.report.lower_tier_blocks.filter(|_| worker == asked.report.worker);
+        if let Some(host) = reported.and_then(|reported| u32::try_from(reported).ok())
             && below.disk == 0
             && below.external == 0
         {

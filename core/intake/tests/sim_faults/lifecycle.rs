@@ -31,12 +31,12 @@ fn a_killed_worker_falls_silent_and_leaves_after_its_lease() {
     let failed = "dynamo_frontend_requests_total{endpoint=\"chat_completions\",\
                   model=\"simulated/llama-70b-fp8\",request_type=\"stream\",status=\"error\"}";
     assert_eq!(seen.value("frontend", failed), report.failed_total as f64);
-    let disconnected = seen.said("Cannot recreate stream: Migration limit exhausted");
-    let refused = seen.said("Failed to generate completions: Connection refused (os error 111)");
+    let disconnected = seen.count_lines("Cannot recreate stream: Migration limit exhausted");
+    let refused = seen.count_lines("Failed to generate completions: Connection refused (os error 111)");
     assert_eq!((disconnected + refused) as u64, report.failed_total);
-    assert_eq!(seen.said(&removed(&seen)), 1);
+    assert_eq!(seen.count_lines(&removed(&seen)), 1);
     let words = format!("Removing worker WorkerWithDpRank {{ worker_id: {id}, dp_rank: 0 }}");
-    assert_eq!(seen.said(&words), 1);
+    assert_eq!(seen.count_lines(&words), 1);
     let after = lines_after(&seen, &words);
     assert!(after.iter().filter(|line| line.contains("Selected worker")).count() > 50);
     assert!(after.iter().all(|line| !line.contains(&format!("worker_id={id} "))));
@@ -48,7 +48,7 @@ fn a_killed_worker_falls_silent_and_leaves_after_its_lease() {
 fn a_ghost_is_removed_and_goes_on() {
     let seen = later(Fault::GhostWorker, 30, 90);
     let id = seen.simulation.worker_id(2);
-    assert_eq!(seen.said(&removed(&seen)), 1);
+    assert_eq!(seen.count_lines(&removed(&seen)), 1);
     let after = lines_after(&seen, &removed(&seen));
     assert!(after.iter().any(|line| line.contains(&format!("Selected worker: worker_id={id} "))));
     assert!(after.iter().any(|line| line.contains(&format!("skipping remove operation worker_id=\"{id}\""))));

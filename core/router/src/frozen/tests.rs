@@ -208,13 +208,13 @@ fn contended() -> OfflineReplay {
 #[test]
 fn a_grid_has_an_outcome_for_every_pair_and_can_be_stopped() {
     let frozen = contended();
-    let mut told = Vec::new();
+    let mut progress = Vec::new();
     let grid = frozen.sweep(&[0.5, 1.0, 2.0], &[0.0, 0.5], |done, total| {
-        told.push((done, total));
+        progress.push((done, total));
         ControlFlow::Continue(())
     });
     let grid = grid.unwrap();
-    assert_eq!(told.last(), Some(&(6, 6)));
+    assert_eq!(progress.last(), Some(&(6, 6)));
     let settings = grid.outcome(2, 1).unwrap().settings.unwrap();
     assert_eq!((settings.overlap_score_weight, settings.router_temperature), (2.0, 0.5));
     assert!(grid.outcome(3, 0).is_none() && grid.outcome(0, 2).is_none());

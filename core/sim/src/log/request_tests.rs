@@ -88,9 +88,9 @@ fn the_ends_of_a_request_read_as_those_of_a_real_frontend() {
 
 #[test]
 fn a_lost_request_reads_as_one_of_a_real_frontend() {
-    let said = lines(Topology::TwoModels, 0, |log, out| {
+    let written = lines(Topology::TwoModels, 0, |log, out| {
         log.routed(ABOUT, (7668682385939503622, 237), Outcome::Disconnected, out);
     });
-    assert!(said[0].contains(" WARN http-request:kv_router.route_request: request_span: route request failed request.outcome=\"worker_disconnected\" error.type=\"disconnected\" method=POST"));
-    assert!(said[0].ends_with("overlap_blocks=237 phase=Aggregated worker_id=7668682385939503622 request.attempt=0 migration.is_retry=false migration.tokens_completed=0 request.outcome=\"worker_disconnected\" error.type=\"disconnected\" otel.status_code=\"error\" otel.status_description=\"disconnected\""));
+    assert!(written[0].contains(" WARN http-request:kv_router.route_request: request_span: route request failed request.outcome=\"worker_disconnected\" error.type=\"disconnected\" method=POST"));
+    assert!(written[0].ends_with("overlap_blocks=237 phase=Aggregated worker_id=7668682385939503622 request.attempt=0 migration.is_retry=false migration.tokens_completed=0 request.outcome=\"worker_disconnected\" error.type=\"disconnected\" otel.status_code=\"error\" otel.status_description=\"disconnected\""));
 }

@@ -14,7 +14,7 @@ use radixscope_model::id::{BlockHash, TokensHash};
 use radixscope_model::record::Block;
 
 /// Of an arrival that no later one continues.
-const NOBODY: u32 = u32::MAX;
+const NO_USER: u32 = u32::MAX;
 /// Most requests with equal prompts that wait for their next turn; the oldest ends there.
 const MAX_OPEN: usize = 256;
 /// Most blocks of all requests in flight together; what comes on top is refused. It bounds memory at 256 MB.
@@ -24,7 +24,7 @@ const MAX_BLOCKS_IN_FLIGHT: usize = 16 << 20;
 pub(super) struct Prompts<'a> {
     arrivals: Vec<Arrival<'a>>,
     settings: ResimulationSettings,
-    /// For each arrival the later one that continues it, or [`NOBODY`].
+    /// For each arrival the later one that continues it, or [`NO_USER`].
     continued_by: Vec<u32>,
     /// Blocks of prompt and answer, of requests in flight.
     texts: Vec<Vec<Block>>,
@@ -112,7 +112,7 @@ impl<'a> Prompts<'a> {
 /// For each arrival the first later one whose prompt begins with all full blocks of its own and has room for its
 /// answer. A later prompt continues at most one of several equal ones, the latest.
 fn continuations(arrivals: &[Arrival<'_>], settings: &ResimulationSettings) -> Vec<u32> {
-    let mut continued_by = vec![NOBODY; arrivals.len()];
+    let mut continued_by = vec![NO_USER; arrivals.len()];
     // Requests not continued yet, by the last full block of the prompt.
     let mut open: FxHashMap<u64, Vec<u32>> = FxHashMap::default();
     for (at, arrival) in (0..).zip(arrivals) {

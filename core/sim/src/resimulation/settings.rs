@@ -75,7 +75,7 @@ impl ResimulationSettings {
     /// What every figure of an outcome rests on, as whole sentences with the numbers of these settings.
     pub fn assumptions(&self) -> Vec<String> {
         let Self { blocks_per_worker, block_size_tokens, max_batch, max_num_tokens, .. } = self;
-        let mut said = vec![
+        let mut sentences = vec![
             "Requests arrive when they were recorded, however long the answers take here: users neither wait nor \
              give up (open loop)."
                 .to_owned(),
@@ -107,7 +107,7 @@ impl ResimulationSettings {
                 self.warm_up_percent
             ),
         ];
-        said.push(match self.router.router_mode {
+        sentences.push(match self.router.router_mode {
             RouterMode::Kv => format!(
                 "The router is that of Dynamo 0.9: cost = {} × prefill blocks + decode blocks, router_temperature {}.",
                 self.router.prefill_factor(),
@@ -115,7 +115,7 @@ impl ResimulationSettings {
             ),
             RouterMode::RoundRobin => "The router chooses workers round-robin.".to_owned(),
         });
-        said
+        sentences
     }
 
     fn steps_to_text(&self) -> String {

@@ -99,8 +99,11 @@ fn a_killed_prefill_worker_is_missed_where_it_worked() {
     }
     let texts =
         messages.iter().filter(|m| m.channel == Channel::Log).map(|m| String::from_utf8_lossy(&m.payload));
-    let said: Vec<_> = texts.filter(|line| line.contains("route request failed")).collect();
-    assert!(!said.is_empty() && said.iter().all(|line| line.contains("phase=Prefill")), "{said:?}");
+    let matching: Vec<_> = texts.filter(|line| line.contains("route request failed")).collect();
+    assert!(
+        !matching.is_empty() && matching.iter().all(|line| line.contains("phase=Prefill")),
+        "{matching:?}"
+    );
     let gone: Vec<_> = messages
         .iter()
         .filter(|m| m.channel == Channel::Metrics && m.name == "frontend")
@@ -180,9 +183,9 @@ fn a_router_that_predicts_leaves_the_fingerprints_of_one() {
     let (_, messages) = run(faulty(Topology::Disaggregated, Fault::Approximate), 60);
     let lines =
         messages.iter().filter(|m| m.channel == Channel::Log).map(|m| String::from_utf8_lossy(&m.payload));
-    let said: Vec<_> = lines.filter(|line| line.contains("KV event subscri")).collect();
-    assert_eq!(said.len(), 2, "{said:?}");
-    assert!(said[0].ends_with(
+    let matching: Vec<_> = lines.filter(|line| line.contains("KV event subscri")).collect();
+    assert_eq!(matching.len(), 2, "{matching:?}");
+    assert!(matching[0].ends_with(
         "dynamo_llm::kv_router::indexer::ingress: Skipping KV event subscription requirement=not_required \
          cache_required=true use_kv_events=false use_remote_indexer=false"
     ));

@@ -268,7 +268,7 @@ impl Painter<'_> {
     fn is_wanted(&self, holder: Holder, workers: u64) -> bool {
         self.drawing.only.is_none_or(|only| {
             only.iter().any(|&worker| match holder {
-                Holder::Nobody => false,
+                Holder::NoWorker => false,
                 Holder::One(holder) => holder == worker,
                 // Of workers beyond the 64th a sliver does not tell.
                 Holder::Several => worker.0 >= 64 || workers & (1 << worker.0) != 0,
@@ -283,7 +283,7 @@ impl Painter<'_> {
             Heat::Owner => {
                 let workers = self.drawing.workers.len();
                 return match holder {
-                    Holder::Nobody => (css(theme.nobody), theme.nobody),
+                    Holder::NoWorker => (css(theme.no_worker), theme.no_worker),
                     Holder::Several => (css(theme.shared), theme.shared),
                     Holder::One(worker) => (fill_of(theme, worker, workers), theme.worker(worker, workers)),
                 };

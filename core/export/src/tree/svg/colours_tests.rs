@@ -103,7 +103,7 @@ fn the_colours_are_those_of_the_style_sheet() {
             ("--line", theme.line),
             ("--edge", theme.edge),
             ("--tree-shared", theme.shared),
-            ("--tree-nobody", theme.nobody),
+            ("--tree-no-worker", theme.no_worker),
             ("--raised", theme.raised),
             ("--focus", theme.focus),
             ("--warn", theme.warn),

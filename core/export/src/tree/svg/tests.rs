@@ -283,7 +283,7 @@ fn colours_are_those_of_the_design_tokens() {
         ("--text-quiet", light.quiet, dark.quiet),
         ("--line", light.line, dark.line),
         ("--tree-shared", light.shared, dark.shared),
-        ("--tree-nobody", light.nobody, dark.nobody),
+        ("--tree-no-worker", light.no_worker, dark.no_worker),
     ] {
         assert_eq!(token(name), pair(l, d), "{name}");
     }

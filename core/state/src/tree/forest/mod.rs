@@ -100,7 +100,7 @@ impl Default for Arrangement {
 pub enum Holder {
     /// Nobody.
     #[default]
-    Nobody,
+    NoWorker,
     /// This worker alone holds every held block.
     One(WorkerIx),
     /// Two workers or more.
@@ -112,7 +112,7 @@ impl Holder {
     pub fn of(owners: &OwnerSet) -> Self {
         let mut workers = owners.iter();
         match (workers.next(), workers.next()) {
-            (None, _) => Holder::Nobody,
+            (None, _) => Holder::NoWorker,
             (Some(only), None) => Holder::One(only),
             _ => Holder::Several,
         }
@@ -122,7 +122,7 @@ impl Holder {
     #[must_use]
     pub fn with(self, other: Self) -> Self {
         match (self, other) {
-            (Holder::Nobody, any) | (any, Holder::Nobody) => any,
+            (Holder::NoWorker, any) | (any, Holder::NoWorker) => any,
             (a, b) if a == b => a,
             _ => Holder::Several,
         }
