@@ -103,7 +103,8 @@ pub fn finding_ticket(cluster: &Cluster, finding: &Finding) -> String {
         line(&finding.code)
     );
     if !finding.evidence.is_empty() {
-        text.push_str("\n| Evidence | Value | Unit |\n|---|---:|---|\n");
+        let at = utc(finding.last_ms);
+        let _ = writeln!(text, "\n| Evidence at {at} | Value | Unit |\n|---|---:|---|");
         for e in &finding.evidence {
             let _ = writeln!(text, "| {} | {} | {} |", cell(&e.label), cell(&e.value), cell(&e.unit));
         }
@@ -236,7 +237,7 @@ mod tests {
             - Workers: W1 (42/0)
             - Active, since 2023-11-14 22:13:20 UTC, last seen 2023-11-14 22:14:21 UTC (code `no_events`)
 
-            | Evidence | Value | Unit |
+            | Evidence at 2023-11-14 22:14:21 UTC | Value | Unit |
             |---|---:|---|
             | KV events \| last 60 s | 0 of 412 | events |
 

@@ -219,6 +219,58 @@ async fn a_flood_at_the_port_for_responses_leaves_few_lines_in_the_log() {
     assert!(written < CONNECTIONS / 4, "{written} lines");
 }
 
+/// A subscription that the permission file grants, a subject that it matches, and the topic as `/metrics` names it.
+const PROBES: [(&str, &str, &str); 9] = [
+    ("namespace.*.component.*.kv-events", "namespace.d.component.b.kv-events", "kv-events"),
+    (
+        "namespace.*.component.*.endpoint.*.kv-events",
+        "namespace.d.component.b.endpoint.e.kv-events",
+        "kv-events",
+    ),
+    ("*.kv-events", "namespace-d-component-b-kv-events.kv-events", "kv-events"),
+    ("namespace.*.kv_metrics", "namespace.d.kv_metrics", "kv_metrics"),
+    (
+        "namespace.*.component.*.endpoint.*.kv_metrics",
+        "namespace.d.component.b.endpoint.e.kv_metrics",
+        "kv_metrics",
+    ),
+    ("namespace.*.kv-hit-rate", "namespace.d.kv-hit-rate", "kv-hit-rate"),
+    (
+        "namespace.*.component.*.active_sequences_events",
+        "namespace.d.component.b.active_sequences_events",
+        "active_sequences_events",
+    ),
+    (
+        "namespace.*.component.*.endpoint.*.active_sequences_events",
+        "namespace.d.component.b.endpoint.e.active_sequences_events",
+        "active_sequences_events",
+    ),
+    ("dynamo.request_trace.v1", "dynamo.request_trace.v1", "dynamo.request_trace.v1"),
+];
+
+/// Publishes a message that every decoder rejects, so that each one received is counted.
+async fn probe(deployment: &Deployment, subject: &str) {
+    deployment.client.publish(subject.to_owned(), "no JSON".into()).await.expect("the server lives");
+    deployment.client.flush().await.expect("the server lives");
+}
+
+/// Invalid messages of a topic received over NATS.
+async fn rejected(server: &Radixscope, topic: &str) -> u64 {
+    let label = format!("topic=\"{topic}\"");
+    let response = server.get("/metrics").await;
+    let is_count = |line: &&str| line.starts_with("radixscope_ingest_rejected_total{") && line.contains(&label);
+    let count = |line: &str| line.rsplit_once(' ').and_then(|(_, count)| count.parse::<u64>().ok());
+    response.text().lines().filter(is_count).filter_map(count).sum()
+}
+
+async fn until_rejected(server: &Radixscope, topic: &str, count: u64) {
+    wait::until(&format!("{count} invalid messages of {topic} are counted"), async || {
+        let rejected = rejected(server, topic).await;
+        wait::expect(rejected == count, || rejected.to_string())
+    })
+    .await;
+}
+
 /// A line of the permission file that grants something.
 fn grants(file: &str) -> Vec<(usize, String)> {
     let quoted = |line: &str| line.trim().strip_prefix('"')?.strip_suffix('"').map(str::to_owned);
@@ -307,10 +359,17 @@ async fn with_the_permission_file_everything_works_and_nothing_is_denied() {
     let (_, words) = connection(&cluster);
     assert!(!words.contains("lacks") && !words.contains("denies"), "{words}");
     assert!(!deployment.worker.calls().is_empty(), "the worker was queried over NATS");
+    for (_, subject, _) in PROBES {
+        probe(&deployment, subject).await;
+    }
+    for (_, _, topic) in PROBES {
+        let count = PROBES.iter().filter(|(_, _, of)| *of == topic).count();
+        until_rejected(&server, topic, count as u64).await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn without_one_line_of_the_permission_file_the_missing_right_is_named() {
+async fn without_one_line_of_the_permission_file_its_data_stops_and_the_missing_right_is_named() {
     let file =
         std::fs::read_to_string(paths::checkout().join("deploy/nats/radixscope.conf")).expect("the file");
     let documented = std::fs::read_to_string(paths::checkout().join("docs/security.md")).expect("the page");
@@ -350,5 +409,23 @@ async fn without_one_line_of_the_permission_file_the_missing_right_is_named() {
         let expected =
             if is_publish || subject.starts_with("_INBOX") { "live catching_up" } else { "partial" };
         assert!(expected.contains(&state), "{subject}: {state}");
+        if let Some((_, probed, topic)) = PROBES.iter().find(|(pattern, ..)| pattern == subject) {
+            // Another topic, received on the same connection after the one that must not arrive.
+            let (_, later, control) = PROBES[if *topic == "dynamo.request_trace.v1" { 5 } else { 8 }];
+            probe(&deployment, probed).await;
+            probe(&deployment, later).await;
+            until_rejected(&server, control, 1).await;
+            assert_eq!(rejected(&server, topic).await, 0, "{subject} is not received");
+        } else {
+            let cluster = server.cluster().await;
+            let (of_history, _) = blocks(&cluster, 7);
+            let (of_query, known) = blocks(&cluster, WORKER);
+            match subject.as_str() {
+                "dynamo_backend.*" => assert!(of_query < 6, "the worker was not queried: {known}"),
+                // Only delays queries.
+                "_INBOX.radixscope.>" if is_publish => {}
+                _ => assert_eq!(of_history, 0, "{subject}: no history is read"),
+            }
+        }
     }
 }

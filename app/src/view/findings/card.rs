@@ -50,6 +50,10 @@ pub(super) fn Card(store: Store, code: String) -> impl IntoView {
     });
     let evidence =
         Memo::new(move |_| finding.with(|f| f.as_ref().map(|f| f.evidence.clone()).unwrap_or_default()));
+    // While it is active the figures are seconds old; later "last 60 s" is to be read from when they were taken.
+    let taken_at = Memo::new(move |_| {
+        finding.with(|f| f.as_ref().filter(|f| f.phase != Phase::Warn).map(|f| f.last_ms))
+    });
     let fixes = Memo::new(move |_| finding.with(|f| f.as_ref().map(|f| f.fix.clone()).unwrap_or_default()));
     let workers =
         Memo::new(move |_| finding.with(|f| f.as_ref().map(|f| f.workers.clone()).unwrap_or_default()));
@@ -87,7 +91,7 @@ pub(super) fn Card(store: Store, code: String) -> impl IntoView {
             {move || Some(cause.get()).filter(|code| !code.is_empty()).map(|code| view! { <Cause store code/> })}
             <div class="finding-body">
                 {move || Some(fixes.get()).filter(|all| !all.is_empty()).map(fix_list)}
-                {move || Some(evidence.get()).filter(|all| !all.is_empty()).map(evidence_table)}
+                {move || Some(evidence.get()).filter(|all| !all.is_empty()).map(|all| evidence_table(all, taken_at.get().map(|at| moment(at, store.now_ms()))))}
             </div>
             <p class="finding-foot">
                 {move || workers.get().into_iter().map(|worker| view! { <WorkerLink store worker panel=shown_by.get().map(|(panel, _)| panel)/> }).collect_view()}
@@ -99,7 +103,8 @@ pub(super) fn Card(store: Store, code: String) -> impl IntoView {
     }
 }
 
-fn evidence_table(all: Vec<Evidence>) -> impl IntoView {
+/// `taken_at`: when the figures were taken, if that was not just now.
+fn evidence_table(all: Vec<Evidence>, taken_at: Option<String>) -> impl IntoView {
     let row = |e: Evidence| {
         view! {
             <tr><th scope="row">{e.label.into_owned()}</th><td class="n">{e.value.into_owned()}</td><td>{e.unit.into_owned()}</td></tr>
@@ -107,6 +112,7 @@ fn evidence_table(all: Vec<Evidence>) -> impl IntoView {
     };
     view! {
         <table class="evidence" data-testid="evidence">
+            {taken_at.map(|at| view! { <caption data-testid="evidence-time">{format!("Evidence at {at}")}</caption> })}
             <thead class="hidden"><tr><th scope="col">"Evidence"</th><th scope="col">"Value"</th><th scope="col">"Unit"</th></tr></thead>
             <tbody>{all.into_iter().map(row).collect_view()}</tbody>
         </table>

@@ -22,6 +22,9 @@ use crate::wire::{Fault, InField, Json, Wire, once, required};
 use key::Key;
 use radixscope_model::record::Topic;
 
+/// Most entries of a deployment that are retained: ten for each of the 4,096 workers that the state can hold.
+pub const MAX_ENTRIES: usize = 40_000;
+
 /// Longest name or address that is read of an entry, in bytes. Dynamo's are below 200.
 const MAX_NAME_BYTES: usize = 1_024;
 

@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use radixscope_dynamo::discovery::MAX_ENTRIES;
 use radixscope_dynamo::request_plane::QueryEndpoint;
 use radixscope_model::id::{Worker, WorkerId};
 
 use crate::command::NamedBy;
 
-/// Most entries of discovery that lead to an endpoint, and most frontends whose lists are kept.
-const MAX_ENTRIES: usize = 40_000;
+/// Most frontends whose lists are kept.
 const MAX_FRONTENDS: usize = 64;
 /// The endpoint of 0.9: it is answered inside the loop in which the worker keeps its index.
 const IN_THE_LOOP: &str = "worker_kv_indexer_query";

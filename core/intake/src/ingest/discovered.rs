@@ -5,11 +5,8 @@
 
 use hashbrown::HashMap;
 
-use radixscope_dynamo::discovery::DiscoveryEntry;
+use radixscope_dynamo::discovery::{DiscoveryEntry, MAX_ENTRIES};
 use radixscope_model::id::{Millis, WorkerId};
-
-/// Most entries that are kept apart: ten for each of ten thousand workers.
-pub(super) const MAX_ENTRIES: usize = 100_000;
 
 /// What an entry, or its end, says of a worker.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

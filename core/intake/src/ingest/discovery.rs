@@ -3,9 +3,9 @@
 
 use std::borrow::Cow;
 
-use super::discovered::{MAX_ENTRIES, Presence};
+use super::discovered::Presence;
 use super::{Context, Ingest, Sink, within_bounds};
-use radixscope_dynamo::discovery::{self, DiscoveryEntry, ModelCard, plain_key};
+use radixscope_dynamo::discovery::{self, DiscoveryEntry, MAX_ENTRIES, ModelCard, plain_key};
 use radixscope_dynamo::error::{DecodeError, Reason};
 use radixscope_model::id::Worker;
 use radixscope_model::record::{DepartureCause, Record, RoleEvidence};

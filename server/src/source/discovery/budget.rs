@@ -3,11 +3,10 @@
 
 use std::time::Duration;
 
+pub(super) use radixscope_dynamo::discovery::MAX_ENTRIES;
 use radixscope_model::number_format::digits;
 use tokio::time::Instant;
 
-/// Most entries that are followed: ten for each of the 4,096 workers that the state keeps apart.
-pub(super) const MAX_ENTRIES: usize = 40_000;
 /// Most bytes of their keys and values together. An entry has 660 on average: these are 38,000.
 pub(super) const MAX_HELD_BYTES: usize = 24 * 1024 * 1024;
 /// Longest value. The longest of Dynamo's are model cards, of 2 kB.

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use clap::{Parser as _, ValueEnum as _};
 use futures_util::StreamExt;
 use hyper::Method;
 use radixscope_tests::http::Http;
@@ -40,32 +41,51 @@ const MIB: f64 = 1024.0 * 1024.0;
 
 #[tokio::main]
 async fn main() {
-    let (json, seconds) = options();
-    let mut rows = running().await;
-    rows.extend(viewers().await);
-    rows.extend(attacks(Duration::from_secs(seconds)).await);
-    rows.extend(readers::rows(Duration::from_secs(seconds)).await);
-    rows.extend(discovery::rows(Duration::from_secs(seconds)).await);
-    rows.extend(rollouts::rows().await);
-    rows.extend(deputy::rows(Duration::from_secs(seconds)).await);
+    let Options { groups, seconds, rollouts, json } = Options::parse();
+    let each = Duration::from_secs(seconds);
+    let mut rows = Vec::new();
+    for group in groups {
+        rows.extend(match group {
+            Group::Running => running().await,
+            Group::Viewers => viewers().await,
+            Group::Attacks => attacks(each).await,
+            Group::Readers => readers::rows(each).await,
+            Group::Discovery => discovery::rows(each).await,
+            Group::Rollouts => rollouts::rows(&rollouts).await,
+            Group::Deputy => deputy::rows(each).await,
+        });
+    }
     if let Some(file) = json {
         let text = format!("{:#}", json!({"rows": rows}));
         std::fs::write(&file, text).unwrap_or_else(|e| panic!("{file}: {e}"));
     }
 }
 
-fn options() -> (Option<String>, u64) {
-    let (mut json, mut seconds) = (None, 10);
-    let mut args = std::env::args().skip(1);
-    while let Some(arg) = args.next() {
-        let mut value = || args.next().unwrap_or_else(|| panic!("{arg} needs a value"));
-        match arg.as_str() {
-            "--json" => json = Some(value()),
-            "--seconds" => seconds = value().parse().expect("--seconds takes a number"),
-            other => panic!("unknown option {other}; there are --json and --seconds"),
-        }
-    }
-    (json, seconds)
+/// Rows that are measured together.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum Group {
+    Running,
+    Viewers,
+    Attacks,
+    Readers,
+    Discovery,
+    Rollouts,
+    Deputy,
+}
+
+#[derive(clap::Parser)]
+struct Options {
+    /// Groups of rows; all when none is named
+    #[arg(value_enum, default_values_t = Group::value_variants().to_vec(), hide_default_value = true)]
+    groups: Vec<Group>,
+    /// How long each attack lasts
+    #[arg(long, default_value_t = 10)]
+    seconds: u64,
+    #[command(flatten)]
+    rollouts: rollouts::Options,
+    /// Where to write the rows as JSON
+    #[arg(long)]
+    json: Option<String>,
 }
 
 fn row(what: &str, value: f64, unit: &str, budget: Option<(&str, f64)>) -> Value {

@@ -2,8 +2,8 @@
 //! or said to be at least so much, though some joined or left meanwhile.
 //!
 //! Rollouts are as fast as the server takes them, so that minutes hold what takes hours in a deployment; memory is scaled
-//! to [`LEFT_PER_HOUR`]. The server keeps no history, which grows until it is full and is bounded by its own options.
-//! `RADIXSCOPE_ROLLOUT_MINUTES` names another length than [`MEASURED`].
+//! to [`LEFT_PER_HOUR`]. By default the server keeps no history, which grows until it is full and is bounded by its own
+//! options.
 
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,7 @@ use radixscope_tests::discovery::{Folder, Registered};
 use radixscope_tests::envelope::envelope;
 use radixscope_tests::figures::number;
 use radixscope_tests::flood::event;
-use radixscope_tests::nats::{Nats, Options};
+use radixscope_tests::nats::{self, Nats};
 use radixscope_tests::proxy::Proxy;
 use radixscope_tests::radixscope::Radixscope;
 use radixscope_tests::wait;
@@ -31,9 +31,19 @@ const STEP_EVERY: Duration = Duration::from_millis(500);
 const MESSAGES: u64 = 4;
 /// What the server keeps of the last minutes is full by then: samples for the checks reach back longest, three minutes.
 const WARM_UP: Duration = Duration::from_secs(200);
-const MEASURED: Duration = Duration::from_secs(120);
 /// Workers that leave in an hour of one rollout after another: eight processes of four ranks replaced each minute.
 const LEFT_PER_HOUR: f64 = 1_920.0;
+
+/// How rollouts are measured.
+#[derive(clap::Args)]
+pub(super) struct Options {
+    /// Minutes of rollouts in which memory is measured
+    #[arg(long, default_value_t = 2)]
+    rollout_minutes: u64,
+    /// History that the server keeps meanwhile, as its `--history`
+    #[arg(long, default_value = "0")]
+    rollout_history: String,
+}
 
 /// What came and went, and what was published.
 struct Deployment {
@@ -103,27 +113,22 @@ fn entries(worker: Registered) -> impl Iterator<Item = (String, Value)> {
 }
 
 /// Memory over rollouts, and what a broken connection cost.
-pub(super) async fn rows() -> Vec<Value> {
-    let nats = Nats::with(Options { jetstream: false, ..Options::default() }).await;
+pub(super) async fn rows(options: &Options) -> Vec<Value> {
+    let nats = Nats::with(nats::Options { jetstream: false, ..nats::Options::default() }).await;
     let proxy = Proxy::start(nats.port()).await;
     let mut deployment = Deployment::new(nats.client().await);
     (0..PRESENT).for_each(|_| deployment.joins());
-    let more = ["--discovery", &deployment.folder.url(), "--tree-dumps", "off", "--history", "0"];
+    let more = ["--discovery", &deployment.folder.url(), "--tree-dumps", "off", "--history", &options.rollout_history];
     let server = Radixscope::serve_with(&proxy.url(), &more).await;
     server.until_ready().await;
-    let mut rows = memory(&server, &mut deployment).await;
+    let mut rows = memory(&server, &mut deployment, options).await;
     rows.extend(outage(&server, &mut deployment, &proxy).await);
     rows
 }
 
-fn measured() -> Duration {
-    let minutes = std::env::var("RADIXSCOPE_ROLLOUT_MINUTES").ok();
-    minutes.map_or(MEASURED, |minutes| Duration::from_secs(60 * minutes.parse::<u64>().expect("minutes")))
-}
-
-async fn memory(server: &Radixscope, deployment: &mut Deployment) -> Vec<Value> {
+async fn memory(server: &Radixscope, deployment: &mut Deployment, options: &Options) -> Vec<Value> {
     let began = Instant::now();
-    let until = WARM_UP + measured();
+    let until = WARM_UP + Duration::from_secs(60 * options.rollout_minutes);
     let mut samples = Vec::new();
     let mut every = tokio::time::interval(STEP_EVERY);
     while began.elapsed() < until {
