@@ -19,7 +19,7 @@ use radixscope_model::record::{Block, Topic};
 /// times its own size of memory.
 pub const MAX_HASHES: usize = 1 << 20;
 
-/// Most pictures of a run that are told apart.
+/// Most multimodal inputs of a run that are counted separately.
 const MAX_PICTURES: usize = 256;
 
 /// The tier in which blocks are stored (≥ 1.1).

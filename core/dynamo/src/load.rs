@@ -34,7 +34,7 @@ pub enum LoadOrigin {
         /// Prompt tokens whose prefill is not done.
         prefill_tokens: Option<u64>,
     },
-    /// All fields are null: nothing is said.
+    /// All fields are null: no data.
     Nothing,
 }
 

@@ -62,14 +62,14 @@ pub fn decision_row(cluster: &Cluster, decided: &DecisionEntry) -> Option<impl S
     DecisionRow::of(cluster, decided)
 }
 
-/// A routing decision: everything that all sources told of it, with workers by their ids, which only the cluster knows.
+/// A routing decision: the merged report of all sources, with worker ids in place of indices.
 #[derive(Serialize, Debug)]
 struct DecisionRow {
     /// Running number within this run of the server.
     id: DecisionId,
     /// The first record of it.
     seq: Seq,
-    /// When it was first heard.
+    /// When it was first received.
     at_ms: Millis,
     /// When the router decided, by its own clock.
     decided_ms: Option<Millis>,
@@ -81,14 +81,14 @@ struct DecisionRow {
     /// The pool that was chosen from, as `NAMESPACE/COMPONENT`, and what its workers do.
     pool: String,
     role: Option<Role>,
-    /// The adapter (LoRA) that it asked for; `null`: none, or nobody told.
+    /// The adapter (LoRA) that it asked for; `null`: none, or not reported.
     adapter: Option<String>,
     /// The choice for the same request in the other pool, where prefill and decode are apart.
     other_part: Option<DecisionId>,
     /// Dynamo's name of the mode that chose, where a log names another one than by cached blocks and load: then no overlap is
-    /// known. `null`: by those, or nobody told.
+    /// known. `null`: by those, or not reported.
     routing_mode: Option<RoutingMode>,
-    /// Whether the worker was given the request; `false`: a query that runs nothing, `null`: nobody said.
+    /// Whether the worker was given the request; `false`: a query that runs nothing, `null`: not reported.
     dispatched: Option<bool>,
     isl_tokens: Option<u64>,
     isl_blocks: Option<u64>,
@@ -107,7 +107,7 @@ struct DecisionRow {
     logit: Option<f64>,
     /// The same by the best source there is: among `candidates`, else `logit`, else as the router's messages add up.
     cost: Option<f64>,
-    /// Whether the router said that several workers cost the same.
+    /// Whether the router reported that several workers cost the same.
     tied: bool,
     candidates: Vec<CandidateRow>,
     /// Candidates were known, but are no longer kept.
@@ -116,9 +116,9 @@ struct DecisionRow {
     path: Option<Path>,
     /// How the request went on.
     progress: Progress,
-    /// The source that told of it first.
+    /// The source that reported it first.
     source: DecisionSource,
-    /// Every source that told something of it.
+    /// Every source that reported it.
     sources: Vec<DecisionSource>,
     completeness: Completeness,
     /// What was computed here rests on a tree that lacked blocks: overlaps of `candidates` may be too small and their costs too

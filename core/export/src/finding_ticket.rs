@@ -19,7 +19,7 @@ pub const fn severity_word(severity: Severity) -> &'static str {
     }
 }
 
-/// The mark of a severity, which is never told by colour alone.
+/// The symbol of a severity: severity is never shown by colour alone.
 pub const fn severity_mark(severity: Severity) -> &'static str {
     match severity {
         Severity::Info => "●",

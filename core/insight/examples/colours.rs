@@ -1,5 +1,5 @@
 //! What colour TTFT has, second by second, against what the simulator itself measured: `colours [--json FILE]`. Ten
-//! simulated minutes at each load of the reference scenario, folded as the server folds them: heard as `radixscope demo`
+//! simulated minutes at each load of the reference scenario, folded as the server folds them: received as `radixscope demo`
 //! is, by scraped metrics alone, and with each request in a log (Dynamo ≥ 1.1), all of them or with some lost.
 #![expect(clippy::print_stdout, reason = "its table is what it is for")]
 
@@ -28,7 +28,7 @@ const FIRST_TOKEN_BACK_US: u64 = 40_000;
 /// Of the requests that a log lost, one in so many.
 const LOST_ONE_IN: usize = 33;
 
-/// What is heard of the cluster.
+/// What is received from the cluster.
 #[derive(Clone, Copy, PartialEq)]
 enum SourceSet {
     /// Events, log and metrics of a 0.9, as the demo.
@@ -82,7 +82,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut rows = Vec::new();
     let mut levels = Vec::new();
     println!(
-        "| heard | users | exact p95 ms, median | above s | within s | unknown s | false above | false within | other targets, false |"
+        "| received | users | exact p95 ms, median | above s | within s | unknown s | false above | false within | other targets, false |"
     );
     println!("|---|---:|---:|---:|---:|---:|---:|---:|---:|");
     for concurrency in LEVELS {
@@ -106,7 +106,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             let wrong = of.false_above + of.false_within + others;
             rows.push(json!({"what": what("false"), "value": wrong, "unit": "s", "budget": "0 s", "within": wrong == 0}));
             rows.push(json!({"what": what("unknown"), "value": of.unknown, "unit": "s"}));
-            levels.push(json!({"heard": source_set.name(), "users": concurrency, "above_s": of.above, "within_s": of.within,
+            levels.push(json!({"received": source_set.name(), "users": concurrency, "above_s": of.above, "within_s": of.within,
                 "unknown_s": of.unknown, "false_above_s": of.false_above, "false_within_s": of.false_within, "false_other_targets_s": others}));
         }
     }

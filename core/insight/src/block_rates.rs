@@ -5,7 +5,7 @@ use radixscope_state::cluster::{Bucket, TimeSteps};
 
 use crate::view_context::ViewContext;
 
-/// More workers than this are one band: they could not be told apart.
+/// More workers than this are one band: they could not be distinguished.
 pub const MAX_BANDS: usize = 24;
 /// Its name.
 pub const OTHERS: &str = "others";

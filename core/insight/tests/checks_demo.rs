@@ -21,7 +21,7 @@ const LIVE_S: u64 = 120;
 #[derive(Default)]
 struct Watched {
     cluster: Cluster,
-    /// Every finding as it was said, with the second.
+    /// Every finding and the second it was raised at.
     findings: Vec<(u64, Finding)>,
 }
 
@@ -52,7 +52,7 @@ impl Watched {
         codes.into_iter().collect()
     }
 
-    /// Every code and severity, with the second when it was first said.
+    /// Every code and severity, with the second of its first finding.
     fn summary(&self) -> String {
         let mut firsts: Vec<String> = Vec::new();
         let mut seen = BTreeSet::new();
@@ -173,7 +173,7 @@ fn symptoms(fault: Fault) -> &'static [&'static str] {
 fn assert_own(fault: Fault, watched: &Watched, way: &str) {
     let (own, _) = own_finding(fault);
     let what = format!("{} {way}: {}", fault.name(), watched.summary());
-    // A deployment may want to run without events: that is said, and no warning.
+    // A deployment may want to run without events: that is information, not a warning.
     let grave: &[&str] = if fault == Fault::Approximate { &[] } else { &[own] };
     // A tree that lacks blocks is a fault of what is seen, with a finding of its own.
     let mut found = watched.grave();

@@ -1,4 +1,4 @@
-//! The counterfactual of what a simulated cluster decided, heard as a hub hears it.
+//! The counterfactual of a simulated cluster's decisions, received as by a hub.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::ops::ControlFlow;

@@ -86,7 +86,7 @@ impl BlockLifetimes {
                     self.removed(at, *worker, hash);
                 }
             }
-            // Somebody removed them, and nobody saw when.
+            // They were removed at an unknown time.
             Record::TreeDumpRemoved { worker, tier: None, hashes } => {
                 for &hash in hashes.iter().filter(|&&hash| is_followed(hash)) {
                     self.followed.swap_remove(&(*worker, hash));

@@ -14,7 +14,7 @@ use radixscope_dynamo::subject::Subject;
 pub enum Command {
     /// Ask a worker. Answered by one [`crate::Payload::TreeResponse`] with the same number, whatever comes of it.
     Query(TreeQuery),
-    /// Nobody waits for the answer any more. The query is answered all the same, by
+    /// The response is no longer needed. The query still gets a response, with
     /// [`QueryFault::Cancelled`](radixscope_dynamo::tree_query::QueryFault::Cancelled) unless it was answered before.
     CancelQuery {
         /// Number of the query.

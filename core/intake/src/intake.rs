@@ -98,7 +98,7 @@ impl Intake {
         self.ingest.commands()
     }
 
-    /// Has a worker asked for its blocks. `false`: nothing tells where, or nobody may be asked.
+    /// Queries a worker for its blocks. `false`: its endpoint is unknown, or queries are off.
     pub fn request_dump(&mut self, worker: Worker) -> bool {
         self.ingest.request_dump(worker)
     }

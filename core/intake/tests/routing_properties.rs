@@ -1,4 +1,4 @@
-//! Whatever is said of requests, in whatever order: nothing panics, ids ascend, and a restored state goes on alike.
+//! Any messages about requests, in any order: nothing panics, ids ascend, and a restored state goes on alike.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use proptest::prelude::*;
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 const SEQUENCES: &str = "namespace.dynamo.component.backend.active_sequences_events";
 
-/// A subject and what is said there.
+/// A subject and a message.
 fn payload() -> impl Strategy<Value = Payload> {
     let request = || (0..4_u8).prop_map(|n| format!("request-{n}"));
     let worker = || (0..3_u64).prop_map(|id| json!({"worker_id": id, "dp_rank": 0}));

@@ -49,7 +49,7 @@ fn every_recorded_scrape_is_understood_and_its_process_known_for_what_it_is() {
         for process in cluster.processes() {
             let expected = match process.name.as_str() {
                 "frontend" => ProcessRole::Frontend,
-                // A router that heard no event offers nothing but its uptime.
+                // A router that received no event exports only its uptime.
                 "frontend-system" if capture == "0.9.1-no-events" => ProcessRole::Other,
                 "frontend-system" => ProcessRole::Router,
                 _ => ProcessRole::Worker,

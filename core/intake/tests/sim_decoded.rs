@@ -1,4 +1,4 @@
-//! The simulated cluster heard by the decoders and the fold that hear a real one: nothing may be lost, rejected or
+//! The simulated cluster through the decoders and the fold of a real one: nothing may be lost, rejected or
 //! misread on the way, on either event line.
 #![expect(clippy::expect_used, reason = "a test fails by panicking")]
 

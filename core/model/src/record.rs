@@ -8,7 +8,7 @@
 //!
 //! Records are postcard; hashes are eight raw bytes, workers interned to `u16` by a `Worker` record, times relative
 //! to the batch. There are 4,096 places for workers. When they run short, a `WorkersReclaimed` record frees those of the
-//! workers that departed longest ago, 64 at once, or, if none has, of those of whom nobody spoke for ten minutes;
+//! workers that departed longest ago, 64 at once, or, if none has left, of those that no message named for ten minutes;
 //! then `Worker` gives a place again. Decisions that are kept go on to name who departed, by an index beyond the
 //! places, so that none ever names another worker. A frame is one version byte and postcard. `PROTOCOL_VERSION` and
 //! `RECORD_VERSION` are raised together; a viewer that meets another version says so and offers to reload. `Hello`
@@ -534,7 +534,7 @@ impl Decision {
     }
 }
 
-/// Size in blocks of each candidate's tree, as ties are decided by it: all 0 where one is unknown, so that nobody is taken
+/// Size in blocks of each candidate's tree, as ties are decided by it: all 0 where one is unknown, so that no worker is taken
 /// for the smallest because nothing is known of it.
 pub fn tree_sizes_blocks(candidates: &[Candidate]) -> impl Iterator<Item = u64> + '_ {
     let are_known = candidates.iter().all(|candidate| candidate.tree_size.is_some());
@@ -745,7 +745,7 @@ pub enum DepartureCause {
     Health,
     /// A router's own gauges no longer have it.
     Metrics,
-    /// Nobody spoke of it for long, and its place was needed.
+    /// No message named it for long, and its slot was needed.
     Silent,
     /// Discovery no longer holds its endpoint or its model card.
     Discovery,
@@ -807,7 +807,7 @@ pub enum LogSignal {
     NoLocalIndexer,
     /// The router listens to JetStream because not every worker has a local indexer (0.9).
     UsesJetStream,
-    /// The router takes no KV events, because it was told so: what it believes workers to hold is what it sent there itself
+    /// The router is configured to use no KV events: it estimates what workers hold from the requests that it sent there
     /// (`--no-router-kv-events`; the line is of 1.6).
     KvEventsOff,
     /// The router counts the blocks of a request as cached from the moment that it chooses (`--router-predicted-ttl-secs`, 1.6).

@@ -225,7 +225,7 @@ impl<R: Read + Seek> ChunkWalk<'_, R> {
         if let (Some(number), Some(_schema), Some(topic)) = (bytes.u16(), bytes.u16(), bytes.text())
             && self.numbers.set(number, topic)
         {
-            // Another tool's numbers: what the indices before said was of other channels.
+            // Written by another tool: earlier indices refer to other channels.
             self.chunks.iter_mut().for_each(|chunk| (chunk.channels, chunk.keyframe) = (None, None));
         }
         Ok(true)

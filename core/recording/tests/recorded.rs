@@ -92,7 +92,7 @@ fn a_file_cut_off_at_any_byte_opens_and_loses_no_chunk_that_was_whole() {
         };
         assert!(!cut.is_finished());
         let Some((_, last)) = cut.range() else { continue };
-        // Whatever is not read is said to be lost, and it is less than a chunk and its index.
+        // Unread bytes are reported as lost: less than a chunk and its index.
         assert!(cut.lost_bytes() < 128 * 1024, "{} of {len}", cut.lost_bytes());
         let folded = cut.state_at(SeekTo::At(last)).unwrap();
         assert!(folded.damaged.is_none(), "{:?}", folded.damaged);

@@ -66,7 +66,7 @@ impl BlockHolders {
         }
     }
 
-    /// Counts for each worker the blocks of `prompt` it holds. As in Dynamo's tree, the path ends where nobody holds
+    /// Counts for each worker the blocks of `prompt` it holds. As in Dynamo's tree, the path ends where no worker holds
     /// the next block.
     pub(super) fn count(&self, prompt: &[Block], candidates: &mut [SimulatedCandidate]) {
         match self {

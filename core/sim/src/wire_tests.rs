@@ -1,4 +1,4 @@
-//! Messages of a real Dynamo 0.9.1, told again.
+//! Messages of a real Dynamo 0.9.1, reproduced.
 
 use super::super::shape::ChainHashes;
 use super::*;

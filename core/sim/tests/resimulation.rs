@@ -1,4 +1,4 @@
-//! Re-simulation of what the simulated cluster was asked, heard as a hub hears it: from `active_sequences_events`.
+//! Re-simulation of the simulated cluster's requests, received as by a hub: from `active_sequences_events`.
 #![expect(clippy::expect_used, reason = "a test fails by panicking")]
 
 use std::collections::HashMap;
@@ -54,10 +54,10 @@ fn record(router: RouterSettings) -> (Vec<Recorded>, Simulation) {
                     recorded.push(Recorded {
                         at_ms: m.at_ms,
                         worker: report.worker.id.0,
-                        isl_tokens: request.isl.expect("told") as u32,
+                        isl_tokens: request.isl.expect("in the message") as u32,
                         osl_tokens: None,
-                        overlap_blocks: request.overlap.expect("told"),
-                        blocks: request.token_sequence.expect("told"),
+                        overlap_blocks: request.overlap.expect("in the message"),
+                        blocks: request.token_sequence.expect("in the message"),
                     });
                 }
                 SequenceChange::PrefillCompleted => {}
@@ -188,7 +188,7 @@ fn weight_0_goes_by_load_alone() {
     let outcome = run(arrivals(&strangers), &settings, &mut |_| ControlFlow::Continue(())).expect("runs");
     // What differs is the prompts already active there: a worker with the common beginning needs 15 blocks less.
     let spread = outcome.spread.expect("sampled").requests;
-    assert!(spread.max <= 12.0, "nobody is far ahead: {spread:?}");
+    assert!(spread.max <= 12.0, "no worker is far ahead: {spread:?}");
     assert!(outcome.requests_by_worker.iter().all(|&n| n > 0));
 }
 
@@ -211,16 +211,16 @@ fn the_same_recording_and_seed_give_the_same_outcome() {
 
 #[test]
 fn a_caller_hears_how_far_it_is_and_can_break_off() {
-    let mut heard: Vec<Progress> = Vec::new();
+    let mut reports: Vec<Progress> = Vec::new();
     let mut listen = |progress| {
-        heard.push(progress);
-        if heard.len() == 5 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        reports.push(progress);
+        if reports.len() == 5 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     };
     let broken_off = run(arrivals(&RECORDED.0), &settings(KV), &mut listen);
     assert_eq!(broken_off, Err(ResimulationError::Cancelled));
-    assert_eq!(heard.len(), 5);
-    assert!(heard.is_sorted_by_key(|p| (p.arrived, p.done)) && heard[4].done > 0);
-    assert!(heard.iter().all(|p| p.done <= p.arrived && p.arrivals == RECORDED.0.len()));
+    assert_eq!(reports.len(), 5);
+    assert!(reports.is_sorted_by_key(|p| (p.arrived, p.done)) && reports[4].done > 0);
+    assert!(reports.iter().all(|p| p.done <= p.arrived && p.arrivals == RECORDED.0.len()));
 }
 
 #[test]
@@ -323,10 +323,10 @@ fn speed() {
                     recorded.push(Recorded {
                         at_ms: m.at_ms,
                         worker: report.worker.id.0,
-                        isl_tokens: request.isl.expect("told") as u32,
+                        isl_tokens: request.isl.expect("in the message") as u32,
                         osl_tokens: None,
                         overlap_blocks: 0,
-                        blocks: request.token_sequence.expect("told"),
+                        blocks: request.token_sequence.expect("in the message"),
                     });
                 }
             }

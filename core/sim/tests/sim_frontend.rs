@@ -193,7 +193,7 @@ fn the_log_tells_every_candidate_and_the_cheapest_is_chosen() {
                 assert!(costs().filter(|cost| *cost == chosen).count() > 1);
             }
             let tree: u64 = number(&decoded, 6);
-            assert_eq!(tree > 0, *overlap > 0, "a tree size is told only with an overlap");
+            assert_eq!(tree > 0, *overlap > 0, "a tree size comes only with an overlap");
             assert_eq!(number::<u32>(&decoded, 7), simulation.config().blocks_per_worker);
             candidates.clear();
             tied = false;

@@ -310,14 +310,14 @@ fn bench(mut scene: Scene) {
         looking(forest, &mut dice);
     }
     let mut at = 2_000_000_000;
-    for (n, told) in [(100, false), (1000, false), (1000, true)] {
-        tree.keep_forest_changes(told);
+    for (n, with_changes) in [(100, false), (1000, false), (1000, true)] {
+        tree.keep_forest_changes(with_changes);
         let rounds = (0..ROUNDS).map(|_| {
             at += 1;
             events(&mut tree, &mut scene, &mut dice, n, at);
             timed(|| tree.update_forest()).0
         });
-        let what = format!("settle after {n} events{}", if told { ", with changes" } else { "" });
+        let what = format!("settle after {n} events{}", if with_changes { ", with changes" } else { "" });
         times(&what, rounds.collect());
     }
     tree.keep_forest_changes(false);

@@ -98,7 +98,7 @@ fn a_request_of_which_the_chosen_worker_held_nothing_is_counted_at_the_root() {
     let mut fold = Fold::new();
     fold.decide(1, 0, |d| (d.path, d.overlap_blocks) = (path(), Some(0)));
     fold.decide(2, 0, |d| {
-        // Nobody held its first block.
+        // No worker held its first block.
         (d.completeness, d.candidates) = (Completeness::Reconstructed, weighed([0, 0]));
     });
     assert_eq!(fold.hits(), [0, 0]);

@@ -258,7 +258,8 @@ async fn probe(deployment: &Deployment, subject: &str) {
 async fn rejected(server: &Radixscope, topic: &str) -> u64 {
     let label = format!("topic=\"{topic}\"");
     let response = server.get("/metrics").await;
-    let is_count = |line: &&str| line.starts_with("radixscope_ingest_rejected_total{") && line.contains(&label);
+    let is_count =
+        |line: &&str| line.starts_with("radixscope_ingest_rejected_total{") && line.contains(&label);
     let count = |line: &str| line.rsplit_once(' ').and_then(|(_, count)| count.parse::<u64>().ok());
     response.text().lines().filter(is_count).filter_map(count).sum()
 }

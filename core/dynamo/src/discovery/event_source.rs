@@ -44,7 +44,7 @@ pub(super) fn event_source<'a, W: Wire<'a>>(key: &Key<'_>, wire: &mut W) -> Resu
         Some(QueryEndpoint { worker, is_rank_known: true, publisher_id, ..endpoint })
     });
     let topic = topic.unwrap_or_else(|| key.topic.to_owned());
-    // How it is heard is said by its channel.
+    // Its channel contains the transport.
     Ok(EventSource { publisher_id, subject: key.subject(&topic, Transport::Core), worker, recovery })
 }
 

@@ -14,7 +14,7 @@ pub struct Printed {
 }
 
 impl Printed {
-    /// Most digits after the decimal point that are told apart; an f64 has no more that mean anything.
+    /// Most significant digits after the decimal point of an f64.
     const MAX_DECIMALS: usize = 60;
 
     /// Reads a number as Rust prints one: digits, perhaps a sign, a fraction, an exponent; neither `NaN` nor `inf`.

@@ -16,10 +16,10 @@
 //!
 //! Beside `/metrics` a frontend of 0.8 to 1.6 is asked for `/health` every five seconds, and less often while it
 //! answers 503, for which it logs an error. A worker that a frontend leaves out of two lists in a row, and that no
-//! other frontend lists, has left; a frontend that is not ready makes nobody leave. From 1.7 on the list is in the
+//! other frontend lists, has left; the list of a frontend that is not ready is ignored. From 1.7 on the list is in the
 //! metrics (`router_worker_state`), and a worker whose every router counts it as unavailable is suspect before it has
 //! left. Without either, `router_worker_registered` is a list that has to be without the worker for 10 s. Half a
-//! scrape, an empty list and a frontend that started anew make nobody leave.
+//! scrape, an empty list and a restarted frontend do not mark workers as left.
 
 mod alias;
 mod buckets;

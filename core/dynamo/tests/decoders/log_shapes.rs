@@ -167,7 +167,7 @@ fn other_modes_other_spans_and_other_parts_are_not_ours() {
         "http-request:round_robin.route_request: request_span: route request completed request_id=1 worker_id=7",
         "http-request: dynamo_llm::http::service::service_v2: request completed with server error status=500 latency_ms=7",
         "http-request: dynamo_llm::http::service::service_v2: request completed request_id=1 status=200",
-        "dynamo_llm::x: somebody said: Selected worker: worker_id=7 dp_rank=0, logit: 7.625",
+        "dynamo_llm::x: quoted: Selected worker: worker_id=7 dp_rank=0, logit: 7.625",
         "dynamo_llm::x: prompt=\"Formula for worker_id=7 dp_rank=0\"",
     ] {
         assert_eq!(decode(format!("{frame}{rest}").as_bytes()), Ok(None), "{rest}");

@@ -198,7 +198,10 @@ fn a_picture_over_several_blocks_is_one_and_an_unknown_form_costs_no_block() {
     let many: Vec<&str> = many.iter().map(String::as_str).collect();
     let mut events = KvEvents::default();
     events.decode(stored(&many).as_bytes(), Format::Json).expect("decodes");
-    assert!(matches!(events.events[0].data, KvData::Stored { pictures: 256, .. }), "no more are told apart");
+    assert!(
+        matches!(events.events[0].data, KvData::Stored { pictures: 256, .. }),
+        "no more are counted separately"
+    );
 }
 
 #[test]

@@ -27,7 +27,7 @@ struct Card {
     setting: String,
 }
 
-/// Those that hold, and what is said where none does.
+/// The active findings, and the text shown without any.
 struct Findings {
     cards: Vec<Card>,
     healthy: Option<Healthy>,

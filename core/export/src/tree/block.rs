@@ -8,9 +8,9 @@ use super::{Hashes, NotFound, TreeSnapshot};
 use radixscope_model::id::{BlockHash, Millis, Seq, TokensHash, Worker, WorkerIx};
 use radixscope_state::tree::NodeId;
 
-/// Most places of one hash that are told.
+/// Most positions of one hash in a response.
 pub const MAX_MATCHES: usize = 20;
-/// Most elements above a block that are told, from the top.
+/// Most elements above a block in a response, from the root.
 pub const MAX_PATH: usize = 1_000;
 
 /// Which block is asked for.
@@ -75,7 +75,7 @@ struct Name {
 }
 
 impl TreeSnapshot {
-    /// A block and what is above and below it. Of several places of one hash all are named, and the first of them is told
+    /// A block and what is above and below it. If a hash is at several positions, all are listed, and the first is described
     /// of.
     ///
     /// # Errors

@@ -7,7 +7,7 @@ use super::{BlockWorkers, TreeSnapshot};
 use radixscope_state::cluster::touched_ms;
 use radixscope_state::tree::NodeId;
 
-/// What is told of an element; the rest is read from the tree as it is written.
+/// The fields of an element; the rest is read from the tree as it is written.
 pub(super) struct Element<'p> {
     pub(super) picture: &'p TreeSnapshot,
     /// 0 at the top of a page; other answers have no levels.

@@ -10,7 +10,7 @@
 //! `TreeSnapshot`, a copy of the tree that is mostly `memcpy` (25 to 35 ms for a million blocks on a slow core, where one
 //! walk took 100), and shares it with all who ask in the next second, or for twenty times as long as it took. Sums
 //! over the whole tree are made once per copy, so that a page costs what it holds and the families that it lists;
-//! filters, forests and pictures are made per question, two at a time. A copy that nobody asked for in ten seconds
+//! filters, forests and pictures are made per question, two at a time. A copy that no request needed in ten seconds
 //! goes. A page's cursor names its last element, that element's rank among its siblings, and the block before it:
 //! enough to go on in a tree that has changed. Pictures in SVG are drawn by the function that the page calls too; it
 //! takes boxes from `Forest::visit`, so its size is bounded by pixels.

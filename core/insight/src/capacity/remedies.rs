@@ -4,7 +4,7 @@
 use super::Engine::{self, Sglang, TensorRtLlm, Vllm};
 use radixscope_model::number_format;
 
-/// Said beside every remedy.
+/// Shown beside every remedy.
 pub const TEST_FIRST: &str = "Change one setting at a time, and test at concurrency 1 to 2 before the full load: prefixes \
     must hit there, or memory is not the cause.";
 

@@ -1,5 +1,5 @@
 //! What changed between two states of a cluster, A and B: what each worker stored and evicted, what moved from one to another,
-//! how requests went before each, and who came and went. Pure; knows no screen and nobody who keeps states.
+//! how requests went before each, and who came and went. Pure; knows no screen and no store of states.
 //!
 //! A block is one name of one worker in one tier of one pool. It is *stored* if B has it and A has not, *evicted* if A has it and
 //! B has not, *kept* if both have it; what was stored and evicted in between is in neither state. A place of a prefix tree, and
@@ -187,7 +187,7 @@ fn members(a: (&Cluster, Option<PoolIx>), b: (&Cluster, Option<PoolIx>)) -> Vec<
         let Some(pool) = pool else { continue };
         for ix in cluster.workers_in(pool) {
             let Some(id) = cluster.worker(ix).map(|worker| worker.id) else { continue };
-            // The place of one that came back elsewhere meanwhile is nobody's.
+            // The slot of a worker that rejoined under another index belongs to no worker.
             if cluster.worker_ix(id) != Some(ix) {
                 continue;
             }

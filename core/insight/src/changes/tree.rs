@@ -90,12 +90,12 @@ impl ChangeTree {
         self.union.tree.holdings(change.mark()).resident
     }
 
-    /// What became of the blocks of a chain; `None`: nobody held or holds them.
+    /// What became of the blocks of a chain; `None`: no worker held or holds them.
     pub fn of_chain(tree: &Tree, chain: &Chain) -> Option<BlockChange> {
         tree.chain_owners(chain).iter().next().and_then(BlockChange::marked)
     }
 
-    /// What became of blocks that are too narrow to be told apart.
+    /// What became of blocks that are too narrow to be drawn separately.
     pub fn of_sliver(sliver: &Sliver) -> impl Iterator<Item = BlockChange> {
         Self::in_bits(sliver.workers)
     }

@@ -12,9 +12,9 @@
 //! recordings show the same findings and the page only renders them. What was published before we came is read first and
 //! counts as before: the history of totals begins when every source has caught up. A rule that sees the consequence
 //! of another fault asks that rule and leaves it the word, so that one fault is one finding. A worker of which we did
-//! not receive the first event, or which left and came back, holds blocks that nobody reported; unknown parents are then
+//! not receive the first event, or which left and came back, holds blocks that were not reported; unknown parents are then
 //! never held against it, unknown removals only beyond what its cache can have held. An idle hour mends nothing: a
-//! worker without events in the last minute is judged by all that it sent, as long as nobody else spoke for five
+//! worker without events in the last minute is evaluated by all its events, as long as no other worker sent events for five
 //! minutes more. `docs/findings.md` has every condition and its sample.
 
 mod advice;

@@ -15,7 +15,7 @@ const MIN_WIDTH: u32 = 16;
 const MIN_WIDTH_SHARE: f64 = 0.35;
 /// The emptiest worker has room if it is no fuller than this share of the limit, or of the fullest one.
 const ROOM_SHARE: f64 = 0.75;
-/// Said where requests in flight are not known.
+/// Shown if the in-flight counts are unknown.
 pub(super) const MISSING: &str = "Requests in flight are known for no two workers of one component; they are with \
     --router-replica-sync on the frontends, or with their logs from 1.5 on (--logs)";
 

@@ -2,7 +2,7 @@
 //!
 //! Two ways, never mixed. *Frozen* judges each decision on the very state it saw and follows nothing up; it is exact
 //! for one decision. *Re-simulated* plays the recorded arrivals through a model in which caches and loads react; its
-//! times are fitted to the window first, and where that does not succeed, only which setting is better is said.
+//! times are fitted to the window first, and if that fails, only which setting is better is reported.
 //! Server and page use the same functions. Must not know how a report is shown or sent.
 //!
 //! # How it works

@@ -12,7 +12,7 @@ use super::{ENABLE_FRONTEND, ENABLE_WORKER, WINDOW_MS};
 pub struct Throughput {
     /// Requests that ended, per second.
     pub requests_per_s: f64,
-    /// Output tokens per second; `None`: nobody counts them.
+    /// Output tokens per second; `None`: not reported.
     pub output_tokens_per_s: Option<f64>,
     /// Where from.
     pub source: &'static str,
@@ -37,7 +37,7 @@ impl Errors {
 /// What is counted of requests.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Counts {
-    /// `None`: nobody counts.
+    /// `None`: not reported.
     pub throughput: Option<Throughput>,
     /// Over the last [`WINDOW_MS`].
     pub errors: Option<Errors>,

@@ -58,7 +58,7 @@ impl RequestValues {
             let at = quantity.counts_at(decided, is_measured);
             all += u64::from(at.is_some_and(holds));
         }
-        // Of a request without a decision nobody knows the worker.
+        // The worker of a request without a decision is unknown.
         let without = cluster.requests().newest_first().filter(|_| only.is_none());
         for ended in without.filter(|ended| holds(ended.ended_ms)) {
             let single = quantity.of_ended(ended).filter(|single| single.is_measured == is_measured);

@@ -70,7 +70,7 @@ fn finished<'s>(
     all.filter(|decided| decided.progress.ended_ms.is_some_and(|at| span.holds(at)))
 }
 
-/// `None` without a sample: nothing ended, or nobody reported it.
+/// `None` without a sample: no request ended, or ends are not reported.
 fn known_rate(span: &WindowView<'_>, sum: f64, samples: u64, source: FigureSource) -> Option<SourcedFigure> {
     (samples > 0).then(|| SourcedFigure::exact(sum / (span.ms as f64 / 1e3), samples, source))
 }

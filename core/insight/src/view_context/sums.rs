@@ -83,7 +83,7 @@ pub fn caption(recent: &Sums, all: &Sums) -> String {
     )
 }
 
-/// What first told of a decision, in a word for a narrow column.
+/// The first source of a decision, as one word for a narrow column.
 pub const fn source_name(source: DecisionSource) -> &'static str {
     match source {
         DecisionSource::KvHitRate => "hit rate",

@@ -194,7 +194,7 @@ pub enum Refused {
     /// Too many workers added.
     #[error("{0} workers added: at most 64 are taken")]
     TooManyAdded(u32),
-    /// Nobody is left to choose from.
+    /// No candidate is left.
     #[error("there is no worker to choose from: none is known, or all are excluded")]
     NoWorker,
 }

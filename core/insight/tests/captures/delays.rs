@@ -13,7 +13,7 @@ use radixscope_state::cluster::{Cluster, DecisionEntry};
 
 use crate::replay::{Delays, received_late};
 
-/// How often a server looks whether anything is to be told.
+/// How often a server flushes.
 const TICK_MS: u64 = 100;
 
 const RECORDINGS: [&str; 2] = ["1.6.1-log-jsonl-debug", NEW_SYNC];
@@ -133,7 +133,7 @@ struct Held {
     others: BTreeMap<String, usize>,
 }
 
-/// Of the decisions whose prompts messages alone told. Where the log tells the chosen one's cost alone, that counts.
+/// Decisions whose prompts come from messages only. If the log contains only the chosen worker's cost, that is compared.
 fn by_messages(name: &str) -> Held {
     let alone = play(name, &[], Delays::default());
     let logged = play(name, &["frontend"], Delays::default());

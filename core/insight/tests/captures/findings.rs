@@ -108,7 +108,7 @@ fn whoever_comes_late_is_told_so() {
     assert!(!tape.play(NATS, 0.0, 10).holds("tree_partial"));
 }
 
-/// The mismatch is told in time, as the right form, and with the sizes that the sources tell.
+/// The mismatch is found in time, with the right kind and the reported sizes.
 fn mismatch(name: &str) {
     let tape = Tape::of(name);
     let begin = noted(name, "traffic_start");

@@ -1,4 +1,4 @@
-//! Hits of recorded requests against the overlap that the router itself told of them.
+//! Hits of recorded requests against the overlap that the router itself reported.
 
 use radixscope_captures::Recording;
 use radixscope_intake::{Intake, Received};

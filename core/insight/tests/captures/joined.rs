@@ -174,7 +174,7 @@ impl Table {
         count(|t| &mut t.path, logged.has_hashes && logged.overlap.is_some_and(|o| o > 0), has_path, "path");
     }
 
-    /// What is shown of a decision of the log alone was told by the log.
+    /// Every field of a decision known only from the log is in the log.
     fn nothing_made_up(&mut self, cluster: &Cluster, words: &[Words]) {
         let all: BTreeMap<&str, &Request> =
             words.iter().flat_map(|w| &w.requests).map(|(id, request)| (id.as_str(), request)).collect();

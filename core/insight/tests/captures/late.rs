@@ -24,7 +24,7 @@ fn is_true(player: &Player, workers: usize) {
         assert!(held == truth.blocks, "blocks, parents or tokens of {worker:?} differ");
     }
     assert_eq!(compared, workers);
-    // But for the second in which nobody had answered yet.
+    // Except for the second before the first response.
     let faults: Vec<_> = player.found.iter().filter(|code| *code != "tree_partial").collect();
     assert!(faults.is_empty(), "{faults:?}");
     assert_eq!(player.cluster.totals().unattached, 0);

@@ -58,7 +58,7 @@ pub(crate) struct Player {
     source: SourceIx,
     /// Publishers at their addresses.
     channels: HashMap<String, Arc<Subject>>,
-    /// Everything that workers said so far, heard or not.
+    /// Everything that workers sent so far, received or not.
     findings: HashMap<Worker, Vec<KvEvents>>,
     /// Queries that wait for their recorded time.
     waiting: Vec<(f64, TreeQuery)>,

@@ -176,7 +176,7 @@ fn with_0_9_and_replica_sync_every_candidate_costs_what_the_router_logged() {
     let (mut logged, mut overlaps, mut costs) = (0, 0, 0);
     for decided in oldest_first(&by_both).filter(|d| d.decision.request_id.is_some()) {
         let same = |d: &&DecisionEntry| d.decision.request_id == decided.decision.request_id;
-        let ours = oldest_first(&by_messages).find(same).expect("heard by messages alone");
+        let ours = oldest_first(&by_messages).find(same).expect("known from messages alone");
         assert_eq!(ours.decision.completeness, Completeness::Reconstructed);
         for theirs in decided.decision.candidates.iter() {
             logged += 1;

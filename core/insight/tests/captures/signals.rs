@@ -119,7 +119,7 @@ fn a_worker_that_was_killed_is_gone_within_seconds_and_its_blocks_with_it() {
         .iter()
         .filter_map(|(at, record)| match record {
             Record::Left { worker, why } => Some((*at, *worker, *why)),
-            Record::Rejoined { .. } => panic!("nobody came back under its old id"),
+            Record::Rejoined { .. } => panic!("no worker rejoined under its old id"),
             _ => None,
         })
         .collect();
@@ -136,7 +136,7 @@ fn a_worker_that_was_killed_is_gone_within_seconds_and_its_blocks_with_it() {
             .all(|w| (w == dead) == (cluster.blocks(w) == Some(0)))
     );
     let without_log = play("0.9.1-worker-restart", &[]);
-    assert!(without_log.cluster.workers().iter().all(|worker| worker.gone.is_none()), "nobody told");
+    assert!(without_log.cluster.workers().iter().all(|worker| worker.gone.is_none()), "not reported");
 }
 
 #[test]
@@ -150,7 +150,11 @@ fn every_worker_tells_once_how_its_events_come() {
         let mut received = BTreeMap::new();
         for (_, record) in &played.records {
             if let Record::EventTransport { worker, line, first_event_id } = record {
-                assert_eq!(received.insert(*worker, (*line, *first_event_id)), None, "{name}: said twice");
+                assert_eq!(
+                    received.insert(*worker, (*line, *first_event_id)),
+                    None,
+                    "{name}: reported twice"
+                );
             }
         }
         let want: BTreeMap<_, _> = (0..3).map(|worker| (WorkerIx(worker), (line, first))).collect();
@@ -228,7 +232,7 @@ fn the_sample_of_blocks_lives_as_long_as_all_of_them_do() {
                 }
                 _ => None,
             });
-            let (at, ages): (u64, BlockResidency) = latest.expect("told");
+            let (at, ages): (u64, BlockResidency) = latest.expect("a record");
             let window = at - 60_000..=at;
             let mut all: Vec<u64> = played
                 .lives

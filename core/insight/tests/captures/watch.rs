@@ -46,7 +46,7 @@ pub(crate) struct Tape {
     received: Vec<(f64, Payload)>,
 }
 
-/// What was said of a capture.
+/// The findings of a capture.
 pub(crate) struct Watched {
     pub(crate) cluster: Cluster,
     /// Every change of a finding, with its Unix time in seconds.
@@ -54,12 +54,12 @@ pub(crate) struct Watched {
 }
 
 impl Watched {
-    /// The first time that a finding was said, with it.
+    /// Each finding's first time.
     pub(crate) fn first(&self, code: &str) -> Option<(f64, &Finding)> {
         self.findings.iter().find(|(_, finding)| finding.code == code).map(|(t, finding)| (*t, finding))
     }
 
-    /// Codes of at least this severity that were ever said, without those that name another finding as their cause.
+    /// Codes of at least this severity that were ever active, without those that name another finding as their cause.
     pub(crate) fn codes(&self, least: Severity) -> Vec<String> {
         let is_grave = |f: &Finding| f.severity >= least && f.cause.is_empty();
         let grave = self.findings.iter().filter(|(_, finding)| is_grave(finding));
@@ -69,7 +69,7 @@ impl Watched {
         codes
     }
 
-    /// Everything said, a line each, for a test that fails.
+    /// All findings, one per line, for the message of a failing test.
     pub(crate) fn summary(&self) -> String {
         let first = self.findings.first().map_or(0.0, |(t, _)| *t);
         let line = |(t, f): &(f64, Finding)| {
@@ -85,7 +85,7 @@ impl Watched {
         self.findings.iter().map(line).collect()
     }
 
-    /// Whether it was said and is not over.
+    /// Whether it is active.
     pub(crate) fn holds(&self, code: &str) -> bool {
         self.cluster.findings().iter().any(|f| f.code == code && f.phase != Phase::Cleared)
     }

@@ -20,7 +20,7 @@ const WAITS: u32 = 8;
 const LAST_WAIT_MS: u64 = 5 * 60_000;
 
 impl Attach {
-    /// A query was answered, or was not. Gives a worker that nobody spoke of before.
+    /// Handles the result of a query. Returns a worker that was not known before.
     pub(crate) fn answer(
         &mut self,
         id: u64,

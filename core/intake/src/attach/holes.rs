@@ -103,7 +103,7 @@ impl Attach {
     }
 
     /// Messages of a publisher are missing before the next one. They may come late, but not across a break. Gives the number
-    /// of the gap, which is told with [`Attach::lost_of`] once it is certain.
+    /// of the gap, which [`Attach::lost_of`] reports once it is certain.
     pub(crate) fn gap_of(&mut self, publisher_id: u64) -> u64 {
         self.gaps += 1;
         let last = self.gaps;
@@ -125,7 +125,7 @@ impl Attach {
         last
     }
 
-    /// So much of what a publisher said is lost, and counted; it was missing since gap number `gap`.
+    /// So many messages of a publisher are lost and counted; they were missing since gap number `gap`.
     pub(crate) fn lost_of(
         &mut self,
         publisher_id: u64,

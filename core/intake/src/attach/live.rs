@@ -148,7 +148,7 @@ fn is_restart(watched: &AttachState, live: &EventContext, event: &KvEvent) -> bo
     begins || event.event_id.saturating_add(RESTART_EVENTS) < last
 }
 
-/// Whether a worker said nothing before this event.
+/// Whether this is the first event of a worker.
 fn is_its_first(live: &EventContext, event: &KvEvent, kv: &KvEvents) -> bool {
     match event.event_id {
         0 => true,

@@ -72,7 +72,7 @@ pub(crate) struct Attach {
     publishers: BTreeMap<u64, Worker>,
     /// Publishers of KV events with a ZeroMQ socket of their own.
     direct: BTreeSet<u64>,
-    /// Addresses that were said to be listened to, by entry of discovery.
+    /// Addresses that are subscribed to, by entry of discovery.
     channels: BTreeMap<Box<str>, (String, u64)>,
     /// Sockets of brokers, by entry of discovery.
     brokers: BTreeMap<Box<str>, Vec<String>>,
@@ -85,7 +85,7 @@ pub(crate) struct Attach {
     received_from: BTreeSet<SourceIx>,
     running: BTreeMap<u64, WorkerIx>,
     last_query: u64,
-    /// Gaps in what publishers said, so far.
+    /// Gaps in the publishers' messages so far.
     gaps: u64,
     next_slot: Millis,
     /// Most workers that waited to be asked for all their blocks, since none did.
@@ -181,7 +181,7 @@ impl Attach {
         self.workers.get(worker).filter(|watched| watched.is_resumed).map(|watched| watched.known)
     }
 
-    /// Has a worker asked. `false`: nothing tells where, or nobody may be asked.
+    /// Queries a worker. `false`: its endpoint is unknown, or queries are off.
     pub(crate) fn request_dump(&mut self, ix: WorkerIx, worker: Worker) -> bool {
         self.endpoints.settle();
         let watched = self.workers.of(ix);

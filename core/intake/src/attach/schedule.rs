@@ -1,4 +1,4 @@
-//! Who is asked when, and what is said of it.
+//! Which worker is queried when, and the records about it.
 
 use radixscope_model::id::{Millis, Worker, WorkerIx};
 use radixscope_model::record::{Entry, KnowledgeWhy, QueryState, Record, TreeKnowledge};
@@ -49,7 +49,7 @@ impl Attach {
         }
     }
 
-    /// Says what was got back of what was lost; call it after the losses themselves were said.
+    /// Records what was recovered of the losses; call it after the losses were recorded.
     pub(crate) fn tell_recovered(&mut self, at_ms: Millis, out: &mut dyn Sink) {
         for (worker, watched) in self.workers.iter_mut() {
             if !watched.has_everything() {
@@ -65,7 +65,7 @@ impl Attach {
         }
     }
 
-    /// Takes up workers that can be asked and were not heard of.
+    /// Adds workers that can be queried and were not seen yet.
     fn meet(&mut self, index: &dyn Fn(Worker) -> Option<WorkerIx>) {
         self.endpoints.settle();
         let named: Vec<(u64, Worker)> = self.publishers.iter().map(|(&id, &worker)| (id, worker)).collect();

@@ -18,7 +18,7 @@ const OVERLAP_AT_MOST_MS: u64 = 10_000;
 /// See the module.
 #[derive(Default)]
 pub(super) struct AttachState {
-    /// Who it is; `None`: nobody has this place.
+    /// Its id; `None`: the slot is free.
     pub(super) id: Option<Worker>,
     /// Who received its last event. `None`: no event of it was received since it is there.
     pub(super) source: Option<SourceIx>,

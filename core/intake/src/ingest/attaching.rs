@@ -15,7 +15,7 @@ impl Ingest {
         self.attach.commands()
     }
 
-    /// Has a worker asked for its blocks. `false`: nothing tells where, or nobody may be asked.
+    /// Queries a worker for its blocks. `false`: its endpoint is unknown, or queries are off.
     pub(crate) fn request_dump(&mut self, worker: Worker) -> bool {
         self.interner.known(worker).is_some_and(|ix| self.attach.request_dump(ix, worker))
     }

@@ -13,7 +13,7 @@ use radixscope_model::id::{Millis, WorkerId};
 pub(super) enum Presence {
     /// It is there, and was not before.
     Came(WorkerId),
-    /// It is no longer there. Said again with each entry of it that ends later.
+    /// It left. Reported again with each later deletion of an entry of it.
     Left(WorkerId),
 }
 

@@ -110,8 +110,8 @@ impl Gaps {
         }
     }
 
-    /// A publisher that nobody knew before a break begins in the middle of its count: what it said earlier may have
-    /// been said during the break.
+    /// A publisher first seen after a break starts in the middle of its count: earlier messages may have
+    /// been lost during the break.
     pub(super) fn begins_late(&mut self, source: SourceIx, topic: Topic, last: Break) {
         self.unknown(source, topic, last);
     }

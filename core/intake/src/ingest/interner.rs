@@ -9,7 +9,7 @@ use radixscope_model::id::{Millis, Worker, WorkerId, WorkerIx};
 use radixscope_model::record::EventTransport;
 use radixscope_state::cluster::{Cluster, MAX_WORKERS};
 
-/// Departed workers that are remembered, so that a metric that names them for ever makes nobody of them: those of a few
+/// Departed workers that are remembered, so that a metric that never drops them does not bring them back: those of a few
 /// hundred rollouts, 2 MiB.
 const MAX_DEPARTED: usize = 1 << 16;
 
@@ -34,7 +34,7 @@ struct InternedWorker {
     id: Worker,
     /// When somebody spoke of it last, as far as that shows that it is there.
     mentioned: Millis,
-    /// Namespace and component as far as they were told, an index.
+    /// Index of its namespace and component, as far as reported.
     named: Option<u32>,
     /// Ways its KV events come, one bit each.
     lines: u8,
@@ -61,7 +61,7 @@ impl Interner {
         }
     }
 
-    /// Goes on with the places of a state that was kept; nobody was heard of since `until`.
+    /// Resumes with the slots of a restored state; nothing was received since `until`.
     pub(super) fn resume(&mut self, until: Millis, cluster: &Cluster) {
         for (worker, state) in (0..).map(WorkerIx).zip(cluster.workers()) {
             let known =
@@ -127,7 +127,7 @@ impl Interner {
         Some((worker, true))
     }
 
-    /// Whether exactly these names of a worker were told.
+    /// Whether exactly these names of a worker were reported.
     #[inline]
     fn is_told(&self, worker: WorkerIx, namespace: &str, component: &str) -> bool {
         let Some(named) = self.workers[worker.at()].named else { return false };
@@ -135,7 +135,7 @@ impl Interner {
         known_name.is_some_and(|(n, c)| **c == *component && **n == *namespace)
     }
 
-    /// Index of a pair of names. Of more than any deployment has all are told anew, which costs time alone.
+    /// Index of a pair of names. Beyond the limit names are reported again, which costs only time.
     fn name(&mut self, pair: (Box<str>, Box<str>)) -> Option<u32> {
         if self.names.len() == MAX_NAMES {
             self.names.clear();

@@ -102,7 +102,7 @@ pub(crate) struct Ingest {
     clock: Option<Millis>,
     /// Sources of the state that was gone on from, as long as they were not announced again.
     kept_sources: Vec<(String, SourceKind, SourceIx)>,
-    /// When nothing was received before it was gone on from that state, until it is said who left meanwhile.
+    /// When nothing was received before it was gone on from that state, until the workers that left meanwhile are reported.
     away: Option<Break>,
     kv: KvEvents,
 }
@@ -112,7 +112,7 @@ pub(crate) struct Ingest {
 enum MentionKind {
     /// The worker itself, or who sends it requests or lists it as present: it is there.
     Present,
-    /// A gauge that may be there long after its worker: takes nobody's place.
+    /// A gauge that may outlive its worker: reclaims no slot.
     Weak,
 }
 
@@ -634,7 +634,7 @@ impl Ingest {
         }
         let own = self.early_breaks.remove(&stream);
         let last = own.or_else(|| self.last_breaks.get(&stream.source).copied());
-        // One that was forgotten may have said anything since.
+        // A forgotten publisher may have sent messages since.
         let now = Break { since_ms: self.taken_ms, until_ms: self.taken_ms };
         last.or(place.may_be_forgotten.then_some(now)).filter(|_| sequence > 0)
     }

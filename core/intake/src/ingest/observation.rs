@@ -62,7 +62,7 @@ pub(crate) enum RequestSignal<'a> {
         trace: &'a RequestTrace<'a>,
         /// Where it was prefilled, or where it ran.
         worker: Option<WorkerIx>,
-        /// Where it was decoded, if that is told.
+        /// Where it was decoded, if reported.
         decode: Option<WorkerIx>,
     },
 }

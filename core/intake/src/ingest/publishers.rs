@@ -4,7 +4,7 @@
 //! process may hold several publishers. So each id has a few *tracks*, and a message continues the one it fits.
 //!
 //! No loss is counted twice. What this program dropped itself is passed as [`Publishers::skipped`], so no jump is seen
-//! where it was dropped; events of a worker that were in lost messages are told by [`Publishers::jumped_at`].
+//! where it was dropped; [`Publishers::jumped_at`] reports the events of a worker that were in lost messages.
 
 use std::collections::VecDeque;
 

@@ -9,7 +9,7 @@ use radixscope_state::cluster::{Cluster, WorkerState};
 
 use super::{Break, Ingest, RecordOut, Sink, Tally};
 
-/// After this time a worker that discovery or a frontend would list, and does not, has left while nobody listened: their
+/// After this time a worker that discovery or a frontend would list, and does not, has left while nothing was received: their
 /// lists are there within seconds of the start.
 pub(super) const LISTED_WITHIN_MS: u64 = 30_000;
 const NOT_OF_THIS_RUN: &str = "not among the sources since Radixscope was started again";

@@ -89,7 +89,7 @@ mod tests {
         signs.add(ago(0), size, None);
         let sums: Vec<_> = signs.flush(NOW).into_iter().collect();
         assert_eq!(sums, [((LogSignal::BlockUnknown, None), 1), ((size, None), 2)]);
-        assert!(signs.flush(NOW).is_empty(), "said once");
+        assert!(signs.flush(NOW).is_empty(), "reported once");
     }
 
     #[test]

@@ -349,7 +349,7 @@ fn a_sign_in_a_log_is_summed_with_the_worker_that_it_names() {
         let payload = Payload::LogLine { log: "a".into(), line: line(clock, PARENT).into() };
         intake.take(&Received { source: *source, at_ms, payload }, cluster);
     }
-    assert!(cluster.signs().is_empty(), "said at the flush");
+    assert!(cluster.signs().is_empty(), "reported at the flush");
     intake.flush(at_ms, cluster);
     let [sign] = cluster.signs() else { panic!("one sign: {:?}", cluster.signs()) };
     assert_eq!((sign.sign, sign.count, &sign.workers[..]), (LogSignal::ParentUnknown, 3, &[WorkerIx(0)][..]));
@@ -482,7 +482,7 @@ fn workers_heard_through_a_stream_and_otherwise_are_of_one_pool() {
     let stream = "namespace-my-ns-component-backend-kv-events.kv-events";
     observer.nats_json(stream, stored(WORKER, 0, None, &[1]));
     assert_eq!(observer.cluster.pool(PoolIx(0)).map(|pool| pool.name()).as_deref(), Some("my-ns/backend"));
-    // Now the namespace is called by its name, and another worker is heard.
+    // Now the namespace is named, and another worker is seen.
     let load =
         json!({"worker_id": 7, "dp_rank": 0, "active_decode_blocks": 8, "active_prefill_tokens": null});
     observer.nats("namespace.my_ns.kv_metrics", &enveloped(7, 0, &load));

@@ -38,7 +38,7 @@ const _: () = assert!(size_of::<Change>() <= 56, "the bound above counts on it")
 /// Whether anybody needs the past.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 enum Need {
-    /// Nobody tells prompts.
+    /// Prompts are not visible.
     #[default]
     None,
     /// A log has begun that may tell prompts: its first choice will show.

@@ -106,7 +106,7 @@ fn holes_end_a_prefix_and_not_a_path() {
     assert_eq!(scene.at(PREFIX, 20), (1, 4, 5));
     assert_eq!(scene.at(OverlapRule::PathNodes, 19), (5, 4, 5));
     assert_eq!(scene.at(OverlapRule::PathNodes, 20), (4, 4, 5));
-    assert_eq!(scene.at(OverlapRule::PathNodes, 30), (1, 1, 1), "nobody holds the second block");
+    assert_eq!(scene.at(OverlapRule::PathNodes, 30), (1, 1, 1), "no worker holds the second block");
 }
 
 #[test]

@@ -12,7 +12,7 @@
 //! share and outcome; it waits ten seconds for a decision that is read later, and then counts among the latencies
 //! alone. A length waits for the block size. A query that runs nothing is decided but not dispatched: its end says
 //! so, and it is left out of hit rates, as routers leave it out. The first piece is recorded at once; a later one with
-//! the same id completes it in the fold, the best of each source, so that nobody waits for a log. Where a source
+//! the same id completes it in the fold, the best of each source, so that nothing waits for a log. Where a source
 //! reports the prompt's hashes, every worker's cost is computed from the tree, by the deployed version's overlap rule,
 //! and from the requests that run: *reconstructed*, as against *all candidates*, which the router wrote itself, and
 //! *chosen only*. That happens before the record is made: prompts stay in the server (the last ten thousand, shared
@@ -270,7 +270,7 @@ impl Routing {
         }
     }
 
-    /// The other choice for the request of a decision whose messages name no request, if it can be told.
+    /// The other choice for the request of a decision whose messages name no request, if it is unambiguous.
     fn pair(
         &mut self,
         decision: &Decision,

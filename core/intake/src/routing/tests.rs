@@ -196,7 +196,7 @@ fn a_worker_of_1_2_has_a_load_once_its_router_counts_it() {
     assert_eq!(costs(true, None), (with.clone(), None));
     assert_eq!(costs(true, Some("7.625")), (with.clone(), None));
     assert_eq!(costs(true, Some("0.625")), (Vec::new(), Some(NotReconstructed::Cost)));
-    // Attached later, or the router never said so: its word on one tells of all.
+    // Attached later, or not reported by the router: one report counts for all.
     assert_eq!(costs(false, Some("7.625")), (with, None));
     assert_eq!(costs(false, Some("0.625")), (without, None));
     assert_eq!(costs(false, None), (Vec::new(), Some(NotReconstructed::State)));
@@ -232,7 +232,7 @@ fn the_life_of_a_request_is_told_of_its_decision() {
     scenario.at += 40;
     scenario.step("a", 0, SequenceChange::PrefillCompleted);
     scenario.at += 2;
-    // The router repeats what the worker said.
+    // The router repeats the worker's report.
     scenario.step("a", 0, SequenceChange::PrefillCompleted);
     scenario.at += 500;
     scenario.step("a", 0, SequenceChange::Freed);
@@ -452,7 +452,7 @@ fn a_length_that_comes_with_the_end_is_counted_once_whenever_it_comes() {
         scenario.card();
         let lines = [chosen("r"), given("r", "h", 7), done("r", "h", 122, 8)];
         order.iter().for_each(|&at| scenario.log(&lines[at]));
-        // Said again, as by a log that is read twice.
+        // Repeated, as by a log that is read twice.
         scenario.log(&lines[2]);
         let totals = scenario.cluster.decisions().totals();
         assert_eq!((totals.count, totals.with_blocks), (1, 1), "{order:?}");

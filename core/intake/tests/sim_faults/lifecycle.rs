@@ -54,7 +54,7 @@ fn a_ghost_is_removed_and_goes_on() {
     assert!(after.iter().any(|line| line.contains(&format!("skipping remove operation worker_id=\"{id}\""))));
     assert!(seen.worker(2).last_event_ms.is_some_and(|at| at.since(START) > 80_000));
     assert_eq!((seen.simulation.report().failed_total, seen.scraped["worker-3"].0), (0, 90_000));
-    // What it held was dropped when it was said to be gone; it spoke on, and now refers to what nobody knows.
+    // Its blocks were dropped when it was reported as left; it continued, and now refers to unknown blocks.
     assert!(seen.worker(2).returned_ms.is_some());
     let unknown = |at| seen.worker(at).unknown_parents_total + seen.worker(at).unknown_removed_total;
     assert_eq!((unknown(0), unknown(1)), (0, 0));

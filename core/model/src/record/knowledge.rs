@@ -74,8 +74,8 @@ pub struct Divergence {
     pub missing_blocks: u64,
     /// The tree had them; the worker does not hold them.
     pub surplus_blocks: u64,
-    /// The tree had them below a block that the worker removed; with that block the worker's own index lost them, though no
-    /// event said so. No fault of the events.
+    /// The tree had them below a block that the worker removed; with that block the worker's own index lost them, although no
+    /// event reported it. Not a fault of the events.
     pub detached_blocks: u64,
 }
 

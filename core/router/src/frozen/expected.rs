@@ -47,7 +47,7 @@ impl OfflineReplay {
                 expected.push((part, ttft_ms - ms_per_token * saved[at as usize]));
             }
         }
-        // Nobody is faster than the fastest.
+        // No worker is faster than the fastest.
         let least = measured.iter().map(|(_, ms)| *ms).fold(f64::INFINITY, f64::min);
         expected.iter_mut().for_each(|(_, ms)| *ms = ms.max(least));
         let real = |percent| Some(percentile_of(&measured, percent)?.value);

@@ -29,7 +29,7 @@ pub(crate) enum Delivery {
     PastTheRouter,
     /// Everybody receives it without its blocks.
     Emptied,
-    /// It is published, and nobody but the router gets it, who asks the worker for it.
+    /// Published, but received by no subscriber; the router queries the worker for it.
     Lost,
     /// It is never published.
     Unpublished,
@@ -151,7 +151,7 @@ impl Faults {
         }
     }
 
-    /// The hash of a block that nobody ever stored, if its removal is to follow a stored event.
+    /// The hash of a block that was never stored, if its removal is to follow a stored event.
     pub(crate) fn unknown_removal(&mut self, now_us: u64) -> Option<u64> {
         if self.now(now_us) != Some(Fault::UnknownRemovals) {
             return None;

@@ -1,7 +1,7 @@
 //! Re-simulation: recorded arrivals once more, at their own times, through another fleet or another router.
 //!
 //! The engines, the router and the timing are those of the simulation; only the requests come from a recording. So
-//! caches and loads react to every choice, which a frozen comparison of costs cannot show. What is assumed is said by
+//! caches and loads react to every choice, which a replay of fixed costs cannot show. The assumptions are listed by
 //! [`ResimulationSettings::assumptions`] and belongs beside every figure.
 
 mod outcome;
@@ -48,7 +48,7 @@ pub struct Arrival<'a> {
     /// Answer tokens, where the recording tells.
     pub osl_tokens: Option<u32>,
     /// Chain hashes of the prompt's full blocks, of [`ResimulationSettings::block_size_tokens`] each. Blocks that are missing
-    /// count as nobody else's.
+    /// count as shared with no other prompt.
     pub blocks: &'a [u64],
 }
 

@@ -129,7 +129,7 @@ fn continuations(arrivals: &[Arrival<'_>], settings: &ResimulationSettings) -> V
                 continued_by[waiting.remove(found) as usize] = at;
             }
         }
-        // Only where all of a prompt's blocks are known can what follows them be told.
+        // Only if all of a prompt's blocks are known can its continuation be recognised.
         if prompt.len() == arrival.full_blocks(settings) {
             let waiting = open.entry(*last).or_default();
             if waiting.len() == MAX_OPEN {

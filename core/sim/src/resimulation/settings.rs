@@ -8,7 +8,7 @@ use crate::config::{Config, ConfigError, Fleet};
 use crate::timing::Timing;
 use radixscope_router::{Formula, Role, RouterMode, RouterSettings};
 
-/// Share of the arrivals that fill the caches and are not counted, in percent, unless told otherwise.
+/// Share of the arrivals that fill the caches and are not counted, in percent, by default.
 pub const WARM_UP_PERCENT: u32 = 20;
 
 /// The fleet, the router and the assumptions that can be chosen. [`Default`] is the fleet of the reference scenario.

@@ -18,7 +18,7 @@ pub enum CacheOutcome {
     Miss,
     /// The prompt's length or its cached part is unknown.
     Unknown,
-    /// Nobody asked: choices among decode workers, or by another mode than KV, do not look at what workers hold.
+    /// Not applicable: choices among decode workers, or by another mode than KV, ignore cached blocks.
     Ignored,
 }
 
@@ -106,7 +106,7 @@ impl DecisionEntry {
         costs().filter(|&cost| cost == least).count()
     }
 
-    /// The candidate that held more of the prompt than the chosen one, if there is one. Nobody, where the tree lacked blocks: by
+    /// The candidate that held more of the prompt than the chosen one, if there is one. `None` if the tree lacked blocks: by
     /// how much, and of whom, would be a guess.
     pub fn lost_affinity(&self) -> Option<LostAffinity> {
         if self.ignores_cache || self.partial {

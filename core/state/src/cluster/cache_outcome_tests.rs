@@ -85,9 +85,9 @@ fn without_candidates_the_margin_is_unknown_and_says_why() {
 fn equal_lowest_costs_tie_even_where_the_router_does_not_say_so() {
     let tie = decided(Some(9), None, &[(0, 9.0), (0, 9.0), (0, 10.0)]);
     assert_eq!((tie.is_tie(), tie.tied_at_lowest(), tie.cost_gap_blocks()), (true, 2, Ok(0.0)));
-    let mut said = decided(Some(9), None, &[(0, 9.0), (0, 8.0)]);
-    said.decision.tied = true;
-    assert!(said.is_tie());
+    let mut entry = decided(Some(9), None, &[(0, 9.0), (0, 8.0)]);
+    entry.decision.tied = true;
+    assert!(entry.is_tie());
     let endless = decided(Some(9), None, &[(0, f64::INFINITY), (0, f64::INFINITY)]);
     assert_eq!(endless.cost_gap_blocks(), Ok(0.0));
 }

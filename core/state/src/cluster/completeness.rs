@@ -75,7 +75,7 @@ impl Cluster {
         }
     }
 
-    /// Whether a worker may be expected to publish KV events: one that did may; decode workers in a pool where nobody does need
+    /// Whether a worker may be expected to publish KV events: one that did may; decode workers in a pool without publishers need
     /// not, and others may say in their cards that they do not.
     pub fn publishes(&self, worker: WorkerIx) -> bool {
         self.worker(worker).is_some_and(|state| self.peers(state.pool).publishes(state))

@@ -30,7 +30,7 @@ pub struct DecisionEntry {
     pub progress: Progress,
     /// The pool that was chosen from.
     pub pool: PoolIx,
-    /// Nobody asked what the workers hold of the prompt: a choice among decode workers, or by a mode that looks at no cache.
+    /// Cached blocks were not considered: a choice among decode workers, or by a mode that looks at no cache.
     pub ignores_cache: bool,
     /// What was computed here of the candidates rests on a tree that lacked blocks: workers may have held more than it shows.
     pub partial: bool,
@@ -361,7 +361,7 @@ impl Decisions {
         self.forget_candidates();
     }
 
-    /// Takes how the request of a decision went on. Of a decision that is no longer kept nobody asks.
+    /// Applies the progress of a request. Progress of a decision that is no longer retained is ignored.
     pub(super) fn progress(&mut self, id: DecisionId, more: &Progress) {
         if let Some(at) = self.position(id) {
             self.change(at, |decided| {

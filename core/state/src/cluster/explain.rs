@@ -209,7 +209,7 @@ impl DecisionEntry {
         }
     }
 
-    /// Who held more and why it lost, in a sentence; `None` where nobody held more.
+    /// The worker with more cached blocks and why it was not chosen; `None` if there is none.
     pub fn why_affinity_was_lost(&self, name: impl Fn(WorkerIx) -> String) -> Option<String> {
         let lost = self.lost_affinity()?;
         let chosen = self.chosen()?;

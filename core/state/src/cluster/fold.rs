@@ -29,7 +29,7 @@ pub fn touched_ms(touched: u32) -> Millis {
     Millis(TOUCH_EPOCH_MS + u64::from(touched) * TOUCH_MS)
 }
 
-/// Whether the decision tells where in the tree the prompt's held prefix ended, or that nobody held its first block.
+/// Whether the decision contains the position where the prompt's cached prefix ended, or that no worker held its first block.
 fn has_prompt(decision: &Decision) -> bool {
     decision.path.is_some() || decision.completeness == Completeness::Reconstructed
 }
@@ -235,7 +235,7 @@ impl Cluster {
         }
         match record {
             Record::Stored { parent, blocks, .. } => {
-                // What a worker that left says, until it is known to be back, is late: nobody can use those blocks.
+                // Events of a worker that left are late until it rejoined: its blocks are unusable.
                 let is_late = w.gone.is_some();
                 let outcome = match is_late {
                     true => StoreOutcome::default(),

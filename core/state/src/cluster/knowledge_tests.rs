@@ -78,7 +78,7 @@ fn a_dump_changes_the_tree_and_no_total() {
     assert_eq!(tree.totals().nodes, 3);
     assert_eq!(tree.totals().unattached, 0);
     let node = tree.find(W, BlockHash(4)).expect("held");
-    assert_eq!((tree.touched(node), tree.first_stored(node)), (0, 0), "nobody saw it stored");
+    assert_eq!((tree.touched(node), tree.first_stored(node)), (0, 0), "its stored event was not received");
 }
 
 #[test]

@@ -93,7 +93,7 @@ struct Head {
     sources: Vec<SourceState>,
     workers: Vec<WorkerState>,
     pools: Vec<PoolState>,
-    /// Places whose workers departed and that nobody has taken yet.
+    /// Reclaimed worker slots that are free.
     reclaimed: Vec<WorkerIx>,
     departed: DepartedWorkers,
     decisions: Decisions,
@@ -213,7 +213,7 @@ impl Cluster {
         &self.head.workers
     }
 
-    /// Places whose workers departed and that nobody has taken yet.
+    /// Reclaimed worker slots that are free.
     pub fn reclaimed(&self) -> &[WorkerIx] {
         &self.head.reclaimed
     }
@@ -264,7 +264,7 @@ impl Cluster {
         &self.head.routers
     }
 
-    /// Decisions of one router. Logs do not name theirs, so that with several routers such decisions are nobody's.
+    /// Decisions of one router. Logs do not name theirs, so with several routers such decisions belong to none.
     /// `None`: how many are its own is not known.
     pub fn decisions_of(&self, router: &RouterState) -> Option<u64> {
         let all = self.head.decisions.totals().count;

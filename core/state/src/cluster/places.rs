@@ -7,7 +7,7 @@ use radixscope_model::id::{Millis, WorkerIx};
 use radixscope_model::record::DepartureCause;
 use radixscope_model::sort;
 
-/// A worker of which nobody spoke for this long may have departed: longer than a request lasts, and than an idle cluster is
+/// A worker that no message named for this long may have left: longer than a request lasts, and than an idle cluster is
 /// silent between two reports of load.
 pub const SILENT_AFTER_MS: u64 = 600_000;
 /// Most departed workers that are named on, as long as decisions that are kept name them. Beyond it those that departed
@@ -19,7 +19,7 @@ const MAX_GONE: usize = 128;
 /// Places that are freed at once: whatever names their workers is looked through once for all of them.
 const AT_ONCE: usize = 64;
 
-/// Nobody that is known.
+/// No known worker.
 const UNNAMED: WorkerIx = WorkerIx(u16::MAX);
 const _: () = assert!(MAX_WORKERS + MAX_DEPARTED < UNNAMED.at());
 
@@ -118,7 +118,7 @@ fn index(at: usize) -> WorkerIx {
 
 impl Cluster {
     /// Who may give their places away at `at`: departed workers, the one that left first ahead; without any, those of whom
-    /// nobody spoke for [`SILENT_AFTER_MS`]. `mentioned`: when somebody spoke of a worker last.
+    /// no message named for [`SILENT_AFTER_MS`]. `mentioned`: when a message named a worker last.
     pub fn to_reclaim(&self, at: Millis, mentioned: &dyn Fn(WorkerIx) -> Millis) -> Vec<WorkerIx> {
         let (mut gone, mut silent) = (Vec::new(), Vec::new());
         for (ix, worker) in self.head.workers.iter().enumerate() {

@@ -151,7 +151,7 @@ impl Cluster {
 
     /// What the workers of a pool do, and how that is known; `None`: nothing tells.
     ///
-    /// Metrics and logs call the workers of an aggregated deployment `decode` too, and its routers may be told not to count
+    /// Metrics and logs call the workers of an aggregated deployment `decode` too, and its routers may be configured not to count
     /// prompts, as decode routers do not: all of that means decode only beside a pool that prefills (reference: topologies
     /// §1).
     pub fn role(&self, pool: PoolIx) -> Option<(Role, RoleEvidence)> {
@@ -198,7 +198,7 @@ impl Cluster {
     }
 
     /// The models that workers of a pool serve, each once, in order of first sight, else the only one that frontends serve.
-    /// One component of Dynamo from 1.0 on serves one; empty: nobody told.
+    /// One component of Dynamo from 1.0 on serves one; empty: not reported.
     pub fn models_in(&self, pool: PoolIx) -> Vec<&str> {
         let mut models: Vec<&str> = Vec::new();
         for worker in

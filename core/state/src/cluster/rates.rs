@@ -1,5 +1,5 @@
 //! Blocks stored and removed per second over the last minutes, in a ring of buckets; and of which seconds they are known:
-//! nobody listened before the first connection and while there was none, and a rate of 0 would be made up.
+//! without a connection nothing is received, and a rate of 0 would be wrong.
 
 use std::cell::OnceCell;
 

@@ -105,7 +105,7 @@ impl DecisionEntry {
     }
 }
 
-/// A worker's row: what it held, its terms and its cost. Nobody reports its probability.
+/// A worker's row: cached blocks, cost terms and cost. Its probability is not reported.
 fn row(
     ticket: &mut String,
     (label, id): (String, Option<Worker>),

@@ -66,7 +66,7 @@ pub struct WorkerState {
     pub capacity_blocks: Option<u64>,
     /// Tokens per block, by its model card. `None`: no card was read, or it does not say.
     pub block_size_tokens: Option<u32>,
-    /// The model that it serves; empty: nobody told.
+    /// The model that it serves; empty: not reported.
     pub model: String,
     /// Whether it publishes KV events, by its model card. `None`: no card was read, or it does not say.
     pub publishes_events: Option<bool>,

@@ -2,7 +2,7 @@
 //! last seconds.
 //!
 //! Knows nothing of where a step was read. Dynamo forgets a request after [`EXPIRE_MS`]; so does this. First token and
-//! end of a request may be received before its beginning: they are kept until then. A request whose steps nobody
+//! end of a request may be received before its beginning: they are kept until then. A request whose steps no source
 //! reports loads its worker for a time that is not known.
 
 use std::collections::VecDeque;
@@ -46,7 +46,7 @@ pub struct PastLoad {
     pub new_blocks: u64,
     /// Whether any request had ever been routed there.
     pub was_used: bool,
-    /// Whether a request was routed there whose first token and end nobody reports: how busy the worker was is not known.
+    /// Whether a request was routed there whose first token and end are not reported: the worker's load is unknown.
     pub is_uncertain: bool,
 }
 
@@ -140,7 +140,7 @@ struct WorkerLoad {
     held: HashMap<u64, u32>,
     /// The earliest request that was routed there, and when.
     first: Option<(Moment, DecisionId)>,
-    /// Requests whose steps nobody has reported, oldest first.
+    /// Requests without reported steps, oldest first.
     unsure: VecDeque<UntrackedRequest>,
 }
 
@@ -451,7 +451,7 @@ impl ActiveSequences {
         self.ended.entry(request).or_default()
     }
 
-    /// Other workers take these places: the requests of those who had them are over, and their past is nobody's.
+    /// These worker slots are reused: the requests of the earlier workers are over and their history is dropped.
     pub fn reclaim(&mut self, workers: &[WorkerIx]) {
         let of_them = self.requests.iter().filter(|(_, active)| workers.contains(&active.worker));
         let over: Vec<DecisionId> = of_them.map(|(&request, _)| request).collect();
@@ -593,7 +593,7 @@ mod tests {
         assert_eq!(seen(35), ActiveLoad { prefill_tokens: 0, blocks: 1, requests: 1 });
         assert_eq!(seen(40), ActiveLoad::default());
         active.add(at(10), id(1), W, &[1], 5);
-        assert_eq!(active.load(W), ActiveLoad::default(), "told again");
+        assert_eq!(active.load(W), ActiveLoad::default(), "reported again");
     }
 
     #[test]

@@ -1,5 +1,5 @@
 //! A copy of the tree that a reader looks at while the tree itself goes on: what came and went since, and which of its
-//! blocks nobody holds any more.
+//! blocks that no worker holds any more.
 
 use super::forest::Chain;
 use super::{NodeId, Tree};
@@ -43,13 +43,13 @@ impl Tree {
         self.turnover
     }
 
-    /// Whether a block of an earlier copy of this tree, which somebody held then, is held by nobody now.
+    /// Whether a block of an earlier copy of this tree, which had an owner then, has none now.
     pub fn has_evicted(&self, earlier: &Tree, node: NodeId) -> bool {
         !earlier.owners(node).is_empty()
             && !self.same(earlier, node).is_some_and(|now| self.is_held(now, None))
     }
 
-    /// The blocks of a chain of an earlier copy that nobody holds any more, or that `worker` does not, as stretches of
+    /// The blocks of a chain of an earlier copy without an owner now, or without `worker` as owner, as stretches of
     /// positions: the first, and the one behind the last. Walks the chain only where something in it has changed.
     pub fn evicted_in(
         &self,

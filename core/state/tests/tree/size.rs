@@ -1,4 +1,4 @@
-//! Depth and breadth beyond what engines make: time linear in what was said, stack independent of it, memory used
+//! Depth and breadth beyond what engines make: time linear in the input, stack independent of it, memory used
 //! again. The sizes are such that anything quadratic would take minutes.
 
 use radixscope_model::id::{BlockHash, TokensHash, WorkerIx};

@@ -118,7 +118,14 @@ pub(super) async fn rows(options: &Options) -> Vec<Value> {
     let proxy = Proxy::start(nats.port()).await;
     let mut deployment = Deployment::new(nats.client().await);
     (0..PRESENT).for_each(|_| deployment.joins());
-    let more = ["--discovery", &deployment.folder.url(), "--tree-dumps", "off", "--history", &options.rollout_history];
+    let more = [
+        "--discovery",
+        &deployment.folder.url(),
+        "--tree-dumps",
+        "off",
+        "--history",
+        &options.rollout_history,
+    ];
     let server = Radixscope::serve_with(&proxy.url(), &more).await;
     server.until_ready().await;
     let mut rows = memory(&server, &mut deployment, options).await;

@@ -15,7 +15,7 @@ use radixscope_state::cluster::TOUCH_MS;
 use radixscope_state::tree::Tree;
 use radixscope_state::tree::forest::{Chain, Forest, Holder, Run, Seen, Sliver, Window};
 
-/// More owners than this are told as a number.
+/// More owners than this are shown as a number.
 const MAX_TICKS: usize = 16;
 /// Least and most of the side of an owner's tick, and the gap to the next.
 const TICK_PX: (f64, f64) = (3.0, 7.0);
@@ -24,7 +24,7 @@ const TICK_GAP_PX: f64 = 2.0;
 const TOLD_PX: f64 = 3.0;
 /// A box at least this high has a label.
 const LABELLED_PX: f64 = 13.0;
-/// Boxes are told apart downward to so many pixels.
+/// Narrowest box that is drawn separately, in pixels.
 const ROW_PX: f64 = 0.5;
 /// Columns below which a picture is not made coarser.
 const MIN_COLUMNS: u32 = 16;

@@ -32,7 +32,7 @@ pub struct Theme {
     pub edge: Rgb,
     /// Blocks that several workers hold.
     pub shared: Rgb,
-    /// Blocks that nobody holds but that lead to held ones.
+    /// Evicted blocks with cached blocks below them.
     pub no_worker: Rgb,
     /// Behind what stands out of the ground.
     pub raised: Rgb,
@@ -126,7 +126,7 @@ impl Theme {
     }
 }
 
-/// From little to much, told apart with any colour-vision deficiency; the same in both themes.
+/// From little to much, distinguishable with any colour-vision deficiency; the same in both themes.
 pub const HEAT: [Rgb; 9] = [
     rgb(0x00224e),
     rgb(0x123570),

@@ -56,7 +56,7 @@ fn evaluate(view: &View<'_>) -> RuleOutcome {
     found.fixes("event_gaps").into()
 }
 
-/// Said before a number that is a lower bound.
+/// Prefix of a number that is a lower bound.
 const fn at_least(is_lower_bound: bool) -> &'static str {
     if is_lower_bound { "at least " } else { "" }
 }

@@ -98,9 +98,9 @@ mod tests {
         let mut stage = stage_of(3);
         stage.scrape(&Process::frontend().batch_limit(64));
         for_seconds(&mut stage, 10, &[62, 38, 40]);
-        assert!(stage.is_ok(&RULE), "nobody waits");
+        assert!(stage.is_ok(&RULE), "no request waits");
         for_seconds(&mut stage, 10, &[75, 52, 60]);
-        assert!(stage.is_ok(&RULE), "nobody has room");
+        assert!(stage.is_ok(&RULE), "no worker has a free slot");
         for_seconds(&mut stage, 2, &[72, 44, 60]);
         for_seconds(&mut stage, 5, &[60, 55, 60]);
         assert!(stage.is_ok(&RULE), "too short");

@@ -1,5 +1,5 @@
 //! Requests go to a worker, but it publishes no KV events, or none any more: the router knows nothing of its cache. Of workers
-//! that need not publish, because they decode or their card says so, nothing is said.
+//! that need not publish, because they decode or by their model card, there is no finding.
 
 use super::prelude::*;
 use super::{block_size, not_kv_routing};
@@ -33,7 +33,7 @@ fn evaluate(view: &View<'_>) -> RuleOutcome {
     } else if silent.iter().all(is_mismatched) {
         RuleOutcome::Explained("block_size_mismatch")
     } else if not_kv_routing::is_there(view) {
-        // Nobody would read them.
+        // Nothing would read them.
         RuleOutcome::Explained("not_kv_routing")
     } else {
         found(view, &silent).into()
@@ -120,7 +120,7 @@ fn found(view: &View<'_>, silent: &[WorkerIx]) -> Finding {
         .fixes("no_events")
 }
 
-/// Whether the silent ones are exactly a component of which nobody publishes, while another component does, and nothing tells
+/// Whether the silent ones are exactly a component without a publisher, while another component publishes, and no source reports
 /// what they do.
 fn may_only_decode(view: &View<'_>, silent: &[WorkerIx]) -> bool {
     let pool = |worker: WorkerIx| view.worker(worker).map(|w| w.pool);

@@ -6,7 +6,7 @@ use radixscope_model::record::{Counter, HistogramKind, ProcessRole, RoutingMode}
 use radixscope_state::cluster::{DecisionEntry, ProcessState};
 use std::collections::BTreeMap;
 
-/// Requests without which nothing is said.
+/// Fewest requests for a finding.
 const MIN_REQUESTS: u64 = 5;
 /// Latest choices that are looked at. They count however old they are: an idle hour changes no mode.
 const LATEST: usize = 200;

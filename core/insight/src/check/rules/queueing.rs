@@ -8,7 +8,7 @@ use radixscope_model::record::{Gauge, ProcessRole};
 /// Fewer are no queue: one or two wait for the next step now and then, and come and go.
 const MIN_WAITING: u64 = 3;
 
-/// Said while a worker's cache is cold.
+/// Shown while a worker's cache is cold.
 pub(super) const WARMING_UP: &str =
     "A worker started less than 90 s ago: its cache is cold, and requests wait for it";
 

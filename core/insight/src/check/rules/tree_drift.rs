@@ -23,7 +23,7 @@ fn evaluate(view: &View<'_>) -> RuleOutcome {
         0 => RuleOutcome::Ok,
         detached => RuleOutcome::Noted(
             format!(
-                "{} blocks whose parents were removed are in no router's index any more, though no event said so.",
+                "{} blocks whose parents were removed are in no router's index any more, although no event reported their removal.",
                 count(detached)
             )
             .into(),

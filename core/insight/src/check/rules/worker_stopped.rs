@@ -1,5 +1,5 @@
 //! A worker was stopped: it left, and nothing that was sent to it failed or went unanswered. Knows departures of both kinds;
-//! those that nobody planned are `worker_gone`'s.
+//! unplanned ones are found by `worker_gone`.
 //!
 //! A worker that is asked to stop leaves the discovery store at once and finishes what it has, so that it is received until it
 //! leaves or beyond. One that was killed is registered until its lease ends, 6 to 23 s later [live 0.9.1, 1.6.1]; what

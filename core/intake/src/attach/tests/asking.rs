@@ -1,4 +1,4 @@
-//! Who is asked, when, and what is said of it.
+//! Which worker is queried when, and the records about it.
 
 use super::*;
 use KnowledgeWhy::{Dump, FromFirstEvent, JoinedLate, NoEvents};

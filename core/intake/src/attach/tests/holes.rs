@@ -1,4 +1,4 @@
-//! Breaks, losses and answers in every order: a worker of which everything is said to be known is as it is known.
+//! Breaks, losses and answers in every order: a worker whose knowledge is `Complete` matches the tree.
 
 use std::collections::BTreeSet;
 
@@ -294,7 +294,7 @@ fn what_a_worker_of_which_nothing_was_heard_read_before_the_connection_was_there
     attached.subscribe();
     attached.request();
     attached.pass(500);
-    // It reads its blocks, says another event that nobody hears, and then the connection is there again.
+    // It reads its blocks, sends another event that is not received, and then the connection is there again.
     attached.sequence += 1;
     attached.break_connection();
     attached.subscribe();

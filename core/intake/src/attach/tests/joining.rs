@@ -90,7 +90,7 @@ fn who_begins_anew_while_it_is_asked_is_another() {
 fn an_answer_of_another_process_than_the_one_that_speaks_does_not_count() {
     let mut attached = Attached::new();
     attached.subscribe();
-    assert_eq!(attached.queries.len(), 0, "nobody knows the worker");
+    assert_eq!(attached.queries.len(), 0, "the worker is unknown");
     attached.hear(&[stored(90, None, &[9])]);
     let mut foreign = events_of(WORKER, &[stored(0, None, &[1])]);
     foreign.events[0].worker = Worker::new(43, 0);

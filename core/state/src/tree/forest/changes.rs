@@ -12,7 +12,7 @@ use super::grow::Ground;
 use super::{ChainId, Forest, Holder};
 use crate::tree::Tree;
 
-/// Most changes listed of one settling: more cannot be told apart.
+/// Most changes listed of one update: more could not be distinguished.
 pub const MAX_CHANGES: usize = 256;
 /// Most boxes noted as gone between two settlings; of more, only the largest are kept.
 const MAX_NOTED: usize = 16 * MAX_CHANGES;

@@ -98,7 +98,7 @@ impl Default for Arrangement {
 /// Who holds the blocks of a subtree.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Holder {
-    /// Nobody.
+    /// No worker.
     #[default]
     NoWorker,
     /// This worker alone holds every held block.
@@ -418,7 +418,7 @@ impl Tree {
     }
 
     /// What waits for the next settling: chains to sum up and dead ones, whose memory is used again after it. Grows for
-    /// as long as nobody settles; who only folds, such as a page in a hidden tab, should settle when it is some ten
+    /// until the next update; a caller that only folds, such as a page in a hidden tab, should settle when it is some ten
     /// thousands. 0 without a forest.
     pub fn forest_backlog(&self) -> usize {
         self.forest.as_ref().map_or(0, |forest| forest.stale.len() + forest.dead.len())

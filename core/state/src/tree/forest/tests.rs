@@ -191,7 +191,7 @@ fn hits_of_a_block_that_goes_are_hits_of_the_one_above() {
     assert_eq!(tree.forest().expect("grown").sums().touched, 330);
 }
 
-fn told(tree: &Tree) -> Vec<(ChangeKind, f64, f64, u32, u32, Holder)> {
+fn changes_of(tree: &Tree) -> Vec<(ChangeKind, f64, f64, u32, u32, Holder)> {
     let changes = tree.forest().expect("grown").changes();
     changes.iter().map(|c| (c.kind, c.x0, c.width, c.top, c.bottom, c.holder)).collect()
 }
@@ -201,7 +201,7 @@ fn watched() -> Tree {
     let mut tree = forked(Order::LeftHeavy);
     tree.store(w(1), Some(BlockHash(7000)), &blocks([8]), 1);
     tree.update_forest();
-    assert_eq!(told(&tree), [], "not asked for");
+    assert_eq!(changes_of(&tree), [], "not asked for");
     tree.keep_forest_changes(true);
     tree
 }
@@ -221,28 +221,28 @@ fn what_appears_and_what_goes_is_told_where_it_stands_and_stood() {
         (Gone, 3.0, 3.0, 3, 5, one(1)),
         (Appeared, 4.0, 1.0, 2, 3, one(0)),
     ];
-    assert_eq!(told(&tree), expected);
+    assert_eq!(changes_of(&tree), expected);
     tree.clear(w(2));
     tree.update_forest();
-    assert_eq!(told(&tree), [(Gone, 7.0, 3.0, 0, 3, one(2))]);
+    assert_eq!(changes_of(&tree), [(Gone, 7.0, 3.0, 0, 3, one(2))]);
 }
 
 #[test]
 fn a_change_of_owners_a_visit_between_two_settlings_and_a_new_arrangement_are_no_changes() {
     let mut tree = watched();
     tree.update_forest();
-    assert_eq!(told(&tree), [], "nothing happened");
+    assert_eq!(changes_of(&tree), [], "nothing happened");
     tree.store(w(1), None, &blocks(1..=5), 3);
     tree.update_forest();
-    assert_eq!(told(&tree), [], "only owners changed");
+    assert_eq!(changes_of(&tree), [], "only owners changed");
     tree.store(w(2), None, &blocks([13]), 4);
     tree.remove(w(2), BlockHash(13_000));
     tree.update_forest();
-    assert_eq!(told(&tree), [], "came and went");
+    assert_eq!(changes_of(&tree), [], "came and went");
     tree.store(w(2), None, &blocks([13]), 4);
     tree.grow_forest(Arrangement { order: Order::Stable, ..Arrangement::default() });
     tree.update_forest();
-    assert_eq!(told(&tree), [], "arranged anew");
+    assert_eq!(changes_of(&tree), [], "arranged anew");
 }
 
 #[test]
@@ -252,7 +252,7 @@ fn blocks_that_split_off_go_from_where_they_stood() {
     tree.remove(w(0), BlockHash(4000));
     tree.remove(w(0), BlockHash(5000));
     tree.update_forest();
-    let changes = told(&tree);
+    let changes = changes_of(&tree);
     assert_eq!(changes.iter().map(|c| c.4 - c.3).sum::<u32>(), 3);
     assert!(changes.iter().all(|c| (c.0, c.1, c.2) == (ChangeKind::Gone, 0.0, 3.0)), "{changes:?}");
 }

@@ -59,7 +59,7 @@ fn assert_well_said(finding: &Finding) {
     assert!(!finding.title.is_empty() && !finding.title.ends_with('.'), "{}", finding.title);
     assert!(!finding.evidence.is_empty(), "{} has no evidence", finding.code);
     assert!(!finding.fix.is_empty(), "{} has no remedy, and does not say why", finding.code);
-    assert!(!finding.selects_worker || !finding.workers.is_empty(), "{} selects nobody", finding.code);
+    assert!(!finding.selects_worker || !finding.workers.is_empty(), "{} selects no worker", finding.code);
     let rows = finding.evidence.iter();
     let labels = rows.clone().map(|row| row.label.trim());
     assert!(labels.clone().all(|label| !label.is_empty()), "{finding:#?}");
@@ -102,7 +102,7 @@ fn nothing_is_found_where_nothing_was_heard() {
     assert_eq!(stage.cluster.checked().len(), ALL.len(), "every rule says what came of it");
 }
 
-/// What shows on the screen as removals without stores, parents that nobody knows or an overlap of 0 is not ticked off.
+/// What shows on the screen as removals without stores, unknown parents or an overlap of 0 is not ticked off.
 #[test]
 fn what_follows_from_a_fault_is_explained_by_it_and_not_ok() {
     for (stage, code, by) in [
