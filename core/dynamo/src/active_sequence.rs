@@ -1,4 +1,4 @@
-//! `active_sequences_events`: the life of requests, as routers and workers tell it (reference §3.3).
+//! `active_sequences_events`: the life of requests, as routers and workers publish it (reference §3.3).
 
 use std::borrow::Cow;
 
@@ -18,11 +18,11 @@ pub struct ActiveSequence<'a> {
     pub request_id: Cow<'a, str>,
     /// Where it runs.
     pub worker: Worker,
-    /// Who says so.
+    /// Its publisher.
     pub router: RouterId,
     /// What happened.
     pub step: SequenceChange,
-    /// Whether the worker itself says so (≥ 1.5), not a router.
+    /// Whether the worker itself published it (≥ 1.5), not a router.
     pub by_worker: bool,
     /// The LoRA adapter that the request asks for (≥ 1.0). `None`: the message names none.
     pub lora_name: Option<Cow<'a, str>>,
@@ -59,7 +59,7 @@ impl SequenceChange {
     }
 }
 
-/// What a router says of a request it routes. Which fields are set depends on the version.
+/// A router's message about a request that it routes. Which fields are set depends on the version.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct AddRequest {
     /// Chain hashes of the prompt's full blocks (reference §5.10).
@@ -77,7 +77,7 @@ pub struct AddRequest {
 }
 
 impl AddRequest {
-    /// What the form of the message says of the role of the worker that was chosen, in a disaggregated deployment.
+    /// The chosen worker's role, as far as the form of the message shows it, in a disaggregated deployment.
     ///
     /// The router of prefill workers does not count blocks of active requests and gives no `token_sequence`; that of decode
     /// workers does not count prompts to prefill. A router of aggregated workers with `router_track_active_blocks` or
@@ -92,7 +92,7 @@ impl AddRequest {
     }
 }
 
-/// Appends what the payload of an `active_sequences_events` message says to `into`: one step (NATS) or a batch
+/// Appends the contents of an `active_sequences_events` message to `into`: one step (NATS) or a batch
 /// (`{"events":[…]}`, ZMQ).
 ///
 /// # Errors

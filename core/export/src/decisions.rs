@@ -147,7 +147,7 @@ struct CandidateRow {
     prefill_blocks: Option<f64>,
     decode_blocks: Option<f64>,
     cost: Option<f64>,
-    /// Not known of a decision that was made: no source tells the temperature.
+    /// Not known of a decision that was made: the temperature is not reported.
     probability: Option<f64>,
     selected: bool,
 }

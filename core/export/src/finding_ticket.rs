@@ -142,7 +142,7 @@ pub fn findings_ticket(cluster: &Cluster) -> String {
 }
 
 /// How many findings there are, what is to come, and how much was judged: `No findings · 24 of 35 checks ran, 11 without
-/// data`. Before the first check it says so.
+/// data`. Before the first check it is a note.
 pub fn summary(cluster: &Cluster) -> String {
     let summary = Summary::of(cluster);
     if summary.rules == 0 {

@@ -24,7 +24,7 @@ struct WorkerMemory {
     #[serde(flatten)]
     worker: Worker,
     block_size_tokens: Option<u32>,
-    /// Who says so.
+    /// Its source.
     block_size_source: Option<&'static str>,
     capacity_blocks: Option<u64>,
     /// Every source of the capacity, the best first.
@@ -46,7 +46,7 @@ struct WorkerMemory {
     ages: Option<BlockResidency>,
     stored_blocks: Option<u64>,
     removed_blocks: Option<u64>,
-    /// What is not known, each with what would tell.
+    /// Missing figures, each with the source that would report it.
     missing: Vec<&'static str>,
 }
 

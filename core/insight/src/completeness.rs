@@ -86,7 +86,7 @@ pub fn coverage_text(coverage: &Coverage) -> String {
     }
 }
 
-/// The same where there is little room and the heading says what is counted: `54 % · 2 of 3 workers`.
+/// The same where there is little room and the heading names what is counted: `54 % · 2 of 3 workers`.
 pub fn short_coverage_text(coverage: &Coverage) -> String {
     let workers = of_workers(coverage.complete, coverage.workers);
     match coverage.share() {

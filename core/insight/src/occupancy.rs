@@ -9,7 +9,7 @@ use radixscope_state::cluster::{CapacitySource, Cluster, Sourced};
 pub struct Occupancy {
     /// Cached blocks.
     pub blocks: Option<u64>,
-    /// Blocks there is room for, and who says so.
+    /// Capacity in blocks, and its source.
     pub capacity: Option<Sourced<u64, CapacitySource>>,
     /// How far its bar is filled, 0 … 1: a share of the capacity; where that is unknown, of what the worker of its pool with
     /// most blocks holds.

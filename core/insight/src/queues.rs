@@ -6,7 +6,7 @@ use radixscope_model::number_format::{UNKNOWN, count};
 use radixscope_model::record::{Gauge, ProcessRole};
 use radixscope_state::cluster::{Cluster, ProcessState};
 
-/// A scrape older than this says nothing of now.
+/// A scrape older than this is outdated.
 pub const STALE_MS: u64 = 30_000;
 
 /// Requests that are queued.

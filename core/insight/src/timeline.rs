@@ -11,7 +11,7 @@ use crate::latency::{self, Quantity};
 
 /// The process that a mark of our own start names.
 const OURSELVES: &str = "Radixscope";
-/// Most marks of each kind in one row; a second with more says how many there were.
+/// Most marks of each kind in one row; a second with more has their number.
 const MAX_MARKS: usize = 32;
 
 /// What one second brought.

@@ -90,7 +90,7 @@ impl Range {
         reaches(self.low, other.high) && reaches(other.low, self.high)
     }
 
-    /// Whether it says nothing of a quantity that is never below 0.
+    /// Whether it excludes no value of a quantity that is never below 0.
     pub fn is_unbounded(&self) -> bool {
         self.low <= 0.0 && self.high.is_none()
     }

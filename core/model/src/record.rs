@@ -11,7 +11,7 @@
 //! workers that departed longest ago, 64 at once, or, if none has left, of those that no message named for ten minutes;
 //! then `Worker` gives a place again. Decisions that are kept go on to name who departed, by an index beyond the
 //! places, so that none ever names another worker. A frame is one version byte and postcard. `PROTOCOL_VERSION` and
-//! `RECORD_VERSION` are raised together; a viewer that meets another version says so and offers to reload. `Hello`
+//! `RECORD_VERSION` are raised together; a viewer that meets another version shows it and offers to reload. `Hello`
 //! carries the *epoch* of the server's run, because sequence numbers of another run mean something else.
 
 macro_rules! str_names {
@@ -79,7 +79,7 @@ pub struct Entry<'a> {
 /// Something received. See `reference/dynamo.md` for the wire form behind each.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub enum Record<'a> {
-    /// A source exists; always before anything it says.
+    /// A source exists; always before any other record of it.
     Source {
         /// Its index from here on.
         source: SourceIx,
@@ -270,7 +270,7 @@ pub enum Record<'a> {
         /// How many, in the unit of the cause.
         count: u64,
     },
-    /// What a worker's engine says it uses for running requests (not its prefix cache).
+    /// Blocks that a worker's engine reports as used by running requests (not its prefix cache).
     EngineLoad {
         /// Whose.
         worker: WorkerIx,
@@ -309,7 +309,7 @@ pub enum Record<'a> {
         /// Whether the worker itself reported it (or a router).
         by_worker: bool,
     },
-    /// What a worker's model card says.
+    /// The contents of a worker's model card.
     ModelCard {
         /// Whose card.
         worker: WorkerIx,
@@ -378,7 +378,7 @@ pub enum Record<'a> {
     Scrape(Scrape),
     /// A log reported something of the event path, summed over at most a second.
     LogSignal {
-        /// Which worker it is about, if it says.
+        /// Which worker it is about, if it names one.
         worker: Option<WorkerIx>,
         /// What.
         sign: LogSignal,
@@ -399,10 +399,10 @@ pub enum Record<'a> {
         topic: Topic,
         /// How we know.
         cause: MissedCause,
-        /// How many; a lower bound where the cause says so.
+        /// How many; a lower bound for some causes.
         count: u64,
     },
-    /// Connections to a source that broke, as far as nothing tells how many messages of a topic each cost; replaces
+    /// Connections to a source that broke, as far as it is unknown how many messages of a topic each cost; replaces
     /// what was reported of the topic before. A break is left out again once sequence numbers have shown what it cost the
     /// publishers that were known before it. What others published meanwhile has no number here, so that the topic's count
     /// of losses stays a lower bound, also with a `count` of 0.
@@ -440,7 +440,7 @@ pub enum Record<'a> {
     },
 }
 
-/// A routing decision as far as one source tells it.
+/// A routing decision as reported by one source.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Decision {
     /// Which decision.
@@ -449,7 +449,7 @@ pub struct Decision {
     pub worker: WorkerIx,
     /// Where this was read.
     pub source: DecisionSource,
-    /// When the router decided, by its own clock, if the source tells.
+    /// When the router decided, by its own clock, if the source has it.
     pub decided_ms: Option<Millis>,
     /// Publisher id of the router, if known.
     pub router: Option<u64>,
@@ -467,7 +467,7 @@ pub struct Decision {
     pub lower_tier_blocks: Option<u64>,
     /// Cost of the chosen worker as the router gave it, in blocks.
     pub logit: Option<f64>,
-    /// The same as the router's messages about this request and those before it add up to, where they alone tell it.
+    /// The same as the router's messages about this request and those before it add up to, if only they report it.
     pub chosen_cost: Option<f64>,
     /// Cost formula that `candidates` were computed with (reference §5.2).
     pub formula: Option<Formula>,
@@ -657,7 +657,7 @@ pub enum DecisionSource {
     RequestTrace,
 }
 
-/// How a request went on. What a source does not tell is `None` and leaves what is known.
+/// How a request went on. A field that a source does not report is `None` and changes nothing.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Progress {
     /// First output token.
@@ -767,12 +767,12 @@ pub struct BlockResidency {
     pub came_back: u32,
     /// From removed to stored again, the median in milliseconds.
     pub came_back_p50_ms: Option<u64>,
-    /// From one use of a followed block to the next while it was held, the median in milliseconds. `None`: no source
-    /// tells of prompts.
+    /// From one use of a followed block to the next while it was held, the median in milliseconds. `None`: prompts
+    /// are not visible.
     pub reuse_p50_ms: Option<u64>,
 }
 
-/// What a log of a frontend or worker says of the event path (reference §7.3, §9).
+/// A log message of a frontend or worker about the event path (reference §7.3, §9).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 pub enum LogSignal {
     /// A router started.
@@ -890,7 +890,7 @@ pub enum Topic {
 }
 
 /// How we know that messages are lost. A lost message is counted under one cause only, the most exact there is: where
-/// publishers number their messages by those numbers, else where it was dropped. [`MissedCause::counts_again`] tells the
+/// publishers number their messages by those numbers, else where it was dropped. [`MissedCause::counts_again`] is the
 /// one exception, which counts another unit.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Deserialize)]
 pub enum MissedCause {

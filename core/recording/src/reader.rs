@@ -125,7 +125,7 @@ impl<R: Read + Seek> Recording<R> {
         }
     }
 
-    /// What the file says of itself.
+    /// The file's metadata.
     pub fn meta(&self) -> &Meta {
         &self.meta
     }

@@ -1,5 +1,5 @@
 //! A walk over a file from record to record, without decompressing anything: where its chunks are, when they are of and
-//! what they hold. It ends at the first record that is not whole, and says how many bytes are behind.
+//! what they hold. It ends at the first record that is not whole, and returns how many bytes are left.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Seek, SeekFrom};
@@ -182,7 +182,7 @@ impl<R: Read + Seek> ChunkWalk<'_, R> {
         Ok(chunk.is_some())
     }
 
-    /// What it says of the chunk before it. One that says nothing that can be used is passed over.
+    /// Its entry about the chunk before it. An unusable one is skipped.
     fn message_index(&mut self, len: u64) -> Result<bool, RecordingError> {
         /// A channel, a length, the first entry.
         const HEAD_BYTES: u64 = 2 + 4 + 8;

@@ -16,7 +16,7 @@ pub struct Response {
     pub body: Vec<u8>,
 }
 
-/// As the server says what is wrong.
+/// The server's error body.
 #[derive(Serialize)]
 struct ErrorBody {
     error: ErrorDetail,

@@ -1,5 +1,5 @@
 //! One worker's engine: a queue, a running batch, and steps of chunked prefill and decode over its block cache.
-//! Must not know the router, the wire or absolute time: it says how long a step takes and what came of it.
+//! Must not know the router, the wire or absolute time: it returns how long a step takes and its results.
 
 use std::collections::VecDeque;
 
@@ -31,7 +31,7 @@ impl Job {
     }
 }
 
-/// Something an engine did that others hear of.
+/// An observable action of an engine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum EngineEvent {
     /// A request left the queue; that many of its prompt blocks were cached, on the device or below it.

@@ -1,5 +1,5 @@
 //! What a fault makes happen, and what Dynamo's processes log about it (reference §7.3, §8.3, §9.1).
-//! Must not know when a fault begins, nor which events are lost: [`super::fault`] says that.
+//! Must not know when a fault begins, nor which events are lost: [`super::fault`] decides that.
 
 use std::fmt::Arguments;
 use std::ops::Range;
@@ -33,7 +33,7 @@ const SUBSCRIBER: &str = "dynamo_llm::kv_router::subscriber";
 const REQUEST_SPAN: &str = "method=POST uri=/v1/chat/completions version=HTTP/1.1";
 
 impl Observed<'_, '_> {
-    /// Says something in the log of every frontend.
+    /// Writes a line to the log of every frontend.
     pub(super) fn frontends_say(&mut self, level: Level, target: &str, words: Arguments<'_>) {
         for frontend in 0..self.here().pool.config.frontends() {
             self.say(&frontend_name(frontend), level, target, words);
@@ -45,13 +45,13 @@ impl Observed<'_, '_> {
         self.driver.pools[self.pool].log.say(who, at_us, (level, target), words, self.out);
     }
 
-    /// Says something in the log of a worker.
+    /// Writes a line to the log of a worker.
     fn worker_says(&mut self, worker: u16, level: Level, target: &str, words: Arguments<'_>) {
         let who = worker_name(self.here().pool.worker(worker));
         self.say(&who, level, target, words);
     }
 
-    /// The worker left discovery, says the router.
+    /// The router logs that the worker left discovery.
     fn say_removed(&mut self, worker: u16) {
         let id = self.here().wire.worker_id(worker);
         let removing = format_args!("Removing worker WorkerWithDpRank {{ worker_id: {id}, dp_rank: 0 }}");
@@ -169,7 +169,7 @@ pub(super) fn removed(observed: &mut Observed<'_, '_>, worker: u16, hash: BlockH
     missed(observed, worker, delivery);
 }
 
-/// The router notices that an event is missing when the next one comes, and asks the worker for it; 1.6 says nothing of it.
+/// The router notices that an event is missing when the next one comes, and queries the worker for it; 1.6 does not log it.
 pub(super) fn missed(observed: &mut Observed<'_, '_>, worker: u16, delivery: Delivery) {
     let here = observed.here();
     let event_id = here.wire.last_event_id(worker);
@@ -186,7 +186,7 @@ pub(super) fn missed(observed: &mut Observed<'_, '_>, worker: u16, delivery: Del
     observed.frontends_say(Level::Warn, SUBSCRIBER, words);
 }
 
-/// Where the router's node has the hash of another engine, it says so up to 1.2.
+/// Where the router's node has the hash of another engine, it logs that up to 1.2.
 fn differing_hashes(observed: &mut Observed<'_, '_>, worker: u16, (user, blocks): (u32, Range<usize>)) {
     if observed.here().pool.release() == Release::V1_6 {
         return;

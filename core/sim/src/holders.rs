@@ -7,7 +7,7 @@ use super::router::SimulatedCandidate;
 use radixscope_model::id::BlockHash;
 use radixscope_model::record::Block;
 
-/// Workers one word tells apart.
+/// Workers per word.
 const BITS: usize = u64::BITS as usize;
 
 /// Holders of each block, in as few words as the number of workers needs: up to 64 workers one.
@@ -18,7 +18,7 @@ pub(super) enum BlockHolders {
     Large(Map<16>),
 }
 
-/// Most workers that [`BlockHolders`] tell apart.
+/// Most workers of [`BlockHolders`].
 pub(super) const MOST_WORKERS: usize = 16 * BITS;
 
 impl BlockHolders {

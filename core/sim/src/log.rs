@@ -1,5 +1,5 @@
 //! The logs of a pool's processes: the lines that Dynamo writes at INFO about a decision (reference §7.3), letter by letter,
-//! 0.9's here and 1.6's in [`request`], and what it says about faults. Must not know why a worker was chosen, only what from.
+//! 0.9's here and 1.6's in [`request`], and its lines about faults. Must not know why a worker was chosen, only what from.
 
 mod request;
 
@@ -29,7 +29,7 @@ pub(super) struct DecisionInput<'a> {
     pub(super) candidates: &'a [SimulatedCandidate],
 }
 
-/// How bad it is what a line says, as it is written.
+/// The level of a line, as written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Level {
     Info,
@@ -73,7 +73,7 @@ impl Log {
         }
     }
 
-    /// Says `words` in the log of the process `who`, at `at_us` of Unix time.
+    /// Writes `words` to the log of the process `who`, at `at_us` of Unix time.
     pub(super) fn say(
         &mut self,
         who: &str,
@@ -108,7 +108,7 @@ impl Log {
         out(WireMessage { at_ms, channel: Channel::Log, name: who, payload: self.line.as_bytes() });
     }
 
-    /// Says a decision made at `at_us` of Unix time: a line for each worker, perhaps one about a tie, and the choice.
+    /// Writes a decision made at `at_us` of Unix time: a line for each worker, perhaps one about a tie, and the choice.
     pub(super) fn decided(
         &mut self,
         frontend: u8,

@@ -80,14 +80,14 @@ impl Observed<'_, '_> {
     fn sequence(&mut self, router: &Router, (reporter, worker): (Reporter, u16), user: u32, step: Step<'_>) {
         let at_ms = self.driver.now_ms();
         let Processes { pool, wire, request_ids, .. } = &mut self.driver.pools[self.pool];
-        // Workers tell of first tokens unasked.
+        // Workers publish first tokens.
         let tells = pool.config.replica_sync || reporter == Reporter::Worker;
         if tells && router.is_kv() {
             wire.sequence(at_ms, (reporter, worker), &request_ids[user as usize], step, self.out);
         }
     }
 
-    /// Says something of a request in the frontend's log, as 1.6 does.
+    /// Writes a line about a request to the frontend's log, as 1.6 does.
     fn log(&mut self, user: u32, say: impl FnOnce(&mut Processes, LogContext<'_>, WireOut<'_>)) {
         let (frontend, at_us) = (self.frontend(user), self.driver.now_unix_us());
         let here = &mut self.driver.pools[self.pool];
@@ -265,7 +265,7 @@ impl ServingContext for Observed<'_, '_> {
             }
         }
         self.moment_ended(worker);
-        // From 1.5 on those who answer tell of the first token, and the router of what it counts.
+        // From 1.5 on workers publish the first token, and the router its own steps.
         if self.release() == Release::V1_6 && role != Role::Prefill {
             self.sequence(router, (Reporter::Worker, worker), user, Step::MarkPrefillCompleted);
         }

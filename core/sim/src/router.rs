@@ -253,7 +253,7 @@ impl Router {
         u64::from(isl_tokens).saturating_sub(cached.round() as u64)
     }
 
-    /// A router without events believes that a worker now holds what was sent to it, and no longer what was sent long
+    /// A router without events estimates that a worker now holds what was sent to it, and no longer what was sent long
     /// ago.
     pub(super) fn predict(&mut self, now_us: u64, worker: u16, prompt: &[Block]) {
         let Some(mut predicted) = self.predicted.take() else { return };

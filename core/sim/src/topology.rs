@@ -14,7 +14,7 @@ const HOST_BLOCKS_PER_BLOCK: u32 = 3;
 /// that some come again after they left the device.
 const STARTERS_PER_STARTER: u32 = 15;
 
-/// What serves the requests. [`Topology::Aggregated`] speaks as Dynamo 0.9.1 does, all others as 1.6.1.
+/// What serves the requests. [`Topology::Aggregated`] uses the wire of Dynamo 0.9.1, all others that of 1.6.1.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Topology {
     /// One pool of workers that prefill and decode.

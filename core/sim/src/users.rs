@@ -113,7 +113,7 @@ impl Users {
         self.waiting.push(user);
     }
 
-    /// A wave begins: everybody waiting starts a conversation; `begun` hears who. Returns milliseconds to the next.
+    /// A wave begins: everybody waiting starts a conversation; `begun` is called with each. Returns milliseconds to the next.
     pub(super) fn wave(&mut self, mut begun: impl FnMut(u32)) -> u32 {
         self.topic = self.popular_starter();
         let mut waiting = std::mem::take(&mut self.waiting);

@@ -1,4 +1,4 @@
-//! Says what happens in one pool of the simulated cluster in Dynamo's own bytes, 0.9 or 1.6: who publishes what where,
+//! Encodes the events of one pool of the simulated cluster in Dynamo's own bytes, 0.9 or 1.6: who publishes what where,
 //! numbered as Dynamo numbers it (reference §2, §3). Must not know why anything happens.
 
 use serde::Serialize;
@@ -454,7 +454,7 @@ impl Wire {
         self.buffers.publish(&self.hits, (router.id, router.hits.next()), at_ms, &event, out);
     }
 
-    /// The router tells its replicas of a step in the life of a request, or the worker tells the routers.
+    /// The router publishes a step of a request to its replicas, or the worker publishes it to the routers.
     pub(super) fn sequence(
         &mut self,
         at_ms: Millis,

@@ -29,7 +29,7 @@ pub fn worker(id: Worker, names: &mut dyn Pseudonyms) -> Worker {
     Worker { id: WorkerId(names.number(id.id.0)), ..id }
 }
 
-/// What a finding says in words.
+/// The texts of a finding.
 pub(crate) fn finding(finding: &mut Finding, names: &mut dyn Pseudonyms) {
     let mut say = |text: &mut Cow<'static, str>| *text = names.text(text).into();
     say(&mut finding.title);

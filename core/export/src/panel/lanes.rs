@@ -279,7 +279,7 @@ impl Outline {
     }
 }
 
-/// Of workers from the 64th on a sliver of several does not tell.
+/// A sliver of several boxes does not list workers from the 64th on.
 fn holds(sliver: &Sliver, worker: WorkerIx) -> bool {
     match sliver.holder {
         Holder::NoWorker => false,

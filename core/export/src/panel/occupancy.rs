@@ -12,7 +12,7 @@ use super::paper::{Area, ChartArea, LINE_PX, Style};
 use super::{Body, Content, PanelRequest, workers};
 
 const TITLE: &str = "KV cache occupancy by worker";
-/// Height of a worker's row, and of a line that says what is missing of it.
+/// Height of a worker's row, and of a line about its missing blocks.
 const ROW_PX: f64 = 24.0;
 /// Widths of columns in wide and in narrow pictures. The first is a worker's label and the end of its id; in narrow ones
 /// the label alone.

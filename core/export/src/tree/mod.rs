@@ -1,4 +1,4 @@
-//! The prefix tree as the API tells it: page by page, block by block, its largest prefixes, and as a picture in SVG.
+//! The prefix tree in the API: page by page, block by block, its largest prefixes, and as a picture in SVG.
 //!
 //! Everything is read from a [`TreeSnapshot`], a copy of the tree: what is asked may take longer than whoever changes the tree
 //! can wait. Answers are plain rows that serialise themselves; a page is flat, each row with its level, because depth comes

@@ -1,5 +1,5 @@
 //! Baselines as CSV: a line each level, a header with units, unknown figures empty. What a file may hold is bounded, and
-//! every error says where it is.
+//! every error has its position.
 
 use std::collections::HashSet;
 

@@ -71,7 +71,7 @@ impl SweepLevel {
     }
 }
 
-/// A sweep. Name and router together tell baselines apart.
+/// A sweep. Name and router together identify a baseline.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Baseline {
     name: String,

@@ -22,7 +22,7 @@ pub struct CurrentUsage {
     pub capacity_blocks: Option<u64>,
     /// Queued sequences.
     pub waiting_sequences: Option<u64>,
-    /// Whether an active finding says that memory is short: without one no remedy is suggested.
+    /// Whether a finding about memory shortage is active: without one no remedy is suggested.
     pub is_short: bool,
 }
 
@@ -72,7 +72,7 @@ pub enum Advice {
     Suggested,
     /// They do not.
     NotIndicated,
-    /// They cannot tell.
+    /// No data.
     Unknown,
 }
 
@@ -98,7 +98,7 @@ pub struct EngineSetting {
     pub does: &'static str,
 }
 
-/// A remedy and what speaks for it.
+/// A remedy and its evidence.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Remedy {
     /// Which.

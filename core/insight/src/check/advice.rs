@@ -22,7 +22,7 @@ fn with_remedies_that_apply(mut finding: Finding, view: &View<'_>) -> Finding {
     }
     let engines = engines(view);
     let applies = |engine: Option<Engine>| engine.is_none_or(|engine| engines.contains(&engine));
-    // A fault that only another engine has says more of the engine than its metrics do.
+    // A fault that only another engine has identifies the engine better than its metrics.
     let mut named = finding.fix.iter().filter(|fix| fix.engine.is_some());
     if named.any(|fix| applies(fix.engine)) {
         finding.fix.retain(|fix| applies(fix.engine));

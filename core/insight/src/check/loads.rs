@@ -1,5 +1,5 @@
 //! What routers count on workers, second by second, so that two of them can be held against each other: one message or
-//! scrape says what was at its own moment, and those of two routers never are of the same one. Knows no threshold of a rule.
+//! scrape is of its own time, and those of two routers never are of the same one. Knows no threshold of a rule.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -53,7 +53,7 @@ impl Loads {
     pub(super) fn sample(&mut self, cluster: &Cluster, now: Millis) {
         for (worker, by, blocks) in counts(cluster, now) {
             let seconds = self.counts.entry((worker, by)).or_default();
-            // Asked twice in a millisecond it says the same.
+            // A second call in a millisecond returns the same.
             if seconds.back().is_none_or(|(last, _)| *last < now) {
                 seconds.push_back((now, blocks));
             }
@@ -82,7 +82,7 @@ impl Loads {
     }
 
     /// Most routers of one kind that counted in the last seconds. A process's messages and metrics are of one router, and
-    /// publishers' ids do not tell whose they are.
+    /// publishers' ids do not identify them.
     pub(super) fn most_routers(&self) -> usize {
         let routers: BTreeSet<LoadReporter> = self.counts.keys().map(|(_, by)| *by).collect();
         let messages = routers.iter().filter(|by| matches!(by, LoadReporter::Messages(_))).count();

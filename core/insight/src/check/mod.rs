@@ -8,7 +8,7 @@
 //! # How it works
 //!
 //! A rule is a pure function of the state and of a short history of its totals. Once a second `Checks` runs all of
-//! them, keeps their phases (active, rechecked, resolved) and says what changed as records, so that viewers, the API and
+//! them, keeps their phases (active, rechecked, resolved) and reports changes as records, so that viewers, the API and
 //! recordings show the same findings and the page only renders them. What was published before we came is read first and
 //! counts as before: the history of totals begins when every source has caught up. A rule that sees the consequence
 //! of another fault asks that rule and leaves it the word, so that one fault is one finding. A worker of which we did

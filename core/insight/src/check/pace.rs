@@ -18,7 +18,7 @@ const REACH_MS: u64 = 3_600_000;
 const SETTLED_MS: u64 = 15_000;
 /// Decisions looked at once a second, the latest: 270 a second over [`SETTLED_MS`]. With more, later first tokens are missed.
 const MAX_SCANNED: usize = 4_096;
-/// Prompts kept of five seconds; the others of a busy deployment tell the same.
+/// Prompts kept of five seconds; more would not change the result.
 const KEPT_EACH_STEP: usize = 16;
 /// Steps in which prompts are thinned.
 const STEP_MS: u64 = 5_000;

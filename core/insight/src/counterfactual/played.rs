@@ -90,7 +90,7 @@ impl Played {
                 blocks: first..played.blocks.len(),
             });
         }
-        // Several sources may tell of requests in another order than they arrived.
+        // Several sources may report requests in another order than they arrived.
         played.heads.sort_by_key(|head| head.at_ms);
         played
     }

@@ -119,7 +119,7 @@ fn of_metrics(cluster: &Cluster, now: Millis) -> Option<OfRequests> {
     Some((Some(throughput), Some(errors(recent)), Some(errors(session))))
 }
 
-/// Seconds that the scrapes after `since` tell of: from the one before them to the last.
+/// Seconds that the scrapes after `since` cover: from the one before them to the last.
 pub(crate) fn covered_s(process: &ProcessState, since: Millis) -> f64 {
     let (from, until) = process.covered(since);
     until.since(from) as f64 / 1_000.0

@@ -1,4 +1,4 @@
-//! What is measured of requests, in which unit, and what one request tells of it.
+//! The measured quantities of requests, their units, and one request's values.
 
 use radixscope_model::id::Millis;
 use radixscope_model::number_format;
@@ -131,7 +131,7 @@ pub(super) struct RequestValue {
     pub(super) is_measured: bool,
 }
 
-/// When a request ended. Where no line says so (Dynamo 1.1 to 1.4), its first token and the gaps after it tell.
+/// When a request ended. Without a line about it (Dynamo 1.1 to 1.4), it follows from the first token and the gaps after it.
 fn ended(decided: &DecisionEntry) -> Option<Millis> {
     let progress = &decided.progress;
     progress.ended_ms.or_else(|| {

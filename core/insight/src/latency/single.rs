@@ -14,7 +14,7 @@ use super::times::{Times, TimingSource, frontends};
 const COVERS: f64 = 0.95;
 /// Requests that waited this long for their first token are still found, milliseconds.
 const LONGEST_WAIT_MS: u64 = 60_000;
-/// A frontend whose last scrape is older does not tell how many requests a window had.
+/// A frontend's older scrape does not count for the number of requests in a window.
 const STALE_MS: u64 = 30_000;
 
 /// Values of requests within a window, in no order, and how many requests are missing.
@@ -29,8 +29,8 @@ pub(super) struct RequestValues {
 }
 
 impl RequestValues {
-    /// Of all requests, or of those routed to one worker: how many those were only their decisions tell. `None`: no request
-    /// tells the quantity.
+    /// Of all requests, or of those routed to one worker: their number is only known from decisions. `None`: no request
+    /// has the quantity.
     pub(super) fn of(
         cluster: &Cluster,
         quantity: Quantity,
@@ -97,7 +97,7 @@ impl RequestValues {
     }
 }
 
-/// Whether frontends measured the quantity themselves, as far as requests tell it; `None`: none does.
+/// Whether frontends measured the quantity themselves, as far as requests have it; `None`: none has.
 fn is_measured(cluster: &Cluster, quantity: Quantity) -> Option<bool> {
     let mut is_known = None;
     let of_decisions = cluster.decisions().newest_first().map(|decided| quantity.of(decided));

@@ -1,4 +1,4 @@
-//! Percentiles of one quantity over a window, from every source that tells it: what panels, rules and the API show,
+//! Percentiles of one quantity over a window, from every source that reports it: what panels, rules and the API show,
 //! compare and colour. A percentile is a [`Range`]; a histogram knows it by its bucket.
 
 use radixscope_model::id::{Millis, WorkerIx};
@@ -121,7 +121,7 @@ pub fn figure(cluster: &Cluster, quantity: Quantity, now: Millis) -> Option<Time
     latest(cluster, quantity, now).into_iter().find(|times| times.samples > 0)
 }
 
-/// Percentiles over the last [`WINDOW_MS`] before `now`, from every source that tells the quantity, the best one first:
+/// Percentiles over the last [`WINDOW_MS`] before `now`, from every source that reports the quantity, the best one first:
 /// single requests if they are nearly all of those that the frontends count, else histograms. Empty: not reported.
 pub fn latest(cluster: &Cluster, quantity: Quantity, now: Millis) -> Vec<Times> {
     within(cluster, quantity, now, WINDOW_MS)

@@ -1,7 +1,7 @@
 //! What a worker's KV memory is filled with: blocks of running requests as the engine reports them, cached blocks that can be
 //! evicted, by estimate, and what is free. A pure reading of the state; each figure with its source and time.
 //!
-//! The engine counts what running requests hold, part-filled blocks included, and does not tell what it keeps beside that.
+//! The engine counts what running requests hold, part-filled blocks included, and does not report what else is cached.
 //! Radixscope counts full blocks that were stored and not removed, running or cached. So *retained* is a difference of two
 //! sources: an estimate, not a measurement.
 //!
@@ -9,8 +9,8 @@
 //!
 //! An engine reports what running requests use, not what it caches; Radixscope knows what was stored and not removed,
 //! not what runs. *Cached, evictable* is their difference and an estimate; where the two do not fit together it is
-//! unknown, and the sentence says which of them cannot be right. `Cluster::capacity` and `Cluster::block_size`
-//! (`cluster/sizes`) decide for panels, rules and API who tells a worker's capacity (engine, model card, frontends)
+//! unknown, and the sentence names the one that cannot be right. `Cluster::capacity` and `Cluster::block_size`
+//! (`cluster/sizes`) decide for panels, rules and API which source gives a worker's capacity (engine, model card, frontends)
 //! and its block size (model card, frontends, its requests, then those of its component); where capacities contradict
 //! each other both are named. What is typed into the calculator is kept in the address (`cap.…`) and nowhere else.
 //! Live figures come from single requests where nearly all are reported, else from the frontends' histograms; concurrency
@@ -51,7 +51,7 @@ pub struct Memory {
     pub capacities: Vec<Sourced<u64, CapacitySource>>,
     /// Blocks of running requests, by the engine's last word.
     pub used: Option<Sourced<u64, UsedSource>>,
-    /// Blocks that the mirror believes it to hold, running or kept, and the last KV event.
+    /// Blocks that Radixscope's tree has for it, used or cached, and the last KV event.
     pub mirror: Option<Mirror>,
     /// Whether so much of what it holds is missing from the mirror that nothing follows from that.
     pub is_partial: bool,
@@ -61,7 +61,7 @@ pub struct Memory {
     pub churn: Option<EvictionRatio>,
 }
 
-/// What the mirror believes.
+/// Blocks in Radixscope's tree.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Mirror {
     /// Blocks stored and not removed.
@@ -97,7 +97,7 @@ pub enum MemorySegment {
     Held,
     /// Neither used nor held.
     Free,
-    /// Kept or free: no KV event tells.
+    /// Cached or free: unknown without KV events.
     Rest,
 }
 
@@ -119,7 +119,7 @@ impl MemorySegment {
 pub enum EstimateStatus {
     /// The worker has left.
     Left,
-    /// Neither the engine nor KV events tell anything.
+    /// Neither engine metrics nor KV events.
     Nothing,
     /// The engine never reported its figure.
     NoEngine,
@@ -131,7 +131,7 @@ pub enum EstimateStatus {
     Plausible(u64),
     /// The engine uses so many more than the mirror knows.
     EngineAbove(u64),
-    /// The mirror believes so many more than there is room for.
+    /// Radixscope's tree exceeds the capacity by so many blocks.
     AboveCapacity(u64),
 }
 
@@ -257,7 +257,7 @@ pub fn live(cluster: &Cluster, pool: PoolIx, now: Millis) -> CurrentUsage {
     }
 }
 
-/// Whether an active finding says that memory is short.
+/// Whether a finding about memory shortage is active.
 fn is_short(cluster: &Cluster) -> bool {
     let is_active = |finding: &Finding| matches!(finding.phase, Phase::Warn | Phase::Recheck);
     let of_memory = |finding: &&Finding| matches!(&*finding.code, "memory_full" | "churn");
@@ -272,7 +272,7 @@ fn churn(cluster: &Cluster, worker: WorkerIx, now: Millis) -> Option<EvictionRat
     )
 }
 
-/// What the deployment tells of the calculator's inputs.
+/// The calculator's inputs as the deployment reports them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Facts {
     /// Tokens of a block, where all workers agree.
@@ -291,7 +291,7 @@ fn there(cluster: &Cluster, pool: PoolIx) -> impl Iterator<Item = WorkerIx> {
     all.filter(move |&ix| cluster.worker(ix).is_some_and(|state| state.pool == pool && state.gone.is_none()))
 }
 
-/// What the deployment tells of a pool for the calculator.
+/// A pool's inputs for the calculator, as the deployment reports them.
 pub fn live_facts(cluster: &Cluster, pool: PoolIx) -> Facts {
     let there = || there(cluster, pool);
     let blocks: Vec<u64> = there().filter_map(|ix| Some(cluster.capacity(ix)?.value)).collect();

@@ -7,7 +7,7 @@ use radixscope_model::record::HistogramKind;
 use radixscope_model::sort;
 use radixscope_state::cluster::{Cluster, SCRAPE_WINDOW_MS};
 
-/// So many finished requests are enough to tell a 95th percentile.
+/// Enough finished requests for a 95th percentile.
 const ENOUGH: usize = 20;
 
 /// Lengths of finished sequences in tokens.

@@ -41,7 +41,7 @@ impl FigureSource {
     }
 }
 
-/// With fewer requests that ended, their durations tell too little of how many were in flight.
+/// With fewer requests that ended, their durations are too few to estimate how many were in flight.
 const MIN_ENDED: u64 = 30;
 /// For so many mean durations a frontend must have been scraped, for the same reason: before that, what ended is only what was
 /// short.
@@ -142,7 +142,7 @@ impl WindowView<'_> {
         (sum.count() > 0).then_some(sum)
     }
 
-    /// What each frontend tells, for each second that its scrapes cover, summed; `None`: none tells.
+    /// Each frontend's figures for each second that its scrapes cover, summed; `None`: not reported.
     fn per_s(&self, of: impl Fn(&ProcessState) -> Option<f64>) -> Option<f64> {
         let each = frontends(self.cluster).filter_map(|process| {
             let seconds = covered_s(process, self.after());
@@ -186,7 +186,7 @@ impl WindowView<'_> {
             ended += durations.count();
             spent_s += durations.sum();
             let known_s = covered_s(process, Millis(0));
-            // One that was not scraped in the window tells nothing of it.
+            // One that was not scraped in the window has no data.
             if covered_s(process, self.after()) > 0.0 {
                 least_known_s = least_known_s.min(known_s);
             }

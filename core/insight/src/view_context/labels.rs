@@ -33,12 +33,12 @@ impl PoolLabel {
         Some(Self { pool, name, short, role, models: cluster.models_in(pool).join(", ") })
     }
 
-    /// What tells its workers from those of the other pools: role and model where they differ, else the name.
+    /// What distinguishes its workers from those of the other pools: role and model where they differ, else the name.
     pub fn beside(&self, all: &[PoolLabel]) -> String {
         let role = self.role.filter(|role| all.iter().any(|other| other.role != Some(*role)));
         let is_model_apart = all.iter().any(|other| other.models != self.models);
         let model = Some(self.models.as_str()).filter(|models| is_model_apart && !models.is_empty());
-        // Of `organisation/model` the last part tells enough in a narrow column; the whole stands in the switch.
+        // Of `organisation/model` the last part is enough in a narrow column; the whole stands in the switch.
         let model = model.map(|model| model.rsplit('/').next().unwrap_or(model));
         let parts: Vec<&str> = [role.map(Role::as_str), model].into_iter().flatten().collect();
         let is_only = all

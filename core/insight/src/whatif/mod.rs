@@ -1,7 +1,7 @@
 //! What the router would decide now: a request, put to the live state under settings and in a cluster of the asker's
 //! choice. Server and page answer with the same code.
 //!
-//! Inputs as reference §5.12 lists them: overlap from the tree by the version's rule, loads from whoever tells them.
+//! Inputs as reference §5.12 lists them: overlap from the tree by the version's rule, loads from whichever source reports them.
 //! What is not reported is assumed, and every assumption stands with the answer. Reads the state and never changes it.
 
 mod answer;
@@ -247,7 +247,7 @@ pub fn pool(cluster: &Cluster, question: &Question) -> PoolIx {
     held.or_else(asked).or_else(compared).or_else(latest).unwrap_or_else(|| cluster.default_pool())
 }
 
-/// Formula and weight of the latest decision in `pool` that tells them, everything else as Dynamo's defaults are; the
+/// Formula and weight of the latest decision in `pool` that has them, everything else as Dynamo's defaults are; the
 /// natural options to start from.
 pub fn deployed(cluster: &Cluster, pool: PoolIx) -> Option<RouterSettings> {
     let of_pool = |decided: &&DecisionEntry| cluster.pool_of(decided.decision.worker) == Some(pool);

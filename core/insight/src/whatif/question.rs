@@ -24,7 +24,7 @@ pub struct Question {
     pub actual: Option<DecisionId>,
     /// What the router runs with.
     pub options: RouterSettings,
-    /// Tokens per block. `None`: as the prompt's source or the cluster says.
+    /// Tokens per block. `None`: as the prompt's source or the cluster reports.
     pub block_size_tokens: Option<u32>,
     /// The router whose estimate of loads counts. `None`: the one that reported last.
     pub router: Option<u64>,

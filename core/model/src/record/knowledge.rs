@@ -35,9 +35,9 @@ pub enum KnowledgeWhy {
     JoinedLate,
     /// Events of it were lost and not got back.
     EventsLost,
-    /// The connection by which its events come broke, and nothing tells what was missed.
+    /// The connection by which its events come broke, and what was missed is unknown.
     ConnectionBroke,
-    /// Another process speaks under its id, and what that holds is not known.
+    /// Another process uses its id, and its blocks are unknown.
     Restarted,
 }
 
@@ -47,7 +47,7 @@ pub enum QueryState {
     /// It is not asked and need not be.
     #[default]
     No,
-    /// Nothing says where it could be asked.
+    /// Its query endpoint is unknown.
     NoEndpoint,
     /// It could be asked and is not, unless somebody requests it: its version answers where it works (0.9), or it was set so.
     OnRequest,

@@ -1,4 +1,4 @@
-//! What a pool of workers does and how its router chooses, in Dynamo's own words. Knows nothing of who says so on which wire.
+//! What a pool of workers does and how its router chooses, in Dynamo's terms. Knows nothing of the wire.
 
 use serde::{Deserialize, Serialize, Serializer};
 

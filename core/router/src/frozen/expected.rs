@@ -11,7 +11,7 @@ use super::noise::{Interval, gain, part_of, percentile_of};
 use super::outcome::Outcome;
 use crate::settings::RouterSettings;
 
-/// Fewer measured requests tell no pace.
+/// With fewer measured requests the pace is unknown.
 pub const LEAST_REQUESTS: usize = 60;
 
 /// Expected figures of a setting, with their intervals.

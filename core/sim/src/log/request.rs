@@ -63,7 +63,7 @@ impl Log {
             self.role.worker_type(),
             candidate.cost
         );
-        // Only a pool that prefills tells what it credits and what the worker could hold.
+        // Only a prefill pool logs the credit and the worker's capacity.
         if self.role == Role::Prefill {
             let effective = f64::from(candidate.overlap_blocks) + f64::from(host_blocks) * self.host_weight;
             let total = self.blocks_per_worker;

@@ -45,7 +45,7 @@ pub struct Arrival<'a> {
     pub at_ms: Millis,
     /// Prompt tokens.
     pub isl_tokens: u32,
-    /// Answer tokens, where the recording tells.
+    /// Output tokens, if recorded.
     pub osl_tokens: Option<u32>,
     /// Chain hashes of the prompt's full blocks, of [`ResimulationSettings::block_size_tokens`] each. Blocks that are missing
     /// count as shared with no other prompt.

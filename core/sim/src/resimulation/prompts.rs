@@ -57,7 +57,7 @@ impl<'a> Prompts<'a> {
     pub(super) fn job(&self, request: u32) -> Job {
         let arrival = &self.arrivals[request as usize];
         let osl_tokens = self.settings.osl_tokens(arrival);
-        // A recording does not tell what an answer was limited to; the engine is given what it will be.
+        // A recording does not contain the output limit of a request; the engine is given what it will be.
         let isl_tokens = arrival.isl_tokens;
         Job { request, isl_tokens, osl_tokens, max_answer_tokens: osl_tokens, is_prefilled: false }
     }

@@ -28,7 +28,7 @@ pub struct ResimulationSettings {
     pub router: RouterSettings,
     /// Decides ties and draws.
     pub seed: u64,
-    /// Tokens of an answer of which the recording does not tell the length; at least 1.
+    /// Output tokens of a request whose length is not recorded; at least 1.
     pub mean_output_tokens: u32,
     /// Share of the arrivals that only warm the caches and are not counted, in percent, below 100.
     pub warm_up_percent: u32,

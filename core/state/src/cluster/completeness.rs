@@ -16,7 +16,7 @@ pub struct Coverage {
     pub incomplete: u32,
     /// Blocks known, of the workers of which anything is known.
     pub known_blocks: u64,
-    /// Blocks that they hold; `None`: of one of them nothing tells.
+    /// Blocks that they hold; `None`: unknown for one of them.
     pub used_blocks: Option<u64>,
 }
 

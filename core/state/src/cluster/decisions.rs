@@ -226,13 +226,13 @@ fn fill<T: Copy>(known: &mut Option<T>, more: Option<T>) {
 pub struct DecisionTotals {
     /// Decisions.
     pub count: u64,
-    /// Decisions that tell both numbers: prompt blocks and what the chosen worker held of them.
+    /// Decisions with both numbers: prompt blocks and what the chosen worker held of them.
     pub with_blocks: u64,
-    /// Prompt blocks, of decisions that tell both numbers.
+    /// Prompt blocks, of decisions with both numbers.
     pub isl_blocks: u64,
-    /// Blocks the chosen workers held, of decisions that tell both numbers.
+    /// Blocks the chosen workers held, of decisions with both numbers.
     pub overlap_blocks: u64,
-    /// Sum of the hit rates of decisions that tell both numbers.
+    /// Sum of the hit rates of decisions with both numbers.
     pub hit_rates: f64,
 }
 
@@ -294,7 +294,7 @@ impl DecisionTotals {
     }
 }
 
-/// Prompt and overlap of a decision that tells both, if the prompt has a block and the request was not a query alone.
+/// Prompt and overlap of a decision with both, if the prompt has a block and the request was not a query alone.
 fn blocks(decided: &DecisionEntry) -> Option<(u64, u64)> {
     let is_query = decided.decision.dispatched == Some(false);
     let counts = !is_query && !decided.ignores_cache;

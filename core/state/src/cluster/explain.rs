@@ -173,7 +173,7 @@ impl DecisionEntry {
         }
     }
 
-    /// What speaks for the chosen one against the next best.
+    /// The advantages of the chosen worker over the next best.
     fn held_and_loaded(&self, chosen: &Candidate, next: &Candidate) -> String {
         let of = self.decision.isl_blocks.map_or(String::new(), |isl| format!(" of {isl}"));
         let decode = Short(tenth(chosen.decode_blocks));

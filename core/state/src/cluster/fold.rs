@@ -153,7 +153,7 @@ impl Cluster {
         let worker = decided.decision.worker;
         let Some(pool) = head.workers.get(worker.at()).map(|state| state.pool) else { return };
         let Some(tree) = trees.get_mut(pool.at()) else { return };
-        // What was computed from the tree counts before what the router says: its blocks may be of another size.
+        // Figures computed from the tree take precedence over the router's: its blocks may be of another size.
         let ours = new.candidates.iter().find(|candidate| candidate.worker == worker);
         let known = ours.or_else(|| decided.chosen()).map(|candidate| u64::from(candidate.overlap_blocks));
         let Some(held_blocks) = known.or(decided.decision.overlap_blocks) else { return };
@@ -365,7 +365,7 @@ impl Cluster {
         }
     }
 
-    /// What a worker says that it holds, or does not: no event, so that nothing of it is counted.
+    /// A worker's response about its blocks: no event, so nothing is counted.
     fn fold_dump(&mut self, record: &Record<'_>) {
         let (Record::TreeDumpBegan { worker }
         | Record::TreeDumpStored { worker, .. }

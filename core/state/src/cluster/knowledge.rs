@@ -179,7 +179,7 @@ impl KnowledgeState {
 }
 
 impl Cluster {
-    /// Blocks of `worker` that are known with all that lead to them, and how many it holds as far as anything tells: a cache from which blocks are removed
+    /// Blocks of `worker` that are known with all that lead to them, and how many it holds as far as is known: a cache from which blocks are removed
     /// is full.
     pub fn known_of_used(&self, worker: WorkerIx) -> (u64, Option<Sourced<u64, ResidentSource>>) {
         let held = self.tree_of(worker).holdings(worker);

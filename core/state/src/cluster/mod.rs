@@ -319,8 +319,8 @@ impl Cluster {
         self.head.sources.iter().any(SourceState::is_missed_at_least)
     }
 
-    /// Whether more events of a worker may be lost than its count says: a connection broke in its life or before its first event,
-    /// or messages were lost of which nothing tells whose they were.
+    /// Whether a worker's count of lost events is a lower bound: a connection broke in its life or before its first event,
+    /// or messages of unknown workers were lost.
     pub fn is_missed_at_least(&self, worker: WorkerIx) -> bool {
         self.worker(worker).is_some_and(|state| {
             let mut planes = self.head.sources.iter().filter(|source| source.kind.is_event_plane());

@@ -153,7 +153,7 @@ impl ProcessState {
         self.steps_digest = self.steps_digest.wrapping_sub(hash(step));
     }
 
-    /// Takes what a scrape says of the present.
+    /// Applies the current values of a scrape.
     fn take_present(&mut self, at: Millis, scrape: &Scrape) {
         self.role = scrape.role;
         self.engine = scrape.engine.or(self.engine);
@@ -210,17 +210,17 @@ impl ProcessState {
         self.instance
     }
 
-    /// What a frontend says of its models.
+    /// A frontend's metrics of its models.
     pub fn models(&self) -> &[ModelFigures] {
         &self.models
     }
 
-    /// What a frontend says of workers.
+    /// A frontend's metrics of workers.
     pub fn workers(&self) -> &[WorkerFigures] {
         &self.workers
     }
 
-    /// What a worker says of its ranks.
+    /// A worker's metrics of its ranks.
     pub fn ranks(&self) -> &[RankFigures] {
         &self.ranks
     }

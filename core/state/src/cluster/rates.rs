@@ -96,7 +96,7 @@ impl Cluster {
 struct ReceptionSeconds<'c> {
     cluster: &'c Cluster,
     /// History is read from before the first connection on: from its first event to that connection it is whole. Asked for
-    /// only where no connection tells, because all workers have to be asked.
+    /// only if no connection is known, because it looks at all workers.
     history: OnceCell<Option<(u64, u64)>>,
 }
 

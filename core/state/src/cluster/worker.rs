@@ -6,7 +6,7 @@ use super::{InFlight, KnowledgeState, Rates};
 use radixscope_model::id::{Millis, PoolIx, Worker, decimal, optional_decimal};
 use radixscope_model::record::{BlockResidency, DepartureCause, EventTransport, Tier};
 
-/// A worker is *quiet* when nothing was received from it for this long while others spoke.
+/// A worker is *quiet* when nothing was received from it for this long while others sent messages.
 pub const QUIET_AFTER_MS: u64 = 10_000;
 /// Routers whose estimates are kept per worker; a deployment has one to a few frontends.
 const MAX_ROUTERS: usize = 8;
@@ -159,7 +159,7 @@ pub enum Liveness {
     Active,
     /// Not seen for longer: idle, or gone.
     Quiet,
-    /// Only routers speak of it.
+    /// Known only from routers.
     NeverSeen,
     /// It left.
     Left,

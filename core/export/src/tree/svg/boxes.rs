@@ -20,7 +20,7 @@ const MAX_TICKS: usize = 16;
 /// Least and most of the side of an owner's tick, and the gap to the next.
 const TICK_PX: (f64, f64) = (3.0, 7.0);
 const TICK_GAP_PX: f64 = 2.0;
-/// A box at least this wide and high says what it is when pointed at.
+/// A box at least this wide and high has a tooltip.
 const TOLD_PX: f64 = 3.0;
 /// A box at least this high has a label.
 const LABELLED_PX: f64 = 13.0;
@@ -270,7 +270,7 @@ impl Painter<'_> {
             only.iter().any(|&worker| match holder {
                 Holder::NoWorker => false,
                 Holder::One(holder) => holder == worker,
-                // Of workers beyond the 64th a sliver does not tell.
+                // A sliver does not list workers beyond the 64th.
                 Holder::Several => worker.0 >= 64 || workers & (1 << worker.0) != 0,
             })
         })
@@ -369,7 +369,7 @@ impl Painter<'_> {
     }
 }
 
-/// A worker's colour, or the pattern in it that tells it from the one with the same hue.
+/// A worker's colour, or the pattern that distinguishes it from the one with the same hue.
 pub(crate) fn fill_of(theme: &Theme, worker: WorkerIx, workers: usize) -> String {
     match worker.at() < theme.many.len() {
         true => css(theme.worker(worker, workers)),

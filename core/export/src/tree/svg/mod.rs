@@ -30,7 +30,7 @@ pub const MAX_BOXES: usize = 20_000;
 /// Least and most width and height in pixels.
 pub const SIZE_PX: std::ops::RangeInclusive<u32> = 240..=8_192;
 
-/// What a box's colour says.
+/// What a box's colour means.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Heat {
     /// Who holds it.

@@ -21,7 +21,7 @@ pub(super) fn is_there(view: &View<'_>) -> bool {
     view.fresh().any(guesses) || is_logged(view) && !view.fresh().any(takes_events)
 }
 
-/// Whether a router's log says that it takes no KV events.
+/// Whether a router's log reports that it uses no KV events.
 fn is_logged(view: &View<'_>) -> bool {
     view.cluster.sign(|sign| *sign == LogSignal::KvEventsOff).is_some()
 }

@@ -5,7 +5,7 @@ use radixscope_model::record::LogSignal;
 
 /// Blocks, or lines of a log, that are more than a coincidence.
 const MIN_BLOCKS: u64 = 10;
-/// What a log says is believed for this long.
+/// A log signal counts for this long.
 const SIGN_MS: u64 = 300_000;
 
 pub(in crate::check) const RULE: Rule =

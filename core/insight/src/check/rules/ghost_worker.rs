@@ -1,4 +1,4 @@
-//! A worker left, and still gets requests or still speaks: somebody did not notice.
+//! A worker left, and still gets requests or still sends messages.
 
 use super::prelude::*;
 
@@ -21,7 +21,7 @@ fn evaluate(view: &View<'_>) -> RuleOutcome {
     if ghosts.is_empty() { RuleOutcome::Ok } else { found(view, &ghosts).into() }
 }
 
-/// Choices lately that a router made when the worker had been gone for a while. A trace tells of a request at its
+/// Choices lately that a router made when the worker had been gone for a while. A trace reports a request at its
 /// end, so what counts is when it was decided.
 fn choices(view: &View<'_>, worker: WorkerIx, gone_ms: Millis) -> u64 {
     let late = Millis(gone_ms.0 + SPREADS_MS);

@@ -12,7 +12,7 @@ const MIN_LISTENING_MS: u64 = 15_000;
 const MIN_CHOSEN: u64 = 10;
 /// Blocks that running requests use, where no source reports choices: more than short prompts need.
 const MIN_USED_BLOCKS: u64 = 16;
-/// A worker spoke so lately that it is alive.
+/// A worker with a message this recent is alive.
 const ALIVE_MS: u64 = 10_000;
 
 pub(in crate::check) const RULE: Rule =

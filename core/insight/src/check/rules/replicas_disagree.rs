@@ -93,7 +93,7 @@ fn alone(view: &View<'_>) -> RuleOutcome {
 }
 
 fn found(view: &View<'_>, worst: &LoadDisagreement, workers: impl Iterator<Item = WorkerIx>) -> Finding {
-    // Routers tell each other of the requests that they route.
+    // Routers publish the requests that they route to each other.
     let is_synced = view.cluster.workers().iter().any(|worker| worker.sequences.added > 0);
     let (explanation, fixes) = if is_synced {
         (

@@ -169,7 +169,7 @@ impl LikelyCause {
         }
     }
 
-    /// Code of the finding that says more; empty: there is none.
+    /// Code of the finding with details; empty: none.
     fn code(self, view: &View<'_>) -> &'static str {
         let if_it_holds = |code| if view.is_active(code) { code } else { "" };
         match self {

@@ -60,7 +60,7 @@ pub(super) fn left_lately(view: &View<'_>, worker: WorkerIx) -> Option<Departure
     gone.filter(|gone| view.now.since(gone.at_ms) <= REPORTED_MS)
 }
 
-/// Whether a worker spoke on after it had left, and fell silent: it finished what it had.
+/// Whether a worker sent messages after it had left, then stopped: it drained.
 fn has_drained(view: &View<'_>, worker: WorkerIx, state: &WorkerState, gone: &Departure) -> bool {
     let spoke_on = state.returned_ms.is_some_and(|at| at.since(gone.at_ms) <= RESTARTS_MS);
     let is_silent = state.last_sign_ms.is_some_and(|last| view.now.since(last) >= DRAINED_MS);

@@ -94,7 +94,7 @@ fn overlaps(view: &View<'_>) -> Vec<PrefixHits> {
     }
 }
 
-/// The finding that says why.
+/// The finding with the cause.
 fn explained_by(view: &View<'_>, pool: Option<PoolIx>) -> Option<&'static str> {
     let is_mismatched =
         || pool.map_or_else(|| block_size::is_there(view), |pool| block_size::is_in(view, pool));

@@ -6,7 +6,7 @@ use radixscope_model::id::{Millis, WorkerIx};
 use radixscope_model::record::{EventTransport, MissedCause, Topic, TreeKnowledge};
 use radixscope_state::cluster::{UnknownGaps, WorkerState};
 
-/// A worker of which nothing was received for so long while others published says nothing of the present.
+/// A worker of which nothing was received for so long while others published has no current data.
 const STALE_MS: u64 = 300_000;
 
 impl View<'_> {

@@ -19,7 +19,7 @@ pub(super) const MIN_DECISIONS: u64 = 30;
 const MIN_RESIDENT: u64 = 100;
 /// Times that prompts share a block before they can be taken to share prefixes.
 const MIN_SHARED: u64 = 5;
-/// What a log says is believed for this long.
+/// A log signal counts for this long.
 const SIGN_MS: u64 = 300_000;
 
 /// The forms. E: engine, P: publisher, C: router.
@@ -119,7 +119,7 @@ fn signature(view: &View<'_>, worker: WorkerIx) -> Option<MismatchKind> {
     (all_empty && continues_something(&totals)).then_some(MismatchKind::Emptied)
 }
 
-/// Whether a worker's log says that stores are dropped, and this worker, which gets requests, stores nothing.
+/// Whether a worker's log reports dropped stores, and this worker, which gets requests, stores nothing.
 fn logs_dropped_stores(view: &View<'_>, worker: WorkerIx, chosen: u64) -> bool {
     let signs = view.cluster.signs().iter();
     let mut dropped = signs.filter(|state| matches!(state.sign, LogSignal::Oversize { .. }));

@@ -1,5 +1,5 @@
 //! Engine, publisher and router count in blocks of different sizes: the fault everybody meets first, and the one that no
-//! version of Dynamo reports (reference §9.1). `evidence` tells the forms apart, this file words them.
+//! version of Dynamo reports (reference §9.1). `evidence` distinguishes the kinds, this file has their texts.
 
 mod form;
 mod sizes;
