@@ -1,4 +1,4 @@
-//! Subjects: where Dynamo says what over NATS (reference §2.1, §11). Opens no message.
+//! Subjects: where Dynamo publishes what over NATS (reference §2.1, §11). Opens no message.
 
 use radixscope_model::record::Topic;
 

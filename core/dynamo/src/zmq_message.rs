@@ -7,7 +7,7 @@ use super::envelope;
 use super::error::{DecodeError, Reason};
 use super::zmtp::Frames;
 
-/// Says how the last frame is laid out.
+/// The layout version of the last frame.
 const LAYOUT: u8 = 1;
 /// Topic of the messages that are left out: see [`super::subject::SUBSCRIPTIONS`].
 const FORWARD_PASS_METRICS: &[u8] = b"forward-pass-metrics";

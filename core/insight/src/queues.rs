@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_reports_is_not_there() {
+    fn what_is_not_reported_is_absent() {
         let cluster = workers();
         assert_eq!(on_worker(&cluster, WorkerIx(0), Millis(NOW)), None);
         assert_eq!((queues(&cluster).all(), queues(&cluster).to_text()), (None, "queued: –".to_owned()));

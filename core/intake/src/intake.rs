@@ -44,7 +44,7 @@ impl Intake {
         }
     }
 
-    /// Says of sources of a state that was gone on from, which were not announced again, that they have ended.
+    /// Records that sources of a restored state, which were not announced again, have ended.
     pub fn end_other_sources(&mut self, at_ms: Millis, sink: &mut impl RecordSink) {
         self.ingest.end_other_sources(at_ms, &mut |entry| sink.append(&entry));
     }
@@ -76,7 +76,7 @@ impl Intake {
         self.ingest.missing(source, missing);
     }
 
-    /// Says what was summed up, see `Ingest::flush` and `Routing::flush`.
+    /// Records what was summed up, see `Ingest::flush` and `Routing::flush`.
     pub fn flush(&mut self, at_ms: Millis, sink: &mut impl RecordSink) {
         let out: &mut RecordOut<'_> = &mut |entry| sink.append(&entry);
         self.ingest.flush(at_ms, out);

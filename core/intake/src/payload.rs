@@ -1,13 +1,13 @@
 //! The seam at which data from outside enters: what a source hands over, typed by what it is and where it came from.
 //!
-//! A source receives bytes, says once what they are ([`Payload`]), and never opens them; everything behind the seam
+//! A source receives bytes, labels them once ([`Payload`]), and never opens them; everything behind the seam
 //! decodes and knows nothing of connections. A [`Payload`] is cheap to clone and to send between tasks: its bytes and
 //! names are shared.
 //!
 //! # A new source
 //! 1. One file in `server/src/source` that connects, reports its link's state, and hands over payloads through its
 //!    `SourceHandle`: `offer` for what is lost when the queue is full, `deliver` for what can wait.
-//! 2. If it carries something that no variant says yet (an event of a ZeroMQ publisher, a tree dump, an entry of a
+//! 2. If it carries something without a variant (an event of a ZeroMQ publisher, a tree dump, an entry of a
 //!    recording), a variant here, with its name for the sender and its bytes.
 //! 3. One arm in `Ingest::take` that decodes it, with a decoder in `core/dynamo` if the bytes are Dynamo's. The compiler
 //!    names every other place.
@@ -124,7 +124,7 @@ pub const MAX_PAYLOAD_BYTES: usize = 8 * 1024 * 1024;
 pub const MAX_LOG_LINE_BYTES: usize = 256 * 1024;
 
 impl Payload {
-    /// What it is about, as far as its envelope tells.
+    /// Its topic, as far as its envelope shows it.
     pub fn topic(&self) -> Topic {
         match self {
             Self::Nats { subject, .. } => subject.topic,
@@ -153,7 +153,7 @@ impl Payload {
         }
     }
 
-    /// Whether it is what a source says of itself, and no message.
+    /// Whether it is a source's own status, not a message.
     pub const fn is_of_the_source(&self) -> bool {
         matches!(self, Self::Subscribed { .. } | Self::Unsubscribed { .. })
     }

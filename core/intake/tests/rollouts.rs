@@ -218,7 +218,7 @@ fn a_thousand_rollouts_of_256_workers() {
 }
 
 #[test]
-fn workers_whose_departure_nobody_reports_give_their_places_after_long_silence() {
+fn workers_that_left_unreported_give_their_slots_after_long_silence() {
     let mut rollouts = Rollouts::new(32);
     for rollout in 0..20 {
         rollouts.at += 20 * 60_000;

@@ -187,7 +187,7 @@ fn the_index_has_every_stretch_and_a_row_a_second() {
 }
 
 #[test]
-fn what_cannot_be_answered_says_why() {
+fn a_refusal_has_its_reason() {
     let (files, _) = two_files();
     let mut replay = opened(&files);
     let mut wrong = |address: &str| {

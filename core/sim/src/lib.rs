@@ -6,10 +6,10 @@
 //! through the same decoders as NATS messages, so it must not know them, nor the state that is folded from them.
 #![forbid(unsafe_code)]
 
-mod agenda;
 mod cache;
 mod config;
 mod engine;
+mod event_queue;
 mod fault;
 mod fault_events;
 mod holders;

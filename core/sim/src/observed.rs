@@ -96,7 +96,7 @@ impl Observed<'_, '_> {
     }
 
     /// A router that weighs costs chose: its log, its messages and what is measured of it.
-    fn tell_choice(&mut self, router: &Router, user: u32, choice: Choice, prefill_tokens: u64) {
+    fn record_choice(&mut self, router: &Router, user: u32, choice: Choice, prefill_tokens: u64) {
         let Choice { worker, overlap_blocks, .. } = choice;
         let (at_ms, at_us, frontend) = (self.driver.now_ms(), self.driver.now_unix_us(), self.frontend(user));
         let of_all = self.of_all(worker);
@@ -241,7 +241,7 @@ impl ServingContext for Observed<'_, '_> {
         self.driver.metrics.iter_mut().for_each(|metrics| metrics.routed(of_all));
         if router.is_kv() {
             self.driver.name_request(self.pool, user);
-            self.tell_choice(router, user, choice, prefill_tokens);
+            self.record_choice(router, user, choice, prefill_tokens);
         } else if self.release() == Release::V1_6 {
             self.driver.name_request(self.pool, user);
             self.log(user, |here, about, out| {

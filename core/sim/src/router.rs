@@ -458,7 +458,7 @@ mod tests {
     }
 
     #[test]
-    fn any_number_of_workers_is_told_apart() {
+    fn any_number_of_workers_is_distinguishable() {
         for workers in [64, 65, 256, 257, 1_024] {
             let mut router = router(workers, kv(1.0));
             let (last, prompt) = (workers - 1, prompt(64));

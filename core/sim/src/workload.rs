@@ -4,9 +4,9 @@
 use rand::RngExt;
 use rand_pcg::Pcg64Mcg;
 
-use super::agenda::EventQueue;
 use super::config::{Config, Topology};
 use super::engine::Engine;
+use super::event_queue::EventQueue;
 use super::fault::Failure;
 use super::fault_events;
 use super::log::uuid;

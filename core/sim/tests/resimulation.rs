@@ -242,7 +242,7 @@ fn what_cannot_be_run_is_refused_with_the_reason() {
 }
 
 #[test]
-fn requests_no_worker_can_run_are_counted_and_hold_up_nobody() {
+fn requests_no_worker_can_run_are_counted_and_block_no_others() {
     let one = |at, isl_tokens| Arrival { at_ms: Millis(at), isl_tokens, osl_tokens: Some(3), blocks: &[] };
     let all = [one(0, 0), one(0, u32::MAX), one(1, 4_000_000), one(1, 100)];
     let settings = ResimulationSettings { warm_up_percent: 0, ..ResimulationSettings::default() };

@@ -130,7 +130,7 @@ fn workers_and_decisions_are_found() {
 }
 
 #[test]
-fn more_than_wanted_is_said() {
+fn more_results_than_requested_are_counted() {
     let of = |range| find(&cluster(), &Query::parse("req-"), range);
     assert_eq!((of(0..2).found.len(), of(0..2).total), (2, 3));
     assert_eq!((of(2..4).found, of(2..4).total), (vec![SearchHit::Decision(DecisionId(1))], 3));

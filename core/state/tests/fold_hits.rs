@@ -149,7 +149,7 @@ fn a_path_whose_end_has_gone_meanwhile_counts_at_the_root() {
 }
 
 #[test]
-fn hits_go_after_fifteen_minutes_whatever_is_heard() {
+fn hits_expire_after_fifteen_minutes_whatever_is_received() {
     let mut fold = Fold::new();
     fold.decide(1, 0, |d| (d.path, d.overlap_blocks) = (path(), Some(3)));
     fold.at += 15 * MINUTE;

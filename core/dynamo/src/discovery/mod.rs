@@ -1,4 +1,4 @@
-//! What discovery says: instances of endpoints, model cards, event channels and event sources (reference §8). How
+//! Entries of discovery: instances of endpoints, model cards, event channels and event sources (reference §8). How
 //! discovery is reached is no concern here: etcd, files and custom resources hold the same entries.
 
 mod event_channel;

@@ -6,7 +6,7 @@ use super::printed::Printed;
 use radixscope_model::id::{Worker, WorkerId};
 use radixscope_model::record::{LogSignal, Role, RoutingMode};
 
-/// What a line says.
+/// The contents of a line.
 #[derive(Clone, PartialEq, Debug)]
 pub enum LogEvent<'a> {
     /// The cost of one candidate (INFO up to 0.9, DEBUG 1.0 – 1.5).
@@ -27,7 +27,7 @@ pub enum LogEvent<'a> {
     /// The end of a routed request, as the router saw it (≥ 1.5). Not written for a query that runs nothing.
     RouteDone(RouteDone<'a>),
     /// A worker could not be reached for a request that was not routed by KV (≥ 1.5); of one routed by KV
-    /// [`RouteDone::unreachable`] tells it.
+    /// [`RouteDone::unreachable`] is that case.
     Unreachable(Unreachable<'a>),
     /// A request was accepted over HTTP (≥ 1.1).
     RequestReceived(RequestReceived<'a>),
@@ -144,7 +144,7 @@ pub struct RequestIds<'a> {
 }
 
 impl RequestIds<'_> {
-    /// What tells lines of one request from those of others: the router's id, else the HTTP span's. `None`: the line
+    /// What identifies the lines of one request: the router's id, else the HTTP span's. `None`: the line
     /// names no request, and lines of one decision follow each other.
     pub fn key(&self) -> Option<&str> {
         self.router.as_deref().or(self.http.as_deref())

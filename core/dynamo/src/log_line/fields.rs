@@ -118,7 +118,7 @@ impl<'a> Fields<'a> {
         self.http_id.take()
     }
 
-    /// A text without which the line says nothing.
+    /// A required text.
     pub(super) fn need(&mut self, key: Key) -> Result<Cow<'a, str>, Fault> {
         self.take(key).ok_or(Fault::missing(key.name(), 0))
     }

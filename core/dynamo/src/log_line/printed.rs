@@ -35,7 +35,7 @@ impl Printed {
     pub fn reads_as(self, value: f64) -> bool {
         let Self { value: own, decimals } = self;
         let decimals = usize::from(decimals);
-        // Minus zero prints a sign that says nothing.
+        // Minus zero prints a meaningless sign.
         format!("{:.decimals$}", value + 0.0) == format!("{:.decimals$}", own + 0.0)
     }
 

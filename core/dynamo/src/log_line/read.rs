@@ -1,4 +1,4 @@
-//! From a message and its fields to what it says. One function a phrase; the phrases are Dynamo's (reference §7.3).
+//! From a message and its fields to an event. One function per phrase; the phrases are Dynamo's (reference §7.3).
 
 use super::event::{
     Dispatched, Ending, Formula, LogEvent, RequestDone, RequestIds, RequestReceived, RouteDone, RoutingBest,
@@ -260,7 +260,7 @@ fn without_kv(mut fields: Fields<'_>, mode: RoutingMode) -> Result<LogEvent<'_>,
     }))
 }
 
-/// `None`: the span says nothing of an overlap, so that the worker was chosen without one.
+/// `None`: the span has no overlap: the worker was chosen without one.
 fn dispatched(mut fields: Fields<'_>) -> Result<Option<Dispatched<'_>>, Fault> {
     let Some(overlap_blocks) = fields.u64(Key::OverlapBlocks)? else { return Ok(None) };
     let (worker, ids) = (fields.worker()?, fields.take_ids());

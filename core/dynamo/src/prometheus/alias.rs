@@ -29,14 +29,14 @@ pub(super) enum MetricMeaning {
     Queue(QueueValue),
 }
 
-/// What a frontend says of a queue.
+/// A frontend's metric of a queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum QueueValue {
     Requests,
     PromptTokens,
 }
 
-/// What a frontend says of a model.
+/// A frontend's metric of a model.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum ModelValue {
     BlockSize,
@@ -46,7 +46,7 @@ pub(super) enum ModelValue {
     ContextLength,
 }
 
-/// What a frontend says of a worker.
+/// A frontend's metric of a worker.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum WorkerValue {
     DecodeBlocks,
@@ -56,7 +56,7 @@ pub(super) enum WorkerValue {
     ActiveRequests,
 }
 
-/// What a worker says of a rank.
+/// A worker's metric of a rank.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum RankValue {
     Usage,
@@ -88,7 +88,7 @@ pub(super) fn aliases_of(name: &str) -> impl Iterator<Item = &'static Alias> {
     ALIASES.iter().filter(move |alias| alias.name == name)
 }
 
-/// What the process is, as far as a metric's name tells.
+/// What the process is, as far as a metric's name shows it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Hint {
     /// It has a work handler for requests: a worker, or a router that takes requests itself.
@@ -117,7 +117,7 @@ pub(super) fn hint(name: &str, matched: bool) -> Option<Hint> {
     }
 }
 
-/// Prefix of a frontend's own metrics, unless `DYN_METRICS_PREFIX` says otherwise.
+/// Prefix of a frontend's own metrics, unless `DYN_METRICS_PREFIX` is set.
 pub(super) const FRONTEND: &str = "dynamo_frontend_";
 /// A frontend's metric that lists all workers its router knows, without the prefix.
 pub(super) const WORKER_STATE: &str = "router_worker_state";
@@ -202,7 +202,7 @@ const ALIASES: &[Alias] = &[
     alias("dynamo_frontend_input_sequence_tokens", Histogram(HistogramKind::InputTokens)),
     alias("dynamo_frontend_output_sequence_tokens", Histogram(HistogramKind::OutputTokens)),
     alias("dynamo_frontend_cached_tokens", Histogram(HistogramKind::CachedTokens)),
-    // What a frontend says of models and workers.
+    // A frontend's metrics of models and workers.
     alias("dynamo_frontend_model_kv_cache_block_size", Model(ModelValue::BlockSize)),
     alias("dynamo_frontend_model_total_kv_blocks", Model(ModelValue::TotalBlocks)),
     alias("dynamo_frontend_model_max_num_seqs", Model(ModelValue::MaxSeqs)),

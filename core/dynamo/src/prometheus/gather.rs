@@ -22,7 +22,7 @@ const MAX_WORKERS: usize = 4_096;
 const MAX_RANKS: usize = 256;
 /// Most queues of a frontend: one a model and role.
 const MAX_QUEUES: usize = 4 * MAX_MODELS;
-/// The label of the worker that a router says something of.
+/// The label of the worker that a router's metric is about.
 const ROUTER_WORKER: &str = "router_worker_id";
 
 /// What the samples so far come to.

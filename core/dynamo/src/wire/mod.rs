@@ -2,7 +2,7 @@
 //!
 //! Written by hand for three reasons that a serde deserializer does not give: it finds its place again after a bad
 //! element of an array, its errors name the field, and it pushes blocks straight into flat vectors at a multiple
-//! of serde's speed. It allocates nothing, does not recurse, and believes no length before the bytes are there.
+//! of serde's speed. It allocates nothing, does not recurse, and trusts no length before the bytes are there.
 
 mod json;
 mod msgpack;

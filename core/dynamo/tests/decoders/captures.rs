@@ -80,7 +80,7 @@ fn assert_same(topic: Topic, body: &[u8], format: Format, events: &mut KvEvents)
 }
 
 #[test]
-fn every_message_of_every_capture_says_what_serde_says() {
+fn every_message_of_every_capture_decodes_as_with_serde() {
     let mut events = KvEvents::default();
     for capture in Recording::all_in(&fixtures()) {
         let mut counts: BTreeMap<Topic, usize> = BTreeMap::new();

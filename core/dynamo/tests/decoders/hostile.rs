@@ -157,7 +157,7 @@ fn a_wrong_type_at_any_field_is_told_with_topic_and_field() {
 }
 
 #[test]
-fn a_field_left_out_is_told_by_name() {
+fn a_missing_field_is_named() {
     for (topic, json) in SHAPES {
         let good: Value = serde_json::from_str(json).unwrap();
         let mut places = Vec::new();

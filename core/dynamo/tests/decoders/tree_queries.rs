@@ -272,7 +272,7 @@ fn refusals_are_read_and_the_right_rank_with_them() {
 }
 
 #[test]
-fn what_is_no_answer_is_told() {
+fn invalid_responses_are_rejected() {
     for (item, reason) in [
         ("{}", Reason::MissingField),
         (r#"{"data":null,"complete_final":false}"#, Reason::MissingField),

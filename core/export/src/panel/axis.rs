@@ -6,7 +6,7 @@ use radixscope_insight::time_range::TimeSpan;
 use radixscope_model::id::Millis;
 use radixscope_model::number_format::{clock, digits, short};
 
-use super::paper::{Area, ChartArea};
+use super::chart_area::{Area, ChartArea};
 use crate::tree::svg::text::Px;
 
 /// Steps between two times that are written, seconds.

@@ -4,7 +4,7 @@ use radixscope_insight::view_context::{ViewContext, caption, source_name};
 use radixscope_model::id::{Millis, WorkerIx};
 use radixscope_model::number_format::{UNKNOWN, clock, count, percent};
 
-use super::paper::{Area, ChartArea, LINE_PX};
+use super::chart_area::{Area, ChartArea, LINE_PX};
 use super::{Body, Content, PanelRequest};
 use crate::colour::css;
 

@@ -6,7 +6,7 @@ use radixscope_model::number_format::{clock, plural};
 use radixscope_model::record::{Finding, Phase, Severity};
 use radixscope_state::cluster::Cluster;
 
-use super::paper::{Area, ChartArea, LINE_PX, Style};
+use super::chart_area::{Area, ChartArea, LINE_PX, Style};
 use super::{Body, Content, PanelRequest};
 use crate::colour::css;
 use crate::finding_ticket::{setting_line, severity_mark, severity_word, summary};

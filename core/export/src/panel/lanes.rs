@@ -13,7 +13,7 @@ use radixscope_state::cluster::Liveness;
 use radixscope_state::tree::Tree;
 use radixscope_state::tree::forest::{Arrangement, Chain, Forest, Holder, Region, Seen, Sliver, Window};
 
-use super::paper::{Area, ChartArea, LINE_PX};
+use super::chart_area::{Area, ChartArea, LINE_PX};
 use super::tree::empty_text;
 use super::{Body, Content, PanelRequest, workers};
 use crate::colour::{blend, css};

@@ -8,7 +8,7 @@ use radixscope_model::number_format::UNKNOWN;
 use radixscope_model::range::{Range, TargetComparison};
 
 use super::axis::{Axes, span_text};
-use super::paper::{Area, ChartArea, LINE_PX, Style};
+use super::chart_area::{Area, ChartArea, LINE_PX, Style};
 use super::{Body, Content, PanelRequest};
 use crate::colour::css;
 

@@ -8,14 +8,14 @@
 //! The tree and the lanes are drawn from a [`TreeSnapshot`], a copy of the tree.
 
 mod axis;
+mod chart_area;
 mod decisions;
 mod findings;
+mod in_flight;
 mod lanes;
 mod latency;
 mod occupancy;
-mod paper;
 mod rates;
-mod spread;
 #[cfg(test)]
 mod tests;
 mod tree;
@@ -33,7 +33,7 @@ use radixscope_state::cluster::Cluster;
 use crate::tree::TreeSnapshot;
 use crate::tree::svg::SIZE_PX;
 use crate::tree::svg::colours::Theme;
-use paper::{Area, ChartArea, Empty};
+use chart_area::{Area, ChartArea, Empty};
 
 /// What is shown.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -176,7 +176,7 @@ impl Panel {
             Kind::Latency => latency::content(shown, &asked, now),
             Kind::Decisions => decisions::content(shown, &asked, now),
             Kind::Findings => findings::content(shown, &asked, now),
-            Kind::Spread => spread::content(shown, &asked, now),
+            Kind::Spread => in_flight::content(shown, &asked, now),
         };
         head.title.push_str(&of_what(shown, &asked));
         head.notes.extend(notes(shown, asked.kind));

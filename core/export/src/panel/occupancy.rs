@@ -7,8 +7,8 @@ use radixscope_insight::view_context::{Unit, ViewContext};
 use radixscope_model::id::{Millis, WorkerIx};
 use radixscope_model::number_format::{UNKNOWN, count, percent, plural, short, tail};
 
+use super::chart_area::{Area, ChartArea, LINE_PX, Style};
 use super::lanes::more;
-use super::paper::{Area, ChartArea, LINE_PX, Style};
 use super::{Body, Content, PanelRequest, workers};
 
 const TITLE: &str = "KV cache occupancy by worker";

@@ -8,7 +8,7 @@ use radixscope_model::number_format::{UNKNOWN, rate};
 use radixscope_state::cluster::TimeSteps;
 
 use super::axis::{Axes, span_text};
-use super::paper::{Area, ChartArea, LINE_PX};
+use super::chart_area::{Area, ChartArea, LINE_PX};
 use super::{Body, Content, PanelRequest};
 use crate::colour::css;
 use crate::tree::svg::label;

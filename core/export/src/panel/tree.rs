@@ -6,7 +6,7 @@ use radixscope_insight::view_context::ViewContext;
 use radixscope_model::number_format::plural;
 use radixscope_state::cluster::WorkerState;
 
-use super::paper::{Area, ChartArea, Empty};
+use super::chart_area::{Area, ChartArea, Empty};
 use super::{Body, Content, PanelRequest, as_of, notes, of_what};
 use crate::tree::{self, TreeSnapshot};
 

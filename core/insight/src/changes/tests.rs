@@ -140,7 +140,7 @@ fn blocks_are_stored_evicted_kept_and_moved() {
 }
 
 #[test]
-fn who_came_and_went_is_told_by_name() {
+fn workers_that_joined_or_left_are_named() {
     let mut stage = Stage::default();
     let (stays, leaves) = (stage.worker(7, "backend"), stage.worker(8, "backend"));
     stage.store(stays, None, 1..=3);
@@ -263,7 +263,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 0..30)
 }
 
-/// A block's name says its path.
+/// A block's name is its path.
 fn named(path: &[u64]) -> u64 {
     path.iter().fold(7, |name: u64, part| name * 11 + part + 1)
 }

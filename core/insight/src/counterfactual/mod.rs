@@ -25,7 +25,7 @@ mod rank;
 mod sample;
 #[cfg(test)]
 mod tests;
-mod words;
+mod text;
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -44,7 +44,7 @@ pub use played::arrivals_needed;
 pub use rank::Rank;
 pub(crate) use sample::chosen_among;
 pub use sample::{Reason, Sample};
-pub use words::{
+pub use text::{
     FROZEN_LIMITS, NO_ARRIVALS_HINT, NO_CANDIDATES_HINT, calibration_to_text, expected_to_text, headline,
     not_judged, options_to_set, present_setting,
 };

@@ -20,7 +20,7 @@
 
 mod counts;
 mod quantity;
-mod single;
+mod request_values;
 mod times;
 mod trend;
 

@@ -56,7 +56,7 @@ fn cluster() -> Cluster {
 }
 
 #[test]
-fn what_nobody_tells_is_not_there() {
+fn unreported_fields_are_absent() {
     let cluster = cluster();
     for quantity in Quantity::ALL {
         assert!(latest(&cluster, quantity, Millis(NOW)).is_empty());

@@ -7,7 +7,7 @@ use radixscope_model::range::{Range, TargetComparison};
 use radixscope_model::record::{HistogramKind, ProcessRole};
 use radixscope_state::cluster::{Cluster, Distribution, ProcessState};
 
-use super::single::RequestValues;
+use super::request_values::RequestValues;
 use super::{Quantity, WINDOW_MS};
 
 /// Fewer samples have no 95th percentile.

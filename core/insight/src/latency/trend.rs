@@ -7,7 +7,7 @@ use radixscope_state::cluster::{Cluster, HISTORY_S, SCRAPE_WINDOW_MS};
 
 use super::WINDOW_MS;
 use super::quantity::Quantity;
-use super::single::nearest_rank;
+use super::request_values::nearest_rank;
 use super::times::{TimingSource, latest, merged, of_buckets};
 
 /// Time between two points of the last minutes, milliseconds.

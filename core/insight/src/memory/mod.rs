@@ -20,12 +20,12 @@
 
 #[cfg(test)]
 mod tests;
+mod text;
 mod used;
-mod words;
 
 pub use radixscope_state::cluster::{BlockSizeSource, CapacitySource, Sourced};
+pub use text::seconds;
 pub use used::UsedSource;
-pub use words::seconds;
 
 use crate::capacity::CurrentUsage;
 use crate::completeness::Trust;

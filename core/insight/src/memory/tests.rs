@@ -9,7 +9,7 @@ use radixscope_model::record::{
 const NOW: u64 = 1_800_000_000_000;
 const W: WorkerIx = WorkerIx(0);
 
-/// A cluster of one worker with id 7, and time to tell it things.
+/// A cluster of one worker with id 7, and a clock.
 struct Fixture {
     cluster: Cluster,
     at: u64,
@@ -165,7 +165,7 @@ fn an_engine_that_uses_more_than_the_mirror_knows_leaves_the_kept_part_unknown()
 }
 
 #[test]
-fn a_mirror_above_the_capacity_is_said_to_be_wrong() {
+fn a_tree_above_the_capacity_is_reported_as_wrong() {
     let mut fixture = Fixture::new();
     fixture.card(50).store(0..60).uses(10);
     let memory = fixture.memory();

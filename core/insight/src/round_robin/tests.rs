@@ -138,7 +138,7 @@ fn too_few_requests_and_times_that_follow_nothing_give_no_time() {
 }
 
 #[test]
-fn what_is_missing_is_said() {
+fn missing_inputs_are_named() {
     let mut cluster = Cluster::default();
     let (worker, id) = (WorkerIx(0), Worker::new(7, 0));
     tell(&mut cluster, NOW, Record::Worker { worker, id, namespace: "".into(), component: "".into() });

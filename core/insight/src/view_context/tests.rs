@@ -132,7 +132,7 @@ fn a_worker_is_told_apart_by_what_differs() {
 }
 
 #[test]
-fn workers_whose_component_nobody_named_are_no_pool_beside_a_named_one() {
+fn workers_without_a_component_are_no_pool_beside_a_named_one() {
     let mut fixture = Fixture::default();
     fixture.worker("dynamo", "backend");
     fixture.worker("dynamo", "");

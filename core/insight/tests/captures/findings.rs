@@ -19,7 +19,7 @@ fn noted(name: &str, event: &str) -> f64 {
     Recording::fixture(name).timeline().into_iter().find(|note| note.event == event).unwrap().at_s
 }
 
-fn assert_well_said(watched: &Watched) {
+fn assert_well_worded(watched: &Watched) {
     for (_, finding) in &watched.findings {
         let text = &finding.explanation;
         let sentences = text.matches(". ").count() + usize::from(text.ends_with('.'));
@@ -37,7 +37,7 @@ fn healthy(name: &str) {
     for sources in [NATS, NATS_AND_LOG, NATS_AND_METRICS, ALL] {
         let watched = tape.play(sources, 0.0, IDLE_S);
         assert_silent(&watched, &format!("{name}, {sources:?}"));
-        assert_well_said(&watched);
+        assert_well_worded(&watched);
         let late = tape.play(sources, tape.middle(), IDLE_S);
         assert_eq!(
             late.codes(Severity::Warning),
@@ -45,7 +45,7 @@ fn healthy(name: &str) {
             "{name}, {sources:?}: {}",
             late.summary()
         );
-        assert_well_said(&late);
+        assert_well_worded(&late);
     }
 }
 
@@ -102,7 +102,7 @@ recordings! { healthy:
 }
 
 #[test]
-fn whoever_comes_late_is_told_so() {
+fn a_late_start_is_reported() {
     let tape = Tape::of("1.6.1-healthy");
     assert!(tape.play(NATS, tape.middle(), 10).holds("tree_partial"));
     assert!(!tape.play(NATS, 0.0, 10).holds("tree_partial"));
@@ -130,7 +130,7 @@ fn mismatch(name: &str) {
         if sources.metrics {
             assert_eq!(evidence(finding, "Router's size"), "16");
         }
-        assert_well_said(&watched);
+        assert_well_worded(&watched);
         let others = watched.codes(Severity::Warning);
         assert_eq!(others, ["block_size_mismatch"], "{name}, {sources:?}: {}", watched.summary());
     }
@@ -160,7 +160,7 @@ fn workers_without_events_are_named_one_by_one() {
     for sources in [NATS, NATS_AND_LOG, NATS_AND_METRICS, ALL] {
         let watched = tape.play(sources, 0.0, 20);
         assert_eq!(watched.codes(Severity::Warning), ["no_events"], "{sources:?}: {}", watched.summary());
-        assert_well_said(&watched);
+        assert_well_worded(&watched);
         let last = watched.findings.iter().rfind(|(_, f)| f.code == "no_events");
         let (_, finding) = last.unwrap();
         assert_eq!((finding.severity, finding.workers.len()), (Severity::Critical, 3), "{sources:?}");

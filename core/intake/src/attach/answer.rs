@@ -40,7 +40,7 @@ impl Attach {
             Ok(TreeResponse::TreeDump { events, .. } | TreeResponse::Events { events, .. })
                 if !self.is_its(ix, &query, events) =>
             {
-                // Its own process is asked as soon as anything tells where.
+                // Its own process is queried as soon as its endpoint is known.
                 let words = "another process answered than the one whose events are received";
                 self.failed(ix, WantedQuery::Dump, words);
             }
@@ -156,7 +156,7 @@ impl Attach {
         self.applied(ix, query, queue, last_event_id, KnowledgeWhy::Dump);
     }
 
-    /// An answer was compared with the tree. Says whether the tree is to follow it.
+    /// Compares a response with the tree. Returns whether the tree is to follow it.
     fn verified(
         &mut self,
         ix: WorkerIx,

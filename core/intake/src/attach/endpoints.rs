@@ -13,7 +13,7 @@ const MAX_FRONTENDS: usize = 64;
 /// The endpoint of 0.9: it is answered inside the loop in which the worker keeps its index.
 const IN_THE_LOOP: &str = "worker_kv_indexer_query";
 
-/// Which entry says it; the best first.
+/// The kind of entry that names it; the best first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum EndpointPriority {
     /// An event source: it names publisher, worker and rank.
@@ -84,7 +84,7 @@ impl Endpoints {
         }
     }
 
-    /// Brings the table up to date; says whether it changed.
+    /// Updates the table; returns whether it changed.
     pub(super) fn settle(&mut self) -> bool {
         if !std::mem::take(&mut self.is_changed) {
             return false;

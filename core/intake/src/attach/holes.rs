@@ -14,7 +14,7 @@ use super::watched::{AttachState, Gap, Loss};
 use super::{Attach, MAX_PUBLISHERS};
 
 impl Attach {
-    /// A source receives everything that this publisher says from now on, or all that any does.
+    /// A source receives all messages of this publisher from now on, or of any.
     pub(crate) fn subscribed(&mut self, source: SourceIx, publisher_id: Option<u64>) {
         match publisher_id {
             None => {
@@ -32,7 +32,7 @@ impl Attach {
         }
         for (_, watched) in self.workers.iter_mut() {
             let is_its = match publisher_id {
-                // A stream is read on from where it was: its next event tells.
+                // A stream is read on from where it was: its next event shows it.
                 None => watched.source == Some(source) && !watched.is_stream,
                 Some(id) => watched.publisher_id == Some(id),
             };
@@ -108,7 +108,7 @@ impl Attach {
         self.gaps += 1;
         let last = self.gaps;
         for (_, watched) in self.workers.iter_mut().filter(|(_, w)| w.publisher_id == Some(publisher_id)) {
-            // Else its ids tell.
+            // Else its ids show it.
             if !watched.is_contiguous && watched.source.is_some() {
                 // Several events may share an id, so that the last is asked for again.
                 let before = watched.last_event_id.unwrap_or(0);
@@ -164,7 +164,7 @@ impl Attach {
         gone.filter_map(|(ix, _)| self.workers.get(ix)?.publisher_id).collect()
     }
 
-    /// A source lost events, and nothing will tell of whom.
+    /// A source lost events of unknown workers.
     pub(crate) fn lost_for_good(&mut self, source: SourceIx) {
         for (_, watched) in self.workers.iter_mut().filter(|(_, w)| w.source == Some(source)) {
             watched.has_gap = true;

@@ -1,12 +1,12 @@
 //! Attaching to workers that run already: how much is known of each worker's blocks, whom to ask for them, and how an answer
 //! and the events that go on arriving become one tree.
 //!
-//! Pure: it sees the events on their way to the state, answers, and what discovery says, and gives commands. Does no I/O.
+//! Pure: its inputs are events on their way to the state, responses and discovery; its outputs are commands. Does no I/O.
 //!
 //! # How it works
 //!
 //! A worker whose first event is its first of all is complete. Any other is asked for its blocks over the request plane, once it
-//! is certain that every later event will be received: after the first event of it, or after its source says that it listens.
+//! is certain that every later event will be received: after the first event of it, or after its source is subscribed.
 //! While the answer is awaited events are applied as they come, and kept. The answer is then replayed into trees of its own,
 //! the kept events after it, and what differs from the tree is recorded (`target`): the answer holds *at least* the
 //! events up to the number that it names, and replaying any run of events that begins no later than its end gives what the
@@ -14,12 +14,12 @@
 //!
 //! Lost events are asked for by number and replayed over the tree; what is older than the worker keeps (1,024 events) is
 //! answered with all blocks. An answer counts only if it is of the publisher whose events are received. A comparison now
-//! and then finds what no number tells; a difference counts if the next answer has it too.
+//! and then finds what sequence numbers cannot show; a difference counts if the next answer has it too.
 
 mod answer;
 mod endpoints;
+mod event_context;
 mod holes;
-mod live;
 mod places;
 mod queue;
 mod schedule;
@@ -39,7 +39,7 @@ use radixscope_state::per_worker::PerWorker;
 use crate::command::Command;
 use crate::ingest::{Sink, present};
 use endpoints::Endpoints;
-pub(crate) use live::EventContext;
+pub(crate) use event_context::EventContext;
 use watched::{AttachState, WantedQuery};
 
 /// Most publishers that are remembered, and most commands that wait.
@@ -230,7 +230,7 @@ impl Attach {
         self.commands.push(Command::CancelQuery { id });
     }
 
-    /// Whether every event of a worker is received from now on, as far as anything tells.
+    /// Whether every event of a worker is received from now on, as far as is known.
     fn is_received(&self, watched: &AttachState) -> bool {
         if watched.is_broken {
             return false;

@@ -58,7 +58,7 @@ impl Attach {
             self.direct.insert(publisher_id);
         }
         let is_full = self.channels.len() == MAX_PUBLISHERS && !self.channels.contains_key(key);
-        // What is of no topic that is decoded costs traffic and tells nothing.
+        // Topics that are not decoded only cost traffic.
         if is_full || subject.topic == Topic::Other {
             return;
         }

@@ -45,12 +45,12 @@ impl Attach {
         for &ix in &workers {
             self.ask(ix, spacing_ms);
             self.tell(ix, self.now, out);
-            self.tell_asking(ix, out);
+            self.record_query_state(ix, out);
         }
     }
 
     /// Records what was recovered of the losses; call it after the losses were recorded.
-    pub(crate) fn tell_recovered(&mut self, at_ms: Millis, out: &mut dyn Sink) {
+    pub(crate) fn record_recovered(&mut self, at_ms: Millis, out: &mut dyn Sink) {
         for (worker, watched) in self.workers.iter_mut() {
             if !watched.has_everything() {
                 continue;
@@ -226,7 +226,7 @@ impl Attach {
     }
 
     /// Records where asking a worker stands, if that changed.
-    fn tell_asking(&mut self, ix: WorkerIx, out: &mut dyn Sink) {
+    fn record_query_state(&mut self, ix: WorkerIx, out: &mut dyn Sink) {
         let Some(watched) = self.workers.get(ix) else { return };
         let state = self.asking(watched);
         let detail = if matches!(state, QueryState::Failed { .. }) { watched.words.as_str() } else { "" };

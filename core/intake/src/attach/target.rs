@@ -217,7 +217,7 @@ impl Difference {
         self.missing_names().chain(self.surplus_names()).collect()
     }
 
-    /// What has to be recorded for the tree to be as the worker says. What is detached stays.
+    /// The records that bring the tree in line with the worker's response. Detached blocks stay.
     pub(super) fn record(&self, worker: WorkerIx, to: &mut dyn FnMut(Record<'_>)) {
         for same_tier in self.surplus.chunk_by(|a, b| a.0 == b.0) {
             for chunk in same_tier.chunks(MAX_RUN) {

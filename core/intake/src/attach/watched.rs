@@ -148,7 +148,7 @@ impl AttachState {
     /// that alone is not counted.
     fn leaves_whole(&self) -> bool {
         let was_whole = self.known.1 == KnowledgeWhy::ConnectionBroke && self.was.is_some() && !self.has_gap;
-        // Messages that did not come, and no number of an event tells whether one was lost with them.
+        // Messages that did not come, and event ids do not show whether one was lost with them.
         let is_open = self.gap.is_some_and(|gap| gap.last > self.covered);
         (self.has_everything() || was_whole) && !is_open
     }
@@ -204,7 +204,7 @@ impl AttachState {
         self.last_event_id.map(|last| last.saturating_add(u64::from(self.is_contiguous)))
     }
 
-    /// The next event after a break shows that none was lost. Of what was lost before it tells nothing.
+    /// The next event after a break shows that none was lost. It does not show what was lost before.
     pub(super) fn went_on(&mut self) {
         if self.query.is_none() && !self.has_gap && self.was.is_some() {
             self.is_broken = false;

@@ -34,8 +34,8 @@ impl Ingest {
     pub(crate) fn attend(&mut self, at_ms: Millis, out: &mut dyn Sink) {
         self.attach.look_around();
         self.ask(at_ms, out);
-        self.attach.tell_recovered(at_ms, out);
-        self.tell_who_left(at_ms, out);
+        self.attach.record_recovered(at_ms, out);
+        self.record_departures(at_ms, out);
         self.vacate_departed(at_ms, out);
         self.await_no_departed(out);
     }

@@ -1,4 +1,4 @@
-//! What discovery holds now: which entries speak for which worker, and so who is there. Knows no records.
+//! The entries that discovery holds now, by worker, and so which workers are present. Knows no records.
 //!
 //! A worker is there while the endpoint at which it takes requests and its model card are: Dynamo's own routers go by both.
 //! Other entries of a worker that is going outlive these by half a second.
@@ -8,7 +8,7 @@ use hashbrown::HashMap;
 use radixscope_dynamo::discovery::{DiscoveryEntry, MAX_ENTRIES};
 use radixscope_model::id::{Millis, WorkerId};
 
-/// What an entry, or its end, says of a worker.
+/// What an entry, or its deletion, means for a worker.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Presence {
     /// It is there, and was not before.
@@ -233,7 +233,7 @@ mod tests {
             ('+', CARD),
         ]);
         let (came, left) = (Some(Presence::Came(ID)), Some(Presence::Left(ID)));
-        // With its last entry it is forgotten, so that either alone tells of it again.
+        // With its last entry it is forgotten, so that either alone reports it again.
         assert_eq!(presences, [came, None, left, left, came, left, None, came]);
         assert_eq!(all.is_there(ID), Some(true));
     }

@@ -1,4 +1,4 @@
-//! Entries of discovery: workers with their component and role before they say anything, what their cards tell, and who
+//! Entries of discovery: workers with their component and role before their first message, their cards, and who
 //! left, at once. What concerns event channels and queries is handed on.
 
 use std::borrow::Cow;

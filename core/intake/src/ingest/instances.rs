@@ -14,7 +14,7 @@ use radixscope_model::id::{Millis, WorkerId};
 const MAX_FRONTENDS: usize = 64;
 /// Lists in a row without a worker before that counts.
 const MISSING_LISTS: u8 = 2;
-/// After this time a list no longer says that somebody is there: whose it was may be gone itself.
+/// After this time a list no longer counts: its frontend may have left.
 const LIST_HOLDS_MS: u64 = 30_000;
 
 /// Time that a router's gauges have to be without a worker: scrapes may be as frequent as one likes.
@@ -32,7 +32,7 @@ pub(super) struct List<'f> {
     pub(super) run: u32,
 }
 
-/// How a frontend tells of its workers, the best first.
+/// How a frontend lists its workers, the best first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum ListKind {
     /// `/health` (0.8 to 1.6).
@@ -71,7 +71,7 @@ struct Frontend {
     workers: BTreeMap<WorkerId, (u8, Millis)>,
 }
 
-/// What a list says that was not known.
+/// The changes in a list.
 #[derive(Default, PartialEq, Eq, Debug)]
 pub(super) struct Changes<'h> {
     /// On this frontend's list for the first time.
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn a_router_that_started_anew_makes_nobody_leave() {
+    fn a_restarted_router_marks_no_worker_as_left() {
         let list = |run, at, ids: &[u64]| (ListKind::RouterStates, run, at, health(ids));
         let lists =
             [list(0, 0, &[1, 2, 3]), list(1, 5_000, &[1]), list(1, 10_000, &[1]), list(1, 15_000, &[1, 2])];

@@ -32,7 +32,7 @@ pub(super) struct Interner {
 
 struct InternedWorker {
     id: Worker,
-    /// When somebody spoke of it last, as far as that shows that it is there.
+    /// When a message named it last, as far as that shows that it is present.
     mentioned: Millis,
     /// Index of its namespace and component, as far as reported.
     named: Option<u32>,
@@ -76,7 +76,7 @@ impl Interner {
         }
     }
 
-    /// Index of a worker, and whether there is news of it to tell: that it exists, or of which component it is. A name that
+    /// Index of a worker, and whether there is news of it to record: that it exists, or of which component it is. A name that
     /// `is_slug` fills a gap and replaces no real one. `None`: it would be one too many.
     pub(super) fn intern(
         &mut self,
@@ -144,13 +144,13 @@ impl Interner {
         Some(self.names.insert_full(pair).0 as u32)
     }
 
-    /// Somebody spoke of the worker at `at`.
+    /// A message named the worker at `at`.
     pub(super) fn mention(&mut self, worker: WorkerIx, at: Millis) {
         let mentioned = &mut self.workers[worker.at()].mentioned;
         *mentioned = at.max(*mentioned);
     }
 
-    /// When somebody spoke of the worker last.
+    /// When a message named the worker last.
     pub(super) fn mentioned(&self, worker: WorkerIx) -> Millis {
         self.workers.get(worker.at()).map_or(Millis(0), |known| known.mentioned)
     }

@@ -20,6 +20,7 @@ mod event_ids;
 mod gaps;
 mod instances;
 mod interner;
+mod log_signals;
 mod missing;
 mod observation;
 mod publishers;
@@ -27,7 +28,6 @@ mod real_names;
 mod resume;
 mod scrape;
 mod scrapes;
-mod signs;
 mod tally;
 
 #[cfg(test)]
@@ -59,19 +59,19 @@ use event_ids::EventIds;
 use gaps::Gaps;
 use instances::Instances;
 use interner::Interner;
+use log_signals::LogSignals;
 pub use missing::{Break, Missing};
 pub(crate) use observation::{Published, RecordOut, RequestObservation, RequestSignal, Sink};
 use publishers::{Continuity, Lost, Publishers, SequencePosition, Stream};
 use real_names::RealNames;
 pub(crate) use resume::present;
 use scrapes::Scrapes;
-use signs::LogSignals;
 use tally::Tally;
 
-/// Publishers whose connection broke before they spoke; beyond it their break is not remembered, and they count as
+/// Publishers whose connection broke before their first message; beyond it their break is not remembered, and they count as
 /// joined late.
 const MAX_EARLY_BREAKS: usize = 16_384;
-/// What a line says is of the present unless the line is older than this. A log is read from its beginning: faults of
+/// A line is about the present unless it is older than this. A log is read from its beginning: faults of
 /// yesterday are none of today.
 pub(crate) const FRESH_MS: u64 = 60_000;
 /// Turns payloads into records.
@@ -107,7 +107,7 @@ pub(crate) struct Ingest {
     kv: KvEvents,
 }
 
-/// How somebody speaks of a worker.
+/// How a message mentions a worker.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum MentionKind {
     /// The worker itself, or who sends it requests or lists it as present: it is there.
@@ -149,7 +149,7 @@ impl Ingest {
         if received.source.at() >= self.tallies.len() {
             return;
         }
-        // What a source says of itself is no message.
+        // A source's own status is no message.
         let is_message = !received.payload.is_of_the_source();
         self.tallies[received.source.at()].received += u64::from(is_message);
         self.taken += 1;
@@ -173,7 +173,7 @@ impl Ingest {
 
     /// What a source knows to be missing before the next message it hands over. A loss counts once: what has a number
     /// by the publisher's numbers, what was dropped here where it was dropped, and what our client dropped on a topic
-    /// with numbers not at all, because its numbers tell.
+    /// with numbers not at all, because the numbers show losses.
     pub(crate) fn missing(&mut self, source: SourceIx, missing: &Missing) {
         if source.at() >= self.tallies.len() {
             return;
@@ -257,8 +257,8 @@ impl Ingest {
         self.publishers.len()
     }
 
-    /// Says what was summed up since the last call: traffic, losses, what was not understood. Call it about once a
-    /// second; it says nothing when nothing changed. A gap between two messages counts as loss at the second call
+    /// Records what was summed up since the last call: traffic, losses, what was not understood. Call it about once a
+    /// second; it records nothing when nothing changed. A gap between two messages counts as loss at the second call
     /// after it: until then the missing ones may come late.
     pub(crate) fn flush(&mut self, at_ms: Millis, out: &mut RecordOut<'_>) {
         for lost in self.publishers.settle() {
@@ -524,7 +524,7 @@ impl Ingest {
         self.mentioned(context, id, context.received.at_ms, MentionKind::Present, out)
     }
 
-    /// Index of a worker that somebody spoke of at `at`; see [`Self::worker`].
+    /// Index of a worker that a message named at `at`; see [`Self::worker`].
     fn mentioned(
         &mut self,
         context: &Context<'_>,
@@ -559,7 +559,7 @@ impl Ingest {
         Some(worker)
     }
 
-    /// Frees places of departed workers; says whether there are any.
+    /// Reclaims slots of departed workers; returns whether there are any.
     fn reclaim(&mut self, context: &Context<'_>, at: Millis, out: &mut dyn Sink) -> bool {
         let interner = &self.interner;
         let workers = out.cluster().to_reclaim(at, &|worker| interner.mentioned(worker));
@@ -600,7 +600,7 @@ impl Ingest {
         let stream = Stream { source, topic: context.topic, publisher_id: envelope.publisher_id };
         let place = self.publishers.received(stream, envelope.sequence, self.taken);
         // Up to 0.9 a worker publishes under its own id, so what is lost is known to be its own. Later the
-        // worker's event ids tell, and more exactly (reference §2.4, §2.6).
+        // worker's event ids show it, and more exactly (reference §2.4, §2.6).
         let own = match place.continuity {
             Continuity::Gap(_) => about.filter(|worker| worker.id.0 == envelope.publisher_id),
             _ => None,
@@ -627,7 +627,7 @@ impl Ingest {
     }
 
     /// The break in which messages of a publisher may have been missed whose first one received has number `sequence`. `None`:
-    /// it is its first of all, or nothing broke, so that it only spoke before anybody listened.
+    /// it is its first of all, or nothing broke, so its earlier messages were sent before we listened.
     fn missed_before(&mut self, stream: Stream, place: &SequencePosition, sequence: u64) -> Option<Break> {
         if !place.is_new {
             return None;
@@ -639,7 +639,7 @@ impl Ingest {
         last.or(place.may_be_forgotten.then_some(now)).filter(|_| sequence > 0)
     }
 
-    /// What the place of a message in its publisher's count tells.
+    /// What the sequence number of a message shows.
     fn placed(&mut self, stream: Stream, place: &SequencePosition, worker: Option<WorkerIx>) {
         let Stream { source, topic, publisher_id } = stream;
         match place.continuity {

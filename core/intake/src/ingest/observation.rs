@@ -18,7 +18,7 @@ pub(crate) struct RequestObservation<'a> {
     pub(crate) source: SourceIx,
     /// When it was received.
     pub(crate) at_ms: Millis,
-    /// When it was published, by the publisher's clock, if it tells.
+    /// When it was published, by the publisher's clock, if reported.
     pub(crate) published_ms: Option<Millis>,
     /// What time it is for who published it, see [`super::Ingest::now`].
     pub(crate) now_ms: Millis,
@@ -51,14 +51,14 @@ pub(crate) enum RequestSignal<'a> {
     Log {
         /// Name of the log. Lines of one log come in order.
         log: &'a str,
-        /// What it says.
+        /// Its contents.
         record: &'a LogRecord<'a>,
         /// The worker it names.
         worker: Option<WorkerIx>,
     },
     /// A request's trace, at its end.
     Trace {
-        /// What it says.
+        /// Its contents.
         trace: &'a RequestTrace<'a>,
         /// Where it was prefilled, or where it ran.
         worker: Option<WorkerIx>,
@@ -67,7 +67,7 @@ pub(crate) enum RequestSignal<'a> {
     },
 }
 
-/// What a message tells of who published it.
+/// The publisher of a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Published {
     /// When, by the publisher's clock.

@@ -58,7 +58,7 @@ impl SequencePosition {
     }
 }
 
-/// What a sequence number tells.
+/// What a sequence number shows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Continuity {
     /// Nothing is missing, or nothing can be known.
@@ -193,7 +193,7 @@ impl Publishers {
         self.breaks[source.at()] += 1;
     }
 
-    /// The connection to one publisher broke. `true`: its next message tells what that cost, and it was not awaited
+    /// The connection to one publisher broke. `true`: its next message shows what that cost, and it was not awaited
     /// for that yet.
     pub(super) fn broke_of(&mut self, stream: Stream) -> bool {
         self.next.get_mut(&stream).is_some_and(|tracks| !std::mem::replace(&mut tracks.has_own_break, true))

@@ -56,8 +56,8 @@ impl Ingest {
         }
     }
 
-    /// Says who left while nothing was received: who is on no list though others are, and did not speak since.
-    pub(super) fn tell_who_left(&mut self, at_ms: Millis, out: &mut dyn Sink) {
+    /// Records who left while nothing was received: workers on no list, although others are, that sent nothing since.
+    pub(super) fn record_departures(&mut self, at_ms: Millis, out: &mut dyn Sink) {
         let Some(away) = self.away.take_if(|away| at_ms.since(away.until_ms) > LISTED_WITHIN_MS) else {
             return;
         };

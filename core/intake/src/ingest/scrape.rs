@@ -133,7 +133,7 @@ impl Ingest {
     }
 }
 
-/// The workers that a frontend's router knows, by its own gauges. `None`: they do not tell, which an empty list alone
+/// The workers that a frontend's router knows, by its own gauges. `None`: unknown, which an empty list alone
 /// does not: it may just not be filled yet.
 fn workers_of(scraped: &prometheus::Scraped) -> Option<(Health, ListKind)> {
     let instance = |id| Instance::worker(id, "", "");

@@ -316,7 +316,7 @@ fn with_replica_sync_alone_decisions_come_from_added_requests() {
 }
 
 #[test]
-fn a_model_card_tells_the_capacity_of_every_rank() {
+fn a_model_card_has_the_capacity_of_every_rank() {
     let mut observer = Observer::new();
     let card = json!({"type": "Model", "namespace": "dynamo", "component": "backend", "endpoint": "generate",
         "instance_id": WORKER, "card_json": {"display_name": "m", "kv_cache_block_size": 16,
@@ -477,7 +477,7 @@ fn listed(workers: &[u64]) -> serde_json::Value {
 }
 
 #[test]
-fn workers_heard_through_a_stream_and_otherwise_are_of_one_pool() {
+fn workers_received_through_a_stream_and_otherwise_are_of_one_pool() {
     let mut observer = Observer::new();
     let stream = "namespace-my-ns-component-backend-kv-events.kv-events";
     observer.nats_json(stream, stored(WORKER, 0, None, &[1]));
@@ -495,7 +495,7 @@ fn workers_heard_through_a_stream_and_otherwise_are_of_one_pool() {
 }
 
 #[test]
-fn a_frontends_list_introduces_workers_that_nothing_was_heard_of() {
+fn a_frontends_list_introduces_unseen_workers() {
     let mut observer = Observer::new();
     observer.health(listed(&[WORKER]));
     let worker = &observer.cluster.workers()[0];

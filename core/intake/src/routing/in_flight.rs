@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn without_an_end_ever_heard_there_is_no_number() {
+    fn without_any_received_end_there_is_no_number() {
         let mut counts = RequestObservation::default();
         counts.begin(0, 1, W);
         counts.end(7, Some(W));

@@ -226,7 +226,7 @@ fn what_two_topics_say_of_one_request_is_one_decision() {
 }
 
 #[test]
-fn the_life_of_a_request_is_told_of_its_decision() {
+fn the_progress_of_a_request_belongs_to_its_decision() {
     let mut scenario = Scenario::new();
     scenario.step("a", 0, old(7, 122, 7));
     scenario.at += 40;

@@ -68,7 +68,7 @@ fn engines_with_seeds_of_their_own_differ_in_hashes_and_still_match() {
 }
 
 #[test]
-fn a_worker_on_the_other_plane_is_heard_by_everybody_but_the_router() {
+fn a_worker_on_the_other_plane_is_received_by_all_but_the_router() {
     let seen = with(Fault::MixedPlanes, 60);
     let stream = seen.subjects["namespace-dynamo-component-backend-kv-events.kv-events"];
     let core = seen.subjects["namespace.dynamo.component.backend.kv-events"];

@@ -71,10 +71,10 @@ impl Log {
                 "{head} effective_cached_blocks={effective:?} host_pinned_blocks={host_blocks} disk_blocks=0 \
                  total_kv_blocks=Some({total})"
             );
-            self.say_of(about, (Level::Info, SELECTOR), words, out);
+            self.write_about(about, (Level::Info, SELECTOR), words, out);
         } else {
             let words = format_args!("{head} host_pinned_blocks={host_blocks} disk_blocks=0");
-            self.say_of(about, (Level::Info, SELECTOR), words, out);
+            self.write_about(about, (Level::Info, SELECTOR), words, out);
         }
     }
 
@@ -86,7 +86,7 @@ impl Log {
             "Selected worker router_mode=\"round-robin\" worker_id={worker_id} {SPAN} request_id={http_id} \
              model=\"{model}\""
         );
-        self.say_of(about, (Level::Info, ROUTER), words, out);
+        self.write_about(about, (Level::Info, ROUTER), words, out);
     }
 
     /// A request's part in this pool is over.
@@ -121,7 +121,7 @@ impl Log {
              request_id={id} dp_rank=0 overlap_blocks={overlap_blocks} phase={phase} worker_id={worker_id} \
              request.attempt=0 migration.is_retry=false{migration} {ended}{status}"
         );
-        self.say_of(about, (level, ROUTED), words, out);
+        self.write_about(about, (level, ROUTED), words, out);
     }
 
     /// A request is answered.
@@ -139,7 +139,7 @@ impl Log {
              ttft_ms=\"{ttft_ms:.2}\" avg_itl_ms=\"{itl_ms:.2}\" prefill_worker_id={prefill_worker_id} \
              decode_worker_id={decode_worker_id} request.outcome=\"success\""
         );
-        self.say_of(about, (Level::Info, DONE), words, out);
+        self.write_about(about, (Level::Info, DONE), words, out);
     }
 
     /// A request cannot be answered.
@@ -161,26 +161,37 @@ impl Log {
             "migration retries exhausted request.attempt=0 migration.is_retry=true migration.reason=\"{reason}\" \
              migration.from_worker_id={worker_id} migration.tokens_completed=0 {span}"
         );
-        self.say_of(about, (Level::Warn, "http-request: request_span"), exhausted, out);
+        self.write_about(about, (Level::Warn, "http-request: request_span"), exhausted, out);
         if outcome == Outcome::Disconnected {
             const MIGRATION: &str = "http-request: dynamo_llm::migration";
             let ended = format_args!(
                 "Stream disconnected, recreating stream error=Unavailable: Stream ended before generation completed \
                  {span}"
             );
-            self.say_of(about, (Level::Warn, MIGRATION), ended, out);
+            self.write_about(about, (Level::Warn, MIGRATION), ended, out);
             let limit = format_args!("Cannot recreate stream error=Migration limit exhausted");
-            self.say_of(about, (Level::Warn, MIGRATION), limit, out);
+            self.write_about(about, (Level::Warn, MIGRATION), limit, out);
         } else {
             let refused = format_args!(
                 "response failed classification=Status code: 503 Service Unavailable latency=3 ms {span} \
                  input_tokens=0 output_tokens=0 request.outcome=\"error\""
             );
-            self.say_of(about, (Level::Error, "http-request: tower_http::trace::on_failure"), refused, out);
+            self.write_about(
+                about,
+                (Level::Error, "http-request: tower_http::trace::on_failure"),
+                refused,
+                out,
+            );
         }
     }
 
-    fn say_of(&mut self, about: LogContext<'_>, line: (Level, &str), words: Arguments<'_>, out: WireOut<'_>) {
+    fn write_about(
+        &mut self,
+        about: LogContext<'_>,
+        line: (Level, &str),
+        words: Arguments<'_>,
+        out: WireOut<'_>,
+    ) {
         if self.on {
             let at = (Millis(about.at_us / 1_000), about.at_us);
             self.write(&frontend_name(about.frontend), at, line, words, out);

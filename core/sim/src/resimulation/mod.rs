@@ -13,9 +13,9 @@ use std::ops::ControlFlow;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use super::agenda::EventQueue;
 use super::config::ConfigError;
 use super::engine::{Job, RequestTexts};
+use super::event_queue::EventQueue;
 use super::router::{Choice, Router};
 use super::serving::{Served, Serving, ServingContext};
 use super::stream;

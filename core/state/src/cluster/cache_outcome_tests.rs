@@ -54,7 +54,7 @@ fn what_was_held_decides_between_hit_and_miss() {
 }
 
 #[test]
-fn a_block_that_is_only_begun_can_be_held_by_nobody_and_does_not_count() {
+fn an_incomplete_block_has_no_owner_and_does_not_count() {
     let mut short = decided(Some(3), Some(2), &[]);
     assert_eq!(short.cache_outcome(), CacheOutcome::Partial);
     (short.decision.isl_tokens, short.decision.block_size_tokens) = (Some(47), Some(16));

@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn how_costs_are_known_and_why_not_is_said() {
+    fn the_source_of_costs_or_the_reason_for_none_is_shown() {
         let mut alone = decided(Some(9), Some(3), &[]);
         assert_eq!(alone.known_text(), "chosen only");
         alone.decision.not_reconstructed = Some(NotReconstructed::State);

@@ -16,9 +16,9 @@ mod in_flight;
 mod knowledge;
 #[cfg(test)]
 mod knowledge_tests;
+mod log_signal;
 mod order;
 mod parts;
-mod places;
 mod pool;
 mod process;
 mod quantile;
@@ -26,7 +26,6 @@ mod rates;
 mod redact;
 mod requests;
 mod router;
-mod sign;
 mod sizes;
 mod snapshot;
 mod source;
@@ -34,6 +33,7 @@ mod ticket;
 mod tiers;
 mod ttft;
 mod worker;
+mod worker_slots;
 
 #[cfg(test)]
 mod tests;
@@ -49,7 +49,7 @@ use radixscope_model::sort;
 use crate::tree::forest::Arrangement;
 use crate::tree::{DEFAULT_LIMIT_NODES, Tree};
 use findings::Findings;
-use places::DepartedWorkers;
+use worker_slots::DepartedWorkers;
 
 pub use cache_outcome::{CacheOutcome, HIT_SHARE, LostAffinity, NoCostGap};
 pub use completeness::Coverage;
@@ -61,16 +61,15 @@ pub use hint::{Hint, HintOption, candidates_hint};
 pub use history::{HISTORY_S, HISTORY_STEP_S, TimeSteps};
 pub use in_flight::InFlight;
 pub use knowledge::{KnowledgeState, PoolKnowledge, QueryTotals, ResidentSource};
+pub use log_signal::LogSignalState;
 pub use order::{Column, Sort};
 pub use parts::RequestParts;
-pub use places::{MAX_DEPARTED, SILENT_AFTER_MS};
 pub use pool::{PoolState, is_peer};
 pub use process::{MAX_PROCESSES, ProcessState, SCRAPE_WINDOW_MS};
 pub use quantile::{Distribution, Quantile};
 pub use rates::{Bucket, RATE_BUCKET_MS, RATE_WINDOW_S, Rates};
 pub use requests::Requests;
 pub use router::{MAX_ROUTERS_KNOWN, RouterState};
-pub use sign::LogSignalState;
 pub use sizes::{BlockSizeSource, CapacitySource, Sourced};
 pub use snapshot::{SnapshotError, SnapshotPart, SnapshotReader};
 pub use source::{MissedCount, RejectedCount, SourceState, UnknownGaps};
@@ -79,6 +78,7 @@ pub use ttft::TtftPart;
 pub use worker::{
     Departure, Liveness, QUIET_AFTER_MS, RouterLoad, Sequences, TierCounts, WorkerState, WorkerTransport,
 };
+pub use worker_slots::{MAX_DEPARTED, SILENT_AFTER_MS};
 
 /// Most workers kept apart. More would make every per-worker panel useless long before memory is a problem.
 pub const MAX_WORKERS: usize = 4096;

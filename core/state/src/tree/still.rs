@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_holds_any_more_is_told_by_its_place() {
+    fn evicted_blocks_are_identified_by_position() {
         let mut tree = tree();
         let then = tree.copy_with_forest();
         assert_eq!(gone(&tree, &then, None), []);
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lane_tells_what_its_worker_lost() {
+    fn a_lane_shows_what_its_worker_lost() {
         let mut tree = tree();
         let then = tree.copy_with_forest();
         remove(&mut tree, 1, [4, 3]);

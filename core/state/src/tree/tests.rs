@@ -108,7 +108,7 @@ fn the_prefix_rule_stops_at_a_hole_and_the_path_rule_counts_on() {
 }
 
 #[test]
-fn both_rules_stop_where_nobody_holds_the_block() {
+fn both_rules_stop_where_no_worker_holds_the_block() {
     let mut tree = tree(&[(A, &[101, 102, 103]), (B, &[101, 102, 103])]);
     for worker in [A, B] {
         tree.remove(worker, BlockHash(102));
@@ -286,7 +286,7 @@ fn children_come_in_the_order_in_which_they_were_first_seen() {
 }
 
 #[test]
-fn the_digest_tells_place_name_and_holder() {
+fn the_digest_covers_position_hash_and_owner() {
     let digest = |worker, parent: &[u64], hash: u64, tokens: u64| {
         let mut tree = tree(&[(A, &[101, 102]), (B, &[101, 102])]);
         let block = Block { block_hash: BlockHash(hash), tokens_hash: TokensHash(tokens) };

@@ -38,7 +38,7 @@ fn no_worker_looks_like_a_state() {
 }
 
 #[test]
-fn workers_are_told_apart_in_every_vision() {
+fn workers_are_distinguishable_in_every_vision() {
     each_set(|set, _, _, hues| {
         let least = if hues.len() == FEW { 20.0 } else { 13.0 };
         for vision in Vision::ALL {

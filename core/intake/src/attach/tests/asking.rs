@@ -92,7 +92,7 @@ fn where_it_cannot_list_its_blocks_it_is_asked_again_and_again() {
 }
 
 #[test]
-fn a_query_that_fails_says_why() {
+fn a_failed_query_has_its_reason() {
     let mut attached = Attached::new();
     attached.hear(&[stored(90, None, &[9])]);
     let query = attached.queries[0].id;
@@ -141,7 +141,7 @@ fn who_left_while_it_was_asked_holds_nothing() {
 }
 
 #[test]
-fn nobody_is_asked_where_that_is_off() {
+fn no_worker_is_queried_if_queries_are_off() {
     let mut attached = Attached::new();
     attached.intake.set_tree_dumps(TreeDumps::Off);
     attached.hear(&[stored(90, None, &[9])]).pass(1_000);
@@ -166,7 +166,7 @@ fn where_nothing_tells_whom_to_ask_that_is_said() {
 }
 
 #[test]
-fn an_idle_worker_is_asked_once_its_plane_is_heard() {
+fn an_idle_worker_is_queried_once_its_plane_is_received() {
     let mut attached = Attached::new();
     attached.list_worker(&["worker_kv_query_source_abc"]);
     assert_eq!(attached.queries, []);

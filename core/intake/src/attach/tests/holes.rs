@@ -250,7 +250,7 @@ impl World {
 }
 
 #[test]
-fn nobody_is_complete_while_the_connection_is_lost() {
+fn no_worker_is_complete_while_the_connection_is_lost() {
     let mut attached = Attached::new();
     attached.hear(&[stored(1, None, &[1])]);
     attached.unsubscribe();

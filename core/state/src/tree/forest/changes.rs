@@ -223,7 +223,7 @@ impl Forest {
     }
 
     /// Tells what appeared, now that it has its place, and what went.
-    pub(super) fn tell_changes(&mut self, ground: Ground<'_>, stale: &[ChainId]) {
+    pub(super) fn record_changes(&mut self, ground: Ground<'_>, stale: &[ChainId]) {
         if self.changes.is_kept && !self.changes.is_skipped {
             let mut all = std::mem::take(&mut self.changes.gone);
             let appeared = stale.iter().map(|&id| (id, self.chain(id)));

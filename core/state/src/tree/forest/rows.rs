@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_holds_is_no_line() {
+    fn blocks_without_owners_are_not_listed() {
         let mut tree = tree();
         tree.update_forest();
         [1, 2].into_iter().for_each(|t| assert!(tree.remove(WorkerIx(0), BlockHash(t))));

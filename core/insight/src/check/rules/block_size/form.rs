@@ -62,7 +62,7 @@ pub(in crate::check::rules) struct Overlap {
     pub(in crate::check::rules) isl_blocks: u64,
 }
 
-/// A form and whom it strikes.
+/// A kind of mismatch and the workers affected.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct Diagnosis {
     pub(super) form: MismatchKind,

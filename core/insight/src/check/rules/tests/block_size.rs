@@ -143,7 +143,7 @@ fn an_overlap_beyond_the_prompt_in_the_log_is_a_router_of_another_size() {
 }
 
 #[test]
-fn cards_that_differ_within_a_component_are_told() {
+fn cards_that_differ_within_a_component_are_found() {
     let stage = cards();
     assert_eq!(stage.found(CODE).severity, Severity::Warning);
     assert_eq!(evidence(stage.found(CODE), "Sizes registered"), "16, 32");

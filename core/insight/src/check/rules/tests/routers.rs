@@ -226,7 +226,7 @@ fn a_restart_is_noted_and_a_tree_that_was_recovered_is_no_fault() {
 }
 
 #[test]
-fn a_tree_that_was_not_recovered_is_told() {
+fn a_tree_that_was_not_recovered_is_reported() {
     let stage = restart(0);
     assert_eq!(stage.grave(), ["cold_tree"]);
     let finding = stage.found("cold_tree");

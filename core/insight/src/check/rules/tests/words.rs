@@ -54,7 +54,7 @@ fn sentences(text: &str) -> usize {
     text.matches(". ").count() + usize::from(text.ends_with('.'))
 }
 
-fn assert_well_said(finding: &Finding) {
+fn assert_well_worded(finding: &Finding) {
     assert_eq!(sentences(&finding.explanation), 2, "{}: {}", finding.code, finding.explanation);
     assert!(!finding.title.is_empty() && !finding.title.ends_with('.'), "{}", finding.title);
     assert!(!finding.evidence.is_empty(), "{} has no evidence", finding.code);
@@ -73,10 +73,10 @@ fn assert_well_said(finding: &Finding) {
 }
 
 #[test]
-fn every_finding_is_well_said() {
+fn every_finding_is_well_worded() {
     for (code, stage) in stages() {
-        assert_well_said(stage.found(code));
-        stage.cluster.findings().iter().for_each(assert_well_said);
+        assert_well_worded(stage.found(code));
+        stage.cluster.findings().iter().for_each(assert_well_worded);
     }
 }
 
@@ -95,7 +95,7 @@ fn codes_are_unique_and_in_snake_case_and_every_rule_says_what_it_looks_at() {
 }
 
 #[test]
-fn nothing_is_found_where_nothing_was_heard() {
+fn without_input_there_are_no_findings() {
     let mut stage = Stage::new();
     stage.pass(20);
     assert!(stage.codes().is_empty());

@@ -78,7 +78,7 @@ pub(super) fn stopped() -> Stage {
 }
 
 #[test]
-fn a_departure_is_told_for_five_minutes() {
+fn a_departure_is_listed_for_five_minutes() {
     let mut stage = Stage::new();
     let worker = stage.worker(7);
     stage.store(worker, None, 1..20);

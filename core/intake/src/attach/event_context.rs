@@ -1,4 +1,4 @@
-//! Events on their way to the state: what each tells of what is known, and whether it is applied.
+//! Events on their way to the state: how each changes what is known, and whether it is applied.
 
 use radixscope_dynamo::kv_event::{KvData, KvEvent, KvEvents, ResidencyDomain, StorageTier};
 use radixscope_model::id::{Millis, SourceIx, Worker, WorkerIx};
@@ -61,7 +61,7 @@ impl Attach {
         out: &mut dyn Sink,
     ) -> bool {
         self.now = self.now.max(live.at_ms);
-        // What somebody says who has left is late; if he is back, the state learns of it by this event.
+        // Events of a worker that left are late; if it is back, this event shows it to the state.
         if out.cluster().worker(live.worker).is_some_and(|state| state.gone.is_some()) {
             return true;
         }

@@ -9,8 +9,8 @@ use radixscope_model::number_format::{UNKNOWN, plural};
 use radixscope_state::cluster::TimeSteps;
 
 use super::axis::{Axes, span_text};
+use super::chart_area::{Area, ChartArea, LINE_PX};
 use super::lanes::more;
-use super::paper::{Area, ChartArea, LINE_PX};
 use super::{Body, Content, PanelRequest};
 use crate::colour::css;
 

@@ -40,7 +40,7 @@ fn stays_true(sign: LogSignal) -> bool {
 }
 
 impl LogSignals {
-    /// A line written at `at` says so.
+    /// A line written at `at` reported it.
     pub(super) fn add(&mut self, at: Millis, sign: LogSignal, worker: Option<Worker>) {
         self.latest = self.latest.max(at);
         let second = if stays_true(sign) { ALWAYS } else { at.0 / SECOND_MS };
