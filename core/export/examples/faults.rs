@@ -66,7 +66,7 @@ const ALL: [Expected; 21] = [
     expected(Fault::MixedPlanes, "event_planes_mixed", &["--enable-local-indexer"]),
     expected(Fault::UnknownParents, "unknown_parents", &[]),
     expected(Fault::UnknownRemovals, "unknown_removals", &[]),
-    expected(Fault::EvictionRatio, "churn", &["--gpu-memory-utilization #"]),
+    expected(Fault::Churn, "churn", &["--gpu-memory-utilization #"]),
     expected(Fault::MemoryFull, "memory_full", &["--max-num-seqs #"]),
     expected(Fault::Slow, "prefill_slower", &["nvidia-smi -q -d PERFORMANCE,CLOCK,POWER,TEMPERATURE"]),
     expected(Fault::Replicas, "replicas_disagree", &["--router-replica-sync"]),

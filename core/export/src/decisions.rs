@@ -132,6 +132,7 @@ struct DecisionRow {
     /// workers and in other modes than KV, where the choice does not depend on it.
     verdict: &'static str,
     /// Cost of the next best candidate less that of the chosen one, in blocks.
+    #[serde(rename = "margin_blocks")]
     cost_gap_blocks: Option<f64>,
     /// Blocks of the prompt that another candidate held beyond those of the chosen one; absent where none did.
     lost_affinity_blocks: Option<u32>,

@@ -147,7 +147,7 @@ fn own_finding(fault: Fault) -> (&'static str, u64) {
         Fault::MixedPlanes => ("event_planes_mixed", 150),
         Fault::UnknownParents => ("unknown_parents", 260),
         Fault::UnknownRemovals => ("unknown_removals", 150),
-        Fault::EvictionRatio => ("churn", 220),
+        Fault::Churn => ("churn", 220),
         Fault::MemoryFull => ("memory_full", 180),
         Fault::Slow => ("prefill_slower", 250),
         Fault::Replicas => ("replicas_disagree", 120),
@@ -158,7 +158,7 @@ fn own_finding(fault: Fault) -> (&'static str, u64) {
 /// What may show beside it because it follows from the fault, and says so if it is a warning.
 fn symptoms(fault: Fault) -> &'static [&'static str] {
     match fault {
-        Fault::BlockSizeOversize | Fault::EvictionRatio | Fault::Slow => &["slo_breach"],
+        Fault::BlockSizeOversize | Fault::Churn | Fault::Slow => &["slo_breach"],
         Fault::HotWorker => &["in_flight_imbalance", "queueing", "slo_breach"],
         Fault::StarvedWorker => &["in_flight_imbalance", "cascade", "slo_breach"],
         Fault::KillWorker => &["errors", "queueing", "slo_breach"],

@@ -36,7 +36,7 @@ pub(super) enum Cause {
     /// Prompts are computed whole, by the finding of this code; empty: by none that is known.
     NoReuse(&'static str),
     /// Prefixes are evicted too early.
-    EvictionRatio,
+    Churn,
     /// Prompts are computed slower than before.
     PrefillSlower,
     /// Workers started lately, and much of what prompts ask for was never computed before.
@@ -59,7 +59,7 @@ impl Cause {
             (Cause::Memory, &memory_full::RULE),
             (Cause::HotWorker, &hot_worker::RULE),
             (Cause::StarvedWorker, &starved_worker::RULE),
-            (Cause::EvictionRatio, &churn::RULE),
+            (Cause::Churn, &churn::RULE),
         ];
         if let Some(code) = NO_REUSE.into_iter().find(|code| view.is_active(code)) {
             return Some(Self::NoReuse(code));
@@ -75,7 +75,7 @@ impl Cause {
             Self::HotWorker => "hot_worker",
             Self::StarvedWorker => "starved_worker",
             Self::NoReuse(code) => code,
-            Self::EvictionRatio => "churn",
+            Self::Churn => "churn",
             Self::PrefillSlower => "prefill_slower",
             Self::CachesFill => "",
         }
@@ -92,7 +92,7 @@ impl Cause {
             Self::NoReuse(_) => {
                 "The likeliest cause is a fault that keeps prefixes from being re-used, so whole prompts are computed."
             }
-            Self::EvictionRatio => {
+            Self::Churn => {
                 "The likeliest cause is that prefixes are evicted before they are used again."
             }
             Self::PrefillSlower => "The likeliest cause is that the GPUs compute prompts slower than before.",

@@ -48,12 +48,12 @@ fn a_hot_worker_gets_most_requests_and_a_starved_one_next_to_none() {
 
 #[test]
 fn blocks_that_churn_are_gone_before_their_prompt_comes_again() {
-    let (seen, healthy) = (reference(Some(Fault::EvictionRatio), 300), reference(None, 300));
+    let (seen, healthy) = (reference(Some(Fault::Churn), 300), reference(None, 300));
     let removed = |seen: &Seen| seen.sum(|w| w.removed_total);
     assert!(removed(&seen) > 3 * removed(&healthy), "{} and {}", removed(&seen), removed(&healthy));
     assert!(seen.engine_hits() < 0.6, "{} of {}", seen.engine_hits(), healthy.engine_hits());
     assert!((seen.overlap() - seen.engine_hits()).abs() < 0.05, "and the router knows it");
-    let used = used(Fault::EvictionRatio);
+    let used = used(Fault::Churn);
     assert!(used.iter().all(|&share| share < 0.75), "while running requests leave room: {used:?}");
     assert_eq!(seen.complaints(), 0);
 }

@@ -56,7 +56,7 @@ pub enum Fault {
     /// Workers report blocks removed that they never stored.
     UnknownRemovals,
     /// Blocks are evicted before their prompt comes again.
-    EvictionRatio,
+    Churn,
     /// The blocks of running requests fill the KV cache; others wait for them.
     MemoryFull,
     /// Prefill takes four times as long on every worker.
@@ -140,7 +140,7 @@ impl Fault {
         (Self::UnknownParents, "unknown-parents", "Engines do not publish some stored events", 0),
         (Self::UnknownRemovals, "unknown-removals", "Workers remove blocks that they never stored", 0),
         (
-            Self::EvictionRatio,
+            Self::Churn,
             "churn",
             "Blocks are evicted before their prompt comes again",
             SET_UP | EVICTIONS,

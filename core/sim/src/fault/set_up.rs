@@ -26,7 +26,7 @@ impl Config {
                 real.events = EventTransport::LocalIndexer
             }
             Fault::Replicas | Fault::Approximate => real.replica_sync = false,
-            Fault::EvictionRatio => {
+            Fault::Churn => {
                 real.workload = Workload {
                     starters: 1_000,
                     think_ms: (30_000, 60_000),
@@ -57,7 +57,7 @@ impl Config {
     /// Leaves the workers the share of their blocks with which the fault shows.
     pub(crate) fn shrink_for_fault(&mut self) {
         let percent = match self.fault.map(|plan| plan.fault) {
-            Some(Fault::EvictionRatio) => CHURN_BLOCKS_PERCENT,
+            Some(Fault::Churn) => CHURN_BLOCKS_PERCENT,
             Some(Fault::MemoryFull) if self.topology == Topology::Disaggregated => FULL_DECODE_BLOCKS_PERCENT,
             Some(Fault::MemoryFull) => FULL_BLOCKS_PERCENT,
             _ => return,

@@ -32,7 +32,7 @@ fn evaluate(view: &View<'_>) -> RuleOutcome {
     let Some(worst) = spikes.iter().max_by_key(|h| h.most - h.least) else { return RuleOutcome::Ok };
     let peak = worst.most;
     // What a lasting imbalance does is not momentary.
-    let cause = Cause::of(view).filter(|cause| !matches!(cause, Cause::Memory | Cause::EvictionRatio));
+    let cause = Cause::of(view).filter(|cause| !matches!(cause, Cause::Memory | Cause::Churn));
     let mut found = Finding::new(
         Severity::Warning,
         format!("{peak} requests on one worker, {} on another", worst.least),

@@ -198,7 +198,7 @@ impl LikelyCause {
 
     const fn panel(self) -> PanelRef {
         match self {
-            Self::Other(Cause::Memory | Cause::EvictionRatio) => PanelRef::Memory,
+            Self::Other(Cause::Memory | Cause::Churn) => PanelRef::Memory,
             Self::Other(Cause::NoReuse(_) | Cause::CachesFill | Cause::PrefillSlower) => PanelRef::Findings,
             Self::Other(Cause::HotWorker | Cause::StarvedWorker) => PanelRef::Decisions,
             Self::Spread | Self::Queue | Self::Load => PanelRef::Latency,
@@ -214,7 +214,7 @@ impl LikelyCause {
             Self::Spread | Self::Other(Cause::HotWorker | Cause::StarvedWorker) => {
                 found.spread_out(view).fixes("any/less_load")
             }
-            Self::Other(Cause::EvictionRatio) => {
+            Self::Other(Cause::Churn) => {
                 found.remedy(RemedyKind::RaiseFraction, None).remedy(RemedyKind::Retention, None)
             }
             Self::Other(Cause::PrefillSlower) => found.fixes("prefill_slower"),

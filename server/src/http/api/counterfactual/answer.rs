@@ -30,7 +30,7 @@ impl Workers {
 #[serde(tag = "mode", rename_all = "snake_case")]
 pub(super) enum Answer {
     /// One setting on the frozen state.
-    OfflineReplay(Box<FrozenAnswer>),
+    Frozen(Box<FrozenAnswer>),
     /// Many.
     Sweep(Box<SweepAnswer>),
     /// The model.
@@ -132,7 +132,7 @@ pub(super) struct ModelAnswer {
 
 impl Answer {
     pub(super) fn frozen(report: OfflineReplayReport, workers: &Workers) -> Self {
-        Answer::OfflineReplay(Box::new(FrozenAnswer {
+        Answer::Frozen(Box::new(FrozenAnswer {
             headline: headline(&report),
             decisions: Decisions::of(report.about),
             settings: report.settings,

@@ -31,7 +31,7 @@ pub(in crate::http::api) struct Body {
 #[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Mode {
-    OfflineReplay,
+    Frozen,
     Resimulated,
 }
 
@@ -44,7 +44,7 @@ struct SweepBody {
 
 /// What is to be done.
 pub(super) enum Work {
-    OfflineReplay(RouterOverrides),
+    Frozen(RouterOverrides),
     /// Values of `overlap_score_weight` and of `router_temperature`.
     Sweep(Vec<f64>, Vec<f64>),
     Resimulate(RouterOverrides),
@@ -75,7 +75,7 @@ impl Asked {
         let worker = body.worker.as_deref().map(WorkerFilter::parse).transpose()?;
         let work = match (body.mode, body.settings, body.sweep) {
             (_, Some(_), Some(_)) => return Err(bad("give settings or sweep, not both")),
-            (Mode::OfflineReplay, None, Some(sweep)) => {
+            (Mode::Frozen, None, Some(sweep)) => {
                 validate_axes(&sweep.overlap_score_weight, &sweep.router_temperature)
                     .map_err(|error| bad(error.to_string()))?;
                 Work::Sweep(sweep.overlap_score_weight, sweep.router_temperature)
@@ -83,10 +83,10 @@ impl Asked {
             (Mode::Resimulated, None, Some(_)) => {
                 return Err(bad("sweep needs mode frozen"));
             }
-            (Mode::OfflineReplay, settings, None) => Work::OfflineReplay(tried(settings)?),
+            (Mode::Frozen, settings, None) => Work::Frozen(tried(settings)?),
             (Mode::Resimulated, settings, None) => Work::Resimulate(tried(settings)?),
         };
-        if worker.is_some() && !matches!(work, Work::OfflineReplay(_)) {
+        if worker.is_some() && !matches!(work, Work::Frozen(_)) {
             return Err(bad("worker is only for mode frozen without a sweep"));
         }
         let pools = PoolFilter::new(body.pool, body.model);
@@ -188,7 +188,7 @@ mod tests {
     fn without_settings_the_recorded_ones_are_tried() {
         let asked = asked(r#"{"mode":"frozen"}"#).unwrap();
         assert!(
-            matches!(asked.work, Work::OfflineReplay(settings) if settings == RouterOverrides::default())
+            matches!(asked.work, Work::Frozen(settings) if settings == RouterOverrides::default())
         );
         assert_eq!(asked.span, DecisionRange::Last(DEFAULT_LAST));
     }

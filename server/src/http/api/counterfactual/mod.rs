@@ -119,7 +119,7 @@ fn compute(input: &Input, asked: &Asked, cancelled: &AtomicBool) -> Result<Answe
     };
     let gone = || ApiError::new(code::INTERNAL, "the request was cancelled");
     Ok(match &asked.work {
-        Work::OfflineReplay(settings) => Answer::frozen(input.sample.evaluate(*settings), &input.workers),
+        Work::Frozen(settings) => Answer::frozen(input.sample.evaluate(*settings), &input.workers),
         Work::Sweep(weights, temperatures) => {
             let report = input.sample.sweep(weights, temperatures, None, go_on).ok_or_else(gone)?;
             Answer::sweep(report, &input.workers)

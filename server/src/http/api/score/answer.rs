@@ -21,6 +21,7 @@ pub(in crate::http::api) struct ScoreAnswer {
     /// By cost, lowest first.
     candidates: Vec<CandidateRow>,
     /// Second lowest cost less the lowest; null with one candidate.
+    #[serde(rename = "margin_blocks")]
     cost_gap_blocks: Option<f64>,
     /// Whether several share the lowest cost exactly.
     tied: bool,
