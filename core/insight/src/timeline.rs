@@ -57,6 +57,7 @@ pub enum WorkerTransition {
     /// It departed.
     Left,
     /// It departed before and is there again.
+    #[serde(rename = "returned")]
     Rejoined,
     /// Its process started anew.
     Restarted,
