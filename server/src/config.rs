@@ -18,37 +18,37 @@ mod check;
 mod discovery_at;
 mod host;
 mod invalid;
-mod judged;
 mod kubernetes_at;
 mod log_file;
 mod metrics_url;
 mod origin;
+mod probe;
 mod proxy_header;
 mod recording;
 mod redacted;
 mod secret;
-mod survey;
+mod slo_targets;
 mod trees;
 mod zmq_endpoint;
 
 pub use access::Access;
 pub(crate) use access::is_guessable;
 pub use base_path::BasePath;
-pub use check::{Badness, Check, Look, Output};
+pub use check::{Check, CheckMode, MinSeverity, Output};
 pub use discovery_at::{DiscoveryAt, EtcdServers};
 pub use host::AllowedHost;
 pub use invalid::InvalidOption;
-pub use judged::Judged;
 pub use kubernetes_at::KubernetesAt;
 pub use log_file::LogFile;
 pub use metrics_url::MetricsUrl;
 pub(crate) use metrics_url::without_query;
 pub use origin::{AllowedOrigin, FrameAncestors};
-pub use recording::{DecisionsAs, Export, Record, Recorded, Replay};
+pub use probe::SourcesProbe;
+pub use recording::{DecisionsAs, Export, Record, RecordArgs, Replay};
 use redacted::Redacted;
 pub(crate) use redacted::without_logins;
 pub use secret::Secret;
-pub use survey::Survey;
+pub use slo_targets::SloTargets;
 pub use trees::{CallbackAddress, TreeDumps, Trees};
 pub use zmq_endpoint::ZmqEndpoint;
 
@@ -59,17 +59,17 @@ pub use zmq_endpoint::ZmqEndpoint;
 #[derive(Parser, Debug)]
 #[command(name = "radixscope", version, max_term_width = 100)]
 pub struct Cli {
-    /// What to do.
+    /// The command.
     #[command(subcommand)]
     pub command: Command,
 }
 
 impl Cli {
-    /// Reads arguments and variables. An empty variable is one that is not set: what a base of Kubernetes manifests sets, an
-    /// overlay cannot take away.
+    /// Reads arguments and variables. An empty variable counts as unset, because a Kubernetes overlay cannot remove a variable
+    /// that its base sets.
     ///
     /// # Errors
-    /// What to say in place of running: help, or what is wrong with an option.
+    /// Help, or an invalid option.
     pub fn read() -> Result<Self, clap::Error> {
         let unless_empty = |arg: clap::Arg| {
             let is_empty = arg.get_env().and_then(std::env::var_os).is_some_and(|value| value.is_empty());
@@ -99,12 +99,12 @@ pub enum Command {
     Replay(Box<Replay>),
     /// Convert a recording for other tools
     Export(Box<Export>),
-    /// Listen to a Dynamo deployment for a few seconds and print what is there, what can be received from it, and the command
-    /// that shows it
+    /// Listen to a Dynamo deployment for a few seconds and print what is there, which data is available, and the command that
+    /// shows it
     ///
     /// Uses the given addresses; else those in ETCD_ENDPOINTS, DYN_FILE_KV and NATS_SERVER, and services on this machine. Exit
-    /// code 0: caches can be shown; 1: not yet, and the missing settings are printed.
-    Sources(Box<Survey>),
+    /// code 0: caches can be shown; 1: they cannot, and the missing settings are printed.
+    Sources(Box<SourcesProbe>),
     /// Print completions of commands and options for a shell
     ///
     /// For bash: radixscope completions bash > /etc/bash_completion.d/radixscope
@@ -125,45 +125,45 @@ pub enum Command {
 /// `radixscope serve`.
 #[derive(Args, Debug)]
 pub struct Serve {
-    /// What we listen to.
+    /// Sources.
     #[command(flatten)]
     pub from: Sources,
-    /// What live figures are compared with.
+    /// SLO targets and baselines.
     #[command(flatten)]
-    pub judged: Judged,
-    /// Whether it is written to files.
+    pub slo: SloTargets,
+    /// Recording.
     #[command(flatten)]
-    pub recorded: Recorded,
-    /// How we serve.
+    pub recorded: RecordArgs,
+    /// HTTP server.
     #[command(flatten)]
     pub http: Http,
-    /// How much we keep.
+    /// Limits of memory.
     #[command(flatten)]
     pub limits: Limits,
-    /// How we log.
+    /// Log.
     #[command(flatten)]
     pub log: Log,
 }
 
-/// What we listen to.
+/// Sources.
 #[derive(Args, Debug, Clone)]
 pub struct Sources {
-    /// Where Dynamo publishes.
+    /// NATS.
     #[command(flatten)]
     pub nats: Nats,
-    /// Where Dynamo's processes register.
+    /// Discovery.
     #[command(flatten)]
     pub discovery: Discovery,
-    /// Where Dynamo publishes, if not over NATS.
+    /// ZeroMQ.
     #[command(flatten)]
     pub zmq: Zmq,
-    /// Which logs tell more.
+    /// Logs of Dynamo's processes.
     #[command(flatten)]
     pub logs: Logs,
-    /// Whose metrics are scraped.
+    /// Metrics to scrape.
     #[command(flatten)]
     pub prometheus: Prometheus,
-    /// Whether workers are asked for their blocks.
+    /// Queries to workers for their blocks.
     #[command(flatten)]
     pub trees: Trees,
 }
@@ -182,7 +182,7 @@ pub struct Nats {
     /// Dynamo namespace to show [default: all]
     #[arg(long, env = "RADIXSCOPE_NAMESPACE", value_name = "NS", value_parser = namespace)]
     pub namespace: Option<String>,
-    /// Maximum messages of JetStream history (Dynamo 0.8, 0.9) read per stream at the start; 0 reads none
+    /// Maximum messages of JetStream history (Dynamo 0.8, 0.9) read per stream at startup; 0 reads none
     #[arg(long, env = "RADIXSCOPE_HISTORY_MESSAGES", value_name = "MESSAGES", default_value_t = 2_000_000)]
     pub history_messages: u64,
 }
@@ -253,9 +253,9 @@ pub struct Zmq {
 #[derive(Args, Debug, Clone)]
 #[command(next_help_heading = "Dynamo's logs")]
 pub struct Logs {
-    /// Log of a frontend (cost of each candidate) or of a worker (what it does not publish); a file is read from its beginning
-    /// and followed, also when it is rotated; - reads standard input; can be repeated, or separated by commas in the variable
-    /// [default: none; default name: that of the file]
+    /// Log of a frontend (cost of each candidate) or of a worker (data that it does not publish); a file is read from its
+    /// beginning and followed, also when it is rotated; - reads standard input; can be repeated, or separated by commas in the
+    /// variable [default: none; default name: that of the file]
     #[arg(long, env = "RADIXSCOPE_LOGS", value_name = "[NAME=]FILE|-", value_delimiter = ',')]
     pub logs: Vec<LogFile>,
 }
@@ -321,7 +321,7 @@ pub struct NatsLogin {
 /// `radixscope demo`.
 #[derive(Args, Debug)]
 pub struct Demo {
-    /// What is simulated.
+    /// Simulated cluster.
     #[command(flatten)]
     pub simulation: Simulation,
     /// Publish the simulated cluster's messages to this NATS server, on Dynamo's subjects, instead of serving
@@ -333,19 +333,19 @@ pub struct Demo {
     /// Credentials.
     #[command(flatten)]
     pub login: NatsLogin,
-    /// What live figures are compared with.
+    /// SLO targets and baselines.
     #[command(flatten)]
-    pub judged: Judged,
-    /// Whether it is written to files.
+    pub slo: SloTargets,
+    /// Recording.
     #[command(flatten)]
-    pub recorded: Recorded,
-    /// How we serve.
+    pub recorded: RecordArgs,
+    /// HTTP server.
     #[command(flatten)]
     pub http: Http,
-    /// How much we keep.
+    /// Limits of memory.
     #[command(flatten)]
     pub limits: Limits,
-    /// How we log.
+    /// Log.
     #[command(flatten)]
     pub log: Log,
 }
@@ -459,12 +459,12 @@ pub enum Router {
     RoundRobin,
 }
 
-/// How we serve.
+/// HTTP server.
 #[derive(Args, Debug, Clone)]
 #[command(next_help_heading = "Serving")]
 pub struct Http {
-    /// Address to listen on; with 0.0.0.0 other machines can reach it, and everybody there may read unless a token or a proxy
-    /// is set
+    /// Address to listen on; with 0.0.0.0 other machines can reach it, and everyone on the network may read unless a token or a
+    /// proxy is set
     #[arg(long, env = "RADIXSCOPE_LISTEN", value_name = "ADDR", default_value = "127.0.0.1:8321")]
     pub listen: SocketAddr,
     /// Path below which a proxy serves the page; not needed if the proxy strips it and sends X-Forwarded-Prefix
@@ -489,28 +489,28 @@ pub struct Http {
     /// 500 more than --max-viewers]
     #[arg(long, env = "RADIXSCOPE_MAX_CONNECTIONS", value_name = "CONNECTIONS", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub max_connections: Option<u32>,
-    /// Who may read.
+    /// Access control.
     #[command(flatten)]
     pub access: Access,
 }
 
 impl Http {
-    /// Connections beyond viewers, unless told otherwise.
+    /// Default number of connections beyond viewers.
     const MORE_CONNECTIONS: usize = 500;
 
-    /// Most connections at once.
+    /// Maximum simultaneous connections.
     pub fn most_connections(&self) -> usize {
         self.max_connections
             .map_or(self.max_viewers.saturating_add(Self::MORE_CONNECTIONS), |most| most as usize)
     }
 
-    /// Whether everybody who reaches this machine over a network may read.
+    /// Whether everyone on the network may read.
     pub fn is_open_to_all(&self) -> bool {
         !self.listen.ip().to_canonical().is_loopback() && !self.access.is_limited()
     }
 }
 
-/// How much we keep.
+/// Limits of memory.
 #[derive(Args, Debug, Clone)]
 #[command(next_help_heading = "Limits")]
 pub struct Limits {
@@ -534,7 +534,7 @@ pub struct Limits {
     pub history_mib: u32,
 }
 
-/// How we log.
+/// Log.
 #[derive(Args, Debug, Clone)]
 #[command(next_help_heading = "Log")]
 pub struct Log {
@@ -565,7 +565,7 @@ fn history(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// Says nothing of `text` itself: there may be a login in it.
+/// Errors do not repeat `text`, which may contain credentials.
 fn nats_url(text: &str) -> Result<Url, String> {
     let with_scheme = if text.contains("://") { text.to_owned() } else { format!("nats://{text}") };
     let url = Url::parse(&with_scheme).map_err(|error| format!("not a URL: {error}"))?;
@@ -574,16 +574,18 @@ fn nats_url(text: &str) -> Result<Url, String> {
         "nats" | "tls" => Err("no host; expected nats://host:4222".to_owned()),
         "http" | "https" | "ws" | "wss" => {
             let scheme = url.scheme();
-            Err(format!("scheme {scheme:?} is not one of NATS; expected nats://host:4222 or tls://host:4222"))
+            Err(format!(
+                "scheme {scheme:?} is not a NATS scheme; expected nats://host:4222 or tls://host:4222"
+            ))
         }
-        _ => Err("the scheme is not one of NATS; expected nats://host:4222 or tls://host:4222".to_owned()),
+        _ => Err("the scheme is not a NATS scheme; expected nats://host:4222 or tls://host:4222".to_owned()),
     }
 }
 
 fn namespace(text: &str) -> Result<String, String> {
     match radixscope_dynamo::subject::subscriptions_of(text) {
         Some(_) => Ok(text.to_owned()),
-        None => Err("a namespace is one word without dots, wildcards or white space".to_owned()),
+        None => Err("a namespace must not contain dots, wildcards or white space".to_owned()),
     }
 }
 
@@ -656,7 +658,7 @@ mod tests {
     fn a_url_of_another_scheme_is_refused_in_words() {
         let error = parse(&["serve", "--nats", "http://x:4222"]).unwrap_err();
         assert_eq!(error.exit_code(), 2);
-        assert!(error.to_string().contains("scheme \"http\" is not one of NATS"), "{error}");
+        assert!(error.to_string().contains("scheme \"http\" is not a NATS scheme"), "{error}");
     }
 
     #[test]

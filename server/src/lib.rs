@@ -1,8 +1,8 @@
-//! The server: listens to a Dynamo deployment, folds what it hears into one state and shows it to browsers.
+//! The server: listens to a Dynamo deployment, folds what it receives into one state and serves it to browsers.
 //!
 //! ```text
 //! source → (bounded queue) → hub: decode, number, fold, log, encode once → broadcast → each viewer's socket
-//!                              ↑ readers (API, metrics, newcomers) ask by message
+//!                              ↑ readers (API, metrics, new viewers) send queries
 //! ```
 //! `hub` is the only writer of the state. `source` knows where messages come from and nothing of the state; `http`
 //! knows viewers and nothing of sources. `cli` puts the parts together.

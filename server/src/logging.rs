@@ -1,8 +1,7 @@
-//! Our own log on standard error, for people or for machines. Lines of one kind that come in floods, as anybody can cause who
-//! reaches a port, are counted and summed up.
-//!
-//! Lines are of one kind if they are written at the same place of the program about the same source. Crates that limit rates
-//! tell lines apart by their fields, so that a flood of as many addresses is not one, or drop lines without a word.
+//! Radixscope's own log on standard error, as text or JSON. Repeated lines are rate-limited: lines of one kind beyond a limit
+//! are counted and summarised, because anyone who reaches the port could otherwise flood the log. Lines are of one kind if they
+//! come from the same call site and source. Crates for rate limiting either distinguish lines by all their fields, so that
+//! lines with different addresses are not limited, or drop lines silently.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -21,28 +20,27 @@ use tracing_subscriber::{EnvFilter, Layer, fmt as lines};
 
 use crate::config::LogFormat;
 
-/// What is logged unless `RADIXSCOPE_LOG` says otherwise. Our own log tells in words what the NATS client
-/// tells of its connection.
+/// The default log filter. Messages of the NATS client are off because the source logs its own connection state.
 pub(crate) const DEFAULT_FILTER: &str = "info,async_nats=off";
-/// Lines of one kind that are written within a window: more than a start of many workers causes, and few to read.
+/// Maximum lines of one kind per window: more than the start of many workers causes, but still readable.
 const LINES_A_WINDOW: u32 = 20;
-/// After this time the lines of a kind that were not written are summed up in one.
+/// Length of a window. At its end the suppressed lines are summarised in one line.
 const WINDOW: Duration = Duration::from_secs(10);
-/// Kinds that are told apart: some hundred places of the program, and as many sources.
+/// Maximum distinct kinds: some hundred call sites, and as many sources.
 const MAX_KINDS: usize = 4_096;
-/// Of the first line that is not written so much is repeated with the sum.
+/// Characters of the first suppressed line that the summary repeats.
 const SAMPLE_CHARS: usize = 160;
 
-/// Starts the log. What is dropped at the end writes the sums that are due.
+/// Starts the log. Dropping the returned guard writes the pending summaries.
 ///
 /// # Errors
 /// `filter` is not a list of `target=level`.
-pub(crate) fn start(format: LogFormat, filter: &str) -> anyhow::Result<Sums> {
+pub(crate) fn start(format: LogFormat, filter: &str) -> anyhow::Result<SummaryGuard> {
     let filter = EnvFilter::try_new(filter)?;
     let kinds: Arc<Kinds<Kind>> = Arc::default();
-    let sums = Sums(Arc::clone(&kinds));
-    let writer = thread::Builder::new().name("log-sums".to_owned()).spawn(move || write_sums(&kinds))?;
-    let limited = Limited { kinds: Arc::clone(&sums.0), writer: writer.thread().clone() };
+    let summaries = SummaryGuard(Arc::clone(&kinds));
+    let writer = thread::Builder::new().name("log-sums".to_owned()).spawn(move || write_summaries(&kinds))?;
+    let limited = Limited { kinds: Arc::clone(&summaries.0), writer: writer.thread().clone() };
     let registry = tracing_subscriber::registry().with(filter).with(limited);
     let layer = lines::layer().with_writer(std::io::stderr);
     let started = match format {
@@ -53,34 +51,34 @@ pub(crate) fn start(format: LogFormat, filter: &str) -> anyhow::Result<Sums> {
         LogFormat::Json => registry.with(layer.json().flatten_event(true)).try_init(),
     };
     started.map_err(|error| anyhow::anyhow!("the log cannot be started: {error}"))?;
-    Ok(sums)
+    Ok(summaries)
 }
 
-/// Writes the last sums when the process ends.
-pub(crate) struct Sums(Arc<Kinds<Kind>>);
+/// Guard that writes the pending summaries when the process ends.
+pub(crate) struct SummaryGuard(Arc<Kinds<Kind>>);
 
-impl Drop for Sums {
+impl Drop for SummaryGuard {
     fn drop(&mut self) {
-        self.0.sums().iter().for_each(Sum::write);
+        self.0.summaries().iter().for_each(Summary::write);
     }
 }
 
-/// Writes sums for ever: sleeps until a line is not written, and then a window.
-fn write_sums(kinds: &Kinds<Kind>) {
+/// Loop of the summary thread: waits until a line is suppressed, then for a window.
+fn write_summaries(kinds: &Kinds<Kind>) {
     loop {
         thread::park();
         thread::sleep(WINDOW);
-        kinds.sums().iter().for_each(Sum::write);
+        kinds.summaries().iter().for_each(Summary::write);
     }
 }
 
-/// Lets through as many lines of each kind as a window has.
+/// The layer that limits the lines of each kind.
 struct Limited {
     kinds: Arc<Kinds<Kind>>,
     writer: Thread,
 }
 
-/// A place of the program, and the source that the line is about.
+/// A call site, and the source that the line is about.
 type Kind = (Identifier, Option<String>);
 
 impl<S: Subscriber> Layer<S> for Limited {
@@ -89,25 +87,25 @@ impl<S: Subscriber> Layer<S> for Limited {
         if metadata.target() == module_path!() {
             return true;
         }
-        let mut line = Line::default();
-        event.record(&mut line);
-        let kind = (metadata.callsite(), line.source);
-        let admitted = self.kinds.admit(kind, *metadata.level(), &line.message, Instant::now());
-        if admitted == Admitted::FirstLeftOut {
+        let mut event_fields = LogEvent::default();
+        event.record(&mut event_fields);
+        let kind = (metadata.callsite(), event_fields.source);
+        let admitted = self.kinds.admit(kind, *metadata.level(), &event_fields.message, Instant::now());
+        if admitted == Admitted::FirstSuppressed {
             self.writer.unpark();
         }
         admitted == Admitted::Written
     }
 }
 
-/// What a line says, as far as it is needed here.
+/// The fields of a log event that are needed here.
 #[derive(Default)]
-struct Line {
+struct LogEvent {
     message: String,
     source: Option<String>,
 }
 
-impl Visit for Line {
+impl Visit for LogEvent {
     fn record_str(&mut self, field: &Field, value: &str) {
         if field.name() == "source" {
             self.source = Some(value.to_owned());
@@ -121,22 +119,22 @@ impl Visit for Line {
     }
 }
 
-/// What becomes of a line.
+/// The outcome for a line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Admitted {
     Written,
-    /// It is counted, and the first of its kind in this window that is.
-    FirstLeftOut,
-    LeftOut,
+    /// Suppressed, the first of its kind in this window.
+    FirstSuppressed,
+    Suppressed,
 }
 
 /// The lines of a kind in a window.
 struct Count {
     since: Instant,
     written: u32,
-    left_out: u64,
+    suppressed: u64,
     level: Level,
-    /// The first that was not written.
+    /// The first suppressed line.
     sample: String,
 }
 
@@ -153,37 +151,37 @@ impl<K: Eq + Hash> Kinds<K> {
     fn admit(&self, kind: K, level: Level, message: &str, now: Instant) -> Admitted {
         let mut kinds = self.lock();
         if kinds.len() >= MAX_KINDS {
-            // Those that are quiet are new if they come again.
-            kinds.retain(|_, count| count.left_out > 0 || now.duration_since(count.since) < WINDOW);
+            // Drops quiet kinds.
+            kinds.retain(|_, count| count.suppressed > 0 || now.duration_since(count.since) < WINDOW);
         }
         let is_full = kinds.len() >= MAX_KINDS && !kinds.contains_key(&kind);
         if is_full {
             return Admitted::Written;
         }
-        let new = || Count { since: now, written: 0, left_out: 0, level, sample: String::new() };
+        let new = || Count { since: now, written: 0, suppressed: 0, level, sample: String::new() };
         let count = kinds.entry(kind).or_insert_with(new);
-        if count.left_out == 0 && now.duration_since(count.since) >= WINDOW {
+        if count.suppressed == 0 && now.duration_since(count.since) >= WINDOW {
             (count.since, count.written) = (now, 0);
         }
-        if count.left_out == 0 && count.written < LINES_A_WINDOW {
+        if count.suppressed == 0 && count.written < LINES_A_WINDOW {
             count.written += 1;
             return Admitted::Written;
         }
-        count.left_out = count.left_out.saturating_add(1);
-        if count.left_out > 1 {
-            return Admitted::LeftOut;
+        count.suppressed = count.suppressed.saturating_add(1);
+        if count.suppressed > 1 {
+            return Admitted::Suppressed;
         }
         count.sample = message.chars().take(SAMPLE_CHARS).collect();
-        Admitted::FirstLeftOut
+        Admitted::FirstSuppressed
     }
 
-    /// The sums of what was not written; a window begins anew for those kinds.
-    fn sums(&self) -> Vec<Sum> {
+    /// Takes the summaries of suppressed lines; a new window starts for those kinds.
+    fn summaries(&self) -> Vec<Summary> {
         let mut kinds = self.lock();
-        let left_out = kinds.extract_if(|_, count| count.left_out > 0);
-        left_out
-            .map(|(_, Count { left_out, level, mut sample, .. })| Sum {
-                count: left_out,
+        let suppressed = kinds.extract_if(|_, count| count.suppressed > 0);
+        suppressed
+            .map(|(_, Count { suppressed, level, mut sample, .. })| Summary {
+                count: suppressed,
                 level,
                 sample: mem::take(&mut sample),
             })
@@ -195,25 +193,31 @@ impl<K: Eq + Hash> Kinds<K> {
     }
 }
 
-/// Lines of a kind that were not written.
+/// A summary of the suppressed lines of a kind.
 #[derive(Clone, PartialEq, Eq, Debug)]
-struct Sum {
+struct Summary {
     count: u64,
     level: Level,
     sample: String,
 }
 
-impl Sum {
-    /// Writes it at the level of those lines.
+impl Summary {
+    /// Writes it at the level of the suppressed lines.
     fn write(&self) {
         let Self { count, level, sample } = self;
         let seconds = WINDOW.as_secs();
         match *level {
-            Level::ERROR => tracing::error!(count, "and {count} more in {seconds} s: {sample}"),
-            Level::WARN => tracing::warn!(count, "and {count} more in {seconds} s: {sample}"),
-            Level::INFO => tracing::info!(count, "and {count} more in {seconds} s: {sample}"),
-            Level::DEBUG => tracing::debug!(count, "and {count} more in {seconds} s: {sample}"),
-            Level::TRACE => tracing::trace!(count, "and {count} more in {seconds} s: {sample}"),
+            Level::ERROR => {
+                tracing::error!(count, "{count} similar lines suppressed in {seconds} s: {sample}")
+            }
+            Level::WARN => tracing::warn!(count, "{count} similar lines suppressed in {seconds} s: {sample}"),
+            Level::INFO => tracing::info!(count, "{count} similar lines suppressed in {seconds} s: {sample}"),
+            Level::DEBUG => {
+                tracing::debug!(count, "{count} similar lines suppressed in {seconds} s: {sample}")
+            }
+            Level::TRACE => {
+                tracing::trace!(count, "{count} similar lines suppressed in {seconds} s: {sample}")
+            }
         }
     }
 }
@@ -232,9 +236,9 @@ mod tests {
         let written = (0..19_000).filter(|_| admit(&kinds, 1, start)).count();
         assert_eq!(written, LINES_A_WINDOW as usize);
         assert!(admit(&kinds, 2, start));
-        let sum = Sum { count: 18_980, level: Level::WARN, sample: "line of 1".to_owned() };
-        assert_eq!(kinds.sums(), [sum]);
-        assert!(kinds.sums().is_empty(), "said once");
+        let sum = Summary { count: 18_980, level: Level::WARN, sample: "line of 1".to_owned() };
+        assert_eq!(kinds.summaries(), [sum]);
+        assert!(kinds.summaries().is_empty(), "reported once");
         assert!(admit(&kinds, 1, start + WINDOW));
     }
 
@@ -242,13 +246,16 @@ mod tests {
     fn what_comes_now_and_then_is_always_written() {
         let (kinds, start) = (Kinds::default(), Instant::now());
         assert!((0..1_000).all(|line| admit(&kinds, 1, start + WINDOW / 10 * line)));
-        assert!(kinds.sums().is_empty());
+        assert!(kinds.summaries().is_empty());
     }
 
     #[test]
     fn kinds_are_bounded() {
         let (kinds, start) = (Kinds::default(), Instant::now());
-        assert!((0..2 * MAX_KINDS).all(|kind| admit(&kinds, kind, start)), "none is silenced for others");
+        assert!(
+            (0..2 * MAX_KINDS).all(|kind| admit(&kinds, kind, start)),
+            "no kind is suppressed because of others"
+        );
         assert!(kinds.lock().len() <= MAX_KINDS);
         assert!(admit(&kinds, 3 * MAX_KINDS, start + WINDOW));
         assert_eq!(kinds.lock().len(), 1, "quiet kinds make room");

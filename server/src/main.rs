@@ -8,6 +8,6 @@ use radixscope_server::{cli, config::Cli};
 fn main() -> ExitCode {
     match Cli::read() {
         Ok(cli) => cli::run(cli),
-        Err(said) => cli::not_run(&said),
+        Err(error) => cli::usage_error(&error),
     }
 }

@@ -1,14 +1,14 @@
-//! Ids that nobody can foresee, from the operating system's random numbers.
+//! Unpredictable ids, from the operating system's random numbers.
 
 use std::io;
 
-/// Bytes of an id: as many as of a UUID, so that none comes twice and none is guessed.
+/// Bytes of an id: as many as of a UUID, so that ids are unique and cannot be guessed.
 const ID_BYTES: usize = 16;
 
 /// An id, in hexadecimal.
 ///
 /// # Errors
-/// The operating system has no random numbers.
+/// The operating system provides no random numbers.
 pub(crate) fn id() -> io::Result<String> {
     let mut bytes = [0; ID_BYTES];
     getrandom::fill(&mut bytes).map_err(|error| io::Error::other(error.to_string()))?;

@@ -107,12 +107,14 @@ impl Page {
                 )
             });
         let id = client.session_id().await.expect("the driver answers").expect("a session");
-        let said = client.capabilities().cloned().unwrap_or_default();
-        let browser_id = said.get("goog:processID").or(said.get("moz:processID")).and_then(Value::as_u64);
+        let output_text = client.capabilities().cloned().unwrap_or_default();
+        let browser_id =
+            output_text.get("goog:processID").or(output_text.get("moz:processID")).and_then(Value::as_u64);
         let browser_id = browser_id.and_then(|id| u32::try_from(id).ok());
         let text = |value: &Value| value.as_str().map(str::to_owned);
-        let debugger = said.get("goog:chromeOptions").and_then(|options| text(&options["debuggerAddress"]));
-        let bidi = said.get("webSocketUrl").and_then(text);
+        let debugger =
+            output_text.get("goog:chromeOptions").and_then(|options| text(&options["debuggerAddress"]));
+        let bidi = output_text.get("webSocketUrl").and_then(text);
         let session = format!("{driver}/session/{id}");
         let (http, complaints_are_expected) = (Http::default(), false.into());
         let page = Self {

@@ -22,12 +22,12 @@ type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
 /// A connection to the page's DevTools. Ends with its value.
 pub struct Devtools {
     sink: tokio::sync::Mutex<SplitSink<Socket, Message>>,
-    heard: Arc<Mutex<Heard>>,
+    incoming: Arc<Mutex<Incoming>>,
     reading: JoinHandle<()>,
 }
 
 #[derive(Default)]
-struct Heard {
+struct Incoming {
     calls: u64,
     waiting: HashMap<u64, oneshot::Sender<Value>>,
     events: Vec<Value>,
@@ -46,31 +46,31 @@ impl Devtools {
         let (socket, _) =
             connect_async_with_config(url, Some(config), true).await.expect("Chromium takes another one");
         let (sink, mut stream) = socket.split();
-        let heard = Arc::<Mutex<Heard>>::default();
-        let to = Arc::clone(&heard);
+        let incoming = Arc::<Mutex<Incoming>>::default();
+        let to = Arc::clone(&incoming);
         let reading = tokio::spawn(async move {
             while let Some(Ok(message)) = stream.next().await {
                 let Message::Text(text) = message else { continue };
-                let mut said: Value = serde_json::from_str(&text).expect("Chromium speaks JSON");
-                let mut heard = lock(&to);
-                match said["id"].as_u64().and_then(|id| heard.waiting.remove(&id)) {
+                let mut message: Value = serde_json::from_str(&text).expect("Chromium speaks JSON");
+                let mut incoming = lock(&to);
+                match message["id"].as_u64().and_then(|id| incoming.waiting.remove(&id)) {
                     // Whoever asked may have gone.
-                    Some(waiting) => drop(waiting.send(said.take())),
-                    None => heard.events.push(said),
+                    Some(waiting) => drop(waiting.send(message.take())),
+                    None => incoming.events.push(message),
                 }
             }
         });
-        Self { sink: sink.into(), heard, reading }
+        Self { sink: sink.into(), incoming, reading }
     }
 
     /// Sends a command and waits for its result, however long that takes.
     pub async fn call(&self, method: &str, params: Value) -> Result<Value, String> {
         let (sender, answer) = oneshot::channel();
         let id = {
-            let mut heard = lock(&self.heard);
-            heard.calls += 1;
-            let id = heard.calls;
-            heard.waiting.insert(id, sender);
+            let mut incoming = lock(&self.incoming);
+            incoming.calls += 1;
+            let id = incoming.calls;
+            incoming.waiting.insert(id, sender);
             id
         };
         let command = json!({"id": id, "method": method, "params": params}).to_string();
@@ -97,10 +97,10 @@ impl Devtools {
     /// Waits for an event; gives all that came until then, itself included.
     pub async fn until(&self, method: &str) -> Vec<Value> {
         wait::until(&format!("Chromium says {method}"), async || {
-            let mut heard = lock(&self.heard);
-            let is_there = heard.events.iter().any(|event| event["method"] == method);
-            wait::expect(is_there, || format!("{} other events", heard.events.len()))?;
-            Ok(std::mem::take(&mut heard.events))
+            let mut incoming = lock(&self.incoming);
+            let is_there = incoming.events.iter().any(|event| event["method"] == method);
+            wait::expect(is_there, || format!("{} other events", incoming.events.len()))?;
+            Ok(std::mem::take(&mut incoming.events))
         })
         .await
     }
@@ -112,6 +112,6 @@ impl Drop for Devtools {
     }
 }
 
-fn lock(heard: &Mutex<Heard>) -> std::sync::MutexGuard<'_, Heard> {
-    heard.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock(incoming: &Mutex<Incoming>) -> std::sync::MutexGuard<'_, Incoming> {
+    incoming.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -12,7 +12,7 @@ pub struct Registered {
     pub worker_id: u64,
     /// Publisher of its KV events.
     pub publisher_id: u64,
-    /// Port at which that publisher is heard.
+    /// Port of that publisher.
     pub zmq_port: u16,
     /// Port of its request plane.
     pub tcp_port: u16,
@@ -169,7 +169,7 @@ pub async fn until_workers(server: &Radixscope, expected: &[(Registered, Option<
 }
 
 /// Waits until discovery, the first source, is in a state and says words; gives the cluster then.
-pub async fn until_said(server: &Radixscope, state: &str, words: &str) -> Value {
+pub async fn until_status(server: &Radixscope, state: &str, words: &str) -> Value {
     server
         .until_cluster(&format!("discovery is {state}: {words}"), |cluster| {
             let source = &cluster["sources"][0];

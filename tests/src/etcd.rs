@@ -143,7 +143,7 @@ fn encoded(text: &str) -> String {
     BASE64_STANDARD.encode(text)
 }
 
-/// A port that nobody had a moment ago: etcd does not say which one it was given.
+/// A port that was free a moment ago, because etcd does not report the port that it chose.
 fn free_port() -> u16 {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
     listener.local_addr().expect("it is bound").port()

@@ -1,5 +1,5 @@
-//! A worker as far as queries for its blocks go: takes calls over TCP or NATS as Dynamo's workers do, calls back, and
-//! answers what it is told to, right or wrong.
+//! A worker as far as queries for its blocks go: takes calls over TCP or NATS as Dynamo's workers do, calls back, and answers
+//! as scripted, right or wrong.
 //!
 //! Also used by the server's own tests, which have no binary to talk to.
 
@@ -280,7 +280,7 @@ async fn answer(call: &Call, script: &Script) -> Option<TcpStream> {
     if let Some(held) = &script.held {
         held.acquire().await.ok()?.forget();
     }
-    // Nobody has to listen to the end.
+    // The client may disconnect.
     home.write_all(bytes).await.ok()?;
     if script.closes {
         return None;

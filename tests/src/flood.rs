@@ -1,4 +1,4 @@
-//! KV events in masses, in the forms of three versions of Dynamo: what a cluster says in minutes, said at once.
+//! A flood of KV events in the formats of three versions of Dynamo: minutes of a cluster's events at once.
 
 use std::ops::Range;
 use std::time::Duration;

@@ -16,7 +16,7 @@ use crate::paths;
 use crate::process::Process;
 use crate::wait;
 
-/// Largest message of a server that is not told otherwise, bytes: NATS's own default.
+/// Default maximum message size of NATS, in bytes.
 const MAX_PAYLOAD: usize = 1024 * 1024;
 
 /// Who may connect.
@@ -151,13 +151,13 @@ impl Nats {
     pub async fn set_access(&mut self, access: Access) {
         self.options.access = access;
         self.configure();
-        let told = self.process().lines().iter().filter(|line| is_reloaded(line)).count();
+        let reloads = self.process().lines().iter().filter(|line| is_reloaded(line)).count();
         let process = self.process.as_mut().expect("the server runs");
         let status = Command::new("kill").args(["-HUP", &process.id().to_string()]).status();
         assert!(status.expect("kill is everywhere").success());
         wait::until("the server has read its configuration again", async || {
             let now = process.lines().iter().filter(|line| is_reloaded(line)).count();
-            wait::expect(now > told, || process.output())
+            wait::expect(now > reloads, || process.output())
         })
         .await;
     }
@@ -200,7 +200,7 @@ impl Nats {
         sent.expect("it is sent").await.expect("it is kept");
     }
 
-    /// Messages that a bucket holds, and how many were ever written: one each, if nobody changed it.
+    /// Messages that a bucket holds, and how many were ever written: one each, if it was not changed.
     pub async fn bucket(&self, name: &str) -> (u64, u64) {
         let stream = self.jetstream().await.get_stream(format!("KV_{name}")).await.expect("it is there");
         let state = &stream.cached_info().state;
@@ -274,7 +274,7 @@ fn is_reloaded(line: &str) -> bool {
     line.contains("Reloaded server configuration")
 }
 
-/// An authority, a certificate for `localhost` that it signed, and one for a client that names nobody.
+/// An authority, a certificate for `localhost` that it signed, and one for a client without a name.
 pub(crate) fn make_certificates(folder: &Path) {
     use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer};
     let ca_key = rcgen::KeyPair::generate().expect("a key");

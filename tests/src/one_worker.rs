@@ -1,5 +1,5 @@
 //! A worker that runs for long, with a real NATS server: registered in a folder, publishing events, answering queries for its
-//! blocks as it is told.
+//! blocks as scripted.
 
 use serde_json::{Value, json};
 
@@ -48,7 +48,7 @@ pub fn tree(events: &[Value], last_event_id: u64) -> Value {
     json!({"TreeDump": {"events": events, "last_event_id": last_event_id, "reset_scope": "all"}})
 }
 
-/// A worker that runs for long: registered in a folder, publishing over NATS, answering as it is told.
+/// A worker that runs for long: registered in a folder, publishing over NATS, answering as scripted.
 pub struct Deployment {
     /// The broker.
     pub nats: Nats,

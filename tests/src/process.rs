@@ -60,7 +60,7 @@ impl Process {
     /// Waits for a line of which `pick` makes something.
     pub async fn line<T>(&mut self, what: &str, pick: impl Fn(&str) -> Option<T>) -> T {
         self.line_or_end(what, pick).await.unwrap_or_else(|status| {
-            panic!("{} ended with {status} before it said {what}:\n{}", self.name, self.output())
+            panic!("{} ended with {status} before it logged {what}:\n{}", self.name, self.output())
         })
     }
 
@@ -155,7 +155,7 @@ impl Drop for Process {
         if std::thread::panicking() {
             let lines = self.lines();
             let shown = &lines[lines.len().saturating_sub(LINES_SHOWN)..];
-            eprintln!("--- {} said at last:\n{}\n---", self.name, shown.join("\n"));
+            eprintln!("--- {} last output:\n{}\n---", self.name, shown.join("\n"));
         }
     }
 }

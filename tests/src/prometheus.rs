@@ -92,6 +92,6 @@ pub fn promtool(args: &[&str], input: &str) -> (bool, String) {
     // It may end without having read everything.
     let _ = child.stdin.take().expect("piped").write_all(input.as_bytes());
     let output = child.wait_with_output().expect("promtool ends");
-    let said = [output.stdout, output.stderr].concat();
-    (output.status.success(), String::from_utf8_lossy(&said).into_owned())
+    let reported = [output.stdout, output.stderr].concat();
+    (output.status.success(), String::from_utf8_lossy(&reported).into_owned())
 }

@@ -120,8 +120,8 @@ impl Viewer {
         .await
     }
 
-    /// Waits until it is at the same record as the server's API, and compares the digests there; gives the record. Asks
-    /// anew each time, because the checks go on saying things when nobody else does.
+    /// Waits until it is at the same record as the server's API, and compares the digests there; gives the record. Asks anew
+    /// each time, because the checks keep producing records.
     pub async fn agrees_with(&self, server: &Radixscope) -> Seq {
         wait::until("the viewer is where the server is", async || {
             let cluster = server.cluster().await;

@@ -50,7 +50,7 @@ impl Gaps {
     }
 }
 
-/// Follows the socket until told to stop.
+/// Follows the socket until stopped.
 async fn watch(url: String, stop: Arc<AtomicBool>, seen: Arc<AtomicUsize>) -> Gaps {
     let (mut socket, _) = tokio_tungstenite::connect_async(url).await.expect("it takes viewers");
     let mut gaps = Vec::new();

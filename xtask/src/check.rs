@@ -1,6 +1,6 @@
-//! Checks of form: formatting, lints for the host and for the browser, documentation, licences, spelling.
+//! Static checks: formatting, lints for the host and for the browser, documentation, licences, spelling.
 
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 
 use anyhow::Result;
 
@@ -10,8 +10,8 @@ use crate::{
     workspace::Workspace,
 };
 
-/// What `cargo deny` judges. Not known faults: those need a data base that changes by the day and is fetched by git, so that
-/// they are asked for by hand, `cargo deny check advisories`.
+/// Arguments of `cargo deny`. Advisories are not checked here, because their database changes daily and is fetched by git; run
+/// `cargo deny check advisories` by hand.
 const DENY: [&str; 9] = [
     "--workspace",
     "--all-features",
@@ -27,7 +27,7 @@ const DENY: [&str; 9] = [
 /// The command `check`.
 ///
 /// # Errors
-/// When something cannot be set up or a check finds something.
+/// A tool cannot be installed, or a check fails.
 pub(crate) fn run(workspace: &Workspace) -> Result<ExitCode> {
     let missing = setup::missing(workspace, Purpose::Check);
     let mut steps = Steps::new(workspace, missing.len() + FORM_STEPS);
@@ -36,13 +36,13 @@ pub(crate) fn run(workspace: &Workspace) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// How many steps [`form`] takes.
-pub(crate) const FORM_STEPS: usize = 6;
+/// Number of steps of [`form`].
+pub(crate) const FORM_STEPS: usize = 7;
 
 /// Formatting, dependencies and lints.
 ///
 /// # Errors
-/// When one of them finds something.
+/// A check fails.
 pub(crate) fn form(steps: &mut Steps<'_>, workspace: &Workspace) -> Result<()> {
     steps.step("Formatting", "", |step| step.run(workspace.cargo(["fmt", "--all", "--check"])))?;
     steps.step("Spelling", "", |step| step.run(workspace.command("typos")))?;
@@ -52,14 +52,13 @@ pub(crate) fn form(steps: &mut Steps<'_>, workspace: &Workspace) -> Result<()> {
         step.run(command)
     })?;
     steps.step("Lints for the host", "about 1 min on two cores", |step| {
-        step.run(workspace.cargo([
-            "clippy",
-            "--locked",
-            "--workspace",
-            "--all-targets",
-            "--",
-            "--deny=warnings",
-        ]))
+        step.run(clippy(workspace, &["--workspace", "--all-targets"]))
+    })?;
+    // A workspace of its own, which `--workspace` does not include.
+    steps.step("Lints of the fuzz targets", "about 1 min on two cores", |step| {
+        let target = workspace.target.join("fuzz-lint").display().to_string();
+        let fuzz = ["--manifest-path=fuzz/Cargo.toml", "--all-targets", "--target-dir", &target];
+        step.run(clippy(workspace, &fuzz))
     })?;
     steps.step("Documentation", "about 1 min on two cores", |step| {
         let mut command = workspace.cargo(["doc", "--no-deps", "--locked", "--workspace"]);
@@ -67,15 +66,13 @@ pub(crate) fn form(steps: &mut Steps<'_>, workspace: &Workspace) -> Result<()> {
         step.run(command)
     })?;
     steps.step("Lints for the browser", "about 1 min on two cores", |step| {
-        step.run(workspace.cargo([
-            "clippy",
-            "--locked",
-            "--package=radixscope-app",
-            "--target=wasm32-unknown-unknown",
-            // The profile that tests build with: macros and build scripts are then compiled once for both.
-            "--profile=wasm-quick",
-            "--",
-            "--deny=warnings",
-        ]))
+        // The profile that tests build with: macros and build scripts are then compiled once for both.
+        let page = ["--package=radixscope-app", "--target=wasm32-unknown-unknown", "--profile=wasm-quick"];
+        step.run(clippy(workspace, &page))
     })
+}
+
+/// Clippy with the lock file and without warnings.
+fn clippy(workspace: &Workspace, what: &[&str]) -> Command {
+    workspace.cargo([&["clippy", "--locked"], what, &["--", "--deny=warnings"]].concat())
 }

@@ -19,7 +19,7 @@ use crate::{
     workspace::Workspace,
 };
 
-/// Where the server listens when it is told nothing else.
+/// Default listen address of the server.
 const DEFAULT_LISTEN: &str = "127.0.0.1:8321";
 /// How often the starting server is tried.
 const TRY_EVERY: Duration = Duration::from_millis(50);

@@ -118,7 +118,7 @@ fn one(step: &mut Step<'_>, program: &Path, target: &str, time: Duration) -> Res
     }
     let seeds = Some(fuzz.join("seeds").join(target)).filter(|seeds| seeds.is_dir());
     let mut command = step.workspace.command(program);
-    // What `cargo fuzz run` sets; and leaks are not looked for, for which a container lets nobody look into a process.
+    // As set by `cargo fuzz run`, without leak detection, which containers do not permit.
     command
         .env("ASAN_OPTIONS", "detect_odr_violation=0:detect_leaks=0")
         .arg(&corpus)

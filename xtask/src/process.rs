@@ -25,7 +25,7 @@ pub(crate) const EXIT_INTERRUPTED: u8 = 130;
 
 /// Lines read ahead of the display; a program that prints faster waits for us.
 const LINES_AHEAD: usize = 256;
-/// How often a silent program is looked at, and the display told that time passes.
+/// How often a silent program is polled and the display updated.
 const TICK: Duration = Duration::from_millis(500);
 /// How long what a program left running may keep its output open.
 const LEFTOVER_GRACE: Duration = Duration::from_secs(3);

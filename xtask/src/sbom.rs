@@ -42,7 +42,7 @@ pub(crate) fn run(workspace: &Workspace) -> Result<ExitCode> {
             command.arg("--manifest-path").arg(workspace.root.join(package).join("Cargo.toml"));
             step.run(command)?;
             let text = fs::read_to_string(workspace.root.join(package).join(format!("{LEFT}.json")))?;
-            // Paths of this machine are nobody's business, and would make two documents of one commit differ.
+            // Paths of this machine are removed: they would make documents of one commit differ.
             let text = text.replace(&format!("file://{}", workspace.root.display()), "file:///src");
             let document: Value = serde_json::from_str(&text).context("cargo-cyclonedx's document")?;
             all = Some(match all {

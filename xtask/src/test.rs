@@ -16,7 +16,7 @@ use crate::{
     workspace::Workspace,
 };
 
-/// By which the test programs are told how many tests run at a time.
+/// Variable with the number of concurrent tests.
 const TEST_THREADS: &str = "RUST_TEST_THREADS";
 
 /// One selection for building and for testing: cargo chooses a dependency's features by what is built together, and
@@ -75,7 +75,8 @@ pub(crate) fn run_part(workspace: &Workspace, part: Part, args: &[String]) -> Re
     let program = part.program();
     let mut table = Vec::new();
     let mut test = |step: &mut Step<'_>| {
-        let mut command = told(workspace.command(workspace.target.join("debug").join(program)), workspace);
+        let mut command =
+            with_programs(workspace.command(workspace.target.join("debug").join(program)), workspace);
         command.args(args);
         step.run_with(command, |line| {
             table.push(line.to_owned());
@@ -249,7 +250,7 @@ pub(crate) fn build(steps: &mut Steps<'_>, workspace: &Workspace) -> Result<()> 
 /// time of `late_captures` a tenth is work.
 const TESTS_PER_CORE: usize = 2;
 
-/// The tests of `selection`, told where to find what they start.
+/// The tests of `selection`, with the paths of the programs that they start.
 pub(crate) fn command(workspace: &Workspace, selection: &[&str]) -> Command {
     let mut command = workspace.cargo(["test", "--no-fail-fast"]);
     command.args(selection);
@@ -258,11 +259,11 @@ pub(crate) fn command(workspace: &Workspace, selection: &[&str]) -> Command {
     {
         command.env(TEST_THREADS, (TESTS_PER_CORE * cores.get()).to_string());
     }
-    told(command, workspace)
+    with_programs(command, workspace)
 }
 
-/// The command, told where the server and NATS are.
-fn told(mut command: Command, workspace: &Workspace) -> Command {
+/// Adds the paths of the server and of NATS to a command.
+fn with_programs(mut command: Command, workspace: &Workspace) -> Command {
     command
         .env("RADIXSCOPE_BIN", workspace.target.join("debug/radixscope"))
         .env("RADIXSCOPE_NATS_SERVER", workspace.tools_bin().join("nats-server"))

@@ -105,8 +105,8 @@ pub(crate) fn output(command: &mut Command) -> Result<String> {
     let name = command.get_program().to_string_lossy().into_owned();
     let output = command.output().with_context(|| format!("starting {name}"))?;
     if !output.status.success() {
-        let said = String::from_utf8_lossy(&output.stderr);
-        return Err(anyhow!("{name}: {}: {}", output.status, said.trim()));
+        let output_text = String::from_utf8_lossy(&output.stderr);
+        return Err(anyhow!("{name}: {}: {}", output.status, output_text.trim()));
     }
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }

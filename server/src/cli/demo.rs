@@ -12,7 +12,7 @@ use crate::config::{Demo, Router, Simulation};
 use crate::shutdown::Shutdown;
 use crate::source::demo;
 
-/// Runs until asked to stop.
+/// Runs until stopped.
 pub(super) async fn run(options: Demo, stopped: Shutdown) -> Result<(), Failure> {
     let config = simulated(&options.simulation)?;
     let pace = pace(&options.simulation);
@@ -20,7 +20,7 @@ pub(super) async fn run(options: Demo, stopped: Shutdown) -> Result<(), Failure>
     let feed =
         Feed::new(name, SourceKind::Simulator, move |to, stopped| demo::run(config, pace, to, stopped));
     let (checks, feeds, record) =
-        (checks(&options.judged)?, Feeds::only(vec![feed]), options.recorded.options());
+        (checks(&options.slo)?, Feeds::only(vec![feed]), options.recorded.options());
     server::run(options.http, &options.limits, checks, feeds, record, stopped).await
 }
 
@@ -35,7 +35,8 @@ fn warm_up_s(options: &Simulation) -> u64 {
     options.warm_up.unwrap_or(if evictions { 300 } else { 120 })
 }
 
-/// The fault, and when it begins: what ends something, shortly before the first viewer comes.
+/// The fault, and when it begins. Faults that stop a process begin shortly before the end of the warm-up, so that the first
+/// viewer sees them.
 fn fault_plan(options: &Simulation) -> Option<FaultPlan> {
     let fault = options.fault?;
     let usual_s = if fault.ends_something() { warm_up_s(options).saturating_sub(30).max(10) } else { 0 };
@@ -46,7 +47,7 @@ fn fault_plan(options: &Simulation) -> Option<FaultPlan> {
 pub(super) fn simulated(options: &Simulation) -> Result<radixscope_sim::Config, Failure> {
     let block_size_tokens = options.block_size;
     let blocks_of_an_h200 = capacity::reference_blocks_per_worker(block_size_tokens);
-    // Host memory is of use to a device that cannot keep everything, and that runs what it is asked for all the same.
+    // Host memory only has an effect if device memory is too small for all prefixes.
     let (usual_blocks, usual_users) = match options.topology {
         Topology::Tiers => (blocks_of_an_h200 / 2, 90),
         Topology::Aggregated | Topology::Disaggregated | Topology::TwoModels => (blocks_of_an_h200, 120),

@@ -1,4 +1,4 @@
-//! `radixscope completions` and `radixscope man`: made from the options themselves, so that they fit this very version.
+//! `radixscope completions` and `radixscope man`, generated from the options of this version.
 
 use std::io::{self, Write as _};
 use std::process::ExitCode;
@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::CommandFactory as _;
 use clap_complete::Shell;
 
-use super::{EXIT_FAILED, EXIT_USAGE, ended};
+use super::{EXIT_FAILED, EXIT_USAGE, fail};
 use crate::config::Cli;
 
 /// Prints completions for `shell`.
@@ -16,10 +16,10 @@ pub(super) fn completions(shell: Shell) -> ExitCode {
     printed(&text)
 }
 
-/// Prints the manual page of a command, of the whole without one.
+/// Prints the manual page of a command, or of the program.
 pub(super) fn page(of: Option<&str>) -> ExitCode {
     let mut all = Cli::command();
-    // Names of subcommands are then complete: `radixscope-serve`.
+    // Completes the names of subcommands: `radixscope-serve`.
     all.build();
     let command = match of {
         None => all,
@@ -27,22 +27,22 @@ pub(super) fn page(of: Option<&str>) -> ExitCode {
             Some(command) => command.clone(),
             None => {
                 let error = anyhow::anyhow!("there is no command {name:?}; see radixscope --help");
-                return ended(&error, EXIT_USAGE);
+                return fail(&error, EXIT_USAGE);
             }
         },
     };
     let mut text = Vec::new();
     match clap_mangen::Man::new(command).render(&mut text) {
         Ok(()) => printed(&text),
-        Err(error) => ended(&error.into(), EXIT_FAILED),
+        Err(error) => fail(&error.into(), EXIT_FAILED),
     }
 }
 
 fn printed(text: &[u8]) -> ExitCode {
     match io::stdout().write_all(text).and_then(|()| io::stdout().flush()) {
         Ok(()) => ExitCode::SUCCESS,
-        // Who reads has read enough: `radixscope man | head`.
+        // The reader closed the pipe: `radixscope man | head`.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
-        Err(error) => ended(&error.into(), EXIT_FAILED),
+        Err(error) => fail(&error.into(), EXIT_FAILED),
     }
 }

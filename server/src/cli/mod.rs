@@ -1,17 +1,17 @@
-//! The commands: put sources, hub and HTTP together, and say in words why they cannot run.
+//! The commands: combine sources, hub and HTTP, and print why a command cannot run.
 
 mod check;
 mod checks;
 mod demo;
 mod export;
 mod manual;
+mod probe;
 mod publish;
 mod record;
 mod replay;
 mod serve;
 mod server;
 mod sources;
-mod survey;
 
 use std::process::ExitCode;
 
@@ -20,17 +20,17 @@ use tokio::sync::watch;
 use crate::config::{Cli, Command, without_logins};
 use crate::logging;
 
-/// Exit code of something that cannot run now but could with the same options.
+/// Exit code of a failure that is not due to the options.
 const EXIT_FAILED: u8 = 1;
 /// Exit code of invalid options, as clap's own.
 const EXIT_USAGE: u8 = 2;
 
-/// Why a command ended.
+/// Why a command fail.
 #[derive(Debug)]
 pub(crate) enum Failure {
     /// The options cannot be used.
     Usage(anyhow::Error),
-    /// Something outside is in the way.
+    /// The environment prevents it: network, files, ports.
     Failed(anyhow::Error),
 }
 
@@ -45,11 +45,11 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Record(record) => (&record.log, logging::DEFAULT_FILTER),
         Command::Replay(replay) => (&replay.log, logging::DEFAULT_FILTER),
         Command::Export(export) => (&export.log, check::DEFAULT_LOG),
-        Command::Sources(survey) => (&survey.log, check::DEFAULT_LOG),
+        Command::Sources(probe) => (&probe.log, check::DEFAULT_LOG),
     };
-    // A pipeline must not take what stands in the way of a check for a finding.
+    // A pipeline must not mistake a failed check for a finding.
     let is_check = matches!(cli.command, Command::Check(_));
-    let code = |code| if is_check { check::EXIT_BLIND } else { code };
+    let code = |code| if is_check { check::EXIT_NO_DATA } else { code };
     let outcome = logging::start(log.log_format, log.log.as_deref().unwrap_or(default))
         .map_err(|error| Failure::Usage(error.context("--log")))
         .and_then(|_sums| {
@@ -60,23 +60,23 @@ pub fn run(cli: Cli) -> ExitCode {
         });
     match outcome {
         Ok(done) => done,
-        Err(Failure::Usage(error)) => ended(&error, code(EXIT_USAGE)),
-        Err(Failure::Failed(error)) => ended(&error, code(EXIT_FAILED)),
+        Err(Failure::Usage(error)) => fail(&error, code(EXIT_USAGE)),
+        Err(Failure::Failed(error)) => fail(&error, code(EXIT_FAILED)),
     }
 }
 
-/// Ends because the command line asks for help or cannot be read.
-pub fn not_run(said: &clap::Error) -> ExitCode {
-    match said.use_stderr() {
-        // What is wrong quotes what was given, and there may be a login in that.
-        true => eprint(&without_logins(&said.render().to_string())),
-        // Nobody is left to tell if the terminal is gone.
-        false => drop(said.print()),
+/// Prints help, or what is wrong with the command line.
+pub fn usage_error(error: &clap::Error) -> ExitCode {
+    match error.use_stderr() {
+        // The message quotes the arguments, which may contain credentials.
+        true => eprint(&without_logins(&error.render().to_string())),
+        // A closed terminal is ignored.
+        false => drop(error.print()),
     }
-    match said.exit_code() {
+    match error.exit_code() {
         0 => ExitCode::SUCCESS,
         _ if std::env::args().nth(1).is_some_and(|command| command == "check") => {
-            ExitCode::from(check::EXIT_BLIND)
+            ExitCode::from(check::EXIT_NO_DATA)
         }
         _ => ExitCode::from(EXIT_USAGE),
     }
@@ -87,8 +87,8 @@ fn eprint(words: &str) {
     eprint!("{words}");
 }
 
-#[expect(clippy::print_stderr, reason = "the last word before the process ends, whatever the log's filter")]
-fn ended(error: &anyhow::Error, code: u8) -> ExitCode {
+#[expect(clippy::print_stderr, reason = "printed whatever the log's filter")]
+fn fail(error: &anyhow::Error, code: u8) -> ExitCode {
     eprintln!("error: {error:#}");
     ExitCode::from(code)
 }
@@ -96,18 +96,18 @@ fn ended(error: &anyhow::Error, code: u8) -> ExitCode {
 async fn run_async(command: Command) -> Result<ExitCode, Failure> {
     let (stop, stopped) = watch::channel(false);
     tokio::spawn(async move {
-        asked_to_end().await;
-        tracing::info!("ending");
+        termination_signal().await;
+        tracing::info!("stopping");
         stop.send_replace(true);
-        // A second signal means it: no more waiting for connections.
-        asked_to_end().await;
+        // A second signal ends the process at once.
+        termination_signal().await;
         std::process::exit(i32::from(EXIT_FAILED));
     });
     match command {
-        // Answered before there is a log.
+        // Handled before the log starts.
         Command::Completions { .. } | Command::Man { .. } => Ok(()),
         Command::Check(options) => return check::run(*options, stopped).await,
-        Command::Sources(options) => return survey::run(*options, stopped).await,
+        Command::Sources(options) => return probe::run(*options, stopped).await,
         Command::Record(options) => return record::run(*options, stopped).await,
         Command::Export(options) => return tokio::task::block_in_place(|| export::run(&options)),
         Command::Replay(options) => replay::run(*options, stopped).await,
@@ -121,7 +121,7 @@ async fn run_async(command: Command) -> Result<ExitCode, Failure> {
 }
 
 /// Waits for Ctrl-C or, where there is such a thing, SIGTERM.
-async fn asked_to_end() {
+async fn termination_signal() {
     #[cfg(unix)]
     {
         use tokio::signal::unix::{SignalKind, signal};
@@ -134,7 +134,7 @@ async fn asked_to_end() {
         }
     }
     if tokio::signal::ctrl_c().await.is_err() {
-        // Without signals only the process's end ends us.
+        // Without signal handling only the end of the process stops us.
         std::future::pending::<()>().await;
     }
 }

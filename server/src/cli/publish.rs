@@ -1,6 +1,5 @@
-//! `radixscope demo --nats`: the simulated cluster's messages on a real NATS server, on Dynamo's subjects.
-//!
-//! The one command that writes to NATS. It never mixes its messages with somebody else's unasked.
+//! `radixscope demo --nats`: the simulated cluster's messages on a real NATS server, on Dynamo's subjects. The only command
+//! that writes to NATS. It does not publish into a stream with messages unless `--yes` is given.
 
 use std::time::Duration;
 
@@ -19,31 +18,31 @@ use crate::source::Failed;
 use crate::source::demo::{self, Simulated};
 use crate::source::nats::{Target, jetstream};
 
-/// How long Dynamo's streams keep messages unless told otherwise (reference §2.2).
+/// Dynamo's default for how long streams keep messages (reference §2.2).
 const STREAM_MAX_AGE: Duration = Duration::from_secs(3_600);
-/// How long the server gets to take what was published before we go.
+/// How long to wait at the end for the server to accept what was published.
 const FLUSH_WITHIN: Duration = Duration::from_secs(5);
 
-/// Publishes until asked to stop.
+/// Publishes until stopped.
 pub(super) async fn run(options: Demo, url: Url, mut stopped: Shutdown) -> Result<(), Failure> {
-    // Logs and metrics are nothing that Dynamo sends through NATS.
+    // Dynamo does not send logs and metrics through NATS.
     let config = Config { log: false, metrics: false, ..simulated(&options.simulation)? };
     let target = Target::new(&[url], &options.login).map_err(|error| Failure::Usage(error.into()))?;
     let (client, signals) = target
         .connect()
         .await
         .map_err(|Failed { words, .. }| Failure::Failed(anyhow!("{}", words.trim_end_matches('.'))))?;
-    // The event plane of 1.6 is NATS core: nothing is kept there, and nothing tells who else publishes.
+    // The event plane of 1.6 is NATS core, which stores nothing, so other publishers cannot be detected.
     if config.set_up().events != EventTransport::EventPlane {
         let stream = stream_of(&config.namespace, &config.component);
-        prepare(&client, &stream, target.shown(), options.yes).await?;
+        prepare(&client, &stream, target.display_address(), options.yes).await?;
     }
     tracing::info!(
-        "publishing {} workers of namespace {} to NATS at {}; look with: radixscope serve --nats {}",
+        "publishing {} workers of namespace {} to NATS at {}; show them with: radixscope serve --nats {}",
         config.workers * config.topology.pools(),
         config.namespace,
-        target.shown(),
-        target.shown()
+        target.display_address(),
+        target.display_address()
     );
     let mut steps = demo::start(config, pace(&options.simulation), stopped.clone());
     let mut lost = signals.lost.clone();
@@ -52,7 +51,7 @@ pub(super) async fn run(options: Demo, url: Url, mut stopped: Shutdown) -> Resul
         tokio::select! {
             () = over(&mut stopped) => break,
             () = over(&mut lost) => {
-                return Err(Failure::Failed(anyhow!("the connection to NATS at {} was lost", target.shown())));
+                return Err(Failure::Failed(anyhow!("the connection to NATS at {} was lost", target.display_address())));
             }
             step = steps.recv() => match step {
                 Some(step) => published += publish(&client, step.messages).await?,
@@ -60,12 +59,15 @@ pub(super) async fn run(options: Demo, url: Url, mut stopped: Shutdown) -> Resul
             },
         }
         if let Some(complaint) = signals.take_errors().first() {
-            return Err(Failure::Failed(anyhow!("NATS at {} refuses: {complaint}", target.shown())));
+            return Err(Failure::Failed(anyhow!(
+                "NATS at {} rejected a message: {complaint}",
+                target.display_address()
+            )));
         }
     }
-    // Nothing is owed to anybody if the server does not take the rest in time.
+    // What the server does not accept in time is dropped.
     let _ = tokio::time::timeout(FLUSH_WITHIN, client.flush()).await;
-    tracing::info!(published, "ended");
+    tracing::info!(published, "stopped publishing");
     Ok(())
 }
 
@@ -89,10 +91,10 @@ async fn prepare(client: &Client, stream: &str, shown: &str, yes: bool) -> Resul
         subject::parse(&subject::kv_event_stream_subject(stream))
             .is_some_and(|s| s.transport == Transport::JetStream)
     );
-    match jetstream::held(client, stream).await {
+    match jetstream::message_count(client, stream).await {
         Ok(Some(messages)) if messages > 0 && !yes => Err(Failure::Failed(anyhow!(
-            "NATS at {shown} has a stream {stream} with {messages} messages in it, perhaps of a real cluster; \
-             publishing would mix simulated workers into it. Use another server, or say --yes"
+            "NATS at {shown} already has {messages} messages in stream {stream}, possibly of a real cluster; publishing would add \
+                 simulated workers to it. Use another server, or pass --yes"
         ))),
         Ok(Some(_)) => Ok(()),
         Ok(None) => jetstream::create(client, stream, STREAM_MAX_AGE)
@@ -100,7 +102,7 @@ async fn prepare(client: &Client, stream: &str, shown: &str, yes: bool) -> Resul
             .map_err(|error| Failure::Failed(anyhow!("creating the stream {stream}: {error}"))),
         Err(error) => {
             tracing::warn!(
-                "{error}: publishing without a stream, so nothing is kept for those who come later"
+                "{error}: publishing without a JetStream stream, so there is no history for servers that start later"
             );
             Ok(())
         }

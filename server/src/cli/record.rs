@@ -14,16 +14,16 @@ use crate::config::Record;
 use crate::recording::{RecordOptions, RecordTo, RecordingStatus};
 use crate::shutdown::{Shutdown, over};
 
-/// How often it is looked whether the file can still be written.
+/// How often the recording is checked for write errors.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// Records until the time is over or somebody wants it to end.
+/// Records until the time is over or the process is stopped.
 pub(super) async fn run(options: Record, mut stopped: Shutdown) -> Result<ExitCode, Failure> {
-    let Record { file, redact, record_for, from, judged, limits, .. } = options;
-    // The hub has to write what it has after we were asked to stop: it ends by a signal of its own.
+    let Record { file, redact, record_for, from, slo, limits, .. } = options;
+    // The hub must still write its data after the stop signal, so it has a signal of its own.
     let (end, ended) = watch::channel(false);
     let record = Some(RecordOptions { to: RecordTo::File(file), redact });
-    let listening = listen(&limits, checks(&judged)?, sources::feeds(from)?, record, &ended)?;
+    let listening = listen(&limits, checks(&slo)?, sources::feeds(from)?, record, &ended)?;
     let whole = async {
         match record_for {
             Some(time) => tokio::time::sleep(time).await,
@@ -58,11 +58,11 @@ pub(super) async fn run(options: Record, mut stopped: Shutdown) -> Result<ExitCo
     Ok(ExitCode::SUCCESS)
 }
 
-#[expect(clippy::print_stderr, reason = "the answer for the person who waited, whatever the log's filter")]
+#[expect(clippy::print_stderr, reason = "the result, whatever the log's filter")]
 fn say(status: &RecordingStatus, received: u64) {
     let (bytes, received) = (count(status.bytes), count(received));
     eprintln!("{}: {bytes} bytes, {received} messages received", status.path);
     if status.gaps > 0 {
-        eprintln!("{} gaps: the disk was too slow at times", status.gaps);
+        eprintln!("{} gaps, because the disk was too slow", status.gaps);
     }
 }

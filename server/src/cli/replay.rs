@@ -1,4 +1,4 @@
-//! `radixscope replay`: a recording with the same page, as it was at its end; the page goes back from there.
+//! `radixscope replay`: serves the page with a recording. It starts at the recording's end and can go back from there.
 
 use anyhow::Context as _;
 
@@ -10,7 +10,7 @@ use crate::shutdown::Shutdown;
 
 const MIB: usize = 1024 * 1024;
 
-/// Runs until asked to stop.
+/// Runs until stopped.
 pub(super) async fn run(options: Replay, stopped: Shutdown) -> Result<(), Failure> {
     let Replay { recordings, history_mib, http, .. } = options;
     let read = tokio::task::spawn_blocking(move || -> anyhow::Result<Replayed> {

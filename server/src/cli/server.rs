@@ -1,4 +1,4 @@
-//! What `serve`, `demo` and `check` share: the hub with its sources, a listener, and an orderly end.
+//! What `serve`, `demo`, `record` and `check` share: the hub with its sources, a listener, and graceful shutdown.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -24,26 +24,26 @@ use crate::recording::{self, RecordOptions, RecordTo, Recorder, RecordingWatch};
 use crate::shutdown::{Shutdown, over};
 use crate::time::{now, random};
 
-/// How long connections and sources get to end by themselves.
+/// How long connections and sources may take to end by themselves.
 const GRACE: Duration = Duration::from_millis(700);
-/// How long the disk gets for the end of a recording.
+/// How long writing the end of a recording may take.
 const WRITE_WITHIN: Duration = Duration::from_secs(10);
-/// What is said where everybody may read.
-const OPEN_TO_ALL: &str = "Everybody on the network may read: this server listens beyond this machine without --access-token or \
+/// Notice for a server without access control.
+const OPEN_TO_ALL: &str = "No access control: this server listens on a non-loopback address without --access-token or \
                            --trusted-proxy.";
-/// What is said where the token can be guessed.
-const GUESSABLE: &str = "The access token can be guessed: it has fewer than 16 characters, or few different ones. Create a better \
-                         one with openssl rand -hex 32 and give it with --access-token-file.";
+/// Notice for a weak token.
+const GUESSABLE: &str = "The access token is weak: it has fewer than 16 characters, or few different ones. Create one with openssl rand \
+                         -hex 32 and set it with --access-token-file.";
 const MIB: usize = 1024 * 1024;
 
-/// A source before it runs.
+/// A source that is not running yet.
 pub(super) struct Feed {
     named: (String, SourceKind),
     run: Box<dyn FnOnce(SourceHandle, Shutdown) -> BoxFuture<'static, ()> + Send>,
 }
 
 impl Feed {
-    /// `run` gets the source's end of the queue once the address is bound.
+    /// `run` gets the source's handle to the hub's queue.
     pub(super) fn new<S>(
         name: String,
         kind: SourceKind,
@@ -65,33 +65,33 @@ impl Feed {
 pub(super) struct Feeds {
     /// Each of them.
     pub(super) feeds: Vec<Feed>,
-    /// Which workers are asked for their blocks.
+    /// Which workers are queried for their blocks.
     pub(super) tree_dumps: TreeDumps,
-    /// How often blocks are compared with workers' answers; zero never.
+    /// How often blocks are compared with workers' responses; zero: never.
     pub(super) verify_every: Duration,
-    /// What they refuse to send.
+    /// Requests that they refused to send.
     pub(super) refusals: Arc<Refusals>,
 }
 
 impl Feeds {
-    /// Sources without workers that are asked.
+    /// Sources without worker queries.
     pub(super) fn only(feeds: Vec<Feed>) -> Self {
         Self { feeds, tree_dumps: TreeDumps::Off, verify_every: Duration::ZERO, refusals: Arc::default() }
     }
 }
 
-/// The hub and its sources at work.
+/// The running hub and sources.
 pub(super) struct Listening {
     /// For readers.
     pub(super) hub: Hub,
-    /// How writing to files goes, where that was asked for.
+    /// The status of the recording, if there is one.
     pub(super) recording: Option<RecordingWatch>,
     sources: Vec<JoinHandle<()>>,
     task: JoinHandle<()>,
     writing: Option<std::thread::JoinHandle<()>>,
 }
 
-/// Starts the hub and its sources, until `stopped`, and writes what they say to files where that is asked for.
+/// Starts the hub and its sources, which run until `stopped`, and the recording if there is one.
 pub(super) fn listen(
     limits: &Limits,
     checks: Checks,
@@ -100,7 +100,7 @@ pub(super) fn listen(
     stopped: &Shutdown,
 ) -> Result<Listening, Failure> {
     let config = config(limits, tree_dumps, verify_every);
-    // Before it is written to, so that nothing of it makes room.
+    // Read before the recorder starts, which may delete old files.
     let resumed = record.as_ref().and_then(|record| resumed(&record.to, &feeds, config));
     let epoch = resumed.as_ref().and_then(|resumed| resumed.epoch).unwrap_or_else(random);
     let (recorder, recording, writing) = match record {
@@ -139,7 +139,7 @@ fn config(limits: &Limits, tree_dumps: TreeDumps, verify_every: Duration) -> Hub
     }
 }
 
-/// What was written to a folder before, to go on from. A simulated cluster begins anew with its server.
+/// The state of an earlier run, from the recordings in the folder. A simulated cluster starts from scratch.
 fn resumed(to: &RecordTo, feeds: &[Feed], config: HubConfig) -> Option<Resumed> {
     let RecordTo::Folder { path, .. } = to else { return None };
     if !path.exists() || feeds.iter().any(|feed| feed.kind() == SourceKind::Simulator) {
@@ -150,7 +150,7 @@ fn resumed(to: &RecordTo, feeds: &[Feed], config: HubConfig) -> Option<Resumed> 
     Resumed::read(path, &named, ResumeLimits { max_nodes, log_bytes, history })
 }
 
-/// Starts writing.
+/// Starts the recorder.
 fn recorder(
     RecordOptions { to, redact }: RecordOptions,
     epoch: u64,
@@ -162,28 +162,29 @@ fn recorder(
         .map_err(|error| Failure::Usage(anyhow!(error).context(format!("cannot record to {path}"))))
 }
 
-/// Shows among the sources whether the files can be written.
+/// Shows the recording's status among the sources.
 fn recording_feed(watch: RecordingWatch) -> Feed {
     let name = format!("recording to {}", watch.status().path);
-    Feed::new(name, SourceKind::Recording, move |to, stopped| recording::tell(watch, to, stopped))
+    Feed::new(name, SourceKind::Recording, move |to, stopped| recording::report_status(watch, to, stopped))
 }
 
 impl Listening {
-    /// Ends the sources and waits for the hub, which ends by the signal it was started with.
+    /// Ends the sources and waits for the hub, which the caller has signalled to stop.
     pub(super) async fn end(self) {
         self.sources.iter().for_each(JoinHandle::abort);
-        // It has nothing left to wait for.
         let _ = tokio::time::timeout(GRACE, self.task).await;
         if let Some(writing) = self.writing {
             let written = tokio::task::spawn_blocking(move || drop(writing.join()));
             if tokio::time::timeout(WRITE_WITHIN, written).await.is_err() {
-                tracing::warn!("the recording was not ended in time; what was written before can be read");
+                tracing::warn!(
+                    "the recording could not be finished in time; the part already written can be read"
+                );
             }
         }
     }
 }
 
-/// Serves what the sources say until asked to stop.
+/// Serves the deployment until stopped.
 pub(super) async fn run(
     http: Http,
     limits: &Limits,
@@ -198,13 +199,13 @@ pub(super) async fn run(
     door.serve(http, hub, listening.end(), stopped).await
 }
 
-/// Serves what a hub without sources knows until asked to stop.
+/// Serves a hub without sources until stopped.
 pub(super) async fn show(http: Http, hub: Hub, stopped: Shutdown) -> Result<(), Failure> {
     let door = Door::open(&http).await?;
     door.serve(http, hub, std::future::ready(()), stopped).await
 }
 
-/// An address that is bound, and who may come in.
+/// A bound listener with its access rules.
 struct Door {
     access: AccessRules,
     tls: Option<Tls>,
@@ -218,7 +219,7 @@ impl Door {
         Ok(Self { access, tls, listener: bind(http).await? })
     }
 
-    /// Serves until asked to stop, and waits for `end`.
+    /// Serves until stopped, then waits for `end`.
     async fn serve(
         self,
         http: Http,
@@ -249,7 +250,7 @@ impl Door {
         match served {
             Ok(Ok(())) => {}
             Ok(Err(error)) => return Err(Failure::Failed(anyhow!(error).context("serving"))),
-            Err(_) => tracing::info!("some connections did not end in time and are cut"),
+            Err(_) => tracing::info!("some connections did not end in time and were closed"),
         }
         Ok(())
     }
@@ -265,10 +266,10 @@ async fn bind(http: &Http) -> Result<TcpListener, Failure> {
     let listener = TcpListener::bind(address).await.map_err(|error| {
         let what_to_do = match error.kind() {
             std::io::ErrorKind::AddrInUse => {
-                "another process listens there; end it or choose another with --listen"
+                "another process listens there; stop it or choose another address with --listen"
             }
             std::io::ErrorKind::PermissionDenied => {
-                "ports below 1024 need rights; choose another with --listen"
+                "ports below 1024 need privileges; choose another with --listen"
             }
             std::io::ErrorKind::AddrNotAvailable => {
                 "this machine has no such address; choose another with --listen"

@@ -1,4 +1,4 @@
-//! The sources that the command line names, for `serve` and `check` alike.
+//! The sources that the command line names, for `serve`, `record` and `check`.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::config::{LogFile, MetricsUrl, Sources, TreeDumps};
 use crate::source::gate::Gate;
 use crate::source::{discovery, logs, nats, prometheus, trees, zmq};
 
-/// Whether nothing is named that could be listened to.
+/// Whether no source is given.
 pub(super) fn is_nothing(from: &Sources) -> bool {
     let Sources { nats, discovery, zmq, logs, prometheus, .. } = from;
     let has_plane = !nats.nats.is_empty() || discovery.discovery.is_some() || !zmq.zmq_broker.is_empty();
@@ -23,8 +23,8 @@ pub(super) fn is_nothing(from: &Sources) -> bool {
 pub(super) fn feeds(from: Sources) -> Result<Feeds, Failure> {
     if is_nothing(&from) {
         return Err(Failure::Usage(anyhow!(
-            "nothing to listen to: give --discovery, --nats, --zmq-broker, --prometheus or --logs; `radixscope sources` looks \
-             what there is and prints the command"
+            "nothing to listen to: give --discovery, --nats, --zmq-broker, --prometheus or --logs; `radixscope sources` detects \
+             what is there and prints the command"
         )));
     }
     let gate = Arc::new(Gate::new(&from));
@@ -37,7 +37,7 @@ pub(super) fn feeds(from: Sources) -> Result<Feeds, Failure> {
     let asks = trees::Source::new(asked.callback, &listen_to, &gate)
         .map_err(|error| Failure::Usage(error.into()))?;
     let mut feeds = Vec::new();
-    // It comes first: who is there is known before anybody speaks.
+    // Discovery comes first, so that workers are known before their events arrive.
     let found = discovery::Source::new(discovery, namespace.clone());
     let found = found.map_err(|error| Failure::Usage(error.into()))?;
     let is_found = found.is_some();
@@ -47,7 +47,7 @@ pub(super) fn feeds(from: Sources) -> Result<Feeds, Failure> {
     }));
     if listen_to.nats.is_empty() && zmq.zmq_broker.is_empty() && !is_found {
         tracing::warn!(
-            "no KV events are received: cached blocks stay unknown without --nats, --discovery or --zmq-broker"
+            "no source of KV events: cached blocks stay unknown without --nats, --discovery or --zmq-broker"
         );
     }
     if !listen_to.nats.is_empty() {
@@ -55,7 +55,7 @@ pub(super) fn feeds(from: Sources) -> Result<Feeds, Failure> {
         let name = source.name().to_owned();
         feeds.push(Feed::new(name, SourceKind::Nats, |to, stopped| source.run(to, stopped)));
     }
-    // A broker is listened to without being told to, publishers as discovery names them.
+    // Brokers are connected at once, other publishers as discovery names them.
     if is_found || !zmq.zmq_broker.is_empty() {
         let source = zmq::Source::new(zmq.zmq_broker, namespace, &gate);
         feeds.push(Feed::new(source.name(), SourceKind::Zmq, |to, stopped| source.run(to, stopped)));
@@ -68,7 +68,7 @@ pub(super) fn feeds(from: Sources) -> Result<Feeds, Failure> {
         let source = logs::Source::new(log);
         Feed::new(source.name().to_owned(), SourceKind::Logs, |to, stopped| source.run(to, stopped))
     }));
-    // Without events nothing would keep up what workers answer.
+    // Without events the blocks from a query would go stale.
     let has_events = feeds.iter().any(|feed: &Feed| feed.kind().is_event_plane());
     let tree_dumps = if has_events { asked.tree_dumps } else { TreeDumps::Off };
     if tree_dumps != TreeDumps::Off {

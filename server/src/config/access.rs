@@ -1,4 +1,4 @@
-//! Who may read what we serve, and over what.
+//! Options for access control and TLS.
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -12,14 +12,15 @@ use super::{InvalidOption, Secret};
 
 /// Tokens shorter than this can be guessed: 16 random letters and digits are 95 bits.
 const SAFE_TOKEN_CHARS: usize = 16;
-/// Tokens with fewer different characters are typed and not drawn: of 16 random hexadecimal digits one in 10,000 has fewer.
+/// Tokens with fewer different characters are most likely typed by hand: of 16 random hexadecimal digits, one in 10,000 has
+/// fewer.
 const SAFE_TOKEN_DIFFERENT: usize = 6;
 /// Leading bits of an IPv6 address that all IPv4-mapped addresses share.
 const MAPPED_BITS: u8 = 96;
 /// Largest file that a token is read from.
 const MAX_TOKEN_BYTES: usize = 4096;
 
-/// Who may read. Without a token or a proxy everybody who reaches the address may.
+/// Who may read. Without a token or a proxy, everyone who reaches the address.
 #[derive(Args, Debug, Clone, Default)]
 #[command(next_help_heading = "Who may read")]
 pub struct Access {
@@ -65,10 +66,10 @@ pub struct Access {
 }
 
 impl Access {
-    /// The token, from wherever it is given.
+    /// The token, from the option or the file.
     ///
     /// # Errors
-    /// The file cannot be read, or the token is empty or none that a header can hold.
+    /// The file cannot be read, or the token is empty or not a valid header value.
     pub fn token(&self) -> Result<Option<Secret>, InvalidOption> {
         let (option, token) = match (&self.access_token, &self.access_token_file) {
             (Some(token), _) => ("--access-token".to_owned(), token.reveal().trim().to_owned()),
@@ -90,13 +91,13 @@ impl Access {
         Ok(Some(Secret::from(token)))
     }
 
-    /// Whether readers have to show anything.
+    /// Whether access is limited.
     pub fn is_limited(&self) -> bool {
         self.access_token.is_some() || self.access_token_file.is_some() || self.trusted_proxy_header.is_some()
     }
 }
 
-/// Whether trying can find a token.
+/// Whether the token can be found by guessing.
 pub(crate) fn is_guessable(token: &Secret) -> bool {
     let mut different: Vec<u8> = token.reveal().bytes().collect();
     let len = different.len();
@@ -105,8 +106,8 @@ pub(crate) fn is_guessable(token: &Secret) -> bool {
     len < SAFE_TOKEN_CHARS || different.len() < SAFE_TOKEN_DIFFERENT
 }
 
-/// A network, or one address. Clients are known by their IPv4 address where they have one, so an IPv4-mapped network is read
-/// as the IPv4 network that it means.
+/// A network, or one address. Clients are identified by their IPv4 address if they have one, so an IPv4-mapped network is read
+/// as the IPv4 network.
 pub(super) fn network(text: &str) -> Result<IpNet, String> {
     let one = text.parse::<IpAddr>().ok().map(IpNet::from);
     let network = one.or_else(|| text.parse().ok());

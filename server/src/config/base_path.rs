@@ -1,4 +1,4 @@
-//! The path below which a proxy shows us. Pure text: knows neither requests nor files.
+//! The path below which a proxy serves Radixscope. Pure text: knows neither requests nor files.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,7 +7,7 @@ use std::str::FromStr;
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct BasePath(String);
 
-/// A prefix is written into the page: nothing but these may be in it, so that nothing can be injected.
+/// The prefix is written into the page, so only these characters are allowed, to prevent injection.
 fn is_plain(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '/' | '.' | '_' | '~' | '-')
 }
@@ -18,8 +18,7 @@ impl BasePath {
         &self.0
     }
 
-    /// What is left of `path` below the prefix; `path` itself if it does not begin with the prefix, because proxies
-    /// may strip it.
+    /// `path` without the prefix. If it does not start with the prefix, it is returned unchanged, because proxies may strip it.
     pub fn cut<'p>(&self, path: &'p str) -> &'p str {
         match path.strip_prefix(self.0.as_str()) {
             Some("") => "/",

@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 
 use radixscope_model::record::Severity;
 
-use super::{Judged, Limits, Log, Sources};
+use super::{Limits, Log, SloTargets, Sources};
 
 /// `radixscope check`.
 #[derive(Args, Debug)]
@@ -15,27 +15,27 @@ pub struct Check {
     /// Recordings to check instead of a deployment: files, or a folder of them; each finding is reported with its times
     #[arg(env = "RADIXSCOPE_RECORDINGS", value_name = "FILE", value_delimiter = ',')]
     pub recordings: Vec<PathBuf>,
-    /// What we listen to.
+    /// Sources.
     #[command(flatten)]
     pub from: Sources,
-    /// What live figures are compared with.
+    /// SLO targets and baselines.
     #[command(flatten)]
-    pub judged: Judged,
-    /// How long we look, and how we answer.
+    pub slo: SloTargets,
+    /// Duration and output.
     #[command(flatten)]
-    pub look: Look,
-    /// How much we keep.
+    pub mode: CheckMode,
+    /// Limits of memory.
     #[command(flatten)]
     pub limits: Limits,
-    /// How we log.
+    /// Log.
     #[command(flatten)]
     pub log: Log,
 }
 
-/// How long a check looks, and how it answers.
+/// Duration and output of a check.
 #[derive(Args, Debug, Clone, Copy)]
 #[command(next_help_heading = "Check")]
-pub struct Look {
+pub struct CheckMode {
     /// How long to listen, such as 30s or 5m, counted from when a source is connected and its history is read; also how long
     /// to wait for a source
     #[arg(long = "for", env = "RADIXSCOPE_FOR", value_name = "TIME", default_value = "30s", value_parser = listening_time)]
@@ -45,10 +45,10 @@ pub struct Look {
     pub output: Output,
     /// End as soon as there is a finding of at least this severity [default: only after the time of --for]
     #[arg(long, env = "RADIXSCOPE_UNTIL_FOUND", value_enum, value_name = "SEVERITY")]
-    pub until_found: Option<Badness>,
+    pub until_found: Option<MinSeverity>,
 }
 
-/// Form of a check's answer.
+/// Output format of a check.
 #[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Output {
     /// For people
@@ -57,9 +57,9 @@ pub enum Output {
     Json,
 }
 
-/// How bad a finding is.
+/// Severity of a finding.
 #[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Badness {
+pub enum MinSeverity {
     /// Worth knowing
     Info,
     /// Costs time or hides a problem
@@ -68,12 +68,12 @@ pub enum Badness {
     Critical,
 }
 
-impl From<Badness> for Severity {
-    fn from(badness: Badness) -> Self {
-        match badness {
-            Badness::Info => Severity::Info,
-            Badness::Warning => Severity::Warning,
-            Badness::Critical => Severity::Critical,
+impl From<MinSeverity> for Severity {
+    fn from(severity: MinSeverity) -> Self {
+        match severity {
+            MinSeverity::Info => Severity::Info,
+            MinSeverity::Warning => Severity::Warning,
+            MinSeverity::Critical => Severity::Critical,
         }
     }
 }

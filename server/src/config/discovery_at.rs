@@ -1,4 +1,4 @@
-//! Where Dynamo's discovery is, as the command line names it: `etcd://HOST:PORT`, `kubernetes` or `file:FOLDER`.
+//! Address of Dynamo's discovery, as on the command line: `etcd://HOST:PORT`, `kubernetes` or `file:FOLDER`.
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -7,10 +7,10 @@ use url::Url;
 
 use super::{KubernetesAt, Secret};
 
-/// The port of etcd where the address names none.
+/// Default port of etcd.
 const ETCD_PORT: u16 = 2379;
 
-/// Where discovery is.
+/// Address of discovery.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum DiscoveryAt {
     /// In etcd.
@@ -60,7 +60,7 @@ impl FromStr for DiscoveryAt {
             Some((login, hosts)) => (Some(login), hosts),
             None => (None, rest),
         };
-        // Of ETCD_ENDPOINTS each address has a scheme of its own.
+        // In ETCD_ENDPOINTS each address has its own scheme.
         let server = |host: &str| server(http, host.rsplit_once("://").map_or(host, |(_, host)| host));
         let servers: Vec<Url> =
             hosts.split(',').filter(|host| !host.is_empty()).map(server).collect::<Result<_, _>>()?;
@@ -79,7 +79,7 @@ fn server(scheme: &str, host: &str) -> Result<Url, String> {
     if !is_plain {
         return Err(format!("{host:?}: expected a host and a port"));
     }
-    // An address of HTTP without a port means 80; one of etcd does not.
+    // The default port is etcd's, not HTTP's.
     let has_port =
         host.rsplit_once(':').is_some_and(|(_, port)| port.trim_end_matches('/').parse::<u16>().is_ok());
     if !has_port {

@@ -1,4 +1,4 @@
-//! A name under which browsers may reach us. Pure text.
+//! A host name under which browsers may reach Radixscope. Pure text.
 
 use std::str::FromStr;
 
@@ -9,7 +9,7 @@ use url::Host;
 pub struct AllowedHost {
     /// In small letters, without a dot at its end.
     name: String,
-    /// Whether names below it are meant and not the name itself.
+    /// Whether it is a wildcard: matches names below it, but not the name itself.
     is_domain: bool,
 }
 

@@ -1,6 +1,6 @@
-//! What is said of an option that was read and cannot be used.
+//! The error for an option with an unusable value.
 
-/// An option that cannot be used: its file, its address, its token.
+/// An option whose file, address or token cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[error("{option}: {why}")]
 pub struct InvalidOption {
@@ -9,7 +9,7 @@ pub struct InvalidOption {
 }
 
 impl InvalidOption {
-    /// `option` as it was given, but for secrets.
+    /// `option` as given, without secrets.
     pub(crate) fn new(option: impl Into<String>, why: impl ToString) -> Self {
         Self { option: option.into(), why: why.to_string() }
     }

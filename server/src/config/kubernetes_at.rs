@@ -1,16 +1,16 @@
-//! Where Kubernetes' API is: `kubernetes`, `kubernetes:NAMESPACE` or `kubernetes:NAMESPACE@URL`.
+//! Address of Kubernetes' API: `kubernetes`, `kubernetes:NAMESPACE` or `kubernetes:NAMESPACE@URL`.
 
 use std::fmt;
 use std::str::FromStr;
 
 use url::Url;
 
-/// Where Kubernetes' API is, and the namespace to look in.
+/// Address of Kubernetes' API, and the namespace.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct KubernetesAt {
-    /// `None`: that of the pod.
+    /// `None`: the namespace of the pod.
     pub namespace: Option<String>,
-    /// `None`: that of the cluster that the pod is in.
+    /// `None`: the API of the pod's cluster.
     pub api: Option<Url>,
 }
 
@@ -39,7 +39,7 @@ impl FromStr for KubernetesAt {
     }
 }
 
-/// An address without a login: what is shown of it hides nothing.
+/// An address without credentials, so that it can be shown.
 fn api(text: &str) -> Result<Url, String> {
     let url = Url::parse(text).map_err(|error| format!("the address of Kubernetes' API: {error}"))?;
     let has_login = !url.username().is_empty() || url.password().is_some();

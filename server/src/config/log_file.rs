@@ -7,14 +7,14 @@ use std::str::FromStr;
 /// A log to read.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LogFile {
-    /// What it is called.
+    /// Its name.
     pub name: String,
-    /// Where it is; `None` is standard input.
+    /// Its path; `None`: standard input.
     pub path: Option<PathBuf>,
 }
 
 impl LogFile {
-    /// Why these logs cannot be read together.
+    /// Why these logs cannot be read together: a name or standard input is used twice.
     pub fn conflict(logs: &[Self]) -> Option<String> {
         for (i, log) in logs.iter().enumerate() {
             let before = &logs[..i];

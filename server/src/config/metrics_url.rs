@@ -4,20 +4,20 @@ use std::str::FromStr;
 
 use url::Url;
 
-/// Where metrics are when the address does not say.
+/// Path if the address has none.
 const USUAL_PATH: &str = "/metrics";
 
 /// A process to scrape.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct MetricsUrl {
-    /// What it is called.
+    /// Its name.
     pub name: String,
-    /// Where its metrics are.
+    /// URL of its metrics.
     pub url: Url,
 }
 
 impl MetricsUrl {
-    /// Why these processes cannot be scraped together.
+    /// Why these processes cannot be scraped together: a name is used twice.
     pub fn conflict(all: &[Self]) -> Option<String> {
         let twice =
             all.iter().enumerate().find(|(i, one)| all[..*i].iter().any(|other| other.name == one.name));
@@ -28,7 +28,7 @@ impl MetricsUrl {
     }
 }
 
-/// An address as it may be shown: a query can hold a token.
+/// The URL as it may be shown: the query may contain a token.
 pub(crate) fn without_query(url: &Url) -> Url {
     let mut shown = url.clone();
     shown.set_query(None);

@@ -1,4 +1,4 @@
-//! Who else may show us or talk to us from a page: origins and frame ancestors. Pure text.
+//! Origins that may use the API, and sites that may frame the page. Pure text.
 
 use std::str::FromStr;
 
@@ -23,7 +23,7 @@ impl FromStr for AllowedOrigin {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        // What browsers write of a frame that is sandboxed without allow-same-origin.
+        // Sent by browsers for a frame that is sandboxed without allow-same-origin.
         if text == NULL {
             return Ok(Self(text.to_owned()));
         }
@@ -63,12 +63,12 @@ fn can_be_sent(name: &str) -> Result<(), String> {
 pub struct FrameAncestors(String);
 
 impl FrameAncestors {
-    /// As it stands in the header.
+    /// The value of the header.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Whether other sites may frame us.
+    /// Whether other sites may frame the page.
     pub fn names_others(&self) -> bool {
         !matches!(self.0.as_str(), "'self'" | "'none'")
     }

@@ -1,20 +1,20 @@
-//! The header in which a login proxy names the user. Refuses those that requests have without any login: whoever names one
-//! would let everybody read. Pure text.
+//! The header in which an authenticating proxy names the user. Headers that requests have without a login are refused, because
+//! they would give everyone access. Pure text.
 
 use axum::http::HeaderName;
 
-/// What a header is for that cannot name a user.
+/// The purpose of a header that cannot name a user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Purpose {
-    /// Of one connection, or of how a message is framed.
+    /// Describes the connection or the message framing.
     Transport,
     /// Describes a body, or what the client accepts.
     Content,
-    /// Browsers set it by themselves.
+    /// Set by browsers.
     Browser,
-    /// Clients choose it: a credential that nobody has checked.
+    /// Unverified credentials from the client.
     Credential,
-    /// Proxies add it to every request, logged in or not.
+    /// Added by proxies to every request, logged in or not.
     Route,
 }
 
@@ -93,7 +93,7 @@ const NAMES: [(Purpose, &[&str]); 5] = [
     ),
 ];
 
-/// Families of names, by how they begin.
+/// Prefixes of names.
 const PREFIXES: [(Purpose, &str); 8] = [
     (Purpose::Transport, "proxy-"),
     (Purpose::Transport, "sec-websocket-"),
@@ -105,10 +105,10 @@ const PREFIXES: [(Purpose, &str); 8] = [
     (Purpose::Route, "x-envoy-"),
 ];
 
-/// Reads the name of the header that a login proxy sets.
+/// Parses the name of the header that an authenticating proxy sets.
 ///
 /// # Errors
-/// It is no name of a header, or of one that cannot name a logged-in user.
+/// It is not a header name, or a header that cannot name a logged-in user.
 pub(super) fn proxy_header(text: &str) -> Result<HeaderName, String> {
     const EXPECTED: &str =
         "expected the header in which the proxy names the logged-in user, such as X-Forwarded-User";

@@ -1,20 +1,20 @@
-//! Options of what writes recordings and reads them.
+//! Options for writing and reading recordings.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
-use super::{Http, Judged, Limits, Log, Sources};
+use super::{Http, Limits, Log, SloTargets, Sources};
 use crate::recording::{RecordOptions, RecordTo};
 
-/// Least that a folder of recordings may hold.
+/// Smallest limit for the size of a folder of recordings.
 const MIN_BYTES: u64 = 16 << 20;
 
-/// Whether what is received is written to files.
+/// Options for writing a recording.
 #[derive(Args, Debug, Clone, Default)]
 #[command(next_help_heading = "Recording")]
-pub struct Recorded {
+pub struct RecordArgs {
     /// Folder for recordings: everything received is written there, in files that replay, check and export read; after a restart
     /// the server resumes from them [default: nothing is written]
     #[arg(long, env = "RADIXSCOPE_RECORD", value_name = "DIR")]
@@ -30,8 +30,8 @@ pub struct Recorded {
     pub redact: bool,
 }
 
-impl Recorded {
-    /// Where to write and what; `None`: nowhere.
+impl RecordArgs {
+    /// Where to write and what; `None`: no recording.
     pub fn options(&self) -> Option<RecordOptions> {
         let path = self.record.clone()?;
         let to = RecordTo::Folder { path, max_bytes: self.record_max_size, max_age: self.record_max_age };
@@ -51,16 +51,16 @@ pub struct Record {
     /// How long to record, such as 30s or 10m, counted from the start [default: until Ctrl-C]
     #[arg(long = "for", env = "RADIXSCOPE_FOR", value_name = "TIME", value_parser = age)]
     pub record_for: Option<Duration>,
-    /// What we listen to.
+    /// Sources.
     #[command(flatten)]
     pub from: Sources,
-    /// What live figures are compared with.
+    /// SLO targets and baselines.
     #[command(flatten)]
-    pub judged: Judged,
-    /// How much we keep.
+    pub slo: SloTargets,
+    /// Limits of memory.
     #[command(flatten)]
     pub limits: Limits,
-    /// How we log.
+    /// Log.
     #[command(flatten)]
     pub log: Log,
 }
@@ -75,10 +75,10 @@ pub struct Replay {
     /// kept
     #[arg(long, env = "RADIXSCOPE_HISTORY_MIB", value_name = "MIB", default_value_t = 2_048, value_parser = clap::value_parser!(u32).range(1..=65_536), help_heading = "Limits")]
     pub history_mib: u32,
-    /// How we serve.
+    /// HTTP server.
     #[command(flatten)]
     pub http: Http,
-    /// How we log.
+    /// Log.
     #[command(flatten)]
     pub log: Log,
 }
@@ -110,12 +110,12 @@ pub struct Export {
     /// End of the part for --html, Unix milliseconds [default: the recording's end]
     #[arg(long, env = "RADIXSCOPE_TO", value_name = "MS", requires = "html")]
     pub to: Option<u64>,
-    /// How we log.
+    /// Log.
     #[command(flatten)]
     pub log: Log,
 }
 
-/// Form of exported decisions.
+/// Format of exported decisions.
 #[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DecisionsAs {
     /// One line per decision, as the page exports them

@@ -1,4 +1,4 @@
-//! Values that may hold a login: what is wrong with one is said without the value.
+//! Option values that may contain credentials: errors do not repeat them.
 
 use std::ffi::OsStr;
 
@@ -33,7 +33,7 @@ where
     }
 }
 
-/// `text` with the login of every address in it left out: for what is said of arguments that are no value of any option.
+/// `text` without the credentials of the URLs in it: for errors about arguments that belong to no option.
 pub(crate) fn without_logins(text: &str) -> String {
     const HIDDEN: &str = "(not shown)";
     let mut out = String::with_capacity(text.len());
@@ -61,10 +61,10 @@ mod tests {
 
     #[test]
     fn logins_are_left_out_wherever_they_stand() {
-        let said = "unexpected argument 'nats://bob:x@y@h:1/p' found, and https://t@h, http://h/a@b";
+        let message = "unexpected argument 'nats://bob:x@y@h:1/p' found, and https://t@h, http://h/a@b";
         let hidden =
             "unexpected argument 'nats://(not shown)@h:1/p' found, and https://(not shown)@h, http://h/a@b";
-        assert_eq!(without_logins(said), hidden);
+        assert_eq!(without_logins(message), hidden);
         assert_eq!(without_logins("://"), "://");
     }
 }

@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::fmt;
 use std::str::FromStr;
 
-/// A password or token: readable by the code that logs in, invisible in every log and message.
+/// A password or token: readable by the code that logs in, hidden in every log and message.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
 

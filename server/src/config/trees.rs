@@ -1,4 +1,4 @@
-//! Whether and how workers are asked for their blocks.
+//! Options for querying workers for their blocks.
 
 use std::str::FromStr;
 use std::time::Duration;
@@ -12,24 +12,24 @@ use super::access::network;
 #[derive(Args, Debug, Clone)]
 #[command(next_help_heading = "Workers' blocks")]
 pub struct Trees {
-    /// When to query workers for all blocks that they hold, over Dynamo's request plane; changes nothing on the worker
+    /// When to query workers for all their cached blocks, over Dynamo's request plane; changes nothing on the worker
     #[arg(long, env = "RADIXSCOPE_TREE_DUMPS", value_enum, value_name = "WHEN", default_value_t = TreeDumps::Auto)]
     pub tree_dumps: TreeDumps,
-    /// Address at which workers reach Radixscope to answer; it listens on the port [default: the address from which a worker
-    /// is queried, and a free port]
+    /// Address to which workers connect to send their responses; Radixscope listens on the port [default: the address from
+    /// which a worker is queried, and a free port]
     #[arg(long, env = "RADIXSCOPE_CALLBACK", value_name = "HOST:PORT")]
     pub callback: Option<CallbackAddress>,
-    /// Network to which connections may go although its addresses are no usual place of a worker, such as 127.0.0.0/8 or
+    /// Network to which connections are allowed although workers do not usually have such addresses, for example 127.0.0.0/8 or
     /// 169.254.0.0/16; can be repeated, or separated by commas in the variable [default: loopback addresses, if discovery or
     /// the frontend that names them is on this machine]
     #[arg(long, env = "RADIXSCOPE_ALLOW_TARGET", value_name = "CIDR", value_delimiter = ',', value_parser = network)]
     pub allow_target: Vec<IpNet>,
-    /// How often to compare the blocks of a worker in the tree with its own answer, such as 30m; 0: never
+    /// How often to compare the blocks of a worker in the tree with its own response, such as 30m; 0: never
     #[arg(long, env = "RADIXSCOPE_VERIFY_EVERY", value_name = "DURATION", default_value = "30m", value_parser = verify_every)]
     pub verify_every: Duration,
 }
 
-/// When workers are asked for all their blocks.
+/// When workers are queried for all their blocks.
 #[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TreeDumps {
     /// Workers of Dynamo 1.0 and later whenever some of their blocks are unknown; those of 0.9 on request
@@ -50,12 +50,12 @@ impl From<TreeDumps> for radixscope_intake::TreeDumps {
     }
 }
 
-/// Where workers reach us.
+/// Address to which workers connect.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CallbackAddress {
-    /// Host and port as workers are told.
+    /// Host and port, as sent to workers.
     pub address: String,
-    /// The port, which is listened on here.
+    /// The port to listen on.
     pub port: u16,
 }
 

@@ -1,4 +1,4 @@
-//! Where a ZeroMQ socket is bound, as discovery and the command line name it: `tcp://HOST:PORT`.
+//! Address of a ZeroMQ socket, as in discovery and on the command line: `tcp://HOST:PORT`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -22,20 +22,20 @@ impl FromStr for ZmqEndpoint {
         let text = text.trim();
         let (scheme, rest) = text.split_once("://").unwrap_or(("tcp", text));
         if scheme != "tcp" {
-            return Err(format!("ZeroMQ over {scheme}; only tcp can be reached from here"));
+            return Err(format!("ZeroMQ over {scheme} is not supported; only tcp"));
         }
-        // A scheme with a usual host: brackets and empty names are looked at as in any URL.
+        // Parsed with a scheme for which `Url` checks brackets and empty names.
         let url = Url::parse(&format!("http://{rest}")).map_err(|error| format!("{error}; {expected}"))?;
         let is_bare = url.path() == "/" && url.query().is_none() && url.username().is_empty();
         let host = match url.host() {
-            // A server binds `*`; nobody can connect to it.
+            // `*` is an address to bind, not to connect to.
             Some(Host::Domain("*")) => return Err(expected.to_owned()),
             Some(Host::Domain(name)) => name.to_owned(),
             Some(Host::Ipv4(address)) => address.to_string(),
             Some(Host::Ipv6(address)) => address.to_string(),
             None => return Err(expected.to_owned()),
         };
-        // Port 80 is one that the scheme of the URL leaves out.
+        // `Url` omits port 80, the default of the scheme.
         match rest.rsplit_once(':').and_then(|(_, port)| port.trim_end_matches('/').parse().ok()) {
             Some(port) if is_bare && port > 0 => Ok(Self { host, port }),
             _ => Err(expected.to_owned()),

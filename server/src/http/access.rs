@@ -1,4 +1,4 @@
-//! Who may read: whoever shows the token, or comes through a trusted proxy that names a user. Without either everybody may.
+//! Access control: by token, or by a trusted proxy that names a user. Without either, everyone may read.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -17,18 +17,18 @@ use super::listen::Peer;
 use super::{App, page, panel};
 use crate::config::{Access, InvalidOption, Secret, is_guessable};
 use crate::shutdown::over;
-pub(super) use failed::FailedLogins;
+pub(super) use failed_logins::FailedLogins;
 
-mod failed;
+mod failed_logins;
 
-/// The parameter of an address that shows the token.
+/// The query parameter with the token.
 const PARAMETER: &str = "token";
-/// Pictures take the token with every request: an image keeps no cookie where those of third parties are off, and its address
-/// stands in no address bar.
+/// Pictures get the token with every request: images have no cookie if third-party cookies are off, and their URL is not
+/// visible in an address bar.
 const PICTURES: &str = "/panel/";
-/// What everybody may know: whether we live and are ready, for those who restart us.
+/// Probes, which need no authentication.
 const PROBES: [&str; 2] = ["/healthz", "/readyz"];
-/// What a browser is shown instead of the page.
+/// The login form.
 const LOGIN: &str = "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
 <meta name=\"viewport\" content=\"width=device-width\">\n<title>Radixscope: a token is needed</title>\n\
 <style>:root{color-scheme:light dark}body{font:16px/1.5 system-ui,sans-serif;max-width:44rem;margin:4rem auto;padding:0 1rem}\
@@ -40,23 +40,23 @@ autofocus></label> <button>Open</button></form>\n\
 const LOGIN_POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; base-uri 'none'; \
                             frame-ancestors ";
 
-/// A connection that is to be closed is gone by then.
+/// Time after which a connection that is being closed is gone.
 const CLOSED_WITHIN: Duration = Duration::from_secs(2);
 
-/// Marks a request that may only know whether we live.
+/// Marks a request without authentication, which gets no details from probes.
 #[derive(Clone, Copy)]
-pub(super) struct Stranger;
+pub(super) struct Unauthenticated;
 
-/// What readers have to show.
+/// The access rules of a server.
 #[derive(Clone, Debug, Default)]
 pub struct AccessRules {
     token: Option<Token>,
     proxy: Option<Proxy>,
-    /// Whether trying can find the token.
+    /// Whether the token is weak.
     is_guessable: bool,
 }
 
-/// A token, kept only as hashes: of itself, and of itself as a cookie, which does not give the token away.
+/// A token, stored only as hashes: one for comparison, and one as the cookie's value, which does not reveal the token.
 #[derive(Clone, Debug)]
 struct Token {
     hash: [u8; 32],
@@ -70,7 +70,7 @@ struct Proxy {
 }
 
 impl AccessRules {
-    /// As the options say.
+    /// The rules of the options.
     ///
     /// # Errors
     /// The token cannot be read.
@@ -84,7 +84,7 @@ impl AccessRules {
         })
     }
 
-    /// Whether there is a token that trying can find.
+    /// Whether the token is weak.
     pub fn is_guessable(&self) -> bool {
         self.is_guessable
     }
@@ -93,20 +93,20 @@ impl AccessRules {
         self.token.is_none() && self.proxy.is_none()
     }
 
-    /// Whether the request may be answered.
+    /// Whether the request is authenticated.
     fn admits(&self, headers: &HeaderMap, peer: Option<IpAddr>, cookie: &str) -> bool {
         let by_token = self.token.as_ref().is_some_and(|token| {
             bearer(headers).is_some_and(|shown| token.is(shown))
-                // All of them, as many as the bound of a header allows: other servers of this name may set their own.
+                // All cookies of this name are checked: other servers on this host may have set some.
                 || cookies(headers, cookie).any(|shown| token.is_cookie(shown))
         });
-        by_token || self.proxy.as_ref().is_some_and(|proxy| proxy.vouches(headers, peer))
+        by_token || self.proxy.as_ref().is_some_and(|proxy| proxy.is_authenticated(headers, peer))
     }
 
-    /// Whether a request that is not admitted presented a token or a cookie, which then is wrong.
+    /// Whether a rejected request has a token or a cookie, which is wrong then.
     fn is_guess(&self, request: &Request, cookie: &str) -> bool {
         let headers = request.headers();
-        let in_address = || can_carry_token(request.method()) && shown_in(request.uri()).is_some();
+        let in_address = || can_carry_token(request.method()) && token_in(request.uri()).is_some();
         self.token.is_some()
             && (bearer(headers).is_some() || cookies(headers, cookie).next().is_some() || in_address())
     }
@@ -121,20 +121,20 @@ impl Token {
         Self { hash, cookie }
     }
 
-    // Hashes are of one length and compared in constant time: how long it takes tells nothing.
+    // Hashes have the same length and are compared in constant time.
     fn is(&self, shown: &str) -> bool {
         self.hash.ct_eq(&Sha256::digest(shown.as_bytes())).into()
     }
 
-    // A cookie is a hash already, and everybody knows its length.
+    // A cookie is already a hash of known length.
     fn is_cookie(&self, shown: &str) -> bool {
         self.cookie.as_bytes().ct_eq(shown.as_bytes()).into()
     }
 }
 
 impl Proxy {
-    /// Whether a trusted proxy says that somebody is logged in.
-    fn vouches(&self, headers: &HeaderMap, peer: Option<IpAddr>) -> bool {
+    /// Whether a trusted proxy names exactly one user.
+    fn is_authenticated(&self, headers: &HeaderMap, peer: Option<IpAddr>) -> bool {
         let is_trusted = peer.is_some_and(|peer| self.networks.iter().any(|network| network.contains(&peer)));
         let mut named = headers.get_all(&self.header).iter();
         let is_named = matches!((named.next(), named.next()), (Some(user), None) if !user.as_bytes().trim_ascii().is_empty());
@@ -142,7 +142,7 @@ impl Proxy {
     }
 }
 
-/// Lets through who may read; everybody else is told what is missing, or asked for the token.
+/// Admits authenticated requests; others get an error or the login form.
 pub(super) async fn check(State(app): State<App>, mut request: Request, next: Next) -> Response {
     let rules = &app.options.access;
     if rules.is_open() {
@@ -153,7 +153,7 @@ pub(super) async fn check(State(app): State<App>, mut request: Request, next: Ne
     let uri = request.uri();
     if let Some(token) = &rules.token
         && can_carry_token(request.method())
-        && let Some((shown, rest)) = shown_in(uri)
+        && let Some((shown, rest)) = token_in(uri)
         && token.is(&shown)
     {
         if uri.path().starts_with(PICTURES) {
@@ -167,17 +167,17 @@ pub(super) async fn check(State(app): State<App>, mut request: Request, next: Ne
             };
         }
         let is_tls = peer.as_ref().is_some_and(|peer| peer.is_tls) || is_forwarded_tls(request.headers());
-        return remembered(&app, token, &cookie, is_tls, request.headers(), uri.path(), &rest);
+        return set_cookie(&app, token, &cookie, is_tls, request.headers(), uri.path(), &rest);
     }
     if rules.admits(request.headers(), peer.as_ref().map(|peer| peer.address), &cookie) {
         return next.run(request).await;
     }
     if rules.is_guess(&request, &cookie) {
-        failed(&app, peer).await;
+        delay_failed_login(&app, peer).await;
     }
     let uri = request.uri();
     if PROBES.contains(&uri.path()) {
-        request.extensions_mut().insert(Stranger);
+        request.extensions_mut().insert(Unauthenticated);
         return next.run(request).await;
     }
     if uri.path().starts_with(PICTURES) && panel::wants_picture(request.headers()) {
@@ -186,18 +186,18 @@ pub(super) async fn check(State(app): State<App>, mut request: Request, next: Ne
     refused(&app, request.headers())
 }
 
-/// Counts a wrong token and returns when its response may be sent. Meanwhile the connection gives way to others as an idle one
-/// does; it is closed if too many of its address wait.
-async fn failed(app: &App, peer: Option<Peer>) {
+/// Counts a wrong token and waits until its response may be sent. Meanwhile the connection counts as idle and may be evicted;
+/// it is closed if too many responses to its address are delayed.
+async fn delay_failed_login(app: &App, peer: Option<Peer>) {
     let delay = app.failed_logins.count(peer.as_ref().map(|peer| peer.address), &app.shutdown);
     if let (None, Some(peer)) = (delay, &peer) {
-        peer.place.close();
+        peer.slot.close();
     }
     let delay = delay.unwrap_or(CLOSED_WITHIN);
     if delay.is_zero() {
         return;
     }
-    let _idle = peer.map(|peer| peer.place.idle());
+    let _idle = peer.map(|peer| peer.slot.idle());
     let mut shutdown = app.shutdown.clone();
     tokio::select! {
         () = tokio::time::sleep(delay) => {}
@@ -205,18 +205,17 @@ async fn failed(app: &App, peer: Option<Peer>) {
     }
 }
 
-/// Whether the token may stand in the address of such a request: what browsers open and pictures.
+/// Whether the token may be in the URL of such a request: pages and pictures.
 fn can_carry_token(method: &Method) -> bool {
     matches!(*method, Method::GET | Method::HEAD)
 }
 
-/// Whether a proxy says that the browser came to it over TLS. Who says so wrongly only gets a cookie that the own browser
-/// does not keep.
+/// Whether a proxy reports that the browser uses TLS. A forged header only yields a cookie that the browser does not store.
 fn is_forwarded_tls(headers: &HeaderMap) -> bool {
     headers.get("x-forwarded-proto").is_some_and(|proto| proto.as_bytes().eq_ignore_ascii_case(b"https"))
 }
 
-/// What is missing, in words.
+/// The error for a request without authentication.
 fn no_token(rules: &AccessRules) -> ApiError {
     if rules.token.is_none() {
         let message = "only users logged in at the proxy may read; the request did not come from a --trusted-proxy, or its \
@@ -228,7 +227,7 @@ fn no_token(rules: &AccessRules) -> ApiError {
     ApiError::new(code::UNAUTHORIZED, message)
 }
 
-/// Cookies know no ports: several servers on one machine must not take each other's.
+/// Cookies are shared between ports, so the name contains the port.
 fn cookie_name(app: &App) -> String {
     format!("radixscope_access_{}", app.options.listen.port())
 }
@@ -247,8 +246,8 @@ fn cookies<'h>(headers: &'h HeaderMap, name: &'h str) -> impl Iterator<Item = &'
     })
 }
 
-/// The token in an address, and the query without it.
-fn shown_in(uri: &Uri) -> Option<(String, String)> {
+/// The token in a URL, and the query without it.
+fn token_in(uri: &Uri) -> Option<(String, String)> {
     let query = uri.query()?;
     let shown = form_urlencoded::parse(query.as_bytes()).find(|(key, _)| key == PARAMETER)?.1.into_owned();
     let is_other = |pair: &&str| form_urlencoded::parse(pair.as_bytes()).all(|(key, _)| key != PARAMETER);
@@ -256,8 +255,8 @@ fn shown_in(uri: &Uri) -> Option<(String, String)> {
     Some((shown, rest.join("&")))
 }
 
-/// Sends the browser to the same address without the token, with a cookie in its stead.
-fn remembered(
+/// Redirects to the same URL without the token, and sets the cookie.
+fn set_cookie(
     app: &App,
     token: &Token,
     name: &str,
@@ -268,7 +267,7 @@ fn remembered(
 ) -> Response {
     let forwarded = headers.get("x-forwarded-prefix").and_then(|value| value.to_str().ok());
     let prefix = page::prefix(&app.options.base_path, forwarded);
-    // More than one slash at the beginning would be another server.
+    // Two leading slashes would refer to another server.
     let path = path.trim_start_matches(['/', '\\']);
     let query = if rest.is_empty() { String::new() } else { format!("?{rest}") };
     let cookie = format!("{name}={}; Path={prefix}; HttpOnly; {}", token.cookie, where_sent(app, is_tls));
@@ -282,8 +281,7 @@ fn remembered(
     (StatusCode::SEE_OTHER, headers).into_response()
 }
 
-/// With which requests the cookie comes back. In a frame of another site only over TLS, and only as one that is kept apart for
-/// each site that frames us: what any other site asks for comes without it.
+/// Attributes of the cookie. For frames of other sites, which require TLS, it is partitioned: each embedding site has its own.
 fn where_sent(app: &App, is_tls: bool) -> &'static str {
     match (is_tls, app.options.frame_ancestors.names_others()) {
         (true, true) => "SameSite=None; Secure; Partitioned",
@@ -324,8 +322,8 @@ mod tests {
     #[test]
     fn the_token_is_cut_out_of_an_address_and_nothing_else() {
         let uri: Uri = "/x?view=tree&token=a%2Bb&worker=1".parse().unwrap();
-        assert_eq!(shown_in(&uri), Some(("a+b".to_owned(), "view=tree&worker=1".to_owned())));
-        assert_eq!(shown_in(&"/x?tokens=1".parse().unwrap()), None);
+        assert_eq!(token_in(&uri), Some(("a+b".to_owned(), "view=tree&worker=1".to_owned())));
+        assert_eq!(token_in(&"/x?tokens=1".parse().unwrap()), None);
     }
 
     #[test]
@@ -355,11 +353,11 @@ mod tests {
         };
         let from = |address: &str| Some(address.parse().unwrap());
         let bob = headers(&[("x-user", "bob")]);
-        assert!(proxy.vouches(&bob, from("10.1.2.3")));
-        assert!(!proxy.vouches(&bob, from("11.1.2.3")) && !proxy.vouches(&bob, None));
-        assert!(!proxy.vouches(&headers(&[("x-user", " ")]), from("10.1.2.3")));
+        assert!(proxy.is_authenticated(&bob, from("10.1.2.3")));
+        assert!(!proxy.is_authenticated(&bob, from("11.1.2.3")) && !proxy.is_authenticated(&bob, None));
+        assert!(!proxy.is_authenticated(&headers(&[("x-user", " ")]), from("10.1.2.3")));
         let mut two = bob.clone();
         two.append("x-user", "eve".parse().unwrap());
-        assert!(!proxy.vouches(&two, from("10.1.2.3")));
+        assert!(!proxy.is_authenticated(&two, from("10.1.2.3")));
     }
 }

@@ -1,5 +1,5 @@
-//! The page's files, with the headers that let browsers keep them. A release has them inside, compressed when it was built;
-//! a debug build reads them from the disk.
+//! The page's files with caching headers. A release contains them, compressed at build time; a debug build reads them from
+//! disk.
 
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
@@ -20,7 +20,7 @@ mod files;
 /// Digits of the digest that the bundler puts into a file's name (`xtask/bundle`); such a file never changes.
 const NAME_DIGEST_LEN: usize = 16;
 
-/// A file in every form it is sent in.
+/// A file in all encodings.
 struct Asset {
     plain: Bytes,
     brotli: Option<Bytes>,
@@ -30,14 +30,14 @@ struct Asset {
 }
 
 impl Asset {
-    /// A file in its forms; `tag` changes with its content.
+    /// A file with its encodings; `tag` changes with its content.
     fn new(path: &str, plain: Bytes, [brotli, gzip]: [Option<Bytes>; 2], tag: &str) -> Self {
         let content_type = HeaderValue::from_str(&content_type(path))
             .unwrap_or(HeaderValue::from_static("application/octet-stream"));
         Self { plain, brotli, gzip, etag: format!("\"{tag}\""), content_type }
     }
 
-    /// The smallest form that the client takes, with the name of its encoding.
+    /// The smallest encoding that the client accepts, with its name.
     fn form_for(&self, accepted: &str) -> (&Bytes, Option<&'static str>) {
         match (&self.brotli, &self.gzip) {
             (Some(brotli), _) if accepts(accepted, "br") => (brotli, Some("br")),
@@ -75,13 +75,13 @@ fn is_immutable(path: &str) -> bool {
     name.split(['-', '_', '.']).any(is_hash) || name.split('-').skip(1).any(is_version)
 }
 
-/// Whether the client has this very form already.
+/// Whether the client already has this version.
 pub(super) fn is_known(headers: &HeaderMap, etag: &str) -> bool {
     let known = headers.get(header::IF_NONE_MATCH).and_then(|value| value.to_str().ok()).unwrap_or_default();
     known.split(',').map(|tag| tag.trim().trim_start_matches("W/")).any(|tag| tag == etag || tag == "*")
 }
 
-/// Answers every path that is no route: the page at `/`, files by their names.
+/// Serves the page at `/` and files by name: the fallback for all other paths.
 pub(super) async fn serve(State(app): State<App>, method: Method, uri: Uri, headers: HeaderMap) -> Response {
     if method != Method::GET && method != Method::HEAD {
         return super::method_not_allowed(method).await.into_response();
@@ -103,12 +103,12 @@ fn file(asset: &Asset, path: &str, headers: &HeaderMap) -> Response {
     let keep = if is_immutable(path) { "public, max-age=31536000, immutable" } else { "no-cache" };
     let accepted = headers.get(header::ACCEPT_ENCODING).and_then(|v| v.to_str().ok()).unwrap_or_default();
     let (body, encoding) = asset.form_for(accepted);
-    // Each form of a file is its own entity.
+    // Each encoding has its own ETag.
     let etag = match encoding {
         Some(encoding) => format!("{}-{encoding}\"", asset.etag.trim_end_matches('"')),
         None => asset.etag.clone(),
     };
-    // Programs and style sheets are the same for everyone: a frame that is sandboxed into an origin of its own may have them.
+    // Scripts and style sheets are public, so that sandboxed frames with an opaque origin can load them.
     let common = [
         (header::CACHE_CONTROL, keep),
         (header::VARY, "accept-encoding"),

@@ -1,11 +1,11 @@
-//! Every error that a client sees: `{"error":{"code","message"}}` with the right status. Written once, here.
+//! Errors in responses: `{"error":{"code","message"}}` with the right status.
 
 use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 
-use crate::hub::AskError;
+use crate::hub::QueryError;
 
 /// A kind of error: status and name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,17 +50,17 @@ impl ApiError {
         Self { code, message: message.into(), retry_after_s: None }
     }
 
-    /// The status that the answer has.
+    /// The response's status.
     pub(super) const fn status(&self) -> StatusCode {
         self.code.0
     }
 
-    /// What is wrong, for people.
+    /// The message.
     pub(super) fn message(&self) -> &str {
         &self.message
     }
 
-    /// Says when another try is worth it.
+    /// Adds `Retry-After`.
     pub(super) fn retry_after(self, seconds: u32) -> Self {
         Self { retry_after_s: Some(seconds), ..self }
     }
@@ -93,12 +93,12 @@ impl IntoResponse for ApiError {
     }
 }
 
-impl From<AskError> for ApiError {
-    fn from(error: AskError) -> Self {
+impl From<QueryError> for ApiError {
+    fn from(error: QueryError) -> Self {
         let code = match &error {
-            AskError::Ended => code::SHUTTING_DOWN,
-            AskError::Busy => code::BUSY,
-            AskError::Encode(cause) => {
+            QueryError::Ended => code::SHUTTING_DOWN,
+            QueryError::Busy => code::BUSY,
+            QueryError::Encode(cause) => {
                 tracing::error!(%cause, "the state cannot be encoded");
                 code::INTERNAL
             }

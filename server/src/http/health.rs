@@ -1,4 +1,4 @@
-//! Liveness and readiness, in words as well as by status.
+//! Liveness and readiness probes.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -14,25 +14,25 @@ use radixscope_model::record::{LinkState, MissedCause, SourceKind};
 use radixscope_state::cluster::{Cluster, MissedCount, SourceState};
 
 use super::App;
-use super::access::Stranger;
+use super::access::Unauthenticated;
 use super::error::ApiError;
 use crate::hub::Hub;
 
 #[derive(Serialize)]
 struct Readiness {
     ready: bool,
-    /// What is missing, or that nothing is.
+    /// What is missing.
     message: String,
-    /// Whether every block that workers hold is known. It may stay `false` where workers cannot be asked, so it is no reason not
-    /// to be ready.
+    /// Whether every cached block is known. It may stay `false` if workers cannot be queried, so readiness does not depend on
+    /// it.
     complete: bool,
-    /// How much is known, in words.
+    /// Coverage as text.
     coverage: String,
     sources: Vec<SourceReadiness>,
 }
 
-/// Queries to workers are no reason not to be ready: they may be out of reach for good, and `complete` tells what that costs.
-/// Nor is a recording: nothing that is shown comes from it.
+/// Readiness does not depend on queries to workers, which may be unreachable permanently (`complete` shows the effect), nor on
+/// the recording, which no view depends on.
 fn is_needed(source: &SourceState) -> bool {
     !matches!(source.kind, SourceKind::WorkerTrees | SourceKind::Recording)
 }
@@ -44,13 +44,13 @@ struct SourceReadiness {
     detail: String,
 }
 
-/// A worker without a place is spoken of again within this time, if it is there.
+/// A present worker without a slot is counted again within this time.
 const RECENT_MS: u64 = 60_000;
 
-/// With `?once`, a server that was never ready is taken for ready after this time.
+/// With `?once`, a server counts as ready after this time at the latest.
 const ONCE_AT_MOST: Duration = Duration::from_secs(60);
 
-/// The process lives and the hub answers.
+/// Liveness: the process runs and the hub responds.
 pub(super) async fn alive(State(hub): State<Hub>) -> Result<Json<serde_json::Value>, ApiError> {
     let uptime_s = hub.read(|view| view.stats.started.elapsed().as_secs()).await?;
     Ok(Json(serde_json::json!({
@@ -60,17 +60,14 @@ pub(super) async fn alive(State(hub): State<Hub>) -> Result<Json<serde_json::Val
     })))
 }
 
-/// Whether the tree is complete as well is told beside it.
-///
-/// 200 once every configured source is connected, current and allowed to see all that it asks for, and every worker that
-/// is there is shown. Queries to workers do not count. To strangers only whether.
-///
-/// With `?once` also from the first such answer on, and [`ONCE_AT_MOST`] after the start: for Kubernetes, which sends nobody to
-/// a pod that is not ready. A new pod is waited for, and a page that says that NATS is down stays within reach.
+/// Readiness. `complete` in the body reports whether the tree is complete too. 200 once every configured source is connected,
+/// current and has all permissions, and every present worker has a slot. Queries to workers do not count. Without
+/// authentication the body has no details. With `?once` also from the first 200 on, and [`ONCE_AT_MOST`] after the start:
+/// Kubernetes removes pods that are not ready from a Service, but the page should stay reachable while NATS is down.
 pub(super) async fn ready(
     State(app): State<App>,
     uri: Uri,
-    stranger: Option<Extension<Stranger>>,
+    unauthenticated: Option<Extension<Unauthenticated>>,
 ) -> Result<Response, ApiError> {
     let sources = app.hub.read(|view| {
         let source = |s: &SourceState| SourceReadiness {
@@ -79,18 +76,18 @@ pub(super) async fn ready(
             detail: s.detail.clone(),
         };
         let coverage = view.cluster.coverage(view.cluster.pools_in_use());
-        // A simulation or recording that has ended said all it will ever say.
+        // An ended simulation or recording is complete.
         let is_live = |state: LinkState| matches!(state, LinkState::Live | LinkState::Ended);
         let all = view.cluster.sources();
         let waiting = all.iter().filter(|s| is_needed(s) && !is_live(s.state)).map(|s| s.name.clone());
         let waiting: Vec<String> = waiting.collect();
         let sources: Vec<_> = all.iter().map(source).collect();
         let is_late = view.stats.started.elapsed() >= ONCE_AT_MOST;
-        (sources, waiting, lacks_places(view.cluster), coverage, is_late)
+        (sources, waiting, lacks_slots(view.cluster), coverage, is_late)
     });
-    let (sources, waiting, lacks_places, coverage, is_late) = sources.await?;
+    let (sources, waiting, lacks_slots, coverage, is_late) = sources.await?;
     let complete = coverage.complete == coverage.workers;
-    let ready = waiting.is_empty() && !lacks_places;
+    let ready = waiting.is_empty() && !lacks_slots;
     let message = if ready && coverage.is_whole() {
         "every source is connected and current".to_owned()
     } else if ready {
@@ -106,7 +103,7 @@ pub(super) async fn ready(
             waiting.join(", ")
         )
     };
-    let is_known = stranger.is_none();
+    let is_known = unauthenticated.is_none();
     let message =
         if is_known { message } else { "details need the access token or the trusted proxy".to_owned() };
     let sources = if is_known { sources } else { Vec::new() };
@@ -117,8 +114,8 @@ pub(super) async fn ready(
     Ok((status, Json(Readiness { ready, message, complete, coverage, sources })).into_response())
 }
 
-/// Whether there are workers that are not shown.
-fn lacks_places(cluster: &Cluster) -> bool {
+/// Whether there are workers without a slot.
+fn lacks_slots(cluster: &Cluster) -> bool {
     let now = cluster.now_ms();
     let lately = |missed: &MissedCount| {
         missed.cause == MissedCause::TooManyWorkers && now.since(missed.last_ms) <= RECENT_MS

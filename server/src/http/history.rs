@@ -1,5 +1,5 @@
-//! What is kept to go back to: `/history` says what there is and what each second brought, `/history/segment` gives the
-//! keyframe and the records that lead to a moment, in the form of `/snapshot`.
+//! History: `/history` lists the retained segments and a timeline row per second, `/history/segment` returns the keyframe and
+//! the records up to a moment, in the format of `/snapshot`.
 
 use axum::Json;
 use axum::extract::State;
@@ -16,7 +16,7 @@ use super::api::params::Params;
 use super::error::{ApiError, code};
 use super::origin::AllowedPage;
 use super::snapshot;
-use crate::hub::{AskError, Hub};
+use crate::hub::{Hub, QueryError};
 
 pub(super) async fn index(_: AllowedPage, State(hub): State<Hub>, uri: Uri) -> Result<Json<Index>, ApiError> {
     let after = Millis(Params::of(&uri, &["after_ms"])?.u64("after_ms")?.unwrap_or(0));
@@ -44,7 +44,7 @@ pub(super) async fn segment(
     let (after, until) = (params.u64("after")?.map(Seq), params.u64("until_ms")?.map(Millis));
     let missing = || ApiError::bad_parameter("at_ms", "", "a time in Unix milliseconds");
     let at = Millis(params.u64("at_ms")?.ok_or_else(missing)?);
-    let _place = snapshot::place(&app).await?;
+    let _permit = snapshot::permit(&app).await?;
     let found = app.hub.read(move |view| {
         let hello = |from_ms, seq| {
             let server = env!("CARGO_PKG_VERSION").into();
@@ -54,8 +54,9 @@ pub(super) async fn segment(
         let hello = Bytes::from(hello(found.from_ms, found.seq)?);
         Ok(Ok(std::iter::once(hello).chain(found.frames).collect()))
     });
-    let frames: Result<Vec<Bytes>, Option<Retention>> =
-        found.await?.map_err(|error: radixscope_model::frame::FrameError| AskError::Encode(error.into()))?;
+    let frames: Result<Vec<Bytes>, Option<Retention>> = found
+        .await?
+        .map_err(|error: radixscope_model::frame::FrameError| QueryError::Encode(error.into()))?;
     let frames = frames.map_err(|kept| ApiError::new(code::NOT_FOUND, not_kept(at, kept)))?;
     snapshot::respond(&headers, frames).await
 }

@@ -1,5 +1,5 @@
-//! Whether a request asks for us by a name that is ours. A page of somebody else can let its own name point to our
-//! address, and a browser then takes us for that page's server; only the name in `Host` tells (DNS rebinding).
+//! Checks the `Host` header against DNS rebinding: a foreign page can point its own name at this server's address, and the
+//! browser then treats this server as that page's.
 
 use std::net::IpAddr;
 
@@ -14,13 +14,13 @@ use super::error::{ApiError, code};
 use super::listen::Peer;
 use crate::config::AllowedHost;
 
-/// Longest part of a name that is shown again.
+/// Maximum characters of a name in an error.
 const SHOWN_CHARS: usize = 120;
 
-/// Names that are ours.
+/// The server's host names.
 #[derive(Clone, Debug)]
 pub(super) struct OwnNames {
-    /// Whether we listen on every address: then any address may be ours, also through a translation of addresses.
+    /// Whether the server listens on all addresses: then any address is accepted, because of NAT.
     is_everywhere: bool,
     allowed: Vec<AllowedHost>,
 }
@@ -30,13 +30,13 @@ impl OwnNames {
         Self { is_everywhere: listen.is_unspecified(), allowed }
     }
 
-    /// Whether `authority` is us on the address `local`, whatever its port: tunnels have ports of their own.
+    /// Whether `authority` is this server on the address `local`, on any port, because of tunnels.
     fn are(&self, authority: &Authority, local: Option<IpAddr>) -> bool {
         let host = authority.host();
         let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
         if let Ok(address) = bare.parse::<IpAddr>() {
             let address = address.to_canonical();
-            // A page reached by an address is of that address: nobody can let it point elsewhere.
+            // Addresses cannot be rebound.
             if address.is_loopback()
                 || self.is_everywhere
                 || local.is_some_and(|l| l.to_canonical() == address)
@@ -51,7 +51,7 @@ impl OwnNames {
     }
 }
 
-/// Refuses requests for names that are not ours, before anything else of them is looked at.
+/// Rejects requests for foreign names, before anything else.
 pub(super) async fn check(
     State(app): State<App>,
     request: Request,
@@ -73,7 +73,7 @@ pub(super) async fn check(
     Ok(next.run(request).await)
 }
 
-/// The one name that a request asks for.
+/// The host of a request.
 fn of(headers: &HeaderMap) -> Result<Authority, ApiError> {
     let mut all = headers.get_all(header::HOST).iter();
     let (Some(host), None) = (all.next(), all.next()) else {

@@ -1,4 +1,4 @@
-//! Everything that is served: routes, the base path, headers common to all answers. Knows the hub, no source.
+//! The HTTP server: routes, base path, common headers. Knows the hub, but no source.
 
 mod access;
 mod api;
@@ -38,34 +38,34 @@ pub use access::AccessRules;
 pub(crate) use assets::Assets;
 use error::{ApiError, code};
 use host::OwnNames;
-use listen::{Listener, Places};
+use listen::{ConnectionSlots, Listener};
 pub use listen::{Tls, TlsFiles};
 pub(crate) use report::{Report, View};
 
-/// How we serve.
+/// Options of the HTTP server.
 #[derive(Clone, Debug)]
 pub struct ServeOptions {
     /// Path below which a proxy serves the page.
     pub base_path: BasePath,
-    /// Who may frame us.
+    /// Sites that may frame the page.
     pub frame_ancestors: FrameAncestors,
-    /// Whose pages may open the socket besides our own.
+    /// Other origins whose pages may open the WebSocket.
     pub allow_origin: Vec<AllowedOrigin>,
-    /// Names of ours besides those of this machine.
+    /// Further host names of the server.
     pub allow_host: Vec<AllowedHost>,
-    /// Address that is listened on.
+    /// Listen address.
     pub listen: SocketAddr,
-    /// Who may read.
+    /// Access rules.
     pub access: AccessRules,
-    /// What every reader has to know about how we are run.
+    /// A notice for every reader, shown on the page.
     pub notice: Option<&'static str>,
-    /// Most viewers at once.
+    /// Maximum viewers.
     pub max_viewers: usize,
-    /// Most connections at once.
+    /// Maximum connections.
     pub max_connections: usize,
 }
 
-/// What handlers share.
+/// Shared state of the handlers.
 #[derive(Clone)]
 struct App {
     hub: Hub,
@@ -73,25 +73,25 @@ struct App {
     assets: Arc<Assets>,
     shutdown: Shutdown,
     own_names: Arc<OwnNames>,
-    /// Places of connections; `None` where there is no listener.
-    places: Option<Arc<Places>>,
-    /// Places for long computations.
+    /// Connection slots; `None` without a listener.
+    slots: Option<Arc<ConnectionSlots>>,
+    /// Permits for counterfactuals.
     runs: Arc<Semaphore>,
-    /// Places for questions to the router.
+    /// Permits for score requests.
     scores: Arc<api::Scores>,
-    /// Places for reading a copy of the tree.
+    /// Permits for reading a copy of the tree.
     tree_reads: Arc<Semaphore>,
-    /// Panels as pictures.
+    /// Cached panel pictures.
     panels: Arc<panel::Panels>,
-    /// Places for compressing the state.
+    /// Permits for compressing the state.
     snapshots: Arc<Semaphore>,
-    /// Whether `/readyz` has said so.
+    /// Whether `/readyz` was ever 200.
     was_ready: Arc<AtomicBool>,
-    /// Workers with series of their own.
+    /// Workers with their own series in `/metrics`.
     listed: Arc<Mutex<metrics::Listed>>,
     /// Requests with a wrong token.
     failed_logins: Arc<access::FailedLogins>,
-    /// Recordings on their way to their readers.
+    /// Downloads of recordings.
     readers: Arc<api::Readers>,
 }
 
@@ -110,7 +110,7 @@ pub async fn serve(
     shutdown: Shutdown,
 ) {
     let listener = Listener::new(socket, options.max_connections, tls);
-    let service = service(hub, options, Some(listener.places()), shutdown.clone());
+    let service = service(hub, options, Some(listener.slots()), shutdown.clone());
     listener.serve(service, shutdown).await;
 }
 
@@ -118,11 +118,11 @@ pub async fn serve(
 fn service(
     hub: Hub,
     options: ServeOptions,
-    places: Option<Arc<Places>>,
+    slots: Option<Arc<ConnectionSlots>>,
     shutdown: Shutdown,
 ) -> MapRequest<Router, impl FnMut(Request) -> Request + Clone + use<>> {
     let base = options.base_path.clone();
-    let router = router(hub, options, places, shutdown);
+    let router = router(hub, options, slots, shutdown);
     MapRequest::new(router, move |mut request: Request| {
         if let Some(uri) = without_prefix(&base, request.uri()) {
             *request.uri_mut() = uri;
@@ -131,18 +131,23 @@ fn service(
     })
 }
 
-/// All routes without a listener and with no base path: for who asks from within the process.
+/// All routes without a listener and base path, for in-process use.
 pub fn routes(hub: Hub, options: ServeOptions, shutdown: Shutdown) -> Router {
     router(hub, options, None, shutdown)
 }
 
-fn router(hub: Hub, options: ServeOptions, places: Option<Arc<Places>>, shutdown: Shutdown) -> Router {
+fn router(
+    hub: Hub,
+    options: ServeOptions,
+    slots: Option<Arc<ConnectionSlots>>,
+    shutdown: Shutdown,
+) -> Router {
     let assets = Arc::new(Assets::new());
     let runs = api::counterfactual::runs();
     let tree_reads = api::tree::reads();
     let own_names = Arc::new(OwnNames::new(options.listen.ip(), options.allow_host.clone()));
     let (options, scores, panels) = (Arc::new(options), Arc::default(), Arc::default());
-    let snapshots = snapshot::places();
+    let snapshots = snapshot::permits();
     let was_ready = Arc::default();
     let (listed, failed_logins, readers) = (Arc::default(), Arc::default(), Arc::default());
     let app = App {
@@ -151,7 +156,7 @@ fn router(hub: Hub, options: ServeOptions, places: Option<Arc<Places>>, shutdown
         assets,
         shutdown,
         own_names,
-        places,
+        slots,
         runs,
         scores,
         tree_reads,
@@ -191,7 +196,7 @@ async fn method_not_allowed(method: Method) -> ApiError {
     )
 }
 
-/// No answer may be sniffed into another type, and nobody needs to know which page linked to us.
+/// Headers of every response: no content sniffing, no referrer.
 async fn common_headers(mut response: Response) -> Response {
     let headers = response.headers_mut();
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
@@ -199,7 +204,7 @@ async fn common_headers(mut response: Response) -> Response {
     response
 }
 
-/// `uri` with the base path cut off; `None` where there is nothing to cut.
+/// `uri` without the base path; `None` if it does not start with it.
 fn without_prefix(base: &BasePath, uri: &Uri) -> Option<Uri> {
     let path = uri.path();
     let cut = base.cut(path);

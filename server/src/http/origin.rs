@@ -1,5 +1,5 @@
-//! Whether a page may open our WebSocket or ask for computations. Browsers apply no same-origin rule to WebSockets: this is
-//! the only guard.
+//! Checks the `Origin` of WebSockets and computations. Browsers do not apply the same-origin policy to WebSockets, so this is
+//! the only protection.
 
 use axum::extract::{FromRequestParts, Request, State};
 use axum::http::request::Parts;
@@ -11,10 +11,10 @@ use super::App;
 use super::error::{ApiError, code};
 use crate::config::AllowedOrigin;
 
-/// How long a browser may keep what it was told, in seconds: a restart with other options counts soon.
+/// Max-Age of preflight responses in seconds, short, so that changed options take effect soon.
 const PREFLIGHT_S: &str = "600";
 
-/// Refuses pages of other origins, before anything else of their request is read.
+/// Rejects pages of other origins, before the body is read.
 pub(super) struct AllowedPage;
 
 impl FromRequestParts<App> for AllowedPage {
@@ -29,8 +29,7 @@ impl FromRequestParts<App> for AllowedPage {
     }
 }
 
-/// Whether the request may be answered: no `Origin` (not a browser), our own host over HTTP(S), or an allowed one. That the
-/// host is ours is seen to before.
+/// Whether the origin is allowed: no `Origin` (not a browser), this server's own, or a listed one. The host was checked before.
 fn is_allowed(headers: &HeaderMap, allowed: &[AllowedOrigin]) -> bool {
     let mut origins = headers.get_all(header::ORIGIN).iter();
     let Some(origin) = origins.next() else { return true };
@@ -42,7 +41,7 @@ fn is_allowed(headers: &HeaderMap, allowed: &[AllowedOrigin]) -> bool {
     is_ours || allowed.iter().any(|allowed| allowed.as_str().eq_ignore_ascii_case(origin))
 }
 
-/// Lets pages of the allowed origins read what they may ask for; without cookies.
+/// CORS for allowed origins, without cookies.
 pub(super) async fn share(State(app): State<App>, request: Request, next: Next) -> Response {
     let origin = request.headers().get(header::ORIGIN).cloned();
     let is_listed = |origin: &HeaderValue| {
@@ -50,7 +49,7 @@ pub(super) async fn share(State(app): State<App>, request: Request, next: Next) 
         allowed.iter().any(|allowed| allowed.as_str().as_bytes().eq_ignore_ascii_case(origin.as_bytes()))
     };
     let origin = origin.filter(is_listed);
-    // Browsers send no token with this question: it is answered before anybody has to show one.
+    // Browsers send preflight requests without a token, so they are answered before authentication.
     let mut response = match origin.is_some() && is_preflight(&request) {
         true => preflight(),
         false => next.run(request).await,
@@ -62,13 +61,13 @@ pub(super) async fn share(State(app): State<App>, request: Request, next: Next) 
     response
 }
 
-/// Whether a browser asks what a page of another origin may send.
+/// Whether it is a preflight request.
 fn is_preflight(request: &Request) -> bool {
     request.method() == Method::OPTIONS
         && request.headers().contains_key(header::ACCESS_CONTROL_REQUEST_METHOD)
 }
 
-/// Everything that the API can be asked: whoever asks for more is refused by the browser.
+/// Allows the methods and headers of the API.
 fn preflight() -> Response {
     let headers = [
         (header::ACCESS_CONTROL_ALLOW_METHODS, "GET, HEAD, POST"),

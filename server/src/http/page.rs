@@ -1,5 +1,4 @@
-//! The app's one page as it is sent: its base rewritten to the path it is seen below, and the policy that lets
-//! nothing but its own scripts run. Pure text in, text out.
+//! The page as it is served: rewrites its base path, and computes the Content-Security-Policy. Pure text in, text out.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -10,7 +9,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::config::{BasePath, FrameAncestors};
 
-/// What is shown when the binary was built without the app.
+/// The page of a binary that was built without the app.
 pub(super) const NOT_BUILT: &str = "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
 <meta name=\"viewport\" content=\"width=device-width\">\n<title>Radixscope: the app is not built</title>\n\
 <style>:root{color-scheme:light dark}body{font:16px/1.5 system-ui,sans-serif;max-width:44rem;margin:4rem auto;padding:0 1rem}\
@@ -20,7 +19,7 @@ pub(super) const NOT_BUILT: &str = "<!doctype html>\n<html lang=\"en\">\n<head>\
 <p>The state is at <a href=\"api/v1/cluster\">api/v1/cluster</a>, the health of the server at \
 <a href=\"readyz\">readyz</a> and <a href=\"metrics\">metrics</a>.</p>\n</body>\n</html>\n";
 
-/// Path below which the page is seen: our own option, else what the proxy says, if that is a path and nothing else.
+/// The base path: the option, else the proxy's header, if that is a valid path.
 pub(super) fn prefix<'a>(own: &'a BasePath, forwarded: Option<&str>) -> Cow<'a, BasePath> {
     if !own.as_str().is_empty() {
         return Cow::Borrowed(own);
@@ -47,12 +46,12 @@ pub(super) fn with_base(page: &str, prefix: &BasePath) -> String {
     }
 }
 
-/// The page with what every reader has to know, which it shows above everything else. `notice` is text of our own.
+/// The page with a notice, which it shows at the top. `notice` is trusted text.
 pub(super) fn with_notice(page: &str, notice: &str) -> String {
     page.replacen("</head>", &format!("<meta name=\"radixscope-notice\" content=\"{notice}\"></head>"), 1)
 }
 
-/// The Content-Security-Policy for `page`: scripts of our own, its inline scripts by their hashes, WebAssembly.
+/// The Content-Security-Policy of `page`: own scripts, its inline scripts by hash, WebAssembly.
 pub(super) fn policy(page: &str, frame_ancestors: &FrameAncestors) -> String {
     let mut policy = format!("default-src 'self'; script-src 'self'{}", script_hashes(page));
     let _ = write!(
@@ -64,7 +63,7 @@ pub(super) fn policy(page: &str, frame_ancestors: &FrameAncestors) -> String {
     policy
 }
 
-/// The inline scripts of `page` as sources of a policy, each after a space.
+/// Hashes of the inline scripts of `page` as policy sources, each after a space.
 pub(super) fn script_hashes(page: &str) -> String {
     inline_scripts(page).fold(String::new(), |mut hashes, script| {
         let hash = STANDARD.encode(Sha256::digest(script.as_bytes()));
@@ -73,7 +72,7 @@ pub(super) fn script_hashes(page: &str) -> String {
     })
 }
 
-/// Bodies of the scripts that stand in the page itself.
+/// Bodies of inline scripts.
 fn inline_scripts(page: &str) -> impl Iterator<Item = &str> {
     page.split("<script").skip(1).filter_map(|after| {
         let (attributes, rest) = after.split_once('>')?;

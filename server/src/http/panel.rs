@@ -1,10 +1,8 @@
-//! `GET /panel/NAME.svg`: a panel of the page as a picture, for where neither frames nor scripts are let in.
+//! `GET /panel/NAME.svg`: a panel of the page as a picture, for places that allow neither frames nor scripts.
 //!
 //! # How it works
-//!
-//! The hub copies figures, and of a tree at most one copy in some time; the picture is drawn on a thread for long work, a few
-//! at a time. Who asks for the same picture in the same second gets the same bytes, under one `ETag`. What is wrong with a
-//! request is said in a picture too, because a picture is all that an image can show.
+//! The hub copies the figures; the picture is drawn on a blocking thread, a few at a time. Requests for the same picture in the
+//! same second share the bytes and the `ETag`. Errors are pictures too, because an image element can show nothing else.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -18,7 +16,7 @@ use bytes::Bytes;
 use sha2::{Digest as _, Sha256};
 use tokio::sync::OnceCell;
 
-use radixscope_export::panel::{Kind, Panel, PanelRequest, refusal};
+use radixscope_export::panel::{Kind, Panel, PanelRequest as Drawing, refusal};
 use radixscope_export::tree::svg::SIZE_PX;
 use radixscope_insight::time_range::{TimePoint, TimeRange};
 use radixscope_insight::view_context::{ShownPools, ViewContext};
@@ -29,64 +27,64 @@ use super::assets::is_known;
 use super::error::{ApiError, code};
 use crate::hub::View;
 
-/// What an address may hold.
+/// Known parameters.
 const KNOWN: [&str; 11] =
     ["theme", "width", "height", "worker", "pool", "model", "from", "to", "ttft_slo", "tpot_slo", "refresh"];
 const THEMES: [(&str, bool); 2] = [("light", false), ("dark", true)];
-/// Width and height if nobody says.
+/// Default width and height.
 const SIZE: (u32, u32) = (800, 400);
-/// Targets of TTFT and ITL if nobody says, as on the page.
+/// Default targets of TTFT and ITL, as on the page.
 const TARGETS_MS: [f64; 2] = [600.0, 60.0];
-/// Largest target that is taken, as on the page: ten minutes.
-const MOST_TARGET_MS: u64 = 600_000;
-/// Longest time between two reloads: a day.
-const MOST_REFRESH_S: u64 = 86_400;
+/// Maximum target, as on the page: ten minutes.
+const MAX_TARGET_MS: u64 = 600_000;
+/// Maximum refresh interval: a day.
+const MAX_REFRESH_S: u64 = 86_400;
 
-/// Pictures kept for those who ask in the same second.
-const MAX_KEPT: usize = 32;
-/// A larger picture is made anew for everyone, so that all of them together stay below 16 MiB.
-const MAX_KEPT_BYTES: usize = 512 * 1024;
+/// Maximum cached pictures.
+const MAX_CACHED: usize = 32;
+/// Larger pictures are not cached, so that the cache stays below 16 MiB.
+const MAX_CACHED_BYTES: usize = 512 * 1024;
 
-/// A picture as it is sent.
-struct Drawn {
+/// A rendered picture.
+struct RenderedPanel {
     svg: Bytes,
     etag: String,
 }
 
-/// What is being drawn, or was in this second.
-struct Kept {
+/// A picture of this second, rendered or in progress.
+struct CachedPanel {
     key: [u8; 32],
     second: u64,
-    drawn: Arc<OnceCell<Arc<Drawn>>>,
+    rendered: Arc<OnceCell<Arc<RenderedPanel>>>,
 }
 
 /// The pictures of this second.
 #[derive(Default)]
-pub(super) struct Panels(Mutex<Vec<Kept>>);
+pub(super) struct Panels(Mutex<Vec<CachedPanel>>);
 
 impl Panels {
-    /// The place of a picture in this second: whoever comes first draws it.
-    fn of(&self, key: [u8; 32], second: u64) -> Arc<OnceCell<Arc<Drawn>>> {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.retain(|kept| kept.second == second);
-        if let Some(known) = kept.iter().find(|kept| kept.key == key) {
-            return Arc::clone(&known.drawn);
+    /// The cache cell of a picture in this second; the first request renders it.
+    fn of(&self, key: [u8; 32], second: u64) -> Arc<OnceCell<Arc<RenderedPanel>>> {
+        let mut cached = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        cached.retain(|cached| cached.second == second);
+        if let Some(known) = cached.iter().find(|cached| cached.key == key) {
+            return Arc::clone(&known.rendered);
         }
-        if kept.len() == MAX_KEPT {
-            kept.remove(0);
+        if cached.len() == MAX_CACHED {
+            cached.remove(0);
         }
-        let drawn = Arc::default();
-        kept.push(Kept { key, second, drawn: Arc::clone(&drawn) });
-        drawn
+        let rendered = Arc::default();
+        cached.push(CachedPanel { key, second, rendered: Arc::clone(&rendered) });
+        rendered
     }
 
     fn drop_large(&self, key: [u8; 32]) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).retain(|kept| kept.key != key);
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).retain(|cached| cached.key != key);
     }
 }
 
-/// What an address asks for, before the state is looked at.
-struct Request {
+/// The validated parameters.
+struct PanelRequest {
     kind: Kind,
     is_dark: bool,
     size: (u32, u32),
@@ -103,32 +101,32 @@ pub(super) async fn panel(
     uri: Uri,
     headers: HeaderMap,
 ) -> Response {
-    match answer(&app, &name, &uri, &headers).await {
+    match respond(&app, &name, &uri, &headers).await {
         Ok(response) => response,
         Err(error) if wants_picture(&headers) => refused(&app, &uri, &error),
         Err(error) => error.into_response(),
     }
 }
 
-async fn answer(app: &App, name: &str, uri: &Uri, headers: &HeaderMap) -> Result<Response, ApiError> {
+async fn respond(app: &App, name: &str, uri: &Uri, headers: &HeaderMap) -> Result<Response, ApiError> {
     let params = Params::of(uri, &KNOWN)?;
-    let request = Request::of(name, &params)?;
+    let request = PanelRequest::of(name, &params)?;
     let refresh = request.refresh_s;
     let (key, second) = (key(name, uri), now_s());
     let place = app.panels.of(key, second);
-    let drawn = Arc::clone(place.get_or_try_init(|| draw(app, request)).await?);
-    if drawn.svg.len() > MAX_KEPT_BYTES {
+    let rendered = Arc::clone(place.get_or_try_init(|| draw(app, request)).await?);
+    if rendered.svg.len() > MAX_CACHED_BYTES {
         app.panels.drop_large(key);
     }
-    let mut response = match is_known(headers, &drawn.etag) {
+    let mut response = match is_known(headers, &rendered.etag) {
         true => StatusCode::NOT_MODIFIED.into_response(),
-        false => drawn.svg.clone().into_response(),
+        false => rendered.svg.clone().into_response(),
     };
     let to = response.headers_mut();
-    if let Ok(etag) = HeaderValue::from_str(&drawn.etag) {
+    if let Ok(etag) = HeaderValue::from_str(&rendered.etag) {
         to.insert(header::ETAG, etag);
     }
-    // In this second it is the same; after that the tag says whether it still is.
+    // Fresh for one second; then revalidated by ETag.
     to.insert(header::CACHE_CONTROL, HeaderValue::from_static("private, max-age=1, must-revalidate"));
     if let Some(seconds) = refresh {
         to.insert(HeaderName::from_static("refresh"), HeaderValue::from(seconds));
@@ -137,7 +135,7 @@ async fn answer(app: &App, name: &str, uri: &Uri, headers: &HeaderMap) -> Result
     Ok(response)
 }
 
-/// It has neither scripts nor anything to load, and may be framed where the page may.
+/// Headers of pictures: no scripts, nothing to load, and framing as for the page.
 fn picture_headers(app: &App, to: &mut HeaderMap) {
     to.insert(header::CONTENT_TYPE, HeaderValue::from_static("image/svg+xml"));
     let policy = format!("default-src 'none'; frame-ancestors {}", app.options.frame_ancestors.as_str());
@@ -145,13 +143,13 @@ fn picture_headers(app: &App, to: &mut HeaderMap) {
     to.insert(header::CONTENT_SECURITY_POLICY, policy);
 }
 
-/// Whether whoever asks can show a picture and nothing else, or a document: a browser, and no script.
+/// Whether the client is a browser that shows an image or a document, not a script.
 pub(super) fn wants_picture(headers: &HeaderMap) -> bool {
     let accepted = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
     accepted.contains("image/") || accepted.contains("text/html")
 }
 
-/// What is wrong, as a picture of the size and in the theme that was asked for, as far as those can be read.
+/// An error as a picture, in the requested size and theme if these are valid.
 pub(super) fn refused(app: &App, uri: &Uri, error: &ApiError) -> Response {
     let params = Params::of(uri, &KNOWN).ok();
     let is_dark = params.as_ref().and_then(|params| params.one_of("theme", &THEMES).ok()?).unwrap_or(false);
@@ -164,7 +162,7 @@ pub(super) fn refused(app: &App, uri: &Uri, error: &ApiError) -> Response {
     response
 }
 
-impl Request {
+impl PanelRequest {
     fn of(name: &str, params: &Params) -> Result<Self, ApiError> {
         let kind = Kind::ALL.into_iter().find(|kind| name.strip_suffix(".svg") == Some(kind.as_str()));
         let kind = kind.ok_or_else(|| {
@@ -176,7 +174,7 @@ impl Request {
             )
         })?;
         let target = |name, standard: f64| {
-            Ok::<_, ApiError>(params.within(name, 1, MOST_TARGET_MS)?.map_or(standard, |ms| ms as f64))
+            Ok::<_, ApiError>(params.within(name, 1, MAX_TARGET_MS)?.map_or(standard, |ms| ms as f64))
         };
         Ok(Self {
             kind,
@@ -199,7 +197,7 @@ impl Request {
         let only = self.pools.is_named().then_some(pool);
         let picture = self.kind.needs_tree().then(|| view.picture(pool));
         let shown = ViewContext::new(cluster, ShownPools { pool, only, tier: None });
-        let asked = PanelRequest {
+        let asked = Drawing {
             kind: self.kind,
             is_dark: self.is_dark,
             width_px: self.size.0,
@@ -212,7 +210,7 @@ impl Request {
     }
 }
 
-async fn draw(app: &App, request: Request) -> Result<Arc<Drawn>, ApiError> {
+async fn draw(app: &App, request: PanelRequest) -> Result<Arc<RenderedPanel>, ApiError> {
     let ended = || ApiError::new(code::SHUTTING_DOWN, "the server is shutting down");
     let permit = Arc::clone(&app.tree_reads).acquire_owned().await.map_err(|_| ended())?;
     let panel = app.hub.read(move |view| request.read(view)).await??;
@@ -220,7 +218,7 @@ async fn draw(app: &App, request: Request) -> Result<Arc<Drawn>, ApiError> {
         let svg = Bytes::from(panel.svg());
         drop((panel, permit));
         let hash = Sha256::digest(&svg);
-        Arc::new(Drawn { svg, etag: format!("\"{}\"", URL_SAFE_NO_PAD.encode(&hash[..16])) })
+        Arc::new(RenderedPanel { svg, etag: format!("\"{}\"", URL_SAFE_NO_PAD.encode(&hash[..16])) })
     });
     run.await.map_err(|error| {
         tracing::error!(%error, "drawing a panel failed");
@@ -228,7 +226,7 @@ async fn draw(app: &App, request: Request) -> Result<Arc<Drawn>, ApiError> {
     })
 }
 
-/// Which picture it is: the panel and its parameters, whatever their order is.
+/// The cache key: the panel and its parameters, in any order.
 fn key(name: &str, uri: &Uri) -> [u8; 32] {
     let mut pairs: Vec<&str> = uri.query().unwrap_or_default().split('&').collect();
     pairs.sort_unstable();
@@ -264,7 +262,7 @@ fn range(params: &Params) -> Result<TimeRange, ApiError> {
     Err(ApiError::new(code::BAD_PARAMETER, message))
 }
 
-/// Seconds as `5s`, `1m`, `1h`, `1d`, as Grafana writes them, or alone.
+/// A refresh interval as Grafana writes it, `5s`, `1m`, `1h` or `1d`, or seconds.
 fn refresh(params: &Params) -> Result<Option<u64>, ApiError> {
     let Some(text) = params.get("refresh") else { return Ok(None) };
     let unit_s = match text.chars().last() {
@@ -279,7 +277,7 @@ fn refresh(params: &Params) -> Result<Option<u64>, ApiError> {
         unit_s => (&text[..text.len() - 1], unit_s),
     };
     let seconds = digits.parse::<u64>().ok().and_then(|n| n.checked_mul(unit_s));
-    let seconds = seconds.filter(|seconds| (1..=MOST_REFRESH_S).contains(seconds));
+    let seconds = seconds.filter(|seconds| (1..=MAX_REFRESH_S).contains(seconds));
     let expected = "a time from 1s to 1d, such as 5s, 1m or 1h";
     seconds.map(Some).ok_or_else(|| ApiError::bad_parameter("refresh", text, expected))
 }
@@ -289,13 +287,13 @@ mod tests {
     use super::*;
     use radixscope_model::id::Millis;
 
-    fn request(name: &str, query: &str) -> Result<Request, ApiError> {
+    fn request(name: &str, query: &str) -> Result<PanelRequest, ApiError> {
         let uri: Uri = format!("/panel/{name}?{query}").parse().unwrap();
-        Request::of(name, &Params::of(&uri, &KNOWN)?)
+        PanelRequest::of(name, &Params::of(&uri, &KNOWN)?)
     }
 
     #[test]
-    fn what_cannot_be_meant_is_refused_in_words() {
+    fn invalid_requests_are_rejected_with_a_reason() {
         let cases = [
             ("tree.png", "", "there are tree.svg"),
             ("tree.svg", "theme=blue", "light, dark"),
@@ -338,6 +336,6 @@ mod tests {
         for width in 0..1_000 {
             panels.of(of(&format!("width={width}")), 2);
         }
-        assert_eq!(panels.0.lock().unwrap().len(), MAX_KEPT);
+        assert_eq!(panels.0.lock().unwrap().len(), MAX_CACHED);
     }
 }

@@ -1,6 +1,6 @@
-//! What a viewer's socket would begin with, as one body: hello, snapshot and the records after it. A page that has no
-//! state fetches it before it opens its socket, because a body can be compressed on the way, by a third or more, and
-//! over a slow line the state is what a viewer waits for.
+//! `/snapshot`: the first frames of a viewer's WebSocket as one body: hello, snapshot and the records after it. A page without
+//! a state fetches it before it opens its WebSocket, because a body can be compressed, by a third or more, which matters on
+//! slow connections.
 
 use std::sync::Arc;
 
@@ -19,13 +19,13 @@ use super::error::{ApiError, code};
 use super::origin::AllowedPage;
 use crate::hub::Joined;
 
-/// So many are compressed at once; others wait for their turn.
+/// Maximum concurrent compressions; others wait.
 const MAX_PACKED: usize = 2;
-/// Hashes are half of the bytes and get no smaller however long it takes.
+/// Hashes are half of the bytes and do not compress, so more effort does not help.
 const EFFORT: Effort = Effort::Least;
 
-/// Places for compressing.
-pub(super) fn places() -> Arc<Semaphore> {
+/// Permits for compression.
+pub(super) fn permits() -> Arc<Semaphore> {
     Arc::new(Semaphore::new(MAX_PACKED))
 }
 
@@ -34,8 +34,8 @@ pub(super) async fn snapshot(
     State(app): State<App>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    // Whoever waits for a place gets what is current then.
-    let _place = place(&app).await?;
+    // Taken after waiting for the permit, so that it is current.
+    let _permit = permit(&app).await?;
     let Joined { hello, backlog, .. } = app.hub.join(None).await?;
     respond(&headers, std::iter::once(hello).chain(backlog).collect()).await
 }
@@ -44,12 +44,12 @@ fn failed() -> ApiError {
     ApiError::new(code::INTERNAL, "the state could not be compressed")
 }
 
-/// A place for compressing.
-pub(super) async fn place(app: &App) -> Result<SemaphorePermit<'_>, ApiError> {
+/// A permit for compression.
+pub(super) async fn permit(app: &App) -> Result<SemaphorePermit<'_>, ApiError> {
     app.snapshots.acquire().await.map_err(|_| failed())
 }
 
-/// The frames as one body, compressed if the client takes that. To be called with a place for it.
+/// The frames as one body, compressed if the client accepts it. Call it with a permit.
 pub(super) async fn respond(headers: &HeaderMap, frames: Vec<Bytes>) -> Result<Response, ApiError> {
     let accepted = headers.get(header::ACCEPT_ENCODING).and_then(|v| v.to_str().ok()).unwrap_or_default();
     let accepted = accepted.to_owned();
@@ -67,7 +67,7 @@ pub(super) async fn respond(headers: &HeaderMap, frames: Vec<Bytes>) -> Result<R
     Ok(response)
 }
 
-/// Frames, each after its length in four bytes, the least first.
+/// Frames, each after its length in four bytes, little-endian.
 fn body<'f>(frames: impl Iterator<Item = &'f Bytes>) -> Vec<u8> {
     let mut body = Vec::new();
     for frame in frames {

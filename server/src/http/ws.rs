@@ -1,5 +1,5 @@
-//! A viewer's socket: hello, then resume or snapshot, then batches. A viewer that falls behind is resynchronised and
-//! never waited for; the frames are the hub's, encoded once for all.
+//! A viewer's WebSocket: hello, then resume or snapshot, then batches. A slow viewer is resynchronised and never delays others;
+//! frames are encoded once for all viewers.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -24,22 +24,21 @@ use super::api::params::Params;
 use super::error::{ApiError, code};
 use super::listen::Peer;
 use super::origin::AllowedPage;
-use crate::hub::{AskError, Hub, Joined, Resume};
+use crate::hub::{Hub, Joined, QueryError, Resume};
 use crate::shutdown::{Shutdown, over};
 
-/// Viewers have nothing to tell us: whatever they send is ignored, and may not be larger than this.
+/// Maximum size of messages from viewers, which are ignored.
 const MAX_INCOMING_BYTES: usize = 4 * 1024;
-/// How often a viewer is asked for a sign of life.
+/// Ping interval.
 const PING_EVERY: Duration = Duration::from_secs(20);
-/// A viewer that answered nothing for this long is gone.
+/// A viewer that sent nothing for this long is disconnected.
 const SILENT_FOR: Duration = Duration::from_secs(65);
-/// A newcomer that gives no sign of life for this long has not joined, and its place goes to others. Browsers answer pings
-/// by themselves.
+/// A new viewer that sends nothing for this long is disconnected. Browsers respond to pings by themselves.
 const JOIN_WITHIN: Duration = Duration::from_secs(10);
-/// How long a viewer gets to take our farewell.
-const FAREWELL_WITHIN: Duration = Duration::from_millis(500);
-/// A viewer whose connection takes nothing at all for this long is gone; it can resume when it comes back.
-const STUCK_FOR: Duration = Duration::from_secs(30);
+/// Timeout for sending the close frame.
+const CLOSE_WITHIN: Duration = Duration::from_millis(500);
+/// Write timeout; the viewer can resume after it reconnects.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 
 pub(super) async fn open(
     _: AllowedPage,
@@ -60,15 +59,15 @@ pub(super) async fn open(
         ApiError::new(code::TOO_MANY_VIEWERS, message)
     })?;
     let upgrade = upgrade.max_message_size(MAX_INCOMING_BYTES).max_frame_size(MAX_INCOMING_BYTES);
-    // The connection has something to do as long as the viewer is followed.
-    let busy = peer.map(|Extension(peer)| peer.place.busy());
+    // The connection counts as busy as long as the viewer is connected.
+    let busy = peer.map(|Extension(peer)| peer.slot.busy());
     Ok(upgrade.on_upgrade(async move |socket| {
         Viewer::follow(socket, app.hub, resume, app.shutdown).await;
         drop((seat, busy));
     }))
 }
 
-/// Waits for anything that a newcomer sends.
+/// Waits for the first message of a new viewer.
 async fn sign_of_life(incoming: &mut SplitStream<WebSocket>) -> Result<(), End> {
     match tokio::time::timeout(JOIN_WITHIN, incoming.next()).await {
         Ok(Some(Ok(message))) if !matches!(message, Message::Close(_)) => Ok(()),
@@ -85,18 +84,18 @@ struct Viewer {
 
 /// Why a viewer's connection ends.
 enum End {
-    /// The viewer went, or its connection is dead.
+    /// The viewer disconnected, or its connection is dead.
     Gone,
-    /// We stop.
+    /// The server stops.
     ShuttingDown,
-    /// We failed.
-    Failed(AskError),
+    /// The hub failed.
+    Failed(QueryError),
 }
 
-impl From<AskError> for End {
-    fn from(error: AskError) -> Self {
+impl From<QueryError> for End {
+    fn from(error: QueryError) -> Self {
         match error {
-            AskError::Ended => Self::ShuttingDown,
+            QueryError::Ended => Self::ShuttingDown,
             error => Self::Failed(error),
         }
     }
@@ -108,16 +107,16 @@ impl Viewer {
         let mut viewer = Self { out, hub, reached: Seq(0) };
         let end = viewer.run(incoming, resume, shutdown).await;
         let (code, reason) = match end {
-            End::Gone => (close_code::NORMAL, "nothing was received from you"),
+            End::Gone => (close_code::NORMAL, "no response to pings"),
             End::ShuttingDown => (close_code::AWAY, "the server is shutting down"),
             End::Failed(error) => {
-                tracing::warn!(%error, "a viewer cannot be served");
+                tracing::warn!(%error, "a viewer was disconnected by an error");
                 (close_code::ERROR, "the server could not answer")
             }
         };
         let close = Message::Close(Some(CloseFrame { code, reason: reason.into() }));
-        // The other side may be long gone.
-        let _ = tokio::time::timeout(FAREWELL_WITHIN, viewer.out.send(close)).await;
+        // Fails if the viewer has disconnected.
+        let _ = tokio::time::timeout(CLOSE_WITHIN, viewer.out.send(close)).await;
     }
 
     async fn run(
@@ -143,7 +142,7 @@ impl Viewer {
             return end;
         }
         let mut ping = tokio::time::interval_at(Instant::now() + PING_EVERY, PING_EVERY);
-        let mut heard = Instant::now();
+        let mut last_received = Instant::now();
         loop {
             let sent = tokio::select! {
                 () = over(&mut shutdown) => return End::ShuttingDown,
@@ -164,12 +163,12 @@ impl Viewer {
                 message = incoming.next() => match message {
                     Some(Ok(Message::Close(_))) | Some(Err(_)) | None => return End::Gone,
                     Some(Ok(_)) => {
-                        heard = Instant::now();
+                        last_received = Instant::now();
                         Ok(())
                     }
                 },
                 _ = ping.tick() => {
-                    if heard.elapsed() > SILENT_FOR {
+                    if last_received.elapsed() > SILENT_FOR {
                         return End::Gone;
                     }
                     self.send(Message::Ping(Bytes::new())).await
@@ -181,7 +180,7 @@ impl Viewer {
         }
     }
 
-    /// Tells the viewer what it missed and gives it the state anew.
+    /// Sends the number of missed records and a new snapshot.
     async fn resynchronise(
         &mut self,
     ) -> Result<tokio::sync::broadcast::Receiver<crate::hub::Published>, End> {
@@ -191,7 +190,7 @@ impl Viewer {
         viewers.resyncs.fetch_add(1, Ordering::Relaxed);
         viewers.skipped_records.fetch_add(skipped, Ordering::Relaxed);
         let lag =
-            Frame::Lag { skipped }.encode().map_err(|error| End::Failed(AskError::Encode(error.into())))?;
+            Frame::Lag { skipped }.encode().map_err(|error| End::Failed(QueryError::Encode(error.into())))?;
         self.reached = from;
         self.send_all(std::iter::once(Bytes::from(lag)).chain(backlog)).await?;
         Ok(live)
@@ -205,7 +204,7 @@ impl Viewer {
     }
 
     async fn send(&mut self, message: Message) -> Result<(), End> {
-        match tokio::time::timeout(STUCK_FOR, self.out.send(message)).await {
+        match tokio::time::timeout(WRITE_TIMEOUT, self.out.send(message)).await {
             Ok(Ok(())) => Ok(()),
             Ok(Err(_)) | Err(_) => Err(End::Gone),
         }

@@ -1,4 +1,4 @@
-//! The ways from intake to the sources that carry out what it wants: bounded, and never waited for.
+//! Bounded channels for commands from intake to the sources. Sending never waits.
 
 use std::sync::Arc;
 
@@ -9,43 +9,42 @@ use radixscope_intake::{Command, Payload, Received};
 use radixscope_model::id::{Millis, SourceIx};
 use radixscope_model::record::SourceKind;
 
-/// Commands that may wait for a source: more than there are workers with a query each, or publishers. Room is taken only
-/// by commands that are there.
+/// Capacity per source: more than there are workers or publishers. Memory is only used by queued commands.
 const MAX_WAITING: usize = 65_536;
 
-/// The ways.
+/// The channels.
 #[derive(Default)]
 pub(super) struct Commands {
-    /// To the one that asks workers.
-    queries: Option<Way>,
-    /// To the one that listens to ZeroMQ publishers.
-    publishers: Option<Way>,
-    /// To the one that reads NATS.
-    nats: Option<Way>,
+    /// To the source that queries workers.
+    queries: Option<CommandChannel>,
+    /// To the ZeroMQ source.
+    publishers: Option<CommandChannel>,
+    /// To the NATS source.
+    nats: Option<CommandChannel>,
 }
 
-struct Way {
+struct CommandChannel {
     source: SourceIx,
     commands: mpsc::Sender<Command>,
 }
 
 impl Commands {
-    /// The end of the way to a source, if it is of a kind that is told what to do.
+    /// Opens the channel to a source, if its kind takes commands.
     pub(super) fn of(&mut self, source: SourceIx, kind: SourceKind) -> Option<mpsc::Receiver<Command>> {
-        let way = match kind {
+        let channel = match kind {
             SourceKind::WorkerTrees => &mut self.queries,
             SourceKind::Zmq => &mut self.publishers,
             SourceKind::Nats => &mut self.nats,
             _ => return None,
         };
         let (commands, receiver) = mpsc::channel(MAX_WAITING);
-        *way = Some(Way { source, commands });
+        *channel = Some(CommandChannel { source, commands });
         Some(receiver)
     }
 
-    /// Hands a command on. What comes back is the answer of a query that nobody can carry out: none stays unanswered.
+    /// Sends a command. Returns the failure of a query that cannot be sent, so that every query has a result.
     pub(super) fn send(&self, command: Command, at_ms: Millis) -> Option<Received> {
-        let way = match &command {
+        let channel = match &command {
             Command::Query(_) | Command::CancelQuery { .. } => &self.queries,
             Command::Listen(_)
             | Command::Unlisten { .. }
@@ -53,17 +52,17 @@ impl Commands {
             | Command::LeaveBroker { .. } => &self.publishers,
             Command::Subscribe(_) => &self.nats,
         };
-        let Some(Way { source, commands }) = way else {
-            tracing::debug!(?command, "no source does this");
-            // The source that is named hardly matters: there is none.
+        let Some(CommandChannel { source, commands }) = channel else {
+            tracing::debug!(?command, "no source for this command");
+            // There is no source, so its index does not matter.
             return unanswered(command, SourceIx(0), at_ms, "no source sends queries to workers");
         };
         let (command, why) = match commands.try_send(command) {
             Ok(()) => return None,
-            Err(mpsc::error::TrySendError::Full(command)) => (command, "too many queries wait"),
-            Err(mpsc::error::TrySendError::Closed(command)) => (command, "the process ends"),
+            Err(mpsc::error::TrySendError::Full(command)) => (command, "too many queued commands"),
+            Err(mpsc::error::TrySendError::Closed(command)) => (command, "shutting down"),
         };
-        tracing::warn!(?command, why, "not handed on");
+        tracing::warn!(?command, why, "command not sent");
         unanswered(command, *source, at_ms, why)
     }
 }
@@ -71,7 +70,7 @@ impl Commands {
 fn unanswered(command: Command, source: SourceIx, at_ms: Millis, why: &str) -> Option<Received> {
     let Command::Query(query) = command else { return None };
     let failed =
-        QueryFailed { why: QueryFault::Cancelled, words: format!("The worker was not asked: {why}.") };
+        QueryFailed { why: QueryFault::Cancelled, words: format!("The worker was not queried: {why}.") };
     let payload = Payload::TreeResponse { query: query.id, outcome: Arc::new(Err(failed)), size_bytes: 0 };
     Some(Received { source, at_ms, payload })
 }
@@ -121,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn a_query_that_nobody_takes_is_answered() {
+    fn a_query_without_a_source_fails() {
         let mut commands = Commands::default();
         assert_eq!(number(commands.send(query(1), Millis(1))), Some(1));
         assert!(commands.send(Command::CancelQuery { id: 1 }, Millis(1)).is_none());

@@ -1,5 +1,5 @@
-//! The last minutes in memory: keyframes, the batches after each, and a row a second for the timeline. It holds the bytes
-//! that were published, not copies of them. Knows no viewer and no file.
+//! The history in memory: keyframes, the batches after each, and a timeline row per second. It shares the published bytes.
+//! Knows no viewer and no file.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -15,12 +15,12 @@ use super::log::Published;
 use super::snapshot::Snapshot;
 use super::spacing::Spacing;
 
-/// Bounds of what is kept.
+/// Limits of the history.
 #[derive(Clone, Copy, Debug)]
 pub struct HistoryLimits {
-    /// For how long; zero: nothing is kept.
+    /// Maximum age; zero: no history.
     pub max_age: Duration,
-    /// Most bytes of keyframes and batches.
+    /// Maximum bytes of keyframes and batches.
     pub max_bytes: usize,
 }
 
@@ -41,7 +41,7 @@ impl Segment {
     }
 }
 
-/// What a reader needs to go to a moment: frames in order, and where they begin.
+/// Frames that lead to a moment, in order.
 pub(crate) struct SegmentFrames {
     /// Time of the keyframe.
     pub(crate) from_ms: Millis,
@@ -51,7 +51,7 @@ pub(crate) struct SegmentFrames {
     pub(crate) frames: Vec<Bytes>,
 }
 
-/// Which segment.
+/// Id of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SegmentId {
     /// Its keyframe is the state after this record.
@@ -60,27 +60,27 @@ pub(crate) struct SegmentId {
     pub(crate) from_ms: Millis,
 }
 
-/// What is kept of one stretch of time, to be written elsewhere.
-pub(crate) struct KeptSegment {
+/// A copy of a segment, for writing it elsewhere.
+pub(crate) struct StoredSegment {
     /// Frames of the keyframe.
     pub(crate) keyframe: Vec<Bytes>,
-    /// What was published after it.
+    /// Batches after it.
     pub(crate) batches: Vec<Published>,
 }
 
-/// The last minutes.
+/// The history.
 pub(super) struct History {
     limits: HistoryLimits,
     segments: VecDeque<Segment>,
     len_bytes: usize,
-    /// `None`: no keyframe is kept that batches could follow.
+    /// `None`: there is no keyframe.
     spacing: Option<Spacing>,
     rows: VecDeque<SecondRow>,
     now: RowInProgress,
 }
 
 impl History {
-    /// `None` where nothing is to be kept.
+    /// `None` if disabled.
     pub(super) fn new(limits: HistoryLimits) -> Option<Self> {
         (!limits.max_age.is_zero() && limits.max_bytes > 0).then(|| Self {
             limits,
@@ -92,12 +92,12 @@ impl History {
         })
     }
 
-    /// Goes on after a time in which nothing was received.
+    /// Continues after an outage.
     pub(super) fn resume(&mut self, until: Millis, cluster: &Cluster) {
         self.now.resume(until, cluster);
     }
 
-    /// What was published, as far as it is kept, oldest first.
+    /// Retained batches, oldest first.
     pub(super) fn batches(&self) -> impl Iterator<Item = &Published> {
         self.segments.iter().flat_map(|segment| &segment.batches)
     }
@@ -107,30 +107,30 @@ impl History {
         self.now.count(before, &entry.record);
     }
 
-    /// Ends the row of the second that is over, and gives it.
+    /// Ends and returns the row of this second.
     pub(super) fn end_second(&mut self, at_ms: Millis, cluster: &Cluster) -> SecondRow {
         let row = self.now.end(at_ms, cluster);
         self.row(row.clone());
         row
     }
 
-    /// A row that is there already.
+    /// Appends an existing row.
     pub(super) fn row(&mut self, row: SecondRow) {
         let at_ms = row.at_ms;
         self.rows.push_back(row);
         self.forget(at_ms);
     }
 
-    /// Whether the state is to be kept as a keyframe now.
+    /// Whether a keyframe is due.
     pub(super) fn wants_keyframe(&self, now: Instant) -> bool {
         self.spacing.is_none_or(|spacing| spacing.is_due(now))
     }
 
-    /// The state of this moment; batches from here on follow it.
+    /// Appends a keyframe; later batches follow it.
     pub(super) fn keyframe(&mut self, at_ms: Millis, snapshot: &Snapshot) {
         let len_bytes = snapshot.frames.iter().map(Bytes::len).sum();
         self.spacing = Some(Spacing::after(len_bytes, snapshot.made, snapshot.cost));
-        // A clock that was set back does not turn the order of what is kept round.
+        // Keeps the order if the clock was set back.
         let from_ms = self.segments.back().map_or(at_ms, |last| last.to_ms.max(at_ms));
         self.len_bytes += len_bytes;
         let (seq, keyframe) = (snapshot.seq, snapshot.frames.clone());
@@ -139,7 +139,7 @@ impl History {
         self.forget(at_ms);
     }
 
-    /// What was published, be it that time passed.
+    /// Appends a published batch, which may be an empty heartbeat.
     pub(super) fn published(&mut self, batch: &Published) {
         let mut segment = self.segments.back_mut();
         if let Some(segment) = &mut segment {
@@ -152,7 +152,7 @@ impl History {
         if let Some(spacing) = &mut self.spacing {
             spacing.published(bytes);
         }
-        // Without a keyframe to follow, the next one is waited for.
+        // Skipped until the next keyframe.
         let Some(segment) = segment else { return };
         segment.len_bytes += bytes;
         self.len_bytes += bytes;
@@ -160,7 +160,7 @@ impl History {
         self.forget(batch.at_ms);
     }
 
-    /// Lets go of what is too old or too much, whole segments from the oldest on.
+    /// Drops segments beyond the limits, oldest first.
     fn forget(&mut self, now: Millis) {
         let max_age_ms = u64::try_from(self.limits.max_age.as_millis()).unwrap_or(u64::MAX);
         while let Some(oldest) = self.segments.front() {
@@ -180,7 +180,7 @@ impl History {
         }
     }
 
-    /// How much is kept.
+    /// Extent of the history.
     pub(super) fn kept(&self) -> Retention {
         Retention {
             from_ms: self.segments.front().map(|segment| segment.from_ms),
@@ -190,7 +190,7 @@ impl History {
         }
     }
 
-    /// What is kept, oldest first.
+    /// The segments, oldest first.
     pub(super) fn segments(&self) -> Vec<SegmentRow> {
         let row = |segment: &Segment| SegmentRow {
             from_ms: segment.from_ms,
@@ -201,7 +201,7 @@ impl History {
         self.segments.iter().map(row).collect()
     }
 
-    /// Which segments are kept of a range of time, from the keyframe before its beginning, and the rows of that time.
+    /// Segments of a time range, from the keyframe before its start, and its rows.
     pub(super) fn between(&self, from: Millis, to: Millis) -> (Vec<SegmentId>, Vec<SecondRow>) {
         let first = self.segments.partition_point(|segment| segment.from_ms <= from).saturating_sub(1);
         let is_meant = |segment: &&Segment| segment.from_ms <= to && segment.to_ms >= from;
@@ -211,10 +211,10 @@ impl History {
         (segments, self.rows.iter().filter(is_in).cloned().collect())
     }
 
-    /// A segment; `None`: it is not kept any more.
-    pub(super) fn segment(&self, id: SegmentId) -> Option<KeptSegment> {
+    /// A segment; `None`: no longer retained.
+    pub(super) fn segment(&self, id: SegmentId) -> Option<StoredSegment> {
         let segment = self.segments.iter().find(|segment| segment.id() == id)?;
-        Some(KeptSegment { keyframe: segment.keyframe.clone(), batches: segment.batches.clone() })
+        Some(StoredSegment { keyframe: segment.keyframe.clone(), batches: segment.batches.clone() })
     }
 
     /// Rows of the timeline after `after`.
@@ -223,8 +223,8 @@ impl History {
         self.rows.range(known..).cloned().collect()
     }
 
-    /// The frames that lead to the state at `at`; whoever has the segment's records up to `after` gets the batches behind
-    /// it alone, and whoever needs none later than `until` none of those. `None`: that moment is not kept.
+    /// The frames that lead to the state at `at`. With `after`, only batches behind that record; with `until`, no later ones.
+    /// `None`: not retained.
     pub(super) fn segment_at(
         &self,
         at: Millis,

@@ -1,7 +1,6 @@
-//! The bounded queue between the sources and the hub: by messages and by bytes, and what did not fit is counted.
-//!
-//! A source holds a [`SourceHandle`]. What it had no room for travels with its next message, so that the hub learns of
-//! it in order: only then does a publisher's count go on without a jump. It knows no state and no decoding.
+//! The queue from the sources to the hub: bounded in messages and bytes; dropped messages are counted. A source has a
+//! [`SourceHandle`]. Losses are attached to its next message, so that the hub processes them in order, before the jump in the
+//! publisher's sequence. Knows no state and no decoding.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,10 +12,10 @@ use radixscope_intake::{Break, Command, Missing, Payload, Received};
 use radixscope_model::id::{Millis, SourceIx};
 use radixscope_model::record::{LinkState, MissedCause, Topic};
 
-/// Bytes that a waiting message costs beside its own: queue slot, permits, its part of the client's buffer.
+/// Overhead of a queued message in bytes: queue slot, permits, its part of the client's buffer.
 const OVERHEAD_BYTES: usize = 240;
 
-/// How much may wait.
+/// Limits of the queue.
 #[derive(Clone, Copy, Debug)]
 pub struct QueueLimits {
     /// Messages.
@@ -25,31 +24,31 @@ pub struct QueueLimits {
     pub bytes: usize,
 }
 
-/// What a source tells the hub.
+/// Input from a source.
 pub(super) enum Input {
-    /// Something received.
+    /// A received message.
     Received(Queued),
     /// The link changed.
     State { source: SourceIx, state: LinkState, detail: String },
-    /// Loss that the source noticed.
+    /// A loss that the source detected.
     Missed { source: SourceIx, topic: Topic, cause: MissedCause, count: u64 },
 }
 
-/// What was received, in the queue.
+/// A queued message.
 pub(super) struct Queued {
     pub(super) received: Received,
-    /// When it was put into the queue.
+    /// When it was queued.
     pub(super) queued: Instant,
-    /// What is missing between this source's message before it and this one.
+    /// Losses between this source's previous message and this one.
     pub(super) missing: Option<Box<Missing>>,
-    /// Its share of the bounds, given back when it was folded.
+    /// Its permits, released after folding.
     _share: [Option<OwnedSemaphorePermit>; 3],
 }
 
-/// What is missing before a source's next message.
+/// Losses before a source's next message.
 #[derive(Default)]
 struct Pending {
-    /// Spares every message the lock: hardly ever is something missing.
+    /// Avoids the lock in the usual case without losses.
     is_some: AtomicBool,
     missing: Mutex<Missing>,
 }
@@ -69,26 +68,27 @@ impl Pending {
     }
 }
 
-/// A source's end of the queue.
+/// A source's handle to the queue.
 #[derive(Clone)]
 pub struct SourceHandle {
     source: SourceIx,
     queue: mpsc::Sender<Input>,
     room: Arc<Semaphore>,
-    patient: Arc<Patient>,
+    deliver: Arc<DeliverLimits>,
     limits: QueueLimits,
     pending: Arc<Pending>,
-    /// Taken by the source that carries them out.
+    /// Taken by the source.
     commands: Arc<Mutex<Option<mpsc::Receiver<Command>>>>,
 }
 
-/// What messages that can wait may take of the queue: half of it, so that those that cannot still find room.
-struct Patient {
+/// Permits of delivered messages, which wait for room: half of the queue, so that offered messages, which do not wait, still
+/// find room.
+struct DeliverLimits {
     messages: Arc<Semaphore>,
     bytes: Arc<Semaphore>,
 }
 
-/// The hub has ended; nothing that a source says matters any more.
+/// The hub has ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("the hub has ended")]
 pub struct HubEnded;
@@ -98,19 +98,19 @@ pub(super) struct Inbox {
     queue: mpsc::Receiver<Input>,
     sender: mpsc::Sender<Input>,
     room: Arc<Semaphore>,
-    patient: Arc<Patient>,
+    deliver: Arc<DeliverLimits>,
     limits: QueueLimits,
 }
 
 impl Inbox {
     pub(super) fn new(limits: QueueLimits) -> Self {
-        // A permit is for a u32 of bytes at most, see `share`.
+        // Permits are counted in `u32`, see `share`.
         let bytes = limits.bytes.clamp(1, u32::MAX as usize);
         let limits = QueueLimits { messages: limits.messages.max(1), bytes };
         let (sender, queue) = mpsc::channel(limits.messages);
         let half = |whole: usize| Arc::new(Semaphore::new(whole.div_ceil(2)));
-        let patient = Arc::new(Patient { messages: half(limits.messages), bytes: half(bytes) });
-        Self { queue, sender, room: Arc::new(Semaphore::new(bytes)), patient, limits }
+        let deliver = Arc::new(DeliverLimits { messages: half(limits.messages), bytes: half(bytes) });
+        Self { queue, sender, room: Arc::new(Semaphore::new(bytes)), deliver, limits }
     }
 
     pub(super) fn handle(&self, source: SourceIx, commands: Option<mpsc::Receiver<Command>>) -> SourceHandle {
@@ -118,7 +118,7 @@ impl Inbox {
             source,
             queue: self.sender.clone(),
             room: Arc::clone(&self.room),
-            patient: Arc::clone(&self.patient),
+            deliver: Arc::clone(&self.deliver),
             limits: self.limits,
             pending: Arc::default(),
             commands: Arc::new(Mutex::new(commands)),
@@ -130,36 +130,35 @@ impl Inbox {
         self.queue.recv_many(into, most).await
     }
 
-    /// Messages waiting now.
+    /// Queued messages.
     pub(super) fn len(&self) -> usize {
         self.queue.len()
     }
 
-    /// Bytes waiting now.
+    /// Queued bytes.
     pub(super) fn len_bytes(&self) -> usize {
         self.limits.bytes.saturating_sub(self.room.available_permits())
     }
 
-    /// The bounds.
+    /// The limits.
     pub(super) fn limits(&self) -> QueueLimits {
         self.limits
     }
 }
 
 impl SourceHandle {
-    /// Which source this is.
+    /// Index of the source.
     pub fn source(&self) -> SourceIx {
         self.source
     }
 
-    /// What this source is to do, for a kind of source that is told: queries for one that asks workers, publishers for
-    /// ZeroMQ. `None`: it is told nothing, or somebody else carries it out.
+    /// Takes the receiver of commands. `None`: this kind of source has no commands, or it was already taken.
     pub fn take_commands(&self) -> Option<mpsc::Receiver<Command>> {
         self.commands.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// Hands over a live message without waiting. `false`: the queue is full and the message is dropped. It is counted
-    /// unless `may_be_read_again`.
+    /// Offers a live message without waiting. `false`: the queue is full and the message is dropped, and counted unless
+    /// `may_be_read_again`.
     pub fn offer(&self, at_ms: Millis, payload: Payload, may_be_read_again: bool) -> bool {
         let share = Arc::clone(&self.room).try_acquire_many_owned(self.share(&payload));
         if let Ok(share) = share
@@ -176,49 +175,49 @@ impl SourceHandle {
         false
     }
 
-    /// Messages were lost before this source saw them. Does not wait.
+    /// Reports messages lost before this source. Does not wait.
     pub fn lost(&self, topic: Topic, cause: MissedCause, count: u64) {
         self.pending.add(|missing| missing.count(topic, cause, count));
     }
 
-    /// The source's connection broke and is there again. Does not wait.
-    pub fn broke(&self, at: Break) {
+    /// The connection was lost and is back. Does not wait.
+    pub fn report_gap(&self, at: Break) {
         self.pending.add(|missing| missing.broke(at));
     }
 
-    /// The connection to one publisher of a topic broke and is there again. Does not wait.
-    pub fn broke_of(&self, topic: Topic, publisher_id: u64, at: Break) {
+    /// The connection to one publisher of a topic was lost and is back. Does not wait.
+    pub fn report_publisher_gap(&self, topic: Topic, publisher_id: u64, at: Break) {
         self.pending.add(|missing| missing.broke_of(topic, publisher_id, at));
     }
 
-    /// The connection broke, and nothing will tell what that cost of a topic. Does not wait.
-    pub fn broke_for_good(&self, topic: Topic, at: Break) {
+    /// The connection was lost, and the loss for this topic will stay unknown. Does not wait.
+    pub fn report_permanent_gap(&self, topic: Topic, at: Break) {
         self.pending.add(|missing| missing.broke_for_good(topic, at));
     }
 
-    /// What is missing after this source's last message.
+    /// Takes the losses after this source's last message.
     pub(super) fn take_missing(&self) -> Option<Box<Missing>> {
         self.pending.take()
     }
 
-    /// Hands over a message that can wait: history, or what we make ourselves.
+    /// Delivers a message, waiting for room: history, scrapes, simulated messages.
     ///
     /// # Errors
     /// The hub has ended.
     pub async fn deliver(&self, at_ms: Millis, payload: Payload) -> Result<(), HubEnded> {
         let bytes = self.share(&payload);
         let half = u32::try_from(self.limits.bytes.div_ceil(2)).unwrap_or(u32::MAX);
-        let patient = Arc::clone(&self.patient.messages).acquire_owned().await.map_err(|_| HubEnded)?;
-        let patient_bytes = Arc::clone(&self.patient.bytes)
+        let deliver = Arc::clone(&self.deliver.messages).acquire_owned().await.map_err(|_| HubEnded)?;
+        let patient_bytes = Arc::clone(&self.deliver.bytes)
             .acquire_many_owned(bytes.min(half))
             .await
             .map_err(|_| HubEnded)?;
         let share = Arc::clone(&self.room).acquire_many_owned(bytes).await.map_err(|_| HubEnded)?;
-        let share = [Some(share), Some(patient), Some(patient_bytes)];
+        let share = [Some(share), Some(deliver), Some(patient_bytes)];
         self.send(Input::Received(self.queued(at_ms, payload, share))).await
     }
 
-    /// Says where the link stands, in words too.
+    /// Reports the link state with a description.
     ///
     /// # Errors
     /// The hub has ended.
@@ -226,7 +225,7 @@ impl SourceHandle {
         self.send(Input::State { source: self.source, state, detail: detail.into() }).await
     }
 
-    /// Reports a loss that the source noticed.
+    /// Reports a loss that the source detected.
     ///
     /// # Errors
     /// The hub has ended.
@@ -238,8 +237,8 @@ impl SourceHandle {
         self.queue.send(input).await.map_err(|_| HubEnded)
     }
 
-    /// A message's share of the bound in bytes; one larger than the whole bound takes all of it. Trees are bounded where
-    /// they are read: a large one that waited for room here would keep it from live messages.
+    /// A message's permits in bytes; one larger than the limit takes all of it. Tree dumps are bounded where they are read, and
+    /// would block live messages here.
     fn share(&self, payload: &Payload) -> u32 {
         let bytes = match payload {
             Payload::TreeResponse { .. } => OVERHEAD_BYTES,
@@ -254,7 +253,7 @@ impl SourceHandle {
     }
 }
 
-/// The other end of a source that runs without a hub: what it hands over, as it is, and what it is to do.
+/// The queue of a source that runs without a hub, for tests.
 #[cfg(test)]
 pub(crate) struct LoneInbox {
     inbox: Inbox,

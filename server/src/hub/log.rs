@@ -1,32 +1,32 @@
-//! The recent batches, encoded, for viewers that come back: bounded by bytes and by age.
+//! Recent encoded batches for viewers that reconnect, bounded by bytes and age.
 
 use std::collections::VecDeque;
 
 use bytes::Bytes;
 use radixscope_model::id::{Millis, Seq};
 
-/// Age beyond which a batch is forgotten: whoever was away longer is better served with a snapshot.
+/// Maximum age of a batch: after a longer absence a snapshot is better.
 const MAX_AGE_MS: u64 = 120_000;
 
-/// A batch as it was sent.
+/// A published batch.
 #[derive(Clone, Debug)]
 pub struct Published {
     /// Sequence number of its first record.
     pub first: Seq,
     /// Sequence number of the first record after it.
     pub next: Seq,
-    /// When.
+    /// Time of publication.
     pub at_ms: Millis,
     /// The encoded frame.
     pub frame: Bytes,
 }
 
-/// Recent batches without a gap between them.
+/// Recent batches without gaps.
 pub(super) struct RecentLog {
     batches: VecDeque<Published>,
     bytes: usize,
     max_bytes: usize,
-    /// First record that no published batch holds.
+    /// First record that is not published yet.
     next: Seq,
 }
 
@@ -35,12 +35,12 @@ impl RecentLog {
         Self { batches: VecDeque::new(), bytes: 0, max_bytes, next: Seq(1) }
     }
 
-    /// An empty one whose first batch begins with `next`.
+    /// An empty log whose first batch begins with `next`.
     pub(super) fn beginning(max_bytes: usize, next: Seq) -> Self {
         Self { next, ..Self::new(max_bytes) }
     }
 
-    /// Appends the next batch and forgets the oldest ones.
+    /// Appends the next batch and drops the oldest ones beyond the limits.
     pub(super) fn push(&mut self, batch: Published) {
         debug_assert_eq!(batch.first, self.next);
         let now = batch.at_ms;
@@ -57,7 +57,7 @@ impl RecentLog {
         }
     }
 
-    /// First record that no published batch holds.
+    /// First record that is not published yet.
     pub(super) fn next(&self) -> Seq {
         self.next
     }
@@ -67,8 +67,7 @@ impl RecentLog {
         self.bytes
     }
 
-    /// The frames that hold everything after `after` that was published; the first may begin earlier. `None` if some
-    /// of it is forgotten.
+    /// The frames with all published records after `after`; the first may begin earlier. `None` if some were dropped.
     pub(super) fn after(&self, after: Seq) -> Option<impl Iterator<Item = &Bytes>> {
         let oldest = self.batches.front().map_or(self.next, |batch| batch.first);
         let wanted = Seq(after.0.checked_add(1)?);

@@ -1,7 +1,6 @@
-//! The hub: the one task that owns decoding and state, the only writer of both.
-//!
-//! Messages come in over one bounded queue, become records, are folded and published. Readers send a question, which
-//! is answered between two batches of input; no lock lies round the state. It knows neither NATS nor HTTP.
+//! The hub: the one task that owns decoding and state, the only writer of both. Messages arrive over one bounded queue, become
+//! records, and are folded and published. Readers send queries, which are answered between two batches of input; the state has
+//! no lock. Knows neither NATS nor HTTP.
 
 mod commands;
 mod history;
@@ -31,7 +30,7 @@ use radixscope_recording::EncodeError;
 use radixscope_state::sink::RecordSink;
 
 pub use history::HistoryLimits;
-pub(crate) use history::{KeptSegment, SegmentFrames, SegmentId};
+pub(crate) use history::{SegmentFrames, SegmentId, StoredSegment};
 #[cfg(test)]
 pub(crate) use inbox::LoneInbox;
 pub use inbox::{HubEnded, QueueLimits, SourceHandle};
@@ -52,75 +51,75 @@ use view::{DepthCache, PictureCache};
 
 /// How often viewers get a batch.
 const BATCH_EVERY: Duration = Duration::from_millis(100);
-/// How often what was summed up becomes records.
+/// How often aggregated counts become records.
 const FLUSH_EVERY: Duration = Duration::from_secs(1);
-/// Inputs taken before questions, ticks and other tasks get their turn.
+/// Maximum inputs processed before queries, ticks and other tasks.
 const INPUTS_A_TURN: usize = 256;
-/// Questions that may wait.
-const MAX_QUESTIONS: usize = 64;
-/// How long a reader waits for its answer.
-const ANSWER_WITHIN: Duration = Duration::from_secs(10);
+/// Capacity of the query channel.
+const MAX_QUERIES: usize = 64;
+/// Timeout of a query.
+const RESPONSE_WITHIN: Duration = Duration::from_secs(10);
 
-/// What the hub is started with.
+/// Configuration of the hub.
 #[derive(Clone, Copy, Debug)]
 pub struct HubConfig {
-    /// Most nodes of the tree.
+    /// Maximum nodes of the tree.
     pub max_nodes: u32,
-    /// Bound of the queue from the sources.
+    /// Limits of the queue from the sources.
     pub queue: QueueLimits,
-    /// Bytes of recent batches kept for resuming viewers.
+    /// Maximum bytes of recent batches for viewers that reconnect.
     pub log_bytes: usize,
-    /// Bounds of what is kept to go back to.
+    /// Limits of the history.
     pub history: HistoryLimits,
-    /// Which workers are asked for their blocks.
+    /// Which workers are queried for their blocks.
     pub tree_dumps: TreeDumps,
-    /// How often blocks are compared with workers' answers, in milliseconds. `None`: never.
+    /// How often blocks are compared with workers' responses, in milliseconds. `None`: never.
     pub verify_every_ms: Option<u64>,
 }
 
-/// What a run of the server is called, and where it is written.
+/// A run of the server.
 pub(crate) struct Run {
-    /// Names it.
+    /// Its id.
     pub(crate) epoch: u64,
-    /// `None`: it is not written.
+    /// `None`: no recording.
     pub(crate) recorder: Option<Recorder>,
-    /// `None`: it begins with nothing.
+    /// `None`: it starts with an empty state.
     pub(crate) resumed: Option<Resumed>,
-    /// What its sources refuse to send.
+    /// Requests that its sources refused to send.
     pub(crate) refusals: Arc<Refusals>,
 }
 
-type Question = Box<dyn FnOnce(&mut View<'_>) + Send>;
+type ReadQuery = Box<dyn FnOnce(&mut View<'_>) + Send>;
 
-enum Ask {
-    Read(Question),
+enum HubQuery {
+    Read(ReadQuery),
     Join(Option<Resume>, oneshot::Sender<Result<Joined, EncodeError>>),
     RequestDump(Vec<Worker>, oneshot::Sender<Vec<bool>>),
 }
 
-/// Why a question got no answer.
+/// Why a query failed.
 #[derive(Debug, thiserror::Error)]
-pub enum AskError {
+pub enum QueryError {
     /// The server is shutting down.
     #[error("the server is shutting down")]
     Ended,
     /// It took too long.
-    #[error("the server is too busy to answer; try again")]
+    #[error("the server is busy; try again")]
     Busy,
     /// The state could not be encoded.
     #[error(transparent)]
     Encode(#[from] EncodeError),
 }
 
-/// The way to the hub for readers.
+/// A reader's handle to the hub.
 #[derive(Clone)]
 pub struct Hub {
-    asks: mpsc::Sender<Ask>,
+    queries: mpsc::Sender<HubQuery>,
     viewers: Arc<ViewerCounts>,
     refusals: Arc<Refusals>,
 }
 
-/// Counted by the viewers' own tasks.
+/// Counts of viewers, updated by their tasks.
 #[derive(Default, Debug)]
 pub struct ViewerCounts {
     /// Connected now.
@@ -133,18 +132,18 @@ pub struct ViewerCounts {
     pub skipped_records: AtomicU64,
 }
 
-/// The hub, its sources' ends of the queue, and its task.
+/// The started hub.
 pub struct Started {
     /// For readers.
     pub hub: Hub,
-    /// One a source, in the order given, as far as the state keeps sources apart.
+    /// One handle per source, in the given order, up to the maximum of sources.
     pub sources: Vec<SourceHandle>,
     /// Ends after `shutdown` turned true.
     pub task: JoinHandle<()>,
 }
 
 impl Hub {
-    /// Starts the hub with `sources`, named as the operator knows them, and runs `checks` on what they say.
+    /// Starts the hub with these sources and checks.
     pub fn start(
         config: HubConfig,
         checks: Checks,
@@ -160,7 +159,7 @@ impl Hub {
         )
     }
 
-    /// The same, of a run that is written to files.
+    /// The same for a run that may be recorded or resumed.
     pub(crate) fn start_with(
         config: HubConfig,
         checks: Checks,
@@ -196,73 +195,73 @@ impl Hub {
         let handles = sources.iter().filter_map(|(name, kind)| task.add_source(name, *kind)).collect();
         task.intake.end_other_sources(now(), &mut task.state);
         task.stats = Stats::new(task.state.cluster.sources().len());
-        let (asks, questions) = mpsc::channel(MAX_QUESTIONS);
+        let (queries, receiver) = mpsc::channel(MAX_QUERIES);
         let viewers = Arc::new(ViewerCounts::default());
-        let task = tokio::spawn(task.run(questions, shutdown));
-        Started { hub: Hub { asks, viewers, refusals }, sources: handles, task }
+        let task = tokio::spawn(task.run(receiver, shutdown));
+        Started { hub: Hub { queries, viewers, refusals }, sources: handles, task }
     }
 
-    /// Reads from the state. `read` runs in the hub's task: it has to be quick and must not wait.
+    /// Reads from the state. `read` runs in the hub's task: it must be quick and must not block.
     ///
     /// # Errors
     /// The hub has ended or is too busy.
     pub async fn read<T: Send + 'static>(
         &self,
         read: impl FnOnce(&mut View<'_>) -> T + Send + 'static,
-    ) -> Result<T, AskError> {
+    ) -> Result<T, QueryError> {
         let (answer, answered) = oneshot::channel();
-        let question: Question = Box::new(move |view| {
-            // Whoever asked may have gone away.
+        let query: ReadQuery = Box::new(move |view| {
+            // Fails if the reader has gone.
             let _ = answer.send(read(view));
         });
-        self.ask(Ask::Read(question), answered).await
+        self.ask(HubQuery::Read(query), answered).await
     }
 
     /// Joins as a viewer.
     ///
     /// # Errors
     /// The hub has ended or is too busy, or the state cannot be encoded.
-    pub async fn join(&self, resume: Option<Resume>) -> Result<Joined, AskError> {
+    pub async fn join(&self, resume: Option<Resume>) -> Result<Joined, QueryError> {
         let (answer, answered) = oneshot::channel();
-        Ok(self.ask(Ask::Join(resume, answer), answered).await??)
+        Ok(self.ask(HubQuery::Join(resume, answer), answered).await??)
     }
 
-    /// Has workers asked for their blocks; of each whether something tells where.
+    /// Queries workers for their blocks; returns for each whether its endpoint is known.
     ///
     /// # Errors
     /// The hub has ended or is too busy.
-    pub async fn request_dumps(&self, workers: Vec<Worker>) -> Result<Vec<bool>, AskError> {
+    pub async fn request_dumps(&self, workers: Vec<Worker>) -> Result<Vec<bool>, QueryError> {
         let (answer, answered) = oneshot::channel();
-        self.ask(Ask::RequestDump(workers, answer), answered).await
+        self.ask(HubQuery::RequestDump(workers, answer), answered).await
     }
 
-    /// What sources refused to send.
+    /// Requests that sources refused to send.
     pub fn refusals(&self) -> &Refusals {
         &self.refusals
     }
 
-    /// How many viewers there are and were.
+    /// Counts of viewers.
     pub fn viewers(&self) -> &Arc<ViewerCounts> {
         &self.viewers
     }
 
-    async fn ask<T>(&self, ask: Ask, answered: oneshot::Receiver<T>) -> Result<T, AskError> {
+    async fn ask<T>(&self, ask: HubQuery, answered: oneshot::Receiver<T>) -> Result<T, QueryError> {
         let asked = async {
-            self.asks.send(ask).await.map_err(|_| AskError::Ended)?;
-            answered.await.map_err(|_| AskError::Ended)
+            self.queries.send(ask).await.map_err(|_| QueryError::Ended)?;
+            answered.await.map_err(|_| QueryError::Ended)
         };
-        tokio::time::timeout(ANSWER_WITHIN, asked).await.map_err(|_| AskError::Busy)?
+        tokio::time::timeout(RESPONSE_WITHIN, asked).await.map_err(|_| QueryError::Busy)?
     }
 }
 
 struct HubTask {
     intake: Intake,
-    /// They run here and nowhere else.
+    /// The checks run only here.
     checks: Checks,
     state: State,
     inbox: Inbox,
     handles: Vec<SourceHandle>,
-    /// The ways to those that carry out what intake wants.
+    /// Channels for intake's commands.
     commands: Commands,
     stats: Stats,
     depth: DepthCache,
@@ -278,7 +277,7 @@ impl HubTask {
         Some(handle)
     }
 
-    /// Goes on from a state that was kept. What is doubted of it is so from the last moment on that is known.
+    /// Continues from a resumed state. Knowledge is uncertain from its last moment on.
     fn resume(&mut self, away: Break) {
         let Self { intake, checks, state, .. } = self;
         intake.resume(away, state);
@@ -286,7 +285,7 @@ impl HubTask {
         state.publish(away.since_ms);
     }
 
-    async fn run(mut self, mut questions: mpsc::Receiver<Ask>, mut shutdown: Shutdown) {
+    async fn run(mut self, mut queries: mpsc::Receiver<HubQuery>, mut shutdown: Shutdown) {
         let mut batch = tokio::time::interval(BATCH_EVERY);
         batch.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut flush = tokio::time::interval(FLUSH_EVERY);
@@ -297,11 +296,11 @@ impl HubTask {
                 () = over(&mut shutdown) => break,
                 _ = batch.tick() => self.state.tick(self.state.now()),
                 _ = flush.tick() => self.flush(),
-                Some(ask) = questions.recv() => self.answer(ask),
+                Some(ask) = queries.recv() => self.answer(ask),
                 _ = self.inbox.receive(&mut inputs, INPUTS_A_TURN) => {
                     inputs.drain(..).for_each(|input| self.take(input));
                     self.hand_over();
-                    // A long queue is always ready: without this no other task of this thread would run.
+                    // A long queue is always ready; without yielding it would starve other tasks of this thread.
                     tokio::task::yield_now().await;
                 }
             }
@@ -338,12 +337,12 @@ impl HubTask {
 
     fn flush(&mut self) {
         if self.state.is_replay() {
-            // Time stands still.
+            // A replay does not advance.
             self.pictures.forget_unused();
             return;
         }
         let Self { intake, checks, state, inbox, handles, stats, pictures, .. } = self;
-        // What is missing belongs behind what still waits: no message may follow it for long.
+        // Losses are ordered behind queued messages, so only with an empty queue.
         if inbox.len() == 0 {
             for handle in handles.iter() {
                 if let Some(missing) = handle.take_missing() {
@@ -354,7 +353,7 @@ impl HubTask {
         let at_ms = now();
         intake.flush(at_ms, state);
         checks.run(at_ms, state);
-        // What the second brought is published when it is said to be over: who goes back to this moment finds it.
+        // Publish before the second ends, so that the history of this second is complete.
         state.tick(at_ms);
         state.end_second(at_ms);
         stats.end_second();
@@ -362,7 +361,7 @@ impl HubTask {
         self.hand_over();
     }
 
-    /// Hands on what intake wants done. Never waits.
+    /// Sends intake's commands to the sources. Never waits.
     fn hand_over(&mut self) {
         let Self { intake, state, commands, .. } = self;
         for command in intake.commands() {
@@ -372,17 +371,17 @@ impl HubTask {
         }
     }
 
-    fn answer(&mut self, ask: Ask) {
+    fn answer(&mut self, ask: HubQuery) {
         match ask {
-            Ask::Join(resume, answer) => {
+            HubQuery::Join(resume, answer) => {
                 let _ = answer.send(self.state.join(resume));
             }
-            Ask::RequestDump(workers, answer) => {
+            HubQuery::RequestDump(workers, answer) => {
                 let asked = workers.into_iter().map(|worker| self.intake.request_dump(worker)).collect();
                 self.hand_over();
                 let _ = answer.send(asked);
             }
-            Ask::Read(read) => {
+            HubQuery::Read(read) => {
                 self.stats.queued_messages = self.inbox.len();
                 self.stats.queued_bytes = self.inbox.len_bytes();
                 self.stats.queue_limits = self.inbox.limits();
@@ -408,7 +407,7 @@ impl HubTask {
 }
 
 impl ViewerCounts {
-    /// Counts a viewer in, unless there are `most` already.
+    /// Registers a viewer, unless there are already `most`.
     pub fn enter(self: &Arc<Self>, most: usize) -> Option<ViewerSeat> {
         self.now.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| (n < most).then_some(n + 1)).ok()?;
         self.total.fetch_add(1, Ordering::Relaxed);
@@ -416,7 +415,7 @@ impl ViewerCounts {
     }
 }
 
-/// A viewer's place; given back when dropped.
+/// A registered viewer, released when dropped.
 #[derive(Debug)]
 pub struct ViewerSeat(Arc<ViewerCounts>);
 

@@ -1,4 +1,4 @@
-//! What was refused at the gate between this process and what others name: counted, the last of each kind in words.
+//! Counts of requests that the gate refused, with a description of the last of each kind.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -8,25 +8,25 @@ use serde::Serialize;
 /// Refusals of one kind.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct RefusedCount {
-    /// What was refused, as `tree_query`.
+    /// What was refused, such as `tree_query`.
     pub what: &'static str,
-    /// Why, as `loopback_address`.
+    /// Why, such as `loopback_address`.
     pub why: &'static str,
-    /// How many.
+    /// Number of refusals.
     pub count: u64,
-    /// The last of them in words.
+    /// Description of the last one.
     pub last: String,
 }
 
-/// Refusals since the start. Few kinds of either word are known to the program, so that the table is bounded by their product.
+/// Refusals since the start. There are few values of `what` and `why`, so the table is bounded.
 #[derive(Debug, Default)]
 pub struct Refusals(Mutex<Counts>);
 
-/// By what was refused and why: how many, and the last in words.
+/// Count and last description, by `what` and `why`.
 type Counts = BTreeMap<(&'static str, &'static str), (u64, String)>;
 
 impl Refusals {
-    /// One more; gives how many of the kind there were so far.
+    /// Counts a refusal; returns the count of its kind.
     pub fn count(&self, what: &'static str, why: &'static str, words: &str) -> u64 {
         let mut counts = self.counts();
         let (count, last) = counts.entry((what, why)).or_default();
@@ -46,7 +46,7 @@ impl Refusals {
         self.counts().iter().map(row).collect()
     }
 
-    /// A sentence about what was refused of one kind. `None`: nothing was.
+    /// A sentence about refusals of one kind. `None`: there are none.
     pub fn sentence(&self, what: &str) -> Option<String> {
         let counts = self.counts();
         let of = counts.iter().filter(|((known, _), _)| *known == what);

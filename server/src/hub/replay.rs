@@ -1,5 +1,4 @@
-//! A recording in place of a deployment: the state at its end, and everything before it to go back to. Nothing comes in, and
-//! the clock stands still.
+//! Serves a recording: the state at its end, and the history before it. There is no input, and the clock stands still.
 
 use std::io::{Read, Seek};
 use std::time::Duration;
@@ -21,28 +20,28 @@ use super::log::Published;
 use super::snapshot::Snapshot;
 use super::state::State;
 use super::view::{DepthCache, PictureCache, Stats};
-use super::{Hub, HubTask, MAX_QUESTIONS, QueueLimits};
+use super::{Hub, HubTask, MAX_QUERIES, QueueLimits};
 use crate::shutdown::Shutdown;
 
-/// Longer than any recording: what is kept of one is bounded by its bytes alone.
+/// Longer than any recording: only bytes limit the history.
 const ANY_AGE: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
 
-/// A recording that was read.
+/// A loaded recording.
 pub(crate) struct Replayed {
     pub(super) cluster: Cluster,
     pub(super) history: Option<History>,
     /// The end of the recording.
     pub(super) at_ms: Millis,
     pub(super) epoch: u64,
-    /// Whether nothing in it was missing or damaged.
+    /// Whether nothing is missing or damaged.
     pub(super) is_whole: bool,
 }
 
 impl Replayed {
-    /// Reads a recording; at most `max_bytes` of it are kept to go back to, of its end.
+    /// Reads a recording; the last `max_bytes` of it are kept as history.
     ///
     /// # Errors
-    /// There is no keyframe in it that can be read.
+    /// It has no readable keyframe.
     pub(crate) fn read<R: Read + Seek>(
         series: &mut Series<R>,
         max_bytes: usize,
@@ -52,7 +51,7 @@ impl Replayed {
         let kept = replayed.history.as_ref().and_then(|history| history.kept().from_ms);
         if let Some(kept) = kept.filter(|&kept| kept > from_ms) {
             let ms = kept.since(from_ms);
-            tracing::warn!(ms, "the beginning of the recording does not fit into --history-mib");
+            tracing::warn!(ms, "the start of the recording exceeds --history-mib and is not available");
         }
         Ok(replayed)
     }
@@ -60,7 +59,7 @@ impl Replayed {
     /// Reads the end of a recording, from the keyframe before `from_ms` on.
     ///
     /// # Errors
-    /// There is no keyframe in it that can be read.
+    /// It has no readable keyframe.
     pub(super) fn read_from<R: Read + Seek>(
         series: &mut Series<R>,
         from_ms: Millis,
@@ -84,10 +83,10 @@ impl Replayed {
         })?;
         let is_whole = folded.damaged.is_none() && folded.missing == 0;
         if let Some(damaged) = folded.damaged {
-            tracing::warn!(%damaged, "the recording is not whole");
+            tracing::warn!(%damaged, "the recording is damaged; the readable part is used");
         }
         if folded.missing > 0 {
-            tracing::warn!(records = folded.missing, "records are missing in the recording");
+            tracing::warn!(records = folded.missing, "the recording has missing records");
         }
         let Folded { cluster, at_ms, .. } = folded;
         Ok(Self { cluster, history, at_ms, epoch, is_whole })
@@ -95,7 +94,7 @@ impl Replayed {
 }
 
 impl Hub {
-    /// Shows a recording.
+    /// Starts a hub for a recording.
     pub(crate) fn replay(
         Replayed { cluster, history, at_ms, epoch, .. }: Replayed,
         shutdown: Shutdown,
@@ -112,8 +111,8 @@ impl Hub {
             depth: DepthCache::default(),
             pictures: PictureCache::default(),
         };
-        let (asks, questions) = mpsc::channel(MAX_QUESTIONS);
+        let (queries, questions) = mpsc::channel(MAX_QUERIES);
         tokio::spawn(task.run(questions, shutdown));
-        Hub { asks, viewers: std::sync::Arc::default(), refusals: std::sync::Arc::default() }
+        Hub { queries, viewers: std::sync::Arc::default(), refusals: std::sync::Arc::default() }
     }
 }

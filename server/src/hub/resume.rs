@@ -1,6 +1,5 @@
-//! A server that was started again goes on from what its recording holds: the state at its end, what there is to go back to,
-//! and the recent batches. Whether the run goes on too is decided here: only if nothing was published that the recording
-//! lacks do numbers of records go on to mean the same.
+//! Resumes from the recording after a restart: state, history and recent batches. The run itself, and so the sequence numbers
+//! of records, continues only if the recording contains everything that was published.
 
 use std::path::Path;
 
@@ -14,35 +13,35 @@ use super::replay::Replayed;
 use crate::recording::{self, Newest};
 use crate::time::now;
 
-/// A recording that ended longer ago is not gone on from: caches have other blocks by then, and what is asked of the workers
-/// brings them sooner than what is doubted here would be corrected.
+/// Recordings that ended longer ago are not resumed: caches have changed by then, and queries to workers are faster than
+/// corrections.
 const MAX_AWAY_MS: u64 = 60 * 60_000;
 
-/// What is gone on from.
+/// The resumed state.
 pub(crate) struct Resumed {
     pub(super) cluster: Cluster,
     pub(super) history: Option<History>,
     pub(super) log: RecentLog,
-    /// The last moment of which something is known.
+    /// The last recorded moment.
     pub(super) at_ms: Millis,
-    /// The run that goes on. `None`: another one begins, for something may have been published that the recording lacks.
+    /// The run that continues. `None`: a new one starts, because the recording may lack published records.
     pub(crate) epoch: Option<u64>,
 }
 
-/// How much is kept.
+/// Limits of the resumed state.
 #[derive(Clone, Copy)]
 pub(crate) struct ResumeLimits {
-    /// Most nodes of the tree.
+    /// Maximum nodes of the tree.
     pub(crate) max_nodes: u32,
-    /// Bytes of recent batches.
+    /// Maximum bytes of recent batches.
     pub(crate) log_bytes: usize,
-    /// What is kept to go back to.
+    /// Limits of the history.
     pub(crate) history: HistoryLimits,
 }
 
 impl Resumed {
-    /// Reads the end of the recording in a folder. `None`: there is none that a server with these sources could go on from,
-    /// which is said in the log.
+    /// Reads the end of the recording in a folder. `None`: there is none that can be resumed with these sources; the reason is
+    /// logged.
     pub(crate) fn read(
         folder: &Path,
         sources: &[(String, SourceKind)],
@@ -53,11 +52,13 @@ impl Resumed {
             Ok(newest) => newest?,
             Err(error) => {
                 let why = format!("{error:#}");
-                tracing::warn!(why, "the recording cannot be gone on from; the state begins anew");
+                tracing::warn!(why, "the recording cannot be resumed; starting with an empty state");
                 return None;
             }
         };
-        Self::of(newest, sources, limits).inspect_err(|why| tracing::info!(why, "the state begins anew")).ok()
+        Self::of(newest, sources, limits)
+            .inspect_err(|why| tracing::info!(why, "starting with an empty state"))
+            .ok()
     }
 
     fn of(
@@ -69,7 +70,7 @@ impl Resumed {
         let away_ms = now().since(end);
         if away_ms > MAX_AWAY_MS {
             return Err(format!(
-                "the recording ended {} min ago; one is gone on from for {} min",
+                "the recording ended {} min ago; the limit for resuming is {} min",
                 away_ms / 60_000,
                 MAX_AWAY_MS / 60_000
             ));
@@ -92,15 +93,15 @@ impl Resumed {
         let epoch = Some(epoch).filter(|_| is_finished && is_whole && is_same_limit);
         let next = Seq(cluster.seq().0.saturating_add(1));
         let recent = history.iter().flat_map(History::batches);
-        let log = RecentLog::gone_on(limits.log_bytes, next, recent);
+        let log = RecentLog::continued(limits.log_bytes, next, recent);
         let (seq, workers) = (cluster.seq().0, cluster.workers().len());
-        tracing::info!(seq, workers, away_ms, same_run = epoch.is_some(), "going on from the recording");
+        tracing::info!(seq, workers, away_ms, same_run = epoch.is_some(), "resuming from the recording");
         Ok(Self { cluster, history, log, at_ms, epoch })
     }
 }
 
-/// Whether a recording of `recorded` sources, a line each, is of the deployment that these are of. Where there is a broker, that
-/// is the same; without one, discovery; without both, a publisher.
+/// Whether a recording of `recorded` sources, one per line, is of the same deployment: the same NATS server; without one, the
+/// same discovery; without both, the same ZeroMQ broker.
 fn is_same_deployment(recorded: &str, sources: &[(String, SourceKind)]) -> bool {
     let telling = [SourceKind::Nats, SourceKind::Discovery, SourceKind::Zmq];
     let of = |wanted: SourceKind| sources.iter().filter(move |(_, kind)| *kind == wanted);
@@ -110,8 +111,8 @@ fn is_same_deployment(recorded: &str, sources: &[(String, SourceKind)]) -> bool 
 }
 
 impl RecentLog {
-    /// One that goes on with the record `next`, from batches of before as far as they lead up to it.
-    fn gone_on<'b>(max_bytes: usize, next: Seq, batches: impl Iterator<Item = &'b Published>) -> Self {
+    /// A log that continues with record `next`, with earlier batches if they lead up to it without a gap.
+    fn continued<'b>(max_bytes: usize, next: Seq, batches: impl Iterator<Item = &'b Published>) -> Self {
         let mut log: Option<Self> = None;
         for batch in batches {
             let follows = log.take().filter(|log| log.next() == batch.first);

@@ -1,4 +1,4 @@
-//! The encoded snapshot for newcomers, made once for all who come within a short time.
+//! The encoded snapshot for new viewers, shared by all that connect within a short time.
 
 use std::time::{Duration, Instant};
 
@@ -7,10 +7,9 @@ use radixscope_model::id::Seq;
 use radixscope_recording::{EncodeError, snapshot_frames};
 use radixscope_state::cluster::Cluster;
 
-/// How long a snapshot serves newcomers; they replay the log after it.
+/// How long a snapshot is reused; viewers replay the log after it.
 const MIN_LIFE: Duration = Duration::from_secs(2);
-/// A snapshot serves at least this many times as long as it took to make, so that making them stays below a tenth of
-/// a core however large the tree is.
+/// A snapshot is reused for at least this many times its cost, so that encoding takes less than a tenth of a core.
 const LIFE_PER_COST: u32 = 10;
 
 /// A whole state as frames.
@@ -20,9 +19,9 @@ pub(super) struct Snapshot {
     pub(super) seq: Seq,
     /// Its frames in order.
     pub(super) frames: Vec<Bytes>,
-    /// When it was begun.
+    /// When encoding began.
     pub(super) made: Instant,
-    /// How long making it took.
+    /// How long encoding took.
     pub(super) cost: Duration,
     life: Duration,
 }
@@ -32,7 +31,7 @@ impl Snapshot {
     pub(super) fn of(cluster: &Cluster) -> Result<Self, EncodeError> {
         let started = Instant::now();
         let seq = cluster.seq();
-        // Without the room that they grew into, see `State::publish`.
+        // Without spare capacity, see `State::publish`.
         let exact = |frame: Vec<u8>| Bytes::from(frame.into_boxed_slice());
         let frames: Vec<_> = snapshot_frames(cluster)?.into_iter().map(exact).collect();
         let cost = started.elapsed();
@@ -50,7 +49,7 @@ impl Snapshot {
         Self { seq, frames, made: Instant::now(), cost: Duration::ZERO, life: MIN_LIFE }
     }
 
-    /// Whether it is still young enough to be given out at `now`.
+    /// Whether it can still be used at `now`.
     pub(super) fn is_fresh(&self, now: Instant) -> bool {
         now.saturating_duration_since(self.made) < self.life
     }

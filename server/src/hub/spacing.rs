@@ -1,5 +1,4 @@
-//! When the next keyframe of what is kept is due: often enough that going to a moment is quick, rarely enough that making
-//! keyframes costs next to nothing. Pure; whoever keeps a history asks it.
+//! When the next keyframe is due: often enough for quick jumps, rarely enough to be cheap. Pure.
 
 use std::time::{Duration, Instant};
 
@@ -7,10 +6,10 @@ use std::time::{Duration, Instant};
 const MIN_BYTES: usize = 1 << 20;
 /// It is due after this long if anything changed.
 const MOST_APART: Duration = Duration::from_secs(60);
-/// The hub makes no keyframe before so many times its cost have passed: that is a fortieth of a core at most.
+/// Minimum distance in multiples of a keyframe's cost: at most a fortieth of a core.
 const APART_PER_COST: u32 = 40;
 
-/// What came since the last keyframe.
+/// State since the last keyframe.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Spacing {
     keyframe_bytes: usize,
@@ -20,12 +19,12 @@ pub(crate) struct Spacing {
 }
 
 impl Spacing {
-    /// After a keyframe of so many bytes, made at `made` in `cost`.
+    /// After a keyframe of `keyframe_bytes`, encoded at `made` in `cost`.
     pub(crate) fn after(keyframe_bytes: usize, made: Instant, cost: Duration) -> Self {
         Self { keyframe_bytes, bytes_since: 0, made, cost }
     }
 
-    /// A batch of so many bytes was published.
+    /// A batch of `bytes` was published.
     pub(crate) fn published(&mut self, bytes: usize) {
         self.bytes_since += bytes;
     }

@@ -1,4 +1,4 @@
-//! The state and everything that follows from a record: number, fold, append to the batch, publish, answer newcomers.
+//! The state and the processing of a record: number, fold, append to the batch, publish; and joining viewers.
 //!
 //! Synchronous throughout: nothing here waits, so no record is ever half done.
 
@@ -26,16 +26,16 @@ use crate::time::now;
 const VIEWER_QUEUE_BATCHES: usize = 128;
 /// A batch that grows beyond this is sent at once, so that no frame is large.
 const MAX_BATCH_BYTES: usize = 256 * 1024;
-/// How often viewers hear something even if nothing happens.
+/// Interval of heartbeats to viewers.
 const HEARTBEAT: Duration = Duration::from_secs(1);
 /// How often a batch carries the state's digest.
 const CHECK_EVERY: Duration = Duration::from_secs(1);
 
-/// What a viewer gets when it comes.
+/// The frames for a viewer that joins.
 pub struct Joined {
     /// First frame.
     pub hello: Bytes,
-    /// Whether the viewer goes on from where it was. Otherwise `backlog` begins with a snapshot.
+    /// Whether the viewer resumes. Otherwise `backlog` begins with a snapshot.
     pub resumed: bool,
     /// Sequence number of the state that `backlog` begins from.
     pub from: Seq,
@@ -45,25 +45,25 @@ pub struct Joined {
     pub live: broadcast::Receiver<Published>,
 }
 
-/// Where a viewer says it was.
+/// A viewer's position before it reconnected.
 #[derive(Clone, Copy, Debug)]
 pub struct Resume {
     /// The last record it has.
     pub after: Seq,
-    /// Of which run of the server; `None`: it does not say.
+    /// Run of the server; `None`: not given.
     pub epoch: Option<u64>,
 }
 
 pub(super) struct State {
     pub(super) cluster: Cluster,
     pub(super) log: RecentLog,
-    /// `None`: nothing is kept to go back to.
+    /// `None`: no history.
     pub(super) history: Option<History>,
-    /// `None`: nothing is written to files.
+    /// `None`: no recording.
     pub(super) recorder: Option<Recorder>,
     pub(super) batches: u64,
-    /// The end of the recording that this is; `None`: time goes on.
-    still_ms: Option<Millis>,
+    /// The end of a replayed recording; `None`: live.
+    replay_end_ms: Option<Millis>,
     epoch: u64,
     writer: BatchWriter,
     snapshot: Option<Snapshot>,
@@ -81,7 +81,7 @@ impl State {
             log: RecentLog::new(log_bytes),
             history: History::new(history),
             recorder: None,
-            still_ms: None,
+            replay_end_ms: None,
             batches: 0,
             epoch,
             writer: BatchWriter::new(Seq(1)),
@@ -91,12 +91,12 @@ impl State {
             last_check: started,
             changed_since_check: false,
         };
-        // Batches follow a keyframe, and the first one follows the empty state.
+        // The first batch follows a keyframe of the empty state.
         state.keep_keyframe(now());
         state
     }
 
-    /// The end of a recording, and what there is to go back to.
+    /// The end of a recording, with its history.
     pub(super) fn replayed(cluster: Cluster, history: Option<History>, epoch: u64, at_ms: Millis) -> Self {
         let nothing = HistoryLimits { max_age: Duration::ZERO, max_bytes: 0 };
         let next = Seq(cluster.seq().0 + 1);
@@ -104,13 +104,13 @@ impl State {
             log: RecentLog::beginning(0, next),
             writer: BatchWriter::new(next),
             history,
-            still_ms: Some(at_ms),
+            replay_end_ms: Some(at_ms),
             cluster,
             ..Self::new(1, 0, nothing, epoch)
         }
     }
 
-    /// What was kept, gone on from. To be published before anything of now.
+    /// A resumed state. It must be published before new records.
     pub(super) fn resumed(resumed: Resumed, epoch: u64) -> Self {
         let nothing = HistoryLimits { max_age: Duration::ZERO, max_bytes: 0 };
         let Resumed { cluster, mut history, log, at_ms, .. } = resumed;
@@ -121,17 +121,17 @@ impl State {
         Self { log, writer, history, cluster, ..Self::new(1, 0, nothing, epoch) }
     }
 
-    /// Whether this is a recording.
+    /// Whether it is a replay.
     pub(super) fn is_replay(&self) -> bool {
-        self.still_ms.is_some()
+        self.replay_end_ms.is_some()
     }
 
-    /// The time of whoever looks: now, or the end of the recording.
+    /// Now, or the end of the recording.
     pub(super) fn now(&self) -> Millis {
-        self.still_ms.unwrap_or_else(now)
+        self.replay_end_ms.unwrap_or_else(now)
     }
 
-    /// Writes everything from now on.
+    /// Starts recording.
     pub(super) fn record(&mut self, recorder: Recorder) {
         self.recorder = Some(recorder);
         self.keep_keyframe(now());
@@ -142,7 +142,7 @@ impl State {
         self.epoch
     }
 
-    /// Publishes what has gathered, or a heartbeat when viewers have heard nothing for a while.
+    /// Publishes pending records, or a heartbeat if it is due.
     pub(super) fn tick(&mut self, at_ms: Millis) {
         let is_due = self.last_published.elapsed() >= HEARTBEAT;
         if self.writer.count() > 0 || is_due {
@@ -166,7 +166,7 @@ impl State {
                 Digest(self.cluster.digest())
             });
         let frame = match self.writer.finish(at_ms, check) {
-            // Without the room that it grew into: it is kept for minutes, and what is kept is bounded by its length.
+            // Without spare capacity: it is retained for minutes, and limits count its length.
             Ok(frame) => Bytes::from(frame.into_boxed_slice()),
             Err(error) => {
                 // Its records were encoded before; only their concatenation is left, and that cannot fail.
@@ -185,17 +185,17 @@ impl State {
         if let Some(recorder) = &mut self.recorder {
             recorder.published(&batch);
         }
-        // No viewer at all is no error.
+        // Fails without viewers.
         let _ = self.live.send(batch);
         self.keep_keyframe(at_ms);
     }
 
-    /// Keeps the state to go back to, and writes it, if that is due. To be called when everything folded is published.
+    /// Adds a keyframe to the history and the recording if it is due. Call it when everything folded is published.
     fn keep_keyframe(&mut self, at_ms: Millis) {
         let now = Instant::now();
         let history = self.history.as_mut().filter(|history| history.wants_keyframe(now));
         let recorder = self.recorder.as_mut().filter(|recorder| recorder.wants_keyframe(now));
-        if (history.is_none() && recorder.is_none()) || self.still_ms.is_some() {
+        if (history.is_none() && recorder.is_none()) || self.replay_end_ms.is_some() {
             return;
         }
         match Snapshot::of(&self.cluster) {
@@ -208,12 +208,12 @@ impl State {
                 }
                 self.snapshot = Some(snapshot);
             }
-            // Newcomers are told so too; what is kept goes on from the keyframe before.
-            Err(error) => tracing::error!(%error, "the state could not be kept to go back to"),
+            // New viewers get an error too; the history continues from the previous keyframe.
+            Err(error) => tracing::error!(%error, "the state could not be encoded as a keyframe"),
         }
     }
 
-    /// A second is over.
+    /// Ends the timeline row of this second.
     pub(super) fn end_second(&mut self, at_ms: Millis) {
         let Self { history, recorder, cluster, .. } = self;
         let row = history.as_mut().map(|history| history.end_second(at_ms, cluster));
@@ -222,7 +222,7 @@ impl State {
         }
     }
 
-    /// What a viewer needs to follow from now on.
+    /// Joins a viewer.
     pub(super) fn join(&mut self, resume: Option<Resume>) -> Result<Joined, EncodeError> {
         let seq = self.cluster.seq();
         let hello = Frame::Hello {
@@ -262,13 +262,12 @@ impl RecordSink for State {
         &self.cluster
     }
 
-    /// Gives `entry` the next number, folds it and appends it to the batch.
+    /// Numbers `entry`, folds it and appends it to the batch.
     fn append(&mut self, entry: &Entry<'_>) {
         let seq = Seq(self.cluster.seq().0 + 1);
         if let Err(error) = self.writer.push(entry) {
-            // A record of plain data always encodes. If one ever did not, no viewer could follow: it is left out
-            // everywhere, so that all states stay equal.
-            tracing::error!(%error, "a record could not be encoded and is left out");
+            // Plain data always encodes. If it did not, viewers could not follow, so the record is skipped everywhere.
+            tracing::error!(%error, "a record could not be encoded and is skipped");
             return;
         }
         if let Some(history) = &mut self.history {

@@ -1,4 +1,4 @@
-//! What a reader sees: the state, the hub's own counts, and figures that cost a walk and are therefore kept a while.
+//! The view of a reader: the state, the hub's counts, and cached figures that need a tree walk.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -11,27 +11,27 @@ use radixscope_replay::{Retention, SegmentRow};
 use radixscope_state::cluster::Cluster;
 
 use super::history::History;
-use super::{KeptSegment, QueueLimits, SegmentFrames, SegmentId};
+use super::{QueueLimits, SegmentFrames, SegmentId, StoredSegment};
 use crate::recording::{Recorder, RecordingStatus};
 
-/// Trees up to this many nodes are walked for every reader: that takes about a millisecond.
+/// Trees of up to this many nodes are walked for every reader, which takes about a millisecond.
 const WALKED_ALWAYS_NODES: u32 = 65_536;
-/// How long the depth of a larger tree is used though it may be outdated.
+/// How long the depth of a larger tree is cached.
 const DEPTH_LIFE: Duration = Duration::from_secs(1);
 
 /// The state as a reader sees it.
 pub struct View<'a> {
-    /// Everything heard.
+    /// The cluster state.
     pub cluster: &'a Cluster,
-    /// What is known of requests beyond it.
+    /// Routing data beyond the state.
     pub routing: &'a Routing,
-    /// What the hub counts about itself.
+    /// Counts of the hub.
     pub stats: &'a Stats,
     /// Now.
     pub at_ms: Millis,
-    /// The run of the server that numbers of records belong to.
+    /// The run of the server that sequence numbers belong to.
     pub epoch: u64,
-    /// Whether this is a recording: the clock stands still at its end.
+    /// Whether it is a replay, whose clock stands still.
     pub is_replay: bool,
     pub(super) history: Option<&'a History>,
     pub(super) recorder: Option<&'a Recorder>,
@@ -40,33 +40,33 @@ pub struct View<'a> {
 }
 
 impl View<'_> {
-    /// How much is kept to go back to; `None`: nothing is to be kept.
+    /// Extent of the history; `None`: disabled.
     pub(crate) fn history(&self) -> Option<Retention> {
         self.history.map(History::kept)
     }
 
-    /// How writing to files goes; `None`: nothing is to be written.
+    /// Status of the recording; `None`: disabled.
     pub(crate) fn recording(&self) -> Option<RecordingStatus> {
         self.recorder.map(|recorder| recorder.watch().status())
     }
 
-    /// What is kept, oldest first, and the rows of the timeline after `after`.
+    /// Segments of the history, oldest first, and the timeline rows after `after`.
     pub(crate) fn timeline(&self, after: Millis) -> (Vec<SegmentRow>, Vec<SecondRow>) {
         self.history.map_or_else(Default::default, |kept| (kept.segments(), kept.rows_after(after)))
     }
 
-    /// Which segments are kept of a range of time, from the keyframe before its beginning, and the rows of that time.
+    /// Segments of a time range, from the keyframe before its start, and its rows.
     pub(crate) fn kept_between(&self, from: Millis, to: Millis) -> (Vec<SegmentId>, Vec<SecondRow>) {
         self.history.map_or_else(Default::default, |kept| kept.between(from, to))
     }
 
-    /// One of them; `None`: it is not kept any more.
-    pub(crate) fn kept_segment(&self, id: SegmentId) -> Option<KeptSegment> {
+    /// A segment; `None`: no longer retained.
+    pub(crate) fn kept_segment(&self, id: SegmentId) -> Option<StoredSegment> {
         self.history?.segment(id)
     }
 
-    /// The frames that lead to the state at `at`, those alone that come behind record `after` and not later than `until` where
-    /// that is given. `None`: that moment is not kept.
+    /// The frames that lead to the state at `at`. With `after`, only those behind that record; with `until`, no later ones.
+    /// `None`: not retained.
     pub(crate) fn segment_at(
         &self,
         at: Millis,
@@ -76,32 +76,32 @@ impl View<'_> {
         self.history?.segment_at(at, after, until)
     }
 
-    /// Length in blocks of the longest path; of a large tree it may be a second old.
+    /// Length of the longest path in blocks; for a large tree it may be a second old.
     pub fn max_depth(&mut self) -> u32 {
         self.depth.of(self.cluster)
     }
 
-    /// A copy of a pool's tree, for what takes longer than the hub can wait; of a large tree it may be some seconds old.
+    /// A copy of a pool's tree for longer computations; for a large tree it may be some seconds old.
     pub fn picture(&mut self, pool: PoolIx) -> Arc<TreeSnapshot> {
         self.pictures.of(self.cluster, pool, self.at_ms)
     }
 }
 
-/// How long a copy is used that is of the latest record; of a large tree also if it is not.
+/// How long a copy of the latest record is reused; for a large tree also an older one.
 const PICTURE_LIFE: Duration = Duration::from_secs(1);
-/// It is used at least this many times as long as it took to make, so that making copies stays below a twentieth of a core.
+/// A copy is reused for at least this many times its cost, so that copying takes less than a twentieth of a core.
 const PICTURE_LIFE_PER_COST: u32 = 20;
-/// A copy that nobody asked for this long is dropped.
-const PICTURE_KEPT: Duration = Duration::from_secs(10);
+/// A copy that was not used for this long is dropped.
+const PICTURE_UNUSED_FOR: Duration = Duration::from_secs(10);
 
-/// Pools of which a copy is kept; who asks for more of them in turn has each copied anew.
+/// Maximum cached copies, one per pool.
 const MAX_PICTURES: usize = 8;
 
-/// The latest copies of trees, one for each pool that was asked for.
+/// Cached copies of trees, one per pool.
 #[derive(Default)]
-pub(super) struct PictureCache(Vec<KeptPicture>);
+pub(super) struct PictureCache(Vec<CachedPicture>);
 
-struct KeptPicture {
+struct CachedPicture {
     picture: Arc<TreeSnapshot>,
     made: Instant,
     life: Duration,
@@ -124,25 +124,25 @@ impl PictureCache {
         let cost = now.elapsed();
         tracing::debug!(nodes, cost_us = cost.as_micros() as u64, "tree copied");
         let life = PICTURE_LIFE.max(cost * PICTURE_LIFE_PER_COST);
-        let kept = KeptPicture { picture: Arc::clone(&picture), made: now, life, used: now };
+        let kept = CachedPicture { picture: Arc::clone(&picture), made: now, life, used: now };
         let known = self.0.iter().position(|kept| kept.picture.pool() == pool);
         let oldest = || (0..self.0.len()).min_by_key(|&at| self.0[at].used);
         let replaced = known.or_else(|| oldest().filter(|_| self.0.len() == MAX_PICTURES));
-        drop_aside(replaced.map(|at| self.0.swap_remove(at)));
+        drop_in_background(replaced.map(|at| self.0.swap_remove(at)));
         self.0.push(kept);
         picture
     }
 
     /// Called once a second.
     pub(super) fn forget_unused(&mut self) {
-        while let Some(at) = self.0.iter().position(|kept| kept.used.elapsed() > PICTURE_KEPT) {
-            drop_aside(Some(self.0.swap_remove(at)));
+        while let Some(at) = self.0.iter().position(|kept| kept.used.elapsed() > PICTURE_UNUSED_FOR) {
+            drop_in_background(Some(self.0.swap_remove(at)));
         }
     }
 }
 
 /// A large copy takes milliseconds to drop.
-fn drop_aside(kept: Option<KeptPicture>) {
+fn drop_in_background(kept: Option<CachedPicture>) {
     if let Some(kept) = kept {
         tokio::task::spawn_blocking(move || drop(kept));
     }
@@ -172,11 +172,11 @@ impl DepthCache {
 pub struct Stats {
     /// By source.
     pub sources: Vec<SourceStats>,
-    /// Messages that wait.
+    /// Queued messages.
     pub queued_messages: usize,
-    /// Bytes that wait.
+    /// Queued bytes.
     pub queued_bytes: usize,
-    /// Most that may wait.
+    /// Limits of the queue.
     pub queue_limits: QueueLimits,
     /// Bytes of recent batches.
     pub log_bytes: usize,
@@ -185,7 +185,7 @@ pub struct Stats {
     /// Longest time from a message's arrival in the queue to its fold, in the last full second. `None`: there was no
     /// message.
     pub fold_lag: Option<Duration>,
-    /// The same in the second that is not over.
+    /// The same in the current second.
     fold_lag_now: Option<Duration>,
     /// When the server started.
     pub started: Instant,
@@ -198,7 +198,7 @@ pub struct SourceStats {
     pub messages: u64,
     /// Their payload bytes.
     pub bytes: u64,
-    /// Records they became.
+    /// Records from them.
     pub records: u64,
 }
 
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_copy_of_a_large_tree_serves_for_a_while_and_is_dropped_when_nobody_asks() {
+    async fn a_copy_of_a_large_tree_serves_for_a_while_and_is_dropped_when_unused() {
         let blocks = u64::from(WALKED_ALWAYS_NODES) + 2;
         let (mut cluster, mut cache, at) = (cluster(blocks), PictureCache::default(), Millis(1));
         let first = cache.of(&cluster, PoolIx(0), at);
@@ -288,7 +288,7 @@ mod tests {
         cache.forget_unused();
         assert!(!cache.0.is_empty(), "it was just asked for");
         if let Some(kept) = cache.0.first_mut() {
-            kept.used -= PICTURE_KEPT * 2;
+            kept.used -= PICTURE_UNUSED_FOR * 2;
         }
         cache.forget_unused();
         assert!(cache.0.is_empty());

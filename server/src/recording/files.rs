@@ -1,4 +1,4 @@
-//! The thread that writes: a file after the other, bounded by size and age, each begun with a keyframe.
+//! The writer thread: writes one file after the other, bounded by size and age, each starting with a keyframe.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{BufWriter, Error, ErrorKind};
@@ -14,51 +14,51 @@ use radixscope_recording::{Meta, Recording, RecordingError, Writer};
 use super::{Item, Key, RecordTo, Redactor, Shared};
 use crate::time::now;
 
-/// How often what was written is ended as a chunk and brought to the disk.
+/// How often a chunk is ended and synced to disk.
 const SYNC_EVERY: Duration = Duration::from_secs(1);
-/// How long after a failure it is tried again.
+/// Retry delay after a failure.
 const RETRY_AFTER: Duration = Duration::from_secs(5);
-/// A folder is kept in about so many files: deleting the oldest takes away little.
+/// Approximate number of files in a folder, so that deleting the oldest removes little.
 const FILES: u64 = 20;
-/// Sizes of a file beyond which the next keyframe begins another.
+/// Range of the file size beyond which the next keyframe starts a new file.
 const FILE_BYTES: std::ops::RangeInclusive<u64> = 256 * 1024..=512 * 1024 * 1024;
 const PREFIX: &str = "radixscope-";
 const SUFFIX: &str = ".mcap";
-/// What a file is called before there is a state in it.
+/// Name of a file before it contains a state.
 const UNNAMED: &str = "radixscope.new";
-/// Held while a process writes into a folder.
+/// Lock file of the process that writes into a folder.
 const LOCK: &str = "radixscope.lock";
 
 /// A file that is being written.
-struct Current {
+struct OpenFile {
     writer: Writer<BufWriter<File>>,
-    /// The same file, to bring it to the disk.
+    /// The same file, for syncing.
     file: File,
     path: PathBuf,
-    /// Its name until there is a state in it: whatever has the other name can be opened.
+    /// Its temporary name until it contains a state, so that every file with a final name can be opened.
     unnamed: Option<PathBuf>,
     began: Instant,
     began_ms: Millis,
     has_news: bool,
 }
 
-/// A file that was written.
-pub(super) struct Kept {
+/// A completed file.
+pub(super) struct RecordingFile {
     pub(super) path: PathBuf,
     began_ms: Millis,
     ended_ms: Millis,
     bytes: u64,
 }
 
-/// Says that the thread has ended, whatever ended it.
-struct Ending(Arc<Shared>);
+/// Reports the end of the thread, also after a panic.
+struct EndGuard(Arc<Shared>);
 
-impl Drop for Ending {
+impl Drop for EndGuard {
     fn drop(&mut self) {
         self.0.has_ended.store(true, Ordering::Relaxed);
         if std::thread::panicking() {
             self.0.set_error(Some(
-                "recording failed by a fault of Radixscope; restart it to record".to_owned(),
+                "the recording thread failed (a bug in Radixscope); restart to record again".to_owned(),
             ));
         }
     }
@@ -69,18 +69,18 @@ pub(super) struct Files {
     to: RecordTo,
     meta: Meta,
     shared: Arc<Shared>,
-    current: Option<Current>,
+    current: Option<OpenFile>,
     /// Oldest first.
-    kept: Vec<Kept>,
-    /// `None`: names and ids are written as they are.
+    kept: Vec<RecordingFile>,
+    /// `None`: no redaction.
     redactor: Option<Redactor>,
     failed: Option<Instant>,
-    /// Keeps others from the folder.
+    /// Lock of the folder.
     _lock: Option<File>,
 }
 
 impl Files {
-    /// Looks at what is there. Nothing is written before the first keyframe.
+    /// Reads the folder. Nothing is written before the first keyframe.
     pub(super) fn open(to: RecordTo, meta: Meta, shared: Arc<Shared>) -> Result<Self, Error> {
         let mut lock = None;
         let mut kept = Vec::new();
@@ -91,14 +91,14 @@ impl Files {
             RecordTo::File(path) => drop(OpenOptions::new().write(true).create_new(true).open(path)?),
             RecordTo::Folder { path, .. } => {
                 std::fs::create_dir_all(path)?;
-                lock = Some(locked(path)?);
+                lock = Some(lock_folder(path)?);
                 kept = recordings_in(path)?;
             }
         }
         let before = meta_in(&kept);
         if let Some(before) = before.as_ref().filter(|before| before.redacted != meta.redacted) {
             let what = if before.redacted { "redacted" } else { "not redacted" };
-            let words = format!("what is recorded there is {what} (--redact); choose another folder");
+            let words = format!("the recordings there are {what} (--redact); choose another folder");
             return Err(Error::new(ErrorKind::InvalidInput, words));
         }
         let recording = before.map_or(meta.recording, |before| before.recording);
@@ -117,9 +117,9 @@ impl Files {
         Ok(files)
     }
 
-    /// Writes until nobody sends any more.
+    /// Writes until the channel is closed.
     pub(super) fn run(mut self, items: &Receiver<Item>) {
-        let _ending = Ending(Arc::clone(&self.shared));
+        let _ending = EndGuard(Arc::clone(&self.shared));
         let mut synced = Instant::now();
         loop {
             let wait = SYNC_EVERY.saturating_sub(synced.elapsed());
@@ -141,7 +141,7 @@ impl Files {
             }
         }
         if self.shared.is_behind.load(Ordering::Relaxed) {
-            // What was left out may have been seen: the file is not said to hold all.
+            // Items were dropped, so the file is not marked as finished.
             let synced = self.sync();
             return self.check(synced);
         }
@@ -177,7 +177,7 @@ impl Files {
         }
     }
 
-    fn is_full(&self, current: &Current) -> bool {
+    fn is_full(&self, current: &OpenFile) -> bool {
         let RecordTo::Folder { max_bytes, max_age, .. } = self.to else { return false };
         let is_old = current.began.elapsed() >= max_age / FILES as u32;
         is_old || current.writer.len_bytes() >= file_bytes(max_bytes)
@@ -185,7 +185,7 @@ impl Files {
 
     fn begin(&mut self, at_ms: Millis) -> Result<(), RecordingError> {
         let (path, unnamed, file) = match &self.to {
-            // It was made when the recording was asked for, and after a failure it goes on in another.
+            // The file was created at the start; after a failure another one continues.
             RecordTo::File(path) if self.kept.is_empty() => {
                 (path.clone(), None, OpenOptions::new().write(true).create(true).truncate(true).open(path)?)
             }
@@ -199,7 +199,7 @@ impl Files {
                 std::fs::create_dir_all(path)?;
                 let named = |number| path.join(format!("{PREFIX}{number}{SUFFIX}"));
                 let mut number = at_ms.0;
-                // Nobody else writes there.
+                // The folder is locked, so there is no race.
                 while named(number).exists() {
                     number += 1;
                 }
@@ -211,8 +211,8 @@ impl Files {
         self.make_room(0)?;
         let meta = Meta { began_ms: at_ms.0, ..self.meta.clone() };
         let writer = Writer::new(BufWriter::new(file.try_clone()?), &meta)?;
-        tracing::info!(file = %path.display(), "recording");
-        self.current = Some(Current {
+        tracing::info!(file = %path.display(), "writing recording");
+        self.current = Some(OpenFile {
             writer,
             file,
             path,
@@ -227,7 +227,7 @@ impl Files {
         Ok(())
     }
 
-    /// Makes what was written readable and brings it to the disk.
+    /// Ends the chunk, so that it is readable, and syncs the file.
     fn sync(&mut self) -> Result<(), RecordingError> {
         let Some(current) = self.current.as_mut().filter(|current| current.has_news) else { return Ok(()) };
         current.writer.cut()?;
@@ -236,9 +236,9 @@ impl Files {
         if let Some(unnamed) = current.unnamed.take() {
             std::fs::rename(unnamed, &current.path)?;
         }
-        // A file whose folder was deleted takes what nobody will ever find.
+        // The file may have been deleted.
         if !current.path.exists() {
-            return Err(Error::new(ErrorKind::NotFound, "the file that was written is gone").into());
+            return Err(Error::new(ErrorKind::NotFound, "the file was deleted while it was written").into());
         }
         let bytes = current.writer.len_bytes();
         let is_far_too_large = match self.to {
@@ -253,7 +253,7 @@ impl Files {
         Ok(())
     }
 
-    /// Deletes what is too old or too much, oldest first; the current file has `current` bytes.
+    /// Deletes files beyond the limits, oldest first; the current file has `current` bytes.
     fn make_room(&mut self, current: u64) -> Result<(), Error> {
         let RecordTo::Folder { max_bytes, max_age, .. } = self.to else { return Ok(()) };
         let most = max_bytes.saturating_sub(current.max(file_bytes(max_bytes)));
@@ -273,7 +273,7 @@ impl Files {
 
     fn end(&mut self) -> Result<(), RecordingError> {
         let Some(current) = self.current.take() else { return Ok(()) };
-        let Current { writer, file, path, began_ms, .. } = current;
+        let OpenFile { writer, file, path, began_ms, .. } = current;
         writer.finish()?;
         file.sync_all()?;
         self.keep(path, began_ms);
@@ -285,17 +285,17 @@ impl Files {
         self.report();
     }
 
-    /// After a failure the file is left as it is: what was synced can be read.
+    /// Handles the result of a write. A failed file is left as it is; its synced part is readable.
     fn check(&mut self, done: Result<(), RecordingError>) {
         let Err(error) = done else { return };
-        let words = format!("{error}; trying again every {} s", RETRY_AFTER.as_secs());
-        tracing::warn!(%error, "cannot record");
+        let words = format!("{error}; retrying every {} s", RETRY_AFTER.as_secs());
+        tracing::warn!(%error, "writing the recording failed");
         self.shared.set_error(Some(words));
         self.shared.gaps.fetch_add(1, Ordering::Relaxed);
         self.failed = Some(Instant::now());
         if let Some(current) = self.current.take() {
             if let Some(unnamed) = &current.unnamed {
-                // There is no state in it, and its room may be what is missing.
+                // It contains no state, and its space may be needed.
                 let _ = std::fs::remove_file(unnamed);
             }
             self.keep(current.path.clone(), current.began_ms);
@@ -323,33 +323,33 @@ fn file_bytes(max_bytes: u64) -> u64 {
     (max_bytes / FILES).clamp(*FILE_BYTES.start(), *FILE_BYTES.end())
 }
 
-fn locked(folder: &Path) -> Result<File, Error> {
+fn lock_folder(folder: &Path) -> Result<File, Error> {
     let lock = OpenOptions::new().write(true).create(true).truncate(false).open(folder.join(LOCK))?;
     match lock.try_lock() {
         Ok(()) => Ok(lock),
         Err(TryLockError::WouldBlock) => Err(Error::new(
             ErrorKind::ResourceBusy,
-            "another Radixscope records there; choose another folder",
+            "another Radixscope process records there; choose another folder",
         )),
         Err(TryLockError::Error(error)) => Err(error),
     }
 }
 
-/// When a file in a folder was begun, by its name.
+/// Start time of a file, from its name.
 fn began_ms(path: &Path) -> Option<Millis> {
     let number = path.file_name()?.to_str()?.strip_prefix(PREFIX)?.strip_suffix(SUFFIX)?;
     number.parse().ok().map(Millis)
 }
 
-fn kept(path: PathBuf, began_ms: Millis) -> Option<Kept> {
+fn kept(path: PathBuf, began_ms: Millis) -> Option<RecordingFile> {
     let of = std::fs::metadata(&path).ok()?;
     let ended = of.modified().ok()?.duration_since(std::time::UNIX_EPOCH).ok()?;
     let ended_ms = Millis(u64::try_from(ended.as_millis()).ok()?);
-    Some(Kept { path, began_ms, ended_ms, bytes: of.len() })
+    Some(RecordingFile { path, began_ms, ended_ms, bytes: of.len() })
 }
 
-/// The recordings in a folder, oldest first. Other files are nobody's business.
-pub(super) fn recordings_in(folder: &Path) -> Result<Vec<Kept>, Error> {
+/// The recordings in a folder, oldest first. Other files are ignored.
+pub(super) fn recordings_in(folder: &Path) -> Result<Vec<RecordingFile>, Error> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder)? {
         let path = entry?.path();
@@ -361,8 +361,8 @@ pub(super) fn recordings_in(folder: &Path) -> Result<Vec<Kept>, Error> {
     Ok(found)
 }
 
-/// What the newest recording in a folder says of itself: what is written there next goes on with it.
-fn meta_in(kept: &[Kept]) -> Option<Meta> {
+/// Metadata of the newest recording in a folder, which new files continue.
+fn meta_in(kept: &[RecordingFile]) -> Option<Meta> {
     let newest = kept.iter().rev().find_map(|kept| Recording::open(File::open(&kept.path).ok()?).ok())?;
     Some(newest.meta().clone())
 }

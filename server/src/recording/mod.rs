@@ -1,9 +1,7 @@
-//! What is received is written to files while it is shown.
-//!
-//! The hub hands the bytes that it publishes to a thread of their own, over a queue that it never waits for: when the
-//! queue is full, what does not fit is left out, counted, and a keyframe follows as soon as there is room. The thread ends a
-//! chunk and has it written to the disk (`fsync`) once a second, so that a crash costs a second at most. Whatever keeps it
-//! from writing is said in words, shown as the state of a source and tried again; the live view goes on.
+//! Writes recordings to files. The hub sends the published bytes to a writer thread over a bounded queue and never waits: if
+//! the queue is full, items are dropped and counted, and a keyframe follows as soon as there is room. The thread ends a chunk
+//! and syncs it (`fsync`) once a second, so that a crash loses at most a second. Errors are shown as the state of a source and
+//! retried; the live view is not affected.
 
 mod decisions;
 mod files;
@@ -30,27 +28,27 @@ use radixscope_state::cluster::Cluster;
 
 use crate::hub::Published;
 use crate::hub::spacing::Spacing;
-pub(crate) use decisions::Ended;
+pub(crate) use decisions::FinishedDecisions;
 use files::Files;
 pub(crate) use opened::{Newest, newest, open};
 pub(crate) use redact::{Key, Redacted, Redactor};
-pub(crate) use source::run as tell;
+pub(crate) use source::run as report_status;
 
-/// Parts that may wait for the disk: a minute of ten batches a second, and more than their bytes would ever be.
+/// Maximum queued items: several minutes of ten batches per second.
 const MAX_QUEUED: usize = 4_096;
-/// Bytes that may wait for the disk: those of a large keyframe and of what follows it meanwhile.
+/// Maximum queued bytes: a large keyframe and the batches after it.
 const MAX_QUEUED_BYTES: usize = 256 * 1024 * 1024;
 
-/// Where to write, and how much.
+/// Target of a recording.
 #[derive(Clone, Debug)]
 pub enum RecordTo {
-    /// One file until the end.
+    /// One file.
     File(PathBuf),
-    /// A folder, in files that make room for newer ones.
+    /// A folder of files, of which the oldest are deleted.
     Folder {
         /// The folder.
         path: PathBuf,
-        /// Most bytes of all its recordings together.
+        /// Maximum bytes of all its recordings.
         max_bytes: u64,
         /// Files that ended longer ago are deleted.
         max_age: Duration,
@@ -66,16 +64,16 @@ impl RecordTo {
     }
 }
 
-/// What is written where.
+/// Options of a recording.
 #[derive(Clone, Debug)]
 pub struct RecordOptions {
-    /// Where.
+    /// Target.
     pub to: RecordTo,
-    /// Whether names and ids become pseudonyms.
+    /// Whether names and ids are replaced by pseudonyms.
     pub redact: bool,
 }
 
-/// A part on its way to the disk.
+/// A queued item.
 enum Item {
     Keyframe { at_ms: Millis, frames: Vec<Bytes> },
     Message { channel: Channel, at_ms: Millis, data: Bytes },
@@ -90,23 +88,23 @@ impl Item {
     }
 }
 
-/// What the writing thread and the hub tell each other.
+/// State shared by the writer thread and the hub.
 #[derive(Default)]
 struct Shared {
     queued_bytes: AtomicUsize,
-    /// The thread can write no more before it gets a keyframe.
+    /// The thread needs a keyframe before it can continue.
     wants_keyframe: AtomicBool,
-    /// The last thing that was to be written was left out.
+    /// The last item was dropped.
     is_behind: AtomicBool,
-    /// The thread has ended, which it does by itself only through a fault of ours.
+    /// The thread has ended; before shutdown that is a bug.
     has_ended: AtomicBool,
-    /// Bytes on the disk, of all files that are kept.
+    /// Bytes on disk, of all retained files.
     bytes: AtomicU64,
-    /// When the oldest file that is kept was begun; 0: there is none.
+    /// Start of the oldest retained file; 0: none.
     since_ms: AtomicU64,
-    /// Times that something was left out.
+    /// Number of gaps.
     gaps: AtomicU64,
-    /// What keeps it from writing.
+    /// The current error.
     error: Mutex<Option<String>>,
 }
 
@@ -120,22 +118,22 @@ impl Shared {
     }
 }
 
-/// How recording goes.
+/// Status of a recording.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct RecordingStatus {
-    /// The file or folder, as the operator named it.
+    /// The file or folder, as given.
     pub(crate) path: String,
-    /// Bytes on the disk, of all files that are kept.
+    /// Bytes on disk, of all retained files.
     pub(crate) bytes: u64,
-    /// When the oldest of them was begun; `null`: nothing was written yet.
+    /// Start of the oldest of them; `null`: nothing was written yet.
     pub(crate) since_ms: Option<Millis>,
-    /// Times that something was left out because the disk was too slow or could not be written.
+    /// Number of gaps, because the disk was too slow or could not be written.
     pub(crate) gaps: u64,
-    /// What keeps it from writing; `null`: nothing.
+    /// The current error; `null`: none.
     pub(crate) error: Option<String>,
 }
 
-/// Answers how recording goes.
+/// Reads the status of a recording.
 #[derive(Clone)]
 pub(crate) struct RecordingWatch {
     path: String,
@@ -155,13 +153,13 @@ impl RecordingWatch {
     }
 }
 
-/// The hub's end.
+/// The hub's handle to the writer thread.
 pub(crate) struct Recorder {
     to: SyncSender<Item>,
     watch: RecordingWatch,
-    /// `None`: the next thing written has to be a keyframe.
+    /// `None`: the next item must be a keyframe.
     spacing: Option<Spacing>,
-    ended: Ended,
+    ended: FinishedDecisions,
 }
 
 impl Recorder {
@@ -177,15 +175,15 @@ impl Recorder {
         let thread = std::thread::Builder::new().name("recording".to_owned());
         let thread = thread.spawn(move || files.run(&items))?;
         let watch = RecordingWatch { path, shared };
-        Ok((Self { to, watch, spacing: None, ended: Ended::default() }, thread))
+        Ok((Self { to, watch, spacing: None, ended: FinishedDecisions::default() }, thread))
     }
 
-    /// How it goes.
+    /// Its status.
     pub(crate) fn watch(&self) -> &RecordingWatch {
         &self.watch
     }
 
-    /// Whether the state is to be written as a keyframe now.
+    /// Whether a keyframe is due.
     pub(crate) fn wants_keyframe(&self, now: Instant) -> bool {
         if self.watch.shared.has_ended.load(Ordering::Relaxed) {
             return false;
@@ -193,11 +191,11 @@ impl Recorder {
         if self.watch.shared.wants_keyframe.load(Ordering::Relaxed) {
             return true;
         }
-        // A keyframe waits until there is room for it.
+        // Without a keyframe, one is due once the queue is empty.
         self.spacing.map_or_else(|| self.queued_bytes() == 0, |spacing| spacing.is_due(now))
     }
 
-    /// The state of this moment; batches from here on follow it.
+    /// Writes a keyframe; later batches follow it.
     pub(crate) fn keyframe(&mut self, at_ms: Millis, frames: &[Bytes], made: Instant, cost: Duration) {
         let bytes = frames.iter().map(Bytes::len).sum();
         self.watch.shared.wants_keyframe.store(false, Ordering::Relaxed);
@@ -206,7 +204,7 @@ impl Recorder {
         self.spacing = was_sent.then(|| Spacing::after(bytes, made, cost));
     }
 
-    /// What was published.
+    /// Writes a published batch.
     pub(crate) fn published(&mut self, batch: &Published) {
         let Some(spacing) = self.spacing.as_mut().filter(|_| batch.first < batch.next) else { return };
         spacing.published(batch.frame.len());
@@ -217,12 +215,12 @@ impl Recorder {
         }
     }
 
-    /// Notes what a record, just folded, says of decisions.
+    /// Notes a decision in a folded record.
     pub(crate) fn noted(&mut self, entry: &Entry<'_>) {
         self.ended.note(entry);
     }
 
-    /// A second is over.
+    /// Writes the decisions, findings and timeline row of this second.
     pub(crate) fn second(&mut self, at_ms: Millis, cluster: &Cluster, row: Option<SecondRow>) {
         let mut over = Vec::new();
         self.ended.take(at_ms, cluster, |decided| {
@@ -232,7 +230,7 @@ impl Recorder {
         let Some(row) = row else { return };
         for mark in &row.findings {
             let titled = cluster.findings().iter().find(|finding| finding.code == mark.code);
-            let finding = FindingLine {
+            let finding = FindingRow {
                 at_ms,
                 state: if mark.opened { "active" } else { "resolved" },
                 code: &mark.code,
@@ -254,11 +252,11 @@ impl Recorder {
         self.watch.shared.queued_bytes.load(Ordering::Relaxed)
     }
 
-    /// Hands a part over without waiting. `false`: there was no room.
+    /// Queues an item without waiting. `false`: the queue is full.
     fn send(&self, item: Item) -> bool {
         let shared = &self.watch.shared;
         let bytes = item.len_bytes();
-        // One larger than all room still passes alone.
+        // An item above the limit passes if the queue is empty.
         let has_room = self.queued_bytes() == 0 || self.queued_bytes() + bytes <= MAX_QUEUED_BYTES;
         if has_room {
             shared.queued_bytes.fetch_add(bytes, Ordering::Relaxed);
@@ -273,7 +271,7 @@ impl Recorder {
 }
 
 #[derive(Serialize)]
-struct FindingLine<'a> {
+struct FindingRow<'a> {
     at_ms: Millis,
     state: &'static str,
     code: &'a str,
@@ -281,12 +279,12 @@ struct FindingLine<'a> {
     title: &'a str,
 }
 
-/// How a source is named in a recording.
+/// Name of a source in a recording.
 pub(crate) fn source_line(name: &str, kind: SourceKind) -> String {
     format!("{} {name}", kind.as_str())
 }
 
-/// What a recording says of itself.
+/// Metadata of a recording.
 pub(crate) fn meta(epoch: u64, recording: u64, began_ms: Millis, sources: &[(String, SourceKind)]) -> Meta {
     let line = |(name, kind): &(String, SourceKind)| source_line(name, *kind);
     Meta {

@@ -1,4 +1,4 @@
-//! Recordings opened for reading, with words about what is not whole.
+//! Opens recordings for reading, and warns about damage.
 
 use std::fs::File;
 use std::io::BufReader;
@@ -8,7 +8,7 @@ use anyhow::Context as _;
 
 use radixscope_recording::{Recording, RecordingError, Series};
 
-/// Opens the files of a recording, in whatever order they are given; a folder is all recordings in it.
+/// Opens the files of a recording, in any order; a folder stands for all recordings in it.
 ///
 /// # Errors
 /// One of them cannot be read, or they do not belong together.
@@ -26,7 +26,7 @@ pub(crate) fn open(paths: &[PathBuf]) -> anyhow::Result<Series<BufReader<File>>>
         let recording = opened.with_context(|| path.display().to_string())?;
         if recording.lost_bytes() > 0 {
             let lost = recording.lost_bytes();
-            tracing::warn!(file = %path.display(), lost, "its end was not written whole; so many bytes are lost");
+            tracing::warn!(file = %path.display(), lost, "the file has a truncated end; its last bytes are lost");
         }
         Ok(recording)
     };
@@ -34,16 +34,16 @@ pub(crate) fn open(paths: &[PathBuf]) -> anyhow::Result<Series<BufReader<File>>>
     Ok(Series::of(opened?)?)
 }
 
-/// The end of the recording that a folder holds.
+/// The newest recording of a folder.
 pub(crate) struct Newest {
     /// Its latest files.
     pub(crate) series: Series<BufReader<File>>,
-    /// Whether the last of them was ended in order: whatever was published is in it.
+    /// Whether the last of them was finished, so that it contains everything that was published.
     pub(crate) is_finished: bool,
 }
 
-/// Opens as many of the latest files in a folder as a time before the end of the recording needs. `None`: there is no state in
-/// any file of the recording that was written last.
+/// Opens the latest files in a folder that cover `max_age_ms` before the end of the recording. `None`: no file of the latest
+/// recording contains a state.
 ///
 /// # Errors
 /// The latest file cannot be read, or is of another version.
@@ -54,7 +54,7 @@ pub(crate) fn newest(folder: &Path, max_age_ms: u64) -> anyhow::Result<Option<Ne
         let opened = Recording::open(BufReader::new(File::open(&path)?));
         let opened = match opened {
             Ok(opened) => opened,
-            // The process died before its first state was on the disk, or the file is somebody else's.
+            // The process was killed before the first state was on disk, or it is another kind of file.
             Err(RecordingError::NotARecording) => {
                 is_finished = Some(false);
                 continue;

@@ -1,5 +1,5 @@
-//! A recording with pseudonyms: keyframes, records and lines as they are, but for names and ids, which become keyed hashes.
-//! Everything goes through a state of its own, so that what is written is of one piece. Without the key nothing leads back.
+//! Redaction: replaces names and ids in keyframes, records and JSON rows by keyed hashes. A redacted state is folded along, so
+//! that the output is consistent. Without the key the originals cannot be recovered.
 
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
@@ -19,28 +19,28 @@ use radixscope_state::cluster::{Cluster, SnapshotReader};
 use radixscope_state::redact::{self, Pseudonyms};
 
 const KEY_BYTES: usize = 32;
-/// Where a folder's key is, so that pseudonyms stay the same after a restart. Whoever has it can try which id is behind one.
+/// Key file of a folder, so that pseudonyms stay the same after a restart. With it, ids can be guessed and verified.
 const KEY_FILE: &str = "radixscope.key";
-/// Most names that texts are searched for; beyond it those known so far are forgotten. Workers and processes are fewer.
+/// Maximum names that are replaced in texts; beyond it the known ones are dropped. Workers and processes are fewer.
 const MAX_NAMES: usize = 1 << 16;
-/// Names that say nothing and stand in texts of any deployment.
+/// Names that identify nothing and occur in texts of any deployment.
 const ORDINARY: [&str; 4] = ["dynamo", "frontend", "router", "worker"];
-/// In place of words that may name anything.
-const LEFT_OUT: &str = "…";
+/// Replacement for texts that may contain names.
+const REMOVED: &str = "…";
 
 /// The key of a recording's pseudonyms.
 #[derive(Clone)]
 pub(crate) struct Key([u8; KEY_BYTES]);
 
 impl Key {
-    /// One that nobody knows.
+    /// A random key.
     pub(crate) fn random() -> std::io::Result<Self> {
         let mut key = [0; KEY_BYTES];
         File::open("/dev/urandom")?.read_exact(&mut key)?;
         Ok(Self(key))
     }
 
-    /// The one of a folder; made if there is none.
+    /// The key of a folder, created if it does not exist.
     pub(crate) fn of_folder(folder: &Path) -> std::io::Result<Self> {
         let path = folder.join(KEY_FILE);
         let mut key = [0; KEY_BYTES];
@@ -65,17 +65,17 @@ impl Key {
     }
 }
 
-/// Pseudonyms that were given.
+/// Assigned pseudonyms.
 struct Names {
     key: Key,
-    /// Words as they may stand in a text: ids, in both forms, and namespaces.
+    /// Single words in texts: ids in both notations, and namespaces.
     words: HashMap<String, String>,
-    /// The same of what is no word, the longest first.
+    /// Phrases in texts, longest first.
     phrases: Vec<(String, String)>,
 }
 
 impl Names {
-    fn knows(&mut self, original: &str, pseudonym: &str) {
+    fn remember(&mut self, original: &str, pseudonym: &str) {
         let is_word = original.bytes().all(is_of_word);
         if is_word {
             if self.words.len() >= MAX_NAMES {
@@ -99,16 +99,16 @@ const fn is_of_word(byte: u8) -> bool {
 impl Pseudonyms for Names {
     fn number(&mut self, id: u64) -> u64 {
         let new = self.key.hash("id", &id.to_le_bytes());
-        self.knows(&id.to_string(), &new.to_string());
-        self.knows(&format!("{id:x}"), &format!("{new:x}"));
+        self.remember(&id.to_string(), &new.to_string());
+        self.remember(&format!("{id:x}"), &format!("{new:x}"));
         new
     }
 
     fn name(&mut self, kind: &str, name: &str) -> String {
         let new = format!("{kind}-{:016x}", self.key.hash(kind, name.as_bytes()));
-        // No text speaks of requests, and there is no end of them.
+        // Request ids do not occur in texts, and are unbounded.
         if kind != "request" && !ORDINARY.contains(&name) {
-            self.knows(name, &new);
+            self.remember(name, &new);
         }
         new
     }
@@ -134,17 +134,17 @@ impl Pseudonyms for Names {
     }
 
     fn leave_out(&mut self, words: &str) {
-        // A word alone names nobody, and would be left out of every text.
+        // A single word identifies nothing, and would be removed from every text.
         if words.contains(' ') {
-            self.knows(words, LEFT_OUT);
+            self.remember(words, REMOVED);
         }
     }
 }
 
-/// Makes the messages of a recording ones with pseudonyms.
+/// Redacts the messages of a recording.
 pub(crate) struct Redactor {
     names: Names,
-    /// The state with pseudonyms; `None`: a keyframe is awaited.
+    /// The redacted state; `None`: waiting for a keyframe.
     cluster: Option<Cluster>,
 }
 
@@ -153,7 +153,7 @@ impl Redactor {
         Self { names: Names { key, words: HashMap::new(), phrases: Vec::new() }, cluster: None }
     }
 
-    /// The sources that a file names.
+    /// Redacts the sources in the metadata.
     pub(crate) fn sources(&mut self, lines: &str) -> String {
         let line = |line: &str| {
             let (kind, name) = line.split_once(' ').unwrap_or((line, ""));
@@ -162,7 +162,7 @@ impl Redactor {
         lines.lines().map(line).collect::<Vec<_>>().join("\n")
     }
 
-    /// A whole state.
+    /// Redacts a keyframe.
     pub(crate) fn keyframe<F: AsRef<[u8]>>(&mut self, frames: &[F]) -> Result<Vec<Bytes>, RecordingError> {
         let mut reader = SnapshotReader::default();
         self.cluster = None;
@@ -180,7 +180,7 @@ impl Redactor {
         Ok(frames.into_iter().map(Bytes::from).collect())
     }
 
-    /// A message that is no part of a keyframe. `None`: nothing is left of it.
+    /// Redacts another message. `None`: it is dropped.
     pub(crate) fn message(&mut self, channel: Channel, data: &[u8]) -> Result<Option<Bytes>, RecordingError> {
         match channel {
             Channel::Keyframes => Err(other_frame()),
@@ -210,7 +210,7 @@ impl Redactor {
         Ok(writer.finish(batch.at_ms, check)?.into())
     }
 
-    /// As the state with pseudonyms has it. One that it forgot is left out.
+    /// The decision in the redacted state; dropped if the state no longer has it.
     fn decision(&self, json: &[u8]) -> Option<Bytes> {
         let row: Value = serde_json::from_slice(json).ok()?;
         let id = DecisionId(row.get("id")?.as_str()?.parse().ok()?);
@@ -243,7 +243,7 @@ impl Redactor {
     }
 }
 
-/// A worker as JSON names it.
+/// A worker in JSON.
 #[derive(serde::Deserialize)]
 struct MarkedWorker {
     worker_id: String,
@@ -254,7 +254,7 @@ fn other_frame() -> RecordingError {
     RecordingError::Damaged { at: 0, what: "a frame of another kind than its channel's" }
 }
 
-/// A recording that is copied with pseudonyms.
+/// Target that redacts a copied recording.
 pub(crate) struct Redacted<'r> {
     pub(crate) redactor: &'r mut Redactor,
     pub(crate) to: &'r mut dyn Target,

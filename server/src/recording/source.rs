@@ -1,4 +1,4 @@
-//! The recording among the sources: whether it is written, in words that everybody sees, and what checks look at.
+//! Reports the recording's status as a source.
 
 use std::time::Duration;
 
@@ -8,27 +8,27 @@ use super::RecordingWatch;
 use crate::hub::SourceHandle;
 use crate::shutdown::{Shutdown, over};
 
-/// How often it is looked at.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// Poll interval.
+const POLL_EVERY: Duration = Duration::from_secs(1);
 
-/// Tells the hub how recording goes, until the end.
+/// Reports the status to the hub until shutdown.
 pub(crate) async fn run(watch: RecordingWatch, to: SourceHandle, mut stopped: Shutdown) {
-    let mut told = None;
+    let mut reported = None;
     loop {
         let error = watch.status().error;
-        if told.as_ref() != Some(&error) {
+        if reported.as_ref() != Some(&error) {
             let (state, words) = match &error {
                 Some(error) => (LinkState::Connecting, error.as_str()),
-                None => (LinkState::Live, "everything received is written"),
+                None => (LinkState::Live, "recording"),
             };
             if to.state(state, words).await.is_err() {
                 return;
             }
-            told = Some(error);
+            reported = Some(error);
         }
         tokio::select! {
             () = over(&mut stopped) => return,
-            () = tokio::time::sleep(LOOK_EVERY) => {}
+            () = tokio::time::sleep(POLL_EVERY) => {}
         }
     }
 }

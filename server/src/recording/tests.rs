@@ -147,7 +147,7 @@ fn a_folder_that_is_lost_is_said_and_tried_again() {
         stage.step(10);
         std::thread::park_timeout(Duration::from_millis(1));
     }
-    assert!(stage.status().error.is_some_and(|error| error.contains("trying again")));
+    assert!(stage.status().error.is_some_and(|error| error.contains("retrying")));
     fs::remove_file(&path).unwrap();
     while stage.status().error.is_some() && Instant::now() < until {
         stage.step(10);

@@ -1,6 +1,5 @@
-//! The simulated cluster in real time: a warm-up as fast as it goes, with times in the past, then one second a second.
-//!
-//! Everything goes through the same queue as a real deployment's, but waits instead of being dropped: the simulation can.
+//! The simulated cluster: a warm-up as fast as possible with times in the past, then in real time. Messages go through the same
+//! queue as a real deployment's, but wait for room instead of being dropped.
 
 use std::time::Duration;
 
@@ -18,25 +17,25 @@ use crate::hub::{HubEnded, SourceHandle};
 use crate::shutdown::Shutdown;
 use crate::time::now;
 
-/// How often the simulation is brought up to now.
+/// Interval between simulation steps.
 const STEP: Duration = Duration::from_millis(50);
-/// Simulated time of one step of the warm-up, in milliseconds: bounds what waits in memory.
+/// Simulated time of one step of the warm-up, in milliseconds: bounds the memory of waiting messages.
 const WARM_UP_STEP_MS: u64 = 250;
-/// Steps that may wait for the hub.
+/// Steps that may be queued for the hub.
 const STEPS_AHEAD: usize = 4;
-/// A machine that slept is not made up for: the simulation goes on from now.
+/// Maximum simulated time per step: time during which the machine slept is skipped.
 const MAX_STEP_MS: u64 = 5_000;
 
 /// How simulated time passes.
 #[derive(Clone, Copy, Debug)]
 pub struct Pace {
-    /// Simulated time before now, run through at the start, in milliseconds.
+    /// Simulated time before the start, in milliseconds.
     pub warm_up_ms: u64,
     /// Simulated seconds per second.
     pub speed: f64,
 }
 
-/// A simulated message on its way, see [`WireMessage`].
+/// An owned [`WireMessage`].
 pub(crate) struct Simulated {
     pub(crate) at_ms: Millis,
     pub(crate) channel: Channel,
@@ -50,7 +49,7 @@ impl Simulated {
         Self { at_ms, channel, name: name.into(), payload: Bytes::copy_from_slice(payload) }
     }
 
-    /// As a source of a real deployment hands it over; `None` if none would.
+    /// As the source of a real deployment delivers it; `None` if it would not.
     fn into_payload(self, subjects: &mut NatsSubjects) -> Option<Payload> {
         let Self { channel, name, payload, .. } = self;
         match channel {
@@ -126,7 +125,7 @@ pub(crate) struct Steps {
     pub(crate) is_live: bool,
 }
 
-/// Starts the simulation on a thread of its own and gives its messages step by step.
+/// Starts the simulation on its own thread and returns its messages step by step.
 pub(crate) fn start(config: Config, pace: Pace, stopped: Shutdown) -> mpsc::Receiver<Steps> {
     let (steps, ahead) = mpsc::channel(STEPS_AHEAD);
     tokio::spawn(async move {
@@ -134,13 +133,13 @@ pub(crate) fn start(config: Config, pace: Pace, stopped: Shutdown) -> mpsc::Rece
         let mut simulation = match Simulation::new(config, begin) {
             Ok(simulation) => simulation,
             Err(error) => {
-                tracing::error!(%error, "the cluster cannot be simulated");
+                tracing::error!(%error, "the simulation could not be started");
                 return;
             }
         };
         let warmed_up = begin.0 + pace.warm_up_ms;
         let warm = steps.clone();
-        // Hundreds of simulated seconds take a while and never wait.
+        // The warm-up is long-running and never yields.
         let ran = tokio::task::spawn_blocking(move || {
             let mut until = begin.0;
             while until < warmed_up {
@@ -159,8 +158,8 @@ pub(crate) fn start(config: Config, pace: Pace, stopped: Shutdown) -> mpsc::Rece
     ahead
 }
 
-/// Lets simulated time pass at `speed` from `from` on. Messages carry the time of day at which they are sent, which at
-/// speed 1 is the simulated time unless the machine slept.
+/// Runs the simulation at `speed` from `from` on. Messages have the wall-clock time at which they are sent, which at speed 1 is
+/// the simulated time unless the machine slept.
 async fn live(
     mut simulation: Simulation,
     from: Millis,

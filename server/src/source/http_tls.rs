@@ -1,4 +1,4 @@
-//! TLS of the clients that speak HTTP: whom they trust, and who they say they are.
+//! TLS configuration of the HTTP clients: trusted CAs and client certificate.
 
 use std::path::Path;
 
@@ -10,10 +10,10 @@ use rustls::{ClientConfig, RootCertStore};
 
 use crate::config::InvalidOption;
 
-/// A certificate to show, with its key: the option and the file of each.
+/// A client certificate and its key: the option and the file of each.
 pub(super) type Identity<'p> = [(&'static str, &'p Path); 2];
 
-/// `ca`: the authorities to trust, as an option and its file; `None`: the system's.
+/// `ca`: the trusted CAs, as an option and its file; `None`: the system's.
 pub(super) fn client_config(
     ca: Option<(&'static str, &Path)>,
     identity: Option<Identity<'_>>,
@@ -25,7 +25,7 @@ pub(super) fn client_config(
     };
     let trusting = match ca {
         Some((option, path)) => builder()?.with_root_certificates(roots(option, path)?),
-        // Without certificates of the system plain HTTP still works, and HTTPS says what is missing.
+        // Without system certificates plain HTTP still works, and HTTPS reports the missing CA.
         None => match builder()?.with_native_roots() {
             Ok(config) => config,
             Err(_) => builder()?.with_root_certificates(RootCertStore::empty()),
@@ -55,5 +55,5 @@ fn certificates(option: &str, path: &Path) -> Result<Vec<CertificateDer<'static>
     let bad = |why: String| InvalidOption::new(format!("{option} {}", path.display()), why);
     let all = CertificateDer::pem_file_iter(path).map_err(|error| bad(error.to_string()))?;
     let all: Vec<_> = all.collect::<Result<_, _>>().map_err(|error| bad(error.to_string()))?;
-    if all.is_empty() { Err(bad("no certificate in it".to_owned())) } else { Ok(all) }
+    if all.is_empty() { Err(bad("the file contains no certificate".to_owned())) } else { Ok(all) }
 }

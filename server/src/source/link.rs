@@ -1,4 +1,4 @@
-//! Where the link of a source stands and why an attempt failed, in words; waits, and waits as people say them.
+//! The link state of a source, why an attempt failed, and backoff.
 
 use std::thread;
 use std::time::Duration;
@@ -16,12 +16,12 @@ use crate::shutdown::{Shutdown, over};
 pub(crate) struct Failed {
     /// [`LinkState::Refused`] if only the operator can help.
     pub(crate) state: LinkState,
-    /// What happened and what to do, a whole sentence or several.
+    /// What happened and what to do, as sentences.
     pub(crate) words: String,
 }
 
 impl Failed {
-    /// Another attempt may do.
+    /// Another attempt may succeed.
     pub(super) fn connecting(words: String) -> Self {
         Self { state: LinkState::Connecting, words }
     }
@@ -32,25 +32,25 @@ impl Failed {
     }
 }
 
-/// The state that the hub was told last.
+/// The state that was last reported to the hub.
 #[derive(Default)]
 pub(super) struct LastState(Option<(LinkState, String)>);
 
 impl LastState {
-    /// `None`: nothing was said yet.
+    /// `None`: nothing was reported yet.
     pub(super) fn state(&self) -> Option<LinkState> {
         self.0.as_ref().map(|(state, _)| *state)
     }
 
-    /// Says where `source` stands, unless that was said last. Only changes of state are logged: words change often.
-    pub(super) async fn say(
+    /// Reports the state of `source` if it changed. Only changes of the state are logged; the description changes often.
+    pub(super) async fn report(
         &mut self,
         to: &SourceHandle,
         source: &str,
         state: LinkState,
         words: String,
     ) -> Result<(), HubEnded> {
-        if self.0.as_ref().is_some_and(|(known, said)| *known == state && *said == words) {
+        if self.0.as_ref().is_some_and(|(known, reported)| *known == state && *reported == words) {
             return Ok(());
         }
         if self.state() != Some(state) {
@@ -62,51 +62,50 @@ impl LastState {
     }
 }
 
-/// `first` doubled so many times, but no longer than `longest`.
+/// Exponential backoff: `first` doubled `times` times, at most `longest`.
 pub(super) fn doubled(first: Duration, times: u32, longest: Duration) -> Duration {
     first.saturating_mul(2u32.saturating_pow(times)).min(longest)
 }
 
-/// A wait made up to a quarter shorter or longer, so that many clients do not return at the same moment.
-pub(super) fn spread(wait: Duration) -> Duration {
+/// Adds up to 25 % jitter, so that many clients do not reconnect at the same moment.
+pub(super) fn with_jitter(wait: Duration) -> Duration {
     let by = (crate::time::random() % 1_000) as f64 / 1_000.0;
     wait.mul_f64(0.75 + by / 2.0)
 }
 
-/// Tells the hub where the link stands, whenever that changes: the latest only, because the hub may be slow and the
-/// connection must not wait for it.
-async fn pass_words(
-    mut said: watch::Receiver<(LinkState, String)>,
+/// Reports changes of the link state to the hub. Only the latest is sent, because the connection must not wait for the hub.
+async fn forward_status(
+    mut status_rx: watch::Receiver<(LinkState, String)>,
     name: String,
     to: &SourceHandle,
 ) -> Result<(), HubEnded> {
     let mut last = LastState::default();
     loop {
-        let (state, words) = said.borrow_and_update().clone();
-        last.say(to, &name, state, words).await?;
-        if said.changed().await.is_err() {
+        let (state, words) = status_rx.borrow_and_update().clone();
+        last.report(to, &name, state, words).await?;
+        if status_rx.changed().await.is_err() {
             return Ok(());
         }
     }
 }
 
-/// Runs `listen` on a thread that does nothing else, until it ends or the process does, and passes on where it says that it
-/// stands. However busy decoding is, the system gives reading its share.
-pub(super) async fn on_own_thread(
+/// Runs `listen` on a dedicated thread until it or the process ends, and forwards its link state. The scheduler then gives
+/// reading its share of CPU time however busy decoding is.
+pub(super) async fn run_on_thread(
     thread: &str,
     source: String,
     first: (LinkState, String),
     (to, shutdown): (&SourceHandle, Shutdown),
     listen: impl FnOnce(watch::Sender<(LinkState, String)>) + Send + 'static,
 ) {
-    let (say, said) = watch::channel(first);
+    let (status_tx, status_rx) = watch::channel(first);
     let (ended, has_ended) = oneshot::channel();
     let thread = thread::Builder::new().name(thread.to_owned()).spawn(move || {
-        listen(say);
+        listen(status_tx);
         let _ = ended.send(());
     });
     if let Err(error) = thread {
-        tracing::error!(%error, "no thread to listen on");
+        tracing::error!(%error, "the source's thread could not be started");
         return;
     }
     let mut end = shutdown;
@@ -114,12 +113,12 @@ pub(super) async fn on_own_thread(
         () = over(&mut end) => {}
         _ = has_ended => {}
         // The hub ends only with the process.
-        _ = pass_words(said, source, to) => {}
+        _ = forward_status(status_rx, source, to) => {}
     }
 }
 
-/// Waits for a command, for ever if none can come.
-pub(super) async fn next_of(commands: &mut Option<mpsc::Receiver<Command>>) -> Command {
+/// Waits for a command; never returns if the channel is closed.
+pub(super) async fn next_command(commands: &mut Option<mpsc::Receiver<Command>>) -> Command {
     if let Some(receiver) = commands {
         if let Some(command) = receiver.recv().await {
             return command;
@@ -129,7 +128,7 @@ pub(super) async fn next_of(commands: &mut Option<mpsc::Receiver<Command>>) -> C
     std::future::pending().await
 }
 
-/// A wait, to half a second.
+/// A wait as text, to half a second.
 pub(super) fn seconds(wait: Duration) -> String {
     let halves = (wait.as_secs_f64() * 2.0).round();
     if halves < 2.0 { "less than 1 s".to_owned() } else { format!("{} s", halves / 2.0) }

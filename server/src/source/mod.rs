@@ -1,5 +1,4 @@
-//! Where messages come from. A source hands over bytes and says where its link stands; it knows neither decoding nor
-//! state.
+//! Sources of messages. A source delivers bytes and reports its link state; it knows nothing of decoding or the cluster state.
 
 pub mod demo;
 pub mod discovery;

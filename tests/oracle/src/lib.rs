@@ -9,7 +9,7 @@ pub mod selector;
 pub mod talk;
 pub mod theirs;
 
-/// Something a worker did to its cache, as both trees are told.
+/// Something a worker did to its cache, as given to both trees.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Change {
     /// Stored blocks, each below the one before: engine hash and tokens hash.

@@ -1,4 +1,4 @@
-//! Our tree, told the same events.
+//! Our tree, given the same events.
 
 use radixscope_model::id::{BlockHash, TokensHash, WorkerIx};
 use radixscope_model::record::Block;

@@ -1,4 +1,4 @@
-//! Dynamo's `RadixTree` and the decoding in front of it, told and asked in our terms.
+//! Dynamo's `RadixTree` and the decoding in front of it, with the benchmark's interface.
 
 use dynamo_kv_router::RadixTree;
 use dynamo_kv_router::protocols::{

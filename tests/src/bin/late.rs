@@ -181,7 +181,7 @@ async fn ask(late: &Radixscope) {
         }
         tokio::time::sleep(POLL).await;
     }
-    println!("nobody to ask");
+    println!("no worker to query");
 }
 
 /// Breaks every connection that the process made, again and again.

@@ -180,12 +180,12 @@ async fn measure(form: Form, viewers: usize, stalled: usize, seconds: u64) -> Li
     let took = since.elapsed();
     let cpu = server.process().cpu_time() - cpu;
     let mut delays = Vec::new();
-    let (mut resyncs, mut heard) = (0, 0);
+    let (mut resyncs, mut received_count) = (0, 0);
     for follower in followers {
         let seen =
             wait::within("every viewer has every event", follower).await.expect("a viewer does not fail");
         resyncs += seen.resyncs;
-        heard += seen.delays.len() as u64;
+        received_count += seen.delays.len() as u64;
         delays.extend(seen.delays);
     }
     delays.sort_unstable();
@@ -205,7 +205,7 @@ async fn measure(form: Form, viewers: usize, stalled: usize, seconds: u64) -> Li
         server_cores: cpu.as_secs_f64() / took.as_secs_f64(),
         server_rss_mib: server.process().rss_bytes() as f64 / (1024.0 * 1024.0),
         resyncs,
-        lost: (seconds * EVENTS_PER_S * viewers as u64).saturating_sub(heard),
+        lost: (seconds * EVENTS_PER_S * viewers as u64).saturating_sub(received_count),
     }
 }
 
@@ -225,7 +225,7 @@ async fn follow(mut socket: radixscope_tests::viewer::Socket, published: Publish
         match Frame::decode(&bytes).expect("a frame of ours") {
             Frame::Lag { .. } => seen.resyncs += 1,
             Frame::Batch(batch) => {
-                let published = published.lock().expect("nobody panics while holding it");
+                let published = published.lock().expect("no panic while holding it");
                 for entry in batch.entries() {
                     let (_, entry) = entry.expect("a record of ours");
                     if let Record::Stored { blocks, .. } = &entry.record {
@@ -254,7 +254,7 @@ async fn publish(client: &Client, form: Form, seconds: u64, published: &Publishe
             let (worker, own) = (event % WORKERS, event / WORKERS);
             let hash = |own: u64, block: u64| (1 + worker) << 48 | own << 8 | block;
             let stored = stored(worker, own, (0..BLOCKS).map(|block| hash(own, block)));
-            published.lock().expect("nobody panics while holding it").insert(hash(own, 0), Instant::now());
+            published.lock().expect("no panic while holding it").insert(hash(own, 0), Instant::now());
             send(client, form, worker, &stored).await;
             if let Some(old) = own.checked_sub(EVENTS_HELD) {
                 let removed = removed(worker, own, (0..BLOCKS).map(|block| hash(old, block)));

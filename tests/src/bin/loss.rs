@@ -198,7 +198,7 @@ async fn run(form: Form, fault: Fault, burst: u64, messages: &[Bytes]) -> Run {
             (sent, unacknowledged) = (stored, unknown);
             publisher = Publisher::new(&nats, form).await;
         }
-        // A tenth goes where nobody is.
+        // A tenth has no receiver.
         let unseen = if fault == Fault::Cut { half + burst / 10 } else { half };
         publisher.send(messages, half..unseen).await;
         proxy.mend();

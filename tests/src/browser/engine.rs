@@ -120,7 +120,7 @@ pub(super) struct Driver {
 
 /// Starts the driver. A free port may be another's by the time it takes it: then it ends, and is started again.
 pub(super) async fn start(engine: Engine, profile: &TempDir) -> Driver {
-    let mut said = String::new();
+    let mut output_text = String::new();
     for _ in 0..STARTS {
         let started = match engine {
             Engine::Chromium => start_chromedriver(profile).await,
@@ -129,10 +129,10 @@ pub(super) async fn start(engine: Engine, profile: &TempDir) -> Driver {
         };
         match started {
             Ok(driver) => return driver,
-            Err(output) => said = output,
+            Err(output) => output_text = output,
         }
     }
-    panic!("the driver of {} did not start in {STARTS} attempts: {said}", engine.as_str());
+    panic!("the driver of {} did not start in {STARTS} attempts: {output_text}", engine.as_str());
 }
 
 async fn start_chromedriver(profile: &TempDir) -> Result<Driver, String> {
@@ -140,16 +140,16 @@ async fn start_chromedriver(profile: &TempDir) -> Result<Driver, String> {
     // The port 0 lets the system choose; the driver says which. It takes a free one of IPv6 and wants the same of IPv4.
     command.arg("--port=0").env("HOME", profile.path());
     let mut driver = Process::start("chromedriver", &mut command);
-    let said = |line: &str| {
+    let output_text = |line: &str| {
         let (_, rest) = line.split_once("started successfully on port ")?;
         rest.trim_end_matches('.').parse().ok()
     };
-    match driver.line_or_end("its port", said).await {
+    match driver.line_or_end("its port", output_text).await {
         Ok(port) => Ok(Driver { _driver: driver, _screen: None, port }),
         Err(status) => {
-            let said = format!("{status}: {}", driver.output());
-            assert!(said.contains("port not available"), "chromedriver ended with {said}");
-            Err(said)
+            let output_text = format!("{status}: {}", driver.output());
+            assert!(output_text.contains("port not available"), "chromedriver ended with {output_text}");
+            Err(output_text)
         }
     }
 }
@@ -160,8 +160,8 @@ async fn start_geckodriver(profile: &TempDir) -> Result<Driver, String> {
     // Profiles are made in the folder for temporary files, and go with it.
     command.env("HOME", profile.path()).env("TMPDIR", profile.path());
     let mut driver = Process::start("geckodriver", &mut command);
-    let said = |line: &str| line.split_once("Listening on 127.0.0.1:")?.1.trim().parse().ok();
-    match driver.line_or_end("its port", said).await {
+    let output_text = |line: &str| line.split_once("Listening on 127.0.0.1:")?.1.trim().parse().ok();
+    match driver.line_or_end("its port", output_text).await {
         Ok(port) => Ok(Driver { _driver: driver, _screen: None, port }),
         Err(status) => Err(format!("{status}: {}", driver.output())),
     }

@@ -1,22 +1,21 @@
-//! A cluster's prefix tree of a chosen size, grown as conversations grow it: system prompts that many share, turns below
-//! them, answers asked for again. Told as the KV events of its workers, one at a time; the same seed tells the same.
+//! A cluster's prefix tree of a chosen size, grown as conversations grow it: system prompts that many share, turns below them,
+//! answers asked for again. Published as the KV events of its workers, one at a time; deterministic by seed.
 //!
 //! What is kept is a few numbers for each turn, never its blocks: their hashes are computed when an event is reported.
 //!
 //! # How it works
 //!
-//! `cargo xtask bench tree` measures the page that people see: a grown tree is published as a worker's own messages
-//! to a real NATS server, received by a real `radixscope serve`, and looked at in a headless Chromium. A tree grows as
-//! conversations grow it: forty system prompts that all workers hold, a few of them popular; turns of 5 to 40 blocks
-//! below, up to a thousand in a row; answers asked for again; one conversation in ten on a second worker. A seed
-//! repeats it, and only a few numbers a turn are kept. *Work* is the time of the main thread's tasks in Chromium's
-//! own trace, in the frames in which the tree was put on its canvas; frames themselves come late on a busy machine
-//! whatever the page does. Chromium's counters over the same time stand beside it in `target/bench/tree.json`, as a
-//! check. A reader's hand is real input, a frame at a time; a page that does not follow it has no figure. The rivals
-//! draw the same boxes, which the generator knows by itself, on as many pixels in the same browser, without axis,
-//! labels or selection: `fillRect` the same picture, a treemap of ECharts the same hierarchy in its own arrangement.
-//! Nobody records the network while the page is measured (`with_unrecorded_page`), because its main thread would copy
-//! every frame of the socket for that.
+//! `cargo xtask bench tree` measures the page that people see: a grown tree is published as a worker's own messages to a real
+//! NATS server, received by a real `radixscope serve`, and looked at in a headless Chromium. A tree grows as conversations grow
+//! it: forty system prompts that all workers hold, a few of them popular; turns of 5 to 40 blocks below, up to a thousand in a
+//! row; answers asked for again; one conversation in ten on a second worker. A seed repeats it, and only a few numbers a turn
+//! are kept. *Work* is the time of the main thread's tasks in Chromium's own trace, in the frames in which the tree was put on
+//! its canvas; frames themselves come late on a busy machine whatever the page does. Chromium's counters over the same time
+//! stand beside it in `target/bench/tree.json`, as a check. A reader's hand is real input, a frame at a time; a page that does
+//! not follow it has no figure. The rivals draw the same boxes, which the generator knows by itself, on as many pixels in the
+//! same browser, without axis, labels or selection: `fillRect` the same picture, a treemap of ECharts the same hierarchy in its
+//! own arrangement. The network is not recorded while the page is measured (`with_unrecorded_page`), because its main thread
+//! would copy every frame of the socket for that.
 
 mod boxes;
 mod random;
@@ -96,8 +95,8 @@ pub struct Grown {
     open: Vec<Conversation>,
     /// Turns without one below, the oldest first; begun when the tree has grown.
     leaves: Option<BinaryHeap<Reverse<u32>>>,
-    /// Told next.
-    told: VecDeque<Event>,
+    /// Events to publish next.
+    pending: VecDeque<Event>,
 }
 
 impl Grown {
@@ -111,7 +110,7 @@ impl Grown {
             segments: Segments::new(seed),
             open: Vec::new(),
             leaves: None,
-            told: VecDeque::new(),
+            pending: VecDeque::new(),
         }
     }
 
@@ -135,7 +134,7 @@ impl Grown {
         let segments = &self.segments;
         self.leaves.get_or_insert_with(|| segments.leaves().map(Reverse).collect());
         loop {
-            if let Some(event) = self.told.pop_front() {
+            if let Some(event) = self.pending.pop_front() {
                 return event;
             }
             if self.segments.distinct_blocks > self.size_blocks {
@@ -190,7 +189,7 @@ impl Grown {
         Conversation { tip: starter as u32, owners, is_agent }
     }
 
-    /// Everybody stores a system prompt.
+    /// Every worker stores a system prompt.
     fn store_starter(&mut self) {
         self.store(None, STARTER_BLOCKS, u32::MAX >> (32 - u32::from(self.workers)));
     }
@@ -202,7 +201,7 @@ impl Grown {
         let len = if self.leaves.is_none() { len.min(room) } else { len };
         let (id, parent, blocks) = self.segments.add(parent, len, owners);
         if !blocks.is_empty() {
-            self.told.extend(workers_of(owners).map(|worker| {
+            self.pending.extend(workers_of(owners).map(|worker| {
                 let blocks = blocks.clone();
                 Event { worker, change: Change::Stored { parent, blocks } }
             }));
@@ -228,7 +227,7 @@ impl Grown {
         } else if let Some(above) = segments.parent(id).filter(|&above| segments.is_leaf(above)) {
             leaves.push(Reverse(above));
         }
-        self.told.extend(workers_of(owners).map(|worker| {
+        self.pending.extend(workers_of(owners).map(|worker| {
             let change = Change::Removed(hashes.clone());
             Event { worker, change }
         }));
@@ -240,7 +239,7 @@ impl Iterator for Grown {
 
     fn next(&mut self) -> Option<Event> {
         loop {
-            if let Some(event) = self.told.pop_front() {
+            if let Some(event) = self.pending.pop_front() {
                 return Some(event);
             }
             if self.segments.distinct_blocks >= self.size_blocks {

@@ -1,5 +1,5 @@
-//! A recorded deployment that ran already, said again through real sockets to a server that attaches to it: its messages by
-//! a real NATS server or by ZeroMQ publishers, what it registered by a folder, by a real etcd or by a frontend, and its
+//! A recorded deployment that was already running, replayed through real sockets to a server that attaches to it: its messages
+//! by a real NATS server or by ZeroMQ publishers, what it registered by a folder, by a real etcd or by a frontend, and its
 //! workers' answers by a worker that is asked over TCP. Everything goes as fast as the server takes it.
 
 mod registry;
@@ -87,7 +87,7 @@ pub struct Deployment {
 struct Losses {
     /// Those that show: something of the same worker arrived before and after them.
     shown: u64,
-    /// Those since something arrived of each worker that was heard of.
+    /// Those since something arrived from each known worker.
     latest: BTreeMap<u64, u64>,
 }
 
@@ -143,11 +143,11 @@ impl Deployment {
         deployment
     }
 
-    /// Takes what was said from then on, and registers what was registered by then.
+    /// Takes what was published from then on, and registers what was registered by then.
     async fn load(&mut self, recording: &Recording, from: f64) {
         let mut tape: Vec<(f64, Said)> = Vec::new();
         if self.nats.is_some() {
-            // What nobody subscribes to is not said.
+            // Subjects without subscribers are not published.
             let messages = recording.subscribed().filter(|message| message.subject.starts_with("namespace."));
             tape.extend(messages.map(|message| (message.at_s, Said::Nats(message))));
         }
@@ -187,7 +187,7 @@ impl Deployment {
     /// Says everything. `requests`: workers are asked by somebody who reads the page.
     pub async fn play(&mut self, server: &Radixscope, requests: bool) {
         let mut answers_from = self.answers_from;
-        for (at, said) in std::mem::take(&mut self.tape) {
+        for (at, published) in std::mem::take(&mut self.tape) {
             if let Some((_, count)) = answers_from.take_if(|(from, _)| *from <= at) {
                 self.until_received(server).await;
                 if requests {
@@ -196,7 +196,7 @@ impl Deployment {
                 self.until_asked(count).await;
             }
             self.workers.pass(at);
-            match said {
+            match published {
                 Said::Nats(message) => self.publish(message).await,
                 Said::Zmq(message) => self.publish_zmq(&message),
                 Said::Registered(change) => {
@@ -255,7 +255,7 @@ impl Deployment {
 
     /// Notes what a worker said. Whether it arrives.
     fn arrives(&mut self, envelope: &[u8]) -> bool {
-        let worker = self.workers.said(payload(envelope));
+        let worker = self.workers.published(payload(envelope));
         self.kv_messages += 1;
         if (self.loses)(self.kv_messages) {
             self.losses.latest.entry(worker).and_modify(|count| *count += 1);
@@ -284,7 +284,7 @@ impl Deployment {
         registry::lead_to(&mut value, self.worker.port());
         let topic = value["topic"].as_str().unwrap_or_default().to_owned();
         let endpoint = value["transport"]["config"]["endpoint"].as_str().map(str::to_owned);
-        // Nobody subscribes to what the engine measures of each step, and it is not in the recordings.
+        // Engine metrics of each step have no subscribers and are not in the recordings.
         let Some(endpoint) = endpoint.filter(|_| topic != "forward-pass-metrics") else {
             self.registry.put(&change.key, &value, change.lease).await;
             return;
@@ -306,7 +306,7 @@ impl Deployment {
             wait::expect(known == workers, || format!("{known} of {workers}"))
         })
         .await;
-        assert_eq!(self.asked(), [], "nobody is asked unless somebody requests it");
+        assert_eq!(self.asked(), [], "no worker is queried without a request");
         let answer = server.post("/api/v1/tree-dumps", "{}", &[]).await.json();
         let asked = answer["workers"].as_array().expect("a list");
         assert!(asked.len() == workers && asked.iter().all(|one| one["asked"] == true), "{answer}");
@@ -320,7 +320,7 @@ impl Deployment {
         .await;
     }
 
-    /// Waits until nothing is missing that was said so far: whoever leaves next answers no more.
+    /// Waits until nothing published so far is missing, because workers that leave next no longer answer.
     async fn until_repaired(&self, server: &Radixscope) {
         self.until_received(server).await;
         server
@@ -333,7 +333,7 @@ impl Deployment {
             .await;
     }
 
-    /// Waits until the server has received all that was said so far.
+    /// Waits until the server has received everything published so far.
     async fn until_received(&self, server: &Radixscope) {
         self.flush().await;
         let kind = if self.nats.is_some() { "nats" } else { "zmq" };

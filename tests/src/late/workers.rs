@@ -18,15 +18,15 @@ struct State {
     is_whole: bool,
     /// Queries for all blocks, by worker, oldest first.
     dumps: BTreeMap<u64, Vec<RecordedQuery>>,
-    /// Everything that workers said so far, heard or not: events with their numbers.
-    said: BTreeMap<u64, Vec<(u64, Value)>>,
+    /// All events that workers published so far, received or not, with their ids.
+    published: BTreeMap<u64, Vec<(u64, Value)>>,
     /// Answers that wait for their recorded time.
     held: Vec<(f64, Arc<Semaphore>)>,
     asked: Vec<(u64, Option<u64>)>,
 }
 
 impl Workers {
-    /// `is_whole`: everything that they ever said is said again.
+    /// `is_whole`: all their events are published again.
     pub(super) fn of(recording: &Recording, is_whole: bool) -> Self {
         let mut dumps: BTreeMap<u64, Vec<RecordedQuery>> = BTreeMap::new();
         for query in recording.queries().filter(|query| query.kind == "dump") {
@@ -36,7 +36,7 @@ impl Workers {
             now_s: f64::NEG_INFINITY,
             is_whole,
             dumps,
-            said: BTreeMap::new(),
+            published: BTreeMap::new(),
             held: Vec::new(),
             asked: Vec::new(),
         })))
@@ -63,7 +63,7 @@ impl Workers {
     }
 
     /// A worker, which it gives, says these events.
-    pub(super) fn said(&self, events: Value) -> u64 {
+    pub(super) fn published(&self, events: Value) -> u64 {
         let mut state = self.state();
         let events = match events {
             Value::Array(events) => events,
@@ -73,7 +73,7 @@ impl Workers {
         for event in events {
             assert_eq!(event["worker_id"], worker, "a publisher is one worker's");
             let number = event["event"]["event_id"].as_u64().expect("a number");
-            state.said.entry(worker).or_default().push((number, event));
+            state.published.entry(worker).or_default().push((number, event));
         }
         worker
     }
@@ -81,8 +81,9 @@ impl Workers {
     /// The last event of each worker so far.
     pub(super) fn last_events(&self) -> Vec<(u64, u64)> {
         let state = self.state();
-        let last = |said: &Vec<(u64, Value)>| said.iter().map(|(number, _)| *number).max().unwrap_or(0);
-        state.said.iter().map(|(worker, said)| (*worker, last(said))).collect()
+        let last =
+            |published: &Vec<(u64, Value)>| published.iter().map(|(number, _)| *number).max().unwrap_or(0);
+        state.published.iter().map(|(worker, published)| (*worker, last(published))).collect()
     }
 
     pub(super) fn asked(&self) -> Vec<(u64, Option<u64>)> {
@@ -130,19 +131,19 @@ impl State {
 
     /// What a worker answers that was asked before its first event, and keeps that answer: all events since.
     fn kept(&self, worker: u64, is_msgpack: bool) -> Script {
-        let said = self.said.get(&worker).map_or(&[][..], Vec::as_slice);
-        let events: Vec<&Value> = said.iter().map(|(_, event)| event).collect();
-        let last = said.last().map_or(0, |(number, _)| *number);
+        let published = self.published.get(&worker).map_or(&[][..], Vec::as_slice);
+        let events: Vec<&Value> = published.iter().map(|(_, event)| event).collect();
+        let last = published.last().map_or(0, |(number, _)| *number);
         let dump = json!({"events": events, "last_event_id": last, "reset_scope": "all"});
         item(&json!({ "TreeDump": dump }), is_msgpack)
     }
 
     /// Its events from one on.
     fn events(&self, worker: u64, start: u64, is_msgpack: bool) -> Script {
-        let said = self.said.get(&worker).map_or(&[][..], Vec::as_slice);
-        let newest = said.iter().map(|(number, _)| *number).max().unwrap_or(0);
+        let published = self.published.get(&worker).map_or(&[][..], Vec::as_slice);
+        let newest = published.iter().map(|(number, _)| *number).max().unwrap_or(0);
         let events: Vec<&Value> =
-            said.iter().filter(|(number, _)| *number >= start).map(|(_, event)| event).collect();
+            published.iter().filter(|(number, _)| *number >= start).map(|(_, event)| event).collect();
         let answer = match events.is_empty() {
             true => {
                 json!({"TooNew": {"requested_start": start, "requested_end": newest, "newest_available": newest}})

@@ -1,4 +1,4 @@
-//! The time of a recording while it is said again: from the recording's seconds to those of today and back.
+//! The clock of a replayed recording: maps the recording's seconds to those of today and back.
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -18,12 +18,12 @@ impl Clock {
         Self { began_s, speed, started: Instant::now(), started_s }
     }
 
-    /// The recorded time that is said now, Unix seconds.
+    /// The recorded time that is replayed now, Unix seconds.
     pub fn now_s(&self) -> f64 {
         self.began_s + self.started.elapsed().as_secs_f64() * self.speed
     }
 
-    /// When a recorded moment is said again, Unix seconds of today.
+    /// When a recorded moment is replayed, Unix seconds of today.
     pub fn today_s(&self, recorded_s: f64) -> f64 {
         self.started_s + (recorded_s - self.began_s) / self.speed
     }

@@ -1,5 +1,5 @@
-//! A recorded deployment said again through real sockets, faster if wanted: its messages by a real NATS server, its
-//! processes' metrics by an HTTP server, its logs by files that grow, all of them by the recording's own clock.
+//! A recorded deployment replayed through real sockets, faster if wanted: its messages by a real NATS server, its processes'
+//! metrics by an HTTP server, its logs by files that grow, all of them by the recording's own clock.
 
 mod clock;
 pub mod expected;
@@ -29,7 +29,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(200);
 /// as old as they ever were.
 const AFTERWARDS_S: f64 = 2.0;
 
-/// A deployment that is ready to speak again, and what it needs to be heard.
+/// A deployment that is ready to be replayed, with its servers.
 pub struct Recording {
     capture: Capture,
     nats: Nats,
@@ -50,9 +50,9 @@ pub struct Seen {
     pub finding: Value,
 }
 
-/// What a server said while a recording was replayed.
+/// What a server reported while a recording was replayed.
 pub struct Replayed {
-    /// The server, which has heard everything.
+    /// The server, which has received everything.
     pub server: Radixscope,
     /// Every finding that was ever present, by code.
     pub seen: BTreeMap<String, Seen>,
@@ -65,7 +65,7 @@ pub struct Replayed {
 }
 
 impl Recording {
-    /// Prepares the capture `name`, to be said `speed` times as fast as it was.
+    /// Prepares the capture `name` for replay at `speed` times its pace.
     pub async fn prepare(name: &'static str, speed: f64) -> Self {
         let capture = Capture::load(name);
         let nats = Nats::start().await;
@@ -116,7 +116,7 @@ impl Recording {
             tokio::time::sleep(LOOK_EVERY).await;
         }
         for task in speaking {
-            task.await.expect("everything was said");
+            task.await.expect("everything was replayed");
         }
         let last = server.json("/api/v1/findings").await;
         look(&last, clock.now_s(), &mut seen);

@@ -142,7 +142,7 @@ async fn pages_of_allowed_origins_and_of_none_are_told_what_they_may_send() {
         assert_eq!(answer.status, 401, "{from}: {}", answer.text);
         assert!(!answer.text.contains("access-control-"), "{from}: {}", answer.text);
     }
-    assert_eq!(preflight(&server, path, &[wish]).await.status, 401, "nobody in particular");
+    assert_eq!(preflight(&server, path, &[wish]).await.status, 401, "not authenticated");
 }
 
 #[tokio::test]
@@ -200,8 +200,8 @@ fn an_option_that_would_admit_everybody_or_match_nothing_is_refused_with_what_to
     ] {
         // Where nothing else is wrong, the address is.
         let output = Radixscope::run(&[&["demo"], &flags[..], &["--listen", "nowhere"]].concat());
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(2), "{flags:?}: {said}");
-        assert!(said.contains(words), "{flags:?}: {said}");
+        let message = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{flags:?}: {message}");
+        assert!(message.contains(words), "{flags:?}: {message}");
     }
 }

@@ -47,8 +47,8 @@ impl Held {
     fn take(&mut self, messages: &[Message]) {
         for message in messages.iter().filter(|message| !message.is_delivery_copy()) {
             if message.subject.ends_with("kv-hit-rate") {
-                let said = payload(&message.payload);
-                *self.decisions.entry(said["worker_id"].as_u64().expect("a worker")).or_default() += 1;
+                let announced = payload(&message.payload);
+                *self.decisions.entry(announced["worker_id"].as_u64().expect("a worker")).or_default() += 1;
             } else if message.subject.ends_with("kv-events") {
                 // JetStream carries these as plain JSON.
                 self.event(&serde_json::from_slice(&message.payload).expect("JSON"));
@@ -61,9 +61,9 @@ impl Held {
         self.workers.values().map(|held| held.len() as u64).sum()
     }
 
-    fn event(&mut self, said: &Value) {
-        let held = self.workers.entry(said["worker_id"].as_u64().expect("a worker")).or_default();
-        let data = &said["event"]["data"];
+    fn event(&mut self, announced: &Value) {
+        let held = self.workers.entry(announced["worker_id"].as_u64().expect("a worker")).or_default();
+        let data = &announced["event"]["data"];
         if let Some(stored) = data.get("stored") {
             let mut above = stored["parent_hash"].as_u64().map_or(Some(0), |hash| held.get(&hash).copied());
             for block in stored["blocks"].as_array().expect("blocks") {
@@ -103,7 +103,7 @@ impl Held {
 /// By worker, and in all as worker 0. Then distinct blocks: kept, stored, evicted, moved.
 fn counts(a: &Held, b: &Held) -> (BTreeMap<u64, Counts>, [u64; 4]) {
     let (mut all, mut sum, mut distinct) = (BTreeMap::new(), Counts::default(), [0; 4]);
-    let (holders_a, holders_b, nobody) = (a.holders(), b.holders(), BTreeSet::new());
+    let (holders_a, holders_b, none) = (a.holders(), b.holders(), BTreeSet::new());
     for worker in a.workers.keys().chain(b.workers.keys()) {
         let (before, after) = (a.names(*worker), b.names(*worker));
         let decided = |held: &Held| held.decisions.get(worker).copied().unwrap_or(0);
@@ -123,7 +123,7 @@ fn counts(a: &Held, b: &Held) -> (BTreeMap<u64, Counts>, [u64; 4]) {
     let places: BTreeSet<usize> = holders_a.keys().chain(holders_b.keys()).copied().collect();
     for place in places {
         let (before, after) =
-            (holders_a.get(&place).unwrap_or(&nobody), holders_b.get(&place).unwrap_or(&nobody));
+            (holders_a.get(&place).unwrap_or(&none), holders_b.get(&place).unwrap_or(&none));
         let lost: Vec<_> = before.difference(after).collect();
         let gained: Vec<_> = after.difference(before).collect();
         let kind = match (lost.is_empty(), gained.is_empty()) {
@@ -254,9 +254,9 @@ async fn every_count_is_that_of_plain_sets() {
             })
             .await;
         until_shown(page, "A and B", &forth).await;
-        let said = page.text("changes-sentence").await.unwrap_or_default().replace(',', "");
+        let announced = page.text("changes-sentence").await.unwrap_or_default().replace(',', "");
         let words = format!("{} blocks stored {} evicted {} moved", all.stored, all.evicted, all.moved_in);
-        assert!(said.contains(&words), "{said}: {words}");
+        assert!(announced.contains(&words), "{announced}: {words}");
         for name in ["flag-A", "flag-B"] {
             assert!(page.text(name).await.is_some(), "{name}");
         }
@@ -343,8 +343,8 @@ async fn two_files_are_compared_as_two_moments_are() {
         page.until_true("the first is shown", &format!("document.body.dataset.digest === '{end}'")).await;
         page.drop_file(&second, "#panels").await;
         until_shown(page, "the end of one and the end of the other", &expected).await;
-        let said = page.text("changes-sentence").await.unwrap_or_default();
-        assert!(said.contains("of the second recording"), "{said}");
+        let announced = page.text("changes-sentence").await.unwrap_or_default();
+        assert!(announced.contains("of the second recording"), "{announced}");
         assert_eq!(page.text("second-close").await.as_deref(), Some("Close second.mcap"));
         let url = page.address().await;
         let has = |key: &str| url.query_pairs().any(|(name, _)| name == key);
@@ -372,8 +372,8 @@ async fn two_files_are_compared_as_two_moments_are() {
         page.until_true("B is nothing of it any more", "!new URL(location).searchParams.has('b')").await;
         page.choose_files("[data-testid=second-file]", &[&other]).await;
         page.until("they have no worker in common", async |page| {
-            let said = page.texts("[data-testid=changes-sentence]").await.join(" ");
-            wait::expect(said.contains("A and B have no worker in common"), || said)
+            let announced = page.texts("[data-testid=changes-sentence]").await.join(" ");
+            wait::expect(announced.contains("A and B have no worker in common"), || announced)
         })
         .await;
         let names = page.texts("[data-testid=changes-presence]").await;
@@ -396,8 +396,8 @@ async fn a_moment_that_cannot_be_compared_is_answered_in_words() {
         ] {
             page.open(&server.url(&format!("/?view=changes&{query}"))).await;
             page.until("it is said", async |page| {
-                let said = page.text(id).await.unwrap_or_default();
-                wait::expect(said.contains(words), || said)
+                let announced = page.text(id).await.unwrap_or_default();
+                wait::expect(announced.contains(words), || announced)
             })
             .await;
         }

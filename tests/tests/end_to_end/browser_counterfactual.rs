@@ -53,22 +53,22 @@ async fn the_headline_and_the_table_are_the_apis_for_the_same_decisions() {
         fill(page, "cf-temperature", "0.2").await;
         page.click("cf-compute").await;
         let settings = json!({"overlap_score_weight": 0.5, "router_temperature": 0.2});
-        let said = ask(&server, json!({"mode": "frozen", "last": 300, "settings": settings})).await;
+        let expected = ask(&server, json!({"mode": "frozen", "last": 300, "settings": settings})).await;
         page.until("the headline is the API's", async |page| {
             let headline = page.text("cf-headline").await.unwrap_or_default();
-            wait::expect(said["headline"] == headline, || headline)
+            wait::expect(expected["headline"] == headline, || headline)
         })
         .await;
-        assert!(said["headline"].as_str().unwrap().contains("of 300 decisions"));
+        assert!(expected["headline"].as_str().unwrap().contains("of 300 decisions"));
         let share = |outcome: &Value| format!("{:.1} %", outcome["overlap_share"].as_f64().unwrap() * 100.0);
-        assert_eq!(page.text("cf-overlap-actual").await.unwrap(), share(&said["actual"]));
-        assert_eq!(page.text("cf-overlap-frozen").await.unwrap(), share(&said["tried"]));
-        let p95 = number(&said["tried"]["spread"], "p95").to_string();
+        assert_eq!(page.text("cf-overlap-actual").await.unwrap(), share(&expected["actual"]));
+        assert_eq!(page.text("cf-overlap-frozen").await.unwrap(), share(&expected["tried"]));
+        let p95 = number(&expected["tried"]["spread"], "p95").to_string();
         assert_eq!(page.text("cf-spread-p95-frozen").await.unwrap(), p95);
         let flips = page.texts("[data-testid=cf-flip]").await;
-        assert_eq!(flips.len(), said["flips"].as_array().unwrap().len());
+        assert_eq!(flips.len(), expected["flips"].as_array().unwrap().len());
         let first = page.attribute("[data-testid=cf-flip]", "data-decision").await.unwrap();
-        assert_eq!(said["flips"][0]["decision"], first);
+        assert_eq!(expected["flips"][0]["decision"], first);
         assert!(page.text("cf-limits").await.unwrap().contains("no cache warms elsewhere"));
         let stamp = page.text("cf-stamp").await.unwrap();
         assert!(stamp.contains("on 300 decisions"), "{stamp}");
@@ -92,10 +92,12 @@ async fn the_model_is_shown_against_itself_with_its_assumptions() {
         .await;
         idle(page).await;
         let body = json!({"mode": "resimulated", "last": 200, "settings": {"router_mode": "round-robin"}});
-        let said = ask(&server, body).await;
+        let expected = ask(&server, body).await;
         let fits = page.attribute("[data-testid=cf-calibration]", "data-fits").await;
-        assert_eq!(fits.as_deref(), Some(said["fits"].to_string().as_str()));
-        for (column, figures) in [("model-recorded", &said["recorded"]), ("model-tried", &said["tried"])] {
+        assert_eq!(fits.as_deref(), Some(expected["fits"].to_string().as_str()));
+        for (column, figures) in
+            [("model-recorded", &expected["recorded"]), ("model-tried", &expected["tried"])]
+        {
             let shown = page.text(&format!("cf-hits-{column}")).await.unwrap();
             let figure = format!("{:.1} %", figures["hit_rate"].as_f64().unwrap() * 100.0);
             match (fits.as_deref(), column) {
@@ -107,8 +109,8 @@ async fn the_model_is_shown_against_itself_with_its_assumptions() {
         }
         assert_eq!(page.text("cf-overlap-model-tried").await.unwrap(), "–", "unknown, not 0");
         let assumptions = page.text("cf-assumptions").await.unwrap();
-        for said in said["assumptions"].as_array().unwrap() {
-            assert!(assumptions.contains(said.as_str().unwrap()), "{said}");
+        for expected in expected["assumptions"].as_array().unwrap() {
+            assert!(assumptions.contains(expected.as_str().unwrap()), "{expected}");
         }
         page.screenshot("counterfactual-model").await;
         // One figure of round-robin everywhere: the simulated one, or none.
@@ -181,18 +183,18 @@ async fn the_map_marks_the_present_setting_and_is_walked_with_the_keyboard() {
         assert_eq!(set.is_some(), is_marked, "{set:?}");
         assert!(set.is_none_or(|set| set.starts_with("--")), "flags, with their values");
         page.eval("(document.querySelector('.cf-cell[tabindex=\"0\"]').focus(), true)").await;
-        let said = async || page.text("cf-said").await.unwrap();
+        let expected = async || page.text("cf-said").await.unwrap();
         page.press("PageUp").await;
         page.press("Home").await;
         page.until("the corner is said", async |_| {
-            let now = said().await;
+            let now = expected().await;
             wait::expect(now.starts_with("overlap_score_weight 0, router_temperature 0:"), || now)
         })
         .await;
         page.press("ArrowRight").await;
         page.press("ArrowDown").await;
         page.until("the next cell is said", async |_| {
-            let now = said().await;
+            let now = expected().await;
             wait::expect(now.starts_with("overlap_score_weight 0.1, router_temperature 0.02:"), || now)
         })
         .await;

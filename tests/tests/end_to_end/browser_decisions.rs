@@ -174,15 +174,15 @@ async fn the_list_holds_still_under_the_pointer_in_any_order() {
             let (x, y) = page.centre("#ledger-grid").await;
             page.hover(x, y).await;
             page.until("it says that it holds", async |page| {
-                let said = page.text("ledger-held").await.unwrap_or_default();
-                wait::expect(said.contains("held while"), || said)
+                let expected = page.text("ledger-held").await.unwrap_or_default();
+                wait::expect(expected.contains("held while"), || expected)
             })
             .await;
             let before = rows(page).await;
             page.until("thirty more decisions came", async |page| {
-                let said = page.text("ledger-held").await.unwrap_or_default();
-                let newer: String = said.chars().filter(char::is_ascii_digit).collect();
-                wait::expect(newer.parse().is_ok_and(|newer: u64| newer >= 30), || said)
+                let expected = page.text("ledger-held").await.unwrap_or_default();
+                let newer: String = expected.chars().filter(char::is_ascii_digit).collect();
+                wait::expect(newer.parse().is_ok_and(|newer: u64| newer >= 30), || expected)
             })
             .await;
             assert_eq!(rows(page).await, before, "nothing moved");
@@ -197,10 +197,10 @@ async fn the_list_holds_still_under_the_pointer_in_any_order() {
             page.eval("(document.querySelector('#ledger-grid').scrollTop = 0, 0)").await;
             page.hover(2.0, 2.0).await;
             page.until("what came is there when the pointer leaves", async |page| {
-                let said = page.text("ledger-held").await.unwrap_or_default();
+                let expected = page.text("ledger-held").await.unwrap_or_default();
                 // The highest costs may be those of before.
                 let is_new = !order.is_empty() || rows(page).await != before;
-                wait::expect(is_new && !said.contains("held while"), || said)
+                wait::expect(is_new && !expected.contains("held while"), || expected)
             })
             .await;
         }
@@ -252,7 +252,7 @@ async fn what_round_robin_would_have_done_is_what_the_api_s_figures_come_to() {
             let candidates = decision["candidates"].as_array().unwrap();
             assert_eq!(candidates.len(), 3);
             open(page, &server, &format!("&decision={}", id(decision))).await;
-            let said = page
+            let expected = page
                 .until("the sentence is there", async |page| {
                     page.text("round-robin").await.filter(|t| !t.is_empty()).ok_or_else(|| "none".to_owned())
                 })
@@ -272,13 +272,16 @@ async fn what_round_robin_would_have_done_is_what_the_api_s_figures_come_to() {
                 more if more < 0.0 => format!("{} fewer cached block", -more),
                 more => format!("{more} more cached block"),
             };
-            assert!(said.starts_with(&format!("Round-robin would have sent it to {label}")), "{said}");
-            assert!(said.contains(&wanted), "{said}: {wanted}");
-            if let Some(ms) = said_ms(&said) {
+            assert!(
+                expected.starts_with(&format!("Round-robin would have sent it to {label}")),
+                "{expected}"
+            );
+            assert!(expected.contains(&wanted), "{expected}: {wanted}");
+            if let Some(ms) = said_ms(&expected) {
                 let wanted = -more * pace;
                 assert!(
                     (ms - wanted).abs() <= 0.06 + wanted.abs() * 0.01,
-                    "{said}: {wanted} by {pace} ms a block"
+                    "{expected}: {wanted} by {pace} ms a block"
                 );
                 with_time += 1;
             }
@@ -362,9 +365,9 @@ async fn bars_begin_at_the_cheapest_and_a_small_gap_shows() {
                 // What-if has the exact cost, the log rounds it to three decimals.
                 assert_eq!(bar > 0.0, cost > base + 0.001, "{view}: {cost}");
             }
-            let said = page.text("cost-shared").await.unwrap();
-            let shared: f64 = said.split(' ').nth(4).unwrap().parse().unwrap_or_else(|_| panic!("{said}"));
-            assert!((shared - base).abs() < 0.01, "{said}: {base}");
+            let expected = page.text("cost-shared").await.unwrap();
+            let shared: f64 = expected.split(' ').nth(4).unwrap().parse().unwrap_or_else(|_| panic!("{expected}"));
+            assert!((shared - base).abs() < 0.01, "{expected}: {base}");
         }
         page.screenshot("decisions-whatif-bars").await;
     })

@@ -42,8 +42,8 @@ async fn until_live(page: &Page, what: &str) {
 
 async fn until_it_says(page: &Page, words: &str) {
     page.until(words, async |page| {
-        let said = page.eval("document.body?.innerText").await;
-        wait::expect(said.as_str().is_some_and(|text| text.contains(words)), || said.to_string())
+        let expected = page.eval("document.body?.innerText").await;
+        wait::expect(expected.as_str().is_some_and(|text| text.contains(words)), || expected.to_string())
     })
     .await;
 }
@@ -125,8 +125,8 @@ async fn with_a_token_frames_need_https_and_keep_their_cookie_apart_for_each_sit
         until_live(page, "the frame without a token").await;
         // And nowhere else.
         page.open(&without).await;
-        let said = page.eval("document.body.innerText").await;
-        assert!(said.as_str().is_some_and(|text| text.contains("A token is needed")), "{said}");
+        let expected = page.eval("document.body.innerText").await;
+        assert!(expected.as_str().is_some_and(|text| text.contains("A token is needed")), "{expected}");
         let picture = abroad(&server, "https", &format!("/panel/rates.svg?width=300&token={TOKEN}"));
         assert_eq!(image(page, &site, &picture).await, 300);
     })

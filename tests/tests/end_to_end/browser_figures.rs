@@ -49,7 +49,7 @@ const VIEWS: [(&str, &str, &str); 5] = [
 ];
 
 /// What the API says of the same, in the words of the page.
-struct Said {
+struct ApiFigures {
     p95: [Option<String>; 2],
     in_flight: Vec<u64>,
     resident: Option<u64>,
@@ -57,7 +57,7 @@ struct Said {
     statuses: Vec<String>,
 }
 
-impl Said {
+impl ApiFigures {
     async fn by(server: &Radixscope) -> Self {
         let cluster = server.cluster().await;
         let (latency, checks) = (server.json("/api/v1/latency").await, server.json("/api/v1/findings").await);
@@ -119,11 +119,11 @@ fn same(what: &str, one: &str, other: &str) -> Result<(), String> {
 }
 
 /// Compares everything that stands on one view, with itself and with what the API says.
-fn compare(shown: &Value, said: &Said) -> Result<(), String> {
+fn compare(shown: &Value, expected: &ApiFigures) -> Result<(), String> {
     let tile = |at: usize, part: &str| shown["tiles"][at][part].as_str().unwrap_or_default().to_owned();
     let text = |key: &str| shown[key].as_str().unwrap_or_default().to_owned();
 
-    for (at, p95) in said.p95.iter().enumerate() {
+    for (at, p95) in expected.p95.iter().enumerate() {
         let name = ["TTFT p95", "ITL p95"][at];
         let p95 = p95.clone().unwrap_or_default();
         same(name, &tile(at, "value"), &p95)?;
@@ -133,7 +133,7 @@ fn compare(shown: &Value, said: &Said) -> Result<(), String> {
     let all = |key: &str| {
         texts(&shown[key]).iter().map(|text| numbers(text).first().copied()).collect::<Option<Vec<u64>>>()
     };
-    let (sum, most) = (said.in_flight.iter().sum::<u64>(), said.in_flight.iter().max());
+    let (sum, most) = (expected.in_flight.iter().sum::<u64>(), expected.in_flight.iter().max());
     let tiled = numbers(&tile(3, "value"));
     if let (Some(most), [in_flight]) = (most, &tiled[..]) {
         wait::expect(*in_flight == sum, || format!("in flight: the tile {in_flight}, the API {sum}"))?;
@@ -166,35 +166,36 @@ fn compare(shown: &Value, said: &Said) -> Result<(), String> {
     }
 
     // Without a KV event nothing is known of any cache; the API counts what is in its trees.
-    let is_unknown = text("resident") == number_format::UNKNOWN && said.resident == Some(0);
-    if let Some(resident) = said.resident.filter(|_| !is_unknown) {
+    let is_unknown = text("resident") == number_format::UNKNOWN && expected.resident == Some(0);
+    if let Some(resident) = expected.resident.filter(|_| !is_unknown) {
         same("cached blocks", &text("resident"), &number_format::count(resident))?;
     }
-    compare_findings(shown, said)
+    compare_findings(shown, expected)
 }
 
-fn compare_findings(shown: &Value, said: &Said) -> Result<(), String> {
+fn compare_findings(shown: &Value, expected: &ApiFigures) -> Result<(), String> {
     let text = |key: &str| shown[key].as_str().unwrap_or_default().to_owned();
     let worst = |key: &str| shown["worst"][key].as_str().unwrap_or_default().to_owned();
-    let bad = said.count(&["critical", "warning"]);
+    let bad = expected.count(&["critical", "warning"]);
     same("bad findings", &text("badge"), &bad.to_string())?;
     let counts = texts(&shown["counts"]);
     for (shown, severity) in counts.iter().zip(["critical", "warning", "info"]) {
-        same(severity, shown, &said.count(&[severity]).to_string())?;
+        same(severity, shown, &expected.count(&[severity]).to_string())?;
     }
-    let codes: Vec<&str> = said.findings.iter().filter_map(|finding| finding["code"].as_str()).collect();
+    let codes: Vec<&str> = expected.findings.iter().filter_map(|finding| finding["code"].as_str()).collect();
     let cards = texts(&shown["cards"]);
     wait::expect(counts[0].is_empty() || cards == codes, || format!("findings: {cards:?} and {codes:?}"))?;
     let statuses = texts(&shown["rules"]);
-    wait::expect(statuses.is_empty() || statuses.len() == said.statuses.len(), || {
+    wait::expect(statuses.is_empty() || statuses.len() == expected.statuses.len(), || {
         format!("{} rules", statuses.len())
     })?;
 
     let states: Vec<String> =
         (0..2).map(|at| shown["tiles"][at]["state"].as_str().unwrap_or_default().to_owned()).collect();
     let is_above = states.iter().any(|state| state.contains("above"));
-    let (coverage, is_whole) = (said.coverage(), !said.statuses.iter().any(|status| status == "no_data"));
-    let title = said.findings.first().and_then(|finding| finding["title"].as_str());
+    let (coverage, is_whole) =
+        (expected.coverage(), !expected.statuses.iter().any(|status| status == "no_data"));
+    let title = expected.findings.first().and_then(|finding| finding["title"].as_str());
     match title {
         Some(title) => {
             wait::expect(worst("text").is_empty() || worst("text").contains(title), || {
@@ -231,10 +232,10 @@ async fn agree(page: &Page, args: &[&'static str]) {
         page.until(&format!("{name} of {args:?} agrees with itself and with the API"), async |page| {
             // Windows of time go on: what changes meanwhile is read again.
             let before = page.eval(SHOWN).await;
-            let said = Said::by(&server).await;
+            let expected = ApiFigures::by(&server).await;
             let after = page.eval(SHOWN).await;
             wait::expect(before == after, || "it changes".to_owned())?;
-            compare(&after, &said)
+            compare(&after, &expected)
         })
         .await;
     }

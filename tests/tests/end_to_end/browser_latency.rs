@@ -46,14 +46,15 @@ async fn percentiles_are_the_apis_and_stand_against_their_targets_as_it_says() {
             (low, "above", "above target"),
             ((low + high) / 2, "unknown", "above or within is unknown"),
         ];
-        for (target, state, said) in targets {
+        for (target, state, announced) in targets {
             open(page, &server, &format!("&ttft_slo={target}")).await;
             page.until("page and API agree", async |page| {
                 let answer = server.json(&format!("/api/v1/latency?ttft_slo={target}")).await;
                 let standing = &answer["ttft"]["figure"]["standing"];
                 let class = page.attribute("[data-testid=ttft-p95] dd", "class").await.unwrap_or_default();
                 let shown = page.texts("[data-testid=ttft-p95] .standing").await.concat();
-                let agree = *standing == state && class == format!("reading {state}") && shown.contains(said);
+                let agree =
+                    *standing == state && class == format!("reading {state}") && shown.contains(announced);
                 wait::expect(agree, || format!("{standing}, {class}, {shown}"))
             })
             .await;

@@ -148,8 +148,8 @@ async fn the_details_are_the_api_s_candidates_and_lead_to_the_tree() {
         assert!(why.contains("was chosen"), "{why}");
         if let Some(margin) = decision["margin_blocks"].as_f64() {
             let text = page.text("margin").await.unwrap();
-            let said: f64 = text.split(" ").nth(2).unwrap().parse().unwrap();
-            assert!((said - margin.abs()).abs() < 0.001, "{text}: {margin}");
+            let announced: f64 = text.split(" ").nth(2).unwrap().parse().unwrap();
+            assert!((announced - margin.abs()).abs() < 0.001, "{text}: {margin}");
         }
         page.screenshot("ledger-details").await;
         let ticket = page.eval("document.querySelector('[data-testid=ticket]').textContent").await;
@@ -315,8 +315,8 @@ async fn what_is_saved_is_what_is_shown_and_equals_the_api() {
         assert_eq!(whole["decisions"], json!(decisions));
         let api = server.json("/api/v1/decisions?limit=1").await;
         assert_eq!(whole["totals"], api["totals"]);
-        let said = page.eval("document.querySelector('[data-testid=ledger-said]').textContent").await;
-        assert!(said.as_str().unwrap().starts_with("decisions.json saved with"), "{said}");
+        let announced = page.eval("document.querySelector('[data-testid=ledger-said]').textContent").await;
+        assert!(announced.as_str().unwrap().starts_with("decisions.json saved with"), "{announced}");
         page.click("kind-partial").await;
         let partial: Vec<&Value> = decisions.iter().filter(|d| kinds(d).contains(&"partial")).collect();
         page.until("the filter is on", async |page| {

@@ -33,7 +33,7 @@ async fn the_figures_are_the_apis_and_lead_to_the_panels_that_explain_them() {
     let (server, decisions) = Radixscope::standing_demo().await;
     with_page(async |page| {
         page.open(&server.url("/?ttft_slo=100000")).await;
-        for (id, name, target, said) in [
+        for (id, name, target, expected) in [
             ("summary-ttft", "ttft", "ttft_slo=100000", "✓ within target 100 s"),
             ("summary-itl", "itl", "tpot_slo=60", "target 60 ms"),
         ] {
@@ -44,8 +44,8 @@ async fn the_figures_are_the_apis_and_lead_to_the_panels_that_explain_them() {
                     words(&p95["low"]).zip(words(&p95["high"])).ok_or_else(|| answer.to_string())?;
                 let wanted = if low == high { low } else { format!("{low}–{high}") };
                 let shown = tile(page, id).await;
-                wait::expect(shown.contains(&wanted) && shown.contains(said), || {
-                    format!("{shown}: {wanted}, {said}")
+                wait::expect(shown.contains(&wanted) && shown.contains(expected), || {
+                    format!("{shown}: {wanted}, {expected}")
                 })
             })
             .await;
@@ -194,8 +194,8 @@ async fn a_skeleton_stands_where_the_panels_will_be() {
         page.devtools("Network.enable", json!({})).await;
         page.devtools("Network.setBlockedURLs", json!({"urls": ["*_bg.wasm"]})).await;
         page.open(&server.url("/?theme=dark")).await;
-        let said = page.eval("document.getElementById('skeleton').innerText.trim()").await;
-        assert_eq!(said, "Radixscope", "nothing that looks like data");
+        let expected = page.eval("document.getElementById('skeleton').innerText.trim()").await;
+        assert_eq!(expected, "Radixscope", "nothing that looks like data");
         assert_eq!(
             page.eval("getComputedStyle(document.body).backgroundColor").await,
             "rgb(17, 18, 23)",

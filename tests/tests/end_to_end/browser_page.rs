@@ -122,14 +122,16 @@ async fn the_tree_is_drawn_and_tells_of_the_block_under_the_mouse() {
                 page.hover(x, y).await;
                 let Some(hash) = page.attribute("#tree", "data-hover-hash").await else { continue };
                 page.until("the bar tells of the same block", async |page| {
-                    let told = page.text("detail-hash").await;
+                    let detail = page.text("detail-hash").await;
                     let now = page.attribute("#tree", "data-hover-hash").await;
-                    wait::expect(told == now && now.as_ref() == Some(&hash), || format!("{told:?} {now:?}"))
+                    wait::expect(detail == now && now.as_ref() == Some(&hash), || {
+                        format!("{detail:?} {now:?}")
+                    })
                 })
                 .await;
                 let known = server.block(&hash).await;
-                let told = page.text("tree-detail").await.unwrap();
-                assert!(told.contains(known["tokens_hash"].as_str().unwrap()), "{told}: {known}");
+                let detail = page.text("tree-detail").await.unwrap();
+                assert!(detail.contains(known["tokens_hash"].as_str().unwrap()), "{detail}: {known}");
                 hashes.insert(hash);
             }
         }
@@ -200,8 +202,8 @@ async fn everything_can_be_reached_with_the_keyboard() {
                 focused().await.filter(|now| *now != first).ok_or_else(|| "still there".to_owned())
             })
             .await;
-        let said = page.eval("document.querySelector('[data-testid=tree-said]').textContent").await;
-        assert!(said.as_str().unwrap().contains(&second), "it is said aloud: {said}");
+        let announced = page.eval("document.querySelector('[data-testid=tree-said]').textContent").await;
+        assert!(announced.as_str().unwrap().contains(&second), "it is said aloud: {announced}");
         page.press("Enter").await;
         page.until_true("Enter zooms", "document.querySelector('#tree').dataset.zoom !== 'all'").await;
         page.press("Home").await;

@@ -261,8 +261,8 @@ async fn the_selected_workers_blocks_are_stepped_to() {
         choose(page, "timeline-step", "2").await;
         page.click("timeline-back").await;
         page.until("it says what is missing", async |page| {
-            let said = page.text("timeline-fault").await.unwrap_or_default();
-            wait::expect(said.contains("Select a worker first"), || said)
+            let announced = page.text("timeline-fault").await.unwrap_or_default();
+            wait::expect(announced.contains("Select a worker first"), || announced)
         })
         .await;
         page.press("1").await;
@@ -282,18 +282,18 @@ async fn a_moment_that_is_not_kept_is_answered_in_words() {
     let mut stage = Stage::start().await;
     store(&mut stage, 1_000..1_100, 100).await;
     with_page(async |page| {
-        let said = async |page: &Page, wanted: &str| {
+        let announced = async |page: &Page, wanted: &str| {
             page.until("it is said", async |page| {
-                let said = page.text("timeline-fault").await.unwrap_or_default();
-                wait::expect(said.contains(wanted), || said)
+                let announced = page.text("timeline-fault").await.unwrap_or_default();
+                wait::expect(announced.contains(wanted), || announced)
             })
             .await;
         };
         open(page, &stage.server, "/#t=1000").await;
-        said(page, "no longer retained: the first that is kept is shown").await;
+        announced(page, "no longer retained: the first that is kept is shown").await;
         agrees_on_the_past(page, &stage.server).await;
         open(page, &stage.server, "/?view=tree#t=soon").await;
-        said(page, "t=soon in the address is invalid").await;
+        announced(page, "t=soon in the address is invalid").await;
         assert_eq!(page.attribute("body", "data-moment").await.as_deref(), Some("live"));
     })
     .await;

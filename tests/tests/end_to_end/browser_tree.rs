@@ -37,11 +37,11 @@ async fn zoom(page: &Page) -> String {
 }
 
 async fn region(page: &Page) -> Result<Region, String> {
-    let said = page.attribute("#tree", "data-region").await.ok_or("no picture yet")?;
-    let numbers: Vec<f64> = said.split(' ').filter_map(|n| n.parse().ok()).collect();
+    let announced = page.attribute("#tree", "data-region").await.ok_or("no picture yet")?;
+    let numbers: Vec<f64> = announced.split(' ').filter_map(|n| n.parse().ok()).collect();
     match numbers[..] {
         [x0, x1, top, bottom] => Ok(Region { x0, x1, top, bottom }),
-        _ => Err(said),
+        _ => Err(announced),
     }
 }
 
@@ -203,7 +203,7 @@ async fn the_keyboard_alone_reaches_everything() {
             }
             panic!("the key Tab does not lead to {what}");
         };
-        let said = async |words: &str| {
+        let announced = async |words: &str| {
             page.until(words, async |page| {
                 let now = page.eval("document.getElementById('tree-said').textContent").await;
                 wait::expect(now.as_str().unwrap().contains(words), || now.to_string())
@@ -227,18 +227,18 @@ async fn the_keyboard_alone_reaches_everything() {
         let first =
             page.until("a box is selected", async |_| focused().await.ok_or_else(|| "none".to_owned())).await;
         server.block(&first).await;
-        said(&first).await;
+        announced(&first).await;
         page.press("ArrowDown").await;
         let second = page
             .until("the selection moves down", async |_| {
                 focused().await.filter(|now| *now != first).ok_or_else(|| "still there".to_owned())
             })
             .await;
-        said(&second).await;
+        announced(&second).await;
         page.press("Enter").await;
         let to_second = format!("document.querySelector('#tree').dataset.zoom === '{second}'");
         page.until_true("Enter zooms to it", &to_second).await;
-        said("of the tree's blocks across").await;
+        announced("of the tree's blocks across").await;
         page.press("Escape").await;
         let to_first = format!("document.querySelector('#tree').dataset.zoom === '{first}'");
         page.until_true("Escape goes up", &to_first).await;

@@ -33,7 +33,7 @@ fn points() -> impl Iterator<Item = (f64, f64)> {
 
 async fn under_the_pointer(page: &Page) -> Option<Pointed> {
     // Hovering is drawn with the next frame.
-    let told = page
+    let detail = page
         .eval(
             "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(() => {
                 const tree = document.getElementById('tree').dataset;
@@ -41,9 +41,9 @@ async fn under_the_pointer(page: &Page) -> Option<Pointed> {
             }))))",
         )
         .await;
-    let hash = told[0].as_str()?.to_owned();
-    let workers = told[1].as_str()?.split_whitespace().map(str::to_owned).collect();
-    Some(Pointed { hash, workers, blocks: told[2].as_str()?.parse().ok()? })
+    let hash = detail[0].as_str()?.to_owned();
+    let workers = detail[1].as_str()?.split_whitespace().map(str::to_owned).collect();
+    Some(Pointed { hash, workers, blocks: detail[2].as_str()?.parse().ok()? })
 }
 
 async fn of_the_api(server: &Radixscope, hash: &str) -> Pointed {

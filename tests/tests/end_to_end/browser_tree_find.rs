@@ -33,8 +33,8 @@ pub(super) async fn search(page: &Page, text: &str, summary: &str) -> String {
     );
     page.eval(&paste).await;
     page.until(summary, async |page| {
-        let said = page.text("found-summary").await.unwrap_or_default();
-        wait::expect(said.contains(summary), || format!("{text}: {said}")).map(|()| said)
+        let expected = page.text("found-summary").await.unwrap_or_default();
+        wait::expect(expected.contains(summary), || format!("{text}: {expected}")).map(|()| expected)
     })
     .await
 }
@@ -95,10 +95,10 @@ async fn whatever_is_pasted_is_found() {
             wait::expect(query.contains(&format!("decision={id}")), || query)
         })
         .await;
-        let said = search(page, "0xdeadbeef", "Nothing found").await;
+        let expected = search(page, "0xdeadbeef", "Nothing found").await;
         assert!(
-            said.contains("decimal 3735928559") && said.contains("Looked through distinct blocks"),
-            "{said}"
+            expected.contains("decimal 3735928559") && expected.contains("Looked through distinct blocks"),
+            "{expected}"
         );
         search(page, "a b", "Not understood").await;
     })
@@ -175,15 +175,15 @@ async fn an_open_decision_is_painted_with_its_margin_and_leads_to_the_next() {
         .await;
         let margin = page.text("decision-margin").await.unwrap();
         let cost = decision["margin_blocks"].as_f64().unwrap();
-        let said = match cost {
+        let expected = match cost {
             0.0 => "ties with W",
             less if less < 0.0 => "above the cost of W",
             _ => "below the cost of W",
         };
-        assert!(margin.contains(said), "{margin}: {cost}");
+        assert!(margin.contains(expected), "{margin}: {cost}");
         let painted = page.text("painted").await.unwrap();
         assert!(
-            painted.contains("brackets show how far on each worker") && painted.contains(said),
+            painted.contains("brackets show how far on each worker") && painted.contains(expected),
             "{painted}"
         );
         let shown = page

@@ -164,10 +164,10 @@ async fn by_owners_the_scale_begins_with_one_and_unknown_hits_are_said() {
         let legend = page.text("tree-legend").await.expect("a legend");
         assert!(legend.contains("3 workers"), "{legend}");
         open(page, &server, "/?view=tree&tree.heat=hits").await;
-        let said = page.text("legend-hits-unknown").await.unwrap_or_default();
-        assert!(said.contains("unknown"), "{said:?}");
-        let nobody = token(page, "--tree-no-worker").await;
-        until_pixels(page, "what is not known has no heat", &[place], &[nobody]).await;
+        let announced = page.text("legend-hits-unknown").await.unwrap_or_default();
+        assert!(announced.contains("unknown"), "{announced:?}");
+        let none = token(page, "--tree-no-worker").await;
+        until_pixels(page, "what is not known has no heat", &[place], &[none]).await;
     })
     .await;
 }

@@ -90,14 +90,14 @@ fn options_may_come_from_the_environment() {
 
 #[test]
 fn an_empty_variable_is_one_that_is_not_set() {
-    let said = |command: &mut Command| {
+    let printed = |command: &mut Command| {
         let output = command.arg("serve").output().unwrap();
         assert_eq!(output.status.code(), Some(2));
         String::from_utf8_lossy(&output.stderr).into_owned()
     };
-    let unset = said(&mut Radixscope::command());
-    assert_eq!(said(Radixscope::command().env("RADIXSCOPE_NATS", "").env("RADIXSCOPE_LISTEN", "")), unset);
-    assert_ne!(said(Radixscope::command().env("RADIXSCOPE_NATS", "nats://")), unset);
+    let unset = printed(&mut Radixscope::command());
+    assert_eq!(printed(Radixscope::command().env("RADIXSCOPE_NATS", "").env("RADIXSCOPE_LISTEN", "")), unset);
+    assert_ne!(printed(Radixscope::command().env("RADIXSCOPE_NATS", "nats://")), unset);
 }
 
 #[tokio::test]

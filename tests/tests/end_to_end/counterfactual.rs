@@ -54,13 +54,13 @@ async fn its_flips_are_those_that_anyone_counts_from_the_decisions() {
     let decisions = decisions["decisions"].as_array().unwrap();
     assert_eq!(decisions.len(), 150);
     for weight in [0.25, 1.0, 3.0] {
-        let said = ask(
+        let result = ask(
             &server,
             json!({"mode": "frozen", "last": 150, "settings": {"overlap_score_weight": weight}}),
         )
         .await;
-        let tried = &said["tried"];
-        assert_eq!((number(&said["decisions"], "considered"), number(tried, "decisions")), (150, 150));
+        let tried = &result["tried"];
+        assert_eq!((number(&result["decisions"], "considered"), number(tried, "decisions")), (150, 150));
         // Ties at temperature 0 go to the smaller tree, which can only add to what the costs alone tell.
         let counted = flips(decisions, weight);
         let certain = number(tried, "flips_certain");
@@ -68,7 +68,7 @@ async fn its_flips_are_those_that_anyone_counts_from_the_decisions() {
             (counted..=counted + number(tried, "ties")).contains(&certain),
             "{weight}: {certain}, {counted}"
         );
-        let listed = said["flips"].as_array().unwrap();
+        let listed = result["flips"].as_array().unwrap();
         assert!(listed.len() as u64 >= certain, "{weight}");
         let ids: Vec<&Value> = decisions.iter().map(|decision| &decision["id"]).collect();
         assert!(listed.iter().all(|flip| ids.contains(&&flip["decision"]) && flip["decision"].is_string()));
@@ -90,16 +90,19 @@ async fn a_sweep_recommends_what_it_tried_or_says_why_not() {
     let server = paused().await;
     let (weights, temperatures) = ([0.5, 1.0, 2.0], [0.0, 0.3]);
     let body = json!({"mode": "frozen", "last": 200, "sweep": {"overlap_score_weight": weights, "router_temperature": temperatures}});
-    let said = ask(&server, body).await;
-    assert_eq!(said["mode"], "sweep");
-    assert_eq!(said["outcomes"].as_array().unwrap().len(), 6);
-    assert_eq!(said["outcomes"][2]["flips_certain"], 0, "weight 1 at temperature 0 is the recorded setting");
-    assert!(
-        said["present"].as_str().unwrap().contains("--kv-overlap-score-weight 1."),
-        "{}",
-        said["present"]
+    let result = ask(&server, body).await;
+    assert_eq!(result["mode"], "sweep");
+    assert_eq!(result["outcomes"].as_array().unwrap().len(), 6);
+    assert_eq!(
+        result["outcomes"][2]["flips_certain"], 0,
+        "weight 1 at temperature 0 is the recorded setting"
     );
-    assert!(said["recommendation"]["why"].as_str().unwrap().len() > 20);
+    assert!(
+        result["present"].as_str().unwrap().contains("--kv-overlap-score-weight 1."),
+        "{}",
+        result["present"]
+    );
+    assert!(result["recommendation"]["why"].as_str().unwrap().len() > 20);
 }
 
 #[tokio::test]
@@ -111,12 +114,16 @@ async fn the_model_gives_what_core_gives_for_the_arrivals_that_are_served() {
     let arrivals: Arrivals = postcard::from_bytes(&answer.body).unwrap();
     assert_eq!(arrivals.iter().len(), 160);
     let body = json!({"mode": "resimulated", "last": 80, "settings": {"router_mode": "round-robin"}});
-    let said = ask(&server, body).await;
-    assert_eq!((number(&said, "arrivals"), number(&said["recorded"], "requests")), (160, 80));
-    assert!(said["tried"]["overlap_share"].is_null(), "round-robin keeps no index");
-    assert!(said["assumptions"].as_array().unwrap().len() >= 8);
-    assert_eq!(said["fits"].as_bool().unwrap(), said["misfits"].as_array().unwrap().is_empty(), "{said}");
-    assert!(said["calibration"]["ttft_ms"]["simulated"]["p95"].as_f64().unwrap() > 0.0, "{said}");
+    let result = ask(&server, body).await;
+    assert_eq!((number(&result, "arrivals"), number(&result["recorded"], "requests")), (160, 80));
+    assert!(result["tried"]["overlap_share"].is_null(), "round-robin keeps no index");
+    assert!(result["assumptions"].as_array().unwrap().len() >= 8);
+    assert_eq!(
+        result["fits"].as_bool().unwrap(),
+        result["misfits"].as_array().unwrap().is_empty(),
+        "{result}"
+    );
+    assert!(result["calibration"]["ttft_ms"]["simulated"]["p95"].as_f64().unwrap() > 0.0, "{result}");
 
     let viewer = server.viewer().await;
     let seq = number(&server.cluster().await, "seq");
@@ -136,9 +143,9 @@ async fn the_model_gives_what_core_gives_for_the_arrivals_that_are_served() {
             .map_err(|e| e.to_string())
         })
         .await;
-    assert_eq!(number(&said["tried"], "prefill_tokens"), report.tried.prefill_tokens);
-    assert_eq!(number(&said["recorded"], "prefill_tokens"), report.recorded.prefill_tokens);
-    assert_eq!(said["tried"]["ttft_ms"]["p95"].as_f64(), report.tried.ttft_ms.map(|t| t.p95_ms));
+    assert_eq!(number(&result["tried"], "prefill_tokens"), report.tried.prefill_tokens);
+    assert_eq!(number(&result["recorded"], "prefill_tokens"), report.recorded.prefill_tokens);
+    assert_eq!(result["tried"]["ttft_ms"]["p95"].as_f64(), report.tried.ttft_ms.map(|t| t.p95_ms));
 }
 
 #[tokio::test]
@@ -208,9 +215,9 @@ async fn what_cannot_be_meant_is_refused_in_words() {
 #[tokio::test]
 async fn without_decisions_it_names_the_missing_setting() {
     let server = Radixscope::serve("nats://127.0.0.1:1").await;
-    let said = ask(&server, json!({"mode": "frozen"})).await;
-    assert_eq!(said["headline"], "None of 0 decisions can be judged.");
-    assert!(said["decisions"]["hint"].as_str().unwrap().contains("--router-replica-sync"));
+    let result = ask(&server, json!({"mode": "frozen"})).await;
+    assert_eq!(result["headline"], "None of 0 decisions can be judged.");
+    assert!(result["decisions"]["hint"].as_str().unwrap().contains("--router-replica-sync"));
     let answer = server.post(PATH, r#"{"mode":"resimulated"}"#, &[]).await;
     assert_eq!(answer.status, 422);
     assert!(answer.text().contains("DYN_REQUEST_TRACE"), "{}", answer.text());

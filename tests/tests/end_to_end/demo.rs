@@ -1,4 +1,4 @@
-//! The simulated cluster: the same for the same seed, with capacities known, and the same heard over NATS.
+//! The simulated cluster: the same for the same seed, with capacities known, and the same received over NATS.
 
 use std::time::{Duration, Instant};
 
@@ -91,8 +91,8 @@ async fn what_it_publishes_over_nats_is_heard_by_another_server() {
     let inside = Radixscope::start(["demo", "--warm-up", "30", "--speed", "0.000001"]).await;
     inside.until_source_is("live").await;
     let inside = settled(&inside).await;
-    let heard = server
-        .until_cluster("as much is heard over NATS as was simulated", |cluster| {
+    let received_count = server
+        .until_cluster("as much is received over NATS as was simulated", |cluster| {
             let total = |c: &Value| sum(c["workers"].as_array().unwrap(), "stored_total");
             let (have, want) = (total(cluster), total(&inside));
             wait::expect(have >= want, || format!("{have} of {want} blocks"))
@@ -101,11 +101,11 @@ async fn what_it_publishes_over_nats_is_heard_by_another_server() {
     let blocks = |c: &Value| -> Vec<u64> {
         by_id(c["workers"].as_array().unwrap()).iter().map(|w| number(w, "blocks")).collect()
     };
-    assert_eq!(blocks(&heard), blocks(&inside), "{}", publisher.output());
+    assert_eq!(blocks(&received_count), blocks(&inside), "{}", publisher.output());
     for total in ["nodes", "shared", "resident"] {
-        assert_eq!(heard["tree"][total], inside["tree"][total], "{total}");
+        assert_eq!(received_count["tree"][total], inside["tree"][total], "{total}");
     }
-    assert_eq!(heard["sources"][0]["missed"], Value::Array(Vec::new()));
+    assert_eq!(received_count["sources"][0]["missed"], Value::Array(Vec::new()));
 }
 
 #[tokio::test]

@@ -7,7 +7,9 @@ use std::time::{Duration, SystemTime};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use radixscope_tests::discovery::{Folder, Registered, event_channel, file_name, until_said, until_workers};
+use radixscope_tests::discovery::{
+    Folder, Registered, event_channel, file_name, until_status, until_workers,
+};
 use radixscope_tests::envelope::envelope;
 use radixscope_tests::etcd::Etcd;
 use radixscope_tests::nats::Nats;
@@ -47,12 +49,12 @@ async fn workers_come_and_go_as_etcd_says() {
     until_workers(&server, &[(FIRST, Some("discovery")), (SECOND, None)]).await;
     // What changed while etcd was away, and its history since, is not needed to know it.
     etcd.stop();
-    until_said(&server, "connecting", "Trying again").await;
+    until_status(&server, "connecting", "Retrying").await;
     etcd.start_again().await;
     etcd.revoke(SECOND.worker_id).await;
     etcd.compact().await;
     until_workers(&server, &[(FIRST, Some("discovery")), (SECOND, Some("discovery"))]).await;
-    until_said(&server, "live", "Watching").await;
+    until_status(&server, "live", "Dynamo entr").await;
 }
 
 #[tokio::test]
@@ -60,26 +62,26 @@ async fn etcd_with_passwords_and_tls_says_what_is_missing() {
     let mut etcd = Etcd::start().await;
     register(&etcd, FIRST).await;
     etcd.ask_for_passwords("v1/").await;
-    let nobody = Radixscope::start(["serve", "--discovery", &etcd.url()]).await;
-    until_said(&nobody, "refused", "--discovery-user").await;
+    let anonymous = Radixscope::start(["serve", "--discovery", &etcd.url()]).await;
+    until_status(&anonymous, "refused", "--discovery-user").await;
     let at = etcd.url().replace("etcd://", "etcd://viewer:wrong@");
     let wrong = Radixscope::start(["serve", "--discovery", &at]).await;
-    until_said(&wrong, "refused", "refuses the login").await;
+    until_status(&wrong, "refused", "rejects the login").await;
     let file = |name: &str| etcd.file(name).to_str().expect("a plain path").to_owned();
     let (ca, certificate, key) = (file("ca.pem"), file("client.pem"), file("client.key"));
     let stranger = Radixscope::start(["serve", "--discovery", &etcd.tls_url()]).await;
-    until_said(&stranger, "refused", "--discovery-tls-ca").await;
+    until_status(&stranger, "refused", "--discovery-tls-ca").await;
     let tls_url = etcd.tls_url();
     let start = async |certificate: &[&str]| {
         let mut args = vec!["serve", "--discovery", &tls_url, "--discovery-tls-ca", &ca];
         args.extend(["--discovery-user", "viewer", "--discovery-password", "secret"]);
         Radixscope::start(args.iter().chain(certificate)).await
     };
-    until_said(&start(&[]).await, "refused", "--discovery-tls-cert").await;
+    until_status(&start(&[]).await, "refused", "--discovery-tls-cert").await;
     // etcd's gateway takes no certificate that names a user: it would have to ignore the name.
     let named = [file("server.pem"), file("server.key")];
     let named = start(&["--discovery-tls-cert", &named[0], "--discovery-tls-key", &named[1]]).await;
-    until_said(&named, "refused", "without a common name").await;
+    until_status(&named, "refused", "without a common name").await;
     let server = start(&["--discovery-tls-cert", &certificate, "--discovery-tls-key", &key]).await;
     until_workers(&server, &[(FIRST, None)]).await;
     // It may read and watch what is Dynamo's, and sees what changes.
@@ -123,7 +125,7 @@ async fn workers_come_and_go_as_a_folder_says() {
     let folder = TempDir::new().expect("a writable folder");
     let at = format!("file:{}", folder.path().display());
     let server = Radixscope::start(["serve", "--discovery", &at]).await;
-    until_said(&server, "connecting", "DYN_FILE_KV").await;
+    until_status(&server, "connecting", "DYN_FILE_KV").await;
     // Far in the future: these entries need no renewal while the test runs.
     let later = SystemTime::now() + Duration::from_secs(3_600);
     for worker in [FIRST, SECOND] {
@@ -134,7 +136,7 @@ async fn workers_come_and_go_as_a_folder_says() {
     renewed(folder.path(), FIRST, SystemTime::now() - Duration::from_secs(11));
     fs::remove_file(folder.path().join(file_name(&SECOND.card_key()))).expect("the file");
     until_workers(&server, &[(FIRST, Some("discovery")), (SECOND, Some("discovery"))]).await;
-    until_said(&server, "live", "not renewed").await;
+    until_status(&server, "live", "not renewed").await;
     renewed(folder.path(), FIRST, later);
     until_workers(&server, &[(FIRST, None), (SECOND, Some("discovery"))]).await;
 }
@@ -155,7 +157,7 @@ async fn subjects_of_nats_are_those_that_discovery_names() {
     until_workers(&server, &[(FIRST, None)]).await;
     let event = json!([{"worker_id": FIRST.worker_id, "event": {"event_id": 1, "dp_rank": 0, "data": {"stored":
         {"parent_hash": null, "blocks": [{"block_hash": 7, "tokens_hash": 8}]}}}}]);
-    // Who publishes is not told when the subscription took effect: the event is published until it was received.
+    // A publisher does not know when the subscription is effective, so the event is published until it was received.
     let mut sequence = 0;
     wait::until("the event is received", async || {
         let message = envelope(FIRST.publisher_id, sequence, "kv-events", &event);
@@ -205,7 +207,7 @@ async fn sources_says_what_is_there_and_how_to_see_it() {
     }
     assert_eq!(json["pools"][0]["workers"], 2, "{json}");
     assert_eq!(json["topics"][0]["is_received"], false, "{json}");
-    assert!(text.contains("ZeroMQ, 2 publishers, which cannot be reached from here"), "{text}");
+    assert!(text.contains("ZeroMQ, 2 publishers, not reachable from this machine"), "{text}");
     assert_eq!(json["topics"][1]["is_received"], true, "{json}");
 }
 
@@ -221,5 +223,8 @@ async fn sources_names_the_setting_that_is_missing() {
     assert!(text.contains("--zmq-broker") && text.contains("DYN_ZMQ_BROKER_URL"), "{text}");
     let (code, text, _) = sources(&["--discovery", "etcd://127.0.0.1:1"]);
     assert_eq!(code, Some(1));
-    assert!(text.contains("Nothing listens at http://127.0.0.1:1/") && !text.contains("To see it"), "{text}");
+    assert!(
+        text.contains("Nothing listens at http://127.0.0.1:1/") && !text.contains("To show it"),
+        "{text}"
+    );
 }

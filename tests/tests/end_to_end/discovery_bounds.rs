@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 use serde_json::json;
 use tempfile::TempDir;
 
-use radixscope_tests::discovery::{Registered, file_name, until_said, until_workers};
+use radixscope_tests::discovery::{Registered, file_name, until_status, until_workers};
 use radixscope_tests::endless::{Cost, Endless, Flood, cost};
 use radixscope_tests::etcd::Etcd;
 use radixscope_tests::figures;
@@ -31,6 +31,19 @@ async fn serve(url: &str) -> Radixscope {
 
 fn assert_bounded(cost: Cost) {
     assert!(cost.grown_mb <= MAX_GROWN_MB, "{cost:?}");
+}
+
+/// Runs a server against an endless store, and expects this state and detail at a bounded cost.
+async fn assert_flood_is_bounded(flood: Flood, state: &str, detail: &str) {
+    let store = Endless::start(flood).await;
+    let server = serve(&store.url()).await;
+    until_status(&server, "live", "no Dynamo entries yet").await;
+    let (_, paid) = cost(&server, async {
+        store.begin();
+        until_status(&server, state, detail).await
+    })
+    .await;
+    assert_bounded(paid);
 }
 
 /// Waits until so many inputs are counted as too large.
@@ -58,8 +71,8 @@ async fn large_keys_of_others_in_etcd_are_skipped_and_named() {
     }
     let server = serve(&etcd.url()).await;
     until_workers(&server, &[(WORKER, None)]).await;
-    let words = "Watching 5 entries of Dynamo in etcd";
-    let cluster = until_said(&server, "live", words).await;
+    let words = ": 5 Dynamo entries";
+    let cluster = until_status(&server, "live", words).await;
     let skipped = "45 keys skipped, the first: v1/mdc/aa/00 (1.4 MB, more than 64 KiB).";
     assert!(cluster["sources"][0]["detail"].as_str().expect("words").ends_with(skipped), "{cluster}");
     until_too_large(&server, 45).await;
@@ -68,64 +81,40 @@ async fn large_keys_of_others_in_etcd_are_skipped_and_named() {
     etcd.delete("v1/mdc/aa/01").await;
     etcd.delete("v1/mdc/aa/02").await;
     etcd.put("v1/mdc/ab", &large, None).await;
-    until_said(&server, "live", "Watching 6 entries").await;
-    until_said(&server, "live", "43 keys skipped").await;
+    until_status(&server, "live", ": 6 Dynamo entries").await;
+    until_status(&server, "live", "43 keys skipped").await;
     etcd.delete("v1/mdc/aa/00").await;
-    until_said(&server, "live", "Watching 5 entries").await;
+    until_status(&server, "live", ": 5 Dynamo entries").await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn pages_of_etcd_without_end_are_cut() {
-    let etcd = Endless::start(Flood::Pages).await;
-    let server = serve(&etcd.url()).await;
-    until_said(&server, "live", "nothing is registered there").await;
-    let (_, paid) = cost(&server, async {
-        etcd.begin();
-        until_said(&server, "live", "The list is longer and was cut after").await
-    })
-    .await;
-    assert_bounded(paid);
+    assert_flood_is_bounded(Flood::Pages, "live", "The list was cut after").await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn changes_of_other_kinds_in_etcd_are_not_held() {
     let etcd = Endless::start(Flood::OtherKinds).await;
     let server = serve(&etcd.url()).await;
-    until_said(&server, "live", "nothing is registered there").await;
+    until_status(&server, "live", "no Dynamo entries yet").await;
     let ((), paid) = cost(&server, async {
         etcd.begin();
         etcd.until_sent(400_000).await;
     })
     .await;
     assert_bounded(paid);
-    until_said(&server, "live", "nothing is registered there").await;
+    until_status(&server, "live", "no Dynamo entries yet").await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn more_entries_than_may_be_followed_are_counted() {
-    let etcd = Endless::start(Flood::Cards).await;
-    let server = serve(&etcd.url()).await;
-    until_said(&server, "live", "nothing is registered there").await;
-    let (_, paid) = cost(&server, async {
-        etcd.begin();
-        until_said(&server, "live", "beyond 40,000 entries or 24 MiB").await
-    })
-    .await;
-    assert_bounded(paid);
+    assert_flood_is_bounded(Flood::Cards, "live", "beyond 40,000 entries or 24 MiB").await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn lists_of_kubernetes_without_end_are_cut() {
     for (flood, state) in [(Flood::Lists, "live"), (Flood::List, "refused")] {
-        let api = Endless::start(flood).await;
-        let server = serve(&api.url()).await;
-        until_said(&server, "live", "nothing is registered there").await;
-        let (_, paid) = cost(&server, async {
-            api.begin();
-            until_said(&server, state, "The list is longer and was cut after").await
-        })
-        .await;
-        assert_bounded(paid);
+        assert_flood_is_bounded(flood, state, "The list was cut after").await;
     }
 }
 
@@ -140,7 +129,7 @@ async fn a_large_entry_of_kubernetes_is_skipped_and_named() {
     let server = serve(&api.url()).await;
     until_workers(&server, &[(WORKER, None)]).await;
     let skipped = "1 key skipped: v1/mdc/dynamo/backend/generate/aa (100 kB, more than 64 KiB).";
-    until_said(&server, "live", skipped).await;
+    until_status(&server, "live", skipped).await;
     until_too_large(&server, 1).await;
     api.remove("agg-worker-0", "v1/mdc/dynamo/backend/generate/aa");
     server
@@ -175,8 +164,12 @@ async fn sparse_files_are_not_read() {
             file.set_len(8 * 1024 * 1024).expect("a sparse file");
             file.set_modified(SystemTime::now() + Duration::from_secs(3_600)).expect("our own file");
         }
-        until_said(&server, "live", "300 keys skipped, the first: v1/mdc/aa/000 (8.4 MB, more than 64 KiB).")
-            .await
+        until_status(
+            &server,
+            "live",
+            "300 keys skipped, the first: v1/mdc/aa/000 (8.4 MB, more than 64 KiB).",
+        )
+        .await
     })
     .await;
     assert_bounded(paid);

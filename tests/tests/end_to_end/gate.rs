@@ -215,7 +215,7 @@ async fn a_flood_at_the_port_for_responses_leaves_few_lines_in_the_log() {
         wait::expect(sum, || format!("{} lines", lines.len())).map(|()| lines)
     })
     .await;
-    let written = lines.iter().filter(|line| line.contains("a connection was closed")).count();
+    let written = lines.iter().filter(|line| line.contains("unexpected connection closed")).count();
     assert!(written < CONNECTIONS / 4, "{written} lines");
 }
 
@@ -397,13 +397,13 @@ async fn without_one_line_of_the_permission_file_its_data_stops_and_the_missing_
             let cluster = server.cluster().await;
             let (state, words) = connection(&cluster);
             let (_, known) = blocks(&cluster, WORKER);
-            let said = format!("{state}: {words} {known}");
+            let reported = format!("{state}: {words} {known}");
             // An event that is received has the worker queried.
             publishes += 1;
             if publishes % 25 == 1 && subject.as_str() == "dynamo_backend.*" {
                 deployment.publish(&[stored(LAST + 1, Some(5), [6])]).await;
             }
-            wait::expect(said.contains(&format!("\"{right}\"")) || known.contains(&right), || said)
+            wait::expect(reported.contains(&format!("\"{right}\"")) || known.contains(&right), || reported)
         })
         .await;
         let (state, _) = connection(&server.cluster().await);

@@ -1,5 +1,5 @@
-//! Input that nobody should send, among messages that everybody does: the good ones count exactly, the bad ones are
-//! counted by topic and reason, and memory stays bounded.
+//! Invalid input among valid messages: the good ones count exactly, the bad ones are counted by topic and reason, and memory
+//! stays bounded.
 
 use std::collections::BTreeMap;
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use radixscope_tests::discovery::{Registered, until_said, until_workers, workers};
+use radixscope_tests::discovery::{Registered, until_status, until_workers, workers};
 use radixscope_tests::kubernetes::{Kubernetes, NAMESPACE};
 use radixscope_tests::radixscope::Radixscope;
 use radixscope_tests::wait;
@@ -44,17 +44,16 @@ const GONE: Option<&str> = Some("discovery");
 async fn workers_come_and_go_with_their_pods_and_resources() {
     let api = Kubernetes::start().await;
     let server = serve(&api).await;
-    until_said(&server, "live", "nothing is registered there").await;
+    until_status(&server, "live", "no Dynamo entries yet").await;
     // It registers before its pod is ready.
     register(&api, FIRST);
-    until_said(&server, "live", "its pod is not ready").await;
+    until_status(&server, "live", "its pod is not ready").await;
     assert_eq!(server.cluster().await["workers"], json!([]));
     api.set_ready(&pod(FIRST), true);
     until_workers(&server, &[(FIRST, None)]).await;
     start_pod(&api, SECOND);
     until_workers(&server, &[(FIRST, None), (SECOND, None)]).await;
-    until_said(&server, "live", "Watching 10 entries of Dynamo in Kubernetes, namespace dynamo-system.")
-        .await;
+    until_status(&server, "live", "Kubernetes namespace dynamo-system: 10 Dynamo entries.").await;
     api.set_ready(&pod(FIRST), false);
     until_workers(&server, &[(FIRST, GONE), (SECOND, None)]).await;
     api.set_ready(&pod(FIRST), true);
@@ -81,7 +80,7 @@ async fn broken_watches_and_expired_versions_let_nobody_go() {
     };
     let happens = async {
         for n in 0..3 {
-            // What changes while nobody watches is found in the next list.
+            // What changes between watches is found in the next list.
             api.expire();
             api.cut();
             start_pod(&api, Registered { worker_id: 100 + n, publisher_id: 200 + n, ..FIRST });
@@ -105,7 +104,7 @@ async fn broken_watches_and_expired_versions_let_nobody_go() {
         () = stays => {}
         () = happens => {}
     }
-    until_said(&server, "live", "Watching 25 entries").await;
+    until_status(&server, "live", ": 25 Dynamo entries").await;
 }
 
 #[tokio::test]
@@ -120,24 +119,24 @@ async fn what_may_not_be_read_is_said_in_words() {
     api.refuse("dynamoworkermetadatas?limit", 403, &forbidden("dynamoworkermetadatas.nvidia.com"));
     let server = serve(&api).await;
     let words = "may not list dynamoworkermetadatas of nvidia.com in the namespace dynamo-system (403)";
-    let cluster = until_said(&server, "refused", words).await;
+    let cluster = until_status(&server, "refused", words).await;
     let detail = cluster["sources"][0]["detail"].as_str().expect("words");
     assert!(detail.contains("component kubernetes-discovery") && detail.contains("cannot"), "{detail}");
     // The next attempt may do: no restart is needed.
     api.allow();
     until_workers(&server, &[(FIRST, None)]).await;
     api.refuse("endpointslices?watch", 403, &forbidden("endpointslices.discovery.k8s.io"));
-    until_said(&server, "refused", "may not watch endpointslices of discovery.k8s.io").await;
+    until_status(&server, "refused", "may not watch endpointslices of discovery.k8s.io").await;
     until_workers(&server, &[(FIRST, None)]).await;
     api.refuse("dynamoworkermetadatas", 404, "404 page not found\n");
-    until_said(&server, "refused", "no resource dynamoworkermetadatas of nvidia.com/v1alpha1 (404)").await;
-    until_said(&server, "refused", "DYN_DISCOVERY_BACKEND").await;
+    until_status(&server, "refused", "no resource dynamoworkermetadatas of nvidia.com/v1alpha1 (404)").await;
+    until_status(&server, "refused", "DYN_DISCOVERY_BACKEND").await;
     api.refuse("/apis/", 503, "not now");
-    until_said(&server, "connecting", "answers 503").await;
+    until_status(&server, "connecting", "answers 503").await;
     api.refuse("/apis/", 200, "<html>a portal</html>");
-    until_said(&server, "refused", "is not of Kubernetes' API").await;
+    until_status(&server, "refused", "is not of Kubernetes' API").await;
     api.allow();
-    until_said(&server, "live", "Watching 5 entries").await;
+    until_status(&server, "live", ": 5 Dynamo entries").await;
     until_workers(&server, &[(FIRST, None)]).await;
 }
 
@@ -161,7 +160,7 @@ async fn a_token_is_read_again_and_never_shown() {
         args
     };
     let stranger = Radixscope::start(args(&[])).await;
-    until_said(&stranger, "refused", "--discovery-tls-ca").await;
+    until_status(&stranger, "refused", "--discovery-tls-ca").await;
     let mut trusting = args(&["--discovery-tls-ca"]);
     trusting.push(ca.to_str().expect("a path").to_owned());
     let server = Radixscope::start(trusting).await;
@@ -169,13 +168,13 @@ async fn a_token_is_read_again_and_never_shown() {
     // The token expires before the file is renewed.
     api.set_token("HUNTER2-second");
     api.cut();
-    until_said(&server, "refused", "does not accept the token (401)").await;
+    until_status(&server, "refused", "does not accept the token (401)").await;
     std::fs::write(&token, "HUNTER2-second").expect("a writable folder");
     start_pod(&api, SECOND);
     until_workers(&server, &[(FIRST, None), (SECOND, None)]).await;
     std::fs::remove_file(&token).expect("the file");
     api.cut();
-    until_said(&server, "refused", "automountServiceAccountToken").await;
+    until_status(&server, "refused", "automountServiceAccountToken").await;
     for path in ["/api/v1/cluster", "/metrics", "/readyz"] {
         let answer = server.get(path).await;
         assert!(!answer.text().contains("HUNTER2"), "{path}: {}", answer.text());
@@ -224,7 +223,7 @@ async fn hostile_resources_are_counted_and_said() {
         &pod(FIRST),
         &format!(r#"{{"metadata":{{"name":"{}","uid":"object-{0}"}},"spec":7}}"#, pod(FIRST)),
     );
-    until_said(&server, "live", "Objects that cannot be read: 6").await;
+    until_status(&server, "live", "Invalid objects: 6").await;
     server
         .until_cluster("they are counted", |cluster| {
             let rejected = cluster["sources"][0]["rejected"].as_array().expect("a list");
@@ -236,9 +235,9 @@ async fn hostile_resources_are_counted_and_said() {
     until_workers(&server, &[(FIRST, None), (SECOND, None)]).await;
     // A list without end of what is no JSON.
     api.put_raw("half", r#"{"metadata":{"name":"half"#);
-    until_said(&server, "refused", "is not of Kubernetes' API").await;
+    until_status(&server, "refused", "is not of Kubernetes' API").await;
     api.delete("half");
-    until_said(&server, "live", "Watching 10 entries").await;
+    until_status(&server, "live", ": 10 Dynamo entries").await;
 }
 
 fn run(command: &str, args: &[&str], variables: &[(&str, &str)]) -> (Option<i32>, String) {
@@ -256,14 +255,14 @@ fn run(command: &str, args: &[&str], variables: &[(&str, &str)]) -> (Option<i32>
 async fn sources_prints_the_command_and_says_what_is_missing() {
     let api = Kubernetes::start().await;
     let (_, text) = run("sources", &["--discovery", &api.url()], &[]);
-    assert!(text.contains("nothing is registered there"), "{text}");
+    assert!(text.contains("no Dynamo entries yet"), "{text}");
     for worker in [FIRST, SECOND] {
         start_pod(&api, worker);
     }
     let (_, text) = run("sources", &["--discovery", &api.url()], &[]);
     for words in [
         "dynamo/backend: 2 workers, model models/tiny-llama, blocks of 16 tokens, 1,600 blocks each",
-        "discovery/kubernetes:dynamo-system: Watching 10 entries",
+        "discovery/kubernetes:dynamo-system: Kubernetes namespace dynamo-system: 10 Dynamo entries",
         "Event plane    ZeroMQ, a socket for each publisher",
         &format!("radixscope serve --discovery {}", api.url()),
     ] {

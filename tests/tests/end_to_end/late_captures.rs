@@ -33,7 +33,7 @@ fn losses(source: &Value) -> (u64, u64) {
     (number("missed_total"), number("recovered_total"))
 }
 
-/// What attaching late itself says, and what is told of those who left.
+/// Findings of attaching late, and of departed workers.
 const SAID: [&str; 3] = ["tree_partial", "worker_stopped", "worker_gone"];
 /// What is judged by how fast requests and events follow each other, which is not as it was recorded.
 const BY_PACE: [&str; 6] =
@@ -147,7 +147,7 @@ async fn over_zeromq_lost_events_are_got_back() {
 
 const RESTARTS: Attaching =
     Attaching { name: "1.6.1-zmq-etcd-restarts", before: None, found_by: FoundBy::Etcd, loses: nothing };
-/// Those that were killed and told to end.
+/// Those that were killed and those that were stopped.
 const LEFT: [u64; 2] = [7_668_682_384_961_603_605, 7_668_682_384_961_603_610];
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -92,7 +92,7 @@ async fn what_core_nats_lost_while_we_were_away_is_counted() {
     server.until_source_is("connecting").await;
     nats.start_again().await;
     server.until_ready().await;
-    // `during` was published while there was no NATS: nobody will ever hear it.
+    // `during` was published while there was no NATS, so it is lost.
     replay::publish(&nats.client().await, after).await;
     server.until_quiet((before.len() + after.len()) as u64).await;
     // A gap counts as loss once nothing can come late any more.
@@ -102,8 +102,8 @@ async fn what_core_nats_lost_while_we_were_away_is_counted() {
         .until_cluster("the losses of every topic are counted", |cluster| {
             let missed = cluster["sources"][0]["missed"].as_array().unwrap();
             for topic in ["kv-events", "kv-hit-rate", "kv_metrics"] {
-                let said = missed.iter().find(|m| m["topic"] == topic && m["cause"] == "envelope_gap");
-                let count = said.map(|m| figures::number(m, "count"));
+                let reported = missed.iter().find(|m| m["topic"] == topic && m["cause"] == "envelope_gap");
+                let count = reported.map(|m| figures::number(m, "count"));
                 wait::expect(count == Some(lost(topic)), || {
                     format!("{topic} of {}: {missed:?}", lost(topic))
                 })?;
@@ -188,7 +188,8 @@ async fn assert_tls_fails(url: &str, flags: &[&str], word: &str) {
 #[tokio::test]
 async fn every_failure_of_tls_says_what_to_change() {
     let nats = Nats::with(Options { tls: true, ..Options::default() }).await;
-    assert_tls_fails(&nats.url(), &[], "Name the authority that signed").await;
+    assert_tls_fails(&nats.url(), &[], "Set --nats-tls-ca (RADIXSCOPE_NATS_TLS_CA) to the CA that signed")
+        .await;
     let ca = nats.ca_file();
     let ca = ["--nats-tls-ca", ca.to_str().unwrap()];
     let elsewhere = Proxy::start_at(Ipv4Addr::new(127, 0, 0, 2), nats.port()).await;
@@ -199,15 +200,11 @@ async fn every_failure_of_tls_says_what_to_change() {
     let plain = Nats::start().await;
     let address = format!("127.0.0.1:{}", plain.port());
     assert_tls_fails(&format!("tls://{address}"), &[], "does not speak TLS").await;
-    assert_tls_fails(&format!("nats://{address}"), &ca, "--nats-tls-ca asks for it").await;
+    assert_tls_fails(&format!("nats://{address}"), &ca, "--nats-tls-ca requires it").await;
     let strict = Nats::with(Options { tls: true, verify: true, ..Options::default() }).await;
     let ca = strict.ca_file();
-    assert_tls_fails(
-        &strict.url(),
-        &["--nats-tls-ca", ca.to_str().unwrap()],
-        "asks clients for a certificate",
-    )
-    .await;
+    assert_tls_fails(&strict.url(), &["--nats-tls-ca", ca.to_str().unwrap()], "requires client certificates")
+        .await;
 }
 
 #[tokio::test]

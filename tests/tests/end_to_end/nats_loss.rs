@@ -114,7 +114,7 @@ async fn a_connection_that_breaks_without_numbers_is_a_gap_of_unknown_size() {
     flood::publish(&client, Form::Json, 0..100).await;
     server.until_quiet(100).await;
     proxy.cut();
-    // Nobody is there to receive these.
+    // These have no receiver.
     flood::publish(&client, Form::Json, 100..200).await;
     proxy.mend();
     let cluster = server

@@ -42,7 +42,7 @@ async fn a_full_disk_stops_the_recording_alone_and_room_brings_it_back() {
     let shown = server.cluster().await;
     assert!(shown["seq"].as_u64() > full["seq"].as_u64(), "what is shown goes on");
 
-    // The disk as the server has it; it is nobody else's.
+    // The server's own disk.
     let disk = PathBuf::from(format!("/proc/{}/root{path}", server.process().id()));
     let recordings = || {
         let entries =

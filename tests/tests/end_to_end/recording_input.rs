@@ -29,7 +29,7 @@ fn written(recording: u64, has_state: bool) -> Vec<u8> {
     writer.finish().expect("into memory")
 }
 
-/// The same file, said to hold records of the next version.
+/// The same file, marked with the next record version.
 fn newer(mut file: Vec<u8>) -> Vec<u8> {
     let version = |number: u8| {
         let text = number.to_string();
@@ -47,10 +47,12 @@ fn refused(files: &[&Path], words: &[&str]) {
         let files = files.iter().map(|file| file.to_str().expect("a path of ours"));
         let args: Vec<&str> = [command].into_iter().chain(files).chain(more.iter().copied()).collect();
         let output = Radixscope::run(&args);
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(!output.status.success(), "{command}: {said}");
-        words.iter().for_each(|word| assert!(said.contains(word), "{command}: {word:?} expected: {said}"));
-        assert!(!said.contains("panicked"), "{command}: {said}");
+        let message = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success(), "{command}: {message}");
+        words
+            .iter()
+            .for_each(|word| assert!(message.contains(word), "{command}: {word:?} expected: {message}"));
+        assert!(!message.contains("panicked"), "{command}: {message}");
     }
 }
 

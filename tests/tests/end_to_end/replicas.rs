@@ -11,7 +11,7 @@ use radixscope_tests::viewer::Viewer;
 use radixscope_tests::{replay, wait};
 use serde_json::Value;
 
-/// Two servers that have heard the same, and the balancer before them.
+/// Two servers that received the same, and the load balancer before them.
 async fn replicas(nats: &Nats, capture: &Capture) -> (Vec<Radixscope>, Balancer) {
     let servers = vec![Radixscope::serve(&nats.url()).await, Radixscope::serve(&nats.url()).await];
     for server in &servers {
@@ -146,7 +146,7 @@ async fn servers_without_nats_stay_within_reach_for_those_who_want_to_know_why()
     .await;
     let answer = server.get("/readyz?once").await;
     assert_eq!(answer.status, 200, "Kubernetes goes on sending people here");
-    assert_eq!(answer.json()["ready"], false, "and they are told the truth: {}", answer.text());
+    assert_eq!(answer.json()["ready"], false, "and the body agrees: {}", answer.text());
     // One that never was ready is waited for.
     let never = Radixscope::serve(&nats.url()).await;
     assert_eq!(never.get("/readyz?once").await.status, 503);

@@ -157,7 +157,7 @@ async fn after_an_orderly_end_viewers_go_on_where_they_were() {
     viewer.agrees_with(&server).await;
     let epoch = server.json("/history").await["epoch"].clone();
     server.process().terminate();
-    wait::until("the viewer is told", async || {
+    wait::until("the viewer is notified", async || {
         viewer.with(|seen| wait::expect(seen.ended.is_some(), || "connected".to_owned()))
     })
     .await;
@@ -211,6 +211,6 @@ async fn a_recording_of_other_sources_is_not_gone_on_from() {
     assert_eq!(gaps(&cluster), 0, "{}", cluster["sources"]);
     let workers = cluster["workers"].as_array().expect("workers");
     assert!(workers.iter().all(|worker| worker["blocks"].is_null()), "{workers:?}");
-    let said = server.process().output();
-    assert!(said.contains("the recording is of other sources of KV events"), "{said}");
+    let reported = server.process().output();
+    assert!(reported.contains("the recording is of other sources of KV events"), "{reported}");
 }

@@ -1,4 +1,4 @@
-//! A real nats-server and a frontend's log together: every decision is heard once, with what either tells of it.
+//! A real nats-server and a frontend's log together: every decision is counted once, with the data of both.
 
 use radixscope_captures::Recording;
 use radixscope_tests::capture::Capture;
@@ -26,25 +26,25 @@ async fn played(name: &'static str, log_first: bool) -> (Nats, Radixscope, Value
     let capture = Capture::load(name);
     let log = log_of(name);
     let selected = log.matches("Selected worker").count() as u64;
-    let told = async |by: usize| {
+    let until_reported_by = async |by: usize| {
         let look = async || {
             let all = server.json("/api/v1/decisions?limit=10000").await;
             let rows = all["decisions"].as_array().expect("decisions");
-            let told = rows.iter().filter(|row| sources(row).len() == by).count() as u64;
-            wait::expect(told == selected, || format!("{told} of {selected}"))
+            let count = rows.iter().filter(|row| sources(row).len() == by).count() as u64;
+            wait::expect(count == selected, || format!("{count} of {selected}"))
         };
-        wait::until(&format!("every decision is told by {by}"), look).await;
+        wait::until(&format!("every decision is reported by {by}"), look).await;
     };
     if log_first {
         std::fs::write(&path, &log).expect("written");
-        told(1).await;
+        until_reported_by(1).await;
     }
     replay::publish(&nats.client().await, &capture.messages).await;
     if !log_first {
-        told(1).await;
+        until_reported_by(1).await;
         std::fs::write(&path, &log).expect("written");
     }
-    told(2).await;
+    until_reported_by(2).await;
     let all = server.json("/api/v1/decisions?limit=10000").await;
     (nats, server, all)
 }

@@ -1,4 +1,4 @@
-//! Who may read: with a token, through a proxy, over TLS; and what everybody is told where everybody may.
+//! Access control: token, proxy, TLS; and the notice of a server without access control.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,7 +16,7 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
 const TOKEN: &str = "k7PnnL2t-a.token.for.tests";
-/// What nobody without a token gets.
+/// What requires a token.
 const PRIVATE: [&str; 6] =
     ["/", "/api/v1/cluster", "/metrics", "/api/v1/nothing", "/worker.js", "/api/v1/tree.svg"];
 
@@ -300,7 +300,7 @@ async fn over_tls_everything_is_served_and_a_renewed_certificate_is_used_without
     let (_, text) =
         certificate.ask(port, &format!("GET /?token={TOKEN} {head}\r\n")).await.expect("an answer");
     assert!(text.contains("; Secure"), "{text}");
-    // Half a handshake and plain HTTP hold nobody up.
+    // Half a handshake and plain HTTP delay no one.
     let mut half = raw::connect(port).await;
     half.write_all(&[0x16, 0x03, 0x01]).await.expect("it takes them");
     assert_eq!(raw::ask(port, &format!("GET /healthz {head}\r\n")).await.status, 0);

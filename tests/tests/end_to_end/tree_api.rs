@@ -89,7 +89,7 @@ async fn totals_of_the_tree_agree_wherever_they_are_told() {
     assert_eq!(number(totals, "copies_bytes"), copies * size * 1000);
     assert_eq!(server.json("/api/v1/tree?limit=1").await["totals"]["copies_bytes"], Value::Null);
     let samples = metrics::parse(server.get("/metrics").await.text()).expect("our own figures");
-    assert_eq!(metrics::value(&samples, "radixscope_tree_copies", &[]), Some(copies as f64));
+    assert_eq!(metrics::value(&samples, "radixscope_tree_duplicate_blocks", &[]), Some(copies as f64));
 }
 
 #[tokio::test]

@@ -182,7 +182,7 @@ async fn events_that_came_while_the_answer_was_awaited_are_applied_after_it() {
 
 #[tokio::test]
 async fn an_answer_that_is_ahead_of_the_events_makes_no_findings() {
-    // It holds what is still on its way, removals of what was never heard of included.
+    // It holds what is still in transit, including removals of unknown blocks.
     let held = [stored(0, None, [1, 2, 3]), stored(1, Some(3), [7])];
     let mut deployment = Deployment::start(move |call| answer(call, &tree(&held, LAST + 2))).await;
     let server = deployment.attach(&[]).await;
@@ -207,7 +207,7 @@ async fn an_answer_of_a_process_that_is_gone_is_left_alone() {
     .await;
     let server = deployment.attach(&[]).await;
     deployment.publish(&[stored(LAST + 1, Some(5), [6])]).await;
-    wait::until("it is asked", async || {
+    wait::until("it is queried", async || {
         wait::expect(!deployment.worker.calls().is_empty(), || "no call".to_owned())
     })
     .await;
@@ -256,7 +256,7 @@ async fn hostile_answers_change_nothing() {
     deployment.publish(&[stored(LAST + 1, Some(5), [6])]).await;
     until_failed(&server, "holds an event of worker 9").await;
     deployment.worker.behave(move |_| Script::answer(huge.clone()));
-    until_failed(&server, "larger than is read").await;
+    until_failed(&server, "is too large").await;
     deployment.worker.behave(move |_| Script::answer(claimed.clone()).closing());
     until_failed(&server, "ended early").await;
     assert!(server.process().rss_bytes() < 400 << 20, "{}", server.process().rss_bytes());

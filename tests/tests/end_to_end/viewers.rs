@@ -89,7 +89,8 @@ async fn two_hundred_viewers_get_the_same_and_a_stalled_one_holds_nobody_up() {
     server.until_quiet(capture.publications() as u64).await;
     for viewer in &viewers {
         viewer.agrees_with(&server).await;
-        viewer.with(|seen| assert_eq!((seen.snapshots, seen.skipped), (1, 0), "nobody was resynchronised"));
+        viewer
+            .with(|seen| assert_eq!((seen.snapshots, seen.skipped), (1, 0), "no viewer was resynchronised"));
     }
 }
 
@@ -125,7 +126,7 @@ async fn a_viewer_that_fell_behind_is_told_so_and_given_the_state_anew() {
     let late = Viewer::follow(stalled, None);
     let seq = late.agrees_with(&server).await;
     late.with(|seen| {
-        assert!(seen.skipped > 0, "it is told how much it missed");
+        assert!(seen.skipped > 0, "it gets the number of missed records");
         assert!(seen.records < seq.0, "and did not get it: {} records", seen.records);
     });
     quick.agrees_with(&server).await;

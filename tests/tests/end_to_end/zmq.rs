@@ -94,9 +94,10 @@ async fn what_is_lost_while_the_broker_is_away_is_a_gap_and_then_a_number() {
     after.iter().for_each(|message| broker.publish(&message.frames));
     let publisher = |message: &ZmqMessage| (message.publisher_id(), message.topic().to_owned());
     let known: BTreeSet<_> = before.iter().map(publisher).collect();
-    let heard: BTreeSet<_> = after.iter().map(publisher).collect();
+    let received_count: BTreeSet<_> = after.iter().map(publisher).collect();
     // Those who said nothing before or nothing afterwards leave no number.
-    let counted = lost.iter().map(publisher).filter(|one| known.contains(one) && heard.contains(one)).count();
+    let counted =
+        lost.iter().map(publisher).filter(|one| known.contains(one) && received_count.contains(one)).count();
     assert!(counted > 40, "{counted}");
     server
         .until_cluster("the loss is a number", |cluster| {
@@ -137,7 +138,7 @@ async fn a_real_libzmq_is_understood_and_found_again() {
     let cluster = server.until_quiet(recorded().len() as u64).await;
     assert_eq!(source(&cluster)["missed"], Value::Array(vec![]), "what came after the restart goes on");
     assert_eq!(workers(&cluster).len(), 2);
-    // Nobody unsubscribed meanwhile: heartbeats are answered.
+    // No one unsubscribed meanwhile: heartbeats are answered.
     assert!(!other.lines().iter().any(|line| line.starts_with("then")), "{}", other.output());
 }
 
@@ -164,7 +165,7 @@ fn zmq_source(cluster: &Value) -> &Value {
     sources.iter().find(|source| source["kind"] == "zmq").expect("the event plane")
 }
 
-async fn until_said(server: &Radixscope, words: &str) {
+async fn until_status(server: &Radixscope, words: &str) {
     server
         .until_cluster(words, |cluster| {
             let detail = zmq_source(cluster)["detail"].as_str().unwrap_or_default();
@@ -193,7 +194,7 @@ async fn publishers_are_found_by_discovery_and_followed_through_restarts() {
     let mut publishers = publishers(&messages, &folder);
     assert_eq!(publishers.len(), 9);
     let server = Radixscope::start(["serve", "--discovery", &folder.url(), "--tree-dumps", "off"]).await;
-    until_said(&server, "9 of 9 publishers connected.").await;
+    until_status(&server, "9 of 9 publishers connected.").await;
     for (endpoint, publisher) in &publishers {
         let topic = messages.iter().find(|message| message.endpoint == *endpoint).expect("it speaks").topic();
         publisher.wait_for_subscribers(topic, 1);
@@ -204,17 +205,17 @@ async fn publishers_are_found_by_discovery_and_followed_through_restarts() {
     assert_eq!(workers(&cluster).len(), 3);
     assert_eq!(zmq_source(&cluster)["missed"], Value::Array(vec![]));
 
-    // One dies without a word: its entry stays, and nobody listens there.
+    // One is killed: its entry stays, but nothing listens there.
     let victim = rest.iter().find(|message| message.topic() == "kv-events").expect("more events").clone();
     drop(publishers.remove(&victim.endpoint).expect("it is there"));
-    until_said(&server, "8 of 9 publishers connected; tcp://127.0.0.1:").await;
+    until_status(&server, "8 of 9 publishers connected; tcp://127.0.0.1:").await;
     // Another takes its place: the entry goes, and the same worker publishes elsewhere.
     let (key, _) = event_channel(victim.topic(), victim.publisher_id(), "");
     folder.remove(&key);
-    until_said(&server, "8 of 8 publishers connected.").await;
+    until_status(&server, "8 of 8 publishers connected.").await;
     let again = Publisher::bind(0);
     announce(&folder, &victim, &again);
-    until_said(&server, "9 of 9 publishers connected.").await;
+    until_status(&server, "9 of 9 publishers connected.").await;
     again.wait_for_subscribers(victim.topic(), 1);
     publishers.insert(victim.endpoint.clone(), again);
     rest.iter().for_each(|message| publishers[&message.endpoint].publish(&message.frames));

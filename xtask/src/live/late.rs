@@ -73,7 +73,7 @@ impl Args {
         }
     }
 
-    /// What Radixscope is told; `$RUN` is the stack's own folder.
+    /// Options of Radixscope; `$RUN` is the stack's folder.
     fn flags(&self) -> &'static str {
         match self.plane {
             Plane::Nats | Plane::LocalIndexer => {
@@ -144,7 +144,7 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<ExitCode> {
             .env("CAPTURE", "0")
             .env("FE_ARGS", "--router-replica-sync")
             .env("STEPS", args.steps())
-            // The stack stays up until the comparison has ended, and overlooks what it was told before its traffic ended.
+            // The stack stays up until the comparison has ended, and ignores signals before its traffic has ended.
             .env(
                 "HOOK",
                 format!("{hook}; while touch {}/run/{name}.stop; do sleep 1; done", folder.display()),

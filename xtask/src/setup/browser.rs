@@ -26,8 +26,8 @@ impl Need for Browser {
 
     fn is_met(&self, workspace: &Workspace) -> bool {
         let major = |program: &str| {
-            let said = output(workspace.command(program).arg("--version")).ok()?;
-            major_version(&said)
+            let output_text = output(workspace.command(program).arg("--version")).ok()?;
+            major_version(&output_text)
         };
         // The driver first: it answers at once, and without it the browser need not be asked.
         major("chromedriver").is_some_and(|driver| major("chromium") == Some(driver))
@@ -75,8 +75,8 @@ pub(super) fn install(step: &mut Step<'_>, packages: &[&str], programs: &str) ->
 }
 
 /// The first number with a dot behind it: "Chromium 156.0.8078.79 built on Debian" → 156.
-fn major_version(said: &str) -> Option<u32> {
-    said.split_whitespace().find_map(|word| word.split_once('.')?.0.parse().ok())
+fn major_version(output_text: &str) -> Option<u32> {
+    output_text.split_whitespace().find_map(|word| word.split_once('.')?.0.parse().ok())
 }
 
 #[cfg(test)]

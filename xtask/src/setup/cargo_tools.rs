@@ -75,7 +75,7 @@ impl Need for CargoTool {
         // Asks the program itself: an interrupted installation leaves none, an older one another version.
         workspace.tool(self.program).is_some_and(|program| {
             output(workspace.command(program).args(self.ask))
-                .is_ok_and(|said| said.split_whitespace().nth(1) == Some(&self.version))
+                .is_ok_and(|output_text| output_text.split_whitespace().nth(1) == Some(&self.version))
         })
     }
 

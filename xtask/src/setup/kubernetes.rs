@@ -41,7 +41,7 @@ impl Need for Programs {
             } else {
                 command.args(["version", "--short"])
             };
-            output(command).is_ok_and(|said| said.contains(version))
+            output(command).is_ok_and(|output_text| output_text.contains(version))
         })
     }
 
@@ -106,7 +106,7 @@ impl Need for Schemas {
         let mut python = workspace.command("python3");
         python.env("PYTHONPATH", schemas(workspace)).args(["-c", code]);
         let versions = SCHEMAS.map(|package| package.split("==").nth(1).unwrap_or_default()).concat();
-        output(&mut python).is_ok_and(|said| said == versions)
+        output(&mut python).is_ok_and(|output_text| output_text == versions)
     }
 
     fn meet(&self, step: &mut Step<'_>) -> Result<()> {

@@ -118,8 +118,8 @@ impl Need for Program {
 
 impl Program {
     fn answers(&self, workspace: &Workspace, program: &Path) -> bool {
-        let said = output(workspace.command(program).arg("--version")).unwrap_or_default();
-        said.lines().next().and_then(|line| line.strip_prefix(self.says)) == Some(self.version)
+        let output_text = output(workspace.command(program).arg("--version")).unwrap_or_default();
+        output_text.lines().next().and_then(|line| line.strip_prefix(self.says)) == Some(self.version)
     }
 }
 

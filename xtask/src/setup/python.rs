@@ -30,7 +30,7 @@ pub(super) const PYZMQ: Package = Package {
     says: "import zmq; print(zmq.pyzmq_version())",
 };
 
-/// What a dashboard may hold. The version begins with an epoch, which only pip is told.
+/// The dashboard linter. Its version has an epoch, which only pip needs.
 pub(super) const GRAFANA: Package = Package {
     what: "Grafana's schema of dashboards",
     package: "grafana-foundation-sdk",

@@ -92,9 +92,7 @@ impl Cause {
             Self::NoReuse(_) => {
                 "The likeliest cause is a fault that keeps prefixes from being re-used, so whole prompts are computed."
             }
-            Self::Churn => {
-                "The likeliest cause is that prefixes are evicted before they are used again."
-            }
+            Self::Churn => "The likeliest cause is that prefixes are evicted before they are used again.",
             Self::PrefillSlower => "The likeliest cause is that the GPUs compute prompts slower than before.",
             Self::CachesFill => {
                 "The likeliest cause is that the workers started lately and their caches still fill, so prompts are \

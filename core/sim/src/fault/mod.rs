@@ -139,12 +139,7 @@ impl Fault {
         ),
         (Self::UnknownParents, "unknown-parents", "Engines do not publish some stored events", 0),
         (Self::UnknownRemovals, "unknown-removals", "Workers remove blocks that they never stored", 0),
-        (
-            Self::Churn,
-            "churn",
-            "Blocks are evicted before their prompt comes again",
-            SET_UP | EVICTIONS,
-        ),
+        (Self::Churn, "churn", "Blocks are evicted before their prompt comes again", SET_UP | EVICTIONS),
         (
             Self::MemoryFull,
             "memory-full",

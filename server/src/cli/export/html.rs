@@ -1,4 +1,4 @@
-//! A recording with the page inside: one file that a browser opens without a server.
+//! A report: one HTML file with the page and a recording, which a browser opens without a server.
 
 use std::fs::File;
 use std::io::{BufWriter, Read, Seek};
@@ -11,7 +11,7 @@ use radixscope_recording::{Meta, RecordingError, Reduced, Series, Writer};
 
 use crate::http::{Assets, Report, View};
 
-/// Writes what the recording holds of a range of time, Unix milliseconds.
+/// Writes the part of the recording from `from` to `to`, Unix milliseconds.
 pub(super) fn write<R: Read + Seek>(
     path: &Path,
     series: &mut Series<R>,
@@ -20,7 +20,7 @@ pub(super) fn write<R: Read + Seek>(
     let (begin, end) = series.range();
     let (from, to) = (from.map_or(begin, Millis), to.map_or(end, Millis));
     if from > to || from > end || to < begin {
-        anyhow::bail!("the recording reaches from {begin} to {end}: nothing of it is from {from} to {to}");
+        anyhow::bail!("the recording covers {begin} to {end}, which does not overlap {from} to {to}");
     }
     let first = series.files().first().context("no file")?.meta();
     let meta = Meta { began_ms: begin.max(from).0, ..first.clone() };

@@ -1,5 +1,5 @@
-//! `radixscope export FILE`: what a recording holds, for other tools: decisions as CSV, JSON or Parquet on standard output, requests as
-//! slices for Perfetto, or all of it as one file, with the page inside or without.
+//! `radixscope export FILE`: converts a recording for other tools: decisions as CSV, JSON or Parquet on standard output,
+//! requests as slices for Perfetto, or everything as one recording file or HTML report.
 
 mod html;
 mod parquet;
@@ -19,11 +19,11 @@ use radixscope_state::cluster::{Cluster, DecisionEntry};
 
 use super::Failure;
 use crate::config::{DecisionsAs, Export};
-use crate::recording::{Ended, open};
+use crate::recording::{FinishedDecisions, open};
 use perfetto::Trace;
 use recording::copy;
 
-/// Folds the recording and writes each decision once its request ended.
+/// Folds the recording and writes each decision after its request has ended.
 pub(super) fn run(options: &Export) -> Result<ExitCode, Failure> {
     let is_folded = options.decisions.is_some() || options.perfetto.is_some();
     if !is_folded && options.recording.is_none() && options.html.is_none() {
@@ -43,7 +43,7 @@ pub(super) fn run(options: &Export) -> Result<ExitCode, Failure> {
         return Ok(ExitCode::SUCCESS);
     }
     let mut outputs = Outputs::open(options).map_err(Failure::Usage)?;
-    let mut ended = Ended::default();
+    let mut ended = FinishedDecisions::default();
     let mut last_ms = Millis(0);
     let folded = series.play(&mut |step| match step {
         FoldStep::Record { entry, .. } => ended.note(entry),
@@ -56,22 +56,22 @@ pub(super) fn run(options: &Export) -> Result<ExitCode, Failure> {
     let folded = folded.map_err(|error| Failure::Failed(error.into()))?;
     ended.take_all(&folded.cluster, |decided| outputs.write(&folded.cluster, decided));
     if let Some(damaged) = folded.damaged {
-        tracing::warn!(%damaged, "the recording is not whole");
+        tracing::warn!(%damaged, "the recording is damaged; the readable part is exported");
     }
     outputs.end().map_err(Failure::Failed)?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// Where decisions go.
+/// The open outputs.
 struct Outputs {
     decisions: Option<Decisions>,
     trace: Option<Trace<BufWriter<File>>>,
     written: u64,
-    /// The first thing that could not be written; nothing is written after it.
+    /// The first write error; nothing is written after it.
     failed: Option<std::io::Error>,
 }
 
-/// Decisions on their way to standard output.
+/// Decisions on standard output.
 enum Decisions {
     Csv(BufWriter<Stdout>),
     Json(BufWriter<Stdout>),
@@ -94,7 +94,7 @@ impl Decisions {
             }
             DecisionsAs::Parquet if out.is_terminal() => {
                 return Err(anyhow!(
-                    "a Parquet file is no text: write it to a file, as in '--decisions parquet > decisions.parquet'"
+                    "Parquet is binary: redirect it to a file, as in '--decisions parquet > decisions.parquet'"
                 ));
             }
             DecisionsAs::Parquet => Self::Parquet(parquet::Decisions::begin(out)?),

@@ -1,5 +1,5 @@
-//! Decisions as a Parquet file: the columns of the CSV, with types. Unknown is null. Numbers that are whole are unsigned, 64 bits;
-//! text is as it was received.
+//! Decisions as a Parquet file: the columns of the CSV, with types. Unknown is null. Integers are unsigned, 64 bits; text is
+//! written as received.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -18,10 +18,10 @@ use radixscope_model::id::Worker;
 use radixscope_model::record::{DecisionSource, Outcome};
 use radixscope_state::cluster::{Cluster, DecisionEntry};
 
-/// Rows that are in memory before they are written.
+/// Rows of a row group; they are buffered until it is written.
 const GROUP_ROWS: usize = 16 * 1024;
 
-/// How a column's value is found, and so its type.
+/// A column's accessor, which determines its type.
 #[derive(Clone, Copy)]
 enum Of {
     Whole(fn(Row<'_>) -> Option<u64>),
@@ -30,7 +30,7 @@ enum Of {
     Flag(fn(Row<'_>) -> bool),
 }
 
-/// A decision and the worker chosen.
+/// A decision and the chosen worker.
 #[derive(Clone, Copy)]
 struct Row<'a> {
     decided: &'a DecisionEntry,
@@ -86,7 +86,7 @@ fn ms(us: Option<u64>) -> Option<f64> {
 }
 
 impl Row<'_> {
-    /// Formula A has another name for it than those after it.
+    /// Formula A names this factor differently from later formulas.
     fn prefill_factor(self, of_a: bool) -> Option<f64> {
         let decision = &self.decided.decision;
         decision.prefill_factor.filter(|_| (decision.formula == Some(Formula::A)) == of_a)
@@ -97,7 +97,7 @@ impl Row<'_> {
     }
 }
 
-/// Values of a column that are not written yet.
+/// Buffered values of a column.
 enum Values {
     Whole(Vec<Option<u64>>),
     Real(Vec<Option<f64>>),
@@ -118,7 +118,7 @@ impl Values {
     fn push(&mut self, of: Of, row: Row<'_>) {
         match (self, of) {
             (Self::Whole(values), Of::Whole(of)) => values.push(of(row)),
-            // JSON has no such numbers either.
+            // Infinity and NaN are null, as in JSON.
             (Self::Real(values), Of::Real(of)) => values.push(of(row).filter(|value| value.is_finite())),
             (Self::Text(values), Of::Text(of)) => values.push(of(row)),
             (Self::Flag(values), Of::Flag(of)) => values.push(of(row)),
@@ -127,10 +127,10 @@ impl Values {
     }
 
     fn write<W: Write + Send>(self, to: &mut SerializedRowGroupWriter<'_, W>) -> Result<(), ParquetError> {
-        let none = || ParquetError::General("a column too few".to_owned());
+        let none = || ParquetError::General("the schema has too few columns".to_owned());
         let mut column = to.next_column()?.ok_or_else(none)?;
         match self {
-            // Parquet's unsigned numbers are the same bits.
+            // Parquet stores unsigned integers in the signed physical type, with the same bits.
             Self::Whole(values) => optional::<Int64Type, _>(column.untyped(), values, |value| value as i64)?,
             Self::Real(values) => optional::<DoubleType, _>(column.untyped(), values, |value| value)?,
             Self::Text(values) => {
@@ -144,7 +144,7 @@ impl Values {
     }
 }
 
-/// Writes values of which some are unknown.
+/// Writes the values of an optional column.
 fn optional<T: DataType, V>(
     column: &mut ColumnWriter<'_>,
     values: Vec<Option<V>>,
@@ -156,7 +156,7 @@ fn optional<T: DataType, V>(
     column.write_batch(&known, Some(&is_known), None).map(drop)
 }
 
-/// A file on its way.
+/// A Parquet file that is being written.
 pub(super) struct Decisions<W: Write + Send> {
     file: SerializedFileWriter<W>,
     columns: Vec<Values>,
@@ -170,10 +170,10 @@ impl<W: Write + Send> Decisions<W> {
     /// It cannot be written.
     pub(super) fn begin(to: W) -> anyhow::Result<Self> {
         let file = SerializedFileWriter::new(to, Arc::new(schema()?), Arc::new(WriterProperties::default()));
-        Ok(Self { file: file.context("a Parquet file cannot be begun")?, columns: empty(), rows: 0 })
+        Ok(Self { file: file.context("the Parquet file cannot be started")?, columns: empty(), rows: 0 })
     }
 
-    /// One decision; left out if the state does not know its worker, as in the API.
+    /// Adds a decision. It is skipped if the state does not know its worker, as in the API.
     ///
     /// # Errors
     /// It cannot be written.
@@ -271,8 +271,8 @@ mod tests {
         cluster
     }
 
-    /// What `/api/v1/decisions` says of a column; ids are decimal strings there.
-    fn said<'a>(json: &'a Value, column: &str) -> &'a Value {
+    /// The value of a column in `/api/v1/decisions`; ids are decimal strings there.
+    fn api_value<'a>(json: &'a Value, column: &str) -> &'a Value {
         match column {
             "decision_id" => &json["id"],
             "cost_blocks" => &json["cost"],
@@ -295,18 +295,18 @@ mod tests {
             let json = serde_json::to_value(decision_row(&cluster, decided).unwrap()).unwrap();
             let columns = row.get_column_iter().filter(|(name, _)| !computed.contains(&name.as_str()));
             for (name, field) in columns {
-                let said = said(&json, name);
+                let api_value = api_value(&json, name);
                 let is_same = match field {
-                    Field::Null => said.is_null(),
+                    Field::Null => api_value.is_null(),
                     Field::ULong(value) => {
-                        said.as_u64() == Some(*value) || said.as_str() == Some(&value.to_string())
+                        api_value.as_u64() == Some(*value) || api_value.as_str() == Some(&value.to_string())
                     }
-                    Field::Double(value) => said.as_f64() == Some(*value),
-                    Field::Str(value) => said.as_str() == Some(value),
-                    Field::Bool(value) => said.as_bool() == Some(*value),
+                    Field::Double(value) => api_value.as_f64() == Some(*value),
+                    Field::Str(value) => api_value.as_str() == Some(value),
+                    Field::Bool(value) => api_value.as_bool() == Some(*value),
                     _ => false,
                 };
-                assert!(is_same, "{name}: {field}, but {said} in {json}");
+                assert!(is_same, "{name}: {field}, but {api_value} in {json}");
             }
             assert_eq!(row.get_column_iter().count(), COLUMNS.len());
         }

@@ -1,5 +1,5 @@
 //! Requests as slices per worker, in the trace event format that ui.perfetto.dev opens: queue, prefill and decode, one after
-//! the other on a lane of their worker. What is not known of a request has no slice.
+//! the other on a lane of their worker. A phase with unknown times has no slice.
 
 use std::collections::BTreeMap;
 use std::io::{Result, Write};
@@ -10,16 +10,16 @@ use serde_json::{Value, json};
 use radixscope_model::id::Worker;
 use radixscope_state::cluster::{Cluster, DecisionEntry};
 
-/// A part of a request, in microseconds of Unix time.
+/// A phase of a request: name, begin and end in microseconds of Unix time.
 type Slice = (&'static str, u64, u64);
 
-/// A worker of the trace: its number there, and when each of its lanes is free again.
+/// A worker of the trace: its process id there, and when each of its lanes is free again.
 struct Lanes {
     number: usize,
     free_us: Vec<u64>,
 }
 
-/// A trace on its way into a file.
+/// A trace that is being written.
 pub(super) struct Trace<W: Write> {
     to: W,
     workers: BTreeMap<Worker, Lanes>,
@@ -81,7 +81,7 @@ impl<W: Write> Trace<W> {
         Ok(())
     }
 
-    /// A lane of a worker that nothing else is on at that time.
+    /// A lane of the worker that is free at that time.
     fn lane(&mut self, worker: Worker, begin_us: u64, end_us: u64) -> Result<(usize, usize)> {
         let number = self.workers.len() + 1;
         if !self.workers.contains_key(&worker) {
@@ -120,7 +120,7 @@ impl<W: Write> Trace<W> {
     }
 }
 
-/// Queue until the router decided, prefill until the first token, decode until the end, as far as that is known.
+/// Queue until the decision, prefill until the first token, decode until the end; phases with unknown times are omitted.
 fn slices(decided: &DecisionEntry) -> Vec<Slice> {
     let progress = &decided.progress;
     let decided_us = decided.decided_ms().0.saturating_mul(1_000);

@@ -9,13 +9,13 @@ use radixscope_recording::{Meta, Series, Writer};
 
 use crate::recording::{Key, Redacted, Redactor};
 
-/// Copies everything. What is damaged is left out.
+/// Copies all readable records; damaged parts are skipped.
 pub(super) fn copy(series: &mut Series<BufReader<File>>, to: &Path, redact: bool) -> anyhow::Result<()> {
     let (from_ms, to_ms) = series.range();
     let Some(last) = series.files().last().map(|file| file.meta().clone()) else { return Ok(()) };
     let is_redacted = last.redacted || redact;
     let mut meta = Meta { began_ms: from_ms.0, redacted: is_redacted, ..last };
-    // With pseudonyms of its own it is another recording: files of both are never taken for one.
+    // A redacted copy gets an id of its own, so that it is never combined with files of the original.
     let mut redactor = match redact {
         true => Some(Redactor::new(Key::random()?)),
         false => None,

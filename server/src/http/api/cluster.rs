@@ -1,5 +1,5 @@
-//! `GET /api/v1/cluster`: sources, workers, scraped processes, routers and totals of the tree. What the state keeps in the
-//! form that is shown is shown as it is; the rows here add what is computed, and leave out what is kept for computing.
+//! `GET /api/v1/cluster`: sources, workers, scraped processes, routers and totals of the tree. Types of the state are
+//! serialised directly where possible; the rows here add computed fields.
 
 use axum::Json;
 use axum::extract::State;
@@ -27,7 +27,7 @@ use crate::recording::RecordingStatus;
 
 /// The answer.
 #[derive(Serialize)]
-pub(super) struct ClusterAnswer {
+pub(super) struct ClusterResponse {
     /// The last record folded.
     seq: Seq,
     at_ms: Millis,
@@ -38,16 +38,16 @@ pub(super) struct ClusterAnswer {
     pools: Vec<PoolRow>,
     /// Processes whose metrics are scraped.
     processes: Vec<ProcessRow>,
-    /// Routers heard of, by their messages, logs or metrics.
+    /// Routers known from messages, logs or metrics.
     routers: Vec<RouterRow>,
-    /// Sums over all decisions ever heard, those of logs included.
+    /// Totals of all decisions received, including those from logs.
     decisions: Totals,
     tree: TreeRow,
-    /// What is kept in memory to go back to; `null`: nothing is to be kept.
+    /// History in memory; `null`: disabled.
     history: Option<Retention>,
-    /// How writing to files goes; `null`: nothing is to be written.
+    /// Status of the recording; `null`: disabled.
     recording: Option<RecordingStatus>,
-    /// What was not sent or not read since the start of the server, because its target or origin is none of Dynamo's.
+    /// Requests that were not sent, and responses that were not read, because the target or origin is not Dynamo's.
     refused: Vec<RefusedCount>,
 }
 
@@ -59,38 +59,38 @@ struct SourceRow {
     detail: String,
     since_ms: Millis,
     received: u64,
-    /// Messages lost on our side.
+    /// Messages that Radixscope dropped.
     dropped: u64,
     last_ms: Option<Millis>,
     lag_ms: Option<i64>,
-    /// Messages known to be lost, each once. More are if `missed_at_least`.
+    /// Messages known to be lost, each counted once. A lower bound if `missed_at_least`.
     missed_total: u64,
-    /// Of those, the ones that were got back by asking workers.
+    /// Of those, the ones recovered by queries to workers.
     recovered_total: u64,
-    /// Whether more may be lost: a count that is a lower bound, or a connection that broke, so that workers may have come or left
+    /// Whether more may be lost: a cause is a lower bound, or a connection was lost, so that workers may have joined or left
     /// unnoticed.
     missed_at_least: bool,
-    missed: Vec<Missed>,
-    /// Times without connection that cost an unknown number of messages.
-    gaps: Vec<Gaps>,
+    missed: Vec<MissedRow>,
+    /// Connection losses with an unknown number of lost messages.
+    gaps: Vec<GapsRow>,
     rejected: Vec<RejectedCount>,
 }
 
 #[derive(Serialize)]
-struct Missed {
+struct MissedRow {
     #[serde(flatten)]
     known: MissedCount,
     /// Whether `count` is a lower bound.
     at_least: bool,
-    /// Whether it counts, in events, messages that are counted under another cause too: not part of the total.
+    /// Whether it counts events of messages that are also counted under another cause, so that it is not part of the total.
     counts_again: bool,
 }
 
 #[derive(Serialize)]
-struct Gaps {
+struct GapsRow {
     #[serde(flatten)]
     known: UnknownGaps,
-    /// Always null: how many messages they cost is unknown.
+    /// Always null: the number is unknown.
     messages: (),
 }
 
@@ -103,21 +103,23 @@ struct WorkerRow {
     /// Both, as `pools` names it.
     pool: String,
     role: Option<Role>,
-    /// `null`: nobody told.
+    /// `null`: not reported.
     model: Option<String>,
     state: &'static str,
-    /// `null`: no KV event of it was ever heard.
+    /// `null`: no KV event of it was received.
     blocks: Option<u64>,
     unattached_blocks: u64,
     hidden_blocks: u64,
-    /// `null`: not reported; else by whom.
+    /// `null`: not reported.
     capacity_blocks: Option<u64>,
     capacity_source: Option<&'static str>,
     block_size_tokens: Option<u32>,
     block_size_source: Option<&'static str>,
     used_blocks: Option<u64>,
     stored_total: u64,
-    /// Pictures and the like in the prompts of stored blocks, each once a stored event.
+    /// Multimodal inputs of stored blocks, counted once per stored event.
+    multimodal_inputs_total: u64,
+    /// Former name of `multimodal_inputs_total`, kept for one release.
     pictures_total: u64,
     removed_total: u64,
     cleared_total: u64,
@@ -131,11 +133,11 @@ struct WorkerRow {
     missed_at_least: bool,
     /// Of those, the ones recovered by queries to it.
     recovered: u64,
-    /// How much of what it holds is known.
+    /// How much of its cache is known.
     knowledge: WorkerKnowledge,
-    /// Lower tiers of its cache that events were received of.
+    /// Lower cache tiers for which events were received.
     tiers: Vec<TierRow>,
-    /// Blocks in events of all tiers but the device, shared caches included.
+    /// Blocks in events of all tiers below device memory, including shared caches.
     other_tier_stored_total: u64,
     other_tier_removed_total: u64,
     first_ms: Millis,
@@ -144,13 +146,13 @@ struct WorkerRow {
     router_loads: Vec<RouterLoad>,
     requests: Sequences,
     decisions_total: u64,
-    /// Requests between choice and end; `null`: no source tells when requests end.
+    /// Requests in flight; `null`: no source reports when requests end.
     in_flight: Option<u32>,
-    /// How its KV events come.
+    /// Transports of its KV events.
     lines: Vec<WorkerTransport>,
-    /// `null`: as far as is known it is there.
+    /// Departure; `null`: present.
     gone: Option<DepartureRow>,
-    /// How long its blocks live, from a sample; `null`: not known yet.
+    /// Block lifetimes, from a sample; `null`: unknown.
     block_ages: Option<BlockResidency>,
 }
 
@@ -170,22 +172,21 @@ struct TierRow {
 struct PoolRow {
     /// `NAMESPACE/COMPONENT`.
     pool: String,
-    /// `null`: nothing tells.
+    /// `null`: unknown.
     role: Option<Role>,
     role_source: Option<RoleEvidence>,
-    /// The model, where its workers serve one; `null`: nobody told, or see `models`.
+    /// The model, if its workers serve only one; `null`: not reported, or see `models`.
     model: Option<String>,
     models: Vec<String>,
-    /// `null`: not known, or its workers differ.
+    /// `null`: unknown, or its workers differ.
     block_size_tokens: Option<u32>,
-    /// The cache domain: what a router can match together. Each pool is one.
+    /// The cache domain, which is the pool.
     domain: String,
-    /// What its router runs with, as far as its latest decisions tell: formula, factor of the prefill term and what follows
-    /// from its role; all else stands at Dynamo's defaults. `null`: no decision tells.
+    /// Settings of its router, inferred from its latest decisions and role; others are Dynamo's defaults. `null`: unknown.
     router: Option<RouterSettings>,
-    /// Workers that are there.
+    /// Present workers.
     workers: usize,
-    /// How much of what they hold is known: until it is complete, the counts below are of the known part.
+    /// How much of the caches is known. Until it is complete, the counts below cover the known part.
     knowledge: PoolKnowledge,
     nodes: u64,
     resident: u64,
@@ -193,8 +194,8 @@ struct PoolRow {
     copies: u64,
     unattached: u64,
     decisions_total: u64,
-    /// Prompt blocks of the decisions that tell prompt and overlap, and what the chosen workers held of them; 0 in a decode
-    /// pool, which does not look.
+    /// Prompt blocks of decisions that report prompt and overlap, and how many of them were cached on the chosen workers; 0 in
+    /// a decode pool, whose router ignores caches.
     isl_blocks: u64,
     overlap_blocks: u64,
 }
@@ -203,7 +204,7 @@ struct PoolRow {
 struct DepartureRow {
     #[serde(flatten)]
     known: Departure,
-    /// KV events of it and requests sent to it since then.
+    /// Its KV events and requests routed to it since then.
     events_after: u64,
     choices_after: u64,
 }
@@ -215,13 +216,13 @@ struct ProcessRow {
     /// Its connection id: a worker's is its worker id, a frontend's its router's id; `null` below Dynamo 1.0.
     instance: Option<Decimal>,
     first_ms: Millis,
-    /// Last scrape that it answered.
+    /// Last successful scrape.
     last_ms: Millis,
     restarts: u32,
     restarted_ms: Option<Millis>,
-    /// What a frontend says of its models.
+    /// Figures of a frontend, per model.
     models: Vec<ModelFigures>,
-    /// What a worker's engine says of its ranks.
+    /// Figures of a worker's engine, per rank.
     ranks: Vec<RankFigures>,
 }
 
@@ -251,17 +252,17 @@ struct TreeRow {
     limit: u32,
 }
 
-pub(super) async fn cluster(State(hub): State<Hub>, uri: Uri) -> Result<Json<ClusterAnswer>, ApiError> {
+pub(super) async fn cluster(State(hub): State<Hub>, uri: Uri) -> Result<Json<ClusterResponse>, ApiError> {
     Params::of(&uri, &[])?;
     let refused = hub.refusals().list();
     Ok(Json(hub.read(|view| of(view, refused)).await?))
 }
 
-fn of(view: &mut View<'_>, refused: Vec<RefusedCount>) -> ClusterAnswer {
+fn of(view: &mut View<'_>, refused: Vec<RefusedCount>) -> ClusterResponse {
     let max_depth = view.max_depth();
     let cluster = view.cluster;
     let totals = cluster.totals();
-    ClusterAnswer {
+    ClusterResponse {
         seq: cluster.seq(),
         at_ms: view.at_ms,
         digest: Decimal(cluster.digest()),
@@ -290,7 +291,7 @@ fn of(view: &mut View<'_>, refused: Vec<RefusedCount>) -> ClusterAnswer {
 }
 
 fn source(source: &SourceState) -> SourceRow {
-    let missed = |known: &MissedCount| Missed {
+    let missed = |known: &MissedCount| MissedRow {
         at_least: source.is_at_least(known),
         counts_again: known.cause.counts_again(),
         known: known.clone(),
@@ -309,7 +310,7 @@ fn source(source: &SourceState) -> SourceRow {
         recovered_total: source.recovered_total(),
         missed_at_least: source.is_missed_at_least(),
         missed: source.missed.iter().map(missed).collect(),
-        gaps: source.unknown_gaps().map(|&known| Gaps { known, messages: () }).collect(),
+        gaps: source.unknown_gaps().map(|&known| GapsRow { known, messages: () }).collect(),
         rejected: source.rejected.clone(),
     }
 }
@@ -340,6 +341,7 @@ fn worker(cluster: &Cluster, ix: WorkerIx) -> Option<WorkerRow> {
         block_size_source: size.map(|size| size.source.as_str()),
         used_blocks: w.engine_used_blocks,
         stored_total: w.stored_total,
+        multimodal_inputs_total: w.multimodal_inputs_total,
         pictures_total: w.multimodal_inputs_total,
         removed_total: w.removed_total,
         cleared_total: w.cleared_total,

@@ -1,4 +1,4 @@
-//! `GET /api/v1/decisions`: the latest routing decisions, newest first, as far as their source tells them.
+//! `GET /api/v1/decisions`: the latest routing decisions, newest first.
 
 use axum::Json;
 use axum::extract::State;

@@ -1,4 +1,4 @@
-//! `GET /api/v1/findings`: what is wrong with the cluster, why, what to set, and what was checked.
+//! `GET /api/v1/findings`: findings with causes and fixes, and the status of the checks.
 
 use axum::Json;
 use axum::extract::State;

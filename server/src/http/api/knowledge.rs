@@ -1,4 +1,4 @@
-//! How much of what workers hold is known, as `GET /api/v1/cluster` gives it.
+//! How much of the workers' caches is known, as in `GET /api/v1/cluster`.
 
 use serde::Serialize;
 
@@ -7,47 +7,47 @@ use radixscope_model::id::{Millis, PoolIx, WorkerIx};
 use radixscope_model::record::{Divergence, KnowledgeWhy, QueryState, TreeKnowledge};
 use radixscope_state::cluster::{Cluster, QueryTotals, WorkerState};
 
-/// Of a worker.
+/// Knowledge about a worker's cache.
 #[derive(Serialize)]
 pub(super) struct WorkerKnowledge {
     /// `complete`, `partial` or `unknown`.
     state: TreeKnowledge,
     why: KnowledgeWhy,
     since_ms: Millis,
-    /// Blocks of it in our tree.
+    /// Its blocks in the tree.
     known_blocks: u64,
-    /// Blocks that it holds; `null`: nothing tells.
+    /// Its cached blocks; `null`: unknown.
     used_blocks: Option<u64>,
-    /// `complete` (all are known), or who reports the capacity of a cache that is full: `engine`, `model_card`, `frontend`.
+    /// `complete` (all are known), or the source of the capacity of a full cache: `engine`, `model_card`, `frontend`.
     used_source: Option<&'static str>,
     /// `no`, `no_endpoint`, `on_request`, `waiting`, `dump`, `range`, `joining` or `failed`.
     asking: &'static str,
-    /// When a query that failed is tried again; `null`: not by itself, or none failed.
+    /// When a failed query is retried; `null`: no retry, or none failed.
     next_query_ms: Option<Millis>,
-    /// All that in words.
+    /// Description.
     message: String,
     queries: QueryTotals,
-    /// How its last two answers with all its blocks differed from our tree; `null`: they did not, or there were none.
+    /// How its last two full responses differed from the tree; `null`: they did not, or there were none.
     drift: Option<Divergence>,
 }
 
-/// Of a pool. Workers that publish no KV events by design do not count.
+/// Knowledge about the caches of a pool. Workers that publish no KV events by design do not count.
 #[derive(Serialize)]
 pub(super) struct PoolKnowledge {
     /// `complete`: of every worker; `unknown`: of none; otherwise `partial`.
     state: TreeKnowledge,
     workers: u32,
     complete_workers: u32,
-    /// Workers of which blocks are known to be missing. Without any, figures of the tree stand as they are.
+    /// Workers with known missing blocks. Without any, figures of the tree are exact.
     incomplete_workers: u32,
     known_blocks: u64,
-    /// `null`: of one of them nothing tells how many it holds.
+    /// `null`: unknown for at least one worker.
     used_blocks: Option<u64>,
-    /// The first by the second, 0 … 1.
+    /// `known_blocks` ÷ `used_blocks`, 0 to 1.
     known_share: Option<f64>,
-    /// In words: `54 % of used blocks · 2 of 3 workers complete`.
+    /// Description: `54 % of used blocks · 2 of 3 workers complete`.
     message: String,
-    /// Why shares, copies and depths of this pool's tree are no facts; `null`: they are.
+    /// Why shares, duplicates and depths of this pool's tree are withheld; `null`: they are not.
     withheld: Option<String>,
 }
 

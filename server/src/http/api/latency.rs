@@ -1,6 +1,6 @@
-//! `GET /api/v1/latency`: times and lengths of requests over the last seconds and over the session, by the frontends'
-//! histograms and, where logs or traces tell of single requests, by those; and which of the two is the figure that the page
-//! and the checks judge. What is not reported is `null`.
+//! `GET /api/v1/latency`: latencies and lengths of requests over the last seconds and over the session, from the frontends'
+//! histograms and, if logs or traces report single requests, from those; and which of the two the page and the checks use.
+//! Values that are not reported are `null`.
 
 use axum::Json;
 use axum::extract::State;
@@ -18,12 +18,12 @@ use crate::http::error::ApiError;
 use crate::hub::{Hub, View};
 
 const DEFAULT_WINDOW_S: u64 = 60;
-/// Largest target that is taken, as in the page: ten minutes.
-const MOST_TARGET_MS: u64 = 600_000;
+/// Maximum target, as in the page: ten minutes.
+const MAX_TARGET_MS: u64 = 600_000;
 
-/// The answer. A figure's values are in its own `unit`.
+/// The response. A figure's values are in its `unit`.
 #[derive(Serialize)]
-pub(super) struct LatencyAnswer {
+pub(super) struct LatencyResponse {
     /// The last record folded.
     seq: Seq,
     at_ms: Millis,
@@ -42,31 +42,31 @@ pub(super) struct LatencyAnswer {
 #[derive(Serialize)]
 struct Figure {
     unit: &'static str,
-    /// What is shown, compared and coloured: single requests where they are nearly all that the frontends count, else the
-    /// histogram; `null`: not reported for a sample.
-    figure: Option<Judged>,
-    /// By histograms, which know a value by its bucket; `null`: no scraped process offers one.
+    /// The displayed figure: from single requests if they cover nearly all that the frontends count, else from the histogram;
+    /// `null`: not reported.
+    figure: Option<DisplayedFigure>,
+    /// From histograms; `null`: no scraped process has one.
     histogram: Option<Histogram>,
-    /// By single requests, as logs and traces tell them; `null`: none do.
+    /// From single requests in logs and traces; `null`: not reported.
     requests: Option<Window>,
 }
 
-/// One distribution, summed over the processes that offer it.
+/// One distribution, summed over processes.
 #[derive(Serialize)]
 struct Histogram {
     window: Samples,
     /// Since each process was first scraped.
     session: Samples,
-    /// Names of the processes that are in it.
+    /// Names of the included processes.
     sources: Vec<String>,
-    /// Those whose buckets have other bounds than the first one's, and that are therefore not in it.
+    /// Excluded processes, whose buckets have different bounds.
     left_out: Vec<String>,
 }
 
 #[derive(Serialize)]
 struct Samples {
     count: u64,
-    /// `null` without a sample, as all that follow.
+    /// `null` without a sample, like the following fields.
     mean: Option<f64>,
     #[serde(flatten)]
     percentiles: Percentiles<Quantile>,
@@ -79,47 +79,47 @@ struct Percentiles<T> {
     p99: Option<T>,
 }
 
-/// The figure of the window, in the same unit as everything else.
+/// The figure of the window.
 #[derive(Serialize)]
-struct Judged {
+struct DisplayedFigure {
     /// `requests` or `histogram`.
     by: &'static str,
     #[serde(flatten)]
     window: Window,
-    /// What it is taken over: after the first, up to the second.
+    /// The window: after the first, up to the second.
     from_ms: Millis,
     until_ms: Millis,
-    /// The target asked for with `ttft_slo` or `tpot_slo`, in the figure's unit.
+    /// The target from `ttft_slo` or `tpot_slo`, in the figure's unit.
     target: Option<f64>,
-    /// How `p95` stands to the target: `within`, `above`, or `unknown` where the target lies between its bounds or
-    /// samples are few; `null` without a target.
+    /// `p95` compared with the target: `within`, `above`, or `unknown` if the target lies between its bounds or samples are
+    /// few; `null` without a target.
     standing: Option<&'static str>,
 }
 
-/// Samples of the window. Where some of `of` are missing a percentile is a range: they may lie on either side.
+/// Samples of the window. If some of `of` are missing, a percentile is a range, because they may be on either side.
 #[derive(Serialize)]
 struct Window {
     /// Samples known.
     count: u64,
-    /// Samples that there were, by the frontends' counters.
+    /// All samples, from the frontends' counters.
     of: u64,
     #[serde(flatten)]
     percentiles: Percentiles<Range>,
-    /// Who measured, in words.
+    /// Source of the samples, as text.
     source: String,
 }
 
-pub(super) async fn latency(State(hub): State<Hub>, uri: Uri) -> Result<Json<LatencyAnswer>, ApiError> {
+pub(super) async fn latency(State(hub): State<Hub>, uri: Uri) -> Result<Json<LatencyResponse>, ApiError> {
     let params = Params::of(&uri, &["window_s", "ttft_slo", "tpot_slo"])?;
     let window_s = params.within("window_s", 1, SCRAPE_WINDOW_MS / 1_000)?.unwrap_or(DEFAULT_WINDOW_S);
     let target = |name| -> Result<Option<f64>, ApiError> {
-        Ok(params.within(name, 1, MOST_TARGET_MS)?.map(|ms| ms as f64))
+        Ok(params.within(name, 1, MAX_TARGET_MS)?.map(|ms| ms as f64))
     };
     let targets = [target("ttft_slo")?, target("tpot_slo")?];
     Ok(Json(hub.read(move |view| of(view, window_s, targets)).await?))
 }
 
-fn of(view: &View<'_>, window_s: u64, [ttft_ms, tpot_ms]: [Option<f64>; 2]) -> LatencyAnswer {
+fn of(view: &View<'_>, window_s: u64, [ttft_ms, tpot_ms]: [Option<f64>; 2]) -> LatencyResponse {
     use HistogramKind::{
         CachedTokens, Duration, HitRate, InputTokens, Itl, OutputTokens, RouterOverheadMs, Ttft,
     };
@@ -132,14 +132,14 @@ fn of(view: &View<'_>, window_s: u64, [ttft_ms, tpot_ms]: [Option<f64>; 2]) -> L
                 Quantity::Tpot => tpot_ms,
                 _ => None,
             };
-            judged(cluster, quantity, now, window_ms, target)
+            displayed_figure(cluster, quantity, now, window_ms, target)
         }),
         histogram: histogram(cluster, kind, now, window_ms),
         requests: quantity.and_then(|quantity| {
             Some(window(&latency::requests(cluster, quantity, now, window_ms)?, quantity))
         }),
     };
-    LatencyAnswer {
+    LatencyResponse {
         seq: cluster.seq(),
         at_ms: now,
         window_s,
@@ -168,16 +168,16 @@ fn samples(of: &Distribution) -> Samples {
     Samples { count: of.count(), mean: of.mean(), percentiles: Percentiles { p50, p95, p99 } }
 }
 
-fn judged(
+fn displayed_figure(
     cluster: &Cluster,
     quantity: Quantity,
     now: Millis,
     window_ms: u64,
     target_ms: Option<f64>,
-) -> Option<Judged> {
+) -> Option<DisplayedFigure> {
     let all = latency::within(cluster, quantity, now, window_ms);
     let times = all.into_iter().find(|times| times.samples > 0)?;
-    Some(Judged {
+    Some(DisplayedFigure {
         by: if matches!(times.source, TimingSource::Histograms { .. }) { "histogram" } else { "requests" },
         from_ms: times.window.0,
         until_ms: times.window.1,
@@ -196,7 +196,7 @@ fn window(times: &Times, quantity: Quantity) -> Window {
     Window { count: times.samples, of: times.of, percentiles, source: times.source.to_text() }
 }
 
-/// Times come in milliseconds from core, and in seconds from Dynamo's histograms, whose unit is the answer's.
+/// Core returns milliseconds; the response uses seconds, the unit of Dynamo's histograms.
 const fn scale(quantity: Quantity) -> f64 {
     match quantity {
         Quantity::Ttft | Quantity::Tpot | Quantity::EndToEnd => 1e-3,

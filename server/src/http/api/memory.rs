@@ -1,4 +1,4 @@
-//! `GET /api/v1/memory`: what every worker's KV memory is filled with, and who says so.
+//! `GET /api/v1/memory`: use of every worker's KV memory, with the sources of the figures.
 
 use axum::Json;
 use axum::extract::State;

@@ -25,10 +25,10 @@ use super::error::{ApiError, code};
 pub(super) use recording::Readers;
 pub(super) use score::Scores;
 
-/// The description of everything below `/api/v1`; a test holds it against the routes and their answers.
+/// The description of `/api/v1`; tests compare it with the routes and their responses.
 const OPENAPI: &str = include_str!("openapi.json");
 
-/// Every path with what answers it.
+/// Every path with its handler.
 fn routes() -> [(&'static str, MethodRouter<App>); 17] {
     [
         ("/api/v1/cluster", get(cluster::cluster)),

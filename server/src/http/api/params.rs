@@ -1,4 +1,4 @@
-//! Query parameters: read by name, each error names the parameter, its value and what was expected.
+//! Query parameters. Errors name the parameter, its value and what was expected.
 
 use axum::http::Uri;
 use url::form_urlencoded;
@@ -10,10 +10,10 @@ use radixscope_state::tree::Tree;
 
 use crate::http::error::{ApiError, code};
 
-/// Most parameters of one request; nothing takes as many.
+/// Maximum parameters of a request.
 const MAX_PARAMETERS: usize = 32;
 
-/// The query of a request. Keys that are not known are an error: a misspelt filter must not answer with everything.
+/// The query of a request. Unknown keys are errors: a misspelt filter must not return everything.
 pub(in crate::http) struct Params(Vec<(String, String)>);
 
 impl Params {
@@ -80,7 +80,7 @@ impl Params {
     /// The pool filter: `pool=NAMESPACE/COMPONENT`, `model=NAME`.
     pub(in crate::http) fn pools(&self) -> PoolFilter {
         let owned = |name| self.filter(name).map(str::to_owned);
-        // Bad values are refused where they are asked for.
+        // Invalid values are reported where they are used.
         let number = |name| self.u64(name).ok().flatten();
         PoolFilter {
             worker: self.worker().ok().flatten(),
@@ -101,12 +101,12 @@ impl Params {
     }
 }
 
-/// Which pools are meant; without either name all of them.
+/// Selects pools; without a name, all of them.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(in crate::http) struct PoolFilter {
     pool: Option<String>,
     model: Option<String>,
-    /// What else is asked for may show which pool is meant where none is named.
+    /// Other parameters, which select a pool if none is named.
     worker: Option<WorkerFilter>,
     block: Option<BlockHash>,
     tokens: Option<TokensHash>,
@@ -123,7 +123,7 @@ impl PoolFilter {
         Self { pool, model, ..Self::default() }
     }
 
-    /// The pools meant; `None`: all.
+    /// The selected pools; `None`: all.
     ///
     /// # Errors
     /// There is no such pool, or no pool of that model.
@@ -146,7 +146,7 @@ impl PoolFilter {
         Ok(Some(meant))
     }
 
-    /// The one pool meant, of which decisions are compared; `None` where nobody named one and there is but one.
+    /// The selected pool for comparing decisions; `None`: none is named and there is only one.
     ///
     /// # Errors
     /// As [`Self::among`].
@@ -155,8 +155,8 @@ impl PoolFilter {
         Ok((self.is_named() || cluster.pools_in_use().len() > 1).then_some(pool))
     }
 
-    /// The one pool meant, of which a tree is shown: of several the first that holds blocks, without a name that of the
-    /// worker or of the block that is asked for, else the first that holds blocks.
+    /// The selected pool for showing a tree: of several, the first with blocks. Without a name, the pool of the worker or
+    /// block, else the first with blocks.
     ///
     /// # Errors
     /// As [`Self::among`].
@@ -196,10 +196,10 @@ impl WorkerFilter {
         worker.id.0 == self.id && self.dp_rank.is_none_or(|rank| rank == worker.dp_rank)
     }
 
-    /// The workers meant.
+    /// The selected workers.
     ///
     /// # Errors
-    /// Nothing was ever heard of one.
+    /// No such worker is known.
     pub(in crate::http) fn among(self, cluster: &Cluster) -> Result<Vec<WorkerIx>, ApiError> {
         let meant: Vec<WorkerIx> = (0..)
             .map(WorkerIx)

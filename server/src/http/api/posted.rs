@@ -1,4 +1,4 @@
-//! Bodies that are posted: read as JSON within a bound, each error names the field.
+//! Posted JSON bodies with a size limit. Errors name the field.
 
 use std::time::Duration;
 
@@ -45,7 +45,7 @@ pub(super) async fn within(body: Body, most: usize) -> Result<Bytes, ApiError> {
     })
 }
 
-/// Takes a body that nobody wants: who sends reads no answer before all is sent.
+/// Reads and discards a body: many clients read no response before they have sent everything.
 pub(super) async fn unwanted(mut body: Body, most: usize) {
     let mut left = most;
     let all = async {
@@ -67,7 +67,7 @@ pub(super) fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, ApiError> {
             _ => None,
         });
         let field = keys.collect::<Vec<_>>().join(".");
-        // What is wrong may be a name of any length.
+        // The error may quote a key of any length.
         let why: String = error.inner().to_string().chars().take(400).collect();
         match field.is_empty() {
             true => bad(format!("the body is not valid: {why}")),
@@ -76,7 +76,7 @@ pub(super) fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, ApiError> {
     })
 }
 
-/// What was asked makes no sense.
+/// An invalid request.
 pub(super) fn bad(message: impl Into<String>) -> ApiError {
     ApiError::new(code::BAD_PARAMETER, message)
 }

@@ -1,4 +1,4 @@
-//! `GET /api/v1/prompt`: the block hashes of a recorded request's prompt, for asking again what became of it.
+//! `GET /api/v1/prompt`: the block hashes of a recorded request's prompt, for `/api/v1/score`.
 
 use axum::Json;
 use axum::extract::State;
@@ -14,15 +14,15 @@ use crate::http::error::{ApiError, code};
 use crate::hub::{Hub, View};
 
 #[derive(Serialize)]
-pub(super) struct PromptAnswer {
+pub(super) struct PromptResponse {
     decision: DecisionId,
     isl_tokens: Option<u64>,
     block_size_tokens: Option<u32>,
-    /// Of each full block and everything before it.
+    /// The router's hash of each full block, including its prefix.
     chain_hashes: Vec<Decimal>,
 }
 
-pub(super) async fn prompt(State(hub): State<Hub>, uri: Uri) -> Result<Json<PromptAnswer>, ApiError> {
+pub(super) async fn prompt(State(hub): State<Hub>, uri: Uri) -> Result<Json<PromptResponse>, ApiError> {
     let params = Params::of(&uri, &["decision"])?;
     let id = params.u64("decision")?.map(DecisionId).ok_or_else(|| {
         ApiError::new(
@@ -32,7 +32,7 @@ pub(super) async fn prompt(State(hub): State<Hub>, uri: Uri) -> Result<Json<Prom
     })?;
     let blocks = hub.read(move |view| of(view, id)).await??;
     let (Hashes::Chain(hashes) | Hashes::Local(hashes)) = blocks.hashes;
-    Ok(Json(PromptAnswer {
+    Ok(Json(PromptResponse {
         decision: id,
         isl_tokens: blocks.isl_tokens,
         block_size_tokens: blocks.block_size_tokens,
@@ -43,7 +43,7 @@ pub(super) async fn prompt(State(hub): State<Hub>, uri: Uri) -> Result<Json<Prom
 /// The prompt that led to a decision.
 ///
 /// # Errors
-/// It is not kept.
+/// It is not retained.
 pub(super) fn of(view: &View<'_>, id: DecisionId) -> Result<Blocks, ApiError> {
     let arrivals = view.routing.arrivals();
     let arrival = arrivals.of(id).ok_or_else(|| {

@@ -1,5 +1,5 @@
-//! `GET /api/v1/recording`: a recording of a range of time, made while it is read: of what is kept in memory, or of the files
-//! that are written where those reach back further. `GET /api/v1/report`: a page with it inside.
+//! `GET /api/v1/recording`: a recording of a time range, created while it is downloaded, from the history in memory, or from
+//! the recording's files if they reach back further. `GET /api/v1/report`: the page with a recording inside.
 
 mod memory;
 mod readers;
@@ -35,18 +35,18 @@ use readers::{MAX_WAITING, Pipe, Reader};
 const VIEW: &str =
     "the query and the fragment of an address of this page, as in ?view=changes#t=1800000000000";
 
-/// What is asked for.
-struct Asked {
-    span: Span,
+/// A download.
+struct Download {
+    span: DownloadRange,
     meta: Meta,
-    of: Of,
+    of: RecordingSource,
     reader: Reader,
-    turn: OwnedSemaphorePermit,
+    compute_permit: OwnedSemaphorePermit,
 }
 
 /// From when to when.
 #[derive(Clone, Copy)]
-struct Span {
+struct DownloadRange {
     from: Millis,
     to: Millis,
 }
@@ -57,16 +57,16 @@ pub(super) async fn recording(
     peer: Option<Extension<Peer>>,
     uri: Uri,
 ) -> Result<Response, ApiError> {
-    let asked = asked(&app, peer, &Params::of(&uri, &["from_ms", "to_ms"])?).await?;
-    let name = named(&asked.meta, "mcap");
-    Ok(streamed(&name, "application/octet-stream", asked, |pipe, meta, of, span| {
+    let download = download(&app, peer, &Params::of(&uri, &["from_ms", "to_ms"])?).await?;
+    let name = named(&download.meta, "mcap");
+    Ok(stream_response(&name, "application/octet-stream", download, |pipe, meta, of, span| {
         let mut writer = Writer::new(pipe, &meta)?;
         of.copy(span, &mut writer)?;
         Ok(io::Write::flush(&mut writer.finish()?)?)
     }))
 }
 
-/// The same inside a page that is one file.
+/// The same inside an HTML report.
 pub(super) async fn report(
     _: AllowedPage,
     State(app): State<App>,
@@ -76,17 +76,17 @@ pub(super) async fn report(
     let params = Params::of(&uri, &["from_ms", "to_ms", "view"])?;
     let view = params.get("view").unwrap_or_default();
     let view = View::of(view).ok_or_else(|| ApiError::bad_parameter("view", view, VIEW))?;
-    let mut asked = asked(&app, peer, &params).await?;
-    asked.meta.began_ms = asked.meta.began_ms.max(asked.span.from.0);
-    let name = named(&asked.meta, "mcap");
+    let mut download = download(&app, peer, &params).await?;
+    download.meta.began_ms = download.meta.began_ms.max(download.span.from.0);
+    let name = named(&download.meta, "mcap");
     let assets = Arc::clone(&app.assets);
-    // It keeps its turn until it is made, even if the client goes away.
-    let made = tokio::task::spawn_blocking(move || (Report::around(&assets, &name, &view), asked)).await;
+    // The permit is held until the report is built, even if the client disconnects.
+    let made = tokio::task::spawn_blocking(move || (Report::around(&assets, &name, &view), download)).await;
     let failed = |words: String| ApiError::new(code::INTERNAL, words);
-    let (report, asked) = made.map_err(|error| failed(error.to_string()))?;
+    let (report, download) = made.map_err(|error| failed(error.to_string()))?;
     let report = report.map_err(|error| failed(error.to_string()))?;
-    let name = named(&asked.meta, "html");
-    Ok(streamed(&name, "text/html; charset=utf-8", asked, move |pipe, meta, of, span| {
+    let name = named(&download.meta, "html");
+    Ok(stream_response(&name, "text/html; charset=utf-8", download, move |pipe, meta, of, span| {
         let write = |encoded| {
             let mut writer = Writer::small(encoded, &meta)?;
             let mut reduced = Reduced::new(&mut writer, span.from);
@@ -102,15 +102,16 @@ fn named(meta: &Meta, kind: &str) -> String {
     format!("radixscope-{}.{kind}", meta.began_ms)
 }
 
-async fn asked(app: &App, peer: Option<Extension<Peer>>, params: &Params) -> Result<Asked, ApiError> {
+async fn download(app: &App, peer: Option<Extension<Peer>>, params: &Params) -> Result<Download, ApiError> {
     let from = Millis(params.u64("from_ms")?.unwrap_or(0));
     let to = Millis(params.u64("to_ms")?.unwrap_or(u64::MAX));
     let busy = || {
-        let message = "too many recordings are being downloaded, and none of them slowly; try again";
+        let message = "too many recordings are being downloaded; try again";
         ApiError::new(code::BUSY, message).retry_after(2)
     };
-    let reader = app.readers.place(peer.map(|Extension(peer)| peer.place)).await.ok_or_else(busy)?;
-    let turn = reader.turn().await.map_err(|error| ApiError::new(code::INTERNAL, error.to_string()))?;
+    let reader = app.readers.slot(peer.map(|Extension(peer)| peer.slot)).await.ok_or_else(busy)?;
+    let compute_permit =
+        reader.compute_permit().await.map_err(|error| ApiError::new(code::INTERNAL, error.to_string()))?;
     let kept = app.hub.read(move |view| {
         let sources = view.cluster.sources().iter();
         let sources: Vec<_> = sources.map(|source| (source.name.clone(), source.kind)).collect();
@@ -124,41 +125,41 @@ async fn asked(app: &App, peer: Option<Extension<Peer>>, params: &Params) -> Res
     let memory = Memory { hub: app.hub.clone(), segments, rows, last };
     let (meta, of) = match files.map(|files| opened(files, meta.clone(), from, to)) {
         Some(opened) => match opened.await {
-            Some((meta, series)) => (meta, Of::Files(series)),
-            None => (meta, Of::Memory(memory)),
+            Some((meta, series)) => (meta, RecordingSource::Files(series)),
+            None => (meta, RecordingSource::Memory(memory)),
         },
-        None => (meta, Of::Memory(memory)),
+        None => (meta, RecordingSource::Memory(memory)),
     };
-    if matches!(&of, Of::Memory(memory) if memory.segments.is_empty()) {
+    if matches!(&of, RecordingSource::Memory(memory) if memory.segments.is_empty()) {
         let begin = history.and_then(|history| history.from_ms);
         let begin = begin
             .map_or_else(|| "no history is retained".to_owned(), |at| format!("the history begins at {at}"));
         let words = format!("nothing of that time is retained; {begin} (--history, --history-mib, --record)");
         return Err(ApiError::new(code::NOT_FOUND, words));
     }
-    Ok(Asked { span: Span { from, to }, meta, of, reader, turn })
+    Ok(Download { span: DownloadRange { from, to }, meta, of, reader, compute_permit })
 }
 
-/// A body that is written while it is read. If it cannot be written to its end, the connection ends before the body does, so
-/// that no client takes a part for the whole.
-fn streamed(
+/// A streamed body. If it cannot be completed, the connection is closed before its end, so that no client mistakes a part for
+/// the whole.
+fn stream_response(
     name: &str,
     kind: &'static str,
-    asked: Asked,
-    write: impl FnOnce(Pipe, Meta, Of, Span) -> Result<(), RecordingError> + Send + 'static,
+    download: Download,
+    write: impl FnOnce(Pipe, Meta, RecordingSource, DownloadRange) -> Result<(), RecordingError> + Send + 'static,
 ) -> Response {
-    let Asked { span, meta, of, reader, turn } = asked;
+    let Download { span, meta, of, reader, compute_permit } = download;
     let (parts, read) = mpsc::channel(MAX_WAITING);
     let runtime = Handle::current();
     tokio::task::spawn_blocking(move || {
-        let pipe = Pipe::new(parts.clone(), reader, turn, runtime);
+        let pipe = Pipe::new(parts.clone(), reader, compute_permit, runtime);
         let Err(error) = write(pipe, meta, of, span) else { return };
         if parts.is_closed() {
-            tracing::debug!(%error, "a recording was not read to its end");
+            tracing::debug!(%error, "a recording download was aborted by the client");
             return;
         }
-        tracing::warn!(%error, "a recording could not be sent to its end");
-        // Whoever asked may go away now.
+        tracing::warn!(%error, "a recording download failed");
+        // Fails if the client disconnects now.
         let _ = parts.blocking_send(Err(io::Error::other(error)));
     });
     let next = |mut read: mpsc::Receiver<io::Result<Bytes>>| async {
@@ -173,13 +174,13 @@ fn streamed(
     (headers, Body::from_stream(stream::unfold(read, next))).into_response()
 }
 
-/// What a recording is made of.
-enum Of {
+/// The source of a recording.
+enum RecordingSource {
     Memory(Memory),
     Files(Box<Series<BufReader<File>>>),
 }
 
-/// The files that are written, if they reach further back than what is in memory and hold something of that time.
+/// The recording's files, if they reach further back than the history and overlap the range.
 async fn opened(
     files: RecordingStatus,
     meta: Meta,
@@ -188,7 +189,8 @@ async fn opened(
 ) -> Option<(Meta, Box<Series<BufReader<File>>>)> {
     let opened = tokio::task::spawn_blocking(move || open(&[files.path.into()]));
     let opened = opened.await.ok()?;
-    let series = opened.inspect_err(|error| tracing::warn!(%error, "the recording cannot be read")).ok()?;
+    let series =
+        opened.inspect_err(|error| tracing::warn!(%error, "the recording's files cannot be read")).ok()?;
     let (begin, end) = series.range();
     let of = series.files().first()?.meta();
     let (epoch, recording) = (of.epoch, of.recording);
@@ -196,8 +198,8 @@ async fn opened(
         .then(|| (Meta { epoch, recording, began_ms: begin.max(from).0, ..meta }, Box::new(series)))
 }
 
-impl Of {
-    fn copy(self, span: Span, into: &mut dyn Target) -> Result<(), RecordingError> {
+impl RecordingSource {
+    fn copy(self, span: DownloadRange, into: &mut dyn Target) -> Result<(), RecordingError> {
         match self {
             Self::Memory(memory) => memory.copy(span.to, &Handle::current(), into),
             Self::Files(mut series) => series.copy(span.from, span.to, into),

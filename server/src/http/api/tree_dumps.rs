@@ -1,5 +1,5 @@
-//! `POST /api/v1/tree-dumps`: has workers asked for all blocks that they hold. Asks, and does not wait for answers: what
-//! came of them is in the state.
+//! `POST /api/v1/tree-dumps`: queries workers for all their cached blocks. Does not wait for responses: results are in the
+//! state.
 
 use axum::Json;
 use axum::extract::State;
@@ -18,11 +18,11 @@ use crate::hub::Hub;
 /// Largest request body: all workers by name.
 const MAX_BODY_BYTES: usize = 512 * 1024;
 
-/// Whom to ask.
+/// Workers to query.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Body {
-    /// `None`: all workers that are there.
+    /// `None`: all present workers.
     workers: Option<Vec<Named>>,
 }
 
@@ -35,15 +35,15 @@ struct Named {
 }
 
 #[derive(Serialize)]
-pub(super) struct Asked {
-    workers: Vec<AskedWorker>,
+pub(super) struct TreeDumpsResponse {
+    workers: Vec<QueriedWorker>,
 }
 
 #[derive(Serialize)]
-struct AskedWorker {
+struct QueriedWorker {
     #[serde(flatten)]
     worker: Worker,
-    /// Whether it is asked. It is not if nothing tells where, or if `--tree-dumps off` forbids it.
+    /// Whether it is queried. It is not if its endpoint is unknown, or with `--tree-dumps off`.
     asked: bool,
 }
 
@@ -51,7 +51,7 @@ pub(super) async fn tree_dumps(
     _: AllowedPage,
     State(hub): State<Hub>,
     Posted(body): Posted<Body, MAX_BODY_BYTES>,
-) -> Result<(StatusCode, Json<Asked>), ApiError> {
+) -> Result<(StatusCode, Json<TreeDumpsResponse>), ApiError> {
     let workers: Vec<Worker> = match body.workers {
         Some(named) if named.len() > MAX_WORKERS => {
             return Err(bad(format!("workers: more than {MAX_WORKERS}")));
@@ -60,6 +60,6 @@ pub(super) async fn tree_dumps(
         None => hub.read(|view| view.cluster.workers().iter().map(|worker| worker.id).collect()).await?,
     };
     let asked = hub.request_dumps(workers.clone()).await?;
-    let workers = workers.into_iter().zip(asked).map(|(worker, asked)| AskedWorker { worker, asked });
-    Ok((StatusCode::ACCEPTED, Json(Asked { workers: workers.collect() })))
+    let workers = workers.into_iter().zip(asked).map(|(worker, asked)| QueriedWorker { worker, asked });
+    Ok((StatusCode::ACCEPTED, Json(TreeDumpsResponse { workers: workers.collect() })))
 }

@@ -1,4 +1,4 @@
-//! The page inside the program, in the forms that `build.rs` made.
+//! The page inside the binary, with the encodings that `build.rs` made.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use bytes::Bytes;
 
 use super::Asset;
 
-/// A file as `build.rs` writes it down.
+/// A file as written by `build.rs`.
 struct Packed {
     path: &'static str,
     tag: &'static str,
@@ -35,12 +35,12 @@ impl Assets {
         self.0.get(path).map(|asset| asset.plain.clone())
     }
 
-    /// A file as gzip; `None` where that is not there or no smaller.
+    /// A file as gzip; `None` if it does not exist or is not smaller.
     pub(in crate::http) fn gzip(&self, path: &str) -> Option<Bytes> {
         self.0.get(path).and_then(|asset| asset.gzip.clone())
     }
 
-    #[expect(clippy::unused_async, reason = "read from the disk it does wait")]
+    #[expect(clippy::unused_async, reason = "the other implementation reads from disk")]
     pub(super) async fn get(&self, path: &str) -> Option<Arc<Asset>> {
         self.0.get(path).map(Arc::clone)
     }

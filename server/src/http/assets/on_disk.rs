@@ -1,4 +1,4 @@
-//! The page read from the disk whenever it is asked for and has changed: a debug build's.
+//! The page of a debug build: read from disk when requested, and again after changes.
 
 use std::collections::HashMap;
 use std::path::{Component, Path, PathBuf};
@@ -13,12 +13,12 @@ use super::Asset;
 
 const DIST: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../app/dist");
 
-/// When a file was written, with its length: what it is known by.
+/// Modification time and length of a file.
 type Tag = String;
-/// A file that is being made ready or is.
+/// A file that is or will be loaded.
 type Cell = Arc<OnceCell<Arc<Asset>>>;
 
-/// The page's files, each made ready when it is first asked for.
+/// The page's files, loaded on demand.
 pub(crate) struct Assets(Mutex<HashMap<String, (Tag, Cell)>>);
 
 impl Assets {
@@ -27,14 +27,14 @@ impl Assets {
     }
 
     /// A file as it was built.
-    #[expect(clippy::unused_self, reason = "inside the program it looks there")]
+    #[expect(clippy::unused_self, reason = "the other implementation uses self")]
     pub(in crate::http) fn plain(&self, path: &str) -> Option<Bytes> {
         let (file, _) = found(path)?;
         std::fs::read(file).ok().map(Bytes::from)
     }
 
-    /// A file as gzip. Compressed quickly: whoever builds the page looks at it once.
-    #[expect(clippy::unused_self, reason = "inside the program it looks there")]
+    /// A file as gzip, with the lowest effort.
+    #[expect(clippy::unused_self, reason = "the other implementation uses self")]
     pub(in crate::http) fn gzip(&self, path: &str) -> Option<Bytes> {
         let (file, _) = found(path)?;
         let plain = std::fs::read(file).ok()?;
@@ -54,7 +54,7 @@ impl Assets {
         let path = path.to_owned();
         let read = move || {
             let plain = std::fs::read(file).ok()?;
-            // Such a file may be another after the next build.
+            // The file may change with the next build.
             let packed = forms(&path, &plain, Effort::Medium).map(|form| form.map(Bytes::from));
             Some(Arc::new(Asset::new(&path, plain.into(), packed, &tag)))
         };
@@ -64,7 +64,7 @@ impl Assets {
     }
 }
 
-/// A file of the page and its tag; nothing outside the page's folder.
+/// A file of the page and its tag; paths outside the page's folder are rejected.
 fn found(path: &str) -> Option<(PathBuf, Tag)> {
     let is_below = Path::new(path).components().all(|part| matches!(part, Component::Normal(_)));
     let file = Path::new(DIST).join(path);

@@ -1,12 +1,11 @@
-//! How many connections the system has file descriptors for.
+//! Limits connections by the available file descriptors.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Descriptors for everything but viewers: NATS, logs, scrapes, the runtime's own, answers that a connection is one too
-/// many.
+/// Descriptors for everything but viewers: NATS, logs, scrapes, the runtime, rejected connections.
 const OTHERS: u64 = 96;
 
-/// `wanted`, or as many as there are descriptors for; raises the process's own limit as far as that is allowed and needed.
+/// `wanted`, or as many as there are descriptors for. Raises the process's limit as far as needed and allowed.
 pub(super) fn connections(wanted: usize) -> usize {
     let limit = getrlimit(Resource::Nofile);
     let needed = wanted as u64 + OTHERS;
@@ -24,7 +23,7 @@ pub(super) fn connections(wanted: usize) -> usize {
     most
 }
 
-/// Connections that so many descriptors are enough for.
+/// Connections for this number of descriptors.
 fn within(descriptors: u64) -> usize {
     let left = descriptors.saturating_sub(OTHERS).max(descriptors / 4).max(1);
     usize::try_from(left).unwrap_or(usize::MAX)

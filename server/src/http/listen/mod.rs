@@ -1,8 +1,8 @@
-//! Our listener: a bounded number of connections, each with time limits, with TLS if asked for, and an orderly end. Knows
-//! nothing of what is asked and answered.
+//! The HTTP listener: a bounded number of connections with timeouts, optional TLS and graceful shutdown. Knows nothing of
+//! routes.
 
 mod descriptors;
-mod places;
+mod slots;
 mod tls;
 
 use std::convert::Infallible;
@@ -30,66 +30,66 @@ use tokio_rustls::TlsAcceptor;
 use tower::{Service, ServiceExt as _};
 
 use crate::shutdown::{Shutdown, over};
-pub(super) use places::{Busy, Place, Places};
+pub(super) use slots::{Busy, ConnectionSlot, ConnectionSlots};
 pub use tls::{Tls, TlsFiles};
 
-/// From its start a connection has this long to say what it wants; then it is closed.
+/// Timeout for the headers of the first request.
 const HEADERS_WITHIN: Duration = Duration::from_secs(10);
-/// The same from the answer before: longer than proxies keep connections for the next request, usually a minute.
+/// Timeout for the headers of a further request: longer than the keep-alive of proxies, usually a minute.
 const NEXT_WITHIN: Duration = Duration::from_secs(75);
-/// How long a TLS handshake may take.
+/// Timeout of a TLS handshake.
 const HANDSHAKE_WITHIN: Duration = Duration::from_secs(10);
-/// A connection that takes nothing of what it is sent for this long is closed.
-const STUCK_FOR: Duration = Duration::from_secs(30);
-/// Largest header of a request: what every browser and proxy stays below.
+/// Write timeout: a connection that reads nothing for this long is closed.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
+/// Maximum size of request headers; browsers and proxies stay below it.
 const MAX_HEADER_BYTES: usize = 32 * 1024;
-/// Time to the next try when the system has no room for a connection.
+/// Delay after a failed accept.
 const RETRY_AFTER: Duration = Duration::from_millis(50);
-/// Least time between two lines of the log about that.
-const SAY_EVERY: Duration = Duration::from_secs(10);
-/// Connections at a time that are told that they are too many; more are only closed.
+/// Minimum interval of log lines about that.
+const LOG_EVERY: Duration = Duration::from_secs(10);
+/// Maximum concurrent 503 responses to excess connections; more are closed without a response.
 const MAX_REFUSALS: usize = 16;
-/// How long a connection has to hear it.
+/// Timeout of such a response.
 const REFUSED_WITHIN: Duration = Duration::from_millis(500);
 const REFUSAL: &str = "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nRetry-After: 2\r\n\
 Connection: close\r\nContent-Length: 123\r\n\r\n\
 {\"error\":{\"code\":\"too_many_connections\",\"message\":\"the limit of --max-connections is reached; try again in a few seconds\"}}";
 
-/// Who is at the other end of a connection, known to every handler.
+/// The peer of a connection, available to every handler.
 #[derive(Clone, Debug)]
 pub(super) struct Peer {
     /// Its address.
     pub(super) address: IpAddr,
-    /// Our address that it reached.
+    /// The local address.
     pub(super) local: IpAddr,
-    /// Whether the connection is encrypted by us.
+    /// Whether this listener terminates TLS.
     pub(super) is_tls: bool,
-    /// Its place.
-    pub(super) place: Arc<Place>,
+    /// Its slot.
+    pub(super) slot: Arc<ConnectionSlot>,
 }
 
-/// A listener before it serves.
+/// A bound listener.
 pub(super) struct Listener {
     socket: TcpListener,
-    places: Arc<Places>,
+    slots: Arc<ConnectionSlots>,
     tls: Option<tls::Current>,
     refusals: Arc<Semaphore>,
 }
 
 impl Listener {
-    /// For at most so many connections, if there are file descriptors for as many.
+    /// For at most `max_connections`, limited by the file descriptors.
     pub(super) fn new(socket: TcpListener, max_connections: usize, tls: Option<Tls>) -> Self {
         Self {
             socket,
-            places: Arc::new(Places::new(descriptors::connections(max_connections))),
+            slots: Arc::new(ConnectionSlots::new(descriptors::connections(max_connections))),
             tls: tls.map(Tls::follow),
             refusals: Arc::new(Semaphore::new(MAX_REFUSALS)),
         }
     }
 
-    /// All places.
-    pub(super) fn places(&self) -> Arc<Places> {
-        Arc::clone(&self.places)
+    /// All slots.
+    pub(super) fn slots(&self) -> Arc<ConnectionSlots> {
+        Arc::clone(&self.slots)
     }
 
     /// Serves until `shutdown` turns true and the last connection has ended.
@@ -98,47 +98,47 @@ impl Listener {
         S: Service<Request, Response = Response, Error = Infallible> + Clone + Send + 'static,
         S::Future: Send,
     {
-        let mut said: Option<Instant> = None;
+        let mut reported: Option<Instant> = None;
         loop {
             let accepted = tokio::select! {
                 () = over(&mut shutdown) => break,
                 accepted = self.socket.accept() => accepted,
             };
             match accepted {
-                Ok((socket, address)) => self.welcome(socket, address, &service, &shutdown),
+                Ok((socket, address)) => self.accept(socket, address, &service, &shutdown),
                 Err(error) if is_of_the_connection(error.kind()) => {
                     tracing::debug!(%error, "a connection ended before it was accepted");
                 }
                 Err(error) => {
-                    self.places.not_accepted.fetch_add(1, Ordering::Relaxed);
-                    if said.is_none_or(|said| said.elapsed() > SAY_EVERY) {
-                        said = Some(Instant::now());
+                    self.slots.not_accepted.fetch_add(1, Ordering::Relaxed);
+                    if reported.is_none_or(|reported| reported.elapsed() > LOG_EVERY) {
+                        reported = Some(Instant::now());
                         tracing::error!(
-                            "no connection can be accepted: {error}. {} are open; idle ones are closed",
-                            self.places.len()
+                            "accepting connections fails: {error}; {} are open, closing idle ones",
+                            self.slots.len()
                         );
                     }
-                    self.places.make_room();
+                    self.slots.evict_idle();
                     tokio::time::sleep(RETRY_AFTER).await;
                 }
             }
         }
-        let Self { socket, places, .. } = self;
+        let Self { socket, slots, .. } = self;
         drop(socket);
-        places.all_free().await;
+        slots.all_free().await;
     }
 
-    fn welcome<S>(&self, socket: TcpStream, address: SocketAddr, service: &S, shutdown: &Shutdown)
+    fn accept<S>(&self, socket: TcpStream, address: SocketAddr, service: &S, shutdown: &Shutdown)
     where
         S: Service<Request, Response = Response, Error = Infallible> + Clone + Send + 'static,
         S::Future: Send,
     {
-        // Batches are small and wanted at once; Nagle's algorithm would hold them back.
+        // Batches are small and time-critical; Nagle's algorithm would delay them.
         if let Err(error) = socket.set_nodelay(true) {
-            tracing::debug!(%error, "no TCP_NODELAY");
+            tracing::debug!(%error, "TCP_NODELAY cannot be set");
         }
         let Ok(local) = socket.local_addr() else { return };
-        let Some(place) = self.places.take() else {
+        let Some(slot) = self.slots.take() else {
             self.refuse(socket);
             return;
         };
@@ -146,44 +146,44 @@ impl Listener {
             address: address.ip().to_canonical(),
             local: local.ip(),
             is_tls: self.tls.is_some(),
-            place,
+            slot,
         };
         let (service, shutdown) = (service.clone(), shutdown.clone());
         let mut io = Box::pin(TimeoutStream::new(socket));
-        io.as_mut().set_write_timeout_pinned(Some(STUCK_FOR));
+        io.as_mut().set_write_timeout_pinned(Some(WRITE_TIMEOUT));
         match &self.tls {
-            None => tokio::spawn(converse(io, peer, service, shutdown)),
+            None => tokio::spawn(serve_connection(io, peer, service, shutdown)),
             Some(settings) => {
                 let acceptor = TlsAcceptor::from(Arc::clone(&settings.borrow()));
-                tokio::spawn(encrypted(acceptor, io, peer, service, shutdown))
+                tokio::spawn(serve_tls(acceptor, io, peer, service, shutdown))
             }
         };
     }
 
-    /// Says that there is no place, to as many as can be told without having places of their own.
+    /// Responds 503, for at most [`MAX_REFUSALS`] connections at a time.
     fn refuse(&self, mut socket: TcpStream) {
         let is_plain = self.tls.is_none();
-        let Some(told) = Arc::clone(&self.refusals).try_acquire_owned().ok().filter(|_| is_plain) else {
+        let Some(permit) = Arc::clone(&self.refusals).try_acquire_owned().ok().filter(|_| is_plain) else {
             return;
         };
         tokio::spawn(async move {
             let say = async {
                 let mut unread = [0; 4096];
-                // An answer to what was not asked yet is none.
+                // Wait for the request: an early response would be ignored.
                 let _ = socket.read(&mut unread).await?;
                 socket.write_all(REFUSAL.as_bytes()).await?;
                 socket.shutdown().await?;
-                // Closing with something unread would take the words back.
+                // Closing with unread data would reset the connection before the response is read.
                 while socket.read(&mut unread).await? > 0 {}
                 Ok::<_, std::io::Error>(())
             };
             let _ = tokio::time::timeout(REFUSED_WITHIN, say).await;
-            drop(told);
+            drop(permit);
         });
     }
 }
 
-/// Whether an error of accepting is one connection's own.
+/// Whether an accept error concerns only one connection.
 fn is_of_the_connection(kind: ErrorKind) -> bool {
     matches!(
         kind,
@@ -197,7 +197,7 @@ fn is_of_the_connection(kind: ErrorKind) -> bool {
     )
 }
 
-async fn encrypted<S>(
+async fn serve_tls<S>(
     acceptor: TlsAcceptor,
     io: Pin<Box<TimeoutStream<TcpStream>>>,
     peer: Peer,
@@ -207,45 +207,45 @@ async fn encrypted<S>(
     S: Service<Request, Response = Response, Error = Infallible> + Clone + Send + 'static,
     S::Future: Send,
 {
-    let place = Arc::clone(&peer.place);
+    let slot = Arc::clone(&peer.slot);
     let mut stopped = shutdown.clone();
     let shaken = tokio::select! {
-        () = place.ended() => return,
+        () = slot.ended() => return,
         () = over(&mut stopped) => return,
         shaken = tokio::time::timeout(HANDSHAKE_WITHIN, acceptor.accept(io)) => shaken,
     };
     match shaken {
-        Ok(Ok(io)) => converse(io, peer, service, shutdown).await,
-        Ok(Err(error)) => tracing::debug!(%error, "no TLS handshake"),
-        Err(_) => tracing::debug!("a TLS handshake took too long"),
+        Ok(Ok(io)) => serve_connection(io, peer, service, shutdown).await,
+        Ok(Err(error)) => tracing::debug!(%error, "TLS handshake failed"),
+        Err(_) => tracing::debug!("TLS handshake timed out"),
     }
 }
 
-/// Answers the requests of one connection.
-async fn converse<I, S>(io: I, peer: Peer, service: S, mut shutdown: Shutdown)
+/// Serves the requests of one connection.
+async fn serve_connection<I, S>(io: I, peer: Peer, service: S, mut shutdown: Shutdown)
 where
     I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     S: Service<Request, Response = Response, Error = Infallible> + Clone + Send + 'static,
     S::Future: Send,
 {
-    let place = Arc::clone(&peer.place);
-    let answer = service_fn(move |request| answer(service.clone(), peer.clone(), request));
+    let slot = Arc::clone(&peer.slot);
+    let respond = service_fn(move |request| respond(service.clone(), peer.clone(), request));
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(NEXT_WITHIN)
         .max_buf_size(MAX_HEADER_BYTES)
-        .serve_connection(TokioIo::new(io), answer)
+        .serve_connection(TokioIo::new(io), respond)
         .with_upgrades();
     let mut connection = pin!(connection);
     let late = async {
         tokio::time::sleep(HEADERS_WITHIN).await;
-        if place.has_asked() {
+        if slot.has_sent_request() {
             std::future::pending::<()>().await;
         }
     };
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,
-        () = place.ended() => return,
+        () = slot.ended() => return,
         () = late => return,
         () = over(&mut shutdown) => {
             connection.as_mut().graceful_shutdown();
@@ -257,15 +257,15 @@ where
     }
 }
 
-async fn answer<S>(service: S, peer: Peer, request: hyper::Request<Incoming>) -> Result<Response, Infallible>
+async fn respond<S>(service: S, peer: Peer, request: hyper::Request<Incoming>) -> Result<Response, Infallible>
 where
     S: Service<Request, Response = Response, Error = Infallible>,
 {
-    let busy: Busy = peer.place.busy();
+    let busy: Busy = peer.slot.busy();
     let mut request = request.map(Body::new);
     request.extensions_mut().insert(peer);
     let response = service.oneshot(request).await?;
-    // It has something to do until the whole body is sent.
+    // The connection counts as busy until the whole body is sent.
     Ok(response.map(|body| {
         Body::new(body.map_frame(move |frame| {
             let _ = &busy;

@@ -1,4 +1,4 @@
-//! TLS of our own listener: certificate and key from files, read again when they change. Never says what stands in them.
+//! TLS of the listener: certificate and key from files, reloaded when they change. Never logs their content.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -12,10 +12,10 @@ use tokio::sync::watch;
 
 use crate::config::InvalidOption;
 
-/// How often the files are looked at: certificates are renewed days before they end.
-const LOOK_EVERY: Duration = Duration::from_secs(2);
+/// Poll interval of the files: certificates are renewed days before they expire.
+const POLL_EVERY: Duration = Duration::from_secs(2);
 
-/// The settings of the moment.
+/// The current settings.
 pub(in crate::http) type Current = watch::Receiver<Arc<ServerConfig>>;
 
 /// Certificate and key.
@@ -27,9 +27,9 @@ pub struct TlsFiles {
     pub key: PathBuf,
 }
 
-/// What was read from the files.
+/// Content of the files.
 #[derive(PartialEq, Eq)]
-struct Read {
+struct CertificateBytes {
     cert: Vec<u8>,
     key: Vec<u8>,
 }
@@ -37,7 +37,7 @@ struct Read {
 /// Settings that follow the files.
 pub struct Tls {
     files: TlsFiles,
-    read: Read,
+    read: CertificateBytes,
     current: Arc<ServerConfig>,
 }
 
@@ -52,29 +52,29 @@ impl Tls {
         Ok(Self { files, read, current })
     }
 
-    /// Goes on looking at the files as long as somebody wants the settings.
+    /// Polls the files until the receiver is dropped.
     pub(in crate::http) fn follow(mut self) -> Current {
         let (now, current) = watch::channel(Arc::clone(&self.current));
         tokio::spawn(async move {
-            let mut said = String::new();
+            let mut reported = String::new();
             loop {
                 tokio::select! {
                     () = now.closed() => return,
-                    () = tokio::time::sleep(LOOK_EVERY) => {}
+                    () = tokio::time::sleep(POLL_EVERY) => {}
                 }
                 match self.look() {
-                    Ok(None) => said.clear(),
+                    Ok(None) => reported.clear(),
                     Ok(Some(settings)) => {
-                        said.clear();
-                        tracing::info!("certificate and key have changed; the new ones are used from now on");
+                        reported.clear();
+                        tracing::info!("certificate and key reloaded");
                         now.send_replace(settings);
                     }
                     Err(error) => {
                         let error = error.to_string();
-                        // Files that are being written are not whole for a moment; the former ones go on.
-                        if error != said {
-                            tracing::warn!(%error, "certificate and key cannot be read again; the previous ones stay in use");
-                            said = error;
+                        // Files may be incomplete while they are written; the previous ones stay in use.
+                        if error != reported {
+                            tracing::warn!(%error, "reloading certificate and key failed; the previous ones stay in use");
+                            reported = error;
                         }
                     }
                 }
@@ -83,7 +83,7 @@ impl Tls {
         current
     }
 
-    /// New settings, if the files are others than before.
+    /// New settings, if the files changed.
     fn look(&mut self) -> Result<Option<Arc<ServerConfig>>, InvalidOption> {
         let read = self.files.read()?;
         if read == self.read {
@@ -96,16 +96,16 @@ impl Tls {
 }
 
 impl TlsFiles {
-    fn read(&self) -> Result<Read, InvalidOption> {
+    fn read(&self) -> Result<CertificateBytes, InvalidOption> {
         let bytes = |option: &str, path: &PathBuf| {
             std::fs::read(path)
                 .map_err(|error| InvalidOption::new(format!("{option} {}", path.display()), error))
         };
-        Ok(Read { cert: bytes("--tls-cert", &self.cert)?, key: bytes("--tls-key", &self.key)? })
+        Ok(CertificateBytes { cert: bytes("--tls-cert", &self.cert)?, key: bytes("--tls-key", &self.key)? })
     }
 
-    fn settings(&self, read: &Read) -> Result<Arc<ServerConfig>, InvalidOption> {
-        // What the parser says of a file quotes the file.
+    fn settings(&self, read: &CertificateBytes) -> Result<Arc<ServerConfig>, InvalidOption> {
+        // The parser's errors quote the file.
         let certs: Vec<CertificateDer<'static>> =
             CertificateDer::pem_slice_iter(&read.cert).collect::<Result<_, _>>().unwrap_or_default();
         if certs.is_empty() {

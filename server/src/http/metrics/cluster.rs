@@ -1,4 +1,4 @@
-//! Figures of the deployment as a whole and of its pools: trees, decisions, times of requests, findings.
+//! Metrics of the deployment and its pools: trees, decisions, latencies, findings.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ const SEVERITIES: [Severity; 3] = [Severity::Info, Severity::Warning, Severity::
 const MOST_POOLS: usize = 64;
 /// In-flight imbalance lasts seconds and a scrape comes every 15 or 30 s.
 const IMBALANCE_S: u64 = 60;
-/// What is told of requests: quantity, its name in `latency_samples`, the family.
+/// Latency metrics: quantity, its name in `latency_samples`, name and help of the family.
 const LATENCIES: [(Quantity, &str, &str, &str); 3] = [
     (
         Quantity::Ttft,
@@ -39,7 +39,7 @@ const LATENCIES: [(Quantity, &str, &str, &str); 3] = [
     ),
 ];
 
-/// The pools that have series, with their labels.
+/// The pools with series, and their labels.
 fn listed_pools(cluster: &Cluster) -> impl Iterator<Item = (PoolIx, Labels)> + '_ {
     let pools = cluster.pools_in_use().into_iter().take(MOST_POOLS);
     pools.filter_map(|ix| Some((ix, labels([("pool", &cluster.pool(ix)?.name())]))))
@@ -58,12 +58,13 @@ impl Families {
             totals.nodes
         });
         blocks("tree_shared_nodes", "Distinct blocks cached on two workers or more", |totals| totals.shared);
+        blocks("tree_copies", "Former name of tree_duplicate_blocks", Totals::copies);
         blocks(
-            "tree_copies",
+            "tree_duplicate_blocks",
             "Duplicate blocks: copies beyond the first, over all distinct blocks",
             Totals::copies,
         );
-        blocks("tree_blocks", "Sum of the blocks that each worker holds", |totals| totals.resident);
+        blocks("tree_blocks", "Cached blocks, summed over workers", |totals| totals.resident);
         blocks("tree_blocks_shown", "Of those, in the tree", |totals| totals.resident - totals.hidden);
         let help = "Of those, unattached: below a parent that was never received";
         blocks("tree_blocks_unattached", help, |totals| totals.unattached);
@@ -78,19 +79,19 @@ impl Families {
         }
     }
 
-    /// What the routers of each pool decided, and how evenly its workers are loaded.
+    /// Decisions and in-flight imbalance per pool.
     pub(super) fn of_pools(&mut self, cluster: &Cluster, now: Millis) {
         let pools: Vec<(PoolIx, Labels)> = listed_pools(cluster).collect();
         self.gauge(
             "pools",
-            "Pools that workers are in; the first 64 have series",
+            "Pools with workers; the first 64 have series",
             cluster.pools_in_use().len() as f64,
         );
         let workers = pools.iter().map(|(ix, labels)| {
             let here = |worker: &&WorkerState| worker.gone.is_none() && worker.pool == *ix;
             (Arc::clone(labels), cluster.workers().iter().filter(here).count() as f64)
         });
-        self.gauges("workers", "Workers that are there", workers);
+        self.gauges("workers", "Present workers", workers);
         self.counter("decisions", "Routing decisions received", cluster.decisions().totals().count);
         let mut totals = |name, help, number: fn(&DecisionTotals) -> u64| {
             let of = |(ix, labels): &(PoolIx, Labels)| {
@@ -115,7 +116,7 @@ impl Families {
         self.gauges("pool_in_flight_imbalance_requests", help, imbalance);
     }
 
-    /// Times of requests as the page shows them: over the last minute, each percentile between two bounds.
+    /// Latencies as on the page: over the last minute, each percentile as a lower and an upper bound.
     pub(super) fn of_latency(&mut self, cluster: &Cluster, now: Millis) {
         let mut samples = Vec::new();
         for (quantity, figure, name, help) in LATENCIES {

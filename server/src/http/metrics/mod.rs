@@ -1,8 +1,8 @@
-//! `/metrics`: our own figures for Prometheus, read from the state at the time of the scrape. An unknown value is
-//! absent, never 0. OpenMetrics for who asks for it, as Prometheus does, else Prometheus' older text format.
+//! `/metrics`: Radixscope's own metrics, read from the state at scrape time. Unknown values are absent, never 0. OpenMetrics if
+//! the client accepts it, as Prometheus does, else the classic text format.
 
 mod cluster;
-mod ours;
+mod server;
 mod workers;
 
 use std::collections::HashSet;
@@ -36,8 +36,8 @@ pub(super) async fn metrics(State(app): State<App>, headers: HeaderMap) -> Resul
     let read = move |view: &mut View<'_>| Families::of(view, &viewers, &listed);
     let mut families = app.hub.read(read).await?;
     families.of_refusals(app.hub.refusals());
-    if let Some(places) = &app.places {
-        families.of_connections(places);
+    if let Some(slots) = &app.slots {
+        families.of_connections(slots);
     }
     families.of_clients(&app.failed_logins, &app.readers);
     let counters = families.counter_names();
@@ -45,7 +45,7 @@ pub(super) async fn metrics(State(app): State<App>, headers: HeaderMap) -> Resul
     registry.register_collector(Box::new(families));
     let mut text = String::new();
     encode(&mut text, &registry)
-        .map_err(|_| ApiError::new(code::INTERNAL, "the figures could not be written"))?;
+        .map_err(|_| ApiError::new(code::INTERNAL, "the metrics could not be encoded"))?;
     let accepted = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let (content_type, text) = if accepted.contains(OPEN_METRICS) {
         (CONTENT_TYPE, text)
@@ -55,7 +55,7 @@ pub(super) async fn metrics(State(app): State<App>, headers: HeaderMap) -> Resul
     Ok(([(header::CONTENT_TYPE, content_type), (header::VARY, "accept")], text).into_response())
 }
 
-/// OpenMetrics as the older text format: families of counters are named as their samples are, and there is no end mark.
+/// Converts OpenMetrics to the classic text format: counter families have the name of their samples, and there is no EOF mark.
 fn classic(text: &str, counters: &HashSet<String>) -> String {
     let mut classic = String::with_capacity(text.len() + 2_048);
     for line in text.lines().filter(|line| *line != "# EOF") {
@@ -71,8 +71,8 @@ fn classic(text: &str, counters: &HashSet<String>) -> String {
     classic
 }
 
-/// One scrape. The library takes only a `'static` collector and so cannot borrow the state; the text is written outside
-/// the hub.
+/// The families of one scrape. The library requires a `'static` collector, so they are copied from the state, and encoded
+/// outside the hub.
 #[derive(Debug, Default)]
 struct Families(Vec<Family>);
 
@@ -84,7 +84,7 @@ struct Family {
     samples: Vec<(Labels, Number)>,
 }
 
-/// Names and values; several samples of one thing share them.
+/// Label names and values, shared by several samples.
 type Labels = Arc<[(&'static str, String)]>;
 
 #[derive(Clone, Copy, Debug)]
@@ -100,7 +100,7 @@ fn labels<const N: usize>(pairs: [(&'static str, &str); N]) -> Labels {
 impl Families {
     fn of(view: &View<'_>, viewers: &ViewerCounts, listed: &Mutex<Listed>) -> Self {
         let mut all = Self::default();
-        all.of_ourselves(view, viewers);
+        all.of_server(view, viewers);
         all.of_sources(view);
         all.of_tree(view.cluster);
         all.of_pools(view.cluster, view.at_ms);
@@ -111,7 +111,7 @@ impl Families {
         all
     }
 
-    /// Names of counters as OpenMetrics has them, without `_total`.
+    /// Names of counters in OpenMetrics, without `_total`.
     fn counter_names(&self) -> HashSet<String> {
         let counters = self.0.iter().filter(|family| matches!(family.kind, MetricType::Counter));
         counters.map(|family| format!("{PREFIX}_{}", family.name)).collect()

@@ -1,5 +1,4 @@
-//! Figures of each worker that is there. Beyond the first [`MOST_LISTED`] workers they are summed, so that
-//! the number of series stays bounded.
+//! Metrics of each present worker. Beyond [`MOST_LISTED`] workers they are summed, so that the number of series is bounded.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -10,27 +9,27 @@ use radixscope_state::cluster::{Cluster, PoolState, WorkerState};
 
 use super::{Families, Labels, labels};
 
-/// Most workers with series of their own: about 20 series each, 10,000 in all.
+/// Maximum workers with their own series: about 20 series each, 10,000 in all.
 const MOST_LISTED: usize = 512;
 /// `worker_id` and `dp_rank` of all others.
 const OTHERS: &str = "other";
 
-/// Who has series of its own. Remembered, since a sum that a worker leaves would look like a counter that was reset.
+/// Workers with their own series. Sticky, because a sum that a worker leaves would look like a counter reset.
 #[derive(Debug, Default)]
 pub(in crate::http) struct Listed {
     listed: HashSet<Worker>,
-    /// Those who came when all places were taken; also after they left.
+    /// Workers beyond the limit, also after they left.
     summed: HashSet<Worker>,
 }
 
-/// One worker, or all that have no series of their own in a pool.
-struct Row {
+/// The series of one worker, or of all others of a pool.
+struct WorkerSeries {
     labels: Labels,
     members: Vec<WorkerIx>,
 }
 
 impl Listed {
-    /// Gives the places of workers that left to new ones.
+    /// Replaces workers that left by new ones.
     fn follow(&mut self, cluster: &Cluster, most: usize) {
         let workers = cluster.workers();
         let known: HashSet<Worker> = workers.iter().map(|worker| worker.id).collect();
@@ -47,21 +46,24 @@ impl Listed {
         }
     }
 
-    fn rows(&self, cluster: &Cluster) -> Vec<Row> {
+    fn rows(&self, cluster: &Cluster) -> Vec<WorkerSeries> {
         let mut rows = Vec::new();
         let mut others: BTreeMap<PoolIx, Vec<WorkerIx>> = BTreeMap::new();
         for ix in cluster.workers_by_id() {
             let Some(worker) = cluster.worker(ix) else { continue };
             if self.listed.contains(&worker.id) {
                 let (id, rank) = (worker.id.id.to_string(), worker.id.dp_rank.to_string());
-                rows.push(Row { labels: of_row(cluster, &id, &rank, worker.pool), members: vec![ix] });
+                rows.push(WorkerSeries {
+                    labels: of_row(cluster, &id, &rank, worker.pool),
+                    members: vec![ix],
+                });
             } else if self.summed.contains(&worker.id) {
                 others.entry(worker.pool).or_default().push(ix);
             }
         }
         let summed = others
             .into_iter()
-            .map(|(pool, members)| Row { labels: of_row(cluster, OTHERS, OTHERS, pool), members });
+            .map(|(pool, members)| WorkerSeries { labels: of_row(cluster, OTHERS, OTHERS, pool), members });
         rows.extend(summed);
         rows
     }
@@ -73,15 +75,18 @@ fn of_row(cluster: &Cluster, id: &str, rank: &str, pool: PoolIx) -> Labels {
 }
 
 /// The workers of a row with their state.
-fn members<'a>(cluster: &'a Cluster, row: &Row) -> impl Iterator<Item = (WorkerIx, &'a WorkerState)> {
+fn members<'a>(
+    cluster: &'a Cluster,
+    row: &WorkerSeries,
+) -> impl Iterator<Item = (WorkerIx, &'a WorkerState)> {
     row.members.iter().filter_map(|ix| Some((*ix, cluster.worker(*ix)?)))
 }
 
 type Value = fn(&Cluster, WorkerIx, &WorkerState) -> Option<u64>;
 
-/// A sample a row: the sum over its workers that are there and of which the value is known.
-fn known(cluster: &Cluster, rows: &[Row], value: Value) -> Vec<(Labels, f64)> {
-    let of = |row: &Row| {
+/// A sample per row: the sum over its present workers with a known value.
+fn known(cluster: &Cluster, rows: &[WorkerSeries], value: Value) -> Vec<(Labels, f64)> {
+    let of = |row: &WorkerSeries| {
         let present = members(cluster, row).filter(|(_, worker)| worker.gone.is_none());
         let known: Vec<u64> = present.filter_map(|(ix, worker)| value(cluster, ix, worker)).collect();
         (!known.is_empty()).then(|| (Arc::clone(&row.labels), known.iter().sum::<u64>() as f64))
@@ -89,13 +94,13 @@ fn known(cluster: &Cluster, rows: &[Row], value: Value) -> Vec<(Labels, f64)> {
     rows.iter().filter_map(of).collect()
 }
 
-/// A sample a row: the sum over all of its workers.
+/// A sample per row: the sum over all its workers.
 fn counted(
     cluster: &Cluster,
-    rows: &[Row],
+    rows: &[WorkerSeries],
     count: impl Fn(WorkerIx, &WorkerState) -> u64,
 ) -> Vec<(Labels, u64)> {
-    let of = |row: &Row| members(cluster, row).map(|(ix, worker)| count(ix, worker)).sum();
+    let of = |row: &WorkerSeries| members(cluster, row).map(|(ix, worker)| count(ix, worker)).sum();
     rows.iter().map(|row| (Arc::clone(&row.labels), of(row))).collect()
 }
 
@@ -114,8 +119,7 @@ impl Families {
         counters("worker_stored_blocks", "Blocks in its stored events", |w| w.stored_total);
         counters("worker_removed_blocks", "Blocks in its removed events", |w| w.removed_total);
         counters("worker_cleared", "Times it cleared all blocks", |w| w.cleared_total);
-        let help =
-            "Messages or events of it known to be lost; at least so many where worker_missed_at_least is 1";
+        let help = "Its messages or events known to be lost; a lower bound where worker_missed_at_least is 1";
         counters("worker_missed", help, |w| w.missed_total);
         counters("worker_recovered", "Of those, the ones recovered by queries to it", |w| w.recovered_total);
         let help = "1 where more of its events may be lost than worker_missed counts; else 0";
@@ -129,7 +133,7 @@ impl Families {
         self.gauges("worker_in_flight_requests", help, in_flight);
     }
 
-    fn of_blocks(&mut self, cluster: &Cluster, rows: &[Row]) {
+    fn of_blocks(&mut self, cluster: &Cluster, rows: &[WorkerSeries]) {
         let mut gauges = |name, help, value: Value| self.gauges(name, help, known(cluster, rows, value));
         gauges("worker_blocks", "Cached blocks of the worker; absent while unknown", |cluster, ix, _| {
             cluster.blocks(ix)
@@ -148,8 +152,8 @@ impl Families {
         });
     }
 
-    /// How much of what workers hold is known, and what asking them came to.
-    fn of_completeness(&mut self, cluster: &Cluster, rows: &[Row]) {
+    /// How much of the workers' caches is known, and results of queries to them.
+    fn of_completeness(&mut self, cluster: &Cluster, rows: &[WorkerSeries]) {
         let complete = rows.iter().filter_map(|row| {
             let publishing =
                 members(cluster, row).filter(|(ix, w)| w.gone.is_none() && cluster.publishes(*ix));
@@ -169,10 +173,11 @@ impl Families {
                     blocks; absent while it is unknown";
         gauges("worker_tree_used_blocks", help, |cluster, ix, _| Some(cluster.known_of_used(ix).1?.value));
         let help =
-            "Blocks by which two answers of the worker differed from the tree; absent while they do not";
-        gauges("worker_tree_drift_blocks", help, |_, _, worker| {
-            worker.knowledge.drift.map(|drift| drift.missing_blocks + drift.surplus_blocks)
-        });
+            "Blocks by which two responses of the worker differed from the tree; absent while they do not";
+        let divergence: Value =
+            |_, _, worker| worker.knowledge.drift.map(|drift| drift.missing_blocks + drift.surplus_blocks);
+        gauges("worker_tree_divergence_blocks", help, divergence);
+        gauges("worker_tree_drift_blocks", "Former name of worker_tree_divergence_blocks", divergence);
         let with = |(labels, count): (Labels, u64), outcome: &str| {
             let outcome = ("outcome", outcome.to_owned());
             (labels.iter().cloned().chain([outcome]).collect::<Labels>(), count)
@@ -184,8 +189,7 @@ impl Families {
         };
         let applied = queries("applied", |worker| worker.knowledge.queries.applied);
         let failed = queries("failed", |worker| worker.knowledge.queries.failed);
-        let help =
-            "Queries to the worker for its blocks or for lost events, by whether their answers were applied";
+        let help = "Queries to the worker for its blocks or for lost events, by whether their responses were applied";
         self.counters("tree_queries", help, applied.chain(failed));
     }
 }

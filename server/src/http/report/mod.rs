@@ -1,8 +1,6 @@
-//! A page that is one file: the app with its styles, its programs and a recording inside, to be opened without any server. Text
-//! in, text out; the recording is written between its head and its tail.
-//!
-//! Its policy, in a `<meta>`, allows its own scripts by their hashes and what they make of the blocks in the file; it asks
-//! nobody for anything.
+//! HTML reports: one file with the page, its programs and a recording, which opens without a server. The recording is written
+//! between head and tail. Its policy, in a `<meta>`, allows its own scripts by hash and programs from the data blocks in the
+//! file. It sends no requests.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -16,36 +14,38 @@ use radixscope_compress::{Effort, gzip};
 use super::assets::Assets;
 use super::page;
 
-/// What starts the page.
+/// The script that starts the page.
 const BOOT: &str = include_str!("boot.js");
-/// What the page draws charts with; the name says the version.
+/// The chart library; the name contains the version.
 const CHARTS: &str = "vendor/echarts-5.6.0.min.js";
-/// Programs beside the page. The tokenizer is left out: it is as large as all others, and prompts are with a server.
+/// Programs for Web Workers. The tokenizer is omitted: it is as large as all others, and recordings contain no prompts.
 const WORKERS: [&str; 2] = ["player", "worker"];
 
-/// Names the files of the page's program that are loaded later.
+/// The element that names the parts of the page's program.
 const PARTS: &str = "<meta name=\"radixscope-parts\" ";
 
-/// Why there is none.
+/// Why a report cannot be created.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ReportError {
     /// The app is not in this build.
-    #[error("this build of Radixscope holds no page to put into a report: it has no {0} (cargo xtask dist)")]
+    #[error(
+        "this build of Radixscope does not contain the page ({0} is missing); build it with cargo xtask dist"
+    )]
     NoPage(String),
-    /// The app's document is not as it is expected.
-    #[error("the page has no {0}: a report cannot be made of it")]
+    /// The page lacks an expected element.
+    #[error("no report can be created: the page has no {0}")]
     Unexpected(&'static str),
 }
 
-/// What of a page's address says what it shows: its query and its fragment, or nothing.
+/// Query and fragment of a page's URL, which select what it shows.
 #[derive(Default)]
 pub(crate) struct View(String);
 
 impl View {
-    /// Bytes of an address that is taken at most.
+    /// Maximum length in bytes.
     const MAX_BYTES: usize = 2_048;
 
-    /// `None`: no query or fragment of an address of ours.
+    /// `None`: not a valid query or fragment.
     pub(crate) fn of(text: &str) -> Option<Self> {
         let is_plain =
             |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\'' | b'<' | b'>' | b'`');
@@ -65,7 +65,7 @@ impl fmt::Display for View {
 /// Writes what it is given in base64.
 type Encoded<W> = EncoderWriter<'static, GeneralPurpose, W>;
 
-/// What stands before the recording and behind it.
+/// The report before and after the recording.
 pub(crate) struct Report {
     head: String,
     tail: String,
@@ -80,7 +80,7 @@ impl Report {
         let file = |path: &str| {
             assets.plain(path).ok_or_else(|| ReportError::NoPage(path.to_owned())).map(|bytes| bytes.to_vec())
         };
-        // As the page's server has it anyway: compressing it anew would be most of a report's time.
+        // The server already has them compressed; compressing again would dominate the time.
         let packed = |path: &str| {
             let is_there =
                 || assets.plain(path).and_then(|plain| gzip(&plain, Effort::Least)).map(Bytes::from);
@@ -169,7 +169,7 @@ impl Report {
     /// Writes the page to `to`; `recording` writes the recording.
     ///
     /// # Errors
-    /// Those of writing.
+    /// The report cannot be written.
     pub(crate) fn write<W: Write, E: From<io::Error>>(
         &self,
         mut to: W,
@@ -184,14 +184,14 @@ impl Report {
     }
 }
 
-/// A block of data: a script of a type that no browser runs.
+/// Begins a data block: a script element of a type that browsers do not run.
 fn begin_block(document: &mut String, name: &str) {
     document.push_str("<script type=\"text/plain\" id=\"file:");
     document.push_str(name);
     document.push_str("\">");
 }
 
-/// Where the first element stands that begins and ends so.
+/// Range of the first element with this begin and end.
 fn element(document: &str, begin: &str, end: &str) -> Option<(usize, usize)> {
     let from = document.find(begin)?;
     let len = document[from..].find(end)?;

@@ -1,5 +1,4 @@
-//! How much of discovery is read and held, the same for every store. A store is written by others: each bound holds whatever it
-//! sends.
+//! Limits for reading discovery, the same for every store. They hold whatever a store sends.
 
 use std::time::Duration;
 
@@ -20,10 +19,10 @@ pub(super) const MAX_OBJECT_BYTES: usize = 2 * 1024 * 1024;
 /// Most that is read for one list of everything: ten times what may be held, Base64 and the store's own fields included, so that
 /// what others keep under the same keys is passed over and not in the way.
 const MAX_PASS_BYTES: u64 = 256 * 1024 * 1024;
-/// How long such a list may take.
+/// Timeout of such a list.
 const PASS_WITHIN: Duration = Duration::from_secs(60);
 
-/// What is left of the budget of one list.
+/// The remaining budget of one list.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pass {
     left_bytes: u64,
@@ -39,7 +38,7 @@ impl Pass {
         self.left_bytes = self.left_bytes.saturating_sub(bytes);
     }
 
-    /// The list is cut where it is.
+    /// Cuts the list.
     pub(super) fn end(&mut self) {
         if Instant::now() < self.until {
             self.left_bytes = 0;
@@ -58,17 +57,17 @@ impl Pass {
         self.left_bytes == 0 || Instant::now() >= self.until
     }
 
-    /// What a list that was cut is missing, in words.
+    /// Describes why a list was cut.
     pub(super) fn to_text(&self) -> String {
         let by = match self.left_bytes {
             0 => "256 MiB".to_owned(),
             _ => format!("{} s", PASS_WITHIN.as_secs()),
         };
-        format!("The list is longer and was cut after {by}: entries may be missing")
+        format!("The list was cut after {by}: entries may be missing")
     }
 }
 
-/// A number of bytes for people.
+/// A number of bytes as text.
 pub(super) fn size(bytes: u64) -> String {
     match bytes {
         0..1_000 => format!("{bytes} B"),
@@ -77,7 +76,7 @@ pub(super) fn size(bytes: u64) -> String {
     }
 }
 
-/// A number of bytes that is a bound.
+/// A limit in bytes as text.
 pub(super) fn bound(bytes: usize) -> String {
     const MIB: usize = 1024 * 1024;
     if bytes.is_multiple_of(MIB) { format!("{} MiB", bytes / MIB) } else { format!("{} KiB", bytes / 1024) }

@@ -1,5 +1,5 @@
-//! Discovery in a folder, Dynamo's `DYN_FILE_KV`: a file an entry, whose name is the escaped key and whose time its process
-//! renews. Looked at a few times a second: processes may write it over a network file system, which notifies nobody.
+//! Discovery in a folder, Dynamo's `DYN_FILE_KV`: a file per entry, named by the escaped key; its process renews the
+//! modification time. Polled, because the folder may be on a network file system without notifications.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -19,17 +19,17 @@ use super::{Follower, Stop};
 use crate::hub::HubEnded;
 use crate::source::Failed;
 
-/// The folders that are read, one a kind.
+/// The folders that are read, one per kind.
 const KINDS: [&str; 4] = ["event_channels", "event_sources", "instances", "mdc"];
-/// Most files that are looked at: twice as many as entries that are followed, for those of processes that are gone.
+/// Maximum files that are read: twice the maximum of entries, because of files of terminated processes.
 const MAX_FILES: usize = 2 * MAX_ENTRIES;
-/// Most bytes that are read in one look; the next one, at once, reads more.
+/// Maximum bytes read in one poll; the next poll follows at once.
 const MAX_LOOK_BYTES: usize = 4 * 1024 * 1024;
-/// How often the folder is looked at.
+/// Poll interval.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
-/// After this time without renewal an entry counts no more, as for Dynamo itself.
+/// Entries that were not renewed for this long are ignored, as by Dynamo itself.
 const HOLDS: Duration = Duration::from_secs(10);
-/// Files that are being written begin so.
+/// Prefix of files that are being written.
 const UNFINISHED: &str = ".tmp_";
 
 /// A folder of entries.
@@ -38,11 +38,11 @@ pub(super) struct Files {
     /// The namespace to read; all otherwise.
     namespace: Option<String>,
     known: BTreeMap<PathBuf, Known>,
-    /// Files that were not renewed for long.
+    /// Number of expired files.
     old: usize,
 }
 
-/// A file as it was read last.
+/// Modification time and length when the file was last read.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Known {
     modified: SystemTime,
@@ -54,7 +54,7 @@ impl Files {
         Self { folder, namespace, known: BTreeMap::new(), old: 0 }
     }
 
-    /// Reports what is there until the folder cannot be read.
+    /// Polls until the folder cannot be read.
     pub(super) async fn follow(&mut self, to: &mut Follower<'_>) -> Result<Failed, HubEnded> {
         loop {
             match self.list(to).await {
@@ -64,21 +64,23 @@ impl Files {
             }
             let old = match self.old {
                 0 => String::new(),
-                count => format!(" {count} more were not renewed for 10 s: their processes are gone."),
+                count => {
+                    format!(" {count} expired entries: not renewed for 10 s, so their processes are gone.")
+                }
             };
-            let words = format!("Reading {}: {}.{old}", self.folder.display(), to.count());
+            let words = format!("{}: {}.{old}", self.folder.display(), to.count());
             to.say(LinkState::Live, words).await?;
             tokio::time::sleep(LOOK_EVERY).await;
         }
     }
 
-    /// Hands over what changed since the look before.
+    /// Delivers the changes since the last poll.
     pub(super) async fn list(&mut self, to: &mut Follower<'_>) -> Result<(), Stop> {
         if to.entries.take_room() {
-            // Which ones found no room is not held: all are read again.
+            // The skipped entries are not known, so all are read again.
             self.known.values_mut().for_each(|known| known.len = u64::MAX);
         }
-        // At first, and after the folder could not be read: what is not there is gone.
+        // Initially, and after the folder could not be read, missing entries count as removed.
         let is_first = self.known.is_empty();
         if is_first {
             to.begin_pass();
@@ -110,36 +112,36 @@ impl Files {
         let folder = self.folder.display();
         match error.kind() {
             io::ErrorKind::NotFound => Failed::connecting(format!(
-                "There is no entry of Dynamo in {folder} (no folder v1 in it). Is it the DYN_FILE_KV of the frontend and the \
-                 workers, and do they run with file discovery?"
+                "No Dynamo entries in {folder} (no folder v1 in it). Is it the DYN_FILE_KV of the frontend and the workers, and do \
+                 they use file discovery?"
             )),
             io::ErrorKind::PermissionDenied => Failed::refused(format!(
-                "{folder} may not be read: let this user read it, or run as the user that Dynamo runs as."
+                "Permission denied for {folder}: allow this user to read it, or run as Dynamo's user."
             )),
             _ => Failed::connecting(format!("{folder} cannot be read: {error}.")),
         }
     }
 }
 
-/// What a look at the folder found.
+/// The result of a poll.
 #[derive(Default)]
 struct Look {
     known: BTreeMap<PathBuf, Known>,
     /// New and changed entries.
     found: Vec<Found>,
-    /// Keys of files that are gone or old. What was never put is among them.
+    /// Keys of removed or expired files, including entries that were never put.
     gone: Vec<String>,
     old: usize,
-    /// Whether all was read that changed.
+    /// Whether all changes were read.
     has_all: bool,
     cut: String,
 }
 
-/// Reads what changed. A file that goes while it is looked at is gone.
+/// Reads the changes. A file that disappears meanwhile counts as removed.
 fn look(folder: &Path, namespace: Option<&str>, mut before: BTreeMap<PathBuf, Known>) -> io::Result<Look> {
     let mut look = Look { has_all: true, ..Look::default() };
     let (now, mut files, mut bytes) = (SystemTime::now(), 0, 0);
-    // A clock that is ahead of ours makes no entry old.
+    // Modification times in the future do not expire.
     let is_old = |file: Known| now.duration_since(file.modified).is_ok_and(|since| since > HOLDS);
     fs::read_dir(folder.join("v1"))?;
     for file in KINDS.iter().filter_map(|kind| fs::read_dir(folder.join("v1").join(kind)).ok()).flatten() {
@@ -173,7 +175,7 @@ fn look(folder: &Path, namespace: Option<&str>, mut before: BTreeMap<PathBuf, Kn
         }
     }
     for (path, was) in before {
-        // In a folder that is not seen whole, those that are known are looked at one by one.
+        // If the folder was not read completely, known files are checked one by one.
         match known(&path).filter(|file| !look.cut.is_empty() && !is_old(*file)) {
             Some(_) => drop(look.known.insert(path, was)),
             None => look.gone.extend(key(folder, &path)),
@@ -182,7 +184,7 @@ fn look(folder: &Path, namespace: Option<&str>, mut before: BTreeMap<PathBuf, Kn
     Ok(look)
 }
 
-/// A file as it is now, if it is one that is no longer being written.
+/// The file's current state, unless it is being written.
 fn known(path: &Path) -> Option<Known> {
     if path.file_name()?.as_encoded_bytes().starts_with(UNFINISHED.as_bytes()) {
         return None;
@@ -191,7 +193,7 @@ fn known(path: &Path) -> Option<Known> {
     Some(Known { modified: metadata.modified().ok()?, len: metadata.len() })
 }
 
-/// The whole of a file; one that is longer than an entry may be is not opened.
+/// The content of a file; a file above the size limit is not opened.
 fn read(path: &Path, len: u64) -> Option<Value> {
     if len > MAX_VALUE_BYTES as u64 {
         return Some(Value::TooLarge { bytes: len });
@@ -201,7 +203,7 @@ fn read(path: &Path, len: u64) -> Option<Value> {
     Some(Value::of(value.len(), || Bytes::from(value)))
 }
 
-/// The key that a file is named after.
+/// The key in a file's name.
 fn key(folder: &Path, path: &Path) -> Option<String> {
     let mut parts = path.strip_prefix(folder).ok()?.components().map(|part| part.as_os_str().to_str());
     let (version, kind, name) = (parts.next()??, parts.next()??, parts.next()??);

@@ -1,4 +1,4 @@
-//! One question to a store over HTTP, within bounds of time and size. Each store says in its own words why there was no answer.
+//! HTTP requests to a store, with bounds of time and size. Each store describes failures itself.
 
 use std::error::Error;
 use std::io;
@@ -18,32 +18,32 @@ use tokio::time::Instant;
 
 use crate::source::nats::tls::find as find_tls;
 
-/// How long an answer may take, or the next part of one that is taken apart.
+/// Timeout of a response, or of the next part of a streamed one.
 pub(super) const WITHIN: Duration = Duration::from_secs(5);
-/// Largest answer that is read as a whole: a number of entries, or a token.
+/// Maximum size of a response that is read as a whole: a count, or a token.
 const MAX_ANSWER_BYTES: usize = 64 * 1024;
-/// Longest line of a watch. etcd sends changes of 1.5 MiB at a time and one more, Kubernetes one object.
+/// Maximum length of a watch line. etcd sends changes of 1.5 MiB at a time plus one, Kubernetes one object.
 const MAX_LINE_BYTES: u64 = 64 * 1024 * 1024;
-/// Most of a refusal that is read or shown.
+/// Maximum bytes of an error response.
 const MAX_REFUSAL_BYTES: usize = 64 * 1024;
 
-/// Bytes of an answer that are taken apart before other tasks get their turn: one millisecond's work. A store that sends faster
-/// than it is read would keep a thread from the server's own clients.
+/// Bytes that are parsed before yielding to other tasks: one millisecond of work. Otherwise a fast store could starve the
+/// server's own clients.
 const TURN_BYTES: usize = 64 * 1024;
 
-/// Why there is no answer.
+/// Why a request failed.
 #[derive(Debug)]
 pub(super) enum NoAnswer {
     /// Not within [`WITHIN`].
     Silent,
-    /// It ended early.
+    /// The response ended early.
     Broken(String),
-    /// It is longer than it may be, or a line of it is.
+    /// The response or a line exceeds its limit.
     Endless,
     /// The server closed the connection after a whole part.
     Ended,
     Refused(StatusCode, Bytes),
-    /// What is wrong with TLS.
+    /// A TLS error.
     Tls(String),
     NothingListens,
     Unreachable(String),
@@ -60,7 +60,7 @@ impl Http {
         Self(HyperClient::builder(TokioExecutor::new()).build(connector))
     }
 
-    /// Asks once.
+    /// Sends a request.
     pub(super) async fn ask(&self, question: Request<Full<Bytes>>) -> Result<Bytes, NoAnswer> {
         let asked = async {
             let body = self.begin(question).await?;
@@ -69,7 +69,7 @@ impl Http {
         tokio::time::timeout(WITHIN, asked).await.unwrap_or(Err(NoAnswer::Silent))
     }
 
-    /// Asks for a list, which is taken apart as it arrives. Longer than `max_bytes`, or after `until`, it is
+    /// Requests a list, which is parsed as it arrives. Beyond `max_bytes` or `until` it fails with
     /// [`Endless`](NoAnswer::Endless).
     pub(super) async fn list(
         &self,
@@ -80,7 +80,7 @@ impl Http {
         self.parts(question, Parts::new(splitter, max_bytes, Some(until))).await
     }
 
-    /// Asks what is answered line by line, for as long as one likes.
+    /// Starts a request with an unlimited stream of lines as its response.
     pub(super) async fn lines(
         &self,
         question: Request<Full<Bytes>>,
@@ -102,21 +102,21 @@ impl Http {
         if parts.status == StatusCode::OK {
             return Ok(Body::new(body));
         }
-        let said = axum::body::to_bytes(Body::new(body), MAX_REFUSAL_BYTES).await.unwrap_or_default();
-        Err(NoAnswer::Refused(parts.status, said))
+        let body = axum::body::to_bytes(Body::new(body), MAX_REFUSAL_BYTES).await.unwrap_or_default();
+        Err(NoAnswer::Refused(parts.status, body))
     }
 }
 
-/// An answer in parts, of which no more is held than one.
+/// A streamed response; at most one part is held in memory.
 pub(super) struct Parts {
     body: Body,
     frame: Bytes,
     splitter: Splitter,
     max_document_bytes: u64,
-    /// `None`: the next part may take as long as it likes.
+    /// `None`: no timeout.
     until: Option<Instant>,
     received_bytes: u64,
-    /// Bytes of this turn.
+    /// Bytes parsed since the last yield.
     turn_bytes: usize,
 }
 
@@ -146,7 +146,7 @@ impl Parts {
         self.received_bytes
     }
 
-    /// What takes it apart.
+    /// The parser.
     pub(super) fn splitter(&self) -> &Splitter {
         &self.splitter
     }
@@ -174,7 +174,7 @@ impl Parts {
                     self.received_bytes += self.frame.len() as u64;
                 }
                 Some(Err(error)) => return Err(NoAnswer::Broken(error.to_string())),
-                // Half a line is not read; half a list is, so that its fault can be named.
+                // An incomplete line is dropped; an incomplete list is parsed for a better error.
                 None if self.until.is_none() => return Err(NoAnswer::Ended),
                 None => return self.splitter.finish().ok_or(NoAnswer::Ended),
             }

@@ -1,5 +1,5 @@
-//! Dynamo's discovery: what its processes registered in etcd, in Kubernetes or in a folder, and who is gone, as it happens.
-//! Hands entries over as they are, under the keys of etcd, and knows nothing of what they mean.
+//! Dynamo's discovery: follows the entries of its processes in etcd, in Kubernetes or in a folder. Delivers entries unparsed,
+//! under the keys of etcd.
 
 mod budget;
 mod entries;
@@ -44,7 +44,7 @@ enum Store {
 }
 
 impl Source {
-    /// `None`: it is not read. `namespace`: the one to read; all otherwise.
+    /// `None`: no discovery is given. `namespace`: the one to read; all otherwise.
     ///
     /// # Errors
     /// An option that cannot be used.
@@ -73,7 +73,7 @@ impl Source {
         &self.name
     }
 
-    /// Everything that is registered now.
+    /// All current entries.
     pub(crate) async fn list(self) -> Result<Vec<Entry>, Failed> {
         let Self { mut store, namespace, .. } = self;
         let mut all = Vec::new();
@@ -84,7 +84,7 @@ impl Source {
             Store::Kubernetes(kubernetes) => kubernetes.list(&mut follower).await,
         };
         match listed {
-            // A list is handed to no hub.
+            // A list is not delivered to the hub.
             Ok(()) | Err(Stop::Hub(HubEnded)) => Ok(all),
             Err(Stop::Failed(failed)) => Err(failed),
         }
@@ -102,7 +102,8 @@ impl Source {
 
     async fn follow(self, to: &SourceHandle) -> Result<(), HubEnded> {
         let Self { name, mut store, namespace } = self;
-        let mut follower = Follower::new(To::Hub { handle: to, name, said: LastState::default() }, namespace);
+        let mut follower =
+            Follower::new(To::Hub { handle: to, name, last_state: LastState::default() }, namespace);
         let mut failures = 0;
         loop {
             let Failed { state, words } = match &mut store {
@@ -115,7 +116,7 @@ impl Source {
             }
             let wait = doubled(FIRST_WAIT, failures, LONGEST_WAIT);
             failures = failures.saturating_add(1);
-            let words = format!("{words} Trying again in {}.", seconds(wait));
+            let words = format!("{words} Retrying in {}.", seconds(wait));
             follower.say(state, words).await?;
             tokio::time::sleep(wait).await;
         }
@@ -142,11 +143,11 @@ impl From<Failed> for Stop {
 
 /// Where the entries of a store go.
 enum To<'t> {
-    Hub { handle: &'t SourceHandle, name: String, said: LastState },
+    Hub { handle: &'t SourceHandle, name: String, last_state: LastState },
     List(&'t mut Vec<Entry>),
 }
 
-/// What a store reports while it is followed.
+/// Receives the entries and state of a store.
 struct Follower<'t> {
     to: To<'t>,
     entries: Entries,
@@ -160,17 +161,17 @@ impl<'t> Follower<'t> {
     }
 
     fn is_live(&self) -> bool {
-        matches!(&self.to, To::Hub { said, .. } if said.state() == Some(LinkState::Live))
+        matches!(&self.to, To::Hub { last_state, .. } if last_state.state() == Some(LinkState::Live))
     }
 
-    /// Says where the store stands, with what of it is not followed.
+    /// Reports the state of the store, with the skipped entries.
     async fn say(&mut self, state: LinkState, words: String) -> Result<(), HubEnded> {
         let words = match state {
             LinkState::Live => format!("{words}{}{}", self.entries.remarks(), self.cut),
             _ => words,
         };
         match &mut self.to {
-            To::Hub { handle, name, said } => said.say(handle, name, state, words).await,
+            To::Hub { handle, name, last_state } => last_state.report(handle, name, state, words).await,
             To::List(_) => Ok(()),
         }
     }
@@ -182,7 +183,7 @@ impl<'t> Follower<'t> {
         }
     }
 
-    /// An entry is so now.
+    /// An entry was added or changed.
     async fn put(&mut self, found: Found) -> Result<(), HubEnded> {
         match self.entries.put(found) {
             Put::Nothing => Ok(()),
@@ -198,7 +199,7 @@ impl<'t> Follower<'t> {
         }
     }
 
-    /// An entry is gone.
+    /// An entry was removed.
     async fn end(&mut self, key: &str) -> Result<(), HubEnded> {
         if !self.entries.end(key) {
             return Ok(());
@@ -210,13 +211,13 @@ impl<'t> Follower<'t> {
         self.deliver(Payload::Discovery { key: key.into(), value: None, lease: None }).await
     }
 
-    /// A list of all entries begins; each that is there is put.
+    /// A list of all entries begins; `put` follows for each.
     fn begin_pass(&mut self) {
         self.cut.clear();
         self.entries.begin_pass();
     }
 
-    /// The list is complete. What came or is other was put before, so that no process that moved seems to be gone meanwhile.
+    /// The list is complete. New and changed entries were put before, so that a process that moved never seems to be gone.
     async fn end_pass(&mut self) -> Result<(), HubEnded> {
         for key in self.entries.end_pass() {
             self.ended(key).await?;
@@ -224,23 +225,23 @@ impl<'t> Follower<'t> {
         Ok(())
     }
 
-    /// The list is not complete: that an entry is not in it means nothing.
+    /// The list is incomplete: missing entries do not count as removed.
     fn cut(&mut self, why: &str) {
         self.cut = format!(" {why}.");
     }
 
-    /// An object that holds entries cannot be read: it counts as bad input.
+    /// An object with entries cannot be read: it counts as invalid input.
     async fn unreadable(&self, error: DecodeError) -> Result<(), HubEnded> {
         let payload = Payload::Unreadable { topic: Topic::Discovery, error: Box::new(error), size_bytes: 0 };
         self.deliver(payload).await
     }
 
-    /// How many entries there are, in words.
+    /// The number of entries as text.
     fn count(&self) -> String {
         match self.entries.len() {
-            0 => "nothing is registered there".to_owned(),
-            1 => "1 entry".to_owned(),
-            count => format!("{count} entries"),
+            0 => "no Dynamo entries yet".to_owned(),
+            1 => "1 Dynamo entry".to_owned(),
+            count => format!("{count} Dynamo entries"),
         }
     }
 }

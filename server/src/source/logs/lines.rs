@@ -1,23 +1,23 @@
-//! Bytes cut into lines, whatever pieces they come in; bounded, however long a line is. Knows no file and no Dynamo.
+//! Splits chunks of bytes into lines, with a bound for the length of a line. Knows nothing of files and Dynamo.
 
 use memchr::memchr;
 
 use radixscope_intake::MAX_LOG_LINE_BYTES;
 
-/// What came and is not a whole line yet.
+/// A buffer for incomplete lines.
 #[derive(Default)]
 pub(super) struct Lines {
     buffer: Vec<u8>,
-    /// Where the next line begins.
+    /// Start of the next line.
     start: usize,
-    /// Up to where the buffer was searched for a line feed.
+    /// How far the buffer was searched for a line feed.
     searched: usize,
-    /// The line was given already, as far as it is read; its rest is passed over.
+    /// The start of an overlong line was returned; its remainder is skipped.
     is_passing: bool,
 }
 
 impl Lines {
-    /// Takes what comes next. What [`Self::next`] gave before is gone.
+    /// Appends bytes and discards the lines that [`Self::next`] returned.
     pub(super) fn push(&mut self, bytes: &[u8]) {
         self.buffer.drain(..self.start);
         self.searched -= self.start;
@@ -25,8 +25,8 @@ impl Lines {
         self.buffer.extend_from_slice(bytes);
     }
 
-    /// The next whole line, without its line feed. Of one longer than [`MAX_LOG_LINE_BYTES`] comes its front, one byte
-    /// longer than that, as soon as it is there.
+    /// The next complete line, without its line feed. A line longer than [`MAX_LOG_LINE_BYTES`] is cut to one byte more than
+    /// that, and returned as soon as that much is available.
     pub(super) fn next(&mut self) -> Option<&[u8]> {
         const MOST: usize = MAX_LOG_LINE_BYTES + 1;
         loop {
@@ -52,7 +52,7 @@ impl Lines {
         }
     }
 
-    /// Nothing follows: what is left of a line without a line feed.
+    /// End of input: the remainder without a line feed.
     pub(super) fn end(&mut self) -> Option<Vec<u8>> {
         let Self { buffer, start, is_passing, .. } = std::mem::take(self);
         let rest = buffer.get(start..).unwrap_or_default();

@@ -1,6 +1,7 @@
-//! Logs of Dynamo's frontends: files that are followed, and pipes. Lines that say nothing about routing stay here.
+//! The log source: follows log files of Dynamo's processes, and reads pipes. Only lines that may matter to intake are
+//! delivered.
 
-mod file;
+mod follower;
 mod lines;
 mod rotated;
 mod watch;
@@ -24,16 +25,16 @@ use crate::hub::{HubEnded, SourceHandle};
 use crate::shutdown::{Shutdown, over};
 use crate::source::link::LastState;
 use crate::time::now;
-use file::{CHUNK_BYTES, Follower, News};
+use follower::{CHUNK_BYTES, Follower, ReadOutcome};
 use lines::Lines;
 use watch::Watch;
 
-/// How often a file is looked at without a notification.
-const ASK_EVERY: Duration = Duration::from_millis(200);
-/// How often one that cannot be read is tried again.
-const TRY_EVERY: Duration = Duration::from_secs(1);
-/// How often the state says anew how much was read.
-const SAY_EVERY: Duration = Duration::from_secs(10);
+/// Poll interval of a file.
+const POLL_EVERY: Duration = Duration::from_millis(200);
+/// Retry interval if a file cannot be read.
+const RETRY_EVERY: Duration = Duration::from_secs(1);
+/// How often the line counts in the state are updated.
+const REPORT_EVERY: Duration = Duration::from_secs(10);
 
 /// A log to read.
 pub struct Source {
@@ -48,7 +49,7 @@ impl Source {
         Self { log, name }
     }
 
-    /// Its name as a source: that of the log, and that it is one.
+    /// Its name as a source.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -72,23 +73,23 @@ async fn read(path: &Option<PathBuf>, mut log: Log<'_>) -> Result<(), HubEnded> 
     let shown = path.display().to_string();
     log.say(LinkState::Connecting, format!("Opening {shown}.")).await?;
     loop {
-        follow(path, &shown, ASK_EVERY, &mut log).await?;
+        follow(path, &shown, POLL_EVERY, &mut log).await?;
         match tokio::fs::File::open(path).await {
             Ok(opened) => return pipe(opened, &shown, &mut log).await,
             Err(error) => {
                 log.fails(&shown, &error).await?;
-                tokio::time::sleep(TRY_EVERY).await;
+                tokio::time::sleep(RETRY_EVERY).await;
             }
         }
     }
 }
 
-/// Reads a pipe to its end: at the speed at which it comes, or at the hub's.
+/// Reads a pipe to its end, with back-pressure from the hub.
 async fn pipe(mut from: impl AsyncRead + Unpin, shown: &str, log: &mut Log<'_>) -> Result<(), HubEnded> {
     let mut buffer = vec![0; CHUNK_BYTES];
     log.is_current(shown).await?;
     let why = loop {
-        match tokio::time::timeout(SAY_EVERY, from.read(&mut buffer)).await {
+        match tokio::time::timeout(REPORT_EVERY, from.read(&mut buffer)).await {
             Err(_) => log.is_current(shown).await?,
             Ok(Ok(0)) => break String::new(),
             Ok(Ok(count)) => {
@@ -100,66 +101,66 @@ async fn pipe(mut from: impl AsyncRead + Unpin, shown: &str, log: &mut Log<'_>) 
         }
     };
     log.cut().await?;
-    log.say(LinkState::Ended, format!("The log from {shown} has ended{why}: {}.", log.counts())).await
+    log.say(LinkState::Ended, format!("End of {shown}{why}: {}.", log.counts())).await
 }
 
-/// Follows a file as long as the path leads to one; ends when a pipe takes its place.
-async fn follow(path: &Path, shown: &str, ask_every: Duration, log: &mut Log<'_>) -> Result<(), HubEnded> {
+/// Follows a file. Returns if the path is not a regular file.
+async fn follow(path: &Path, shown: &str, poll_every: Duration, log: &mut Log<'_>) -> Result<(), HubEnded> {
     let watch = Watch::new().inspect_err(|error| {
         tracing::warn!(log = shown, %error, "no notifications of changes; the log is looked at instead");
     });
     let (mut follower, mut buffer) = (Follower::new(path, watch.ok()), Vec::with_capacity(CHUNK_BYTES));
     loop {
         buffer.clear();
-        match follower.ask(&mut buffer).await {
-            Ok(News::More) => {
+        match follower.poll(&mut buffer).await {
+            Ok(ReadOutcome::More) => {
                 log.is_catching_up(shown).await?;
                 log.take(&buffer).await?;
             }
-            Ok(News::Anew) => log.cut().await?,
-            Ok(News::Lost(count)) => log.lost(count).await?,
-            Ok(News::Nothing) => {
+            Ok(ReadOutcome::Restarted) => log.cut().await?,
+            Ok(ReadOutcome::Lost(count)) => log.lost(count).await?,
+            Ok(ReadOutcome::Nothing) => {
                 log.is_current(shown).await?;
-                follower.wait(ask_every).await;
+                follower.wait(poll_every).await;
             }
             Err(error) if error.kind() == io::ErrorKind::Unsupported => return Ok(()),
             Err(error) => {
                 log.fails(shown, &error).await?;
-                follower.wait(TRY_EVERY).await;
+                follower.wait(RETRY_EVERY).await;
             }
         }
     }
 }
 
-/// What is read of a log, and what the hub was told of it.
+/// A log that is being read.
 struct Log<'t> {
     /// The source's name.
     source: &'t str,
-    /// The log's.
+    /// The log's name.
     name: Arc<str>,
     to: &'t SourceHandle,
     lines: Lines,
     /// Lines read.
     read: u64,
-    /// Lines handed over, because they can say something about routing.
-    passed: u64,
+    /// Lines delivered because they may matter to intake.
+    forwarded: u64,
     last: LastState,
-    said_at: Instant,
+    reported_at: Instant,
 }
 
 impl<'t> Log<'t> {
     fn new(source: &'t str, name: Arc<str>, to: &'t SourceHandle) -> Self {
-        let (lines, last, said_at) = (Lines::default(), LastState::default(), Instant::now());
-        Self { source, name, to, lines, read: 0, passed: 0, last, said_at }
+        let (lines, last, reported_at) = (Lines::default(), LastState::default(), Instant::now());
+        Self { source, name, to, lines, read: 0, forwarded: 0, last, reported_at }
     }
 
-    /// Takes bytes and hands over those of their lines that can say something.
+    /// Splits bytes into lines and delivers those that may matter.
     async fn take(&mut self, bytes: &[u8]) -> Result<(), HubEnded> {
         self.lines.push(bytes);
         while let Some(line) = self.lines.next() {
             self.read += 1;
             if may_matter(line) {
-                self.passed += 1;
+                self.forwarded += 1;
                 let (log, line) = (Arc::clone(&self.name), Bytes::copy_from_slice(line));
                 self.to.deliver(now(), Payload::LogLine { log, line }).await?;
             }
@@ -167,12 +168,12 @@ impl<'t> Log<'t> {
         Ok(())
     }
 
-    /// What comes next continues nothing: a line without a line feed is whole.
+    /// The next bytes do not continue the current line: delivers it without its line feed.
     async fn cut(&mut self) -> Result<(), HubEnded> {
         let Some(line) = self.lines.end() else { return Ok(()) };
         self.read += 1;
         if may_matter(&line) {
-            self.passed += 1;
+            self.forwarded += 1;
             let (log, line) = (Arc::clone(&self.name), line.into());
             self.to.deliver(now(), Payload::LogLine { log, line }).await?;
         }
@@ -181,49 +182,49 @@ impl<'t> Log<'t> {
 
     fn counts(&self) -> String {
         let lines = if self.read == 1 { "line" } else { "lines" };
-        format!("{} {lines} read, {} of them about routing", count(self.read), count(self.passed))
+        format!("{} {lines} read, {} of them about routing", count(self.read), count(self.forwarded))
     }
 
     async fn is_catching_up(&mut self, shown: &str) -> Result<(), HubEnded> {
         if self.last.state().is_some_and(|state| state != LinkState::Live) {
-            self.say(LinkState::CatchingUp, format!("Reading what {shown} holds already.")).await?;
+            self.say(LinkState::CatchingUp, format!("Reading existing lines of {shown}.")).await?;
         }
         Ok(())
     }
 
-    /// Everything there is was read. Said again when the counts have changed, but not all the time.
+    /// Everything was read. Reported again with new counts, at most every [`REPORT_EVERY`].
     async fn is_current(&mut self, shown: &str) -> Result<(), HubEnded> {
-        if self.last.state() == Some(LinkState::Live) && self.said_at.elapsed() < SAY_EVERY {
+        if self.last.state() == Some(LinkState::Live) && self.reported_at.elapsed() < REPORT_EVERY {
             return Ok(());
         }
         self.say(LinkState::Live, format!("Following {shown}: {}.", self.counts())).await
     }
 
-    /// Files, or rests of files, went before they were read.
+    /// Files, or remainders of files, were removed before they were read.
     async fn lost(&mut self, count: u64) -> Result<(), HubEnded> {
-        tracing::warn!(log = self.source, count, "the log was rotated faster than it is read");
+        tracing::warn!(log = self.source, count, "rotated log files were removed before they were read");
         self.to.missed(Topic::Log, MissedCause::LogRotated, count).await
     }
 
-    /// Says why nothing can be read.
+    /// Reports why the log cannot be read.
     async fn fails(&mut self, shown: &str, error: &io::Error) -> Result<(), HubEnded> {
         let (state, words) = match error.kind() {
             io::ErrorKind::NotFound => (LinkState::Connecting, format!("{shown} does not exist yet.")),
             io::ErrorKind::PermissionDenied => {
-                (LinkState::Refused, format!("{shown} must not be read by us; give us the right to."))
+                (LinkState::Refused, format!("Permission denied for {shown}; allow this user to read it."))
             }
             io::ErrorKind::IsADirectory => {
-                (LinkState::Refused, format!("{shown} is a directory; --logs takes a file in it."))
+                (LinkState::Refused, format!("{shown} is a directory; give --logs a file in it."))
             }
             _ => (LinkState::Connecting, format!("{shown} cannot be read: {error}.")),
         };
-        let wait_s = TRY_EVERY.as_secs();
-        self.say(state, format!("{words} Trying again every {wait_s} s.")).await
+        let wait_s = RETRY_EVERY.as_secs();
+        self.say(state, format!("{words} Retrying every {wait_s} s.")).await
     }
 
-    /// Says where the log stands, unless that was said last.
+    /// Reports the state if it changed.
     async fn say(&mut self, state: LinkState, detail: String) -> Result<(), HubEnded> {
-        self.said_at = Instant::now();
-        self.last.say(self.to, self.source, state, detail).await
+        self.reported_at = Instant::now();
+        self.last.report(self.to, self.source, state, detail).await
     }
 }

@@ -1,32 +1,31 @@
-//! Files that were a log before: found beside it by their names, as rotation names them. Reads nothing of them but how a
-//! copy begins.
+//! Finds rotated files of a log by their names. Reads only their first bytes.
 
 use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use super::file::{HEAD_BYTES, Mark, identity};
+use super::follower::{HEAD_BYTES, Mark, identity};
 
-/// Most files that are taken up at once. Rotation keeps fewer.
+/// Maximum rotated files that are queued. Rotation keeps fewer.
 pub(super) const MAX_ROTATED: usize = 64;
-/// Digits that a name needs before its extension to be a date: `frontend-2.log` is another frontend's log.
+/// Minimum digits of a date before the extension: `frontend-2.log` is another frontend's log.
 const DATE_DIGITS: usize = 8;
 
-/// A file that has more of the log.
+/// A rotated file with unread lines.
 #[derive(Debug)]
 pub(super) struct Rotated {
     pub(super) path: PathBuf,
-    /// Where reading begins: other than 0 in what is left of the file that was read last.
+    /// Where reading starts: not 0 in the remainder of the file that was read last.
     pub(super) offset: u64,
-    /// Length when it was found.
+    /// Length.
     pub(super) len: u64,
     modified: SystemTime,
     created: Option<SystemTime>,
 }
 
-/// Files that were the log after the one at `mark` and are it no more, oldest first; before them what is left of that
-/// one if it is there under another name or as a copy. `was_read_before` are not taken again.
+/// Rotated files that are newer than the one at `mark`, oldest first; before them the remainder of that one, if it still exists
+/// under another name or as a copy. Files in `was_read_before` are omitted.
 ///
 /// # Errors
 /// The folder cannot be read.
@@ -51,7 +50,7 @@ pub(super) fn after(log: &Path, mark: &Mark, was_read_before: &[Mark]) -> io::Re
         }
         let (path, len, created) = (entry.path(), metadata.len(), metadata.created().ok());
         let found = |offset| Rotated { path: path.clone(), offset, len, modified, created };
-        // A number is given to another file once its own is gone, so that the beginning must fit too.
+        // Inodes are reused, so the first bytes must match too.
         let was_read = |read: &Mark| (read.identity == id || read.offset == len) && read.begins(&path, len);
         if id == mark.identity || mark.begins(&path, len) {
             rest = Some(found(mark.offset)).filter(|rest| rest.len > rest.offset).or(rest);
@@ -64,18 +63,18 @@ pub(super) fn after(log: &Path, mark: &Mark, was_read_before: &[Mark]) -> io::Re
 }
 
 impl Mark {
-    /// Whether the file at `path` begins like this one and is at least as long as it was read.
+    /// Whether the file at `path` has the same first bytes and is at least as long as was read.
     fn begins(&self, path: &Path, len: u64) -> bool {
         let mut head = Vec::new();
         !self.head.is_empty()
             && len >= self.offset
-            && File::open(path).and_then(|file| file.take(HEAD_BYTES).read_to_end(&mut head)).is_ok()
+            && File::open(path).and_then(|follower| follower.take(HEAD_BYTES).read_to_end(&mut head)).is_ok()
             && head.starts_with(&self.head)
     }
 }
 
-/// Whether a file's name is that of a log that was moved away: `LOG.1`, `LOG-20261121`, `LOG.20261121-101500`,
-/// `NAME-2026-11-21T10-15-00.log`. Not what is compressed.
+/// Whether a name is that of a rotated, uncompressed log: `LOG.1`, `LOG-20261121`, `LOG.20261121-101500`,
+/// `NAME-2026-11-21T10-15-00.log`.
 fn is_rotated(name: &[u8], log: &[u8]) -> bool {
     let is_number = |text: &[u8]| {
         text.first().is_some_and(u8::is_ascii_digit)
@@ -100,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_that_rotation_gives_are_told_from_other_logs() {
+    fn names_of_rotated_logs_are_distinguished_from_other_logs() {
         for name in [
             "frontend.log.1",
             "frontend.log.12",

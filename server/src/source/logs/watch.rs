@@ -1,5 +1,5 @@
-//! Notifications that a log may have changed, by the system's own means. Network file systems and some mounts send none, so
-//! nobody may rely on them. Knows names and folders, never what is in a file.
+//! File system notifications that a log may have changed. Network file systems and some mounts send none, so polling is needed
+//! too. Knows names and folders, not file contents.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -10,47 +10,47 @@ use notify::event::{AccessKind, AccessMode, ModifyKind, RenameMode};
 use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher as _};
 use tokio::sync::Notify;
 
-use super::file::{Identity, identity};
+use super::follower::{Identity, identity};
 
-/// Links from one name to the next that are followed: more is a circle.
+/// Maximum symbolic links that are followed; more is a loop.
 const MAX_LINKS: usize = 8;
 
-/// Watches the folders through which a path leads to its file: the file's own and those of the links to it.
+/// Watches the folders of a file and of the symbolic links to it.
 pub(super) struct Watch {
     watcher: RecommendedWatcher,
-    seen: Arc<Seen>,
+    changes: Arc<Changes>,
     folders: BTreeMap<PathBuf, Identity>,
 }
 
-/// What the watcher's thread leaves for us.
+/// State shared with the watcher's thread.
 #[derive(Default)]
-struct Seen {
+struct Changes {
     changed: Notify,
-    /// Something came, went or was renamed: the path may lead elsewhere.
+    /// A file was created, removed or renamed: the path may lead elsewhere.
     is_moved: AtomicBool,
-    /// Times that a file or link took one of `names`.
+    /// How many files or links appeared under one of `names`.
     appeared: AtomicU64,
-    /// The names of the log: its own, and those that links lead to.
+    /// The names of the log: its path, and the targets of links.
     names: Mutex<Vec<PathBuf>>,
 }
 
 impl Watch {
     /// # Errors
-    /// The system gives no more watches, or knows none.
+    /// The system has no notifications, or no more watches.
     pub(super) fn new() -> notify::Result<Self> {
-        let seen = Arc::new(Seen { is_moved: AtomicBool::new(true), ..Seen::default() });
-        let to = Arc::clone(&seen);
+        let changes = Arc::new(Changes { is_moved: AtomicBool::new(true), ..Changes::default() });
+        let to = Arc::clone(&changes);
         let watcher = notify::recommended_watcher(move |event: notify::Result<Event>| to.take(event))?;
-        Ok(Self { watcher, seen, folders: BTreeMap::new() })
+        Ok(Self { watcher, changes, folders: BTreeMap::new() })
     }
 
-    /// Watches where the path leads now, if it may have changed or `must`. Gives whether something else is watched than
-    /// before: what happened in between was not notified.
+    /// Updates the watched folders, if the path may lead elsewhere or `must` is set. Returns whether they changed: changes in
+    /// between were not notified.
     ///
     /// # Errors
     /// A folder cannot be watched.
-    pub(super) async fn aim(&mut self, path: &Path, must: bool) -> notify::Result<bool> {
-        if !self.seen.is_moved.swap(false, Ordering::AcqRel) && !must {
+    pub(super) async fn retarget(&mut self, path: &Path, must: bool) -> notify::Result<bool> {
+        if !self.changes.is_moved.swap(false, Ordering::AcqRel) && !must {
             return Ok(false);
         }
         let path = path.to_owned();
@@ -59,14 +59,14 @@ impl Watch {
         for (name, folder) in &names {
             folders.extend(name.parent().map(|parent| (parent.to_owned(), *folder)));
         }
-        *self.seen.names.lock().unwrap_or_else(PoisonError::into_inner) =
+        *self.changes.names.lock().unwrap_or_else(PoisonError::into_inner) =
             names.into_iter().map(|(name, _)| name).collect();
         if folders == self.folders {
             return Ok(false);
         }
         for (folder, id) in std::mem::take(&mut self.folders) {
             if folders.get(&folder) != Some(&id) {
-                // Nothing to be done if it is gone, and with it its watch.
+                // Fails if the folder was removed, which removes the watch too.
                 let _ = self.watcher.unwatch(&folder);
             } else {
                 self.folders.insert(folder, id);
@@ -81,18 +81,18 @@ impl Watch {
         Ok(true)
     }
 
-    /// Times that a file took the log's name since the beginning; it may be late by milliseconds.
+    /// How many files appeared under the log's names; may lag by milliseconds.
     pub(super) fn appeared(&self) -> u64 {
-        self.seen.appeared.load(Ordering::Acquire)
+        self.changes.appeared.load(Ordering::Acquire)
     }
 
-    /// Waits for something to happen to the log; what happened since the last call counts too.
+    /// Waits for a change since the last call.
     pub(super) async fn changed(&self) {
-        self.seen.changed.notified().await;
+        self.changes.changed.notified().await;
     }
 }
 
-impl Seen {
+impl Changes {
     fn take(&self, event: notify::Result<Event>) {
         let Ok(event) = event else {
             self.moved();
@@ -100,7 +100,7 @@ impl Seen {
         };
         let names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
         match event.kind {
-            // Somebody wrote to one of them, or to one that had its name before.
+            // A write to the log or to a rotated file.
             EventKind::Modify(ModifyKind::Data(_) | ModifyKind::Any)
             | EventKind::Access(AccessKind::Close(AccessMode::Write)) => {
                 let is_ours = |path: &PathBuf| names.iter().any(|name| is_like(path, name));
@@ -108,7 +108,7 @@ impl Seen {
                     self.changed.notify_one();
                 }
             }
-            // Readers, us among them.
+            // Reads, including our own.
             EventKind::Access(_) => {}
             kind => {
                 let comes = matches!(
@@ -129,14 +129,14 @@ impl Seen {
     }
 }
 
-/// Whether a file is called like a log, or like one that was moved away.
+/// Whether a name is that of the log or of a rotated file.
 fn is_like(path: &Path, log: &Path) -> bool {
     let bytes = |path: &Path| path.file_name().map(|name| name.as_encoded_bytes().to_owned());
     let stem = log.file_stem().map(|stem| stem.as_encoded_bytes().to_owned());
     path.parent() == log.parent() && bytes(path).zip(stem).is_some_and(|(name, stem)| name.starts_with(&stem))
 }
 
-/// The names through which a path leads to its file, each in a folder by its own name, with the folder's identity.
+/// The names through which a path leads to its file, each with its canonical folder, and the folder's identity.
 fn names(path: &Path) -> Vec<(PathBuf, Identity)> {
     let (mut names, mut next) = (Vec::new(), Some(path.to_owned()));
     while let Some(path) = next.take().filter(|_| names.len() < MAX_LINKS) {

@@ -1,4 +1,4 @@
-//! One attempt to connect to NATS, and in words why it failed and what to do. Never shows a secret.
+//! Connects to NATS, and describes why an attempt failed and what to do. Never shows credentials.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,27 +13,27 @@ use super::tls;
 use crate::config::{InvalidOption, NatsLogin, Secret};
 use crate::source::Failed;
 
-/// How long an attempt may take.
+/// Connect timeout.
 const CONNECT_WITHIN: Duration = Duration::from_secs(5);
-/// A connection that answers no ping for about twice this long is lost.
+/// Ping interval. A connection without a pong for about twice this long is lost.
 const PING_EVERY: Duration = Duration::from_secs(10);
-/// Messages that wait in the client for each subscription until the session takes them: as many as can come in one turn
-/// of the client, so that none is ever dropped there. Room is taken only by messages that are there.
+/// Capacity of the client's channel for each subscription: as many messages as the client can read in one turn, so that none is
+/// dropped there. It is not allocated in advance.
 const SUBSCRIPTION_MESSAGES: usize = TURN_BYTES / LEAST_MESSAGE_BYTES;
-/// Size of the smallest message of any of our subjects on the wire.
+/// Size on the wire of the smallest possible message.
 const LEAST_MESSAGE_BYTES: usize = "MSG a.kv-events 1 0\r\n\r\n".len();
-/// How long the client would wait before it connects again by itself: for ever, as far as a connection goes.
+/// Reconnect delay of the client, effectively never: the source reconnects by itself.
 const NEVER: Duration = Duration::from_secs(24 * 3600);
-/// Words of the server that are kept until somebody reads them.
-const MAX_SAID: usize = 32;
-/// Where replies to our own requests arrive: below the inboxes of all, so that a right to those holds, and apart from them, so
-/// that a user needs a right to ours only.
+/// Maximum errors of the server that are buffered.
+const MAX_SERVER_ERRORS: usize = 32;
+/// Inbox prefix for replies: below `_INBOX`, so that a permission for `_INBOX.>` covers it, with a token of its own, so that a
+/// narrower permission is possible.
 pub(crate) const INBOX: &str = "_INBOX.radixscope";
-/// What Dynamo logs in with unless told otherwise (reference §1.2).
+/// Dynamo's default login (reference §1.2).
 const DYNAMO_USER: &str = "user";
 const DYNAMO_PASSWORD: &str = "user";
 
-/// How we log in.
+/// Credentials.
 #[derive(Clone, Debug)]
 enum Credentials {
     File(std::path::PathBuf),
@@ -41,7 +41,7 @@ enum Credentials {
     User { name: String, password: Secret, is_default: bool },
 }
 
-/// A NATS server and how to get in.
+/// A NATS server and credentials.
 #[derive(Clone, Debug)]
 pub(crate) struct Target {
     servers: Vec<ServerAddr>,
@@ -50,38 +50,38 @@ pub(crate) struct Target {
     ca: Option<std::path::PathBuf>,
 }
 
-/// What the client tells beside messages.
+/// Events of the client other than messages.
 #[derive(Debug, Default)]
-struct Said {
+struct ClientEvents {
     errors: Vec<String>,
     slow: Vec<u64>,
 }
 
-/// What the client told about a connection.
+/// Events of a connection, shared with the client's callback.
 #[derive(Clone)]
 pub(crate) struct Signals {
-    said: Arc<Mutex<Said>>,
+    events: Arc<Mutex<ClientEvents>>,
     /// Turns true when the connection is lost.
     pub(crate) lost: watch::Receiver<bool>,
 }
 
 impl Signals {
-    /// What the server complained about since the last call.
+    /// Takes the errors of the server since the last call.
     pub(crate) fn take_errors(&self) -> Vec<String> {
-        std::mem::take(&mut self.said.lock().unwrap_or_else(PoisonError::into_inner).errors)
+        std::mem::take(&mut self.events.lock().unwrap_or_else(PoisonError::into_inner).errors)
     }
 
-    /// Takes the first complaint of which something is made, and leaves the others to those that they concern.
+    /// Takes the first error for which `read` returns a value, and leaves the others.
     pub(crate) fn take_error<T>(&self, read: impl Fn(&str) -> Option<T>) -> Option<T> {
-        let errors = &mut self.said.lock().unwrap_or_else(PoisonError::into_inner).errors;
+        let errors = &mut self.events.lock().unwrap_or_else(PoisonError::into_inner).errors;
         let (at, found) = errors.iter().enumerate().find_map(|(at, error)| Some((at, read(error)?)))?;
         errors.remove(at);
         Some(found)
     }
 
-    /// Messages dropped in the client since the last call, by subscription in order of subscribing from 1 on.
+    /// Takes the number of messages that the client dropped since the last call, by subscription in order of subscribing.
     pub(crate) fn take_dropped(&self) -> Vec<u64> {
-        std::mem::take(&mut self.said.lock().unwrap_or_else(PoisonError::into_inner).slow)
+        std::mem::take(&mut self.events.lock().unwrap_or_else(PoisonError::into_inner).slow)
     }
 }
 
@@ -95,15 +95,15 @@ impl Target {
         let address = |url: &Url| {
             url.as_str()
                 .parse()
-                .map_err(|_| InvalidOption::new(format!("--nats {url}"), "not an address of a NATS server"))
+                .map_err(|_| InvalidOption::new(format!("--nats {url}"), "not a NATS server address"))
         };
         let servers = bare.iter().map(address).collect::<Result<_, _>>()?;
         let shown = bare.iter().map(shown).collect::<Vec<_>>().join(",");
         Ok(Self { servers, shown, credentials, ca: login.nats_tls_ca.clone() })
     }
 
-    /// The address without anything secret.
-    pub(crate) fn shown(&self) -> &str {
+    /// The address without credentials.
+    pub(crate) fn display_address(&self) -> &str {
         &self.shown
     }
 
@@ -112,11 +112,11 @@ impl Target {
         self.servers.iter().map(|server| (server.host().to_owned(), server.port()))
     }
 
-    /// Tries once.
+    /// One attempt.
     pub(crate) async fn connect(&self) -> Result<(Client, Signals), Failed> {
         let (lose, lost) = watch::channel(false);
-        let said = Arc::new(Mutex::new(Said::default()));
-        let signals = Signals { said: Arc::clone(&said), lost };
+        let events = Arc::new(Mutex::new(ClientEvents::default()));
+        let signals = Signals { events: Arc::clone(&events), lost };
         let lose = Arc::new(lose);
         let is_connected = Arc::new(AtomicBool::new(false));
         let was_connected = Arc::clone(&is_connected);
@@ -127,12 +127,12 @@ impl Target {
             .connection_timeout(CONNECT_WITHIN)
             .ping_interval(PING_EVERY)
             .subscription_capacity(SUBSCRIPTION_MESSAGES)
-            // A lost connection is made anew by us, counted and with history read again, not by the client.
+            // The source reconnects, not the client: a break must be counted and history read again.
             .reconnect_delay_callback(move |_| {
                 if was_connected.load(Ordering::Relaxed) { NEVER } else { Duration::ZERO }
             })
             .event_callback(move |event| {
-                note(&said, &lose, event);
+                record_event(&events, &lose, event);
                 std::future::ready(())
             });
         if let Some(ca) = &self.ca {
@@ -156,7 +156,7 @@ impl Target {
                 options.user_and_password(name.clone(), password.reveal().to_owned())
             }
             Credentials::Token(token) => options.token(token.reveal().to_owned()),
-            // Read anew for every attempt: such files are renewed under running processes.
+            // Read for every attempt, because credentials are rotated at runtime.
             Credentials::File(path) => options.credentials_file(path).await.map_err(|error| {
                 Failed::refused(format!("The credentials file {} cannot be used: {error}.", path.display()))
             })?,
@@ -167,14 +167,14 @@ impl Target {
         let shown = &self.shown;
         match kind {
             ConnectErrorKind::AuthorizationViolation | ConnectErrorKind::Authentication => {
-                Failed::refused(format!("NATS at {shown} {}.", self.credentials.refused()))
+                Failed::refused(format!("NATS at {shown} {}.", self.credentials.rejected()))
             }
             ConnectErrorKind::Tls => Failed::refused(format!(
-                "TLS with NATS at {shown} fails: {error}. If its certificate comes from an authority of your own, name \
-                 that with --nats-tls-ca (RADIXSCOPE_NATS_TLS_CA)."
+                "TLS with NATS at {shown} fails: {error}. If its certificate is signed by a private CA, set --nats-tls-ca \
+                 (RADIXSCOPE_NATS_TLS_CA)."
             )),
             ConnectErrorKind::Dns => Failed::connecting(format!(
-                "The name in {shown} cannot be resolved: {error}. Check --nats (RADIXSCOPE_NATS)."
+                "The host name in {shown} cannot be resolved: {error}. Check --nats (RADIXSCOPE_NATS)."
             )),
             ConnectErrorKind::TimedOut => Failed::connecting(format!(
                 "NATS at {shown} does not answer within {} s. Check the address, and whether a firewall or network \
@@ -189,40 +189,40 @@ impl Target {
 }
 
 impl Credentials {
-    fn refused(&self) -> String {
+    fn rejected(&self) -> String {
         match self {
             Self::User { name, is_default: true, .. } => format!(
-                "refuses user '{name}' with Dynamo's default password. Set --nats-user and --nats-password \
+                "rejects user '{name}' with Dynamo's default password. Set --nats-user and --nats-password \
                  (RADIXSCOPE_NATS_USER, RADIXSCOPE_NATS_PASSWORD), --nats-token or --nats-creds"
             ),
             Self::User { name, .. } => format!(
-                "refuses user '{name}': wrong user or password. Check --nats-user and --nats-password \
+                "rejects user '{name}': wrong user or password. Check --nats-user and --nats-password \
                  (RADIXSCOPE_NATS_USER, RADIXSCOPE_NATS_PASSWORD)"
             ),
-            Self::Token(_) => "refuses the token. Check --nats-token (RADIXSCOPE_NATS_TOKEN)".to_owned(),
+            Self::Token(_) => "rejects the token. Check --nats-token (RADIXSCOPE_NATS_TOKEN)".to_owned(),
             Self::File(path) => format!(
-                "refuses the credentials in {}. Check --nats-creds (RADIXSCOPE_NATS_CREDS)",
+                "rejects the credentials in {}. Check --nats-creds (RADIXSCOPE_NATS_CREDS)",
                 path.display()
             ),
         }
     }
 }
 
-fn note(said: &Mutex<Said>, lose: &watch::Sender<bool>, event: Event) {
-    let mut said = said.lock().unwrap_or_else(PoisonError::into_inner);
+fn record_event(events: &Mutex<ClientEvents>, lose: &watch::Sender<bool>, event: Event) {
+    let mut events = events.lock().unwrap_or_else(PoisonError::into_inner);
     match event {
         Event::Disconnected | Event::Closed => {
             lose.send_replace(true);
         }
         Event::SlowConsumer(sid) => {
-            let at = usize::try_from(sid.saturating_sub(1)).unwrap_or(0).min(MAX_SAID - 1);
-            if said.slow.len() <= at {
-                said.slow.resize(at + 1, 0);
+            let at = usize::try_from(sid.saturating_sub(1)).unwrap_or(0).min(MAX_SERVER_ERRORS - 1);
+            if events.slow.len() <= at {
+                events.slow.resize(at + 1, 0);
             }
-            said.slow[at] += 1;
+            events.slow[at] += 1;
         }
-        Event::ServerError(error) if said.errors.len() < MAX_SAID => {
-            said.errors.push(match error {
+        Event::ServerError(error) if events.errors.len() < MAX_SERVER_ERRORS => {
+            events.errors.push(match error {
                 ServerError::Other(text) => text,
                 other => other.to_string(),
             });
@@ -262,7 +262,7 @@ fn credentials(urls: &[Url], login: &NatsLogin) -> Result<Credentials, InvalidOp
     })
 }
 
-/// The part of a URL with its `%xx` read.
+/// Percent-decodes a part of a URL.
 fn decoded(part: &str) -> String {
     percent_encoding::percent_decode_str(part).decode_utf8_lossy().into_owned()
 }
@@ -277,7 +277,7 @@ fn unusable(option: &str, path: &std::path::Path, why: impl ToString) -> Invalid
 
 fn without_login(url: &Url) -> Url {
     let mut bare = url.clone();
-    // Both fail only for URLs without a host, which the command line does not accept.
+    // Both fail only for URLs without a host, which the options do not accept.
     let _ = bare.set_username("");
     let _ = bare.set_password(None);
     bare
@@ -298,9 +298,9 @@ mod tests {
     }
 
     #[test]
-    fn what_is_shown_holds_no_secret() {
+    fn the_displayed_address_has_no_credentials() {
         let target = target("nats://alice:s3cr%2Ft@broker:4222");
-        assert_eq!(target.shown(), "nats://broker:4222");
+        assert_eq!(target.display_address(), "nats://broker:4222");
         assert!(!format!("{target:?}").contains("s3cr"));
         let Credentials::User { name, password, is_default } = &target.credentials else { panic!() };
         assert_eq!((name.as_str(), password.reveal(), *is_default), ("alice", "s3cr/t", false));
@@ -311,7 +311,7 @@ mod tests {
         let failed = target("nats://broker").failed(ConnectErrorKind::AuthorizationViolation, "x");
         assert_eq!(failed.state, LinkState::Refused);
         assert!(
-            failed.words.contains("refuses user 'user'") && failed.words.contains("RADIXSCOPE_NATS_USER")
+            failed.words.contains("rejects user 'user'") && failed.words.contains("RADIXSCOPE_NATS_USER")
         );
     }
 
@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_credentials_file_is_told_at_once() {
+    fn a_missing_credentials_file_is_reported_at_once() {
         let login = NatsLogin { nats_creds: Some("/nowhere/x.creds".into()), ..NatsLogin::default() };
         let error = Target::new(&["nats://x".parse().unwrap()], &login).unwrap_err().to_string();
         assert!(error.contains("--nats-creds /nowhere/x.creds"), "{error}");

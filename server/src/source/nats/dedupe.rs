@@ -1,12 +1,11 @@
-//! Which messages were read already, by the hash of their content: worker, event id and body are all in the payload.
-//!
-//! A multiset, because a worker may truly say the same thing twice.
+//! Deduplicates messages by the hash of their content: worker, event id and body are all in the payload. It is a multiset,
+//! because a worker may publish the same content twice.
 
 use std::collections::{HashMap, VecDeque};
 
 use xxhash_rust::xxh3::xxh3_128;
 
-/// Hash of a message's content. 128 bits: no two different messages ever share it.
+/// Hash of a message's content. With 128 bits, collisions do not occur in practice.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Content(u128);
 
@@ -16,7 +15,7 @@ impl Content {
     }
 }
 
-/// How often each content is expected once more.
+/// How many further occurrences of each content are expected.
 #[derive(Default, Debug)]
 pub(super) struct Multiset {
     counts: HashMap<Content, u32>,
@@ -27,7 +26,7 @@ impl Multiset {
         *self.counts.entry(content).or_default() += 1;
     }
 
-    /// Takes one occurrence out. `false`: there is none.
+    /// Removes one occurrence. `false`: there is none.
     pub(super) fn take(&mut self, content: Content) -> bool {
         let Some(count) = self.counts.get_mut(&content) else { return false };
         *count -= 1;
@@ -47,29 +46,29 @@ impl Multiset {
     }
 }
 
-/// The last contents that were handed over, oldest first.
+/// The contents of the most recently delivered messages, oldest first.
 #[derive(Clone, Debug)]
-pub(super) struct Latest {
+pub(super) struct RecentMessages {
     contents: VecDeque<Content>,
     most: usize,
 }
 
-impl Default for Latest {
+impl Default for RecentMessages {
     fn default() -> Self {
-        Self::keeping(REMEMBERED)
+        Self::with_capacity(REMEMBERED)
     }
 }
 
-/// Contents remembered per stream, half a megabyte of them: more than [`OVERLAP`], so that everything read twice is known,
-/// and more than a server that died had sent on and not yet stored.
+/// Contents remembered per stream (half a megabyte): more than [`OVERLAP`], so that everything read twice is recognised, and
+/// more than a server can have delivered but not stored when it crashes.
 const REMEMBERED: usize = 32_768;
-/// Messages read once more after a lost connection: more than can be under way in one direction and not the other.
+/// Messages read again after a lost connection: more than can be in transit.
 pub(super) const OVERLAP: u64 = 4_096;
 const _: () = assert!(REMEMBERED as u64 >= OVERLAP);
 
-impl Latest {
-    /// Remembers so many.
-    pub(super) const fn keeping(most: usize) -> Self {
+impl RecentMessages {
+    /// Remembers up to `most` contents.
+    pub(super) const fn with_capacity(most: usize) -> Self {
         Self { contents: VecDeque::new(), most }
     }
 
@@ -110,9 +109,9 @@ mod tests {
 
     #[test]
     fn the_latest_are_bounded() {
-        let mut latest = Latest::default();
-        (0..REMEMBERED as u64 + 1).for_each(|i| latest.push(Content::of(&i.to_le_bytes())));
-        let mut set = latest.multiset();
+        let mut recent = RecentMessages::default();
+        (0..REMEMBERED as u64 + 1).for_each(|i| recent.push(Content::of(&i.to_le_bytes())));
+        let mut set = recent.multiset();
         assert!(!set.take(Content::of(&0u64.to_le_bytes())));
         assert!(set.take(Content::of(&1u64.to_le_bytes())));
     }

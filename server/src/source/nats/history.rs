@@ -1,7 +1,6 @@
-//! Reads a stream's messages by number, from where we were to its end, and hands them over in order.
-//!
-//! Runs beside the live subscription. It ends with an [`Outcome`] whatever happens, so that the next connection goes
-//! on from where this one was.
+//! Reads a stream's messages by sequence number, from the last position to its end, and delivers them in order. Runs
+//! concurrently with the live subscription. It always ends with an [`Outcome`], so that the next connection continues from
+//! there.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,64 +13,64 @@ use radixscope_intake::{Break, NatsSubjects};
 use radixscope_model::id::Millis;
 use radixscope_model::record::{MissedCause, Topic};
 
-use super::agree::{Agreed, NEAR, Search};
-use super::dedupe::{Content, Latest, Multiset, OVERLAP};
-use super::jetstream::{self, JetStreamError, Reach, Stored};
-use super::line::MAX_HELD_MESSAGES;
+use super::agreement::{Agreed, NEAR, Search};
+use super::dedupe::{Content, Multiset, OVERLAP, RecentMessages};
+use super::follower::MAX_BUFFERED_MESSAGES;
+use super::jetstream::{self, JetStreamError, StoredMessage, StreamRange};
 use crate::hub::{HubEnded, SourceHandle};
 use crate::shutdown::Shutdown;
 use crate::time::now;
 
-/// Requests under way at once: hides the round trip without flooding the server.
+/// Maximum requests in flight: hides the round trip without flooding the server.
 const IN_FLIGHT: usize = 128;
-/// As near to the end as this, one more pass is the last: what came since arrives live too.
+/// Within this distance of the end, the next pass is the last: newer messages also arrive live.
 const NEARLY_THERE: u64 = 1_024;
-/// Of what was read, so many of the last may arrive live afterwards: more than is held back and on the way together.
-const MAY_COME_AGAIN: usize = 2 * MAX_HELD_MESSAGES;
-/// A message stored this long before the broker told the stream's reach may still have been on its way to our
-/// subscription, in milliseconds.
+/// How many of the last messages read may still arrive live: more than are buffered and in transit together.
+const MAY_ARRIVE_LIVE: usize = 2 * MAX_BUFFERED_MESSAGES;
+/// A message stored up to this many milliseconds before the broker reported the stream's range may still be in transit to the
+/// subscription.
 const ON_THE_WAY_MS: u64 = 5_000;
-/// A message that arrived live is in the stream within this time, or never: the server stores it beside sending it on.
+/// A message that arrived live is stored within this time, or never.
 const STORED_WITHIN: Duration = Duration::from_secs(2);
-const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(50);
+const POLL_AGAIN_AFTER: Duration = Duration::from_millis(50);
 
-/// Where a stream was left.
+/// The position reached in a stream.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Place {
-    /// Which stream of that name.
+pub(super) struct StreamPosition {
+    /// Creation time of the stream; it distinguishes streams of the same name.
     pub(super) created: String,
-    /// Everything up to here was handed over, as far as it was there.
+    /// Every existing message up to here was delivered.
     pub(super) reached: u64,
-    /// What was handed over last.
-    pub(super) latest: Latest,
+    /// The most recently delivered messages.
+    pub(super) recent: RecentMessages,
 }
 
-/// How a reading ended.
+/// The result of reading history.
 #[derive(Debug)]
 pub(super) struct Outcome {
     pub(super) stream: String,
-    pub(super) place: Place,
-    /// What was read and may yet arrive live.
-    pub(super) may_come_again: Multiset,
+    pub(super) position: StreamPosition,
+    /// Messages that were read and may still arrive live.
+    pub(super) may_arrive_live: Multiset,
     pub(super) end: End,
 }
 
 #[derive(Debug)]
 pub(super) enum End {
-    /// Up to the stream's end.
+    /// The stream was read to its end.
     CaughtUp,
-    /// The connection ended or we were told to stop.
+    /// The connection was lost, or the process is stopping.
     Interrupted,
-    /// JetStream did not play along.
+    /// A JetStream request failed.
     Failed(JetStreamError),
 }
 
-/// How far all readings together are.
+/// Progress of all readers together.
 #[derive(Default, Debug)]
 pub(super) struct Progress {
     pub(super) read: AtomicU64,
     pub(super) of: AtomicU64,
-    /// Messages left out because of the limit.
+    /// Messages skipped because of the limit.
     pub(super) left_out: AtomicU64,
 }
 
@@ -83,9 +82,9 @@ pub(super) struct Reader {
     pub(super) limit: u64,
     /// Turns true when the connection is lost.
     pub(super) lost: Shutdown,
-    /// How long to wait first: after an attempt that failed.
+    /// Initial delay, after a failed attempt.
     pub(super) wait: Duration,
-    /// The break that the connection ended, if it ended one.
+    /// The break before this connection, if there was one.
     pub(super) after: Option<Break>,
 }
 
@@ -108,13 +107,13 @@ impl From<HubEnded> for Stop {
 }
 
 impl Reader {
-    /// Reads from `place`, or from the beginning.
-    pub(super) async fn run(self, place: Option<Place>) -> Outcome {
+    /// Reads from `position`, or from the start of the stream.
+    pub(super) async fn run(self, position: Option<StreamPosition>) -> Outcome {
         let mut reading = Reading {
             subjects: NatsSubjects::default(),
-            place: place.unwrap_or_default(),
+            position: position.unwrap_or_default(),
             known: Multiset::default(),
-            may_come_again: Latest::keeping(MAY_COME_AGAIN),
+            may_arrive_live: RecentMessages::with_capacity(MAY_ARRIVE_LIVE),
             live_since: None,
         };
         let mut lost = self.lost.clone();
@@ -122,8 +121,8 @@ impl Reader {
             tokio::time::sleep(self.wait).await;
             self.read(&mut reading).await
         };
-        // Also while an answer or room in the queue is waited for: the next connection waits for this to end. What was
-        // handed over is noted at once, so nothing is read twice.
+        // Also interrupts waiting for a response or the queue, because the next connection waits for this task. Delivered
+        // messages are recorded at once, so none is read twice.
         let end = tokio::select! {
             () = crate::shutdown::over(&mut lost) => End::Interrupted,
             done = read => match done {
@@ -132,90 +131,87 @@ impl Reader {
                 Err(Stop::Failed(error)) => End::Failed(error),
             },
         };
-        let Reading { place, may_come_again, .. } = reading;
-        Outcome { stream: self.stream, place, may_come_again: may_come_again.multiset(), end }
+        let Reading { position, may_arrive_live, .. } = reading;
+        Outcome { stream: self.stream, position, may_arrive_live: may_arrive_live.multiset(), end }
     }
 
     async fn read(&self, reading: &mut Reading) -> Result<(), Stop> {
-        let mut reach = self.reach_of(&reading.place).await?;
-        let from = self.begin(reading, &reach).await?;
+        let mut range = self.range_of(&reading.position).await?;
+        let from = self.begin(reading, &range).await?;
         let mut next = from;
         loop {
-            let is_last = reach.last_seq.saturating_sub(next) < NEARLY_THERE;
-            self.progress.of.fetch_add((reach.last_seq + 1).saturating_sub(next), Ordering::Relaxed);
-            self.pass(reading, next, reach.last_seq).await?;
-            next = next.max(reach.last_seq + 1);
+            let is_last = range.last_seq.saturating_sub(next) < NEARLY_THERE;
+            self.progress.of.fetch_add((range.last_seq + 1).saturating_sub(next), Ordering::Relaxed);
+            self.forward(reading, next, range.last_seq).await?;
+            next = next.max(range.last_seq + 1);
             if is_last {
                 return Ok(());
             }
-            reach = jetstream::reach(&self.client, &self.stream).await?;
-            if reach.first_seq > next {
-                self.expired(reach.first_seq - next);
-                next = reach.first_seq;
+            range = jetstream::range(&self.client, &self.stream).await?;
+            if range.first_seq > next {
+                self.expired(range.first_seq - next);
+                next = range.first_seq;
             }
         }
     }
 
-    /// How far the stream reaches: at least to where we are in it, unless that does not come about.
-    async fn reach_of(&self, place: &Place) -> Result<Reach, Stop> {
+    /// The stream's range. Waits briefly until it includes the last position.
+    async fn range_of(&self, position: &StreamPosition) -> Result<StreamRange, Stop> {
         let started = Instant::now();
         loop {
-            let reach = jetstream::reach(&self.client, &self.stream).await?;
-            let is_behind = place.created == reach.created && reach.last_seq < place.reached;
+            let range = jetstream::range(&self.client, &self.stream).await?;
+            let is_behind = position.created == range.created && range.last_seq < position.reached;
             if !is_behind || started.elapsed() > STORED_WITHIN {
-                return Ok(reach);
+                return Ok(range);
             }
-            tokio::time::sleep(LOOK_AGAIN_AFTER).await;
+            tokio::time::sleep(POLL_AGAIN_AFTER).await;
         }
     }
 
-    /// The first message to read, by where we were and what is left.
-    async fn begin(&self, reading: &mut Reading, reach: &Reach) -> Result<u64, Stop> {
-        reading.live_since = reach.at_ms.map(|at| Millis(at.0.saturating_sub(ON_THE_WAY_MS)));
-        if reading.place.created == reach.created {
-            return self.go_on(reading, reach).await;
+    /// The first message to read, from the last position and the stream's range.
+    async fn begin(&self, reading: &mut Reading, range: &StreamRange) -> Result<u64, Stop> {
+        reading.live_since = range.at_ms.map(|at| Millis(at.0.saturating_sub(ON_THE_WAY_MS)));
+        if reading.position.created == range.created {
+            return self.go_on(reading, range).await;
         }
-        let place = &mut reading.place;
-        if !place.created.is_empty() {
-            tracing::info!(
-                stream = self.stream,
-                "the stream was created again; reading it from its beginning"
-            );
+        let position = &mut reading.position;
+        if !position.created.is_empty() {
+            tracing::info!(stream = self.stream, "the stream was recreated; reading it from its start");
         }
-        *place = Place { created: reach.created.clone(), ..Place::default() };
-        let held = (reach.last_seq + 1).saturating_sub(reach.first_seq);
-        let left_out = held.saturating_sub(self.limit);
+        *position = StreamPosition { created: range.created.clone(), ..StreamPosition::default() };
+        let buffered = (range.last_seq + 1).saturating_sub(range.first_seq);
+        let left_out = buffered.saturating_sub(self.limit);
         self.progress.left_out.fetch_add(left_out, Ordering::Relaxed);
-        place.reached = reach.first_seq + left_out - 1;
-        Ok(reach.first_seq + left_out)
+        position.reached = range.first_seq + left_out - 1;
+        Ok(range.first_seq + left_out)
     }
 
-    /// The first message to read of a stream that was read before: some of the last are read once more.
-    async fn go_on(&self, reading: &mut Reading, reach: &Reach) -> Result<u64, Stop> {
-        let Reading { place, known, .. } = reading;
-        *known = place.latest.multiset();
-        // What was handed over before this number is not remembered, so it must not be read again.
-        let oldest = (place.reached + 1).saturating_sub(place.latest.len());
-        let was_at = place.reached;
-        place.reached = was_at.min(reach.last_seq);
-        match self.agreed(place, known).await? {
-            Agreed::Upto(seq) if seq + NEAR < place.reached => place.reached = seq,
+    /// The first message to read of a stream that was read before: the last [`OVERLAP`] messages are read again.
+    async fn go_on(&self, reading: &mut Reading, range: &StreamRange) -> Result<u64, Stop> {
+        let Reading { position, known, .. } = reading;
+        *known = position.recent.multiset();
+        // Messages before this one are not remembered and must not be read again.
+        let oldest = (position.reached + 1).saturating_sub(position.recent.len());
+        let was_at = position.reached;
+        position.reached = was_at.min(range.last_seq);
+        match self.agreed(position, known).await? {
+            Agreed::Upto(seq) if seq + NEAR < position.reached => position.reached = seq,
             Agreed::Upto(_) | Agreed::Unknown => {}
-            Agreed::Nowhere => place.reached = oldest.saturating_sub(1).min(place.reached),
+            Agreed::Nowhere => position.reached = oldest.saturating_sub(1).min(position.reached),
         }
-        if place.reached < was_at {
+        if position.reached < was_at {
             self.lost_its_latest();
         }
-        let next = place.reached + 1;
-        if reach.first_seq > next {
-            self.expired(reach.first_seq - next);
+        let next = position.reached + 1;
+        if range.first_seq > next {
+            self.expired(range.first_seq - next);
         }
-        Ok(next.saturating_sub(OVERLAP).max(oldest.min(next)).max(reach.first_seq))
+        Ok(next.saturating_sub(OVERLAP).max(oldest.min(next)).max(range.first_seq))
     }
 
-    /// Where the stream agrees with what was handed over of it.
-    async fn agreed(&self, place: &Place, known: &Multiset) -> Result<Agreed, JetStreamError> {
-        let mut search = Search::new(place.reached, place.latest.len());
+    /// The last position at which the stream agrees with the delivered messages.
+    async fn agreed(&self, position: &StreamPosition, known: &Multiset) -> Result<Agreed, JetStreamError> {
+        let mut search = Search::new(position.reached, position.recent.len());
         loop {
             let seq = match search.next() {
                 Ok(seq) => seq,
@@ -229,34 +225,34 @@ impl Reader {
         }
     }
 
-    /// The server died before it had written all that it had sent on: we have more than the stream, and nobody knows what
-    /// was published after that.
+    /// The server crashed before it had stored everything that it had delivered: the stream lacks messages, and later ones may
+    /// be missing.
     fn lost_its_latest(&self) {
-        tracing::warn!(stream = self.stream, "the stream lost its latest messages");
+        tracing::warn!(stream = self.stream, "the stream lost its latest messages; KV events may be missing");
         let at = self.after.unwrap_or_else(|| Break { since_ms: now(), until_ms: now() });
-        self.to.broke_for_good(Topic::KvEvents, at);
+        self.to.report_permanent_gap(Topic::KvEvents, at);
     }
 
     /// Reads messages `first` to `last`.
-    async fn pass(&self, reading: &mut Reading, first: u64, last: u64) -> Result<(), Stop> {
+    async fn forward(&self, reading: &mut Reading, first: u64, last: u64) -> Result<(), Stop> {
         let get = |seq| async move { (seq, jetstream::message(&self.client, &self.stream, seq).await) };
         let mut messages = stream::iter(first..=last).map(get).buffered(IN_FLIGHT);
         while let Some((seq, message)) = messages.next().await {
-            // A hole is a message that expired or was deleted; what expired unread is counted by the reach.
+            // A missing message expired or was deleted; messages that expired unread are counted from the range.
             if let Some(message) = message? {
                 self.take(reading, message).await?;
             }
-            reading.place.reached = reading.place.reached.max(seq);
+            reading.position.reached = reading.position.reached.max(seq);
             self.progress.read.fetch_add(1, Ordering::Relaxed);
         }
         Ok(())
     }
 
-    async fn take(&self, reading: &mut Reading, message: Stored) -> Result<(), Stop> {
-        let Stored { subject, at_ms, payload } = message;
+    async fn take(&self, reading: &mut Reading, message: StoredMessage) -> Result<(), Stop> {
+        let StoredMessage { subject, at_ms, payload } = message;
         let content = Content::of(&payload);
         if reading.live_since.is_none_or(|since| at_ms >= since) {
-            reading.may_come_again.push(content);
+            reading.may_arrive_live.push(content);
         }
         if reading.known.take(content) {
             return Ok(());
@@ -264,7 +260,7 @@ impl Reader {
         if let Some(payload) = reading.subjects.publication(&subject, None, payload) {
             self.to.deliver(at_ms, payload).await?;
         }
-        reading.place.latest.push(content);
+        reading.position.recent.push(content);
         Ok(())
     }
 
@@ -275,10 +271,10 @@ impl Reader {
 
 struct Reading {
     subjects: NatsSubjects,
-    place: Place,
-    /// What was handed over before the connection was lost and is read once more.
+    position: StreamPosition,
+    /// Messages delivered before the connection was lost, which are read again.
     known: Multiset,
-    may_come_again: Latest,
-    /// From this time of the broker on, what is stored may also arrive live. `None`: the broker did not tell.
+    may_arrive_live: RecentMessages,
+    /// Messages stored after this time of the broker's clock may also arrive live. `None`: unknown.
     live_since: Option<Millis>,
 }

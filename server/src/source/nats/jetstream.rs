@@ -1,7 +1,5 @@
-//! The three questions we ask JetStream: which streams, how far does one reach, and one message by its number.
-//!
-//! Plain requests, so that it is plain to see that no consumer is created, nothing is acknowledged and nothing is
-//! written (reference §2.2).
+//! The three JetStream requests that are used: list streams, stream info, message by sequence number. They are plain requests:
+//! no consumer is created, nothing is acknowledged, nothing is written (reference §2.2).
 
 use std::time::Duration;
 
@@ -17,63 +15,63 @@ use time::format_description::well_known::Rfc3339;
 
 use radixscope_model::id::Millis;
 
-/// How long an answer may take. JetStream answers in milliseconds or not at all.
-const ANSWER_WITHIN: Duration = Duration::from_secs(5);
-/// Most streams looked at: a deployment has one for each component that serves.
+/// Response timeout. JetStream responds in milliseconds or not at all.
+const RESPONSE_WITHIN: Duration = Duration::from_secs(5);
+/// Maximum streams that are listed: a deployment has one per serving component.
 const MAX_STREAMS: usize = 4_096;
-/// Error codes that say: no such stream, no such message.
+/// Error codes for a missing stream and a missing message.
 const STREAM_NOT_FOUND: u32 = 10_059;
 const NO_MESSAGE_FOUND: u32 = 10_037;
 
-/// Why JetStream did not answer a question.
+/// Why a JetStream request failed.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum JetStreamError {
-    /// It is switched off at this server or for this account.
-    #[error("JetStream is off there")]
+    /// It is disabled on this server or for this account.
+    #[error("JetStream is disabled")]
     Off,
-    /// No answer; the usual cause is a user who may not ask.
-    #[error("JetStream did not answer within {} s; this user may have no right to ask it", ANSWER_WITHIN.as_secs())]
-    Silent,
+    /// No response; usually the user lacks the permission.
+    #[error("JetStream did not respond within {} s; this user may lack the permission for requests to it", RESPONSE_WITHIN.as_secs())]
+    TimedOut,
     /// The stream does not exist.
-    #[error("there is no such stream")]
+    #[error("stream not found")]
     NoStream,
     /// The stream no longer has the message.
-    #[error("there is no such message")]
+    #[error("message not found")]
     NoMessage,
-    /// An error in JetStream's own words.
-    #[error("JetStream responds: {0}")]
-    Said(String),
+    /// Another error of JetStream.
+    #[error("JetStream error: {0}")]
+    ApiError(String),
     /// The connection failed.
     #[error("the request failed: {0}")]
     Request(String),
-    /// An answer that is not JetStream's.
-    #[error("JetStream's answer cannot be read: {0}")]
+    /// The response is not JetStream's.
+    #[error("JetStream's response cannot be parsed: {0}")]
     Unreadable(String),
 }
 
-/// How far a stream reaches.
+/// The range of a stream.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Reach {
-    /// When it was created: another time is another stream of the same name.
+pub(super) struct StreamRange {
+    /// Creation time; it distinguishes streams of the same name.
     pub(super) created: String,
-    /// First message that is still there.
+    /// First message still in the stream.
     pub(super) first_seq: u64,
     /// Last message.
     pub(super) last_seq: u64,
-    /// The broker's clock when it answered; `None` before nats-server 2.10.
+    /// The broker's clock at the response; `None` before nats-server 2.10.
     pub(super) at_ms: Option<Millis>,
 }
 
 /// A stored message.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Stored {
+pub(super) struct StoredMessage {
     pub(super) subject: String,
     pub(super) at_ms: Millis,
     pub(super) payload: Bytes,
 }
 
 #[derive(Deserialize)]
-struct Said {
+struct ApiError {
     #[serde(default)]
     code: u32,
     #[serde(default)]
@@ -116,7 +114,7 @@ struct GotMessage {
     time: String,
 }
 
-/// Names of all streams that we may see.
+/// Names of all visible streams.
 pub(super) async fn stream_names(client: &Client) -> Result<Vec<String>, JetStreamError> {
     let mut names = Vec::new();
     loop {
@@ -133,10 +131,10 @@ pub(super) async fn stream_names(client: &Client) -> Result<Vec<String>, JetStre
     }
 }
 
-/// How far `stream` reaches.
-pub(super) async fn reach(client: &Client, stream: &str) -> Result<Reach, JetStreamError> {
+/// The range of `stream`.
+pub(super) async fn range(client: &Client, stream: &str) -> Result<StreamRange, JetStreamError> {
     let info: Info = ask(client, format!("STREAM.INFO.{stream}"), String::new()).await?;
-    Ok(Reach {
+    Ok(StreamRange {
         created: info.created,
         first_seq: info.state.first_seq.max(1),
         last_seq: info.state.last_seq,
@@ -144,8 +142,8 @@ pub(super) async fn reach(client: &Client, stream: &str) -> Result<Reach, JetStr
     })
 }
 
-/// How many messages `stream` holds.
-pub(crate) async fn held(client: &Client, stream: &str) -> Result<Option<u64>, String> {
+/// Number of messages in `stream`.
+pub(crate) async fn message_count(client: &Client, stream: &str) -> Result<Option<u64>, String> {
     match ask::<Info>(client, format!("STREAM.INFO.{stream}"), String::new()).await {
         Ok(info) => Ok(Some(info.state.messages)),
         Err(JetStreamError::NoStream) => Ok(None),
@@ -165,12 +163,12 @@ pub(crate) async fn create(client: &Client, stream: &str, max_age: Duration) -> 
     created.map(|_| ()).map_err(|error| error.to_string())
 }
 
-/// Message number `seq` of `stream`; `None` if it is not there any more.
+/// Message `seq` of `stream`; `None` if it no longer exists.
 pub(super) async fn message(
     client: &Client,
     stream: &str,
     seq: u64,
-) -> Result<Option<Stored>, JetStreamError> {
+) -> Result<Option<StoredMessage>, JetStreamError> {
     let got: Result<Got, _> =
         ask(client, format!("STREAM.MSG.GET.{stream}"), format!("{{\"seq\":{seq}}}")).await;
     let message = match got {
@@ -181,37 +179,37 @@ pub(super) async fn message(
     let payload = STANDARD.decode(&message.data).map_err(|e| JetStreamError::Unreadable(e.to_string()))?;
     let at_ms = millis(&message.time)
         .ok_or_else(|| JetStreamError::Unreadable(format!("time {:?}", message.time)))?;
-    Ok(Some(Stored { subject: message.subject, at_ms, payload: payload.into() }))
+    Ok(Some(StoredMessage { subject: message.subject, at_ms, payload: payload.into() }))
 }
 
 async fn ask<T: DeserializeOwned>(client: &Client, what: String, with: String) -> Result<T, JetStreamError> {
-    let request = Request::new().payload(with.into()).timeout(Some(ANSWER_WITHIN));
-    let answer =
+    let request = Request::new().payload(with.into()).timeout(Some(RESPONSE_WITHIN));
+    let response =
         client.send_request(format!("$JS.API.{what}"), request).await.map_err(|error| {
             match error.kind() {
                 RequestErrorKind::NoResponders => JetStreamError::Off,
-                RequestErrorKind::TimedOut => JetStreamError::Silent,
+                RequestErrorKind::TimedOut => JetStreamError::TimedOut,
                 _ => JetStreamError::Request(error.to_string()),
             }
         })?;
-    read(&answer.payload)
+    read(&response.payload)
 }
 
-fn read<T: DeserializeOwned>(answer: &[u8]) -> Result<T, JetStreamError> {
+fn read<T: DeserializeOwned>(response: &[u8]) -> Result<T, JetStreamError> {
     let unreadable = |error: serde_json::Error| JetStreamError::Unreadable(error.to_string());
     #[derive(Deserialize)]
     struct Failure {
-        error: Option<Said>,
+        error: Option<ApiError>,
     }
-    let failure: Failure = serde_json::from_slice(answer).map_err(unreadable)?;
+    let failure: Failure = serde_json::from_slice(response).map_err(unreadable)?;
     match failure.error {
-        None => serde_json::from_slice(answer).map_err(unreadable),
-        Some(said) => Err(match (said.code, said.err_code) {
+        None => serde_json::from_slice(response).map_err(unreadable),
+        Some(error) => Err(match (error.code, error.err_code) {
             (_, STREAM_NOT_FOUND) => JetStreamError::NoStream,
             (_, NO_MESSAGE_FOUND) => JetStreamError::NoMessage,
             // JetStream not enabled, for the server or for the account.
             (503, _) => JetStreamError::Off,
-            _ => JetStreamError::Said(said.description),
+            _ => JetStreamError::ApiError(error.description),
         }),
     }
 }
@@ -235,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_are_told_apart() {
+    fn errors_are_distinguished() {
         let error = |code: u32, err_code: u32| {
             let text = format!(r#"{{"error":{{"code":{code},"err_code":{err_code},"description":"d"}}}}"#);
             read::<Info>(text.as_bytes()).err().unwrap()
@@ -243,7 +241,7 @@ mod tests {
         assert!(matches!(error(404, STREAM_NOT_FOUND), JetStreamError::NoStream));
         assert!(matches!(error(404, NO_MESSAGE_FOUND), JetStreamError::NoMessage));
         assert!(matches!(error(503, 10_039), JetStreamError::Off));
-        assert!(matches!(error(400, 1), JetStreamError::Said(d) if d == "d"));
+        assert!(matches!(error(400, 1), JetStreamError::ApiError(d) if d == "d"));
         assert!(matches!(read::<Info>(b"no").err().unwrap(), JetStreamError::Unreadable(_)));
     }
 }

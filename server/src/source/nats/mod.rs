@@ -1,22 +1,19 @@
-//! A Dynamo deployment over NATS: connects for ever, says in words where it stands, and leaves no trace there.
-//!
-//! Everything of a connection runs on one thread that does nothing else.
+//! The NATS source: connects to a Dynamo deployment over NATS, reconnects, and reports its state. It only reads. A connection
+//! runs on a dedicated thread.
 //!
 //! # How it works
-//!
-//! Core subscriptions to the subjects that are decoded, never `>`. Copies that JetStream delivers to routers
-//! (`$JS.ACK.` replies) are skipped. JetStream history: subscribe first, read the stream by sequence up to its end,
-//! then take the live messages that were not read already, reported apart by their content. After a reconnect the same
-//! from where we were, if the message there is still the one that was received: else from where the stream and what
-//! was received agree, and it is a gap.
+//! Core subscriptions to the subjects that are decoded, never `>`. Copies that JetStream delivers to routers (`$JS.ACK.`
+//! replies) are skipped. JetStream history: subscribe first, read the stream by sequence up to its end, then forward the live
+//! messages that were not in it, compared by content. After a reconnect, reading continues at the last position if the message
+//! there is still the one that was received; otherwise from the last position at which both agree, and a gap is recorded.
 
-mod agree;
+mod agreement;
 mod connect;
 mod dedupe;
 mod denied;
+mod follower;
 mod history;
 pub(crate) mod jetstream;
-mod line;
 mod session;
 mod status;
 pub(super) mod tls;
@@ -40,9 +37,9 @@ use crate::hub::SourceHandle;
 use crate::shutdown::{Shutdown, over};
 use crate::source::Failed;
 use crate::source::gate::Gate;
-use crate::source::link::{doubled, on_own_thread, seconds, spread};
+use crate::source::link::{doubled, run_on_thread, seconds, with_jitter};
 use crate::time::now;
-use line::Line;
+use follower::StreamFollower;
 use session::Session;
 
 /// First wait after a failed attempt; each further one doubles it.
@@ -57,42 +54,41 @@ pub struct Source {
     gate: Arc<Gate>,
 }
 
-/// What is kept from one connection to the next.
-struct Kept {
-    /// Subjects of live messages.
+/// State that survives a reconnect.
+struct SessionState {
+    /// Interned subjects of live messages.
     subjects: NatsSubjects,
-    /// What intake wants; `None`: nobody can want anything any more.
+    /// Commands from intake; `None`: the channel is closed.
     commands: Option<mpsc::Receiver<Command>>,
     /// Streams by name.
-    lines: HashMap<String, Line>,
-    /// Whether messages of a stream ever came.
+    streams: HashMap<String, StreamFollower>,
+    /// Whether any JetStream message was ever received.
     has_stream_messages: bool,
-    /// The last sign of life of the last connection. `None`: there was none yet.
+    /// When the last connection was last known to be alive. `None`: first connection.
     alive_ms: Option<Millis>,
-    /// Which server that was: a server has another id after each start.
+    /// Id of the server; it changes with every start of the server.
     server_id: String,
-    /// The connection is lost and there was no room to say so.
-    is_to_say_lost: bool,
+    /// The connection was lost, but the queue was full, so the hub has not been notified yet.
+    pending_disconnect: bool,
 }
 
-impl Kept {
-    /// Says that nothing is received any more, once there is room. What was received before lies in the queue before it.
-    fn say_lost(&mut self, to: &SourceHandle) {
-        if self.is_to_say_lost {
-            self.is_to_say_lost = !to.offer(now(), Payload::Unsubscribed { publisher_id: None }, true);
+impl SessionState {
+    /// Notifies the hub of the lost connection once there is room in the queue, behind the messages received before.
+    fn report_disconnect(&mut self, to: &SourceHandle) {
+        if self.pending_disconnect {
+            self.pending_disconnect = !to.offer(now(), Payload::Unsubscribed { publisher_id: None }, true);
         }
     }
 }
 
-/// Where the link stands, in words too: the latest only, because the hub may be slow and the connection must not wait
-/// for it.
-struct Words(watch::Sender<(LinkState, String)>);
+/// Sends the link state and its description. Only the latest is kept, because the connection must not wait for the hub.
+struct StatusSender(watch::Sender<(LinkState, String)>);
 
-impl Words {
+impl StatusSender {
     fn say(&self, words: (LinkState, String)) {
-        self.0.send_if_modified(|said| {
-            let is_new = *said != words;
-            *said = words;
+        self.0.send_if_modified(|status| {
+            let is_new = *status != words;
+            *status = words;
             is_new
         });
     }
@@ -108,39 +104,43 @@ impl Source {
         Ok(Self { options, target, gate: Arc::clone(gate) })
     }
 
-    /// Its address, without anything secret.
+    /// Its address, without credentials.
     pub fn name(&self) -> &str {
-        self.target.shown()
+        self.target.display_address()
     }
 
     /// Listens until the process ends.
     pub async fn run(self, to: SourceHandle, shutdown: Shutdown) {
-        let words = (LinkState::Connecting, format!("Connecting to NATS at {}.", self.target.shown()));
-        let name = self.target.shown().to_owned();
-        let elsewhere = Handle::current();
+        let words =
+            (LinkState::Connecting, format!("Connecting to NATS at {}.", self.target.display_address()));
+        let name = self.target.display_address().to_owned();
+        let background = Handle::current();
         let (to_thread, stopped) = (to.clone(), shutdown.clone());
-        let listen = move |say| self.listen(&to_thread, &Words(say), &stopped, &elsewhere);
-        on_own_thread("nats", name, words, (&to, shutdown), listen).await;
+        let listen = move |say| self.listen(&to_thread, &StatusSender(say), &stopped, &background);
+        run_on_thread("nats", name, words, (&to, shutdown), listen).await;
     }
 
-    /// Connects for ever. Each connection has a runtime of its own, with which everything of the client ends: it does
-    /// not reconnect behind our back.
-    fn listen(&self, to: &SourceHandle, words: &Words, shutdown: &Shutdown, elsewhere: &Handle) {
-        let mut kept = Kept {
+    /// Connects and reconnects. Each connection has its own runtime, which ends with it, so that the client never reconnects by
+    /// itself.
+    fn listen(&self, to: &SourceHandle, words: &StatusSender, shutdown: &Shutdown, background: &Handle) {
+        let mut session = SessionState {
             subjects: NatsSubjects::default(),
             commands: to.take_commands(),
-            lines: HashMap::new(),
+            streams: HashMap::new(),
             has_stream_messages: false,
             alive_ms: None,
             server_id: String::new(),
-            is_to_say_lost: false,
+            pending_disconnect: false,
         };
         let mut attempt = 0;
         while !*shutdown.borrow() {
             let runtime = match Builder::new_current_thread().enable_all().build() {
                 Ok(runtime) => runtime,
                 Err(error) => {
-                    words.say((LinkState::Refused, format!("This process cannot listen: {error}.")));
+                    words.say((
+                        LinkState::Refused,
+                        format!("The runtime for NATS could not be started: {error}."),
+                    ));
                     return;
                 }
             };
@@ -148,53 +148,52 @@ impl Source {
                 let mut end = shutdown.clone();
                 tokio::select! {
                     () = over(&mut end) => {}
-                    () = self.once(to, words, (shutdown, elsewhere), &mut kept, &mut attempt) => {}
+                    () = self.once(to, words, (shutdown, background), &mut session, &mut attempt) => {}
                 }
             });
         }
     }
 
-    /// One attempt to connect, and the connection to its end or the wait for the next attempt.
+    /// One connection: connects, runs until the connection is lost, or waits before the next attempt.
     async fn once(
         &self,
         to: &SourceHandle,
-        words: &Words,
-        (shutdown, elsewhere): (&Shutdown, &Handle),
-        kept: &mut Kept,
+        words: &StatusSender,
+        (shutdown, background): (&Shutdown, &Handle),
+        session: &mut SessionState,
         attempt: &mut u32,
     ) {
-        let shown = self.target.shown();
+        let shown = self.target.display_address();
         match self.target.connect().await {
             Ok(connected) => {
-                tracing::info!(nats = shown, "connected");
+                tracing::info!(nats = shown, "connected to NATS");
                 *attempt = 0;
-                kept.is_to_say_lost = false;
-                let runs_in = (shutdown.clone(), elsewhere.clone());
-                let why = Session::new(connected, (&self.options, &self.gate), to, kept, words, runs_in)
+                session.pending_disconnect = false;
+                let runs_in = (shutdown.clone(), background.clone());
+                let why = Session::new(connected, (&self.options, &self.gate), to, session, words, runs_in)
                     .run()
                     .await;
-                kept.is_to_say_lost = true;
-                kept.say_lost(to);
-                tracing::warn!(nats = shown, why, "connection lost");
-                let lost = format!("The connection to NATS at {shown} was lost: {why}. Connecting again.");
+                session.pending_disconnect = true;
+                session.report_disconnect(to);
+                tracing::warn!(nats = shown, why, "connection to NATS lost");
+                let lost = format!("NATS at {shown}: connection lost ({why}). Reconnecting.");
                 words.say((LinkState::Connecting, lost));
             }
             Err(Failed { state, words: why }) => {
-                kept.say_lost(to);
+                session.report_disconnect(to);
                 let wait = wait_after(*attempt);
                 *attempt += 1;
                 tracing::warn!(nats = shown, wait_s = wait.as_secs_f32(), "{why}");
-                words.say((state, format!("{why} Trying again in {}.", seconds(wait))));
+                words.say((state, format!("{why} Retrying in {}.", seconds(wait))));
                 tokio::time::sleep(wait).await;
             }
         }
     }
 }
 
-/// How long to wait after failed attempt number `attempt`, from 0: doubling, and spread by a quarter, so that many
-/// clients do not return to a restarted server at the same moment.
+/// Exponential backoff after attempt number `attempt`, from 0, with 25 % jitter.
 fn wait_after(attempt: u32) -> Duration {
-    spread(doubled(FIRST_WAIT, attempt, LONGEST_WAIT)).min(LONGEST_WAIT)
+    with_jitter(doubled(FIRST_WAIT, attempt, LONGEST_WAIT)).min(LONGEST_WAIT)
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! One question over HTTP, answered within bounds of time and size, or in words why not.
+//! HTTP client of scrapes, with bounds of time and size, and descriptions of failures.
 
 use std::io::{self, Read as _};
 use std::time::Duration;
@@ -29,12 +29,12 @@ pub(super) struct Client {
     within: Duration,
 }
 
-/// What was answered.
+/// A response.
 #[derive(Debug)]
-pub(super) struct Answer {
+pub(super) struct Response {
     pub(super) status: StatusCode,
     pub(super) body: Bytes,
-    /// Where to go instead, if it says so.
+    /// Target of a redirect.
     pub(super) location: Option<String>,
 }
 
@@ -42,7 +42,10 @@ impl Client {
     pub(super) fn new(options: &Prometheus) -> Result<Self, InvalidOption> {
         let authorization = options.prometheus_token.as_ref().map(|token| {
             let mut value = HeaderValue::try_from(format!("Bearer {}", token.reveal())).map_err(|_| {
-                InvalidOption::new("--prometheus-token", "it holds characters that a header may not hold")
+                InvalidOption::new(
+                    "--prometheus-token",
+                    "it contains characters that are not allowed in a header",
+                )
             })?;
             value.set_sensitive(true);
             Ok::<_, InvalidOption>(value)
@@ -55,21 +58,21 @@ impl Client {
         Ok(Self { http, authorization: authorization.transpose()?, within: options.prometheus_timeout })
     }
 
-    /// Asks once.
-    pub(super) async fn get(&self, url: &Url) -> Result<Answer, Failed> {
+    /// Sends one request.
+    pub(super) async fn get(&self, url: &Url) -> Result<Response, Failed> {
         let shown = &without_query(url);
-        match tokio::time::timeout(self.within, self.ask(url, shown)).await {
-            Ok(answer) => answer,
+        match tokio::time::timeout(self.within, self.send(url, shown)).await {
+            Ok(response) => response,
             Err(_) => Err(Failed::connecting(format!(
-                "{shown} does not answer within {} s. Check the address, and whether a firewall or network policy is in the \
-                 way; --prometheus-timeout allows more.",
+                "{shown} did not respond within {} s. Check the address, firewalls and network policies, or increase \
+                 --prometheus-timeout.",
                 self.within.as_secs_f64()
             ))),
         }
     }
 
-    /// Errors say `url`, which is `from` as it may be shown.
-    async fn ask(&self, from: &Url, url: &Url) -> Result<Answer, Failed> {
+    /// Errors name `url`, which is `from` without its query.
+    async fn send(&self, from: &Url, url: &Url) -> Result<Response, Failed> {
         let mut request = Request::get(from.as_str())
             .header(ACCEPT, "text/plain;version=0.0.4, */*;q=0.1")
             .header(ACCEPT_ENCODING, "gzip")
@@ -79,7 +82,7 @@ impl Client {
         }
         let request = request
             .body(Empty::new())
-            .map_err(|error| Failed::refused(format!("{url} is no address of an HTTP server: {error}.")))?;
+            .map_err(|error| Failed::refused(format!("{url} is not a valid HTTP address: {error}.")))?;
         let response = self.http.request(request).await.map_err(|error| unreachable(url, &error))?;
         let (parts, body) = response.into_parts();
         let body = Limited::new(body, MAX_PAYLOAD_BYTES).collect().await.map_err(|error| {
@@ -95,23 +98,22 @@ impl Client {
             Some(other) => {
                 let other = String::from_utf8_lossy(other);
                 return Err(Failed::refused(format!(
-                    "{url} answers in the encoding {other:?}, which was not asked for."
+                    "{url} responds with encoding {other:?}, which was not requested."
                 )));
             }
         };
         let location = parts.headers.get(LOCATION).and_then(|to| to.to_str().ok()).map(str::to_owned);
-        Ok(Answer { status: parts.status, body, location })
+        Ok(Response { status: parts.status, body, location })
     }
 }
 
-/// A body that was compressed, within the same bound as one that was not.
+/// Decompresses a body, with the same bound as for an uncompressed one.
 fn unzipped(url: &Url, zipped: &[u8]) -> Result<Bytes, Failed> {
     let mut body = Vec::new();
     let most = MAX_PAYLOAD_BYTES as u64 + 1;
-    MultiGzDecoder::new(zipped)
-        .take(most)
-        .read_to_end(&mut body)
-        .map_err(|error| Failed::connecting(format!("The answer of {url} is compressed badly: {error}.")))?;
+    MultiGzDecoder::new(zipped).take(most).read_to_end(&mut body).map_err(|error| {
+        Failed::connecting(format!("The response of {url} cannot be decompressed: {error}."))
+    })?;
     if body.len() as u64 == most { Err(too_large(url)) } else { Ok(body.into()) }
 }
 
@@ -128,14 +130,14 @@ fn unreachable(url: &Url, error: &hyper_util::client::legacy::Error) -> Failed {
     }
     if is_tls {
         return Failed::refused(format!(
-            "TLS with {url} fails: {cause}. If its certificate comes from an authority of your own, name that with \
-             --prometheus-tls-ca (RADIXSCOPE_PROMETHEUS_TLS_CA)."
+            "TLS with {url} fails: {cause}. If its certificate is signed by a private CA, set --prometheus-tls-ca \
+             (RADIXSCOPE_PROMETHEUS_TLS_CA)."
         ));
     }
     if is_refused {
         return Failed::connecting(format!(
-            "Nothing listens at {url}. Is the process running, and is the port right? A frontend's metrics are at its \
-             HTTP port, a worker's at DYN_SYSTEM_PORT."
+            "Nothing listens at {url}. Is the process running, and is the port right? A frontend serves metrics on its HTTP \
+             port, a worker on DYN_SYSTEM_PORT."
         ));
     }
     if error.is_connect() {
@@ -143,12 +145,12 @@ fn unreachable(url: &Url, error: &hyper_util::client::legacy::Error) -> Failed {
             "{url} cannot be reached: {cause}. Check --prometheus (RADIXSCOPE_PROMETHEUS)."
         ));
     }
-    Failed::connecting(format!("{url} was asked and did not answer as HTTP does: {cause}."))
+    Failed::connecting(format!("{url} does not respond with valid HTTP: {cause}."))
 }
 
 fn too_large(url: &Url) -> Failed {
     let mib = MAX_PAYLOAD_BYTES / (1024 * 1024);
     Failed::refused(format!(
-        "The answer of {url} is larger than {mib} MiB; that is more than metrics of a process of Dynamo."
+        "The response of {url} is larger than {mib} MiB, more than the metrics of a Dynamo process."
     ))
 }

@@ -1,4 +1,4 @@
-//! Metrics of one process, scraped over HTTP, and of a frontend the list of workers beside them.
+//! Scrapes the metrics of a process over HTTP, and for a frontend also its list of workers.
 
 mod client;
 
@@ -21,16 +21,16 @@ use crate::shutdown::{Shutdown, over};
 use crate::source::Failed;
 use crate::source::link::{LastState, doubled, seconds};
 use crate::time::now;
-use client::{Answer, Client};
+use client::{Client, Response};
 
 /// Longest wait after failures, unless the interval itself is longer.
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
-/// How often a frontend is asked for its list of workers.
+/// How often a frontend's list of workers is requested.
 const LIST_EVERY: Duration = Duration::from_secs(5);
-/// Longest wait while a frontend answers that it is not ready: up to 1.0 it logs an error for each such answer, and we may
-/// be reading that log.
+/// Longest wait while a frontend responds that it is not ready: up to 1.0 it logs an error for each such response, possibly to
+/// a log that is being read.
 const LONGEST_LIST_WAIT: Duration = Duration::from_secs(60);
-/// Answers without a list, in a row, after which a process is not asked for one any more.
+/// Consecutive responses without a list after which it is no longer requested.
 const NO_LISTS: u8 = 2;
 
 /// A process to scrape.
@@ -62,7 +62,7 @@ impl Source {
         Ok(options.prometheus.iter().map(source).collect())
     }
 
-    /// Its name as a source: that of the process, and that its metrics are read.
+    /// Its name as a source.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -80,10 +80,10 @@ impl Source {
     async fn scrape(&self, to: &SourceHandle) -> Result<(), HubEnded> {
         let url = &without_query(&self.process.url);
         let process: Arc<str> = self.process.name.as_str().into();
-        let mut said = LastState::default();
+        let mut last = LastState::default();
         let mut list = List::new(&self.process);
         let mut failures = 0;
-        said.say(to, &self.name, LinkState::Connecting, format!("Asking {url} for its metrics.")).await?;
+        last.report(to, &self.name, LinkState::Connecting, format!("Connecting to {url}.")).await?;
         loop {
             let started = Instant::now();
             let wait = match self.fetch().await {
@@ -94,25 +94,25 @@ impl Source {
                         list.start_again();
                     }
                     failures = 0;
-                    // A worker's own /health lists nobody, and answers 503 for long, with an error in its log. A frontend's
-                    // tells where workers are asked for their blocks, which its metrics do not.
+                    // Only a frontend's /health lists workers and their query endpoints. A worker's own may respond 503 for
+                    // long, and logs an error each time.
                     let is_frontend = listed != WorkerList::Nowhere;
                     if is_frontend {
-                        list.ask(&self.client, to).await?;
+                        list.request_if_due(&self.client, to).await?;
                     }
                     let words = format!(
                         "Scraping {url} every {} s{}.",
                         self.interval.as_secs_f64(),
                         if list.is_given && is_frontend { ", and its list of workers" } else { "" }
                     );
-                    said.say(to, &self.name, LinkState::Live, words).await?;
+                    last.report(to, &self.name, LinkState::Live, words).await?;
                     self.interval
                 }
                 Err(Failed { state, words }) => {
                     let wait = wait_after(self.interval, failures);
                     failures = failures.saturating_add(1);
-                    let words = format!("{words} Trying again in {}.", seconds(wait));
-                    said.say(to, &self.name, state, words).await?;
+                    let words = format!("{words} Retrying in {}.", seconds(wait));
+                    last.report(to, &self.name, state, words).await?;
                     wait
                 }
             };
@@ -121,47 +121,46 @@ impl Source {
     }
 
     async fn fetch(&self) -> Result<Bytes, Failed> {
-        let answer = self.client.get(&self.process.url).await?;
-        self.metrics(answer)
+        let response = self.client.get(&self.process.url).await?;
+        self.metrics(response)
     }
 
-    /// The metrics of an answer, or what it was instead.
-    fn metrics(&self, answer: Answer) -> Result<Bytes, Failed> {
+    /// The metrics of a response, or why there are none.
+    fn metrics(&self, response: Response) -> Result<Bytes, Failed> {
         let url = &without_query(&self.process.url);
-        let Answer { status, body, location } = answer;
+        let Response { status, body, location } = response;
         match status {
             StatusCode::OK if may_be_metrics(&body) => Ok(body),
             StatusCode::OK => Err(Failed::refused(format!(
-                "What {url} answers is not the text of Prometheus. Is the path right? Dynamo's is /metrics."
+                "{url} does not return Prometheus metrics. Is the path right? Dynamo's is /metrics."
             ))),
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Err(Failed::refused(if self.has_token {
                 format!(
-                    "{url} refuses the token ({status}). Check --prometheus-token (RADIXSCOPE_PROMETHEUS_TOKEN)."
+                    "{url} rejects the token ({status}). Check --prometheus-token (RADIXSCOPE_PROMETHEUS_TOKEN)."
                 )
             } else {
                 format!(
-                    "{url} asks for a login ({status}). Give a token with --prometheus-token \
+                    "{url} requires authentication ({status}). Set a token with --prometheus-token \
                      (RADIXSCOPE_PROMETHEUS_TOKEN)."
                 )
             })),
             StatusCode::NOT_FOUND => Err(Failed::refused(format!(
-                "There are no metrics at {url} (404). A frontend's are at /metrics of its HTTP port, a worker's at /metrics \
-                 of DYN_SYSTEM_PORT."
+                "{url} does not exist (404). A frontend serves /metrics on its HTTP port, a worker on DYN_SYSTEM_PORT."
             ))),
             status if status.is_redirection() => {
-                // What it sends us on with may be our own query.
+                // The location may repeat the query, which can contain a token.
                 let to = |to: String| format!(" to {:?}", to.split('?').next().unwrap_or_default());
                 let location = location.map(to).unwrap_or_default();
                 Err(Failed::refused(format!(
-                    "{url} redirects{location} ({status}); give that address instead."
+                    "{url} redirects{location} ({status}); use that address instead."
                 )))
             }
-            status => Err(Failed::connecting(format!("{url} answers {status}."))),
+            status => Err(Failed::connecting(format!("{url} responds with {status}."))),
         }
     }
 }
 
-/// What processes answer at `/health` now, as far as they do, each with its name.
+/// Responses of the processes at `/health`, each with its name. Processes that do not respond are omitted.
 ///
 /// # Errors
 /// An option that cannot be used.
@@ -170,22 +169,22 @@ pub(crate) async fn health(options: &Prometheus) -> Result<Vec<(String, Bytes)>,
         return Ok(Vec::new());
     }
     let client = Client::new(options)?;
-    let asked = options.prometheus.iter().map(async |process| {
-        let answer = client.get(&List::new(process).url).await;
-        answer.ok().map(|answer| (process.name.clone(), answer.body))
+    let responses = options.prometheus.iter().map(async |process| {
+        let response = client.get(&List::new(process).url).await;
+        response.ok().map(|response| (process.name.clone(), response.body))
     });
-    Ok(futures_util::future::join_all(asked).await.into_iter().flatten().collect())
+    Ok(futures_util::future::join_all(responses).await.into_iter().flatten().collect())
 }
 
 /// A frontend's list of workers.
 struct List {
     url: Url,
     frontend: Arc<str>,
-    /// Whether the process gave a list.
+    /// Whether the process returned a list.
     is_given: bool,
-    /// Answers without one since.
+    /// Consecutive responses without one.
     without: u8,
-    /// Answers in a row that it is not ready.
+    /// Consecutive "not ready" responses.
     unready: u32,
     due: Instant,
 }
@@ -199,27 +198,27 @@ impl List {
         Self { url, frontend, is_given: false, without: 0, unready: 0, due: Instant::now() }
     }
 
-    /// It may be another process now.
+    /// Starts over after failures, because it may be another process.
     fn start_again(&mut self) {
         (self.without, self.unready) = (0, 0);
         self.due = Instant::now();
     }
 
-    /// Asks if it is time to, and hands over what comes. That nothing comes is no failure: most processes have no list.
-    async fn ask(&mut self, client: &Client, to: &SourceHandle) -> Result<(), HubEnded> {
+    /// Requests the list if it is due, and delivers it. A missing list is no failure: most processes have none.
+    async fn request_if_due(&mut self, client: &Client, to: &SourceHandle) -> Result<(), HubEnded> {
         if self.without >= NO_LISTS || Instant::now() < self.due {
             return Ok(());
         }
         self.due = Instant::now() + LIST_EVERY;
-        // Neither a list nor its absence: asked again.
-        let Ok(Answer { status, body, .. }) = client.get(&self.url).await else { return Ok(()) };
+        // Failed: requested again.
+        let Ok(Response { status, body, .. }) = client.get(&self.url).await else { return Ok(()) };
         if status == StatusCode::SERVICE_UNAVAILABLE {
             self.due = Instant::now() + list_wait(self.unready);
             self.unready = self.unready.saturating_add(1);
         } else {
             self.unready = 0;
         }
-        // A frontend without workers answers 503, with its list.
+        // A frontend without workers responds 503, with its list.
         let is_answer = matches!(status, StatusCode::OK | StatusCode::SERVICE_UNAVAILABLE);
         if is_answer && memchr::memmem::find(&body, b"\"instances\"").is_some() {
             self.is_given = true;
@@ -238,12 +237,12 @@ impl List {
     }
 }
 
-/// How long to wait before a frontend is asked again that was not ready for the `unready`-th time, from 0: doubling.
+/// Backoff after "not ready" response number `unready`, from 0.
 fn list_wait(unready: u32) -> Duration {
     doubled(LIST_EVERY, unready.saturating_add(1), LONGEST_LIST_WAIT)
 }
 
-/// How long to wait after failed scrape number `failures`, from 0: doubling.
+/// Backoff after failed scrape number `failures`, from 0.
 fn wait_after(interval: Duration, failures: u32) -> Duration {
     doubled(interval, failures, LONGEST_WAIT.max(interval))
 }

@@ -25,7 +25,7 @@ const WORKER: &str = "7668682361666917894";
 
 /// How the server behaves now.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Mood {
+enum Mode {
     /// A frontend that has answered so many requests and knows so many workers.
     Frontend {
         requests: u32,
@@ -52,11 +52,11 @@ enum Mood {
     Garbled,
 }
 
-/// What was asked for, and the mood.
+/// The requested paths and the mode.
 #[derive(Clone)]
-struct Told {
-    mood: Arc<Mutex<Mood>>,
-    asked: Arc<Mutex<Vec<String>>>,
+struct Stub {
+    mode: Arc<Mutex<Mode>>,
+    requests: Arc<Mutex<Vec<String>>>,
 }
 
 fn metrics(requests: u32) -> String {
@@ -72,10 +72,10 @@ fn zipped(text: &[u8]) -> Body {
     Body::from(zip.finish().unwrap())
 }
 
-async fn answer(State(told): State<Told>, request: Request) -> Response {
+async fn response(State(stub): State<Stub>, request: Request) -> Response {
     let path = request.uri().path().to_owned();
-    told.asked.lock().unwrap().push(path.clone());
-    let mood = *told.mood.lock().unwrap();
+    stub.requests.lock().unwrap().push(path.clone());
+    let mode = *stub.mode.lock().unwrap();
     let ok = |body: Body| Response::new(body);
     let status = |status: StatusCode| {
         let mut response = Response::new(Body::from("no"));
@@ -83,50 +83,50 @@ async fn answer(State(told): State<Told>, request: Request) -> Response {
         response
     };
     if path == "/health" {
-        return match mood {
-            Mood::Frontend { workers, .. } => {
+        return match mode {
+            Mode::Frontend { workers, .. } => {
                 let worker = format!(
                     "{{\"component\":\"backend\",\"endpoint\":\"generate\",\"namespace\":\"dynamo\",\"instance_id\":{WORKER}}}"
                 );
                 let list = vec![worker; workers].join(",");
                 ok(Body::from(format!("{{\"status\":\"healthy\",\"instances\":[{list}]}}")))
             }
-            Mood::Unready => status(StatusCode::SERVICE_UNAVAILABLE),
-            Mood::Worker => ok(Body::from("{\"status\":\"ready\",\"endpoints\":{\"generate\":\"ready\"}}")),
+            Mode::Unready => status(StatusCode::SERVICE_UNAVAILABLE),
+            Mode::Worker => ok(Body::from("{\"status\":\"ready\",\"endpoints\":{\"generate\":\"ready\"}}")),
             _ => status(StatusCode::NOT_FOUND),
         };
     }
-    match mood {
-        Mood::Frontend { requests, .. } => ok(Body::from(metrics(requests))),
-        Mood::Unready => ok(Body::from(metrics(1))),
-        Mood::Lists => ok(Body::from(format!(
+    match mode {
+        Mode::Frontend { requests, .. } => ok(Body::from(metrics(requests))),
+        Mode::Unready => ok(Body::from(metrics(1))),
+        Mode::Lists => ok(Body::from(format!(
             "{}dynamo_frontend_router_worker_state{{router_worker_id=\"{WORKER}\",state=\"available\",reason=\"none\"}} 1\n",
             metrics(1)
         ))),
-        Mood::Worker => ok(Body::from("dynamo_component_requests_total{dynamo_endpoint=\"generate\"} 1\n")),
-        Mood::Zipped => {
+        Mode::Worker => ok(Body::from("dynamo_component_requests_total{dynamo_endpoint=\"generate\"} 1\n")),
+        Mode::Zipped => {
             let mut response = ok(zipped(metrics(7).as_bytes()));
             response.headers_mut().insert("content-encoding", "gzip".parse().unwrap());
             response
         }
-        Mood::Locked => match bearer(request.headers()) {
+        Mode::Locked => match bearer(request.headers()) {
             Some("let me in") => ok(Body::from(metrics(1))),
             _ => status(StatusCode::UNAUTHORIZED),
         },
-        Mood::NotFound => status(StatusCode::NOT_FOUND),
-        Mood::Moved => {
+        Mode::NotFound => status(StatusCode::NOT_FOUND),
+        Mode::Moved => {
             let mut response = status(StatusCode::MOVED_PERMANENTLY);
             response.headers_mut().insert("location", "/elsewhere".parse().unwrap());
             response
         }
-        Mood::Slow => std::future::pending().await,
-        Mood::Huge => ok(Body::from(vec![b'#'; 9 * 1024 * 1024])),
-        Mood::HugeZipped => {
+        Mode::Slow => std::future::pending().await,
+        Mode::Huge => ok(Body::from(vec![b'#'; 9 * 1024 * 1024])),
+        Mode::HugeZipped => {
             let mut response = ok(zipped(&vec![b'#'; 64 * 1024 * 1024]));
             response.headers_mut().insert("content-encoding", "gzip".parse().unwrap());
             response
         }
-        Mood::BreaksOff => {
+        Mode::BreaksOff => {
             // What is sent before the pause reaches the client.
             let cut = async {
                 tokio::task::yield_now().await;
@@ -137,8 +137,8 @@ async fn answer(State(told): State<Told>, request: Request) -> Response {
             response.headers_mut().insert("content-length", "100000".parse().unwrap());
             response
         }
-        Mood::Page => ok(Body::from("<!doctype html>\n<title>Hello</title>\n")),
-        Mood::Garbled => ok(Body::from(format!("{}dynamo_frontend_output_tokens_total lots\n", metrics(3)))),
+        Mode::Page => ok(Body::from("<!doctype html>\n<title>Hello</title>\n")),
+        Mode::Garbled => ok(Body::from(format!("{}dynamo_frontend_output_tokens_total lots\n", metrics(3)))),
     }
 }
 
@@ -148,22 +148,22 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
 
 struct Scene {
     hub: Hub,
-    told: Told,
+    stub: Stub,
     port: u16,
     server: Option<JoinHandle<()>>,
     _shutdown: watch::Sender<bool>,
 }
 
 impl Scene {
-    async fn start(mood: Mood, token: Option<&str>) -> Self {
+    async fn start(mode: Mode, token: Option<&str>) -> Self {
         let (shutdown, stopped) = watch::channel(false);
-        let told = Told { mood: Arc::new(Mutex::new(mood)), asked: Arc::default() };
+        let stub = Stub { mode: Arc::new(Mutex::new(mode)), requests: Arc::default() };
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
         let options = Prometheus {
             prometheus: vec![format!("fe=127.0.0.1:{port}").parse().unwrap()],
             prometheus_interval: Duration::from_millis(5),
-            prometheus_timeout: Duration::from_millis(if mood == Mood::Slow { 50 } else { 20_000 }),
+            prometheus_timeout: Duration::from_millis(if mode == Mode::Slow { 50 } else { 20_000 }),
             prometheus_token: token.map(|token| token.to_owned().into()),
             prometheus_tls_ca: None,
         };
@@ -183,22 +183,22 @@ impl Scene {
         let named = [(source.name().to_owned(), SourceKind::Prometheus)];
         let Started { hub, sources, .. } = Hub::start(config, Checks::default(), &named, stopped.clone());
         tokio::spawn(source.run(sources.into_iter().next().unwrap(), stopped));
-        let mut scene = Self { hub, told, port, server: None, _shutdown: shutdown };
+        let mut scene = Self { hub, stub, port, server: None, _shutdown: shutdown };
         scene.serve(listener);
         scene
     }
 
     fn serve(&mut self, listener: TcpListener) {
-        let router = Router::new().fallback(answer).with_state(self.told.clone());
+        let router = Router::new().fallback(response).with_state(self.stub.clone());
         self.server = Some(tokio::spawn(async move { axum::serve(listener, router).await.unwrap() }));
     }
 
-    fn mood(&self, mood: Mood) {
-        *self.told.mood.lock().unwrap() = mood;
+    fn mode(&self, mode: Mode) {
+        *self.stub.mode.lock().unwrap() = mode;
     }
 
-    fn asked(&self, path: &str) -> usize {
-        self.told.asked.lock().unwrap().iter().filter(|asked| *asked == path).count()
+    fn requests(&self, path: &str) -> usize {
+        self.stub.requests.lock().unwrap().iter().filter(|requests| *requests == path).count()
     }
 
     /// Waits until the state is as expected.
@@ -218,14 +218,14 @@ impl Scene {
         match tokio::time::timeout(Duration::from_secs(60), wait).await {
             Ok(found) => found,
             Err(_) => {
-                let said = self.hub.read(|view| format!("{:?}", view.cluster.sources())).await;
-                panic!("never {what}: {said:?}")
+                let sources = self.hub.read(|view| format!("{:?}", view.cluster.sources())).await;
+                panic!("never {what}: {sources:?}")
             }
         }
     }
 
     /// Waits for a state whose words hold `word`, and gives all of its words.
-    async fn says(&self, state: LinkState, word: &'static str) -> String {
+    async fn reaches(&self, state: LinkState, word: &'static str) -> String {
         self.until(word, move |view| {
             let source = &view.cluster.sources()[0];
             (source.state == state && source.detail.contains(word)).then(|| source.detail.clone())
@@ -244,32 +244,32 @@ impl Scene {
 
 #[tokio::test]
 async fn a_frontend_is_scraped_and_its_workers_are_known() {
-    let scene = Scene::start(Mood::Frontend { requests: 3, workers: 1 }, None).await;
+    let scene = Scene::start(Mode::Frontend { requests: 3, workers: 1 }, None).await;
     scene.counts(Counter::RequestsOk, 3.0).await;
-    scene.says(LinkState::Live, "and its list of workers").await;
+    scene.reaches(LinkState::Live, "and its list of workers").await;
     let (name, role) = scene
         .until("known", |view| view.cluster.processes().first().map(|known| (known.name.clone(), known.role)))
         .await;
     assert_eq!((name.as_str(), role), ("fe", ProcessRole::Frontend));
     let id = scene.until("a worker", |view| view.cluster.workers().first().map(|worker| worker.id)).await;
     assert_eq!((id.id.0.to_string().as_str(), id.dp_rank), (WORKER, 0));
-    scene.mood(Mood::Frontend { requests: 9, workers: 1 });
+    scene.mode(Mode::Frontend { requests: 9, workers: 1 });
     scene.counts(Counter::RequestsOk, 9.0).await;
 }
 
 #[tokio::test]
 async fn a_compressed_answer_is_the_same_answer() {
-    let scene = Scene::start(Mood::Zipped, None).await;
+    let scene = Scene::start(Mode::Zipped, None).await;
     scene.counts(Counter::RequestsOk, 7.0).await;
 }
 
 #[tokio::test]
 async fn only_a_frontend_is_asked_for_its_list_wherever_else_it_gives_one() {
-    for (mood, asked) in [(Mood::Worker, 0), (Mood::Lists, 1), (Mood::Unready, 1)] {
-        let scene = Scene::start(mood, None).await;
-        scene.says(LinkState::Live, "Scraping").await;
+    for (mode, requests) in [(Mode::Worker, 0), (Mode::Lists, 1), (Mode::Unready, 1)] {
+        let scene = Scene::start(mode, None).await;
+        scene.reaches(LinkState::Live, "Scraping").await;
         scene.until("scraped", |view| (view.cluster.sources()[0].received > 3).then_some(())).await;
-        assert_eq!(scene.asked("/health"), asked, "{mood:?}: the next time is seconds away");
+        assert_eq!(scene.requests("/health"), requests, "{mode:?}: the next time is seconds away");
     }
 }
 
@@ -281,37 +281,37 @@ fn a_frontend_that_is_not_ready_is_asked_less_and_less() {
 
 #[tokio::test]
 async fn a_token_is_asked_for_and_used() {
-    let without = Scene::start(Mood::Locked, None).await;
-    let words = without.says(LinkState::Refused, "401").await;
-    assert!(words.contains("Give a token with --prometheus-token"), "{words}");
-    let wrong = Scene::start(Mood::Locked, Some("hidden!")).await;
-    let words = wrong.says(LinkState::Refused, "refuses the token").await;
+    let without = Scene::start(Mode::Locked, None).await;
+    let words = without.reaches(LinkState::Refused, "401").await;
+    assert!(words.contains("Set a token with --prometheus-token"), "{words}");
+    let wrong = Scene::start(Mode::Locked, Some("hidden!")).await;
+    let words = wrong.reaches(LinkState::Refused, "rejects the token").await;
     assert!(!words.contains("hidden!"), "{words}");
-    let right = Scene::start(Mood::Locked, Some("let me in")).await;
+    let right = Scene::start(Mode::Locked, Some("let me in")).await;
     right.counts(Counter::RequestsOk, 1.0).await;
 }
 
 #[tokio::test]
-async fn what_is_in_the_way_is_said_with_what_to_do() {
-    for (mood, state, words) in [
-        (Mood::NotFound, LinkState::Refused, "There are no metrics at"),
-        (Mood::Moved, LinkState::Refused, "redirects to \"/elsewhere\""),
-        (Mood::Slow, LinkState::Connecting, "does not answer within 0.05 s"),
-        (Mood::Huge, LinkState::Refused, "larger than 8 MiB"),
-        (Mood::HugeZipped, LinkState::Refused, "larger than 8 MiB"),
-        (Mood::BreaksOff, LinkState::Connecting, "ended early"),
-        (Mood::Page, LinkState::Refused, "not the text of Prometheus"),
+async fn failures_are_described_with_what_to_do() {
+    for (mode, state, words) in [
+        (Mode::NotFound, LinkState::Refused, "does not exist (404)"),
+        (Mode::Moved, LinkState::Refused, "redirects to \"/elsewhere\""),
+        (Mode::Slow, LinkState::Connecting, "did not respond within 0.05 s"),
+        (Mode::Huge, LinkState::Refused, "larger than 8 MiB"),
+        (Mode::HugeZipped, LinkState::Refused, "larger than 8 MiB"),
+        (Mode::BreaksOff, LinkState::Connecting, "ended early"),
+        (Mode::Page, LinkState::Refused, "does not return Prometheus metrics"),
     ] {
-        let scene = Scene::start(mood, None).await;
-        let said = scene.says(state, words).await;
-        assert!(said.contains("Trying again in"), "{said}");
-        assert_eq!(scene.hub.read(|view| view.cluster.sources()[0].received).await.unwrap(), 0, "{mood:?}");
+        let scene = Scene::start(mode, None).await;
+        let sources = scene.reaches(state, words).await;
+        assert!(sources.contains("Retrying in"), "{sources}");
+        assert_eq!(scene.hub.read(|view| view.cluster.sources()[0].received).await.unwrap(), 0, "{mode:?}");
     }
 }
 
 #[tokio::test]
 async fn a_bad_line_is_counted_and_costs_no_other() {
-    let scene = Scene::start(Mood::Garbled, None).await;
+    let scene = Scene::start(Mode::Garbled, None).await;
     scene.counts(Counter::RequestsOk, 3.0).await;
     let (topic, reason) = scene
         .until("counted", |view| {
@@ -323,16 +323,16 @@ async fn a_bad_line_is_counted_and_costs_no_other() {
 
 #[tokio::test]
 async fn a_process_that_comes_back_is_scraped_again_and_counts_as_restarted() {
-    let mut scene = Scene::start(Mood::Frontend { requests: 5, workers: 1 }, None).await;
+    let mut scene = Scene::start(Mode::Frontend { requests: 5, workers: 1 }, None).await;
     scene.counts(Counter::RequestsOk, 5.0).await;
-    // Connections that are open stay so until they are refused by mood; new ones find nobody.
+    // Open connections remain until the mode closes them; new ones are refused.
     scene.server.take().unwrap().abort();
-    scene.mood(Mood::BreaksOff);
-    scene.says(LinkState::Connecting, "Nothing listens at").await;
-    scene.mood(Mood::Frontend { requests: 2, workers: 1 });
+    scene.mode(Mode::BreaksOff);
+    scene.reaches(LinkState::Connecting, "Nothing listens at").await;
+    scene.mode(Mode::Frontend { requests: 2, workers: 1 });
     let listener = TcpListener::bind(("127.0.0.1", scene.port)).await.unwrap();
     scene.serve(listener);
-    scene.says(LinkState::Live, "Scraping").await;
+    scene.reaches(LinkState::Live, "Scraping").await;
     // What two runs counted is added up.
     scene.counts(Counter::RequestsOk, 7.0).await;
     let restarts = scene.hub.read(|view| view.cluster.processes()[0].restarts).await.unwrap();

@@ -1,10 +1,7 @@
-//! Where workers call back with their answers: listeners that hand a connection to whoever expects it, and close every
-//! other.
-//!
-//! A connection is known by the subject that a call named, which nobody outside can foresee. It travels in clear, so that whoever
-//! reads along knows it: the connection also has to come from the worker that was queried. Until both is certain it is a
-//! stranger's: few bytes are read of it, within little time, and few such connections are open at once, fewer still from
-//! one address.
+//! Listeners for workers' responses: a connection is handed to the query that expects it; all others are closed. A connection
+//! is identified by the unpredictable subject of a query. The subject is sent in clear text and can be observed, so the
+//! connection must also come from the queried worker. Until both is verified, only few bytes are read, with a timeout, and the
+//! number of such connections is limited, in total and per address.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -26,15 +23,15 @@ use crate::config::CallbackAddress;
 use crate::random;
 use crate::source::gate::{Gate, Refused, Special, plain};
 
-/// How long a connection may take to say whose answer it brings.
+/// How long a connection may take to send its subject.
 const SUBJECT_WITHIN: Duration = Duration::from_secs(3);
-/// Connections that have not said it yet, of all and of one address.
-const MAX_STRANGERS: usize = 256;
-const MAX_STRANGERS_OF_ONE: usize = 16;
-/// Addresses of this machine that are listened on.
+/// Maximum unidentified connections, in total and per address.
+const MAX_UNIDENTIFIED: usize = 256;
+const MAX_UNIDENTIFIED_PER_ADDRESS: usize = 16;
+/// Maximum local addresses with a listener.
 const MAX_LISTENERS: usize = 16;
-/// Wait after a connection could not be taken.
-const TAKE_AGAIN_AFTER: Duration = Duration::from_millis(100);
+/// Delay after a failed accept.
+const ACCEPT_AGAIN_AFTER: Duration = Duration::from_millis(100);
 
 /// The listeners.
 pub(super) struct Callback {
@@ -54,18 +51,18 @@ impl Drop for Listener {
     }
 }
 
-/// Where a response may come from.
+/// Addresses from which a response may come.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Origin {
-    /// Only the subject tells: there is NAT between the workers and us, or the query went over NATS, where no address of the
-    /// worker is known and only those who may subscribe to its subject learn the id.
+    /// Any: only the subject identifies it, because of NAT, or because the query was sent over NATS, where the worker's address
+    /// is unknown and only permitted subscribers see the subject.
     Anywhere,
     /// Addresses of the worker.
     These(Vec<IpAddr>),
 }
 
 impl Origin {
-    /// Whether it may come from there. All addresses of loopback are one machine's.
+    /// Whether it may come from this address. All loopback addresses are the same machine.
     pub(super) fn has(&self, from: IpAddr) -> bool {
         let from = plain(from);
         let is_loopback = |ip: IpAddr| Special::of(ip) == Some(Special::Loopback);
@@ -78,27 +75,27 @@ impl Origin {
     }
 }
 
-/// Who is waited for, and who is at the door.
+/// Expected and unidentified connections.
 struct Expected {
     gate: Arc<Gate>,
-    by_subject: Mutex<HashMap<String, Awaited>>,
-    strangers: Mutex<HashMap<IpAddr, usize>>,
+    by_subject: Mutex<HashMap<String, PendingQuery>>,
+    unidentified: Mutex<HashMap<IpAddr, usize>>,
     closed: AtomicU64,
 }
 
-/// A connection that a query waits for.
-struct Awaited {
+/// A query that waits for its connection.
+struct PendingQuery {
     brings: oneshot::Sender<TcpStream>,
     origin: Origin,
-    /// The last that named the subject and came from elsewhere.
+    /// The last connection with this subject from another address.
     foreign: Arc<Mutex<Option<Refused>>>,
 }
 
-/// A connection that is waited for.
-pub(super) struct Visit {
-    /// Where the worker is to connect, as host and port.
+/// A connection that is expected for a query.
+pub(super) struct ExpectedConnection {
+    /// Host and port to which the worker connects.
     pub(super) address: String,
-    /// What it is to say.
+    /// The subject that it sends.
     pub(super) subject: String,
     /// The connection.
     pub(super) arrives: oneshot::Receiver<TcpStream>,
@@ -106,37 +103,37 @@ pub(super) struct Visit {
     expected: Arc<Expected>,
 }
 
-impl Visit {
-    /// Whether a connection named the subject and came from elsewhere than the worker.
+impl ExpectedConnection {
+    /// The refusal, if a connection with this subject came from another address.
     pub(super) fn foreign(&self) -> Option<Refused> {
         lock(&self.foreign).clone()
     }
 }
 
-impl Drop for Visit {
+impl Drop for ExpectedConnection {
     fn drop(&mut self) {
         lock(&self.expected.by_subject).remove(&self.subject);
     }
 }
 
 impl Callback {
-    /// Named by `--callback`, or found anew for each worker.
+    /// With the address of `--callback`, or the local address towards each worker.
     pub(super) fn new(named: Option<CallbackAddress>, gate: Arc<Gate>) -> Self {
         let expected = Expected {
             gate,
             by_subject: Mutex::default(),
-            strangers: Mutex::default(),
+            unidentified: Mutex::default(),
             closed: AtomicU64::new(0),
         };
         Self { named, listeners: tokio::sync::Mutex::default(), expected: Arc::new(expected) }
     }
 
-    /// Whether `--callback` says that there is something between the workers and us.
+    /// Whether `--callback` is set, which may mean NAT between the workers and this process.
     pub(super) fn is_named(&self) -> bool {
         self.named.is_some()
     }
 
-    /// Listens at once where `--callback` says.
+    /// Starts listening on the address of `--callback`, if set.
     pub(super) async fn prepare(&self) -> io::Result<()> {
         match &self.named {
             Some(named) => self.listen(Ipv6Addr::UNSPECIFIED.into(), named.port).await.map(drop),
@@ -144,8 +141,8 @@ impl Callback {
         }
     }
 
-    /// Waits for a connection of a worker to which this machine is `local`.
-    pub(super) async fn expect(&self, local: IpAddr, origin: Origin) -> io::Result<Visit> {
+    /// Expects a connection from a worker. `local` is the local address towards it.
+    pub(super) async fn expect(&self, local: IpAddr, origin: Origin) -> io::Result<ExpectedConnection> {
         let address = match &self.named {
             Some(named) => {
                 self.listen(Ipv6Addr::UNSPECIFIED.into(), named.port).await?;
@@ -156,26 +153,24 @@ impl Callback {
         let subject = random::id()?;
         let (brings, arrives) = oneshot::channel();
         let foreign: Arc<Mutex<Option<Refused>>> = Arc::default();
-        let awaited = Awaited { brings, origin, foreign: Arc::clone(&foreign) };
-        lock(&self.expected.by_subject).insert(subject.clone(), awaited);
-        Ok(Visit { address, subject, arrives, foreign, expected: Arc::clone(&self.expected) })
+        let pending = PendingQuery { brings, origin, foreign: Arc::clone(&foreign) };
+        lock(&self.expected.by_subject).insert(subject.clone(), pending);
+        Ok(ExpectedConnection { address, subject, arrives, foreign, expected: Arc::clone(&self.expected) })
     }
 
-    /// Connections that were closed because nobody expected them.
+    /// Number of unexpected connections that were closed.
     pub(super) fn closed(&self) -> u64 {
         self.expected.closed.load(Ordering::Relaxed)
     }
 
-    /// Listens there, if that is not done already, and gives the port.
+    /// Starts listening unless it already does; returns the port.
     async fn listen(&self, at: IpAddr, port: u16) -> io::Result<u16> {
         let mut listeners = self.listeners.lock().await;
         if let Some(listener) = listeners.get(&at) {
             return Ok(listener.port);
         }
         if listeners.len() >= MAX_LISTENERS {
-            return Err(io::Error::other(
-                "too many addresses of this machine are listened on; set --callback",
-            ));
+            return Err(io::Error::other("too many local addresses to listen on; set --callback"));
         }
         let listener = match TcpListener::bind((at, port)).await {
             // A machine without IPv6.
@@ -183,25 +178,27 @@ impl Callback {
             bound => bound?,
         };
         let bound = listener.local_addr()?;
-        tracing::info!(%bound, "listening for workers' answers");
-        let task = tokio::spawn(take_all(listener, Arc::clone(&self.expected))).abort_handle();
+        tracing::info!(%bound, "listening for workers' responses");
+        let task = tokio::spawn(accept_loop(listener, Arc::clone(&self.expected))).abort_handle();
         listeners.insert(at, Listener { port: bound.port(), task });
         Ok(bound.port())
     }
 }
 
-async fn take_all(listener: TcpListener, expected: Arc<Expected>) {
+async fn accept_loop(listener: TcpListener, expected: Arc<Expected>) {
     loop {
         match listener.accept().await {
-            Ok((stream, from)) => match Stranger::admit(from.ip(), &expected) {
-                Some(stranger) => {
-                    tokio::spawn(stranger.receive(stream));
+            Ok((stream, from)) => match UnidentifiedConnection::admit(from.ip(), &expected) {
+                Some(connection) => {
+                    tokio::spawn(connection.receive(stream));
                 }
-                None => expected.close(stream, "no response is expected, or too many connections wait"),
+                None => {
+                    expected.close(stream, "no response is expected, or too many unidentified connections")
+                }
             },
             Err(error) => {
-                tracing::warn!(%error, "a connection could not be taken");
-                tokio::time::sleep(TAKE_AGAIN_AFTER).await;
+                tracing::warn!(%error, "accepting a worker's connection failed");
+                tokio::time::sleep(ACCEPT_AGAIN_AFTER).await;
             }
         }
     }
@@ -210,25 +207,25 @@ async fn take_all(listener: TcpListener, expected: Arc<Expected>) {
 impl Expected {
     fn close(&self, stream: TcpStream, why: &str) {
         self.closed.fetch_add(1, Ordering::Relaxed);
-        tracing::debug!(from = ?stream.peer_addr(), why, "a connection was closed");
+        tracing::debug!(from = ?stream.peer_addr(), why, "unexpected connection closed");
     }
 }
 
-/// A connection that has not said yet whose it is.
-struct Stranger {
+/// A connection that has not sent its subject yet.
+struct UnidentifiedConnection {
     from: IpAddr,
     expected: Arc<Expected>,
 }
 
-impl Stranger {
+impl UnidentifiedConnection {
     fn admit(from: IpAddr, expected: &Arc<Expected>) -> Option<Self> {
         if lock(&expected.by_subject).is_empty() {
             return None;
         }
-        let mut strangers = lock(&expected.strangers);
-        let all: usize = strangers.values().sum();
-        let of_one = strangers.entry(from).or_insert(0);
-        if all >= MAX_STRANGERS || *of_one >= MAX_STRANGERS_OF_ONE {
+        let mut unidentified = lock(&expected.unidentified);
+        let all: usize = unidentified.values().sum();
+        let of_one = unidentified.entry(from).or_insert(0);
+        if all >= MAX_UNIDENTIFIED || *of_one >= MAX_UNIDENTIFIED_PER_ADDRESS {
             return None;
         }
         *of_one += 1;
@@ -239,45 +236,45 @@ impl Stranger {
         let subject = match timeout(SUBJECT_WITHIN, subject_of(&mut stream)).await {
             Ok(Ok(subject)) => subject,
             Ok(Err(error)) => return self.expected.close(stream, &error.to_string()),
-            Err(_) => return self.expected.close(stream, "it sends nothing"),
+            Err(_) => return self.expected.close(stream, "no subject within the timeout"),
         };
-        match self.awaited(subject) {
-            // Whoever waited may have gone.
-            Ok(awaited) => drop(awaited.brings.send(stream)),
+        match self.pending(subject) {
+            // The query may have ended.
+            Ok(pending) => drop(pending.brings.send(stream)),
             Err(why) => self.expected.close(stream, why),
         }
     }
 
-    /// Who waits for this connection. One from elsewhere than the worker leaves the query waiting.
-    fn awaited(&self, subject: String) -> Result<Awaited, &'static str> {
+    /// The query that expects this connection. If it comes from another address, the query keeps waiting.
+    fn pending(&self, subject: String) -> Result<PendingQuery, &'static str> {
         let mut by_subject = lock(&self.expected.by_subject);
-        let Entry::Occupied(awaited) = by_subject.entry(subject) else {
-            return Err("its subject belongs to no query");
+        let Entry::Occupied(pending) = by_subject.entry(subject) else {
+            return Err("unknown subject");
         };
-        if awaited.get().origin.has(self.from) {
-            return Ok(awaited.remove());
+        if pending.get().origin.has(self.from) {
+            return Ok(pending.remove());
         }
-        if let Origin::These(these) = &awaited.get().origin {
+        if let Origin::These(these) = &pending.get().origin {
             let refused = self.expected.gate.refuse_response(plain(self.from), these);
-            *lock(&awaited.get().foreign) = Some(refused);
+            *lock(&pending.get().foreign) = Some(refused);
         }
-        Err("it comes from elsewhere than the worker")
+        Err("the address is not the worker's")
     }
 }
 
-impl Drop for Stranger {
+impl Drop for UnidentifiedConnection {
     fn drop(&mut self) {
-        let mut strangers = lock(&self.expected.strangers);
-        if let Some(of_one) = strangers.get_mut(&self.from) {
+        let mut unidentified = lock(&self.expected.unidentified);
+        if let Some(of_one) = unidentified.get_mut(&self.from) {
             *of_one -= 1;
             if *of_one == 0 {
-                strangers.remove(&self.from);
+                unidentified.remove(&self.from);
             }
         }
     }
 }
 
-/// Reads the first part of a connection and nothing beyond.
+/// Reads only the first part of a connection.
 async fn subject_of(stream: &mut TcpStream) -> io::Result<String> {
     let mut prelude = [0; PRELUDE_BYTES];
     stream.read_exact(&mut prelude).await?;

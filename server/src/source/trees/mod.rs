@@ -1,17 +1,15 @@
-//! Workers, asked for their blocks over Dynamo's request plane. Whom to ask and when is decided in intake.
+//! Queries workers for their blocks over Dynamo's request plane. Intake decides which workers to query and when.
 //!
 //! # How it works
-//!
-//! A query goes out on a connection of its own, or as a message over NATS. The answer comes on a TCP connection that the
-//! worker opens to us, at the address that the query names: workers have to be able to reach this process. What is sent
-//! changes nothing in the worker; it logs a line and counts the request. Every query that intake hands over is answered
-//! once, whatever comes of it.
+//! A query is sent on its own TCP connection, or as a message over NATS. The response comes on a TCP connection that the worker
+//! opens to the address in the query, so workers must be able to reach this process. A query changes nothing in the worker; it
+//! logs a line and counts the request. Every query from intake gets exactly one result.
 
-mod answer;
-mod ask;
 mod callback;
 mod nats;
-mod standing;
+mod query;
+mod response;
+mod status;
 #[cfg(test)]
 mod tests;
 
@@ -37,27 +35,27 @@ use crate::source::gate::{Crossing, Gate};
 use crate::source::link::LastState;
 use crate::source::nats::Target;
 use crate::time::now;
-use answer::failed;
-use ask::Asker;
 use callback::Callback;
-use standing::TargetComparison;
+use query::QueryClient;
+use response::failed;
+use status::QueryStatus;
 
-/// What it is called.
+/// Its name as a source.
 pub const NAME: &str = "worker trees";
-/// Workers asked at the same time.
+/// Maximum queries in flight.
 const MAX_AT_ONCE: usize = 8;
-/// Queries that wait for their turn.
+/// Maximum queued queries.
 const MAX_WAITING: usize = 65_536;
-/// How often failures that are long ago are forgotten.
-const LOOK_EVERY: Duration = Duration::from_secs(10);
+/// How often old failures are dropped from the status.
+const STATUS_EVERY: Duration = Duration::from_secs(10);
 
-/// Asks workers.
+/// The source.
 pub struct Source {
-    asker: Arc<Asker>,
+    client: Arc<QueryClient>,
 }
 
-/// What came of a query: of which, and what.
-type Answered = (Result<TreeResponse, QueryFailed>, usize);
+/// The result of a query, and the bytes read.
+type QueryResult = (Result<TreeResponse, QueryFailed>, usize);
 
 impl Source {
     /// A source as the command line describes it.
@@ -74,17 +72,17 @@ impl Source {
             false => Some(RequestPlane::new(Target::new(&nats.nats, &nats.login)?)),
         };
         let callback = Callback::new(callback, Arc::clone(gate));
-        Ok(Self { asker: Arc::new(Asker::new(callback, plane, Arc::clone(gate))) })
+        Ok(Self { client: Arc::new(QueryClient::new(callback, plane, Arc::clone(gate))) })
     }
 
-    /// Asks whom it is told to until the process ends.
+    /// Runs the queries from intake until the process ends.
     pub async fn run(self, to: SourceHandle, shutdown: Shutdown) {
         let Some(commands) = to.take_commands() else {
-            tracing::error!("no source reports which workers are to be asked");
+            tracing::error!("the command channel is missing; no worker can be queried");
             return;
         };
         let mut end = shutdown;
-        let mut queries = Queries::new(self.asker, &to);
+        let mut queries = Queries::new(self.client, &to);
         tokio::select! {
             () = over(&mut end) => {}
             // The hub ends only with the process.
@@ -93,38 +91,37 @@ impl Source {
     }
 }
 
-/// Queries that wait and that run.
+/// Queued and running queries.
 struct Queries<'s> {
-    asker: Arc<Asker>,
+    client: Arc<QueryClient>,
     to: &'s SourceHandle,
     waiting: VecDeque<TreeQuery>,
-    running: JoinSet<Answered>,
-    /// The query of each task: its number and whom it asks.
-    asked: HashMap<Id, (u64, Worker, AbortHandle)>,
-    standing: TargetComparison,
-    said: LastState,
+    running: JoinSet<QueryResult>,
+    /// The query of each task: its id and worker.
+    queries: HashMap<Id, (u64, Worker, AbortHandle)>,
+    status: QueryStatus,
+    last_state: LastState,
 }
 
 impl<'s> Queries<'s> {
-    fn new(asker: Arc<Asker>, to: &'s SourceHandle) -> Self {
+    fn new(client: Arc<QueryClient>, to: &'s SourceHandle) -> Self {
         Self {
-            asker,
+            client,
             to,
             waiting: VecDeque::new(),
             running: JoinSet::new(),
-            asked: HashMap::new(),
-            standing: TargetComparison::default(),
-            said: LastState::default(),
+            queries: HashMap::new(),
+            status: QueryStatus::default(),
+            last_state: LastState::default(),
         }
     }
 
     async fn follow(&mut self, mut commands: mpsc::Receiver<Command>) -> Result<(), HubEnded> {
-        let mut look = tokio::time::interval(LOOK_EVERY);
+        let mut look = tokio::time::interval(STATUS_EVERY);
         look.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        if let Err(error) = self.asker.callback.prepare().await {
-            let words =
-                format!("The port of --callback (RADIXSCOPE_CALLBACK) cannot be listened on: {error}.");
-            self.said.say(self.to, NAME, LinkState::Refused, words).await?;
+        if let Err(error) = self.client.callback.prepare().await {
+            let words = format!("Cannot listen on the port of --callback (RADIXSCOPE_CALLBACK): {error}.");
+            self.last_state.report(self.to, NAME, LinkState::Refused, words).await?;
         }
         loop {
             tokio::select! {
@@ -142,13 +139,13 @@ impl<'s> Queries<'s> {
     async fn take(&mut self, command: Command) -> Result<(), HubEnded> {
         match command {
             Command::Query(query) if self.waiting.len() < MAX_WAITING => self.waiting.push_back(query),
-            Command::Query(query) => self.not_asked(query.id, "too many queries wait").await?,
+            Command::Query(query) => self.reject(query.id, "too many queued queries").await?,
             Command::CancelQuery { id } => {
                 if let Some(at) = self.waiting.iter().position(|query| query.id == id) {
                     self.waiting.remove(at);
-                    self.not_asked(id, NOBODY_WAITS).await?;
-                } else if let Some((.., task)) = self.asked.values().find(|(running, ..)| *running == id) {
-                    // Answered when it has ended.
+                    self.reject(id, QUERY_CANCELLED).await?;
+                } else if let Some((.., task)) = self.queries.values().find(|(running, ..)| *running == id) {
+                    // Reported when the task has ended.
                     task.abort();
                 }
             }
@@ -165,35 +162,35 @@ impl<'s> Queries<'s> {
         while self.running.len() < MAX_AT_ONCE {
             let Some(query) = self.waiting.pop_front() else { return };
             let (id, worker) = (query.id, query.endpoint.worker);
-            let asker = Arc::clone(&self.asker);
-            tracing::debug!(id, %worker, start = query.start_event_id, "asking for blocks");
-            let task = self.running.spawn(async move { asker.ask(&query).await });
-            self.asked.insert(task.id(), (id, worker, task));
+            let client = Arc::clone(&self.client);
+            tracing::debug!(id, %worker, start = query.start_event_id, "querying blocks");
+            let task = self.running.spawn(async move { client.query(&query).await });
+            self.queries.insert(task.id(), (id, worker, task));
         }
     }
 
-    async fn done(&mut self, done: Result<(Id, Answered), JoinError>) -> Result<(), HubEnded> {
+    async fn done(&mut self, done: Result<(Id, QueryResult), JoinError>) -> Result<(), HubEnded> {
         let (task, (outcome, size_bytes)) = match done {
             Ok(answered) => answered,
             Err(error) => {
-                let why = if error.is_cancelled() { NOBODY_WAITS } else { "asking failed" };
+                let why = if error.is_cancelled() { QUERY_CANCELLED } else { "the query task failed" };
                 (error.id(), (Err(cancelled(why)), 0))
             }
         };
-        let Some((id, worker, _)) = self.asked.remove(&task) else { return Ok(()) };
+        let Some((id, worker, _)) = self.queries.remove(&task) else { return Ok(()) };
         if let Err(failed) = &outcome {
             tracing::debug!(id, %worker, why = ?failed.why, "{}", failed.words);
         }
-        self.standing.note(worker, outcome.as_ref().err(), Instant::now());
-        self.answer(id, outcome, size_bytes).await?;
+        self.status.note(worker, outcome.as_ref().err(), Instant::now());
+        self.response(id, outcome, size_bytes).await?;
         self.say().await
     }
 
-    async fn not_asked(&self, id: u64, why: &str) -> Result<(), HubEnded> {
-        self.answer(id, Err(cancelled(why)), 0).await
+    async fn reject(&self, id: u64, why: &str) -> Result<(), HubEnded> {
+        self.response(id, Err(cancelled(why)), 0).await
     }
 
-    async fn answer(
+    async fn response(
         &self,
         query: u64,
         outcome: Result<TreeResponse, QueryFailed>,
@@ -204,18 +201,18 @@ impl<'s> Queries<'s> {
     }
 
     async fn say(&mut self) -> Result<(), HubEnded> {
-        let (state, mut words) = self.standing.to_text(Instant::now(), self.asker.callback.closed());
+        let (state, mut words) = self.status.to_text(Instant::now(), self.client.callback.closed());
         for (what, of) in [(Crossing::TreeQuery, "Queries"), (Crossing::Response, "Responses")] {
-            if let Some(refused) = self.asker.gate.refusals().sentence(what.as_str()) {
+            if let Some(refused) = self.client.gate.refusals().sentence(what.as_str()) {
                 words.push_str(&format!(" {of}: {refused}"));
             }
         }
-        self.said.say(self.to, NAME, state, words).await
+        self.last_state.report(self.to, NAME, state, words).await
     }
 }
 
-const NOBODY_WAITS: &str = "the query was cancelled";
+const QUERY_CANCELLED: &str = "the query was cancelled";
 
 fn cancelled(why: &str) -> QueryFailed {
-    failed(QueryFault::Cancelled, format!("The worker was not asked: {why}."))
+    failed(QueryFault::Cancelled, format!("The worker was not queried: {why}."))
 }

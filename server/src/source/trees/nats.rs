@@ -1,4 +1,4 @@
-//! The request plane over NATS: a connection of its own, made when the first worker is asked over it.
+//! The request plane over NATS, on a separate connection that is opened with the first query.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -10,17 +10,17 @@ use tokio::time::timeout;
 
 use radixscope_dynamo::tree_query::{QueryFailed, QueryFault};
 
-use super::answer::failed;
-use super::ask::refused;
+use super::query::refused;
+use super::response::failed;
 use crate::source::Failed;
 use crate::source::nats::{INBOX, Signals, Target, missing_right};
 
-/// How often it is looked whether the server complained: it does so within milliseconds.
+/// How often server errors are checked: they arrive within milliseconds.
 const COMPLAINTS_EVERY: Duration = Duration::from_millis(100);
-/// How long the server's name may take to be found.
+/// Timeout for resolving the server's name.
 const RESOLVE_WITHIN: Duration = Duration::from_secs(3);
 
-/// Workers that are asked over NATS.
+/// Queries to workers over NATS.
 pub(super) struct RequestPlane {
     target: Target,
     connected: Mutex<Option<(Client, Signals)>>,
@@ -31,20 +31,20 @@ impl RequestPlane {
         Self { target, connected: Mutex::new(None) }
     }
 
-    /// The address of this machine on the way to the server: workers are beyond it.
+    /// The local address towards the server, which is also the way to the workers.
     pub(super) async fn local(&self) -> Result<IpAddr, QueryFailed> {
         let mut why = "it has no address".to_owned();
         for (host, port) in self.target.addresses() {
-            match timeout(RESOLVE_WITHIN, way_to(&host, port)).await {
+            match timeout(RESOLVE_WITHIN, local_address_towards(&host, port)).await {
                 Ok(Ok(local)) => return Ok(local),
                 Ok(Err(error)) => why = error.to_string(),
-                Err(_) => why = format!("its name was not found within {} s", RESOLVE_WITHIN.as_secs()),
+                Err(_) => why = format!("its name was not resolved within {} s", RESOLVE_WITHIN.as_secs()),
             }
         }
         Err(self.unreachable(&why))
     }
 
-    /// Publishes a request and waits until it is accepted.
+    /// Publishes a request and waits for its acknowledgement.
     pub(super) async fn request(
         &self,
         subject: &str,
@@ -56,7 +56,7 @@ impl RequestPlane {
             accepted = timeout(within, client.request(subject.to_owned(), message.into())) => accepted,
             right = denied(&signals, subject) => {
                 let words =
-                    format!("NATS at {} does not pass on the query: {right}.", self.target.shown());
+                    format!("NATS at {} rejected the query: {right}.", self.target.display_address());
                 return Err(failed(QueryFault::Refused, words));
             }
         };
@@ -64,18 +64,18 @@ impl RequestPlane {
             Ok(Ok(reply)) if reply.payload.is_empty() => Ok(()),
             Ok(Ok(reply)) => Err(refused(&reply.payload)),
             Ok(Err(error)) if error.kind() == RequestErrorKind::NoResponders => {
-                let words = format!("No worker takes requests on the NATS subject {subject}: did it leave?");
+                let words = format!("No worker listens on the NATS subject {subject}; it may have left.");
                 Err(failed(QueryFault::Unreachable, words))
             }
             Ok(Err(error)) => Err(self.unreachable(&error.to_string())),
             Err(_) => Err(failed(
                 QueryFault::Unreachable,
-                format!("The request on the NATS subject {subject} was not accepted in time."),
+                format!("The request on the NATS subject {subject} was not acknowledged in time."),
             )),
         }
     }
 
-    /// The connection, made anew if it is lost.
+    /// The connection, reopened if it was lost.
     async fn client(&self) -> Result<(Client, Signals), QueryFailed> {
         let mut connected = self.connected.lock().await;
         if let Some((client, signals)) = &*connected
@@ -97,15 +97,15 @@ impl RequestPlane {
 
     fn unreachable(&self, why: &str) -> QueryFailed {
         let words = format!(
-            "NATS at {}, over which workers are asked, cannot be reached: {why}.",
-            self.target.shown()
+            "NATS at {}, the workers' request plane, cannot be reached: {why}.",
+            self.target.display_address()
         );
         failed(QueryFault::Unreachable, words)
     }
 }
 
-/// Waits for the server's complaint that the request or its reply is denied; gives the missing right. A denied request is not
-/// answered otherwise.
+/// Waits for a permissions violation of the request or its reply; returns the missing permission. A denied request gets no
+/// response.
 async fn denied(signals: &Signals, subject: &str) -> String {
     let mut look = tokio::time::interval(COMPLAINTS_EVERY);
     let (subject, inbox) = (format!("\"{subject}\""), format!("\"{INBOX}."));
@@ -118,8 +118,8 @@ async fn denied(signals: &Signals, subject: &str) -> String {
     }
 }
 
-/// Our address on the way there; nothing is sent.
-async fn way_to(host: &str, port: u16) -> std::io::Result<IpAddr> {
+/// The local address towards `host`; nothing is sent.
+async fn local_address_towards(host: &str, port: u16) -> std::io::Result<IpAddr> {
     let mut last = std::io::Error::other("its name has no address");
     for address in tokio::net::lookup_host((host, port)).await? {
         let any: IpAddr = match address {

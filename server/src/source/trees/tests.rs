@@ -10,7 +10,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{oneshot, watch};
 use tokio::time::timeout;
 
-use super::callback::{Origin, Visit};
+use super::callback::{ExpectedConnection, Origin};
 use super::*;
 use crate::hub::{LoneInbox, QueueLimits};
 use fake_worker::{Acknowledge, Call, FakeWorker, Script, last_item, part, prologue, whole, whole_json};
@@ -26,13 +26,13 @@ const ENDPOINT: &str = "worker_kv_query_source_1f";
 /// Longer than anything here takes.
 const LONG: Duration = Duration::from_secs(20);
 
-fn asker_with(callback: Option<CallbackAddress>) -> Asker {
+fn client_with(callback: Option<CallbackAddress>) -> QueryClient {
     let gate = Gate::of_this_machine();
-    Asker::new(Callback::new(callback, Arc::clone(&gate)), None, gate)
+    QueryClient::new(Callback::new(callback, Arc::clone(&gate)), None, gate)
 }
 
-fn asker() -> Asker {
-    asker_with(None)
+fn client() -> QueryClient {
+    client_with(None)
 }
 
 fn query(port: u16, codec: Codec) -> TreeQuery {
@@ -62,20 +62,20 @@ fn tree(blocks: u64) -> Value {
     json!({"TreeDump": {"events": [event], "last_event_id": 40, "reset_scope": "all"}})
 }
 
-fn blocks(answer: &TreeResponse) -> usize {
-    match answer {
+fn blocks(response: &TreeResponse) -> usize {
+    match response {
         TreeResponse::TreeDump { events, last_event_id: Some(40) } => events.blocks.len(),
         other => panic!("{other:?}"),
     }
 }
 
-async fn ask(asker: &Asker, worker: &FakeWorker) -> Result<TreeResponse, QueryFailed> {
-    timeout(LONG, asker.ask(&query(worker.port(), Codec::Json))).await.expect("it ends").0
+async fn query_worker(client: &QueryClient, worker: &FakeWorker) -> Result<TreeResponse, QueryFailed> {
+    timeout(LONG, client.query(&query(worker.port(), Codec::Json))).await.expect("it ends").0
 }
 
 async fn failure(script: Script) -> QueryFailed {
     let worker = FakeWorker::start(move |_| script.clone()).await;
-    ask(&asker(), &worker).await.expect_err("no answer")
+    query_worker(&client(), &worker).await.expect_err("no answer")
 }
 
 #[derive(serde::Deserialize)]
@@ -96,15 +96,15 @@ struct Frame {
 #[tokio::test]
 async fn recorded_answers_come_over_real_sockets_byte_for_byte() {
     let recorded = include_str!("../../../../core/dynamo/tests/fixtures/tree_queries.jsonl");
-    let mut asked = 0;
+    let mut queries = 0;
     for line in recorded.lines() {
         let exchange: Exchange = serde_json::from_str(line).unwrap();
         let Some(path) = exchange.path else { continue };
         let wanted = ["prologue", "data", "control"];
         let frames = exchange.frames.iter().filter(|frame| wanted.contains(&frame.what.as_str()));
-        let answer: Vec<u8> = frames.flat_map(|frame| BASE64_STANDARD.decode(&frame.p).unwrap()).collect();
-        let size = answer.len();
-        let worker = FakeWorker::start(move |_| Script::answer(answer.clone())).await;
+        let response: Vec<u8> = frames.flat_map(|frame| BASE64_STANDARD.decode(&frame.p).unwrap()).collect();
+        let size = response.len();
+        let worker = FakeWorker::start(move |_| Script::answer(response.clone())).await;
         let codec = if exchange.codec == "json" { Codec::Json } else { Codec::MsgPack };
         let mut query = query(worker.port(), codec);
         query.endpoint.worker = Worker::new(exchange.worker_id, 0);
@@ -112,8 +112,8 @@ async fn recorded_answers_come_over_real_sockets_byte_for_byte() {
         query.start_event_id = exchange.start;
         query.endpoint.transport =
             RequestTransport::Tcp { address: format!("127.0.0.1:{}", worker.port()), path: path.clone() };
-        let (answer, size_bytes) = asker().ask(&query).await;
-        match answer.unwrap() {
+        let (response, size_bytes) = client().query(&query).await;
+        match response.unwrap() {
             TreeResponse::TooNew { newest_available } => assert!(newest_available > 1_000),
             TreeResponse::Events { events, last_event_id } => {
                 let ids: Vec<u64> = events.events.iter().map(|event| event.event_id).collect();
@@ -126,9 +126,9 @@ async fn recorded_answers_come_over_real_sockets_byte_for_byte() {
         let calls = worker.calls();
         assert_eq!((calls.len(), &calls[0].path), (1, &path));
         assert_eq!(calls[0].is_msgpack(), codec == Codec::MsgPack);
-        asked += 1;
+        queries += 1;
     }
-    assert_eq!(asked, 4);
+    assert_eq!(queries, 4);
 }
 
 #[tokio::test]
@@ -136,7 +136,7 @@ async fn an_answer_may_come_before_the_acknowledgement_or_without_one() {
     for acknowledge in [Acknowledge::Accept, Acknowledge::Late, Acknowledge::Never] {
         let script = Script::answer(whole_json(&tree(3))).acknowledged(acknowledge);
         let worker = FakeWorker::start(move |_| script.clone()).await;
-        assert_eq!(blocks(&ask(&asker(), &worker).await.unwrap()), 3);
+        assert_eq!(blocks(&query_worker(&client(), &worker).await.unwrap()), 3);
     }
 }
 
@@ -150,11 +150,11 @@ async fn a_query_names_the_worker_the_start_and_where_to_call() {
         address: format!("127.0.0.1:{}", worker.port()),
         path: format!("fffffffffffffffe/{ENDPOINT}"),
     };
-    assert_eq!(asker().ask(&query).await.0.unwrap(), TreeResponse::TooNew { newest_available: 4 });
+    assert_eq!(client().query(&query).await.0.unwrap(), TreeResponse::TooNew { newest_available: 4 });
     let call = worker.calls().remove(0);
-    let asked = call.query();
-    assert_eq!(asked["start_event_id"], u64::MAX);
-    assert_eq!((&asked["worker_id"], &asked["dp_rank"]), (&json!(u64::MAX - 1), &json!(3)));
+    let queries = call.query();
+    assert_eq!(queries["start_event_id"], u64::MAX);
+    assert_eq!((&queries["worker_id"], &queries["dp_rank"]), (&json!(u64::MAX - 1), &json!(3)));
     assert!(call.callback().starts_with("127.0.0.1:"));
     assert_eq!(call.subject().len(), 32);
 }
@@ -166,8 +166,8 @@ async fn a_worker_that_does_not_understand_the_codec_is_asked_in_the_other() {
         false => Script::answer(whole_json(&tree(2))),
     })
     .await;
-    let answer = asker().ask(&query(worker.port(), Codec::MsgPack)).await.0;
-    assert_eq!(blocks(&answer.unwrap()), 2);
+    let response = client().query(&query(worker.port(), Codec::MsgPack)).await.0;
+    assert_eq!(blocks(&response.unwrap()), 2);
     let codecs: Vec<bool> = worker.calls().iter().map(Call::is_msgpack).collect();
     assert_eq!(codecs, [true, false]);
 }
@@ -176,42 +176,42 @@ async fn a_worker_that_does_not_understand_the_codec_is_asked_in_the_other() {
 async fn silence_after_the_acknowledgement_is_named_within_five_seconds_with_what_to_open() {
     let started = Instant::now();
     let worker = FakeWorker::start(|_| Script::silence()).await;
-    let failed = ask(&asker(), &worker).await.unwrap_err();
+    let failed = query_worker(&client(), &worker).await.unwrap_err();
     assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
     assert_eq!(failed.why, QueryFault::NoCallback);
     let calls = worker.calls();
     assert_eq!(calls.len(), 2, "once in either codec");
     let (host, port) = calls[1].callback().rsplit_once(':').unwrap();
-    for said in [format!("open port {port} from the workers to {host}"), "--callback".to_owned()] {
-        assert!(failed.words.contains(&said), "{}", failed.words);
+    for expected_text in [format!("open port {port} from the workers to {host}"), "--callback".to_owned()] {
+        assert!(failed.words.contains(&expected_text), "{}", failed.words);
     }
-    assert!(!failed.words.contains("from here either"), "we reach ourselves: {}", failed.words);
+    assert!(!failed.words.contains("from this process either"), "we reach ourselves: {}", failed.words);
 }
 
 #[tokio::test]
 async fn a_callback_that_nobody_reaches_is_told_to_workers_and_in_words() {
     let port = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().port();
     let address: CallbackAddress = format!("192.0.2.1:{port}").parse().unwrap();
-    let asker = asker_with(Some(address));
+    let client = client_with(Some(address));
     let worker = FakeWorker::start(|_| Script::silence()).await;
-    let failed = ask(&asker, &worker).await.unwrap_err();
+    let failed = query_worker(&client, &worker).await.unwrap_err();
     assert_eq!(worker.calls()[0].callback(), format!("192.0.2.1:{port}"));
     assert!(
         failed.words.contains(&format!("open port {port} from the workers to 192.0.2.1")),
         "{}",
         failed.words
     );
-    assert!(failed.words.contains("from here either"), "{}", failed.words);
+    assert!(failed.words.contains("from this process either"), "{}", failed.words);
 }
 
 #[tokio::test]
 async fn a_named_callback_is_listened_on_and_answered_on() {
     let port = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().port();
-    let asker = asker_with(Some(format!("localhost:{port}").parse().unwrap()));
-    asker.callback.prepare().await.unwrap();
+    let client = client_with(Some(format!("localhost:{port}").parse().unwrap()));
+    client.callback.prepare().await.unwrap();
     let worker = FakeWorker::start(|_| Script::answer(whole_json(&tree(2)))).await;
     for _ in 0..2 {
-        assert_eq!(blocks(&ask(&asker, &worker).await.unwrap()), 2);
+        assert_eq!(blocks(&query_worker(&client, &worker).await.unwrap()), 2);
     }
 }
 
@@ -219,10 +219,10 @@ async fn a_named_callback_is_listened_on_and_answered_on() {
 async fn a_port_that_others_have_is_named() {
     let taken = TcpListener::bind("[::]:0").await.unwrap();
     let port = taken.local_addr().unwrap().port();
-    let asker = asker_with(Some(format!("localhost:{port}").parse().unwrap()));
-    assert!(asker.callback.prepare().await.is_err());
+    let client = client_with(Some(format!("localhost:{port}").parse().unwrap()));
+    assert!(client.callback.prepare().await.is_err());
     let worker = FakeWorker::start(|_| Script::silence()).await;
-    let failed = ask(&asker, &worker).await.unwrap_err();
+    let failed = query_worker(&client, &worker).await.unwrap_err();
     assert_eq!(failed.why, QueryFault::NoCallback);
     assert!(failed.words.contains("--callback"), "{}", failed.words);
     assert!(worker.calls().is_empty());
@@ -270,29 +270,29 @@ async fn an_answer_that_ends_early_is_no_answer() {
 }
 
 #[tokio::test]
-async fn an_answer_against_the_rules_is_no_answer() {
+async fn an_invalid_response_is_malformed() {
     let item = part(b"", json!({"data": tree(9), "complete_final": false}).to_string().as_bytes());
     let claimed = |header: u64, data: u64| {
         [prologue(None), [header.to_be_bytes(), data.to_be_bytes(), [0; 8]].concat()].concat()
     };
     let foreign =
         json!({"worker_id": 8, "event": {"event_id": 0, "data": {"removed": {"block_hashes": [1]}}}});
-    for (bytes, said) in [
-        (claimed(0, (512 << 20) + 1), "larger"),
-        (claimed(0, u64::MAX), "larger"),
-        (claimed(1 << 20, 0), "larger"),
-        (claimed(5, 5), "not understood"),
-        ([prologue(None), item.clone(), item.clone()].concat(), "twice"),
-        ([item.clone(), last_item(false)].concat(), "no beginning"),
-        ([prologue(None), last_item(false)].concat(), "nothing"),
+    for (bytes, expected_text) in [
+        (claimed(0, (512 << 20) + 1), "too large"),
+        (claimed(0, u64::MAX), "too large"),
+        (claimed(1 << 20, 0), "too large"),
+        (claimed(5, 5), "cannot be decoded"),
+        ([prologue(None), item.clone(), item.clone()].concat(), "two responses"),
+        ([item.clone(), last_item(false)].concat(), "no prologue"),
+        ([prologue(None), last_item(false)].concat(), "empty"),
         (std::iter::repeat_n(prologue(None), 100).flatten().collect(), "parts"),
-        (whole(b"{\"data\":", false), "not understood"),
+        (whole(b"{\"data\":", false), "cannot be decoded"),
         (whole_json(&json!({"TreeDump": [foreign]})), "worker 8 rank 0; worker 7 rank 0 was asked"),
         (whole_json(&json!({"Status": {}})), "kind that is not known"),
     ] {
         let failed = failure(Script::answer(bytes)).await;
-        assert_eq!(failed.why, QueryFault::Malformed, "{said}");
-        assert!(failed.words.contains(said), "{said}: {}", failed.words);
+        assert_eq!(failed.why, QueryFault::Malformed, "{expected_text}");
+        assert!(failed.words.contains(expected_text), "{expected_text}: {}", failed.words);
     }
 }
 
@@ -309,9 +309,9 @@ async fn room_is_made_for_what_comes_and_not_for_what_is_claimed() {
     let claim =
         [prologue(None), [[0; 8], (512_u64 << 20).to_be_bytes(), [0; 8]].concat(), vec![b' '; 64]].concat();
     let worker = FakeWorker::start(move |_| Script::answer(claim.clone()).closing()).await;
-    let (asker, query) = (asker(), query(worker.port(), Codec::Json));
+    let (client, query) = (client(), query(worker.port(), Codec::Json));
     let before = peak_mib();
-    let all = (0..MAX_AT_ONCE).map(|_| asker.ask(&query));
+    let all = (0..MAX_AT_ONCE).map(|_| client.query(&query));
     for (outcome, size_bytes) in futures_util::future::join_all(all).await {
         assert_eq!(outcome.unwrap_err().why, QueryFault::Truncated);
         assert!(size_bytes < 200);
@@ -323,14 +323,14 @@ async fn room_is_made_for_what_comes_and_not_for_what_is_claimed() {
 async fn a_rank_that_is_not_the_workers_own_comes_back_as_an_answer() {
     let words = "WorkerKvQueryEngine::generate dp_rank mismatch: request.dp_rank=0 this.dp_rank=1";
     let worker = FakeWorker::start(move |_| Script::answer(whole_json(&json!({"Error": words})))).await;
-    let answer = ask(&asker(), &worker).await.unwrap();
-    assert_eq!(answer, TreeResponse::Error { message: words.to_owned(), rank: Some(1) });
+    let response = query_worker(&client(), &worker).await.unwrap();
+    assert_eq!(response, TreeResponse::Error { message: words.to_owned(), rank: Some(1) });
 }
 
 #[tokio::test]
 async fn workers_that_are_not_there_or_hang_are_unreachable() {
     let port = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().port();
-    let failed = asker().ask(&query(port, Codec::Json)).await.0.unwrap_err();
+    let failed = client().query(&query(port, Codec::Json)).await.0.unwrap_err();
     assert_eq!(failed.why, QueryFault::Unreachable);
     assert!(failed.words.contains(&format!("127.0.0.1:{port}")), "{}", failed.words);
     // Connections to a process that was stopped are still made.
@@ -340,14 +340,14 @@ async fn workers_that_are_not_there_or_hang_are_unreachable() {
 }
 
 /// Connections to where an answer is expected: as many as one address may have, saying what is given.
-async fn crowd(callback: &str, says: &[u8]) -> Vec<TcpStream> {
-    let mut crowd = Vec::new();
+async fn open_connections(callback: &str, bytes: &[u8]) -> Vec<TcpStream> {
+    let mut open_connections = Vec::new();
     for _ in 0..16 {
         let mut stream = TcpStream::connect(callback).await.unwrap();
-        stream.write_all(says).await.unwrap();
-        crowd.push(stream);
+        stream.write_all(bytes).await.unwrap();
+        open_connections.push(stream);
     }
-    crowd
+    open_connections
 }
 
 #[tokio::test]
@@ -356,7 +356,7 @@ async fn strangers_are_closed_and_the_worker_is_let_in() {
         part(json!({"subject": subject, "stream_type": "response"}).to_string().as_bytes(), b"")
     };
     let other_plane = part(br#"{"subject":"x","stream_type":"request"}"#, b"");
-    for says in [
+    for bytes in [
         subject("none of ours"),
         other_plane,
         part(&vec![b' '; 70_000], b""),
@@ -365,12 +365,12 @@ async fn strangers_are_closed_and_the_worker_is_let_in() {
     ] {
         let (worker, is_called) = called().await;
         let (strangers_are_gone, go_on) = oneshot::channel::<()>();
-        let asker = asker();
+        let client = client();
         let strange = async {
             let call = is_called.await.unwrap();
-            for mut stranger in crowd(call.callback(), &says).await {
+            for mut connection in open_connections(call.callback(), &bytes).await {
                 // Reset, if something was not read of it.
-                let closed = timeout(LONG, stranger.read_u8()).await.expect("it is closed");
+                let closed = timeout(LONG, connection.read_u8()).await.expect("it is closed");
                 assert!(closed.is_err());
             }
             strangers_are_gone.send(()).unwrap();
@@ -383,9 +383,9 @@ async fn strangers_are_closed_and_the_worker_is_let_in() {
             home.write_all(&[subject(call.subject()), whole_json(&tree(4))].concat()).await.unwrap();
             let _ = home.read_u8().await;
         };
-        let (answer, ()) = tokio::join!(ask(&asker, &worker), home);
-        assert_eq!(blocks(&answer.unwrap()), 4);
-        assert_eq!(asker.callback.closed(), 16);
+        let (response, ()) = tokio::join!(query_worker(&client, &worker), home);
+        assert_eq!(blocks(&response.unwrap()), 4);
+        assert_eq!(client.callback.closed(), 16);
     }
 }
 
@@ -405,80 +405,82 @@ async fn called() -> (FakeWorker, oneshot::Receiver<Call>) {
 #[tokio::test]
 async fn those_that_say_nothing_take_few_places_for_a_short_time() {
     let (worker, is_called) = called().await;
-    let asker = asker();
+    let client = client();
     let slow = async {
         let call = is_called.await.unwrap();
         // A byte, and no more.
-        let mut crowd = crowd(call.callback(), &[0]).await;
+        let mut open_connections = open_connections(call.callback(), &[0]).await;
         let mut one_more = TcpStream::connect(call.callback()).await.unwrap();
         let started = Instant::now();
         let closed = timeout(LONG, one_more.read_u8()).await.expect("it is closed");
         assert!(closed.is_err() && started.elapsed() < Duration::from_secs(2), "one more is closed at once");
-        for stranger in &mut crowd {
-            let closed = timeout(LONG, stranger.read_u8()).await.expect("it is closed");
+        for connection in &mut open_connections {
+            let closed = timeout(LONG, connection.read_u8()).await.expect("it is closed");
             assert!(closed.is_err(), "slow ones are closed");
         }
     };
-    let (_, ()) = tokio::join!(ask(&asker, &worker), slow);
-    assert_eq!(asker.callback.closed(), 17);
+    let (_, ()) = tokio::join!(query_worker(&client, &worker), slow);
+    assert_eq!(client.callback.closed(), 17);
 }
 
 #[tokio::test]
 async fn a_port_that_nobody_is_expected_on_closes_at_once() {
     let worker = FakeWorker::start(|_| Script::answer(whole_json(&tree(1)))).await;
-    let asker = asker();
-    ask(&asker, &worker).await.unwrap();
+    let client = client();
+    query_worker(&client, &worker).await.unwrap();
     let call = worker.calls().remove(0);
     let mut late = TcpStream::connect(call.callback()).await.unwrap();
-    let said =
+    let expected_text =
         part(json!({"subject": call.subject(), "stream_type": "response"}).to_string().as_bytes(), b"");
-    let _ = late.write_all(&said).await;
+    let _ = late.write_all(&expected_text).await;
     assert!(timeout(LONG, late.read_u8()).await.expect("it is closed").is_err());
-    assert_eq!(asker.callback.closed(), 1);
+    assert_eq!(client.callback.closed(), 1);
 }
 
 /// A connection that names a query's id, and what becomes of it.
-async fn call_back(visit: &Visit) -> TcpStream {
-    let mut stream = TcpStream::connect(&visit.address).await.unwrap();
-    let said = part(json!({"subject": visit.subject, "stream_type": "response"}).to_string().as_bytes(), b"");
-    stream.write_all(&said).await.unwrap();
+async fn call_back(expected: &ExpectedConnection) -> TcpStream {
+    let mut stream = TcpStream::connect(&expected.address).await.unwrap();
+    let expected_text =
+        part(json!({"subject": expected.subject, "stream_type": "response"}).to_string().as_bytes(), b"");
+    stream.write_all(&expected_text).await.unwrap();
     stream
 }
 
 #[tokio::test]
 async fn a_response_from_elsewhere_than_the_worker_leaves_the_query_waiting() {
-    let asker = asker();
+    let client = client();
     let elsewhere = Origin::These(vec!["192.0.2.9".parse().unwrap()]);
-    let visit = asker.callback.expect("127.0.0.1".parse().unwrap(), elsewhere).await.unwrap();
+    let expected = client.callback.expect("127.0.0.1".parse().unwrap(), elsewhere).await.unwrap();
     for _ in 0..2 {
-        let mut stream = call_back(&visit).await;
+        let mut stream = call_back(&expected).await;
         assert!(timeout(LONG, stream.read_u8()).await.expect("it is closed").is_err());
     }
-    let words = visit.foreign().expect("it is known").words;
-    for said in ["came from 127.0.0.1", "worker at 192.0.2.9", "--callback"] {
-        assert!(words.contains(said), "{words}");
+    let words = expected.foreign().expect("it is known").words;
+    for expected_text in ["came from 127.0.0.1", "worker at 192.0.2.9", "--callback"] {
+        assert!(words.contains(expected_text), "{words}");
     }
-    let list = asker.gate.refusals().list();
+    let list = client.gate.refusals().list();
     assert_eq!((list[0].what, list[0].why, list[0].count), ("response", "other_address", 2));
-    assert_eq!(asker.callback.closed(), 2);
+    assert_eq!(client.callback.closed(), 2);
 }
 
 #[tokio::test]
 async fn a_response_from_the_worker_or_from_anywhere_if_there_is_nat_is_taken() {
-    let asker = asker();
+    let client = client();
     for origin in [
         Origin::Anywhere,
         Origin::These(vec!["192.0.2.9".parse().unwrap(), "127.0.0.1".parse().unwrap()]),
         // All addresses of loopback are one machine's.
         Origin::These(vec!["127.0.0.7".parse().unwrap()]),
     ] {
-        let mut visit = asker.callback.expect("127.0.0.1".parse().unwrap(), origin.clone()).await.unwrap();
-        let stream = call_back(&visit).await;
-        let arrived = timeout(LONG, &mut visit.arrives).await.expect("it arrives");
+        let mut expected =
+            client.callback.expect("127.0.0.1".parse().unwrap(), origin.clone()).await.unwrap();
+        let stream = call_back(&expected).await;
+        let arrived = timeout(LONG, &mut expected.arrives).await.expect("it arrives");
         assert!(arrived.is_ok(), "{origin:?}");
         drop(stream);
     }
-    assert!(asker.gate.refusals().list().is_empty());
+    assert!(client.gate.refusals().list().is_empty());
 }
 
 #[test]
@@ -490,19 +492,19 @@ fn a_socket_for_both_families_sees_the_same_address() {
 
 #[tokio::test]
 async fn a_worker_may_respond_from_where_it_publishes_and_with_nat_from_anywhere() {
-    let origin = async |asker: &Asker, publishes_at: &[&str]| {
+    let origin = async |client: &QueryClient, publishes_at: &[&str]| {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap().to_string();
         let socket = TcpStream::connect(&address).await.unwrap();
         let mut query = query(1, Codec::Json);
         query.publishes_at = publishes_at.iter().map(|&at| at.to_owned()).collect();
-        asker.origin(&socket, &address, &query).await.unwrap()
+        client.origin(&socket, &address, &query).await.unwrap()
     };
     let these = |ips: &[&str]| Origin::These(ips.iter().map(|ip| ip.parse().unwrap()).collect());
-    assert_eq!(origin(&asker(), &[]).await, these(&["127.0.0.1"]));
+    assert_eq!(origin(&client(), &[]).await, these(&["127.0.0.1"]));
     let places = ["tcp://10.0.0.7:5556", "tcp://[::ffff:10.0.0.8]:5556", "ipc:///tmp/x"];
-    assert_eq!(origin(&asker(), &places).await, these(&["10.0.0.7", "10.0.0.8", "127.0.0.1"]));
-    let nat = asker_with(Some("radixscope.example:9300".parse().unwrap()));
+    assert_eq!(origin(&client(), &places).await, these(&["10.0.0.7", "10.0.0.8", "127.0.0.1"]));
+    let nat = client_with(Some("radixscope.example:9300".parse().unwrap()));
     assert_eq!(origin(&nat, &places).await, Origin::Anywhere);
 }
 
@@ -534,16 +536,16 @@ impl Running {
     fn start() -> Self {
         let (stop, stopped) = watch::channel(false);
         let (handle, inbox) = LoneInbox::new(QueueLimits { messages: 64, bytes: 1 << 20 });
-        let source = Source { asker: Arc::new(asker()) };
+        let source = Source { client: Arc::new(client()) };
         Self { inbox, stop, task: tokio::spawn(source.run(handle, stopped)) }
     }
 
-    async fn ask(&self, id: u64, worker: &FakeWorker) {
+    async fn query(&self, id: u64, worker: &FakeWorker) {
         let query = TreeQuery { id, ..query(worker.port(), Codec::Json) };
         self.inbox.command(Command::Query(query)).await;
     }
 
-    async fn answer(&mut self) -> (u64, Result<TreeResponse, QueryFault>, usize) {
+    async fn response(&mut self) -> (u64, Result<TreeResponse, QueryFault>, usize) {
         let (payload, _) = self.inbox.payload().await;
         let Payload::TreeResponse { query, outcome, size_bytes } = payload else { panic!("{payload:?}") };
         (query, outcome.as_ref().clone().map_err(|failed| failed.why), size_bytes)
@@ -557,17 +559,17 @@ async fn every_query_is_answered_once_also_one_that_is_cancelled() {
     let mut running = Running::start();
     // As many as are asked at once, and two that wait.
     for id in 0..MAX_AT_ONCE as u64 {
-        running.ask(id, &quiet).await;
+        running.query(id, &quiet).await;
     }
     for id in [100, 101] {
-        running.ask(id, &good).await;
+        running.query(id, &good).await;
     }
     running.inbox.command(Command::CancelQuery { id: 101 }).await;
-    assert_eq!(running.answer().await, (101, Err(QueryFault::Cancelled), 0), "it waited");
+    assert_eq!(running.response().await, (101, Err(QueryFault::Cancelled), 0), "it waited");
     running.inbox.command(Command::CancelQuery { id: 3 }).await;
-    assert_eq!(running.answer().await, (3, Err(QueryFault::Cancelled), 0), "it ran");
-    let (id, answer, size_bytes) = running.answer().await;
-    assert_eq!((id, blocks(&answer.unwrap())), (100, 5));
+    assert_eq!(running.response().await, (3, Err(QueryFault::Cancelled), 0), "it ran");
+    let (id, response, size_bytes) = running.response().await;
+    assert_eq!((id, blocks(&response.unwrap())), (100, 5));
     assert!(size_bytes > 300);
     running.inbox.command(Command::CancelQuery { id: 100 }).await;
     running.stop.send_replace(true);
@@ -579,13 +581,13 @@ async fn the_state_says_who_does_not_answer_and_when_that_is_over() {
     let worker = FakeWorker::start(|_| Script::refusal("Server overloaded: worker at capacity")).await;
     let mut running = Running::start();
     assert_eq!(running.inbox.state().await.0, LinkState::Live);
-    running.ask(1, &worker).await;
-    assert_eq!(running.answer().await.1, Err(QueryFault::Refused));
+    running.query(1, &worker).await;
+    assert_eq!(running.response().await.1, Err(QueryFault::Refused));
     let (state, words) = running.inbox.state().await;
     assert_eq!(state, LinkState::Refused);
-    assert!(words.contains("Worker 7/0: The worker refused the query: Server overloaded"), "{words}");
+    assert!(words.contains("Worker 7/0: The worker rejected the query: Server overloaded"), "{words}");
     worker.behave(|_| Script::answer(whole_json(&tree(1))));
-    running.ask(2, &worker).await;
-    assert_eq!(running.answer().await.0, 2);
+    running.query(2, &worker).await;
+    assert_eq!(running.response().await.0, 2);
     assert_eq!(running.inbox.state().await.0, LinkState::Live);
 }

@@ -1,5 +1,5 @@
-//! Brokers between publishers and us: every publisher's messages over one connection, or over several that carry the
-//! same. What came over one is not taken from another.
+//! ZeroMQ brokers, which carry the messages of all publishers. Several brokers may carry the same messages; duplicates are
+//! dropped.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,8 +13,8 @@ use radixscope_intake::{Break, Payload};
 use radixscope_model::id::Millis;
 use radixscope_model::record::Topic;
 
-use super::links::TargetComparison;
-use super::peer::{Peer, Subscriber, Waits};
+use super::links::LinkStatus;
+use super::peer::{Peer, Subscriber, Timeouts};
 use super::publisher::{Attempts, unreadable};
 use super::received::Received;
 use super::{Report, Source};
@@ -24,17 +24,17 @@ use crate::source::Failed;
 use crate::source::gate::{Evidence, Gate};
 use crate::time::now;
 
-/// Subjects remembered; a deployment has a handful.
+/// Maximum cached subjects; a deployment has a handful.
 const MAX_SUBJECTS: usize = 1_024;
 
-/// What brokers have in common.
+/// State shared by all brokers.
 pub(super) struct Brokers {
     to: SourceHandle,
     /// Only messages of this Dynamo namespace.
     namespace: Option<String>,
     is_one: bool,
     gate: Arc<Gate>,
-    waits: Waits,
+    timeouts: Timeouts,
     shared: Mutex<Shared>,
 }
 
@@ -42,21 +42,21 @@ pub(super) struct Brokers {
 struct Shared {
     subjects: HashMap<Box<[u8]>, Option<Arc<Subject>>>,
     received: Received,
-    /// Brokers whose messages come now.
+    /// Brokers with an active subscription.
     effective: usize,
-    /// The last sign of life of the last of them, when none is left.
+    /// When the last of them was last known to be alive, if none is left.
     broke_ms: Option<Millis>,
 }
 
 impl Brokers {
     pub(super) fn new(source: &Source, to: SourceHandle) -> Arc<Self> {
-        let Source { brokers, namespace, gate, waits } = source;
+        let Source { brokers, namespace, gate, timeouts } = source;
         let (namespace, is_one) = (namespace.clone(), brokers.len() == 1);
         let gate = Arc::clone(gate);
-        Arc::new(Self { to, namespace, is_one, gate, waits: *waits, shared: Mutex::default() })
+        Arc::new(Self { to, namespace, is_one, gate, timeouts: *timeouts, shared: Mutex::default() })
     }
 
-    /// Listens to one of them for ever.
+    /// Listens to a broker and reconnects.
     pub(super) async fn listen(
         self: Arc<Self>,
         endpoint: ZmqEndpoint,
@@ -74,18 +74,18 @@ impl Brokers {
         }
     }
 
-    /// One connection to its end.
+    /// One connection until it ends.
     async fn once(
         &self,
         (endpoint, evidence): (&ZmqEndpoint, Evidence<'_>),
         prefix: &[String],
         report: &Report,
     ) -> Failed {
-        let mut peer = match Peer::connect(endpoint, (&self.gate, evidence), prefix, self.waits).await {
+        let mut peer = match Peer::connect(endpoint, (&self.gate, evidence), prefix, self.timeouts).await {
             Ok(peer) => peer,
             Err(failed) => return failed,
         };
-        report.stands(TargetComparison::Connected).await;
+        report.set_status(LinkStatus::Connected).await;
         let mut session = Session { brokers: self, is_effective: false, alive_ms: None };
         let failed = peer.listen(&mut session).await;
         session.alive_ms = Some(peer.alive_ms());
@@ -96,7 +96,7 @@ impl Brokers {
         ask(&mut self.shared.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn broke(&self, alive_ms: Millis) {
+    fn disconnected(&self, alive_ms: Millis) {
         self.with(|shared| {
             shared.effective = shared.effective.saturating_sub(1);
             if shared.effective == 0 {
@@ -108,7 +108,7 @@ impl Brokers {
 }
 
 impl Shared {
-    /// `None`: none of Dynamo's that are read.
+    /// `None`: not a subject that is decoded.
     fn subject(&mut self, topic: &[u8]) -> Option<Arc<Subject>> {
         if let Some(known) = self.subjects.get(topic) {
             return known.clone();
@@ -126,14 +126,14 @@ impl Shared {
 struct Session<'b> {
     brokers: &'b Brokers,
     is_effective: bool,
-    /// The last sign of life, once it has ended by itself.
+    /// When it was last known to be alive, once it has ended.
     alive_ms: Option<Millis>,
 }
 
 impl Drop for Session<'_> {
     fn drop(&mut self) {
         if self.is_effective {
-            self.brokers.broke(self.alive_ms.unwrap_or_else(now));
+            self.brokers.disconnected(self.alive_ms.unwrap_or_else(now));
         }
     }
 }
@@ -148,7 +148,7 @@ impl Subscriber for Session<'_> {
                 shared.broke_ms.take()
             });
             if let Some(since_ms) = broke_ms {
-                to.broke(Break { since_ms, until_ms });
+                to.report_gap(Break { since_ms, until_ms });
             }
         }
         to.offer(until_ms, Payload::Subscribed { publisher_id: None }, true)

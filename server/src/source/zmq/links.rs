@@ -1,50 +1,50 @@
-//! How the connections to publishers stand, and that in words.
+//! The state of the connections to publishers or brokers, and its description.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use radixscope_model::record::LinkState;
 
-/// A publisher that cannot be reached for so long is no passing trouble: discovery forgets a worker that died sooner.
+/// After this time an unreachable publisher makes the source partial: discovery removes dead workers sooner.
 const LASTING: Duration = Duration::from_secs(30);
-/// So long after the start it is said that nobody is announced.
-const ANNOUNCED_WITHIN: Duration = Duration::from_secs(5);
+/// How long after the start discovery may take to name publishers.
+const NAMED_WITHIN: Duration = Duration::from_secs(5);
 
-/// How a connection stands.
+/// The state of a connection.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) enum TargetComparison {
+pub(super) enum LinkStatus {
     /// Not tried yet.
     New,
-    /// Messages come.
+    /// Connected.
     Connected,
-    /// Tried again and again; why it fails.
+    /// Failed, being retried.
     Broken {
         words: String,
-        /// Only the operator can help.
+        /// Retrying does not help: the operator has to act.
         is_refused: bool,
     },
 }
 
 struct Link {
-    /// What it leads to, in words.
+    /// Description of its target.
     to: String,
-    standing: TargetComparison,
+    status: LinkStatus,
     since: Instant,
 }
 
 /// All of them.
 pub(super) struct Links {
-    /// What they lead to, as `publishers`.
+    /// Kind of targets, such as `publishers`.
     what: &'static str,
     links: BTreeMap<u64, Link>,
     started: Instant,
-    /// Publishers that there was no room for.
-    pub(super) left_out: usize,
+    /// Publishers beyond the limit.
+    pub(super) excluded: usize,
 }
 
 impl Links {
     pub(super) fn new(what: &'static str) -> Self {
-        Self { what, links: BTreeMap::new(), started: Instant::now(), left_out: 0 }
+        Self { what, links: BTreeMap::new(), started: Instant::now(), excluded: 0 }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -52,54 +52,53 @@ impl Links {
     }
 
     pub(super) fn add(&mut self, id: u64, to: String) {
-        self.links.insert(id, Link { to, standing: TargetComparison::New, since: Instant::now() });
+        self.links.insert(id, Link { to, status: LinkStatus::New, since: Instant::now() });
     }
 
     pub(super) fn remove(&mut self, id: u64) {
         self.links.remove(&id);
     }
 
-    /// Takes a report; one of a connection that was removed says nothing.
-    pub(super) fn stands(&mut self, id: u64, standing: TargetComparison) {
+    /// Updates the state of a connection. Ignored if it was removed.
+    pub(super) fn set_status(&mut self, id: u64, status: LinkStatus) {
         let Some(link) = self.links.get_mut(&id) else { return };
-        let is_broken = |standing: &TargetComparison| matches!(standing, TargetComparison::Broken { .. });
-        if !(is_broken(&link.standing) && is_broken(&standing)) {
+        let is_broken = |status: &LinkStatus| matches!(status, LinkStatus::Broken { .. });
+        if !(is_broken(&link.status) && is_broken(&status)) {
             link.since = Instant::now();
         }
-        link.standing = standing;
+        link.status = status;
     }
 
-    /// Where the source stands.
+    /// The source's state and its description.
     pub(super) fn to_text(&self) -> (LinkState, String) {
         let Self { what, .. } = self;
         let all = self.links.len();
         if all == 0 {
-            return self.nobody();
+            return self.no_publishers();
         }
-        let connected =
-            self.links.values().filter(|link| link.standing == TargetComparison::Connected).count();
-        let is_broken = |link: &&Link| matches!(link.standing, TargetComparison::Broken { .. });
+        let connected = self.links.values().filter(|link| link.status == LinkStatus::Connected).count();
+        let is_broken = |link: &&Link| matches!(link.status, LinkStatus::Broken { .. });
         let oldest = self.links.values().filter(is_broken).min_by_key(|link| link.since);
         let mut words = format!("{connected} of {all} {what} connected");
-        if let Some(Link { to, standing: TargetComparison::Broken { words: why, .. }, since }) = oldest {
+        if let Some(Link { to, status: LinkStatus::Broken { words: why, .. }, since }) = oldest {
             let time = in_steps(since.elapsed());
             words += &format!("; {to} not reachable{time}: {why}");
             words += if is_lasting(*since) {
-                ". Is its port open from here? Trying again"
+                ". Check firewalls and network policies for its port. Retrying"
             } else {
-                ". Trying again"
+                ". Retrying"
             };
         }
         words.push('.');
-        if self.left_out > 0 {
-            words += &format!(" {} more are excluded: at most {all} are connected.", self.left_out);
+        if self.excluded > 0 {
+            words += &format!(" {} more are ignored: the maximum is {all}.", self.excluded);
         }
         (self.state(connected), words)
     }
 
     fn state(&self, connected: usize) -> LinkState {
-        let mut broken = self.links.values().filter_map(|link| match &link.standing {
-            TargetComparison::Broken { is_refused, .. } => Some((*is_refused, link.since)),
+        let mut broken = self.links.values().filter_map(|link| match &link.status {
+            LinkStatus::Broken { is_refused, .. } => Some((*is_refused, link.since)),
             _ => None,
         });
         match broken.next() {
@@ -111,16 +110,16 @@ impl Links {
             }
             Some((_, since)) => {
                 let is_lasting = is_lasting(since) || broken.any(|(_, since)| is_lasting(since));
-                if is_lasting || self.left_out > 0 { LinkState::Partial } else { LinkState::Live }
+                if is_lasting || self.excluded > 0 { LinkState::Partial } else { LinkState::Live }
             }
         }
     }
 
-    fn nobody(&self) -> (LinkState, String) {
-        if self.started.elapsed() < ANNOUNCED_WITHIN {
+    fn no_publishers(&self) -> (LinkState, String) {
+        if self.started.elapsed() < NAMED_WITHIN {
             (LinkState::Connecting, "Waiting for discovery to name publishers.".to_owned())
         } else {
-            (LinkState::Live, "Discovery names no publisher of the ZeroMQ event plane.".to_owned())
+            (LinkState::Live, "No ZeroMQ publishers in discovery.".to_owned())
         }
     }
 }
@@ -129,7 +128,7 @@ fn is_lasting(since: Instant) -> bool {
     since.elapsed() >= LASTING
 }
 
-/// A time in few steps, so that words do not change every second.
+/// A duration in coarse steps, so that the description does not change every second.
 fn in_steps(time: Duration) -> String {
     let seconds = time.as_secs();
     match [3600, 1200, 300, 120, 60, 30, 15, 8, 4].into_iter().find(|step| seconds >= *step) {
@@ -143,8 +142,8 @@ fn in_steps(time: Duration) -> String {
 mod tests {
     use super::*;
 
-    fn broken(is_refused: bool) -> TargetComparison {
-        TargetComparison::Broken { words: "connection refused".to_owned(), is_refused }
+    fn broken(is_refused: bool) -> LinkStatus {
+        LinkStatus::Broken { words: "connection refused".to_owned(), is_refused }
     }
 
     fn ago(seconds: u64) -> Instant {
@@ -152,25 +151,26 @@ mod tests {
     }
 
     #[test]
-    fn words_count_publishers_and_name_one_that_cannot_be_reached() {
+    fn the_description_counts_publishers_and_names_an_unreachable_one() {
         let mut links = Links::new("publishers");
         (0..12).for_each(|id| links.add(id, format!("tcp://w{id}:1")));
         assert_eq!(links.to_text(), (LinkState::Connecting, "0 of 12 publishers connected.".to_owned()));
-        (0..12).for_each(|id| links.stands(id, TargetComparison::Connected));
+        (0..12).for_each(|id| links.set_status(id, LinkStatus::Connected));
         assert_eq!(links.to_text(), (LinkState::Live, "12 of 12 publishers connected.".to_owned()));
-        links.stands(3, broken(false));
+        links.set_status(3, broken(false));
         links.links.get_mut(&3).unwrap().since = ago(9);
-        let words = "11 of 12 publishers connected; tcp://w3:1 not reachable for 8 s: connection refused. Trying again.";
+        let words =
+            "11 of 12 publishers connected; tcp://w3:1 not reachable for 8 s: connection refused. Retrying.";
         assert_eq!(links.to_text(), (LinkState::Live, words.to_owned()));
-        // Another failed attempt is the same trouble.
-        links.stands(3, broken(false));
+        // Another failed attempt does not restart the time.
+        links.set_status(3, broken(false));
         assert_eq!(links.to_text().1, words);
         links.links.get_mut(&3).unwrap().since = ago(61);
         let (state, words) = links.to_text();
         assert_eq!(state, LinkState::Partial);
-        assert!(words.contains("for 1 min") && words.contains("port open"), "{words}");
+        assert!(words.contains("for 1 min") && words.contains("firewalls"), "{words}");
         links.remove(3);
-        links.stands(3, TargetComparison::Connected);
+        links.set_status(3, LinkStatus::Connected);
         assert_eq!(links.to_text().1, "11 of 11 publishers connected.");
     }
 
@@ -179,15 +179,15 @@ mod tests {
         let mut links = Links::new("brokers");
         links.add(1, "tcp://a:1".to_owned());
         links.add(2, "tcp://b:1".to_owned());
-        links.stands(1, broken(true));
-        links.stands(2, broken(false));
+        links.set_status(1, broken(true));
+        links.set_status(2, broken(false));
         assert_eq!(links.to_text().0, LinkState::Connecting);
-        links.stands(2, broken(true));
+        links.set_status(2, broken(true));
         assert_eq!(links.to_text().0, LinkState::Refused);
     }
 
     #[test]
-    fn nobody_announced_is_no_trouble_of_this_source() {
+    fn no_named_publisher_is_not_an_error() {
         let mut links = Links::new("publishers");
         assert_eq!(links.to_text().0, LinkState::Connecting);
         links.started = ago(6);

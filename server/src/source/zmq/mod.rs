@@ -1,13 +1,11 @@
-//! Dynamo's ZeroMQ event plane, its default from 1.3 on: publishers with a socket each, as discovery names them, or
-//! brokers between them and us.
+//! The ZeroMQ event plane, Dynamo's default from 1.3 on: publishers that discovery names, each with its own socket, or brokers.
 //!
 //! # How it works
-//!
-//! Every connection is a task; all of them run on one thread that does nothing else, since a publisher drops what a
-//! slow subscriber does not take. A connection that ends is tried again until discovery withdraws the publisher. That
-//! it broke is told when messages come again, with the publisher whose it was: its next number then says what was
-//! lost. Frames are opened as far as ZeroMQ goes, the envelope is handed on as NATS would carry it.
-//! `forward-pass-metrics` are left out, at a broker only after they came: its topics begin with the namespace.
+//! Every connection is a task; all run on one dedicated thread, since a publisher drops messages for a slow subscriber. A lost
+//! connection is retried until discovery removes the publisher. The break is reported, with the publisher, when messages arrive
+//! again: their sequence number shows what was lost. Only the ZeroMQ framing is removed; the envelope is delivered as it is
+//! over NATS. `forward-pass-metrics` are not subscribed to; brokers send them anyway, because their topics begin with the
+//! namespace, and they are discarded.
 
 mod broker;
 mod links;
@@ -35,54 +33,54 @@ use crate::config::ZmqEndpoint;
 use crate::hub::SourceHandle;
 use crate::shutdown::{Shutdown, over};
 use crate::source::gate::{Crossing, Evidence, Gate};
-use crate::source::link::{doubled, next_of, on_own_thread, spread};
+use crate::source::link::{doubled, next_command, run_on_thread, with_jitter};
 use broker::Brokers;
-use links::{Links, TargetComparison};
-use peer::Waits;
+use links::{LinkStatus, Links};
+use peer::Timeouts;
 use publisher::Publisher;
 
-/// First wait after a connection ended; each further one doubles it.
+/// First wait after a lost connection; it doubles with each attempt.
 const FIRST_WAIT: Duration = Duration::from_millis(100);
 /// Longest wait between attempts.
 const LONGEST_WAIT: Duration = Duration::from_secs(8);
-/// Publishers listened to at once: a thousand workers have three thousand.
+/// Maximum connected publishers: a thousand workers have three thousand.
 const MAX_PUBLISHERS: usize = 8_192;
-/// Reports of connections that may wait.
+/// Capacity of the channel for link status reports.
 const MAX_REPORTS: usize = 1_024;
-/// How often it is looked how long something lasts.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// How often the description is updated.
+const STATUS_EVERY: Duration = Duration::from_secs(1);
 
 /// The ZeroMQ event plane.
 pub struct Source {
-    /// Brokers' XPUB sockets. None: publishers are listened to.
+    /// XPUB sockets of brokers. Empty: publishers are connected directly.
     brokers: Vec<ZmqEndpoint>,
-    /// Dynamo namespace to listen to; none: all.
+    /// Dynamo namespace to listen to; `None`: all.
     namespace: Option<String>,
     gate: Arc<Gate>,
-    waits: Waits,
+    timeouts: Timeouts,
 }
 
-/// How one connection tells where it stands.
+/// Sends the status of one connection.
 #[derive(Clone)]
 struct Report {
     id: u64,
-    to: mpsc::Sender<(u64, TargetComparison)>,
+    to: mpsc::Sender<(u64, LinkStatus)>,
 }
 
 impl Report {
-    async fn stands(&self, standing: TargetComparison) {
-        // Whoever asked may have gone: then so do we.
-        let _ = self.to.send((self.id, standing)).await;
+    async fn set_status(&self, status: LinkStatus) {
+        // Fails only during shutdown.
+        let _ = self.to.send((self.id, status)).await;
     }
 }
 
 impl Source {
-    /// A source that listens to these brokers, or without any to the publishers that commands name.
+    /// A source for these brokers, or without brokers for the publishers in commands.
     pub fn new(brokers: Vec<ZmqEndpoint>, namespace: Option<String>, gate: &Arc<Gate>) -> Self {
-        Self { brokers, namespace, gate: Arc::clone(gate), waits: Waits::USUAL }
+        Self { brokers, namespace, gate: Arc::clone(gate), timeouts: Timeouts::DEFAULT }
     }
 
-    /// What it listens to.
+    /// Its name as a source.
     pub fn name(&self) -> String {
         let brokers: Vec<_> = self.brokers.iter().map(ToString::to_string).collect();
         if brokers.is_empty() {
@@ -92,7 +90,7 @@ impl Source {
         }
     }
 
-    /// Listens until the process ends, to brokers or to whom commands name.
+    /// Listens until the process ends.
     pub async fn run(self, to: SourceHandle, shutdown: Shutdown) {
         let first = (LinkState::Connecting, "Starting.".to_owned());
         let name = self.name();
@@ -101,39 +99,39 @@ impl Source {
             Ok(runtime) => runtime.block_on(async {
                 tokio::select! {
                     () = over(&mut stopped) => {}
-                    () = Listening::new(self, to_thread, say).run() => {}
+                    () = Subscriptions::new(self, to_thread, say).run() => {}
                 }
             }),
-            Err(error) => tracing::error!(%error, "no runtime to listen with"),
+            Err(error) => tracing::error!(%error, "the runtime for ZeroMQ could not be started"),
         };
-        on_own_thread("zmq", name, first, (&to, shutdown), listen).await;
+        run_on_thread("zmq", name, first, (&to, shutdown), listen).await;
     }
 }
 
-/// Everything that is listened to. Ends with its runtime.
-struct Listening {
+/// All connections. They end with the runtime.
+struct Subscriptions {
     source: Source,
     to: SourceHandle,
     say: watch::Sender<(LinkState, String)>,
     links: Links,
-    report: mpsc::Sender<(u64, TargetComparison)>,
-    reports: mpsc::Receiver<(u64, TargetComparison)>,
-    /// By endpoint, as it was named.
-    publishers: HashMap<String, Listened>,
-    /// Brokers that discovery names, by endpoint, and what they have in common.
+    report: mpsc::Sender<(u64, LinkStatus)>,
+    reports: mpsc::Receiver<(u64, LinkStatus)>,
+    /// By endpoint.
+    publishers: HashMap<String, Subscription>,
+    /// Brokers that discovery names, by endpoint, and their shared state.
     brokers: HashMap<String, (u64, AbortHandle)>,
     discovered: Option<Arc<Brokers>>,
     next_id: u64,
 }
 
-/// A publisher that is listened to.
-struct Listened {
+/// A connected publisher.
+struct Subscription {
     id: u64,
     channel: ZmqChannel,
     task: AbortHandle,
 }
 
-impl Listening {
+impl Subscriptions {
     fn new(source: Source, to: SourceHandle, say: watch::Sender<(LinkState, String)>) -> Self {
         let links = Links::new(if source.brokers.is_empty() { "publishers" } else { "brokers" });
         let (report, reports) = mpsc::channel(MAX_REPORTS);
@@ -144,13 +142,13 @@ impl Listening {
     async fn run(mut self) {
         let mut commands = self.to.take_commands();
         self.listen_to_brokers();
-        let mut look = tokio::time::interval(LOOK_EVERY);
+        let mut look = tokio::time::interval(STATUS_EVERY);
         look.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
                 _ = look.tick() => {}
-                Some((id, standing)) = self.reports.recv() => self.links.stands(id, standing),
-                command = next_of(&mut commands) => self.obey(command),
+                Some((id, status)) = self.reports.recv() => self.links.set_status(id, status),
+                command = next_command(&mut commands) => self.handle_command(command),
             }
             let (state, mut words) = self.links.to_text();
             if let Some(refused) = self.source.gate.refusals().sentence(Crossing::ZmqConnection.as_str()) {
@@ -174,12 +172,12 @@ impl Listening {
         }
     }
 
-    fn obey(&mut self, command: Command) {
+    fn handle_command(&mut self, command: Command) {
         match command {
-            // Whoever names a broker gets what comes from there, once.
+            // With `--zmq-broker`, publishers are not connected directly, which would duplicate messages.
             Command::Listen(_) if !self.source.brokers.is_empty() => {}
             Command::Listen(channel) => self.listen(channel),
-            // One that took over the port of another before that was withdrawn stays.
+            // A publisher that reused the port before the old one was removed stays.
             Command::Unlisten { endpoint, publisher_id } => {
                 if self
                     .publishers
@@ -189,7 +187,7 @@ impl Listening {
                     self.unlisten(&endpoint);
                 }
             }
-            // Those that the operator named are listened to, and no others.
+            // Brokers given as options take precedence.
             Command::ListenToBroker { endpoint } if self.source.brokers.is_empty() => {
                 self.listen_to_broker(endpoint);
             }
@@ -220,7 +218,7 @@ impl Listening {
                 tokio::spawn(Arc::clone(shared).listen(address, Evidence::Discovery, report))
             }
             Err(words) => tokio::spawn(async move {
-                report.stands(TargetComparison::Broken { words, is_refused: true }).await
+                report.set_status(LinkStatus::Broken { words, is_refused: true }).await
             }),
         };
         self.brokers.insert(endpoint, (id, task.abort_handle()));
@@ -235,7 +233,7 @@ impl Listening {
             return;
         }
         if self.links.len() == MAX_PUBLISHERS {
-            self.links.left_out += 1;
+            self.links.excluded += 1;
             return;
         }
         let ZmqChannel { endpoint, publisher_id, subject } = channel.clone();
@@ -245,25 +243,26 @@ impl Listening {
         let task = match endpoint.parse() {
             Ok(address) => {
                 let subject = Arc::new(Subject { transport: Transport::Zmq, ..(*subject).clone() });
-                let (to, waits, gate) = (self.to.clone(), self.source.waits, Arc::clone(&self.source.gate));
-                let publisher = Publisher { endpoint: address, publisher_id, subject, to, gate, waits };
+                let (to, timeouts, gate) =
+                    (self.to.clone(), self.source.timeouts, Arc::clone(&self.source.gate));
+                let publisher = Publisher { endpoint: address, publisher_id, subject, to, gate, timeouts };
                 tokio::spawn(publisher.listen(report))
             }
             Err(words) => tokio::spawn(async move {
-                report.stands(TargetComparison::Broken { words, is_refused: true }).await
+                report.set_status(LinkStatus::Broken { words, is_refused: true }).await
             }),
         };
-        self.publishers.insert(endpoint, Listened { id, channel, task: task.abort_handle() });
+        self.publishers.insert(endpoint, Subscription { id, channel, task: task.abort_handle() });
     }
 
     fn unlisten(&mut self, endpoint: &str) {
-        if let Some(Listened { id, task, .. }) = self.publishers.remove(endpoint) {
+        if let Some(Subscription { id, task, .. }) = self.publishers.remove(endpoint) {
             task.abort();
             self.links.remove(id);
         }
     }
 
-    /// Whether messages on a subject are decoded, and of the namespace that is asked for.
+    /// Whether messages on a subject are decoded, and belong to the selected namespace.
     fn is_wanted(&self, subject: &Subject) -> bool {
         let is_read = matches!(subject.topic, Topic::KvEvents | Topic::KvMetrics | Topic::ActiveSequences);
         is_read && self.source.namespace.as_deref().is_none_or(|namespace| subject.is_in(namespace))
@@ -276,7 +275,7 @@ impl Listening {
     }
 }
 
-/// How long to wait after so many attempts that failed in a row.
+/// Backoff with jitter after `failed` consecutive failures.
 fn wait_after(failed: u32) -> Duration {
-    spread(doubled(FIRST_WAIT, failed, LONGEST_WAIT))
+    with_jitter(doubled(FIRST_WAIT, failed, LONGEST_WAIT))
 }

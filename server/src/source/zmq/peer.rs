@@ -1,8 +1,6 @@
-//! One connection to a ZeroMQ socket that publishes: greeting, subscription, messages, heartbeats. It knows nothing of
-//! Dynamo.
-//!
-//! A peer that is silent is asked for a sign of life, so that a machine that went away without a word is noticed; a
-//! peer that breaks the protocol or a bound is left.
+//! One connection to a publishing ZeroMQ socket: greeting, subscription, messages, heartbeats. It knows nothing of Dynamo. A
+//! silent peer is pinged, so that a machine that disappeared is detected. A peer that violates the protocol or a bound is
+//! disconnected.
 
 use std::fmt;
 use std::io;
@@ -21,21 +19,21 @@ use crate::source::Failed;
 use crate::source::gate::{Evidence, Gate, NotConnected};
 use crate::time::now;
 
-/// How long what may take. A subscription is not acknowledged: it counts as effective after a while.
+/// Timeouts. A subscription is not acknowledged, so it counts as effective after a while.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Waits {
-    /// Until the connection is there, and once more until both sides are ready.
+pub(super) struct Timeouts {
+    /// For connecting, and again for the handshake.
     pub(super) connect: Duration,
-    /// From the subscription to where it counts as effective, if no message comes first.
+    /// Until a subscription counts as effective, if no message arrives first.
     pub(super) effective: Duration,
-    /// A peer that said nothing for so long is asked for a sign of life.
+    /// Silence after which the peer is pinged.
     pub(super) ping: Duration,
-    /// One that then goes on saying nothing is given up so long after its last byte.
+    /// Silence after which the connection is closed.
     pub(super) dead: Duration,
 }
 
-impl Waits {
-    pub(super) const USUAL: Self = Self {
+impl Timeouts {
+    pub(super) const DEFAULT: Self = Self {
         connect: Duration::from_secs(5),
         effective: Duration::from_millis(200),
         ping: Duration::from_secs(5),
@@ -43,53 +41,53 @@ impl Waits {
     };
 }
 
-/// The peer takes what little we send, or is given up.
+/// Write timeout.
 const WRITE_WITHIN: Duration = Duration::from_secs(5);
 
-/// Most of a peer's reason for refusing that is shown.
+/// Maximum bytes of a peer's error that are shown.
 const MAX_REASON_BYTES: usize = 80;
 
-/// What comes of a connection.
+/// Receives the events of a connection.
 pub(super) trait Subscriber {
-    /// From here on everything that the peer publishes is received. `false`: there was no room to say so; asked again.
+    /// The subscription is effective. `false`: the queue was full; called again.
     fn effective(&mut self) -> bool;
-    /// A message.
+    /// A message was received.
     fn message(&mut self, frames: Frames<'_>);
 }
 
-/// A peer that is ready and subscribed to.
+/// A connected and subscribed peer.
 pub(super) struct Peer {
     stream: TcpStream,
     inbound: Inbound,
     version: Version,
-    waits: Waits,
-    /// The last sign of life.
+    timeouts: Timeouts,
+    /// When it was last known to be alive.
     alive_ms: Millis,
     alive: Instant,
 }
 
-/// Why a peer cannot be listened to.
+/// Why a connection failed.
 #[derive(Debug)]
-enum Trouble {
+enum PeerError {
     Io(io::Error),
     Closed,
     Silent,
-    /// Another attempt will not do better.
-    Wrong(String),
+    /// A protocol error: another attempt will not succeed.
+    Protocol(String),
 }
 
-impl fmt::Display for Trouble {
+impl fmt::Display for PeerError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Io(error) => write!(f, "{error}"),
             Self::Closed => f.write_str("the connection was closed"),
-            Self::Silent => f.write_str("no answer"),
-            Self::Wrong(words) => f.write_str(words),
+            Self::Silent => f.write_str("timed out"),
+            Self::Protocol(words) => f.write_str(words),
         }
     }
 }
 
-impl From<io::Error> for Trouble {
+impl From<io::Error> for PeerError {
     fn from(error: io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => {
@@ -101,46 +99,50 @@ impl From<io::Error> for Trouble {
     }
 }
 
-impl From<NotConnected> for Trouble {
+impl From<NotConnected> for PeerError {
     fn from(failure: NotConnected) -> Self {
         match failure {
-            NotConnected::Refused(refused) => Self::Wrong(refused.words),
+            NotConnected::Refused(refused) => Self::Protocol(refused.words),
             NotConnected::Failed(error) => error.into(),
             NotConnected::Silent => Self::Silent,
         }
     }
 }
 
-impl From<DecodeError> for Trouble {
+impl From<DecodeError> for PeerError {
     fn from(error: DecodeError) -> Self {
-        Self::Wrong(error.detail)
+        Self::Protocol(error.detail)
     }
 }
 
-impl From<Trouble> for Failed {
-    fn from(trouble: Trouble) -> Self {
-        let words = trouble.to_string();
-        if let Trouble::Wrong(_) = trouble { Self::refused(words) } else { Self::connecting(words) }
+impl From<PeerError> for Failed {
+    fn from(error: PeerError) -> Self {
+        let words = error.to_string();
+        if let PeerError::Protocol(_) = error { Self::refused(words) } else { Self::connecting(words) }
     }
 }
 
 impl Peer {
-    /// Connects and subscribes to topics that begin with one of `prefixes`.
+    /// Connects and subscribes to the topics with one of `prefixes`.
     ///
     /// # Errors
-    /// In words, why it cannot be listened to.
+    /// Why the connection failed.
     pub(super) async fn connect(
         endpoint: &ZmqEndpoint,
         (gate, evidence): (&Gate, Evidence<'_>),
         prefixes: &[String],
-        waits: Waits,
+        timeouts: Timeouts,
     ) -> Result<Self, Failed> {
-        let stream = gate.connect_zmq(endpoint, evidence, waits.connect).await.map_err(Trouble::from)?;
-        let ready = timeout(waits.connect, Self::ready(stream, prefixes, waits)).await;
-        Ok(ready.map_err(|_| Trouble::Silent)??)
+        let stream = gate.connect_zmq(endpoint, evidence, timeouts.connect).await.map_err(PeerError::from)?;
+        let ready = timeout(timeouts.connect, Self::ready(stream, prefixes, timeouts)).await;
+        Ok(ready.map_err(|_| PeerError::Silent)??)
     }
 
-    async fn ready(mut stream: TcpStream, prefixes: &[String], waits: Waits) -> Result<Self, Trouble> {
+    async fn ready(
+        mut stream: TcpStream,
+        prefixes: &[String],
+        timeouts: Timeouts,
+    ) -> Result<Self, PeerError> {
         stream.set_nodelay(true)?;
         stream.write_all(&GREETING).await?;
         let mut greeting = [0; GREETING_BYTES];
@@ -150,28 +152,28 @@ impl Peer {
         let mut inbound = Inbound::default();
         while !is_ready(&mut inbound)? {
             if stream.read_buf(inbound.room()).await? == 0 {
-                return Err(Trouble::Closed);
+                return Err(PeerError::Closed);
             }
         }
         for prefix in prefixes {
             stream.write_all(&zmtp::subscribe(prefix, version)).await?;
         }
-        Ok(Self { stream, inbound, version, waits, alive_ms: now(), alive: Instant::now() })
+        Ok(Self { stream, inbound, version, timeouts, alive_ms: now(), alive: Instant::now() })
     }
 
-    /// The last sign of life.
+    /// When it was last known to be alive.
     pub(super) fn alive_ms(&self) -> Millis {
         self.alive_ms
     }
 
-    /// Listens until the connection ends; says why it did.
+    /// Listens until the connection ends; returns the reason.
     pub(super) async fn listen(&mut self, to: &mut impl Subscriber) -> Failed {
-        let Err(trouble) = self.listen_on(to).await;
-        trouble.into()
+        let Err(error) = self.listen_on(to).await;
+        error.into()
     }
 
-    async fn listen_on(&mut self, to: &mut impl Subscriber) -> Result<std::convert::Infallible, Trouble> {
-        let Waits { effective, ping, dead, .. } = self.waits;
+    async fn listen_on(&mut self, to: &mut impl Subscriber) -> Result<std::convert::Infallible, PeerError> {
+        let Timeouts { effective, ping, dead, .. } = self.timeouts;
         let mut effective_at = Some(Instant::now() + effective);
         let mut is_asked = false;
         loop {
@@ -180,7 +182,7 @@ impl Peer {
                 write(&mut self.stream, &replies).await?;
             }
             let silent_until = self.alive + if is_asked { dead } else { ping };
-            // Those before 3.1 have no heartbeats.
+            // ZMTP before 3.1 has no heartbeats.
             let has_heartbeats = self.version.has_commands();
             let wake = match effective_at {
                 Some(at) if !has_heartbeats || at < silent_until => Some(at),
@@ -189,7 +191,7 @@ impl Peer {
             tokio::select! {
                 read = self.stream.read_buf(self.inbound.room()) => {
                     if read? == 0 {
-                        return Err(Trouble::Closed);
+                        return Err(PeerError::Closed);
                     }
                     (self.alive, self.alive_ms, is_asked) = (Instant::now(), now(), false);
                 }
@@ -200,7 +202,7 @@ impl Peer {
                     }
                     if has_heartbeats && silent_until <= time {
                         if is_asked {
-                            return Err(Trouble::Silent);
+                            return Err(PeerError::Silent);
                         }
                         write(&mut self.stream, &zmtp::ping(0)).await?;
                         is_asked = true;
@@ -210,12 +212,12 @@ impl Peer {
         }
     }
 
-    /// Hands over what was received; gives what is to be answered.
+    /// Delivers what was received; returns replies to send.
     fn take(
         &mut self,
         to: &mut impl Subscriber,
         effective_at: &mut Option<Instant>,
-    ) -> Result<Vec<u8>, Trouble> {
+    ) -> Result<Vec<u8>, PeerError> {
         let mut replies = Vec::new();
         while let Some(unit) = self.inbound.next()? {
             match unit {
@@ -234,27 +236,27 @@ impl Peer {
     }
 }
 
-/// Whether the peer is ready. Publishers send nothing else before.
-fn is_ready(inbound: &mut Inbound) -> Result<bool, Trouble> {
+/// Whether the peer is ready. Publishers send nothing before.
+fn is_ready(inbound: &mut Inbound) -> Result<bool, PeerError> {
     match inbound.next()? {
         None => Ok(false),
         Some(Unit::Command(Command::Ready { socket_type: b"PUB" | b"XPUB" })) => Ok(true),
         Some(Unit::Command(Command::Ready { socket_type })) => {
             let name = String::from_utf8_lossy(socket_type);
-            Err(Trouble::Wrong(format!("a ZeroMQ socket of type {name:?} publishes nothing")))
+            Err(PeerError::Protocol(format!("a ZeroMQ socket of type {name:?} does not publish")))
         }
         Some(Unit::Command(Command::Error { reason })) => Err(refusal(reason)),
-        Some(_) => Err(Trouble::Wrong("it is not ready and sends already".to_owned())),
+        Some(_) => Err(PeerError::Protocol("it sends messages before READY".to_owned())),
     }
 }
 
-/// What a peer of ZeroMQ says when it refuses, shortened and escaped.
-fn refusal(reason: &[u8]) -> Trouble {
+/// The error of a ZeroMQ peer, truncated and escaped.
+fn refusal(reason: &[u8]) -> PeerError {
     let reason = reason.get(..MAX_REASON_BYTES).unwrap_or(reason);
-    Trouble::Wrong(format!("it refuses: {}", reason.escape_ascii()))
+    PeerError::Protocol(format!("rejected by the peer: {}", reason.escape_ascii()))
 }
 
-async fn write(stream: &mut TcpStream, bytes: &[u8]) -> Result<(), Trouble> {
+async fn write(stream: &mut TcpStream, bytes: &[u8]) -> Result<(), PeerError> {
     let written = timeout(WRITE_WITHIN, stream.write_all(bytes)).await;
-    Ok(written.map_err(|_| Trouble::Silent)??)
+    Ok(written.map_err(|_| PeerError::Silent)??)
 }

@@ -1,4 +1,4 @@
-//! One publisher with a socket of its own: listened to for ever, each break and its end told.
+//! One publisher with its own socket: connects and reconnects, and reports breaks.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,8 +14,8 @@ use radixscope_intake::{Break, Payload};
 use radixscope_model::id::Millis;
 use radixscope_model::record::{LinkState, Topic};
 
-use super::links::TargetComparison;
-use super::peer::{Peer, Subscriber, Waits};
+use super::links::LinkStatus;
+use super::peer::{Peer, Subscriber, Timeouts};
 use super::{Report, wait_after};
 use crate::config::ZmqEndpoint;
 use crate::hub::SourceHandle;
@@ -23,10 +23,10 @@ use crate::source::Failed;
 use crate::source::gate::{Evidence, Gate};
 use crate::time::now;
 
-/// A connection that held so long was a good one: the next attempt comes soon.
-const HELD: Duration = Duration::from_secs(5);
+/// After a connection of at least this length the backoff starts over.
+const STABLE_AFTER: Duration = Duration::from_secs(5);
 
-/// How often in a row a connection failed.
+/// Consecutive failed attempts.
 pub(super) struct Attempts {
     failed: u32,
     began: Instant,
@@ -37,28 +37,28 @@ impl Attempts {
         Self { failed: 0, began: Instant::now() }
     }
 
-    /// The connection ended: says so and waits for the next attempt.
+    /// The connection ended: reports it and waits before the next attempt.
     pub(super) async fn failed(&mut self, report: &Report, Failed { state, words }: Failed) {
-        tracing::debug!(words, "not connected");
-        report.stands(TargetComparison::Broken { words, is_refused: state == LinkState::Refused }).await;
-        self.failed = if self.began.elapsed() >= HELD { 0 } else { self.failed.saturating_add(1) };
+        tracing::debug!(words, "ZeroMQ connection failed");
+        report.set_status(LinkStatus::Broken { words, is_refused: state == LinkState::Refused }).await;
+        self.failed = if self.began.elapsed() >= STABLE_AFTER { 0 } else { self.failed.saturating_add(1) };
         sleep(wait_after(self.failed)).await;
         self.began = Instant::now();
     }
 }
 
-/// A publisher as discovery names it.
+/// A publisher in discovery.
 pub(super) struct Publisher {
     pub(super) endpoint: ZmqEndpoint,
     pub(super) publisher_id: u64,
     pub(super) subject: Arc<Subject>,
     pub(super) to: SourceHandle,
     pub(super) gate: Arc<Gate>,
-    pub(super) waits: Waits,
+    pub(super) timeouts: Timeouts,
 }
 
 impl Publisher {
-    /// Listens for ever.
+    /// Listens and reconnects.
     pub(super) async fn listen(self, report: Report) {
         let (mut attempts, mut broke_ms) = (Attempts::new(), None);
         loop {
@@ -67,22 +67,22 @@ impl Publisher {
         }
     }
 
-    /// One connection to its end. `broke_ms` is the last sign of life of the one before it.
+    /// One connection until it ends. `broke_ms`: when the previous one was last known to be alive.
     async fn once(&self, report: &Report, broke_ms: &mut Option<Millis>) -> Failed {
         let topic = [self.subject.topic.as_str().to_owned()];
         let way = (&*self.gate, Evidence::Discovery);
-        let mut peer = match Peer::connect(&self.endpoint, way, &topic, self.waits).await {
+        let mut peer = match Peer::connect(&self.endpoint, way, &topic, self.timeouts).await {
             Ok(peer) => peer,
             Err(failed) => return failed,
         };
-        report.stands(TargetComparison::Connected).await;
+        report.set_status(LinkStatus::Connected).await;
         let mut session = Session { publisher: self, broke_ms: *broke_ms, is_effective: false };
         let failed = peer.listen(&mut session).await;
         if session.is_effective {
             let publisher_id = Some(self.publisher_id);
             self.to.offer(now(), Payload::Unsubscribed { publisher_id }, true);
         }
-        // One that never was effective leaves the break as long as it was.
+        // A connection that never became effective does not end the break.
         *broke_ms = if session.is_effective { Some(peer.alive_ms()) } else { session.broke_ms };
         failed
     }
@@ -91,7 +91,7 @@ impl Publisher {
 /// One connection.
 struct Session<'p> {
     publisher: &'p Publisher,
-    /// The last sign of life before it.
+    /// When the previous connection was last known to be alive.
     broke_ms: Option<Millis>,
     is_effective: bool,
 }
@@ -102,7 +102,7 @@ impl Subscriber for Session<'_> {
         let until_ms = now();
         self.is_effective = true;
         if let Some(since_ms) = self.broke_ms.take() {
-            to.broke_of(subject.topic, *publisher_id, Break { since_ms, until_ms });
+            to.report_publisher_gap(subject.topic, *publisher_id, Break { since_ms, until_ms });
         }
         to.offer(until_ms, Payload::Subscribed { publisher_id: Some(*publisher_id) }, true)
     }
@@ -117,10 +117,12 @@ impl Subscriber for Session<'_> {
                 subject: Arc::clone(subject),
                 message: Bytes::copy_from_slice(message.envelope),
             },
-            // A port that another process got after this publisher ended.
+            // The port was reused by another process.
             Ok(message) => {
-                let text =
-                    format!("publisher {:x} where {publisher_id:x} is announced", message.publisher_id);
+                let text = format!(
+                    "publisher {:x} instead of {publisher_id:x}, which discovery names",
+                    message.publisher_id
+                );
                 unreadable(subject.topic, DecodeError::new(Reason::UnknownKind, text), frames)
             }
             Err(error) => unreadable(subject.topic, error, frames),
@@ -129,7 +131,7 @@ impl Subscriber for Session<'_> {
     }
 }
 
-/// A message that could not be opened.
+/// A message that could not be decoded.
 pub(super) fn unreadable(topic: Topic, error: DecodeError, frames: Frames<'_>) -> Payload {
     let size_bytes = (0..frames.len()).filter_map(|at| frames.get(at)).map(<[u8]>::len).sum();
     Payload::Unreadable { topic, error: Box::new(error), size_bytes }

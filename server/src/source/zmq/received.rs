@@ -1,12 +1,12 @@
-//! Which of a publisher's latest messages came already, over whichever broker.
+//! Deduplicates a publisher's messages across brokers by sequence number.
 
 use std::collections::HashMap;
 
 use radixscope_model::record::Topic;
 
-/// How far a broker may be behind another, in messages of one publisher: a busy one's half minute.
+/// How far a broker may lag behind another, in messages of one publisher: half a minute of a busy one.
 const WINDOW: u64 = 1_024;
-/// Publishers remembered twice over; those not received from lately are forgotten.
+/// Publishers per generation; two generations are kept, and publishers without recent messages are dropped.
 const MAX_PUBLISHERS: usize = 8_192;
 
 type Key = (Topic, u64);
@@ -18,7 +18,7 @@ pub(super) struct Received {
     before: HashMap<Key, Window>,
 }
 
-/// The latest numbers, a bit each.
+/// The latest sequence numbers, as a bit set.
 #[derive(Clone)]
 struct Window {
     newest: u64,
@@ -26,8 +26,7 @@ struct Window {
 }
 
 impl Received {
-    /// Whether a message did not come before. One that is further behind than is remembered counts as received, except
-    /// the first of a publisher that counts anew.
+    /// Whether a message is new. One older than the window counts as a duplicate, except sequence 0 of a restarted publisher.
     pub(super) fn is_new(&mut self, publisher: Key, sequence: u64) -> bool {
         if let Some(window) = self.lately.get_mut(&publisher) {
             return window.is_new(sequence);
@@ -107,7 +106,7 @@ mod tests {
         assert!(is_new(7) && is_new(8) && !is_new(8) && is_new(4));
         // A jump beyond the window, and one that ends on the place of an earlier number.
         assert!(is_new(9 + 3 * WINDOW) && !is_new(9 + 3 * WINDOW) && is_new(8 + 3 * WINDOW));
-        assert!(!is_new(9), "too far behind to be told apart");
+        assert!(!is_new(9), "older than the window");
     }
 
     #[test]

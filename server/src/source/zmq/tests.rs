@@ -19,7 +19,7 @@ use crate::hub::{LoneInbox, QueueLimits};
 const PLACE: &str = "namespace.dynamo.component.backend.endpoint.generate";
 const KV_EVENTS: &str = "kv-events";
 /// Short waits, where waiting is the point.
-const SHORT: Waits = Waits {
+const SHORT: Timeouts = Timeouts {
     connect: Duration::from_millis(300),
     effective: Duration::from_millis(20),
     ping: Duration::from_millis(50),
@@ -50,7 +50,7 @@ impl Running {
     }
 
     fn impatient() -> Self {
-        Self::start(Source { waits: SHORT, ..Source::new(Vec::new(), None, &Gate::of_this_machine()) })
+        Self::start(Source { timeouts: SHORT, ..Source::new(Vec::new(), None, &Gate::of_this_machine()) })
     }
 
     fn brokers(brokers: &[&Publisher]) -> Self {
@@ -92,11 +92,11 @@ impl Running {
         }
     }
 
-    /// Waits until the source says of itself what has all of `words` in it.
-    async fn says(&mut self, words: &[&str]) -> LinkState {
+    /// Waits until the source's description contains all of `words`.
+    async fn reaches(&mut self, words: &[&str]) -> LinkState {
         loop {
-            let (state, said) = self.handed.state().await;
-            if words.iter().all(|word| said.contains(word)) {
+            let (state, sent) = self.handed.state().await;
+            if words.iter().all(|word| sent.contains(word)) {
                 return state;
             }
         }
@@ -127,7 +127,7 @@ fn sequence_of(message: &[u8]) -> u64 {
     body.envelope().expect("an envelope").sequence
 }
 
-fn say(publisher: &Publisher, topic: &str, publisher_id: u64, sequence: u64) {
+fn publish(publisher: &Publisher, topic: &str, publisher_id: u64, sequence: u64) {
     publisher.publish(&frames(topic, publisher_id, sequence, &envelope(publisher_id, sequence)));
 }
 
@@ -147,7 +147,7 @@ async fn recorded_messages_come_through_real_sockets_byte_for_byte() {
             if !publishers.contains_key(&message.endpoint) {
                 let publisher = Publisher::bind(minor);
                 let (topic, id) = (message.topic(), message.publisher_id());
-                // Nobody asks for this one; see `SUBSCRIPTIONS`.
+                // Not subscribed to; see `SUBSCRIPTIONS`.
                 if topic != "forward-pass-metrics" {
                     running.listen(publisher.endpoint(), id, topic).await;
                     publisher.wait_for_subscribers(topic, 1);
@@ -232,17 +232,17 @@ async fn a_break_is_of_the_publisher_whose_connection_ended() {
     assert_eq!(running.subscribed().await, Some(1));
     running.listen(other.endpoint(), 2, KV_EVENTS).await;
     assert_eq!(running.subscribed().await, Some(2));
-    say(&one, KV_EVENTS, 1, 0);
+    publish(&one, KV_EVENTS, 1, 0);
     assert_eq!(running.message().await, (0, false));
     let address = one.address();
     drop(one);
     assert_eq!(running.unsubscribed().await, Some(1));
     // While it is away another goes on, and nothing is missing of that.
-    say(&other, KV_EVENTS, 2, 0);
+    publish(&other, KV_EVENTS, 2, 0);
     assert_eq!(running.message().await, (0, false));
     let one = Publisher::at(address, 0);
     one.wait_for_subscribers(KV_EVENTS, 1);
-    say(&one, KV_EVENTS, 1, 5);
+    publish(&one, KV_EVENTS, 1, 5);
     let (payload, missing) = running.handed.payload().await;
     assert_eq!(payload, Payload::Subscribed { publisher_id: Some(1) });
     assert!(format!("{:?}", missing.expect("the break")).contains("(KvEvents, 1)"));
@@ -266,11 +266,11 @@ async fn a_break_of_brokers_is_one_when_none_is_left() {
     }
     let addresses = brokers.each_ref().map(Publisher::address);
     brokers[0].disconnect();
-    say(&brokers[1], &topic, 1, 0);
+    publish(&brokers[1], &topic, 1, 0);
     assert_eq!(running.message().await, (0, false), "the other carries the same");
     brokers[0].wait_for_subscribers(&topic, 1);
     assert_eq!(running.subscribed().await, None);
-    say(&brokers[0], &topic, 1, 1);
+    publish(&brokers[0], &topic, 1, 1);
     assert_eq!(running.message().await, (1, false));
     // Both at once.
     for (broker, address) in brokers.iter_mut().zip(addresses) {
@@ -278,7 +278,7 @@ async fn a_break_of_brokers_is_one_when_none_is_left() {
         drop(std::mem::replace(broker, elsewhere));
         drop(TcpStream::connect(address).expect_err("it is gone"));
     }
-    running.says(&["0 of 2 brokers connected", "not reachable"]).await;
+    running.reaches(&["0 of 2 brokers connected", "not reachable"]).await;
     let back = Publisher::at(addresses[0], 1);
     back.wait_for_subscribers(&topic, 1);
     let (payload, missing) = running.handed.payload().await;
@@ -294,7 +294,7 @@ async fn a_broker_that_discovery_names_is_listened_to_until_it_is_withdrawn() {
     let topic = format!("{PLACE}.{KV_EVENTS}");
     broker.wait_for_subscribers(&topic, 1);
     assert_eq!(running.subscribed().await, None);
-    say(&broker, &topic, 1, 0);
+    publish(&broker, &topic, 1, 0);
     assert_eq!(running.message().await, (0, false));
     running.handed.command(Command::LeaveBroker { endpoint }).await;
     assert_eq!(running.unsubscribed().await, None, "nothing comes that way any more");
@@ -308,11 +308,11 @@ async fn whoever_is_withdrawn_is_left_and_whoever_takes_a_port_over_is_another()
     running.listen(publisher.endpoint(), 1, KV_EVENTS).await;
     assert_eq!(running.subscribed().await, Some(1));
     running.listen(publisher.endpoint(), 1, KV_EVENTS).await;
-    // Another publisher where that one was announced: whose topic it is, nobody knows yet.
-    say(&publisher, KV_EVENTS, 2, 0);
+    // Another publisher at that endpoint, whose topic is not known yet.
+    publish(&publisher, KV_EVENTS, 2, 0);
     assert_eq!(
         running.rejected().await,
-        (Reason::UnknownKind, "publisher 2 where 1 is announced".to_owned())
+        (Reason::UnknownKind, "publisher 2 instead of 1, which discovery names".to_owned())
     );
     running.listen(publisher.endpoint(), 2, "kv_metrics").await;
     assert_eq!(running.subscribed().await, Some(2));
@@ -321,7 +321,7 @@ async fn whoever_is_withdrawn_is_left_and_whoever_takes_a_port_over_is_another()
     // The first is withdrawn only now, as leases have it: the second stays.
     let unlisten = |publisher_id| Command::Unlisten { endpoint: publisher.endpoint(), publisher_id };
     running.handed.command(unlisten(1)).await;
-    say(&publisher, "kv_metrics", 2, 0);
+    publish(&publisher, "kv_metrics", 2, 0);
     assert_eq!(running.message().await, (0, false));
     running.handed.command(unlisten(2)).await;
     publisher.wait_for_nobody();
@@ -342,7 +342,7 @@ async fn messages_that_are_not_dynamos_are_bad_input_and_the_next_is_read() {
     let (reason, words) = running.rejected().await;
     assert_eq!(reason, Reason::Malformed);
     assert!(words.contains("name message 7"), "{words}");
-    say(&publisher, KV_EVENTS, 1, 9);
+    publish(&publisher, KV_EVENTS, 1, 9);
     assert_eq!(running.message().await, (9, false));
     publisher.wait_for_connections(1);
 }
@@ -353,11 +353,11 @@ async fn a_silent_publisher_is_asked_and_one_that_is_dead_is_left() {
     let mut running = Running::impatient();
     running.listen(publisher.endpoint(), 1, KV_EVENTS).await;
     publisher.wait_for_pings(12);
-    say(&publisher, KV_EVENTS, 1, 0);
+    publish(&publisher, KV_EVENTS, 1, 0);
     assert_eq!(running.subscribed().await, Some(1));
     assert_eq!(running.message().await, (0, false), "an answered heartbeat keeps the connection");
     publisher.be_mute();
-    running.says(&["not reachable", "no answer"]).await;
+    running.reaches(&["not reachable", "timed out"]).await;
     publisher.wait_for_connections(2);
     // Our side answers too.
     publisher.send_raw(b"\x04\x09\x04PING\x00\x00ok");
@@ -370,12 +370,12 @@ async fn what_finds_no_room_is_counted_and_told_with_the_next_message() {
     let mut running = Running::with(source, QueueLimits { messages: 20, bytes: 1 << 20 });
     running.listen(publisher.endpoint(), 1, KV_EVENTS).await;
     publisher.wait_for_subscribers(KV_EVENTS, 1);
-    (0..2_000).for_each(|sequence| say(&publisher, KV_EVENTS, 1, sequence));
-    let mut said = 2_000;
+    (0..2_000).for_each(|sequence| publish(&publisher, KV_EVENTS, 1, sequence));
+    let mut sent = 2_000;
     let mut is_told = false;
     while !is_told {
-        say(&publisher, KV_EVENTS, 1, said);
-        said += 1;
+        publish(&publisher, KV_EVENTS, 1, sent);
+        sent += 1;
         let (_, missing) = running.handed.payload().await;
         is_told = missing.is_some();
     }
@@ -398,7 +398,7 @@ const GREETING: &[u8; 64] = &radixscope_dynamo::zmtp::GREETING;
 const READY: &[u8] = b"\x04\x19\x05READY\x0bSocket-Type\x00\x00\x00\x03PUB";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn hostile_peers_are_left_in_words_and_harm_no_other() {
+async fn hostile_peers_are_disconnected_and_do_not_affect_others() {
     let mut curve = *GREETING;
     curve[12..17].copy_from_slice(b"CURVE");
     let pull = b"\x04\x1a\x05READY\x0bSocket-Type\x00\x00\x00\x04PULL";
@@ -411,11 +411,11 @@ async fn hostile_peers_are_left_in_words_and_harm_no_other() {
             "not a ZeroMQ socket",
         ),
         (&curve[..], "asks for CURVE security"),
-        (&[&GREETING[..], pull].concat(), "type \"PULL\" publishes nothing"),
-        (&[&GREETING[..], b"\x04\x0a\x05ERROR\x03no!"].concat(), "refuses: no!"),
+        (&[&GREETING[..], pull].concat(), "type \"PULL\" does not publish"),
+        (&[&GREETING[..], b"\x04\x0a\x05ERROR\x03no!"].concat(), "rejected by the peer: no!"),
         (&huge, "frame of 17592186044416 bytes"),
         (&many, "more than 16 frames"),
-        (&early, "sends already"),
+        (&early, "before READY"),
     ] {
         let bytes = bytes.to_vec();
         let hostile = peer(move |mut stream| {
@@ -425,11 +425,11 @@ async fn hostile_peers_are_left_in_words_and_harm_no_other() {
         let publisher = Publisher::bind(1);
         let mut running = Running::impatient();
         running.listen(hostile.clone(), 1, KV_EVENTS).await;
-        assert_eq!(running.says(&[hostile.as_str(), words]).await, LinkState::Refused, "{words}");
+        assert_eq!(running.reaches(&[hostile.as_str(), words]).await, LinkState::Refused, "{words}");
         running.listen(publisher.endpoint(), 2, KV_EVENTS).await;
         publisher.wait_for_subscribers(KV_EVENTS, 1);
-        assert_eq!(running.says(&["1 of 2 publishers connected", words]).await, LinkState::Live);
-        say(&publisher, KV_EVENTS, 2, 0);
+        assert_eq!(running.reaches(&["1 of 2 publishers connected", words]).await, LinkState::Live);
+        publish(&publisher, KV_EVENTS, 2, 0);
         loop {
             match running.handed.payload().await {
                 (Payload::Nats { message, .. }, _) => break assert_eq!(sequence_of(&message), 0),
@@ -452,7 +452,10 @@ async fn a_peer_that_is_never_ready_is_left_after_a_while() {
         });
         let mut running = Running::impatient();
         running.listen(silent, 1, KV_EVENTS).await;
-        assert_eq!(running.says(&["0 of 1 publishers connected", "no answer"]).await, LinkState::Connecting);
+        assert_eq!(
+            running.reaches(&["0 of 1 publishers connected", "timed out"]).await,
+            LinkState::Connecting
+        );
         // And tried again.
         for _ in 0..2 {
             assert!(connections.recv().await.is_some());
@@ -466,8 +469,8 @@ async fn other_namespaces_topics_and_transports_are_not_listened_to() {
     let mut running =
         Running::start(Source::new(Vec::new(), Some("other".to_owned()), &Gate::of_this_machine()));
     running.listen(publisher.endpoint(), 1, KV_EVENTS).await;
-    running.says(&["Waiting for discovery"]).await;
+    running.reaches(&["Waiting for discovery"]).await;
     let mut running = Running::direct();
     running.listen("ipc:///tmp/socket".to_owned(), 1, KV_EVENTS).await;
-    assert_eq!(running.says(&["ZeroMQ over ipc; only tcp"]).await, LinkState::Refused);
+    assert_eq!(running.reaches(&["ZeroMQ over ipc is not supported; only tcp"]).await, LinkState::Refused);
 }

@@ -9,7 +9,7 @@ use super::pairs::worker_of;
 use crate::Worker;
 use crate::discovery::Role;
 use crate::recording::Recording;
-use crate::router::Decision;
+use crate::router::{Decision, Fact};
 
 /// Every figure of an answer beside what the recording reports.
 pub fn figures(recording: &Recording, cluster: &Value) -> Vec<Figure> {
@@ -100,16 +100,21 @@ fn pool(recording: &Recording, name: &str, row: &Value, lines: &mut Vec<Figure>)
         Some((*decision.isl_blocks.reported()?, *decision.overlap_blocks.reported()? + below))
     };
     let prompts: Vec<(u64, u64)> = of_pool().filter(is_counted).filter_map(prompt).collect();
-    line(
-        "prompt blocks",
-        prompts.iter().map(|of| of.0).sum::<u64>().to_string(),
-        row["isl_blocks"].to_string(),
-    );
-    line(
-        "overlap blocks",
-        prompts.iter().map(|of| of.1).sum::<u64>().to_string(),
-        row["overlap_blocks"].to_string(),
-    );
+    // Which of two decisions a line is about may be unsure here, and certain by what is received in order there.
+    let unsure = of_pool().filter(is_counted).filter(|decision| decision.isl_blocks == Fact::Unsure).count();
+    let mut sum = |what: &str, of: fn(&(u64, u64)) -> u64, shown: &Value| {
+        let least = prompts.iter().map(of).sum::<u64>();
+        let longest = prompts.iter().map(of).max().unwrap_or(0);
+        let most = least + unsure as u64 * longest;
+        let is_within = shown.as_u64().is_some_and(|shown| (least..=most).contains(&shown));
+        match unsure {
+            0 => line(what, least.to_string(), shown.to_string()),
+            _ if is_within => line(what, shown.to_string(), shown.to_string()),
+            _ => line(what, format!("{least} to {most}"), shown.to_string()),
+        }
+    };
+    sum("prompt blocks", |of| of.0, &row["isl_blocks"]);
+    sum("overlap blocks", |of| of.1, &row["overlap_blocks"]);
 }
 
 fn role(recording: &Recording, pool: &str) -> String {

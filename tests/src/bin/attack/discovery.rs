@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::{Duration, Instant, SystemTime};
 
-use radixscope_tests::discovery::{Folder, Registered, until_said, until_workers};
+use radixscope_tests::discovery::{Folder, Registered, until_status, until_workers};
 use radixscope_tests::endless::{Cost, Endless, Flood, cost};
 use radixscope_tests::etcd::Etcd;
 use radixscope_tests::radixscope::Radixscope;
@@ -54,7 +54,7 @@ fn paid(name: &str, cost: Cost) -> [Value; 2] {
 async fn endless(flood: Flood, name: &str, each: Duration) -> [Value; 2] {
     let store = Endless::start(flood).await;
     let server = serve(&store.url()).await;
-    until_said(&server, "live", "nothing is registered there").await;
+    until_status(&server, "live", "no Dynamo entries yet").await;
     let ((), cost) = cost(&server, async {
         store.begin();
         tokio::time::sleep(each).await;
@@ -93,7 +93,7 @@ async fn large_keys() -> Vec<Value> {
         etcd.put(&format!("v1/instances/aa/{n:02}"), &large, None).await;
     }
     let idle = serve(&Endless::start(Flood::Pages).await.url()).await;
-    until_said(&idle, "live", "nothing is registered there").await;
+    until_status(&idle, "live", "no Dynamo entries yet").await;
     let before = idle.process().rss_bytes();
     drop(idle);
     for (key, value) in WORKER.entries() {

@@ -66,13 +66,13 @@ pub(crate) async fn measure() -> Vec<Value> {
     ]
 }
 
-/// Waits until each has heard of so many messages.
+/// Waits until each has received so many messages.
 async fn received(servers: &[&Radixscope], messages: u64) {
     for server in servers {
-        wait::until("the events are heard", async || {
+        wait::until("the events are received", async || {
             let cluster = server.cluster().await;
-            let heard = sum(cluster["sources"].as_array().expect("sources"), "received");
-            wait::expect(heard >= messages, || format!("{heard} of {messages}"))
+            let received_count = sum(cluster["sources"].as_array().expect("sources"), "received");
+            wait::expect(received_count >= messages, || format!("{received_count} of {messages}"))
         })
         .await;
     }

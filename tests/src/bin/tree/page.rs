@@ -31,7 +31,7 @@ pub(crate) struct Opening {
     pub(crate) shown_ms: f64,
     /// Bytes on the socket until then: the snapshot, and what came beside it.
     pub(crate) socket_bytes: f64,
-    /// The same with its steps: WebAssembly started, the socket's last message heard, the picture put.
+    /// The same with its steps: WebAssembly started, the socket's last message received, the picture drawn.
     pub(crate) steps: Value,
 }
 
@@ -114,19 +114,19 @@ impl<'a> Viewer<'a> {
             tokio::time::sleep(Duration::from_secs(WARM_UP_S)).await;
             self.measured(false, async || tokio::time::sleep(Duration::from_secs(seconds)).await).await
         };
-        let (told, measured) = tokio::join!(publishing, looking);
+        let (published_events, measured) = tokio::join!(publishing, looking);
         stage.until_heard(0).await;
         let (seq, resyncs_before, received_before) = before;
-        let heard = stage.received().await - received_before;
+        let received_count = stage.received().await - received_before;
         let behind = resyncs(&stage.server).await - resyncs_before;
-        let complaint = if heard != told.messages {
-            Some(format!("{heard} of {} messages heard", told.messages))
+        let complaint = if received_count != published_events.messages {
+            Some(format!("{received_count} of {} messages heard", published_events.messages))
         } else if behind > 0 {
             Some(format!("fell behind {behind} times"))
         } else {
             self.agreement(&stage.server, seq).await.err()
         };
-        Lived { measured, events: told.events, complaint }
+        Lived { measured, events: published_events.events, complaint }
     }
 
     /// Bytes of all WebAssembly memories of the page, and of its JavaScript heap without garbage.

@@ -21,7 +21,7 @@ const STEP: Duration = Duration::from_millis(10);
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// What was published.
-pub(crate) struct Told {
+pub(crate) struct PublishedEvents {
     pub(crate) events: u64,
     pub(crate) messages: u64,
 }
@@ -37,8 +37,8 @@ pub(crate) struct Stage {
 }
 
 impl Stage {
-    /// With a tree of this many distinct blocks, which the server has heard of to the last.
-    /// The server listens on `port`, or on a free one if that is 0.
+    /// With a tree of this many distinct blocks, all of which the server has received. The server listens on `port`, or on a
+    /// free one if that is 0.
     pub(crate) async fn with(blocks: u64, port: u16) -> Self {
         let nats = Nats::start().await;
         let server = Radixscope::start_on(port, ["serve", "--nats", &nats.url()]).await;
@@ -66,11 +66,15 @@ impl Stage {
         }
         let cluster = self.until_heard(0).await;
         let tree = (number(&cluster["tree"], "nodes"), number(&cluster["tree"], "resident"));
-        assert_eq!(tree, (self.grown.distinct_blocks(), self.grown.held_blocks()), "the whole tree is heard");
+        assert_eq!(
+            tree,
+            (self.grown.distinct_blocks(), self.grown.held_blocks()),
+            "the whole tree is received"
+        );
     }
 
     /// Publishes live events at a steady rate, for so long.
-    pub(crate) async fn live(&mut self, events_per_s: u64, seconds: u64) -> Told {
+    pub(crate) async fn live(&mut self, events_per_s: u64, seconds: u64) -> PublishedEvents {
         let steps = u128::from(seconds) * 1000 / STEP.as_millis();
         let mut tick = tokio::time::interval(STEP);
         let (mut events, mut owed, before) = (0, 0, self.published);
@@ -90,10 +94,10 @@ impl Stage {
             }
             self.client.flush().await.expect("NATS takes what it is sent");
         }
-        Told { events, messages: self.published - before }
+        PublishedEvents { events, messages: self.published - before }
     }
 
-    /// Messages that the server has heard.
+    /// Messages that the server has received.
     pub(crate) async fn received(&self) -> u64 {
         received(&self.server.cluster().await)
     }
@@ -119,7 +123,7 @@ impl Stage {
     }
 }
 
-/// Messages that a server has heard.
+/// Messages that a server has received.
 fn received(cluster: &Value) -> u64 {
     sum(cluster["sources"].as_array().expect("sources"), "received")
 }

@@ -49,12 +49,12 @@ fn unknown(dashboard: &Value) -> Vec<String> {
         .output()
         .expect("python3 runs");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    let reported = String::from_utf8_lossy(&output.stdout).into_owned();
     let is_of_prometheus = |line: &&str| {
         line.starts_with("$.annotations.")
             && OF_PROMETHEUS.iter().any(|field| line.ends_with(&format!(".{field}")))
     };
-    said.lines().filter(|line| !is_of_prometheus(line)).map(str::to_owned).collect()
+    reported.lines().filter(|line| !is_of_prometheus(line)).map(str::to_owned).collect()
 }
 
 #[test]

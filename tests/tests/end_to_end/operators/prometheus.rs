@@ -160,10 +160,11 @@ async fn names_follow_the_conventions_of_prometheus() {
     let server = Radixscope::start(["demo", "--warm-up", "10"]).await;
     server.until_source_is("live").await;
     let text = server.get("/metrics").await.text().to_owned();
-    let (is_good, said) = promtool(&["check", "metrics"], &text);
-    assert!(is_good && said.is_empty(), "{said}");
-    let (is_good, said) = promtool(&["check", "metrics"], "# TYPE radixscope_x counter\nradixscope_x 1\n");
-    assert!(!is_good && said.contains("_total"), "a counter without its suffix is seen: {said}");
+    let (is_good, reported) = promtool(&["check", "metrics"], &text);
+    assert!(is_good && reported.is_empty(), "{reported}");
+    let (is_good, reported) =
+        promtool(&["check", "metrics"], "# TYPE radixscope_x counter\nradixscope_x 1\n");
+    assert!(!is_good && reported.contains("_total"), "a counter without its suffix is seen: {reported}");
     let samples = metrics::parse(&text).expect("our own figures");
     assert!(samples.iter().all(|sample| sample.name.starts_with("radixscope_")));
 }
@@ -172,8 +173,8 @@ async fn names_follow_the_conventions_of_prometheus() {
 fn the_rules_are_valid_and_the_same_for_the_operator() {
     let read = |path: &str| fs::read_to_string(paths::checkout().join(path)).expect("it is in the checkout");
     let path = paths::checkout().join(RULES);
-    let (is_good, said) = promtool(&["check", "rules", path.to_str().expect("text")], "");
-    assert!(is_good, "{said}");
+    let (is_good, reported) = promtool(&["check", "rules", path.to_str().expect("text")], "");
+    assert!(is_good, "{reported}");
     let groups = |text: &str| {
         let from = text.lines().skip_while(|line| line.trim() != "groups:");
         from.map(|line| line.trim_end().to_owned()).collect::<Vec<_>>()

@@ -1,11 +1,9 @@
-//! `POST /api/v1/counterfactual`: what other settings would have made of the latest decisions, by the very functions
-//! that the page's worker runs. `GET /api/v1/arrivals`: the prompts that the worker plays.
-//!
-//! The hub only copies what is needed; everything else runs on a thread for long work, a few at a time, and ends when
-//! the client goes away.
+//! `POST /api/v1/counterfactual`: evaluates other settings on the latest decisions, with the same functions as the page's
+//! worker. `GET /api/v1/arrivals`: the prompts for the page's worker. The hub only copies the input; the computation runs on
+//! blocking threads, a few at a time, and is cancelled when the client disconnects.
 
-mod answer;
-mod asked;
+mod request;
+mod response;
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -29,17 +27,17 @@ use crate::http::App;
 use crate::http::error::{ApiError, code};
 use crate::http::origin::AllowedPage;
 use crate::shutdown::over;
-use answer::{Answer, Workers};
-use asked::{Asked, Body, Work};
+use request::{Body, CounterfactualRequest, Work};
+use response::{CounterfactualResponse, Workers};
 
-/// Runs at a time: the hub has to keep a core.
+/// Maximum concurrent runs: the hub needs a core.
 pub(in crate::http) const MAX_RUNS: usize = 2;
 /// Largest request body.
 const MAX_BODY_BYTES: usize = 64 * 1024;
-/// A run seldom takes longer; after it another try is worth it.
+/// Retry-After: a run seldom takes longer.
 const RETRY_AFTER_S: u32 = 2;
 
-/// Raised when the query was cancelled.
+/// Sets the flag when the request is cancelled.
 struct Cancel(Arc<AtomicBool>);
 
 impl Drop for Cancel {
@@ -48,7 +46,7 @@ impl Drop for Cancel {
     }
 }
 
-/// What was copied out of the hub.
+/// The input copied from the hub.
 struct Input {
     sample: Sample,
     facts: Facts,
@@ -61,28 +59,28 @@ pub(super) async fn counterfactual(
     State(app): State<App>,
     Posted(body): Posted<Body, MAX_BODY_BYTES>,
 ) -> Result<Response, ApiError> {
-    let asked = Asked::of(body)?;
+    let request = CounterfactualRequest::of(body)?;
     let permit = Arc::clone(&app.runs).try_acquire_owned().map_err(|_| busy())?;
-    let input = app.hub.read(move |view| copy(view, &asked).map(|input| (input, asked))).await?;
-    let (input, asked) = input?;
+    let input = app.hub.read(move |view| copy(view, &request).map(|input| (input, request))).await?;
+    let (input, request) = input?;
     let cancelled = Arc::new(AtomicBool::new(false));
     let cancel = Cancel(Arc::clone(&cancelled));
     let run = tokio::task::spawn_blocking(move || {
-        let answer = compute(&input, &asked, &cancelled);
+        let response = compute(&input, &request, &cancelled);
         drop(permit);
-        answer
+        response
     });
     let mut shutdown = app.shutdown.clone();
-    let answer = tokio::select! {
+    let response = tokio::select! {
         () = over(&mut shutdown) => return Err(ApiError::new(code::SHUTTING_DOWN, "the server is shutting down")),
-        answer = run => answer,
+        response = run => response,
     };
     drop(cancel);
-    let answer = answer.map_err(|error| {
-        tracing::error!(%error, "a counterfactual failed");
+    let response = response.map_err(|error| {
+        tracing::error!(%error, "counterfactual computation failed");
         ApiError::new(code::INTERNAL, "the computation failed")
     })??;
-    Ok((no_store(), Json(answer)).into_response())
+    Ok((no_store(), Json(response)).into_response())
 }
 
 fn busy() -> ApiError {
@@ -94,12 +92,12 @@ fn no_store() -> [(header::HeaderName, HeaderValue); 1] {
     [(header::CACHE_CONTROL, HeaderValue::from_static("no-store"))]
 }
 
-/// Runs in the hub: copies, computes nothing.
-fn copy(view: &mut crate::hub::View<'_>, asked: &Asked) -> Result<Input, ApiError> {
-    let selection = asked.selection(view.cluster)?;
-    let arrivals = match asked.work {
+/// Runs in the hub: only copies.
+fn copy(view: &mut crate::hub::View<'_>, request: &CounterfactualRequest) -> Result<Input, ApiError> {
+    let selection = request.selection(view.cluster)?;
+    let arrivals = match request.work {
         Work::Resimulate(_) => {
-            let count = arrivals_needed(asked.span);
+            let count = arrivals_needed(request.span);
             arrivals_in(view.cluster, view.routing.arrivals(), selection.pool, count)
         }
         _ => Arrivals::default(),
@@ -112,26 +110,33 @@ fn copy(view: &mut crate::hub::View<'_>, asked: &Asked) -> Result<Input, ApiErro
     })
 }
 
-fn compute(input: &Input, asked: &Asked, cancelled: &AtomicBool) -> Result<Answer, ApiError> {
-    let go_on = |_: usize, _: usize| match cancelled.load(Ordering::Relaxed) {
+fn compute(
+    input: &Input,
+    request: &CounterfactualRequest,
+    cancelled: &AtomicBool,
+) -> Result<CounterfactualResponse, ApiError> {
+    let control = |_: usize, _: usize| match cancelled.load(Ordering::Relaxed) {
         true => ControlFlow::Break(()),
         false => ControlFlow::Continue(()),
     };
-    let gone = || ApiError::new(code::INTERNAL, "the request was cancelled");
-    Ok(match &asked.work {
-        Work::Frozen(settings) => Answer::frozen(input.sample.evaluate(*settings), &input.workers),
+    let cancelled_error = || ApiError::new(code::INTERNAL, "the request was cancelled");
+    Ok(match &request.work {
+        Work::Frozen(settings) => {
+            CounterfactualResponse::frozen(input.sample.evaluate(*settings), &input.workers)
+        }
         Work::Sweep(weights, temperatures) => {
-            let report = input.sample.sweep(weights, temperatures, None, go_on).ok_or_else(gone)?;
-            Answer::sweep(report, &input.workers)
+            let report =
+                input.sample.sweep(weights, temperatures, None, control).ok_or_else(cancelled_error)?;
+            CounterfactualResponse::sweep(report, &input.workers)
         }
         Work::Resimulate(settings) => {
-            let report = resimulate(&input.arrivals, &input.facts, asked.span, *settings, go_on);
-            Answer::model(report.map_err(unplayable)?)
+            let report = resimulate(&input.arrivals, &input.facts, request.span, *settings, control);
+            CounterfactualResponse::model(report.map_err(not_computable)?)
         }
     })
 }
 
-fn unplayable(error: ModelError) -> ApiError {
+fn not_computable(error: ModelError) -> ApiError {
     let hint = match error {
         ModelError::NoArrivals => {
             format!("{error}. {}", radixscope_insight::counterfactual::NO_ARRIVALS_HINT)
@@ -174,7 +179,7 @@ pub(super) async fn arrivals(State(app): State<App>, uri: Uri) -> Result<Respons
     Ok((no_store(), [kind], bytes).into_response())
 }
 
-/// As many runs as are allowed.
+/// Permits for runs.
 pub(in crate::http) fn runs() -> Arc<Semaphore> {
     Arc::new(Semaphore::new(MAX_RUNS))
 }

@@ -1,4 +1,4 @@
-//! The history in memory as a recording, one segment at a time: a slow client makes nobody keep what the history has dropped.
+//! The history in memory as a recording, one segment at a time, so that a slow client does not keep dropped segments in memory.
 
 use std::io;
 
@@ -8,19 +8,19 @@ use radixscope_insight::timeline::SecondRow;
 use radixscope_model::id::{Millis, Seq};
 use radixscope_recording::{Channel, RecordingError, Target};
 
-use crate::hub::{Hub, KeptSegment, SegmentId};
+use crate::hub::{Hub, SegmentId, StoredSegment};
 
-/// What a client reads.
+/// The part of the history to download.
 pub(super) struct Memory {
     pub(super) hub: Hub,
     pub(super) segments: Vec<SegmentId>,
     pub(super) rows: Vec<SecondRow>,
-    /// The last record when it was asked for.
+    /// The last record at the time of the request.
     pub(super) last: Seq,
 }
 
 impl Memory {
-    /// Hands on everything up to `until`. Waits for the hub, so it must not run on a thread of the runtime's own.
+    /// Writes everything up to `until`. Blocks on the hub, so it must not run on a runtime thread.
     pub(super) fn copy(
         self,
         until: Millis,
@@ -30,7 +30,8 @@ impl Memory {
         let mut rows = self.rows.into_iter().peekable();
         for id in self.segments {
             let segment = runtime.block_on(self.hub.read(move |view| view.kept_segment(id)));
-            let KeptSegment { keyframe, batches } = segment.map_err(io::Error::other)?.ok_or_else(dropped)?;
+            let StoredSegment { keyframe, batches } =
+                segment.map_err(io::Error::other)?.ok_or_else(dropped)?;
             let keyframe: Vec<Vec<u8>> = keyframe.iter().map(|part| part.to_vec()).collect();
             into.keyframe(id.from_ms, &keyframe)?;
             drop(keyframe);
@@ -47,8 +48,5 @@ impl Memory {
 }
 
 fn dropped() -> RecordingError {
-    io::Error::other(
-        "the history dropped what was still to be sent: the client reads more slowly than the history grows",
-    )
-    .into()
+    io::Error::other("the history was dropped before it was sent, because the client reads too slowly").into()
 }

@@ -1,5 +1,5 @@
-//! Who downloads recordings: a bounded number at a time, of which only those that do not wait for their client use a
-//! processor. When all places are taken, the one whose client reads most slowly gives way. Knows nothing of what is sent.
+//! Slots for recording downloads: a bounded number at a time, and only downloads that are not waiting for their client use CPU
+//! time. If all slots are taken, the download with the slowest client is closed.
 
 use std::collections::HashMap;
 use std::io;
@@ -12,56 +12,56 @@ use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::time::Instant;
 
-use crate::http::listen::Place;
+use crate::http::listen::ConnectionSlot;
 
-/// So many are downloaded at once. Each holds a segment of the history (or a chunk of a file), what is being compressed, and
-/// [`MAX_WAITING`] parts, about 50 MiB for a report; its thread waits with it.
+/// Maximum concurrent downloads. Each holds a segment of the history (or a chunk of a file), a compression buffer and
+/// [`MAX_WAITING`] parts, about 50 MiB for a report, and a thread.
 const MAX_READERS: usize = 4;
-/// So many of them are compressed at once: each on a thread of its own.
-const MAX_MAKING: usize = 2;
-/// Clients that wait for a place at a time, first come first served; more are refused at once.
+/// Maximum downloads that are compressed at a time.
+const MAX_COMPUTING: usize = 2;
+/// Maximum clients that wait for a slot, in order; more are rejected at once.
 const MAX_QUEUED: usize = 16;
-/// They wait at most this long; browsers show nothing meanwhile.
+/// Maximum waiting time.
 const QUEUED_WITHIN: Duration = Duration::from_secs(5);
-/// How often the first of them looks for a place: slowness comes with time, so nothing announces it.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
-/// Parts that wait for a slow client.
+/// How often the first of them retries: a client becomes slow with time, without an event.
+const RETRY_EVERY: Duration = Duration::from_millis(50);
+/// Buffered parts per download.
 pub(super) const MAX_WAITING: usize = 4;
-/// A client that lets us wait this long for its last parts gives way to another: it reads less than about 1 MiB/s.
-const SLOW: Duration = Duration::from_millis(500);
-/// How much of the time waited before counts when another part is sent: about the last eight parts decide.
-const REMEMBERED: f64 = 7.0 / 8.0;
+/// A download that waited this long for its client may be closed for another: it reads less than about 1 MiB/s.
+const SLOW_AFTER: Duration = Duration::from_millis(500);
+/// Decay of the waiting time per part, so that about the last eight parts count.
+const WAIT_DECAY: f64 = 7.0 / 8.0;
 
-/// All readers.
+/// All downloads.
 #[derive(Debug)]
 pub(in crate::http) struct Readers {
-    making: Arc<Semaphore>,
+    computing: Arc<Semaphore>,
     queued: Semaphore,
     first: Semaphore,
     next: AtomicU64,
-    open: Mutex<HashMap<u64, Open>>,
-    /// Readers that were ended for others.
-    pub(in crate::http) gave_way: AtomicU64,
+    open: Mutex<HashMap<u64, ActiveDownload>>,
+    /// Downloads that were closed for others.
+    pub(in crate::http) evicted: AtomicU64,
 }
 
-/// One of them.
+/// An active download.
 #[derive(Debug)]
-struct Open {
-    /// Its connection; `None`: it is read within the process.
-    connection: Option<Arc<Place>>,
-    /// How long its client let us wait for the last parts.
+struct ActiveDownload {
+    /// Its connection; `None`: an in-process reader.
+    connection: Option<Arc<ConnectionSlot>>,
+    /// How long it waited for its client, with decay.
     waited: Duration,
-    /// Since when we wait for it.
+    /// Since when it is waiting for its client.
     waits_since: Option<Instant>,
 }
 
-impl Open {
+impl ActiveDownload {
     fn slowness(&self) -> Duration {
         self.waited + self.waits_since.map_or(Duration::ZERO, |since| since.elapsed())
     }
 }
 
-/// A reader's place; given back when dropped.
+/// A download's slot, released when dropped.
 #[derive(Debug)]
 pub(super) struct Reader {
     id: u64,
@@ -71,87 +71,88 @@ pub(super) struct Reader {
 impl Default for Readers {
     fn default() -> Self {
         Self {
-            making: Arc::new(Semaphore::new(MAX_MAKING)),
+            computing: Arc::new(Semaphore::new(MAX_COMPUTING)),
             queued: Semaphore::new(MAX_QUEUED),
             first: Semaphore::new(1),
             next: AtomicU64::new(0),
             open: Mutex::default(),
-            gave_way: AtomicU64::new(0),
+            evicted: AtomicU64::new(0),
         }
     }
 }
 
 impl Readers {
-    /// Readers now.
+    /// Active downloads.
     pub(in crate::http) fn len(&self) -> usize {
         self.lock().len()
     }
 
-    /// Waits for a place. `None`: all are taken and no client is slow, or too many wait.
-    pub(super) async fn place(self: &Arc<Self>, connection: Option<Arc<Place>>) -> Option<Reader> {
+    /// Waits for a slot. `None`: all are taken and no client is slow, or too many are waiting.
+    pub(super) async fn slot(self: &Arc<Self>, connection: Option<Arc<ConnectionSlot>>) -> Option<Reader> {
         let _queued = self.queued.try_acquire().ok()?;
         let entered = async {
             let _first = self.first.acquire().await.ok()?;
             loop {
-                if let Some(reader) = self.enter(connection.clone()) {
+                if let Some(reader) = self.try_slot(connection.clone()) {
                     return Some(reader);
                 }
-                tokio::time::sleep(LOOK_EVERY).await;
+                tokio::time::sleep(RETRY_EVERY).await;
             }
         };
         tokio::time::timeout(QUEUED_WITHIN, entered).await.ok().flatten()
     }
 
-    /// A place; `None` if all are taken and no client is slow.
-    fn enter(self: &Arc<Self>, connection: Option<Arc<Place>>) -> Option<Reader> {
+    /// A slot; `None` if all are taken and no client is slow.
+    fn try_slot(self: &Arc<Self>, connection: Option<Arc<ConnectionSlot>>) -> Option<Reader> {
         let mut open = self.lock();
-        if open.len() >= MAX_READERS && !self.end_slowest(&mut open) {
+        if open.len() >= MAX_READERS && !self.evict_slowest(&mut open) {
             return None;
         }
         let id = self.next.fetch_add(1, Ordering::Relaxed);
-        open.insert(id, Open { connection, waited: Duration::ZERO, waits_since: None });
+        open.insert(id, ActiveDownload { connection, waited: Duration::ZERO, waits_since: None });
         Some(Reader { id, of: Arc::clone(self) })
     }
 
     /// Closes the connection of the slowest client; false if none is slow.
-    fn end_slowest(&self, open: &mut HashMap<u64, Open>) -> bool {
+    fn evict_slowest(&self, open: &mut HashMap<u64, ActiveDownload>) -> bool {
         let slow = open.iter().filter_map(|(id, one)| {
             let connection = one.connection.as_ref()?;
-            Some((one.slowness(), *id, Arc::clone(connection))).filter(|(slowness, ..)| *slowness >= SLOW)
+            Some((one.slowness(), *id, Arc::clone(connection)))
+                .filter(|(slowness, ..)| *slowness >= SLOW_AFTER)
         });
         let Some((_, id, connection)) = slow.max_by_key(|(slowness, id, _)| (*slowness, *id)) else {
             return false;
         };
         open.remove(&id);
         connection.close();
-        self.gave_way.fetch_add(1, Ordering::Relaxed);
+        self.evicted.fetch_add(1, Ordering::Relaxed);
         true
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<u64, Open>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<u64, ActiveDownload>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Reader {
-    /// Waits for a turn to compute.
-    pub(super) async fn turn(&self) -> io::Result<OwnedSemaphorePermit> {
-        let turn = Arc::clone(&self.of.making).acquire_owned().await;
-        turn.map_err(|_| io::ErrorKind::BrokenPipe.into())
+    /// Waits for a permit to compute.
+    pub(super) async fn compute_permit(&self) -> io::Result<OwnedSemaphorePermit> {
+        let compute_permit = Arc::clone(&self.of.computing).acquire_owned().await;
+        compute_permit.map_err(|_| io::ErrorKind::BrokenPipe.into())
     }
 
-    /// Sends a part; meanwhile the reader counts as waiting for its client.
+    /// Sends a part; the time counts as waiting for the client.
     fn send(&self, parts: &mpsc::Sender<io::Result<Bytes>>, part: Bytes) -> io::Result<()> {
         self.with(|open| open.waits_since = Some(Instant::now()));
         let sent = parts.blocking_send(Ok(part));
         self.with(|open| {
             let waited = open.waits_since.take().map_or(Duration::ZERO, |since| since.elapsed());
-            open.waited = open.waited.mul_f64(REMEMBERED) + waited;
+            open.waited = open.waited.mul_f64(WAIT_DECAY) + waited;
         });
         sent.map_err(|_| io::ErrorKind::BrokenPipe.into())
     }
 
-    fn with(&self, change: impl FnOnce(&mut Open)) {
+    fn with(&self, change: impl FnOnce(&mut ActiveDownload)) {
         if let Some(open) = self.of.lock().get_mut(&self.id) {
             change(open);
         }
@@ -167,13 +168,12 @@ impl Drop for Reader {
 /// Bytes of a part.
 const PART_BYTES: usize = 64 * 1024;
 
-/// Hands on what is written, in parts. Between two parts others have their turn to compute, and while it waits for the client
-/// it has none.
+/// Sends the written bytes in parts. The compute permit is released while a part is sent.
 pub(super) struct Pipe {
     parts: mpsc::Sender<io::Result<Bytes>>,
     filled: Vec<u8>,
     reader: Reader,
-    turn: Option<OwnedSemaphorePermit>,
+    compute_permit: Option<OwnedSemaphorePermit>,
     runtime: Handle,
 }
 
@@ -181,38 +181,38 @@ impl Pipe {
     pub(super) fn new(
         parts: mpsc::Sender<io::Result<Bytes>>,
         reader: Reader,
-        turn: OwnedSemaphorePermit,
+        compute_permit: OwnedSemaphorePermit,
         runtime: Handle,
     ) -> Self {
-        Self { parts, filled: Vec::new(), reader, turn: Some(turn), runtime }
+        Self { parts, filled: Vec::new(), reader, compute_permit: Some(compute_permit), runtime }
     }
 
-    fn hand_on(&mut self) -> io::Result<()> {
+    fn send_part(&mut self) -> io::Result<()> {
         let part = Bytes::from(std::mem::take(&mut self.filled));
-        self.turn = None;
+        self.compute_permit = None;
         self.reader.send(&self.parts, part)?;
-        self.turn = Some(self.runtime.block_on(self.reader.turn())?);
+        self.compute_permit = Some(self.runtime.block_on(self.reader.compute_permit())?);
         Ok(())
     }
 }
 
 impl io::Write for Pipe {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        // What comes at once may be a chunk of megabytes. All of it is taken: base64's writer fails after a short write.
+        // Accepts the whole buffer, which may have megabytes: base64's writer fails after a short write.
         let mut rest = bytes;
         while !rest.is_empty() {
             let (now, later) = rest.split_at(rest.len().min(PART_BYTES - self.filled.len()));
             self.filled.extend(now);
             rest = later;
             if self.filled.len() >= PART_BYTES {
-                self.hand_on()?;
+                self.send_part()?;
             }
         }
         Ok(bytes.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        if self.filled.is_empty() { Ok(()) } else { self.hand_on() }
+        if self.filled.is_empty() { Ok(()) } else { self.send_part() }
     }
 }
 
@@ -221,10 +221,10 @@ mod tests {
     use std::io::Write as _;
 
     use super::*;
-    use crate::http::listen::Places;
+    use crate::http::listen::ConnectionSlots;
 
-    fn connection() -> Option<Arc<Place>> {
-        Arc::new(Places::new(1)).take()
+    fn connection() -> Option<Arc<ConnectionSlot>> {
+        Arc::new(ConnectionSlots::new(1)).take()
     }
 
     fn waits(reader: &Reader, for_ms: u64) {
@@ -232,15 +232,15 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_slowest_gives_way_and_nobody_who_is_not_slow() {
+    async fn only_the_slowest_download_is_evicted() {
         let readers = Arc::<Readers>::default();
-        let all: Vec<Reader> = (0..MAX_READERS).map(|_| readers.enter(connection()).unwrap()).collect();
-        assert!(readers.enter(connection()).is_none(), "nobody is slow");
+        let all: Vec<Reader> = (0..MAX_READERS).map(|_| readers.try_slot(connection()).unwrap()).collect();
+        assert!(readers.try_slot(connection()).is_none(), "none is slow");
         waits(&all[1], 600);
         waits(&all[2], 900);
-        let fast = readers.enter(connection()).unwrap();
+        let fast = readers.try_slot(connection()).unwrap();
         assert!(!readers.lock().contains_key(&all[2].id) && readers.lock().contains_key(&all[1].id));
-        assert_eq!((readers.len(), readers.gave_way.load(Ordering::Relaxed)), (MAX_READERS, 1));
+        assert_eq!((readers.len(), readers.evicted.load(Ordering::Relaxed)), (MAX_READERS, 1));
         drop(all);
         assert_eq!(readers.len(), 1);
         drop(fast);
@@ -249,18 +249,19 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_client_waits_for_a_place_but_not_for_ever_and_not_with_many() {
         let readers = Arc::<Readers>::default();
-        let mut all: Vec<Reader> = (0..MAX_READERS).map(|_| readers.enter(connection()).unwrap()).collect();
-        assert!(readers.place(connection()).await.is_none(), "nobody ended and nobody is slow");
+        let mut all: Vec<Reader> =
+            (0..MAX_READERS).map(|_| readers.try_slot(connection()).unwrap()).collect();
+        assert!(readers.slot(connection()).await.is_none(), "none ended and none is slow");
         let waiting: Vec<_> = (0..MAX_QUEUED)
             .map(|_| {
                 let readers = Arc::clone(&readers);
-                tokio::spawn(async move { readers.place(connection()).await })
+                tokio::spawn(async move { readers.slot(connection()).await })
             })
             .collect();
         tokio::task::yield_now().await;
         let since = Instant::now();
-        assert!(readers.place(connection()).await.is_none(), "too many wait");
-        assert_eq!(since.elapsed(), Duration::ZERO, "which is said at once");
+        assert!(readers.slot(connection()).await.is_none(), "too many wait");
+        assert_eq!(since.elapsed(), Duration::ZERO, "rejected at once");
         all.pop();
         let mut entered = Vec::new();
         for one in waiting {
@@ -273,19 +274,19 @@ mod tests {
     async fn who_gives_way_has_its_connection_closed() {
         let readers = Arc::<Readers>::default();
         let slow = connection();
-        let all: Vec<Reader> = (0..MAX_READERS).map(|_| readers.enter(slow.clone()).unwrap()).collect();
+        let all: Vec<Reader> = (0..MAX_READERS).map(|_| readers.try_slot(slow.clone()).unwrap()).collect();
         waits(&all[0], 10_000);
-        let _next = readers.enter(connection()).unwrap();
+        let _next = readers.try_slot(connection()).unwrap();
         slow.unwrap().ended().await;
     }
 
     #[tokio::test(flavor = "multi_thread")]
     async fn what_is_written_at_once_is_taken_whole_and_sent_in_parts() {
         let readers = Arc::<Readers>::default();
-        let reader = readers.enter(None).unwrap();
-        let turn = reader.turn().await.unwrap();
+        let reader = readers.try_slot(None).unwrap();
+        let compute_permit = reader.compute_permit().await.unwrap();
         let (parts, mut read) = mpsc::channel(MAX_WAITING);
-        let mut pipe = Pipe::new(parts, reader, turn, Handle::current());
+        let mut pipe = Pipe::new(parts, reader, compute_permit, Handle::current());
         let written = tokio::task::spawn_blocking(move || {
             let len = pipe.write(&[7; 3 * PART_BYTES + 5]).unwrap();
             pipe.flush().unwrap();
@@ -300,23 +301,23 @@ mod tests {
     }
 
     #[tokio::test(flavor = "multi_thread")]
-    async fn whoever_waits_for_a_client_holds_no_turn() {
+    async fn a_download_that_waits_for_its_client_holds_no_permit() {
         let readers = Arc::<Readers>::default();
         let mut kept = Vec::new();
         for _ in 0..MAX_READERS {
-            let reader = readers.enter(None).unwrap();
-            let turn = reader.turn().await.unwrap();
+            let reader = readers.try_slot(None).unwrap();
+            let compute_permit = reader.compute_permit().await.unwrap();
             let (parts, read) = mpsc::channel(MAX_WAITING);
             kept.push(read);
-            let mut pipe = Pipe::new(parts, reader, turn, Handle::current());
+            let mut pipe = Pipe::new(parts, reader, compute_permit, Handle::current());
             tokio::task::spawn_blocking(move || {
                 let part = [0; PART_BYTES];
                 while pipe.write_all(&part).is_ok() {}
             });
         }
         // All turns are free at once although no client reads.
-        let all = MAX_MAKING as u32;
-        drop(Arc::clone(&readers.making).acquire_many_owned(all).await.unwrap());
+        let all = MAX_COMPUTING as u32;
+        drop(Arc::clone(&readers.computing).acquire_many_owned(all).await.unwrap());
         drop(kept);
     }
 }

@@ -1,4 +1,4 @@
-//! The question as it is posted. Every error names the field, what it was and what was expected. Knows no state.
+//! The request body. Errors name the field, its value and what was expected. Knows no state.
 
 use serde::Deserialize;
 use serde::de::{self, Deserializer, Visitor};
@@ -12,12 +12,12 @@ use radixscope_router::{RouterOverrides, RouterSettings};
 use crate::http::api::posted::bad;
 use crate::http::error::ApiError;
 
-/// Fields of which at most one is given: they say what is routed.
+/// Fields with the prompt, of which at most one is given.
 const PROMPTS: [&str; 5] = ["token_ids", "block_hashes", "chain_hashes", "after", "example"];
-/// Most workers named in one list.
+/// Maximum workers in one list.
 const MAX_WORKERS: usize = 4_096;
 
-/// The body. `null` is as good as nothing.
+/// The body. `null` is the same as a missing field.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(in crate::http::api) struct Body {
@@ -34,16 +34,16 @@ pub(in crate::http::api) struct Body {
     isl_tokens: Option<Id>,
     block_size_tokens: Option<u32>,
     router_id: Option<Id>,
-    /// `NAMESPACE/COMPONENT` whose workers are weighed.
+    /// `NAMESPACE/COMPONENT` of the candidate workers.
     pool: Option<String>,
-    /// Those of [`RouterOverrides`], and `version`.
+    /// Fields of [`RouterOverrides`], and `version`.
     options: Option<serde_json::Map<String, Value>>,
     workers: Option<Workers>,
 }
 
-/// The question, before it meets the state.
-pub(super) struct Asked {
-    pub(super) prompt: Form,
+/// The request, validated without the state.
+pub(super) struct ScoreRequest {
+    pub(super) prompt: PromptForm,
     pub(super) decision: Option<DecisionId>,
     pub(super) block_size_tokens: Option<u32>,
     pub(super) router: Option<u64>,
@@ -54,21 +54,21 @@ pub(super) struct Asked {
     pub(super) busy: Vec<(Worker, Busy)>,
 }
 
-/// What is routed.
-pub(super) enum Form {
-    /// Needs nothing of the state.
+/// The prompt.
+pub(super) enum PromptForm {
+    /// Does not depend on the state.
     Ready(Prompt),
-    /// Token ids, to be cut as the cluster does it.
+    /// Token ids, to be split into blocks of the cluster's size.
     Tokens(Vec<u32>, Seed),
-    /// A recorded decision as its router saw it.
+    /// A recorded decision, on the state that its router saw.
     Recorded(DecisionId),
     /// The prompt of a recorded decision, against the live tree.
     Live(DecisionId),
-    /// Going on where a held prefix ends.
+    /// Continues a cached prefix.
     After { worker: Worker, block_hash: BlockHash, new_tokens: u64 },
 }
 
-impl Asked {
+impl ScoreRequest {
     pub(super) fn of(mut body: Body) -> Result<Self, ApiError> {
         let decision = body.decision.map(|Id(id)| DecisionId(id));
         let workers = body.workers.take().unwrap_or_default();
@@ -93,16 +93,16 @@ impl Asked {
         })
     }
 
-    /// The same with token ids cut into blocks of `size` tokens, if that is known.
+    /// The same with token ids hashed in blocks of `size` tokens, if that is known.
     pub(super) fn hashed(mut self, size: Option<u32>) -> Self {
-        if let (Form::Tokens(tokens, seed), Some(size)) = (&self.prompt, size) {
-            self.prompt = Form::Ready(Prompt::Blocks(Blocks::of_tokens(tokens, size, *seed)));
+        if let (PromptForm::Tokens(tokens, seed), Some(size)) = (&self.prompt, size) {
+            self.prompt = PromptForm::Ready(Prompt::Blocks(Blocks::of_tokens(tokens, size, *seed)));
         }
         self
     }
 }
 
-fn form(body: Body, decision: Option<DecisionId>) -> Result<Form, ApiError> {
+fn form(body: Body, decision: Option<DecisionId>) -> Result<PromptForm, ApiError> {
     let given = [
         body.token_ids.is_some(),
         body.block_hashes.is_some(),
@@ -118,7 +118,8 @@ fn form(body: Body, decision: Option<DecisionId>) -> Result<Form, ApiError> {
         )));
     }
     let isl_tokens: Option<u64> = body.isl_tokens.map(|Id(tokens)| tokens);
-    let hashes = |hashes| Form::Ready(Prompt::Blocks(Blocks { hashes, isl_tokens, block_size_tokens: None }));
+    let hashes =
+        |hashes| PromptForm::Ready(Prompt::Blocks(Blocks { hashes, isl_tokens, block_size_tokens: None }));
     let ids = |ids: Vec<Id>| ids.into_iter().map(|Id(id)| id).collect();
     if body.token_ids.is_none() && (body.lora_name.is_some() || body.cache_salt.is_some()) {
         return Err(bad("lora_name and cache_salt are only for token_ids: hashes already contain them"));
@@ -130,7 +131,10 @@ fn form(body: Body, decision: Option<DecisionId>) -> Result<Form, ApiError> {
                 tokens.len()
             )));
         }
-        return Ok(Form::Tokens(tokens, Seed::of(body.lora_name.as_deref(), body.cache_salt.as_deref())));
+        return Ok(PromptForm::Tokens(
+            tokens,
+            Seed::of(body.lora_name.as_deref(), body.cache_salt.as_deref()),
+        ));
     }
     if let Some(own) = body.block_hashes {
         return Ok(hashes(Hashes::Local(ids(own))));
@@ -141,15 +145,15 @@ fn form(body: Body, decision: Option<DecisionId>) -> Result<Form, ApiError> {
     if let Some(after) = body.after {
         let worker = Worker::new(after.worker_id.0, after.dp_rank);
         let (block_hash, new_tokens) = (BlockHash(after.block_hash.0), after.new_tokens.0);
-        return Ok(Form::After { worker, block_hash, new_tokens });
+        return Ok(PromptForm::After { worker, block_hash, new_tokens });
     }
     if body.example == Some(true) {
-        return Ok(Form::Ready(Prompt::Example));
+        return Ok(PromptForm::Ready(Prompt::Example));
     }
     match (decision, body.as_, isl_tokens) {
-        (Some(id), None | Some(As::Recorded), None) => Ok(Form::Recorded(id)),
-        (Some(id), Some(As::Live), None) => Ok(Form::Live(id)),
-        (_, None, Some(isl_tokens)) => Ok(Form::Ready(Prompt::Length { isl_tokens })),
+        (Some(id), None | Some(As::Recorded), None) => Ok(PromptForm::Recorded(id)),
+        (Some(id), Some(As::Live), None) => Ok(PromptForm::Live(id)),
+        (_, None, Some(isl_tokens)) => Ok(PromptForm::Ready(Prompt::Length { isl_tokens })),
         (_, Some(_), _) => Err(bad("as: only for a decision, without another prompt")),
         (None, None, None) => {
             let prompts = PROMPTS.join(", ");
@@ -210,11 +214,11 @@ struct BusyWorker {
 fn adjust<'de, D: Deserializer<'de>>(from: D) -> Result<Adjustment, D::Error> {
     #[derive(Deserialize)]
     #[serde(deny_unknown_fields)]
-    struct Form {
+    struct PromptForm {
         set: Option<Id>,
         add: Option<i64>,
     }
-    let Form { set, add } = Form::deserialize(from)?;
+    let PromptForm { set, add } = PromptForm::deserialize(from)?;
     match (set, add) {
         (None, None) => Ok(Adjustment::Keep),
         (Some(Id(to)), None) => Ok(Adjustment::Set(to)),
@@ -223,7 +227,7 @@ fn adjust<'de, D: Deserializer<'de>>(from: D) -> Result<Adjustment, D::Error> {
     }
 }
 
-/// Settings as far as they are given. A version stands for its formula and rule for ties.
+/// The given settings. A version implies its formula and tie-breaking.
 #[derive(Default)]
 pub(super) struct Overrides {
     version: Option<RouterSettings>,
@@ -233,7 +237,7 @@ pub(super) struct Overrides {
 impl Overrides {
     fn read(given: Option<serde_json::Map<String, Value>>) -> Result<Self, ApiError> {
         let Some(mut given) = given else { return Ok(Self::default()) };
-        // What is wrong may be a name of any length.
+        // The error may quote a key of any length.
         let wrong = |error: serde_json::Error| {
             bad(format!("options: {}", error.to_string().chars().take(400).collect::<String>()))
         };
@@ -259,11 +263,11 @@ impl Overrides {
     }
 }
 
-/// A number of 64 bits: a decimal string, or a JSON number that every JSON reader keeps exactly.
+/// A 64-bit number: a decimal string, or a JSON number up to 2^53.
 #[derive(Clone, Copy, Default)]
 pub(in crate::http::api) struct Id(pub(in crate::http::api) u64);
 
-/// JavaScript keeps whole numbers up to here.
+/// JavaScript represents integers exactly up to here.
 const EXACT: u64 = 1 << 53;
 
 impl<'de> Deserialize<'de> for Id {

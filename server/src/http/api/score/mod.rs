@@ -1,8 +1,7 @@
-//! `POST /api/v1/score`: what the router would decide now, for a prompt, settings and a cluster of the asker's choice.
-//! Reads the state and changes nothing.
+//! `POST /api/v1/score`: what the router would decide now for a given prompt, settings and changes to the cluster. Read-only.
 
-mod answer;
 mod body;
+mod response;
 
 use std::sync::Arc;
 
@@ -19,21 +18,21 @@ use crate::http::App;
 use crate::http::error::{ApiError, code};
 use crate::http::origin::AllowedPage;
 use crate::hub::View;
-use answer::ScoreAnswer;
 pub(super) use body::Id;
-use body::{Asked, Form};
+use body::{PromptForm, ScoreRequest};
+use response::ScoreResponse;
 
 /// Largest body: two million token ids.
 const MAX_BODY_BYTES: usize = 8 << 20;
 
-/// Most bodies at a time, read, waiting or computed: with their token ids they take some hundred megabytes at most.
+/// Maximum concurrent requests: with their token ids they take some hundred megabytes at most.
 const MAX_POSTS: usize = 8;
-/// Computed at a time: the hub has to keep a core.
+/// Maximum concurrent computations: the hub needs a core.
 const MAX_RUNS: usize = 2;
-/// A question seldom takes longer; after it another try is worth it.
+/// Retry-After: a request seldom takes longer.
 const RETRY_AFTER_S: u32 = 1;
 
-/// Places for questions.
+/// Permits for requests.
 #[derive(Debug)]
 pub(in crate::http) struct Scores {
     posts: Arc<Semaphore>,
@@ -50,32 +49,33 @@ pub(super) async fn score(
     _: AllowedPage,
     State(app): State<App>,
     request: Request,
-) -> Result<Json<ScoreAnswer>, ApiError> {
+) -> Result<Json<ScoreResponse>, ApiError> {
     let Ok(post) = Arc::clone(&app.scores.posts).try_acquire_owned() else {
         unwanted(request.into_body(), MAX_BODY_BYTES).await;
         return Err(busy());
     };
     let body = within(request.into_body(), MAX_BODY_BYTES).await?;
     let run = Arc::clone(&app.scores.runs).acquire_owned().await.map_err(|_| busy())?;
-    // Millions of numbers are read and hashed on a thread for long work; the hub gets hashes only.
-    let asked = aside(move || Asked::of(read(&body)?)).await??;
-    let asked = match asked.prompt {
-        Form::Tokens(..) => {
-            let (size, asked) = app.hub.read(move |view| (block_size(view, &asked), asked)).await?;
+    // Token ids are parsed and hashed on a blocking thread; the hub only gets hashes.
+    let score_request = run_blocking(move || ScoreRequest::of(read(&body)?)).await??;
+    let score_request = match score_request.prompt {
+        PromptForm::Tokens(..) => {
+            let (size, score_request) =
+                app.hub.read(move |view| (block_size(view, &score_request), score_request)).await?;
             let size = size?;
-            aside(move || asked.hashed(size)).await?
+            run_blocking(move || score_request.hashed(size)).await?
         }
-        _ => asked,
+        _ => score_request,
     };
-    let answer = app.hub.read(move |view| answered(view, asked)).await??;
+    let response = app.hub.read(move |view| compute(view, score_request)).await??;
     drop((run, post));
-    Ok(Json(answer))
+    Ok(Json(response))
 }
 
-/// Computes on a thread for long work.
-async fn aside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, ApiError> {
+/// Computes on a blocking thread.
+async fn run_blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, ApiError> {
     tokio::task::spawn_blocking(work).await.map_err(|error| {
-        tracing::error!(%error, "a question failed");
+        tracing::error!(%error, "score computation failed");
         ApiError::new(code::INTERNAL, "the computation failed")
     })
 }
@@ -85,27 +85,28 @@ fn busy() -> ApiError {
     ApiError::new(code::TOO_MANY_POSTS, message).retry_after(RETRY_AFTER_S)
 }
 
-fn answered(view: &View<'_>, asked: Asked) -> Result<ScoreAnswer, ApiError> {
+fn compute(view: &View<'_>, score_request: ScoreRequest) -> Result<ScoreResponse, ApiError> {
     let cluster = view.cluster;
-    let pool = pool(view, &asked)?;
-    let compared = asked.decision.and_then(|id| cluster.decisions().get(id));
+    let pool = pool(view, &score_request)?;
+    let compared = score_request.decision.and_then(|id| cluster.decisions().get(id));
     let start = compared.and_then(|decided| whatif::settings_of(cluster, &decided.decision));
-    let options = asked.options.over(start.or_else(|| whatif::deployed(cluster, pool)).unwrap_or_default());
-    let prompt = match asked.prompt {
-        Form::Ready(prompt) => prompt,
-        // They are hashed before, if there is a size to cut them into.
-        Form::Tokens(..) => return Err(refused(&whatif::Refused::NoBlockSize)),
-        Form::Recorded(id) => Prompt::Recorded(id),
-        Form::Live(id) => Prompt::Blocks(prompt::of(view, id)?),
-        Form::After { worker, block_hash, new_tokens } => {
+    let options =
+        score_request.options.over(start.or_else(|| whatif::deployed(cluster, pool)).unwrap_or_default());
+    let prompt = match score_request.prompt {
+        PromptForm::Ready(prompt) => prompt,
+        // Already hashed, unless the block size is unknown.
+        PromptForm::Tokens(..) => return Err(refused(&whatif::Refused::NoBlockSize)),
+        PromptForm::Recorded(id) => Prompt::Recorded(id),
+        PromptForm::Live(id) => Prompt::Blocks(prompt::of(view, id)?),
+        PromptForm::After { worker, block_hash, new_tokens } => {
             Prompt::After { worker: known(view, "after", worker)?, block_hash, new_tokens }
         }
     };
     let who = |worker| Ok(CandidateRef::Worker(known(view, "workers", worker)?));
     let changes = Changes {
-        left_out: asked.without.into_iter().map(who).collect::<Result<_, ApiError>>()?,
-        added: asked.added,
-        busy: asked
+        left_out: score_request.without.into_iter().map(who).collect::<Result<_, ApiError>>()?,
+        added: score_request.added,
+        busy: score_request
             .busy
             .into_iter()
             .map(|(worker, busy)| Ok((who(worker)?, busy)))
@@ -114,26 +115,26 @@ fn answered(view: &View<'_>, asked: Asked) -> Result<ScoreAnswer, ApiError> {
     let question = Question {
         prompt,
         pool: Some(pool),
-        actual: asked.decision,
+        actual: score_request.decision,
         options,
-        block_size_tokens: asked.block_size_tokens,
-        router: asked.router,
+        block_size_tokens: score_request.block_size_tokens,
+        router: score_request.router,
         changes,
     };
     let state = whatif::State { cluster, active: Some(view.routing.active()), now_ms: view.at_ms };
     let mut engine = WhatIf::default();
-    let answer = engine.ask(state, &question).map_err(|error| refused(&error))?;
-    Ok(ScoreAnswer::of(cluster, &answer))
+    let response = engine.ask(state, &question).map_err(|error| refused(&error))?;
+    Ok(ScoreResponse::of(cluster, &response))
 }
 
-/// The size to cut token ids into: where the body does not say, only the cluster knows.
-fn block_size(view: &View<'_>, asked: &Asked) -> Result<Option<u32>, ApiError> {
-    let pool = pool(view, asked)?;
-    Ok(asked.block_size_tokens.or_else(|| view.cluster.block_tokens(pool)))
+/// The block size of the body, else of the cluster.
+fn block_size(view: &View<'_>, score_request: &ScoreRequest) -> Result<Option<u32>, ApiError> {
+    let pool = pool(view, score_request)?;
+    Ok(score_request.block_size_tokens.or_else(|| view.cluster.block_tokens(pool)))
 }
 
-/// The pool whose workers are weighed.
-fn pool(view: &View<'_>, asked: &Asked) -> Result<PoolIx, ApiError> {
+/// The pool of the candidate workers.
+fn pool(view: &View<'_>, score_request: &ScoreRequest) -> Result<PoolIx, ApiError> {
     let cluster = view.cluster;
     let by_name = |name: &String| {
         let known = cluster.pool_by_name(name);
@@ -141,13 +142,16 @@ fn pool(view: &View<'_>, asked: &Asked) -> Result<PoolIx, ApiError> {
             ApiError::new(code::NOT_FOUND, format!("pool: no message of {name:?} was received"))
         })
     };
-    let named = asked.pool.as_ref().map(by_name).transpose()?;
-    let (prompt, actual) = match asked.prompt {
-        Form::After { worker, block_hash, new_tokens } => {
-            (Prompt::After { worker: known(view, "after", worker)?, block_hash, new_tokens }, asked.decision)
+    let named = score_request.pool.as_ref().map(by_name).transpose()?;
+    let (prompt, actual) = match score_request.prompt {
+        PromptForm::After { worker, block_hash, new_tokens } => (
+            Prompt::After { worker: known(view, "after", worker)?, block_hash, new_tokens },
+            score_request.decision,
+        ),
+        PromptForm::Recorded(id) | PromptForm::Live(id) => {
+            (Prompt::default(), score_request.decision.or(Some(id)))
         }
-        Form::Recorded(id) | Form::Live(id) => (Prompt::default(), asked.decision.or(Some(id))),
-        _ => (Prompt::default(), asked.decision),
+        _ => (Prompt::default(), score_request.decision),
     };
     Ok(whatif::pool(cluster, &Question { prompt, actual, pool: named, ..Question::default() }))
 }

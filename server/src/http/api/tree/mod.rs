@@ -1,7 +1,6 @@
 //! `GET /api/v1/tree`, `/api/v1/tree/block`, `/api/v1/tree/prefixes`, `/api/v1/tree.svg`: the prefix tree, read from a copy.
-//!
-//! The hub only copies the tree, and for a large one at most once in some time; everything else runs on a thread for
-//! long work, a few at a time.
+//! The hub only copies the tree, a large one at most once in some seconds; everything else runs on blocking threads, a few at a
+//! time.
 
 mod picture;
 
@@ -29,12 +28,12 @@ const MAX_LIMIT: u64 = 100_000;
 const MAX_LEVELS: u64 = 10_000;
 const MAX_PREFIXES: u64 = 1_000;
 const DEFAULT_PREFIXES: u64 = 20;
-/// KV bytes of a token beyond which no model goes.
+/// Maximum KV bytes per token; no model has more.
 const MAX_KV_BYTES_PER_TOKEN: u64 = 1 << 40;
-/// Reads at a time: the hub has to keep a core. Others wait for their turn.
+/// Maximum concurrent reads: the hub needs a core. Others wait.
 const MAX_READS: usize = 2;
 
-/// As many places as there may be reads.
+/// Permits for reads.
 pub(in crate::http) fn reads() -> Arc<Semaphore> {
     Arc::new(Semaphore::new(MAX_READS))
 }
@@ -95,7 +94,7 @@ pub(super) async fn prefixes(State(app): State<App>, uri: Uri) -> Result<Respons
 
 const BY: [(&str, PrefixOrder); 2] = [("blocks", PrefixOrder::Blocks), ("hits", PrefixOrder::Hits)];
 
-/// Runs `read` on a copy of the tree, beside the hub.
+/// Runs `read` on a copy of the tree, outside the hub.
 async fn read<T: Send + 'static>(
     app: &App,
     pools: PoolFilter,
@@ -121,7 +120,7 @@ async fn read<T: Send + 'static>(
     })
 }
 
-/// The same where the answer is JSON: it is written beside the hub too.
+/// The same for a JSON response, which is also serialised outside the hub.
 async fn read_json(
     app: &App,
     pools: PoolFilter,
@@ -135,7 +134,7 @@ fn json(answer: &impl Serialize) -> Vec<u8> {
     serde_json::to_vec(answer).unwrap_or_default()
 }
 
-/// The workers meant by a filter.
+/// The workers selected by a filter.
 async fn workers(hub: &Hub, filter: Option<WorkerFilter>) -> Result<Option<Vec<WorkerIx>>, ApiError> {
     match filter {
         Some(filter) => Ok(Some(hub.read(move |view| filter.among(view.cluster)).await??)),
@@ -149,7 +148,7 @@ fn after(params: &Params) -> Result<Option<Cursor>, ApiError> {
     text.parse().map(Some).map_err(|_| ApiError::bad_parameter("after", text, expected))
 }
 
-/// A page goes on in the order of the one before.
+/// A page continues in the order of the previous one.
 fn sort(params: &Params, after: Option<&Cursor>) -> Result<Sort, ApiError> {
     let asked = params.one_of("sort", &Sort::NAMES)?;
     match (asked, after.map(Cursor::sort)) {

@@ -49,7 +49,7 @@ pub(in crate::http::api) async fn svg(State(app): State<App>, uri: Uri) -> Resul
     let svg = svg.await??;
     let kind = [
         (header::CONTENT_TYPE, HeaderValue::from_static("image/svg+xml")),
-        // It has neither scripts nor anything to load, whoever opens it.
+        // It has no scripts and loads nothing.
         (header::CONTENT_SECURITY_POLICY, HeaderValue::from_static("default-src 'none'")),
         (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
     ];

@@ -1,4 +1,4 @@
-//! One question to etcd's JSON gateway, or in words why there is no answer.
+//! Requests to etcd's JSON gateway, and descriptions of failures.
 
 use axum::http::header::{AUTHORIZATION, CONTENT_TYPE};
 use axum::http::{HeaderValue, Request, StatusCode};
@@ -125,7 +125,7 @@ impl Answer {
     pub(super) fn endless(&self) -> Failed {
         let received = size(self.received_bytes());
         Failed::refused(format!(
-            "{} sends more than is read at a time ({received} in one response) without an end of an entry; is it etcd?",
+            "{} sent {received} in one response without the end of an entry; is it etcd?",
             self.server
         ))
     }
@@ -142,24 +142,24 @@ impl Answer {
 fn failed(server: &Url, why: NoAnswer) -> Failed {
     match why {
         NoAnswer::Silent => Failed::connecting(format!(
-            "{server} does not answer within {} s. Check the address, and whether a firewall or network policy is in the way.",
+            "{server} did not respond within {} s. Check the address, firewalls and network policies.",
             WITHIN.as_secs()
         )),
         NoAnswer::Broken(error) => {
             Failed::connecting(format!("The response of {server} ended early: {error}."))
         }
-        NoAnswer::Endless => Failed::refused(format!("{server} sends a line without end; is it etcd?")),
-        NoAnswer::Ended => Failed::connecting(format!("{server} ended the connection.")),
-        NoAnswer::Refused(status, said) => {
-            let refusal: Refusal = serde_json::from_slice(&said).unwrap_or_default();
-            let text = String::from_utf8_lossy(&said);
+        NoAnswer::Endless => Failed::refused(format!("{server} sends an endless line; is it etcd?")),
+        NoAnswer::Ended => Failed::connecting(format!("{server} closed the connection.")),
+        NoAnswer::Refused(status, body) => {
+            let refusal: Refusal = serde_json::from_slice(&body).unwrap_or_default();
+            let text = String::from_utf8_lossy(&body);
             let words = if refusal.to_text().is_empty() { text.trim() } else { refusal.to_text() };
             refused(server, status, words)
         }
         NoAnswer::Tls(tls) => Failed::refused(format!(
-            "TLS with {server} fails: {tls}. Name the authority that signed its certificate with --discovery-tls-ca, and if \
-             it asks for a certificate of ours give --discovery-tls-cert and --discovery-tls-key; if it speaks no TLS, write \
-             etcd:// instead of etcds://."
+            "TLS with {server} fails: {tls}. Set --discovery-tls-ca to the CA that signed its certificate, and if it requires a \
+             client certificate, --discovery-tls-cert and --discovery-tls-key; if it does not use TLS, use etcd:// instead of \
+             etcds://."
         )),
         NoAnswer::NothingListens => Failed::connecting(format!(
             "Nothing listens at {server}. Does etcd run there, and is it the address of ETCD_ENDPOINTS?"
@@ -168,40 +168,40 @@ fn failed(server: &Url, why: NoAnswer) -> Failed {
             "{server} cannot be reached: {cause}. Check --discovery (RADIXSCOPE_DISCOVERY)."
         )),
         NoAnswer::NotHttp(cause) => {
-            let hint = if server.scheme() == "http" { " If it speaks TLS only, write etcds://." } else { "" };
-            Failed::connecting(format!("{server} was asked and did not answer as HTTP does: {cause}.{hint}"))
+            let hint = if server.scheme() == "http" { " If it only accepts TLS, use etcds://." } else { "" };
+            Failed::connecting(format!("{server} does not respond with valid HTTP: {cause}.{hint}"))
         }
     }
 }
 
 fn strange(server: &Url, error: &serde_json::Error) -> Failed {
     Failed::refused(format!(
-        "What {server} answers is not the JSON of etcd ({error}). Is it etcd's client port (2379)?"
+        "{server} does not return etcd's JSON ({error}). Is it etcd's client port (2379)?"
     ))
 }
 
-fn refused(server: &Url, status: StatusCode, said: &str) -> Failed {
+fn refused(server: &Url, status: StatusCode, body: &str) -> Failed {
     let login = "--discovery-user and --discovery-password (RADIXSCOPE_DISCOVERY_USER, …_PASSWORD)";
-    let said: String = said.chars().take(200).collect();
-    if said.contains("authentication is not enabled") {
+    let body: String = body.chars().take(200).collect();
+    if body.contains("authentication is not enabled") {
         return Failed::refused(format!("{server} has no authentication; remove {login}."));
     }
-    if said.contains("user name is empty") {
-        return Failed::refused(format!("{server} asks for a login: give {login}."));
+    if body.contains("user name is empty") {
+        return Failed::refused(format!("{server} requires authentication: set {login}."));
     }
-    if said.contains("authentication failed") {
-        return Failed::refused(format!("{server} refuses the login. Check {login}."));
+    if body.contains("authentication failed") {
+        return Failed::refused(format!("{server} rejects the login. Check {login}."));
     }
-    if said.contains("permission denied") {
+    if body.contains("permission denied") {
         return Failed::refused(format!(
-            "{server} lets this user not read Dynamo's keys: grant it to read the prefix v1/ (etcdctl role grant-permission \
-             ROLE --prefix=true read v1/)."
+            "{server} denies this user access to Dynamo's keys: grant read access to the prefix v1/ (etcdctl role \
+             grant-permission ROLE --prefix=true read v1/)."
         ));
     }
-    if said.contains("CommonName") {
+    if body.contains("CommonName") {
         return Failed::refused(format!(
-            "{server} takes a certificate over its JSON gateway only without a common name. Use one whose subject is empty (a \
-             name under subjectAltName does no harm), or a listener that asks for a password instead."
+            "{server} accepts client certificates over its JSON gateway only without a common name. Use one with an empty subject \
+             (subjectAltName is allowed), or password authentication."
         ));
     }
     match status {
@@ -209,7 +209,7 @@ fn refused(server: &Url, status: StatusCode, said: &str) -> Failed {
             "{server} does not have etcd's JSON gateway (404). Is it etcd 3.4 or later, its client port (2379), and without \
              --enable-grpc-gateway=false?"
         )),
-        _ if said.is_empty() => Failed::connecting(format!("{server} answers {status}.")),
-        _ => Failed::connecting(format!("{server} answers {status}: {said}.")),
+        _ if body.is_empty() => Failed::connecting(format!("{server} responds with {status}.")),
+        _ => Failed::connecting(format!("{server} responds with {status}: {body}.")),
     }
 }

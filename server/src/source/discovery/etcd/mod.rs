@@ -1,5 +1,5 @@
-//! Discovery in etcd, read over its JSON gateway: all entries of the kinds that are read, then every change from that revision
-//! on. After a compaction, a break or a restart all are read again, and what changed meanwhile is handed over.
+//! Discovery in etcd over its JSON gateway: lists all entries, then watches from that revision. After a compaction or a lost
+//! connection, all are listed again and the differences are delivered.
 
 mod client;
 mod wire;
@@ -25,18 +25,18 @@ use wire::{
 
 /// Entries of a page. Those of Dynamo have less than a kilobyte.
 const PAGE: usize = 200;
-/// Most of a page that is read; the next one begins behind its last entry. Others may have stored entries of 1.5 MiB, of which
-/// etcd would have to hold a page.
+/// Maximum bytes read of a page; the next one begins behind its last entry. Other applications may have stored entries of 1.5
+/// MiB.
 const MAX_PAGE_BYTES: u64 = 8 * 1024 * 1024;
 
-/// How often it is asked how many entries there are: a watch says nothing while nothing changes, nor when the connection is
-/// dead. And etcd before 3.5.18 may keep the end of entries from a watch that begins where its history was compacted.
+/// How often the number of entries is requested, because a watch is silent both without changes and on a dead connection. Also,
+/// etcd before 3.5.18 may omit deletions from a watch that begins at a compacted revision.
 const ASK_EVERY: Duration = Duration::from_secs(5);
 
 /// An etcd cluster.
 pub(super) struct Etcd {
     servers: Vec<Url>,
-    /// The one to ask.
+    /// Index of the server in use.
     next: usize,
     login: Option<(String, Secret)>,
     client: Client,
@@ -53,7 +53,7 @@ impl Etcd {
         })
     }
 
-    /// Its servers, as people write them.
+    /// Its servers as text.
     pub(super) fn shown(&self) -> String {
         let host = |url: &Url| {
             let port = url.port_or_known_default().unwrap_or_default();
@@ -62,7 +62,7 @@ impl Etcd {
         self.servers.iter().map(host).collect::<Vec<_>>().join(",")
     }
 
-    /// Reports what is there, and what changes, until the connection fails.
+    /// Lists and watches until the connection fails.
     pub(super) async fn follow(&mut self, to: &mut Follower<'_>) -> Result<Failed, HubEnded> {
         loop {
             let listed = match self.list(to).await {
@@ -76,7 +76,7 @@ impl Etcd {
                 Err(Stop::Hub(ended)) => return Err(ended),
             };
             match ended {
-                // Not at once, in case it is the answer to every watch.
+                // Delayed, in case every watch ends this way.
                 Ended::ReadAgain => tokio::time::sleep(FIRST_WAIT).await,
                 Ended::Failed(failed) => {
                     self.next += 1;
@@ -133,7 +133,7 @@ impl Etcd {
             match read.is_over {
                 Some(true) => return Ok(()),
                 Some(false) => limit = (2 * limit).min(PAGE),
-                // Large entries: next time no more than were read, so that etcd does not gather what is not read.
+                // Large entries: request no more than were read, so that etcd does not collect entries for nothing.
                 None => limit = read.entries.max(1),
             }
             last = Some(read.last);
@@ -149,14 +149,14 @@ impl Etcd {
         let (mut was_equal, mut is_line_over) = (true, true);
         loop {
             if is_line_over {
-                let words = format!("Watching {} of Dynamo in etcd at {}.", to.count(), self.shown());
+                let words = format!("etcd at {}: {}.", self.shown(), to.count());
                 to.say(LinkState::Live, words).await?;
             }
             let part = tokio::select! {
                 part = lines.next() => part?,
                 _ = ask.tick() => {
                     let is_equal = self.count().await?.count == count;
-                    // What changes now may be on its way: it has to differ twice.
+                    // A change may be in transit, so the count must differ twice.
                     if to.entries.take_room() || !(is_equal || was_equal) {
                         return Ok(Ended::ReadAgain);
                     }
@@ -185,7 +185,7 @@ impl Etcd {
         }
     }
 
-    /// Reads what a line of a watch says beside its events.
+    /// Handles a watch line without its events.
     fn line(&self, line: WatchLine) -> Option<Ended> {
         if let Some(error) = line.error {
             return Some(Ended::Failed(self.ended(&error.to_string())));
@@ -197,7 +197,7 @@ impl Etcd {
         })
     }
 
-    /// How many entries there are, all as of one revision.
+    /// The number of entries, at one revision.
     async fn count(&self) -> Result<Listed, Failed> {
         let (mut revision, mut count) = (None, 0i64);
         for range in RANGES {
@@ -214,8 +214,9 @@ impl Etcd {
         self.client.authorize(None);
         let login = Login { name, password: password.reveal() };
         let Token { token } = self.client.ask(self.server(), "/v3/auth/authenticate", &login).await?;
-        let mut token = HeaderValue::try_from(token)
-            .map_err(|_| Failed::refused("etcd gave a token that no header can hold.".to_owned()))?;
+        let mut token = HeaderValue::try_from(token).map_err(|_| {
+            Failed::refused("etcd returned a token that is not a valid header value.".to_owned())
+        })?;
         token.set_sensitive(true);
         self.client.authorize(Some(token));
         Ok(())
@@ -234,22 +235,22 @@ impl Etcd {
 /// A list of all entries.
 #[derive(Clone, Copy)]
 pub(super) struct Listed {
-    /// As of which they are.
+    /// Revision of the list.
     revision: i64,
-    /// How many etcd has, whether they are followed or not.
+    /// Entries in etcd, including those that are not followed.
     count: i64,
 }
 
-/// What a page came to.
+/// The result of reading a page.
 struct PageRead {
     entries: usize,
     /// Key of the last entry.
     last: Vec<u8>,
-    /// Whether no entry follows; `None`: the page is longer than is read.
+    /// Whether it is the last page; `None`: the page is longer than the limit.
     is_over: Option<bool>,
 }
 
-/// Hands over the entries of a page, all of which are behind the key `after`.
+/// Delivers the entries of a page, all of which are behind the key `after`.
 async fn read_page(
     page: &mut Answer,
     after: Option<&[u8]>,
@@ -261,13 +262,13 @@ async fn read_page(
         let (entry, is_cut) = match page.next().await? {
             Some(DocumentPart::End(around)) => {
                 let (around, _): (RangeAnswer, _) = page.read(&around)?;
-                // Without an entry there is no way on.
+                // Without an entry there is no key to continue from.
                 read.is_over = Some(!around.more || read.entries == 0);
                 return Ok(read);
             }
             Some(DocumentPart::Element(entry)) => (entry, false),
             None if read.entries > 0 || pass.is_over() => return Ok(read),
-            // One entry is longer than a page may be.
+            // A single entry exceeds the page limit.
             None => (page.unfinished().ok_or_else(|| page.endless())?, true),
         };
         let entry = page.read(&entry);
@@ -288,7 +289,7 @@ async fn read_page(
 
 /// Why a watch ended.
 enum Ended {
-    /// The revision to watch from is no longer kept, or something was missed, or there is room for more.
+    /// The revision was compacted, or a change was missed, or there is room for more entries.
     ReadAgain,
     Failed(Failed),
 }

@@ -223,7 +223,7 @@ impl Kubernetes {
     async fn tell(&mut self, to: &mut Follower<'_>) -> Result<(), HubEnded> {
         self.hand_over(to).await?;
         let (count, namespace, remarks) = (to.count(), self.namespace(), self.registry.remarks());
-        let words = format!("Watching {count} of Dynamo in Kubernetes, namespace {namespace}.{remarks}");
+        let words = format!("Kubernetes namespace {namespace}: {count}.{remarks}");
         to.say(LinkState::Live, words).await
     }
 

@@ -331,9 +331,7 @@ impl Registry {
         if let Some(((_, name), Unreadable { error, .. })) = self.unreadable.first_key_value() {
             let count = self.unreadable.len();
             let more = if count == MAX_UNREADABLE { " or more" } else { "" };
-            words.push_str(&format!(
-                " Objects that cannot be read: {count}{more}, the first is {name:?} ({error})."
-            ));
+            words.push_str(&format!(" Invalid objects: {count}{more}, the first is {name:?} ({error})."));
         }
         words
     }
@@ -459,7 +457,7 @@ mod tests {
         assert_eq!(registry.take_faults(), []);
         assert_eq!(registry.keys(), [ENTRY]);
         assert!(
-            registry.remarks().contains("cannot be read: 1, the first is \"a\""),
+            registry.remarks().contains("Invalid objects: 1, the first is \"a\""),
             "{}",
             registry.remarks()
         );

@@ -1,4 +1,4 @@
-//! A global allocator that counts live bytes while it is told to.
+//! A global allocator that counts live bytes while enabled.
 //!
 //! Counting is off while anything is timed: it would cost the tree that allocates more often more time.
 

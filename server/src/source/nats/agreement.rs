@@ -1,40 +1,39 @@
-//! How far a stream and what was handed over of it agree: usually up to where we were.
-//!
-//! A server that died may have lost its latest messages, which we had received, and have given their numbers to new
-//! ones since. So a place is believed only where the message at it was handed over.
+//! Finds the last position at which a stream still holds the messages that were received from it. A server that crashed may
+//! have lost its latest messages after Radixscope received them, and reused their sequence numbers. So a position only counts
+//! if the message there is one that was received.
 
-/// Messages may stand in the stream in a slightly other order than they arrived live: so near to the place is the place.
+/// Tolerance in messages: messages may be stored in a slightly different order than they arrived live.
 pub(super) const NEAR: u64 = 1_024;
-/// First step back from where we were; each further one doubles it.
+/// First step back from the last position; it doubles with each step.
 const FIRST_STEP: u64 = 64;
 
-/// Where a stream and what was handed over agree.
+/// The last position at which both agree.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Agreed {
-    /// Up to here at least.
+    /// At least up to this sequence number.
     Upto(u64),
-    /// Nothing is left to compare with: all of it expired, or nothing was handed over yet.
+    /// Nothing to compare: all messages expired, or none was received yet.
     Unknown,
-    /// Nothing that is remembered is where it was.
+    /// None of the remembered messages is at its position.
     Nowhere,
 }
 
-/// A search back from where we were.
+/// A backward search from the last position.
 pub(super) struct Search {
     end: u64,
-    /// How far back there is something to compare with.
+    /// Number of remembered messages.
     remembered: u64,
     back: u64,
     has_compared: bool,
 }
 
 impl Search {
-    /// Back from number `end`, where so many are remembered.
+    /// Starts at sequence number `end`, with `remembered` messages to compare.
     pub(super) fn new(end: u64, remembered: u64) -> Self {
         Self { end, remembered: remembered.min(end), back: 0, has_compared: false }
     }
 
-    /// The number to look at next, or how the search ended.
+    /// The next sequence number to compare, or the result.
     pub(super) fn next(&self) -> Result<u64, Agreed> {
         if self.back < self.remembered {
             return Ok(self.end - self.back);
@@ -42,7 +41,7 @@ impl Search {
         Err(if self.has_compared { Agreed::Nowhere } else { Agreed::Unknown })
     }
 
-    /// The message there was not handed over, or (`None`) there is none.
+    /// The message there was not received (`Some(false)`), or does not exist (`None`).
     pub(super) fn is_not_there(&mut self, was_handed_over: Option<bool>) {
         self.has_compared |= was_handed_over.is_some();
         self.back = (self.back * 2).max(FIRST_STEP);

@@ -1,4 +1,4 @@
-//! What `radixscope sources` found: as text for people, and as JSON.
+//! The output of `radixscope sources`, as text and as JSON.
 
 use std::fmt;
 
@@ -8,37 +8,37 @@ use radixscope_model::number_format::count;
 use radixscope_model::record::{LinkState, SourceKind};
 use radixscope_state::cluster::Cluster;
 
-use super::places::{Places, Reason};
+use super::endpoints::{Endpoints, FoundBy};
 use super::registered::{EventPlane, Registered};
 use super::topics::{Topic, topics};
 use crate::config::{DiscoveryAt, Sources, without_query};
 
-/// What is there.
+/// The result of a probe.
 #[derive(Serialize, Debug)]
 pub(super) struct Report {
-    places: Vec<Place>,
-    /// Dynamo's version as far as it can be told.
+    endpoints: Vec<ProbedSource>,
+    /// Dynamo's version, as far as it is known.
     dynamo: Option<&'static str>,
     request_plane: Option<String>,
     event_plane: Option<&'static str>,
     pools: Vec<Pool>,
     topics: Vec<Topic>,
-    /// How to show it. `None`: nothing was found to connect to.
+    /// The command that shows the deployment. `None`: no endpoint was found.
     command: Option<String>,
 }
 
-/// Where was looked.
+/// A probed endpoint.
 #[derive(Serialize, Debug)]
-struct Place {
+struct ProbedSource {
     kind: SourceKind,
     name: String,
-    why: Option<Reason>,
+    why: Option<FoundBy>,
     state: LinkState,
-    /// In words.
+    /// Status as a sentence.
     detail: String,
 }
 
-/// Workers that a router chooses among.
+/// A pool of workers.
 #[derive(Serialize, Debug)]
 struct Pool {
     name: String,
@@ -50,9 +50,14 @@ struct Pool {
 }
 
 impl Report {
-    pub(super) fn of(from: &Sources, places: Places, registered: &Registered, cluster: &Cluster) -> Self {
+    pub(super) fn of(
+        from: &Sources,
+        endpoints: Endpoints,
+        registered: &Registered,
+        cluster: &Cluster,
+    ) -> Self {
         Self {
-            places: Place::all(places, cluster),
+            endpoints: ProbedSource::all(endpoints, cluster),
             dynamo: registered.version(),
             request_plane: registered.request_plane(),
             event_plane: registered.event_plane().map(EventPlane::to_text),
@@ -62,22 +67,22 @@ impl Report {
         }
     }
 
-    /// Whether workers are there and what they store can be received.
+    /// Whether there are workers and their KV events can be received.
     pub(super) fn shows_caches(&self) -> bool {
-        let is_heard = self.topics.first().is_some_and(|topic| topic.is_received != Some(false));
-        is_heard && self.pools.iter().any(|pool| pool.workers > 0)
+        let has_events = self.topics.first().is_some_and(|topic| topic.is_received != Some(false));
+        has_events && self.pools.iter().any(|pool| pool.workers > 0)
     }
 }
 
-impl Place {
-    fn all(places: Places, cluster: &Cluster) -> Vec<Self> {
+impl ProbedSource {
+    fn all(endpoints: Endpoints, cluster: &Cluster) -> Vec<Self> {
         let place = |source: &radixscope_state::cluster::SourceState| Self {
             kind: source.kind,
             name: source.name.clone(),
             why: match source.kind {
-                SourceKind::Discovery => places.discovery,
-                SourceKind::Nats => places.nats,
-                SourceKind::Prometheus => places.frontend,
+                SourceKind::Discovery => endpoints.discovery,
+                SourceKind::Nats => endpoints.nats,
+                SourceKind::Prometheus => endpoints.frontend,
                 _ => None,
             },
             state: source.state,
@@ -108,7 +113,7 @@ impl Pool {
     }
 }
 
-/// The command that shows what was found; secrets are left to their variables.
+/// The command that shows the deployment, without secrets, which have variables.
 fn command(from: &Sources, registered: &Registered, cluster: &Cluster) -> Option<String> {
     let is_live = |kind| {
         let mut sources = cluster.sources().iter().filter(|source| source.kind == kind);
@@ -137,18 +142,18 @@ fn command(from: &Sources, registered: &Registered, cluster: &Cluster) -> Option
             None => {}
         }
     }
-    // A NATS server on which Dynamo publishes nothing, as discovery tells, only takes room on the page.
+    // If discovery shows only ZeroMQ publishers, NATS has no data.
     let is_elsewhere = registered.event_plane() == Some(EventPlane::Zmq) && registered.nats.is_empty();
     if is_live(SourceKind::Nats) && !is_elsewhere {
         let url = |url: &url::Url| {
             let mut url = url.clone();
-            // Only an address without a host has no place for these.
+            // Fails only for an address without a host.
             let _ = (url.set_username(""), url.set_password(None));
             url.to_string()
         };
         args.push(format!("--nats {}", from.nats.nats.iter().map(url).collect::<Vec<_>>().join(",")));
     }
-    // Those that are registered are found by discovery.
+    // Registered brokers are found by discovery.
     let brokers: Vec<String> = from.zmq.zmq_broker.iter().map(ToString::to_string).collect();
     if !brokers.is_empty() {
         args.push(format!("--zmq-broker {}", brokers.join(",")));
@@ -157,11 +162,11 @@ fn command(from: &Sources, registered: &Registered, cluster: &Cluster) -> Option
         args.extend(from.prometheus.prometheus.iter().map(|of| {
             let is_named = of.url.host_str().is_some_and(|host| !of.name.starts_with(host));
             let name = if is_named { format!("{}=", of.name) } else { String::new() };
-            // A query may hold a token.
+            // A query may contain a token.
             format!("--prometheus {name}{}", without_query(&of.url))
         }));
     }
-    // Without it the same targets would be refused.
+    // Otherwise the same targets would be refused.
     args.extend(from.trees.allow_target.iter().map(|network| format!("--allow-target {network}")));
     args.extend(from.nats.namespace.iter().map(|namespace| format!("--namespace {namespace}")));
     (!args.is_empty()).then(|| format!("radixscope serve {}", args.join(" ")))
@@ -169,20 +174,20 @@ fn command(from: &Sources, registered: &Registered, cluster: &Cluster) -> Option
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "Looked at")?;
-        if self.places.is_empty() {
+        writeln!(f, "Sources")?;
+        if self.endpoints.is_empty() {
             writeln!(
                 f,
-                "  nothing: no address was given, ETCD_ENDPOINTS, DYN_FILE_KV and NATS_SERVER are not set, and nothing \
-                 listens on this machine at 2379 (etcd), 4222 (NATS) or 8000 (frontend).\n  Give --discovery \
+                "  none: no address is given, ETCD_ENDPOINTS, DYN_FILE_KV and NATS_SERVER are not set, and no process listens on \
+                 port 2379 (etcd), 4222 (NATS) or 8000 (frontend) of this machine.\n  Give --discovery \
                  etcd://HOST:2379, kubernetes or file:FOLDER, --prometheus http://FRONTEND:8000, or --nats nats://HOST:4222."
             )?;
         }
-        for Place { name, why, detail, .. } in &self.places {
+        for ProbedSource { name, why, detail, .. } in &self.endpoints {
             let why = match why {
-                Some(Reason::Variable(variable)) => format!(" (by {variable})"),
-                Some(Reason::Default) => " (it listens on this machine)".to_owned(),
-                Some(Reason::Given) | None => String::new(),
+                Some(FoundBy::Variable(variable)) => format!(" (from {variable})"),
+                Some(FoundBy::Default) => " (default port on this machine)".to_owned(),
+                Some(FoundBy::Given) | None => String::new(),
             };
             writeln!(f, "  {name}{why}: {detail}")?;
         }
@@ -192,12 +197,12 @@ impl fmt::Display for Report {
         writeln!(f, "Event plane    {}", self.event_plane.unwrap_or(unknown))?;
         writeln!(f, "\nPools")?;
         if self.pools.is_empty() {
-            writeln!(f, "  no worker was found")?;
+            writeln!(f, "  none: no workers found")?;
         }
         for pool in &self.pools {
             writeln!(f, "  {pool}")?;
         }
-        writeln!(f, "\nCan be received")?;
+        writeln!(f, "\nAvailable data")?;
         for Topic { name, is_received, how, setting } in &self.topics {
             let answer = match is_received {
                 Some(true) => "yes",
@@ -210,7 +215,7 @@ impl fmt::Display for Report {
             }
         }
         match &self.command {
-            Some(command) => writeln!(f, "\nTo see it\n  {command}"),
+            Some(command) => writeln!(f, "\nTo show it, run\n  {command}"),
             None => Ok(()),
         }
     }

@@ -1,5 +1,4 @@
-//! Places for connections: as many as are allowed, and who waits longest without asking anything gives way when none is
-//! left. Knows no sockets.
+//! Connection slots: a bounded number; if none is left, the connection that has been idle longest is closed. Knows no sockets.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -9,96 +8,102 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-/// A connection has at least this long to ask something before it gives way to a newer one.
-const FIRST_WORD_WITHIN: Duration = Duration::from_millis(100);
-/// Where more than so many ask nothing, the longest idle gives way at once: in a flood the newest would get no place else.
+/// Minimum time for the first request before a connection can be evicted.
+const FIRST_REQUEST_WITHIN: Duration = Duration::from_millis(100);
+/// With more idle connections than this, the one that is idle longest is evicted at once, so that new connections get a slot
+/// during a flood.
 const FEW: usize = 8;
 
-/// All places.
+/// All slots.
 #[derive(Debug)]
-pub(in crate::http) struct Places {
+pub(in crate::http) struct ConnectionSlots {
     most: usize,
     next: AtomicU64,
-    taken: Mutex<HashMap<u64, Taken>>,
+    taken: Mutex<HashMap<u64, SlotState>>,
     freed: Notify,
-    /// Connections that gave way to others.
-    pub(in crate::http) gave_way: AtomicU64,
-    /// Connections for which there was no place.
+    /// Connections that were evicted.
+    pub(in crate::http) evicted: AtomicU64,
+    /// Connections rejected for lack of a slot.
     pub(in crate::http) refused: AtomicU64,
-    /// Times that the system refused a connection.
+    /// Failed accepts.
     pub(in crate::http) not_accepted: AtomicU64,
 }
 
 #[derive(Debug)]
-struct Taken {
-    /// Requests that are being answered, and sockets that are followed.
+struct SlotState {
+    /// Requests in progress and open WebSockets.
     busy: usize,
-    /// Since when there is none.
+    /// Idle since.
     idle_since: Instant,
     end: Arc<Notify>,
 }
 
-/// A connection's place; given back when dropped.
+/// A connection's slot, released when dropped.
 #[derive(Debug)]
-pub(in crate::http) struct Place {
+pub(in crate::http) struct ConnectionSlot {
     id: u64,
-    of: Arc<Places>,
+    of: Arc<ConnectionSlots>,
     end: Arc<Notify>,
-    has_asked: AtomicBool,
+    has_sent_request: AtomicBool,
 }
 
-/// As long as it lives its connection does not give way.
+/// Guard: the connection cannot be evicted.
 #[derive(Debug)]
-pub(in crate::http) struct Busy(Arc<Place>);
+pub(in crate::http) struct Busy(Arc<ConnectionSlot>);
 
-/// As long as it lives its connection gives way though a request is being answered.
+/// Guard: the connection can be evicted although a request is in progress.
 #[derive(Debug)]
-pub(in crate::http) struct Idle(Arc<Place>);
+pub(in crate::http) struct Idle(Arc<ConnectionSlot>);
 
-impl Places {
+impl ConnectionSlots {
     pub(in crate::http) fn new(most: usize) -> Self {
         Self {
             most,
             next: AtomicU64::new(0),
             taken: Mutex::default(),
             freed: Notify::new(),
-            gave_way: AtomicU64::new(0),
+            evicted: AtomicU64::new(0),
             refused: AtomicU64::new(0),
             not_accepted: AtomicU64::new(0),
         }
     }
 
-    /// Connections now.
+    /// Open connections.
     pub(in crate::http) fn len(&self) -> usize {
         self.lock().len()
     }
 
-    /// Most connections.
+    /// Maximum connections.
     pub(in crate::http) fn most(&self) -> usize {
         self.most
     }
 
-    /// A place; `None` if all are taken by connections with something to do.
-    pub(in crate::http) fn take(self: &Arc<Self>) -> Option<Arc<Place>> {
+    /// A slot; `None` if all belong to busy connections.
+    pub(in crate::http) fn take(self: &Arc<Self>) -> Option<Arc<ConnectionSlot>> {
         let mut taken = self.lock();
-        if taken.len() >= self.most && !self.free_one(&mut taken, FIRST_WORD_WITHIN) {
+        if taken.len() >= self.most && !self.evict_one(&mut taken, FIRST_REQUEST_WITHIN) {
             drop(taken);
             self.refused.fetch_add(1, Ordering::Relaxed);
             return None;
         }
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let end = Arc::new(Notify::new());
-        taken.insert(id, Taken { busy: 0, idle_since: Instant::now(), end: Arc::clone(&end) });
-        Some(Arc::new(Place { id, of: Arc::clone(self), end, has_asked: AtomicBool::new(false) }))
+        taken.insert(id, SlotState { busy: 0, idle_since: Instant::now(), end: Arc::clone(&end) });
+        Some(Arc::new(ConnectionSlot {
+            id,
+            of: Arc::clone(self),
+            end,
+            has_sent_request: AtomicBool::new(false),
+        }))
     }
 
-    /// Ends the connection that has waited longest; false if none waits.
-    pub(super) fn make_room(&self) -> bool {
-        self.free_one(&mut self.lock(), Duration::ZERO)
+    /// Closes the connection that is idle longest; false if none is idle.
+    pub(super) fn evict_idle(&self) -> bool {
+        self.evict_one(&mut self.lock(), Duration::ZERO)
     }
 
-    /// Ends the connection that has waited longest, where there are few only if it waited for some time.
-    fn free_one(&self, taken: &mut HashMap<u64, Taken>, least: Duration) -> bool {
+    /// Closes the connection that is idle longest; if there are few, only if it has been idle for `least`.
+    fn evict_one(&self, taken: &mut HashMap<u64, SlotState>, least: Duration) -> bool {
         let idle = || taken.iter().filter(|(_, one)| one.busy == 0);
         let Some((&id, longest)) = idle().min_by_key(|(id, one)| (one.idle_since, **id)) else {
             return false;
@@ -108,7 +113,7 @@ impl Places {
         }
         if let Some(one) = taken.remove(&id) {
             one.end.notify_one();
-            self.gave_way.fetch_add(1, Ordering::Relaxed);
+            self.evicted.fetch_add(1, Ordering::Relaxed);
         }
         true
     }
@@ -138,42 +143,42 @@ impl Places {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<u64, Taken>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<u64, SlotState>> {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Place {
-    /// Something is to be done for this connection.
+impl ConnectionSlot {
+    /// Marks the connection as busy.
     pub(in crate::http) fn busy(self: &Arc<Self>) -> Busy {
-        self.has_asked.store(true, Ordering::Relaxed);
+        self.has_sent_request.store(true, Ordering::Relaxed);
         self.of.more_busy(self.id);
         Busy(Arc::clone(self))
     }
 
-    /// Until the guard is dropped the connection gives way as if nothing was to be done for it.
+    /// Until the guard is dropped, the connection counts as idle.
     pub(in crate::http) fn idle(self: &Arc<Self>) -> Idle {
         self.of.less_busy(self.id);
         Idle(Arc::clone(self))
     }
 
-    /// Ends the connection, whatever is being done for it.
+    /// Closes the connection.
     pub(in crate::http) fn close(&self) {
         self.end.notify_one();
     }
 
-    /// Whether it ever asked anything.
-    pub(super) fn has_asked(&self) -> bool {
-        self.has_asked.load(Ordering::Relaxed)
+    /// Whether it ever sent a request.
+    pub(super) fn has_sent_request(&self) -> bool {
+        self.has_sent_request.load(Ordering::Relaxed)
     }
 
-    /// Waits until it has to give way.
+    /// Waits until it is to be closed.
     pub(in crate::http) async fn ended(&self) {
         self.end.notified().await;
     }
 }
 
-impl Drop for Place {
+impl Drop for ConnectionSlot {
     fn drop(&mut self) {
         self.of.lock().remove(&self.id);
         self.of.freed.notify_waiters();
@@ -197,52 +202,52 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn who_waits_longest_gives_way_and_who_has_something_to_do_never() {
-        let places = Arc::new(Places::new(2));
-        let first = places.take().unwrap();
+    async fn the_longest_idle_connection_is_evicted_and_a_busy_one_never() {
+        let slots = Arc::new(ConnectionSlots::new(2));
+        let first = slots.take().unwrap();
         let working = first.busy();
         tokio::time::advance(Duration::from_secs(1)).await;
-        let second = places.take().unwrap();
-        assert!(places.take().is_none(), "the second had no time yet to ask anything");
+        let second = slots.take().unwrap();
+        assert!(slots.take().is_none(), "the second is too new");
         tokio::time::advance(Duration::from_secs(1)).await;
-        let third = places.take().unwrap();
+        let third = slots.take().unwrap();
         second.ended().await;
-        assert_eq!((places.len(), places.gave_way.load(Ordering::Relaxed)), (2, 1));
+        assert_eq!((slots.len(), slots.evicted.load(Ordering::Relaxed)), (2, 1));
         let _working_too = third.busy();
-        assert!(places.take().is_none());
-        assert_eq!(places.refused.load(Ordering::Relaxed), 2);
+        assert!(slots.take().is_none());
+        assert_eq!(slots.refused.load(Ordering::Relaxed), 2);
         drop(working);
         tokio::time::advance(Duration::from_secs(1)).await;
-        assert!(places.take().is_some());
+        assert!(slots.take().is_some());
         first.ended().await;
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_response_that_is_held_back_holds_no_place() {
-        let places = Arc::new(Places::new(1));
-        let place = places.take().unwrap();
-        let _answering = place.busy();
-        let idle = place.idle();
+        let slots = Arc::new(ConnectionSlots::new(1));
+        let slot = slots.take().unwrap();
+        let _answering = slot.busy();
+        let idle = slot.idle();
         tokio::time::advance(Duration::from_secs(1)).await;
-        assert!(places.take().is_some(), "it gives way");
-        place.ended().await;
+        assert!(slots.take().is_some(), "it is evicted");
+        slot.ended().await;
         drop(idle);
     }
 
     #[tokio::test]
     async fn a_place_is_given_back_when_the_last_who_holds_it_goes() {
-        let places = Arc::new(Places::new(1));
-        let place = places.take().unwrap();
-        let busy = place.busy();
-        drop(place);
-        assert_eq!(places.len(), 1, "a socket that is followed is still a connection");
+        let slots = Arc::new(ConnectionSlots::new(1));
+        let slot = slots.take().unwrap();
+        let busy = slot.busy();
+        drop(slot);
+        assert_eq!(slots.len(), 1, "an open WebSocket is still a connection");
         let waiting = tokio::spawn({
-            let places = Arc::clone(&places);
-            async move { places.all_free().await }
+            let slots = Arc::clone(&slots);
+            async move { slots.all_free().await }
         });
         tokio::task::yield_now().await;
         drop(busy);
         waiting.await.unwrap();
-        assert_eq!(places.len(), 0);
+        assert_eq!(slots.len(), 0);
     }
 }

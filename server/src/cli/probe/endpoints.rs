@@ -1,5 +1,5 @@
-//! Where `radixscope sources` looks: where it is told to, and where Dynamo's own variables point. Told nothing, it also looks
-//! where such things listen on this machine; told of one place, what happens to listen here is another deployment's.
+//! The endpoints that `radixscope sources` probes: those given as options, and those in Dynamo's own variables. If no option is
+//! given, also the default ports on this machine; otherwise those may belong to another deployment.
 
 use std::env;
 use std::time::Duration;
@@ -10,59 +10,59 @@ use url::Url;
 
 use crate::config::{DiscoveryAt, MetricsUrl, Sources};
 
-/// How long a port of this machine has to answer.
+/// Connect timeout for default ports on this machine.
 const PROBE_WITHIN: Duration = Duration::from_millis(300);
 
-/// Why a place is looked at.
+/// Why an endpoint is probed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Reason {
-    /// It was given.
+pub(super) enum FoundBy {
+    /// Given as an option.
     Given,
-    /// A variable of Dynamo names it.
+    /// From a variable of Dynamo.
     Variable(&'static str),
-    /// Something listens there on this machine.
+    /// Something listens on the default port of this machine.
     Default,
 }
 
-/// A kind of place, and why it is looked at. `None`: it is not.
+/// The kinds of endpoints, and why each is probed. `None`: it is not.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Places {
-    pub(super) discovery: Option<Reason>,
-    pub(super) nats: Option<Reason>,
-    pub(super) frontend: Option<Reason>,
+pub(super) struct Endpoints {
+    pub(super) discovery: Option<FoundBy>,
+    pub(super) nats: Option<FoundBy>,
+    pub(super) frontend: Option<FoundBy>,
 }
 
-/// Completes what was given.
-pub(super) async fn find(from: &mut Sources) -> Places {
-    let given = |is_given: bool| is_given.then_some(Reason::Given);
-    let mut places = Places {
+/// Completes the given options.
+pub(super) async fn find(from: &mut Sources) -> Endpoints {
+    let given = |is_given: bool| is_given.then_some(FoundBy::Given);
+    let mut endpoints = Endpoints {
         discovery: given(from.discovery.discovery.is_some()),
         nats: given(!from.nats.nats.is_empty()),
         frontend: given(!from.prometheus.prometheus.is_empty()),
     };
-    let is_bare =
-        places.discovery.or(places.nats).or(places.frontend).is_none() && from.zmq.zmq_broker.is_empty();
-    if places.discovery.is_none()
+    let is_bare = endpoints.discovery.or(endpoints.nats).or(endpoints.frontend).is_none()
+        && from.zmq.zmq_broker.is_empty();
+    if endpoints.discovery.is_none()
         && let Some((at, reason)) = discovery(is_bare).await
     {
         from.discovery.discovery = Some(at);
-        places.discovery = Some(reason);
+        endpoints.discovery = Some(reason);
     }
-    if places.nats.is_none()
+    if endpoints.nats.is_none()
         && let Some((url, reason)) = nats(is_bare).await
     {
         from.nats.nats = vec![url];
-        places.nats = Some(reason);
+        endpoints.nats = Some(reason);
     }
     if is_bare && let Some(url) = frontend().await {
         from.prometheus.prometheus = vec![url];
-        places.frontend = Some(Reason::Default);
+        endpoints.frontend = Some(FoundBy::Default);
     }
-    places
+    endpoints
 }
 
-async fn discovery(is_bare: bool) -> Option<(DiscoveryAt, Reason)> {
+async fn discovery(is_bare: bool) -> Option<(DiscoveryAt, FoundBy)> {
     let file = || Some((variable("DYN_FILE_KV").map(|folder| format!("file:{folder}"))?, "DYN_FILE_KV"));
     let etcd = || Some((variable("ETCD_ENDPOINTS")?, "ETCD_ENDPOINTS"));
     let named = match variable("DYN_DISCOVERY_BACKEND").as_deref() {
@@ -71,22 +71,22 @@ async fn discovery(is_bare: bool) -> Option<(DiscoveryAt, Reason)> {
         _ => etcd().or_else(file),
     };
     match named {
-        Some((at, name)) => at.parse().ok().map(|at| (at, Reason::Variable(name))),
+        Some((at, name)) => at.parse().ok().map(|at| (at, FoundBy::Variable(name))),
         None if is_bare && listens(2379).await => {
-            "etcd://127.0.0.1:2379".parse().ok().map(|at| (at, Reason::Default))
+            "etcd://127.0.0.1:2379".parse().ok().map(|at| (at, FoundBy::Default))
         }
         None => None,
     }
 }
 
-async fn nats(is_bare: bool) -> Option<(Url, Reason)> {
+async fn nats(is_bare: bool) -> Option<(Url, FoundBy)> {
     match variable("NATS_SERVER") {
         Some(url) => {
             let url = if url.contains("://") { url } else { format!("nats://{url}") };
-            url.parse().ok().map(|url| (url, Reason::Variable("NATS_SERVER")))
+            url.parse().ok().map(|url| (url, FoundBy::Variable("NATS_SERVER")))
         }
         None if is_bare && listens(4222).await => {
-            "nats://127.0.0.1:4222".parse().ok().map(|url| (url, Reason::Default))
+            "nats://127.0.0.1:4222".parse().ok().map(|url| (url, FoundBy::Default))
         }
         None => None,
     }

@@ -1,5 +1,5 @@
-//! What entries of discovery and lists of frontends say of a deployment as a whole: its version, how requests and events
-//! travel, who answers queries for blocks.
+//! What discovery and the frontends' worker lists show about a deployment: version, request plane, event plane, endpoints for
+//! block queries.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -14,12 +14,12 @@ use radixscope_model::id::{Worker, WorkerId};
 use crate::source::discovery::Entry;
 use crate::source::gate::{Crossing, Destination, Evidence, Gate, NotConnected};
 
-/// Most workers to which a connection is tried: if these can be reached, so can others like them.
+/// Maximum workers to which a connection is tried: if these are reachable, the others most likely are too.
 const MAX_TRIED: usize = 32;
-/// How long such a connection may take.
+/// Timeout of such a connection.
 const TRY_WITHIN: Duration = Duration::from_secs(1);
 
-/// What is registered, counted.
+/// Counts of what is registered.
 #[derive(Default, Debug)]
 pub(super) struct Registered {
     /// Entries of discovery.
@@ -29,23 +29,22 @@ pub(super) struct Registered {
     /// Publishers of each topic over ZeroMQ, and over NATS.
     pub(super) zmq: BTreeMap<String, usize>,
     pub(super) nats: BTreeMap<String, usize>,
-    /// Where a registered broker is subscribed to.
+    /// XPUB addresses of registered brokers.
     pub(super) brokers: BTreeSet<String>,
-    /// Publishers of KV events, however their messages come.
+    /// Publishers of KV events over any transport.
     pub(super) event_sources: usize,
-    /// Whether a process that is no worker publishes steps of requests: a frontend with `--router-replica-sync`. `None`: it
-    /// cannot be told.
+    /// Whether a process other than a worker publishes request steps: a frontend with `--router-replica-sync`. `None`: unknown.
     pub(super) replica_sync: Option<bool>,
-    /// Who answers queries for blocks, by worker.
+    /// Endpoints for block queries, by worker.
     pub(super) queries: BTreeMap<Worker, (QueryEndpoint, NamedBy)>,
-    /// Why the first of those that were tried cannot be reached from here.
+    /// Why the first unreachable endpoint is unreachable.
     pub(super) unreachable: Option<String>,
     planes: BTreeSet<&'static str>,
     codecs: BTreeSet<&'static str>,
     versions: BTreeSet<Version>,
 }
 
-/// What tells a version, the oldest first.
+/// Registrations that identify a version, the oldest first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Version {
     Instances,
@@ -56,7 +55,7 @@ enum Version {
 }
 
 impl Registered {
-    /// Reads entries of discovery. What is not understood is passed over: the sources count it.
+    /// Reads entries of discovery. Unknown entries are ignored here; the sources count them.
     pub(super) fn add_entries(&mut self, entries: &[Entry]) {
         self.entries += entries.len();
         let mut steps = Vec::new();
@@ -91,13 +90,13 @@ impl Registered {
                 Ok(DiscoveryEntry::ModelCard(_) | DiscoveryEntry::Other) | Err(_) => {}
             }
         }
-        // Of a publisher under an id of its own only the lease tells the process.
-        let is_told = self.event_sources == 0 || entries.iter().any(|entry| entry.lease.is_some());
+        // If a publisher has an id of its own, only the lease identifies its process.
+        let is_known = self.event_sources == 0 || entries.iter().any(|entry| entry.lease.is_some());
         let is_worker = |id: &u64| self.workers.contains(&WorkerId(*id));
-        self.replica_sync = (is_told && !self.workers.is_empty()).then(|| !steps.iter().all(is_worker));
+        self.replica_sync = (is_known && !self.workers.is_empty()).then(|| !steps.iter().all(is_worker));
     }
 
-    /// Reads a frontend's list of instances.
+    /// Reads a frontend's instance list.
     pub(super) fn add_health(&mut self, frontend: &str, answer: &Bytes) {
         let Ok(Some(health)) = health::decode(answer) else { return };
         for instance in &health.workers {
@@ -110,23 +109,23 @@ impl Registered {
         }
     }
 
-    /// Tries whether those who answer queries can be reached: connects as a query would, and sends nothing.
+    /// Tries to connect to the endpoints for block queries, without sending anything.
     pub(super) async fn try_queries(&mut self, gate: &Gate) {
-        let mut places = BTreeMap::new();
+        let mut endpoints = BTreeMap::new();
         for (endpoint, named_by) in self.queries.values() {
-            if places.len() < MAX_TRIED
+            if endpoints.len() < MAX_TRIED
                 && let Ok(Destination::Tcp { address, .. }) = gate.query(endpoint)
             {
-                places.entry(address).or_insert(named_by);
+                endpoints.entry(address).or_insert(named_by);
             }
         }
-        let tried = places.into_iter().map(async |(address, named_by)| {
+        let tried = endpoints.into_iter().map(async |(address, named_by)| {
             let evidence = Evidence::Named(named_by);
             match gate.connect(Crossing::TreeQuery, address, evidence, TRY_WITHIN).await {
                 Ok(_) => None,
                 Err(NotConnected::Refused(refused)) => Some(refused.words),
                 Err(NotConnected::Failed(error)) => Some(format!("{address}: {error}")),
-                Err(NotConnected::Silent) => Some(format!("{address} does not answer")),
+                Err(NotConnected::Silent) => Some(format!("connecting to {address} timed out")),
             }
         });
         self.unreachable = futures_util::future::join_all(tried).await.into_iter().flatten().next();
@@ -136,7 +135,7 @@ impl Registered {
         match transport {
             Some(RequestTransport::Tcp { .. }) => self.planes.insert("TCP"),
             Some(RequestTransport::Nats { .. }) => self.planes.insert("NATS"),
-            None => self.planes.insert("another than TCP and NATS"),
+            None => self.planes.insert("other than TCP and NATS"),
         };
         self.codecs.insert(codec_name(codec));
     }
@@ -148,14 +147,14 @@ impl Registered {
             name if name.starts_with("worker_kv_indexer_query_dp") => Version::RankQuery,
             _ => Version::SourceQuery,
         });
-        // What names the rank is better.
+        // Endpoints that name the rank are preferred.
         let known = self.queries.get(&endpoint.worker).is_some_and(|(known, _)| known.is_rank_known);
         if !known {
             self.queries.insert(endpoint.worker, (endpoint, named_by));
         }
     }
 
-    /// Dynamo's version, as far as what is registered tells it.
+    /// Dynamo's version, as far as the registrations show it.
     pub(super) fn version(&self) -> Option<&'static str> {
         Some(match self.versions.last()? {
             Version::Instances => "0.8 or later",
@@ -166,13 +165,13 @@ impl Registered {
         })
     }
 
-    /// How requests travel.
+    /// Request plane.
     pub(super) fn request_plane(&self) -> Option<String> {
         let all = |names: &BTreeSet<&'static str>| names.iter().copied().collect::<Vec<_>>().join(" and ");
         (!self.planes.is_empty()).then(|| format!("{}, {}", all(&self.planes), all(&self.codecs)))
     }
 
-    /// How events travel.
+    /// Event plane.
     pub(super) fn event_plane(&self) -> Option<EventPlane> {
         Some(match (self.zmq.values().sum::<usize>(), self.nats.values().sum::<usize>()) {
             (0, 0) if !self.brokers.is_empty() => EventPlane::ZmqBroker,
@@ -192,18 +191,18 @@ pub(super) fn codec_name(codec: Codec) -> &'static str {
     }
 }
 
-/// How events travel.
+/// Event plane.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum EventPlane {
-    /// Every publisher has a socket of its own.
+    /// A socket for each publisher.
     Zmq,
-    /// Through a broker that is registered.
+    /// A registered broker.
     ZmqBroker,
-    /// Publishers of KV events are registered and where to hear them is not.
+    /// Publishers of KV events are registered, but no address to receive from.
     UnknownZmqBroker,
-    /// Over NATS.
+    /// NATS.
     Nats,
-    /// Some publish over ZeroMQ and some over NATS.
+    /// ZeroMQ for some processes, NATS for others.
     Both,
 }
 

@@ -1,5 +1,4 @@
-//! Reports as JSON. What is added to them: workers by their ids, which only the state knows, and what is computed from
-//! their figures.
+//! Reports as JSON, with worker ids, which only the state knows, and figures computed from them.
 
 use serde::Serialize;
 
@@ -12,7 +11,7 @@ use radixscope_router::RouterSettings;
 use radixscope_router::frozen::{Expected, LoadImbalance, Outcome, Suggestion};
 use radixscope_state::cluster::Cluster;
 
-/// Who the workers are.
+/// Worker ids by index.
 pub(super) struct Workers(Vec<Worker>);
 
 impl Workers {
@@ -25,71 +24,71 @@ impl Workers {
     }
 }
 
-/// The answer.
+/// The response body.
 #[derive(Serialize)]
 #[serde(tag = "mode", rename_all = "snake_case")]
-pub(super) enum Answer {
-    /// One setting on the frozen state.
-    Frozen(Box<FrozenAnswer>),
-    /// Many.
-    Sweep(Box<SweepAnswer>),
-    /// The model.
-    Resimulated(Box<ModelAnswer>),
+pub(super) enum CounterfactualResponse {
+    /// One setting, on the fixed state of each decision.
+    Frozen(Box<FixedStateResponse>),
+    /// A grid of settings, on fixed states.
+    Sweep(Box<SweepResponse>),
+    /// One setting, simulated.
+    Resimulated(Box<SimulatedResponse>),
 }
 
 #[derive(Serialize)]
-pub(super) struct FrozenAnswer {
+pub(super) struct FixedStateResponse {
     headline: String,
     decisions: Decisions,
     settings: Option<RouterSettings>,
-    actual: Figures,
-    tried: Figures,
+    actual: OutcomeRow,
+    tried: OutcomeRow,
     flips: Vec<ChangedChoice>,
     limits: [&'static str; 4],
 }
 
 #[derive(Serialize)]
-pub(super) struct SweepAnswer {
+pub(super) struct SweepResponse {
     decisions: Decisions,
     overlap_score_weight: Vec<f64>,
     router_temperature: Vec<f64>,
     /// By weight, then temperature.
-    outcomes: Vec<Figures>,
-    actual: Option<Figures>,
-    round_robin: Option<Figures>,
+    outcomes: Vec<OutcomeRow>,
+    actual: Option<OutcomeRow>,
+    round_robin: Option<OutcomeRow>,
     present: Option<String>,
-    recommendation: Option<Advice>,
+    recommendation: Option<RecommendationRow>,
     limits: [&'static str; 4],
 }
 
-/// A recommendation with the settings that it names by their place.
+/// A recommendation with its settings.
 #[derive(Serialize)]
-struct Advice {
+struct RecommendationRow {
     verdict: Suggestion,
     settings: Option<RouterSettings>,
-    /// Flags, or variables where the version has no flag.
+    /// Flags to set, or variables if the version has no flag.
     set: Vec<String>,
     expected: Option<Expected>,
     why: String,
     method: String,
 }
 
-/// Which decisions, and what is not judged.
+/// The evaluated and excluded decisions.
 #[derive(Serialize)]
 struct Decisions {
     #[serde(flatten)]
     about: About,
-    /// What would make decisions judgeable, where none is.
+    /// How to get evaluable decisions, if there are none.
     #[serde(skip_serializing_if = "Option::is_none")]
     hint: Option<&'static str>,
 }
 
-/// An outcome with workers by their ids, without its settings and flips, which stand beside it.
+/// An outcome with worker ids, without its settings and changed choices.
 #[derive(Serialize)]
-struct Figures {
+struct OutcomeRow {
     decisions: u64,
     flips_certain: u64,
-    /// At temperature 0 without ties the same.
+    /// Equal to `flips_certain` at temperature 0 without ties.
     flips_expected: f64,
     ties: u64,
     overlap_share: Option<f64>,
@@ -97,13 +96,13 @@ struct Figures {
     prefill_saved_tokens: Option<f64>,
     prefill_saved_tokens_per_request: Option<f64>,
     prefill_decisions: u64,
-    /// Most less fewest requests in flight on a worker, right after each decision.
+    /// In-flight imbalance: maximum minus minimum requests in flight on a worker, right after each decision.
     spread: Option<LoadImbalance>,
-    shares: Vec<Share>,
+    shares: Vec<ShareRow>,
 }
 
 #[derive(Serialize)]
-struct Share {
+struct ShareRow {
     #[serde(flatten)]
     worker: Worker,
     share: f64,
@@ -120,24 +119,24 @@ struct ChangedChoice {
 }
 
 #[derive(Serialize)]
-pub(super) struct ModelAnswer {
+pub(super) struct SimulatedResponse {
     #[serde(flatten)]
     report: ModelReport,
     prefill_saved_tokens: i64,
-    /// Whether the absolute figures mean anything for this cluster.
+    /// Whether the model fits this cluster, so that absolute figures are valid.
     fits: bool,
-    /// What is too far off, in words.
+    /// Deviations that are too large, as text.
     misfits: Vec<String>,
 }
 
-impl Answer {
+impl CounterfactualResponse {
     pub(super) fn frozen(report: OfflineReplayReport, workers: &Workers) -> Self {
-        Answer::Frozen(Box::new(FrozenAnswer {
+        CounterfactualResponse::Frozen(Box::new(FixedStateResponse {
             headline: headline(&report),
             decisions: Decisions::of(report.about),
             settings: report.settings,
-            actual: Figures::of(&report.actual, workers),
-            tried: Figures::of(&report.tried, workers),
+            actual: OutcomeRow::of(&report.actual, workers),
+            tried: OutcomeRow::of(&report.tried, workers),
             flips: report.flips.iter().filter_map(|flipped| ChangedChoice::of(flipped, workers)).collect(),
             limits: FROZEN_LIMITS,
         }))
@@ -146,7 +145,7 @@ impl Answer {
     pub(super) fn sweep(report: SweepReport, workers: &Workers) -> Self {
         let present = present_setting(&report);
         let grid = report.grid.as_ref();
-        let advice = report.recommendation.map(|advice| Advice {
+        let advice = report.recommendation.map(|advice| RecommendationRow {
             verdict: advice.verdict,
             settings: grid.and_then(|grid| advice.settings(grid)),
             set: grid
@@ -156,13 +155,17 @@ impl Answer {
             why: advice.why,
             method: advice.method,
         });
-        Answer::Sweep(Box::new(SweepAnswer {
+        CounterfactualResponse::Sweep(Box::new(SweepResponse {
             decisions: Decisions::of(report.about),
             overlap_score_weight: grid.map(|grid| grid.prefill_factors.clone()).unwrap_or_default(),
             router_temperature: grid.map(|grid| grid.temperatures.clone()).unwrap_or_default(),
-            outcomes: grid.iter().flat_map(|grid| &grid.outcomes).map(|o| Figures::of(o, workers)).collect(),
-            actual: grid.map(|grid| Figures::of(&grid.actual, workers)),
-            round_robin: grid.map(|grid| Figures::of(&grid.round_robin, workers)),
+            outcomes: grid
+                .iter()
+                .flat_map(|grid| &grid.outcomes)
+                .map(|o| OutcomeRow::of(o, workers))
+                .collect(),
+            actual: grid.map(|grid| OutcomeRow::of(&grid.actual, workers)),
+            round_robin: grid.map(|grid| OutcomeRow::of(&grid.round_robin, workers)),
             present,
             recommendation: advice,
             limits: FROZEN_LIMITS,
@@ -172,7 +175,12 @@ impl Answer {
     pub(super) fn model(report: ModelReport) -> Self {
         let prefill_saved_tokens = report.prefill_saved_tokens();
         let (fits, misfits) = (report.calibration.fits(), report.calibration.misfits());
-        Answer::Resimulated(Box::new(ModelAnswer { report, prefill_saved_tokens, fits, misfits }))
+        CounterfactualResponse::Resimulated(Box::new(SimulatedResponse {
+            report,
+            prefill_saved_tokens,
+            fits,
+            misfits,
+        }))
     }
 }
 
@@ -182,7 +190,7 @@ impl Decisions {
     }
 }
 
-impl Figures {
+impl OutcomeRow {
     fn of(outcome: &Outcome, workers: &Workers) -> Self {
         let saved = outcome.prefill_saved_tokens;
         let shares = outcome.shares.iter();
@@ -199,7 +207,7 @@ impl Figures {
             prefill_decisions: outcome.prefill_decisions,
             spread: outcome.spread,
             shares: shares
-                .filter_map(|of| Some(Share { worker: workers.get(of.worker)?, share: of.share }))
+                .filter_map(|of| Some(ShareRow { worker: workers.get(of.worker)?, share: of.share }))
                 .collect(),
         }
     }

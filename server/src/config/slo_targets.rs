@@ -1,4 +1,4 @@
-//! What the checks hold live figures against.
+//! Options of the checks: SLO targets, baselines, engine.
 
 use std::path::PathBuf;
 
@@ -6,10 +6,10 @@ use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use radixscope_model::record::Engine;
 
-/// Targets and sweeps.
+/// SLO targets, baselines and engine of the checks.
 #[derive(Args, Debug, Clone)]
 #[command(next_help_heading = "Checks")]
-pub struct Judged {
+pub struct SloTargets {
     /// Target of TTFT p95 (time to first token), in milliseconds
     #[arg(long, env = "RADIXSCOPE_SLO_TTFT_MS", value_name = "MS", default_value_t = 600.0, value_parser = milliseconds)]
     pub slo_ttft_ms: f64,

@@ -1,4 +1,4 @@
-//! What is asked for, read strictly: a misspelt key must not be answered with something else.
+//! The request body, parsed strictly: unknown keys are errors.
 
 use serde::Deserialize;
 
@@ -11,7 +11,7 @@ use crate::http::api::posted::bad;
 use crate::http::error::ApiError;
 
 const DEFAULT_LAST: u32 = 1_000;
-/// Longest window: what is kept is bounded anyway.
+/// Maximum window; retention is bounded anyway.
 const MAX_WINDOW_MS: u64 = 7 * 24 * 3_600_000;
 
 /// The body.
@@ -42,7 +42,7 @@ struct SweepBody {
     router_temperature: Vec<f64>,
 }
 
-/// What is to be done.
+/// The computation.
 pub(super) enum Work {
     Frozen(RouterOverrides),
     /// Values of `overlap_score_weight` and of `router_temperature`.
@@ -50,15 +50,15 @@ pub(super) enum Work {
     Resimulate(RouterOverrides),
 }
 
-/// A request that makes sense.
-pub(super) struct Asked {
+/// A validated request.
+pub(super) struct CounterfactualRequest {
     pub(super) work: Work,
     pub(super) span: DecisionRange,
     worker: Option<WorkerFilter>,
     pools: PoolFilter,
 }
 
-impl Asked {
+impl CounterfactualRequest {
     pub(super) fn of(body: Body) -> Result<Self, ApiError> {
         let span = match (body.last, body.window_ms) {
             (Some(_), Some(_)) => return Err(bad("give last or window_ms, not both")),
@@ -105,7 +105,7 @@ impl Asked {
     }
 }
 
-/// Settings that a counterfactual can vary; without any the recorded ones are tried.
+/// Settings that a counterfactual can vary; without any, the recorded ones.
 fn tried(settings: Option<RouterOverrides>) -> Result<RouterOverrides, ApiError> {
     let settings = settings.unwrap_or_default();
     let varied = match settings.router_mode {
@@ -134,19 +134,19 @@ mod tests {
     use super::*;
     use crate::http::api::posted::read;
 
-    fn asked(body: &str) -> Result<Asked, ApiError> {
-        Asked::of(read(body.as_bytes())?)
+    fn request(body: &str) -> Result<CounterfactualRequest, ApiError> {
+        CounterfactualRequest::of(read(body.as_bytes())?)
     }
 
     fn refused(body: &str) -> String {
-        match asked(body) {
+        match request(body) {
             Ok(_) => panic!("{body} is taken"),
             Err(error) => format!("{error:?}"),
         }
     }
 
     #[test]
-    fn what_cannot_be_meant_is_refused_in_words() {
+    fn invalid_requests_are_rejected_with_a_reason() {
         let cases = [
             ("", "is not valid"),
             ("[]", "is not valid"),
@@ -179,17 +179,15 @@ mod tests {
             (r#"{"mode":"resimulated","worker":"1"}"#, "worker is only for mode frozen"),
         ];
         for (body, expected) in cases {
-            let said = refused(body);
-            assert!(said.contains(expected), "{body}: {said}");
+            let message = refused(body);
+            assert!(message.contains(expected), "{body}: {message}");
         }
     }
 
     #[test]
     fn without_settings_the_recorded_ones_are_tried() {
-        let asked = asked(r#"{"mode":"frozen"}"#).unwrap();
-        assert!(
-            matches!(asked.work, Work::Frozen(settings) if settings == RouterOverrides::default())
-        );
-        assert_eq!(asked.span, DecisionRange::Last(DEFAULT_LAST));
+        let request = request(r#"{"mode":"frozen"}"#).unwrap();
+        assert!(matches!(request.work, Work::Frozen(settings) if settings == RouterOverrides::default()));
+        assert_eq!(request.span, DecisionRange::Last(DEFAULT_LAST));
     }
 }

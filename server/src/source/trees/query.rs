@@ -1,4 +1,4 @@
-//! One query: sent, acknowledged, answered on a connection of its own; and in words why not.
+//! One query: request, acknowledgement, response on a separate connection; and descriptions of failures.
 
 use std::future::{Future, pending};
 use std::net::IpAddr;
@@ -15,37 +15,37 @@ use radixscope_dynamo::request_plane::{Call, Codec, MAX_REFUSAL_BYTES, foreign_r
 use radixscope_dynamo::tree_query::{QueryFailed, QueryFault, Question, TreeResponse};
 use radixscope_intake::command::TreeQuery;
 
-use super::answer::{self, failed};
-use super::callback::{Callback, Origin, Visit};
+use super::callback::{Callback, ExpectedConnection, Origin};
 use super::nats::RequestPlane;
+use super::response::{self, failed};
 use crate::source::gate::{Crossing, Destination, Evidence, Gate, NotConnected, Refused, plain};
 
-/// How long a worker may take to be connected to.
+/// Connect timeout.
 const CONNECT_WITHIN: Duration = Duration::from_secs(3);
-/// How long it may take to call back; a healthy one takes milliseconds.
+/// How long a worker may take to connect back; a healthy one takes milliseconds.
 const CALLBACK_WITHIN: Duration = Duration::from_secs(3);
-/// The same for the second try, in the other codec: the operator is to know within five seconds.
+/// The same for the second attempt with the other codec, so that a failure is known within five seconds.
 const CALLBACK_AGAIN_WITHIN: Duration = Duration::from_millis(1_200);
-/// How long the names of a worker's other addresses may take to be resolved.
+/// Timeout for resolving a worker's other addresses.
 const RESOLVE_WITHIN: Duration = Duration::from_millis(500);
-/// How long a reply that is no acknowledgement may pause before it counts as ended.
+/// Idle timeout of a reply that is no acknowledgement.
 const REPLY_PAUSE: Duration = Duration::from_millis(200);
-/// How long our own listener may take to be connected to.
+/// Timeout for connecting to our own listener.
 const SELF_TEST_WITHIN: Duration = Duration::from_millis(300);
 
-/// Asks workers.
-pub(super) struct Asker {
+/// Sends queries to workers.
+pub(super) struct QueryClient {
     pub(super) callback: Callback,
-    /// `None`: no NATS server is named.
+    /// `None`: no NATS server is given.
     pub(super) nats: Option<RequestPlane>,
     pub(super) gate: Arc<Gate>,
-    /// The turn of large answers.
+    /// Limits concurrent large responses.
     large: Semaphore,
 }
 
-/// Why a try failed.
+/// Why an attempt failed.
 enum Fault {
-    /// It took the request and does not call back at this address.
+    /// The worker accepted the request but did not connect back to this address.
     Silent(String),
     Other(QueryFailed),
 }
@@ -56,24 +56,24 @@ impl From<QueryFailed> for Fault {
     }
 }
 
-impl Asker {
+impl QueryClient {
     pub(super) fn new(callback: Callback, nats: Option<RequestPlane>, gate: Arc<Gate>) -> Self {
         Self { callback, nats, gate, large: Semaphore::new(1) }
     }
 
-    /// Asks a worker; with the answer comes how many bytes were read.
-    pub(super) async fn ask(&self, query: &TreeQuery) -> (Result<TreeResponse, QueryFailed>, usize) {
+    /// Queries a worker. Also returns the number of bytes read.
+    pub(super) async fn query(&self, query: &TreeQuery) -> (Result<TreeResponse, QueryFailed>, usize) {
         let mut size_bytes = 0;
         let codec = query.endpoint.codec;
         let outcome = match self.once(query, codec, CALLBACK_WITHIN, &mut size_bytes).await {
-            // A body that a worker does not understand looks like one that cannot reach us.
+            // A worker that cannot decode the body behaves like one that cannot connect back.
             Err(Fault::Silent(_)) => {
                 self.once(query, other(codec), CALLBACK_AGAIN_WITHIN, &mut size_bytes).await
             }
             outcome => outcome,
         };
         let outcome = match outcome {
-            Ok(answer) => Ok(answer),
+            Ok(response) => Ok(response),
             Err(Fault::Other(failed)) => Err(failed),
             Err(Fault::Silent(address)) => Err(silent(&address).await),
         };
@@ -94,30 +94,30 @@ impl Asker {
                 let mut socket = self.connected(address, query).await?;
                 let local = socket.local_addr().map_err(|error| unreachable(address, &error.to_string()))?;
                 let origin = self.origin(&socket, address, query).await?;
-                let mut visit = self.expect(local.ip(), origin).await?;
-                let message = call(&visit, codec).message(&body);
+                let mut expected = self.expect(local.ip(), origin).await?;
+                let message = call(&expected, codec).message(&body);
                 let request = frame(&path, &message).ok_or_else(|| {
-                    failed(QueryFault::Malformed, "The query is too long to be sent.".to_owned())
+                    failed(QueryFault::Malformed, "The query is too long to send.".to_owned())
                 })?;
                 let acknowledged = over_tcp(&mut socket, &request, address);
-                let home = called_home(&mut visit, acknowledged, within).await?;
+                let home = await_callback(&mut expected, acknowledged, within).await?;
                 (home, Some(socket))
             }
             Destination::Nats { subject } => {
                 let nats = self.nats.as_ref().ok_or_else(no_nats)?;
-                let mut visit = self.expect(nats.local().await?, Origin::Anywhere).await?;
-                let message = call(&visit, codec).message(&body);
+                let mut expected = self.expect(nats.local().await?, Origin::Anywhere).await?;
+                let message = call(&expected, codec).message(&body);
                 let acknowledged = nats.request(&subject, message, within);
-                (called_home(&mut visit, acknowledged, within).await?, None)
+                (await_callback(&mut expected, acknowledged, within).await?, None)
             }
         };
-        let read = answer::read(&mut home, (codec, query.endpoint.worker), &self.large, size_bytes).await;
-        // Kept until here: a worker may take its end for ours.
+        let read = response::read(&mut home, (codec, query.endpoint.worker), &self.large, size_bytes).await;
+        // Kept open until here, because a worker may treat its end as a cancellation.
         drop(sent);
         Ok(read?)
     }
 
-    /// A connection to a worker, if what names it may name such an address.
+    /// Connects to a worker, if the gate allows the address.
     async fn connected(&self, address: &str, query: &TreeQuery) -> Result<TcpStream, QueryFailed> {
         let evidence = Evidence::Named(&query.named_by);
         let connected = self.gate.connect(Crossing::TreeQuery, address, evidence, CONNECT_WITHIN).await;
@@ -129,13 +129,12 @@ impl Asker {
             }
         })?;
         if let Err(error) = socket.set_nodelay(true) {
-            tracing::debug!(%error, "no TCP_NODELAY");
+            tracing::debug!(%error, "TCP_NODELAY cannot be set");
         }
         Ok(socket)
     }
 
-    /// Where the response may come from: the address that was connected to, and the others that discovery names for the same
-    /// process.
+    /// Addresses from which the response may come: the one that was connected to, and others of the same process in discovery.
     pub(super) async fn origin(
         &self,
         socket: &TcpStream,
@@ -155,25 +154,24 @@ impl Asker {
         Ok(Origin::These(these))
     }
 
-    async fn expect(&self, local: IpAddr, origin: Origin) -> Result<Visit, QueryFailed> {
+    async fn expect(&self, local: IpAddr, origin: Origin) -> Result<ExpectedConnection, QueryFailed> {
         self.callback.expect(local, origin).await.map_err(|error| {
             let words = format!(
-                "No port of this machine can be opened for workers' answers: {error}. Name one with --callback \
-                 (RADIXSCOPE_CALLBACK)."
+                "No port can be opened for workers' responses: {error}. Set one with --callback (RADIXSCOPE_CALLBACK)."
             );
             failed(QueryFault::NoCallback, words)
         })
     }
 }
 
-fn call(visit: &Visit, codec: Codec) -> Call<'_> {
-    // The subject is as good a number of the call as any.
-    Call { id: &visit.subject, subject: &visit.subject, callback: &visit.address, codec }
+fn call(expected: &ExpectedConnection, codec: Codec) -> Call<'_> {
+    // The subject is unique, so it is used as the id too.
+    Call { id: &expected.subject, subject: &expected.subject, callback: &expected.address, codec }
 }
 
-/// The connection on which the answer comes. It may come before the acknowledgement does.
-async fn called_home(
-    visit: &mut Visit,
+/// Waits for the connection with the response. It may arrive before the acknowledgement.
+async fn await_callback(
+    expected: &mut ExpectedConnection,
     acknowledged: impl Future<Output = Result<(), QueryFailed>>,
     within: Duration,
 ) -> Result<TcpStream, Fault> {
@@ -189,17 +187,18 @@ async fn called_home(
     };
     let arrived = tokio::select! {
         biased;
-        arrived = timeout(within, &mut visit.arrives) => arrived,
+        arrived = timeout(within, &mut expected.arrives) => arrived,
         refused = accepted => return Err(refused.into()),
     };
     match arrived {
         Ok(Ok(home)) => Ok(home),
-        _ if let Some(foreign) = visit.foreign() => Err(failed(QueryFault::NoCallback, foreign.words).into()),
-        _ if is_accepted.into_inner() => Err(Fault::Silent(visit.address.clone())),
+        _ if let Some(foreign) = expected.foreign() => {
+            Err(failed(QueryFault::NoCallback, foreign.words).into())
+        }
+        _ if is_accepted.into_inner() => Err(Fault::Silent(expected.address.clone())),
         _ => {
             let words = format!(
-                "The worker can be reached but did not take the query within {} s: it hangs, or is not what it is taken \
-                 for.",
+                "The worker is reachable but did not accept the query within {} s: it hangs, or is not a Dynamo worker.",
                 within.as_secs_f64()
             );
             Err(failed(QueryFault::Unreachable, words).into())
@@ -207,7 +206,7 @@ async fn called_home(
     }
 }
 
-/// Sends a request over a worker's own socket and waits until it is accepted.
+/// Sends a request over TCP and waits for the acknowledgement.
 async fn over_tcp(socket: &mut TcpStream, request: &[u8], address: &str) -> Result<(), QueryFailed> {
     let broke = |error: std::io::Error| {
         let words = format!(
@@ -219,11 +218,11 @@ async fn over_tcp(socket: &mut TcpStream, request: &[u8], address: &str) -> Resu
     socket.write_all(request).await.map_err(broke)?;
     let mut length = [0; 4];
     socket.read_exact(&mut length).await.map_err(broke)?;
-    // The first bytes of an alert of TLS.
+    // The first bytes of a TLS alert.
     if matches!(length, [0x15, 3, ..]) {
         let words = format!(
-            "The worker at {address} speaks TLS on its request plane (DYN_TCP_TLS_…), which is not supported: its \
-             blocks are known from events only."
+            "The worker at {address} uses TLS on its request plane (DYN_TCP_TLS_…), which is not supported: its blocks are \
+             known from events only."
         );
         return Err(failed(QueryFault::Unsupported, words));
     }
@@ -232,14 +231,14 @@ async fn over_tcp(socket: &mut TcpStream, request: &[u8], address: &str) -> Resu
         return Ok(());
     }
     let reply = reply(socket, length.min(MAX_REFUSAL_BYTES)).await;
-    // A refusal is as long as it says.
+    // A rejection has exactly the announced length.
     if reply.len() == length && refusal(&reply).is_some() {
         return Err(refused(&reply));
     }
     Err(refused(&[&(length as u32).to_be_bytes()[..], &reply].concat()))
 }
 
-/// What comes, at most so many bytes, until a pause. Whoever speaks no Dynamo may keep the connection open.
+/// Reads up to `most` bytes until the idle timeout, because another protocol may keep the connection open.
 async fn reply(socket: &mut TcpStream, most: usize) -> Vec<u8> {
     let mut reply = Vec::new();
     let mut socket = socket.take(most as u64);
@@ -247,48 +246,48 @@ async fn reply(socket: &mut TcpStream, most: usize) -> Vec<u8> {
     reply
 }
 
-/// A worker, or the NATS server for it, said no; or something else answered, of which nothing is shown.
+/// The worker, or the NATS server, rejected the query; replies that are not Dynamo's are not quoted.
 pub(super) fn refused(reply: &[u8]) -> QueryFailed {
     let words = match refusal(reply) {
-        Some(text) => format!("The worker refused the query: {}.", text.trim_end_matches('.')),
+        Some(text) => format!("The worker rejected the query: {}.", text.trim_end_matches('.')),
         None => format!("The query was answered by {}.", foreign_reply(reply)),
     };
     failed(QueryFault::Refused, words)
 }
 
-/// The gate does not let the query pass.
+/// The gate refused the query.
 fn not_sent(Refused { words, .. }: Refused) -> QueryFailed {
     failed(QueryFault::Refused, words)
 }
 
 fn unreachable(address: &str, why: &str) -> QueryFailed {
     let words = format!(
-        "The worker's request plane at {address} cannot be reached: {why}. Does a firewall or network policy keep this \
-         process from the workers?"
+        "The worker's request plane at {address} is not reachable: {why}. Check firewalls and network policies between this \
+         process and the workers."
     );
     failed(QueryFault::Unreachable, words)
 }
 
 fn no_nats() -> QueryFailed {
-    let words = "The worker takes requests over NATS only; name the server with --nats (RADIXSCOPE_NATS).";
+    let words = "The worker accepts requests only over NATS; set the server with --nats (RADIXSCOPE_NATS).";
     failed(QueryFault::Unreachable, words.to_owned())
 }
 
-/// It was accepted in either codec, and nobody came.
+/// The query was accepted with both codecs, but the worker did not connect back.
 async fn silent(address: &str) -> QueryFailed {
     let (host, port) = address.rsplit_once(':').unwrap_or((address, ""));
     let mut words = format!(
-        "The worker accepted the query and did not call back: open port {port} from the workers to {host}, or set \
-         --callback (RADIXSCOPE_CALLBACK) to a HOST:PORT of this process that workers reach."
+        "The worker accepted the query but did not connect back: open port {port} from the workers to {host}, or set --callback \
+         (RADIXSCOPE_CALLBACK) to a HOST:PORT at which workers reach this process."
     );
     let reached = timeout(SELF_TEST_WITHIN, TcpStream::connect(address)).await;
     let why = match reached {
         Ok(Ok(_)) => None,
         Ok(Err(error)) => Some(error.to_string()),
-        Err(_) => Some("no answer".to_owned()),
+        Err(_) => Some("timed out".to_owned()),
     };
     if let Some(why) = why {
-        words.push_str(&format!(" {address} cannot be reached from here either: {why}."));
+        words.push_str(&format!(" {address} is not reachable from this process either: {why}."));
     }
     failed(QueryFault::NoCallback, words)
 }

@@ -1,4 +1,4 @@
-//! What can be received of a deployment, and what to set where it cannot.
+//! The data that a deployment provides, and the missing setting for what it does not.
 
 use serde::Serialize;
 
@@ -8,16 +8,16 @@ use radixscope_state::cluster::Cluster;
 use super::registered::{EventPlane, Registered};
 use crate::config::Sources;
 
-/// Something that can be received, or not.
+/// A kind of data.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub(super) struct Topic {
-    /// What it is, for people.
+    /// Its name.
     pub(super) name: &'static str,
-    /// `None`: it cannot be told yet.
+    /// `None`: unknown.
     pub(super) is_received: Option<bool>,
-    /// How, or why not.
+    /// How it is received, or why it is not.
     pub(super) how: String,
-    /// What to set or give to have it, if it is not there.
+    /// The missing setting or option, if it is not received.
     pub(super) setting: Option<String>,
 }
 
@@ -31,13 +31,13 @@ impl Topic {
     }
 }
 
-/// Everything that is looked for.
+/// All kinds of data.
 pub(super) fn topics(from: &Sources, registered: &Registered, cluster: &Cluster) -> Vec<Topic> {
-    let seen = Seen { from, registered, cluster };
+    let seen = Observed { from, registered, cluster };
     vec![seen.kv_events(), seen.tree_dumps(), seen.loads(), seen.decisions(), seen.metrics()]
 }
 
-struct Seen<'s> {
+struct Observed<'s> {
     from: &'s Sources,
     registered: &'s Registered,
     cluster: &'s Cluster,
@@ -47,14 +47,14 @@ const OVER_NATS: &str = "--nats nats://HOST:4222, the NATS_SERVER of Dynamo's pr
 const PLANE: &str = "Dynamo 1.3 and later publish over ZeroMQ unless DYN_EVENT_PLANE=nats is set on every process: give \
                      --discovery etcd://HOST:2379, kubernetes or file:FOLDER";
 
-impl Seen<'_> {
+impl Observed<'_> {
     fn is_live(&self, kind: SourceKind) -> bool {
         let is_live = |state| matches!(state, LinkState::Live | LinkState::Partial | LinkState::CatchingUp);
         self.cluster.sources().iter().any(|source| source.kind == kind && is_live(source.state))
     }
 
-    /// Workers of which KV events came one of these ways while we listened.
-    fn heard(&self, lines: &[EventTransport]) -> usize {
+    /// Number of workers whose KV events arrived over one of these transports.
+    fn workers_with_events(&self, lines: &[EventTransport]) -> usize {
         let by = |line: EventTransport| lines.contains(&line);
         self.cluster.workers().iter().filter(|worker| worker.lines.iter().any(|of| by(of.line))).count()
     }
@@ -62,16 +62,17 @@ impl Seen<'_> {
     fn kv_events(&self) -> Topic {
         let name = "KV events";
         let (zmq, nats) = (self.publishers(&self.registered.zmq), self.publishers(&self.registered.nats));
-        let heard = self.heard(&[EventTransport::Core, EventTransport::JetStream, EventTransport::Zmq]);
-        let while_listening = match heard {
-            0 => "none in 3 s; is there traffic?".to_owned(),
-            count => format!("of {} in 3 s", workers(count)),
+        let workers_with_events =
+            self.workers_with_events(&[EventTransport::Core, EventTransport::JetStream, EventTransport::Zmq]);
+        let while_listening = match workers_with_events {
+            0 => "no events in 3 s; is there traffic?".to_owned(),
+            count => format!("from {} in 3 s", workers(count)),
         };
         if zmq > 0 && !self.is_live(SourceKind::Zmq) {
-            let how = format!("ZeroMQ, {}, which cannot be reached from here", publishers(zmq));
+            let how = format!("ZeroMQ, {}, not reachable from this machine", publishers(zmq));
             return Topic::new(name, Some(false), how).with(
-                "run this where the workers' ports can be reached, as inside the cluster; DYN_EVENT_PLANE_HOST is the address \
-                 that they register",
+                "run this where the workers' ports are reachable, such as inside the cluster; workers register the address in \
+                 DYN_EVENT_PLANE_HOST",
             );
         }
         if zmq > 0 {
@@ -80,7 +81,7 @@ impl Seen<'_> {
         if nats > 0 && !self.is_live(SourceKind::Nats) {
             return Topic::new(name, Some(false), format!("{} over NATS", publishers(nats))).with(OVER_NATS);
         }
-        if nats > 0 || heard > 0 {
+        if nats > 0 || workers_with_events > 0 {
             return Topic::new(name, Some(true), format!("NATS ({while_listening})"));
         }
         if self.registered.event_plane() == Some(EventPlane::UnknownZmqBroker) {
@@ -92,7 +93,7 @@ impl Seen<'_> {
                 );
             }
             let how = format!(
-                "{} registered, and no address where they are received: they publish through a ZeroMQ broker",
+                "{} registered without an address: they publish through a ZeroMQ broker",
                 publishers(self.registered.event_sources)
             );
             return Topic::new(name, Some(false), how)
@@ -102,22 +103,24 @@ impl Seen<'_> {
             let xpub = self.registered.brokers.iter().cloned().collect::<Vec<_>>().join(",");
             return match self.is_live(SourceKind::Zmq) {
                 true => Topic::new(name, Some(true), format!("ZeroMQ broker {xpub} ({while_listening})")),
-                false => {
-                    Topic::new(name, Some(false), format!("ZeroMQ broker {xpub} cannot be reached from here"))
-                        .with("--zmq-broker tcp://HOST:PORT, where it can be reached")
-                }
+                false => Topic::new(
+                    name,
+                    Some(false),
+                    format!("ZeroMQ broker {xpub}, not reachable from this machine"),
+                )
+                .with("--zmq-broker tcp://HOST:PORT, an address that is reachable from this machine"),
             };
         }
         let is_discovered = self.registered.entries > 0;
         match self.is_live(SourceKind::Nats) {
-            // A stream of JetStream is registered nowhere: it shows with the first event.
-            true if is_discovered => Topic::new(name, None, "NATS, if workers publish (none in 3 s; is there traffic?)"),
-            true => Topic::new(name, None, "none on NATS in 3 s; is there traffic?").with(PLANE),
-            false if is_discovered => Topic::new(name, Some(false), "no publisher is registered").with(
+            // JetStream publishers are not registered: they are known from their first event.
+            true if is_discovered => Topic::new(name, None, "NATS: no events in 3 s; is there traffic?"),
+            true => Topic::new(name, None, "no events on NATS in 3 s; is there traffic?").with(PLANE),
+            false if is_discovered => Topic::new(name, Some(false), "no registered publisher").with(
                 "prefix caching and KV events on the workers (vLLM: --kv-events-config, SGLang: --kv-events-config, mocker: \
                  on by default); Dynamo 0.8 and 0.9 publish over NATS: --nats",
             ),
-            false => Topic::new(name, Some(false), "no event plane is given").with(PLANE),
+            false => Topic::new(name, Some(false), "no event plane given").with(PLANE),
         }
     }
 
@@ -126,41 +129,42 @@ impl Seen<'_> {
     }
 
     fn tree_dumps(&self) -> Topic {
-        let name = "Blocks stored before we listened";
+        let name = "Blocks cached before start";
         let answering = self.registered.queries.len();
         if answering > 0
             && let Some(why) = &self.registered.unreachable
         {
-            let how = format!("{} to queries for all blocks, but {why}", answer(answering));
+            let how = format!("{} block queries, but {why}", answer(answering));
             return Topic::new(name, Some(false), how)
-                .with("run this where the workers' request plane can be reached, as inside the cluster");
+                .with("run this where the workers' request plane is reachable, such as inside the cluster");
         }
         let has_plane =
             self.registered.entries > 0 || self.is_live(SourceKind::Nats) || self.is_live(SourceKind::Zmq);
         if answering > 0 && !has_plane {
-            let how = format!("{} to queries for all blocks, of use only with KV events", answer(answering));
+            let how = format!("{} block queries, which are only useful with KV events", answer(answering));
             return Topic::new(name, Some(false), how);
         }
         if answering > 0 {
-            let how = format!("{} to queries for all blocks", answer(answering));
+            let how = format!("{} block queries", answer(answering));
             return Topic::new(name, Some(true), how);
         }
-        if self.heard(&[EventTransport::JetStream]) > 0 {
-            return Topic::new(name, Some(true), "JetStream keeps the last hour");
+        if self.workers_with_events(&[EventTransport::JetStream]) > 0 {
+            return Topic::new(name, Some(true), "JetStream retains the last hour");
         }
         if self.registered.workers.is_empty() {
-            return Topic::new(name, None, "whether workers answer queries for all blocks is unknown")
-                .with("--discovery, or --prometheus http://FRONTEND:8000, whose /health lists who answers");
+            return Topic::new(name, None, "unknown whether workers answer block queries").with(
+                "--discovery, or --prometheus http://FRONTEND:8000, whose /health lists the query endpoints",
+            );
         }
-        Topic::new(name, Some(false), "no worker answers queries for all blocks")
-            .with("--enable-local-indexer on workers of Dynamo 0.9; later versions do so by default")
+        Topic::new(name, Some(false), "no worker answers block queries")
+            .with("--enable-local-indexer on workers of Dynamo 0.9; default in later versions")
     }
 
     fn loads(&self) -> Topic {
-        let name = "Load of workers";
+        let name = "Worker load";
         let topic = "kv_metrics";
         let (zmq, nats) = (self.registered.zmq.get(topic), self.registered.nats.get(topic));
-        let heard = self
+        let workers_with_events = self
             .cluster
             .workers()
             .iter()
@@ -171,7 +175,7 @@ impl Seen<'_> {
                 Topic::new(name, Some(true), format!("NATS, {}", publishers(count)))
             }
             (None, Some(_)) => Topic::new(name, Some(false), "over NATS").with(OVER_NATS),
-            _ if heard => Topic::new(name, Some(true), "received"),
+            _ if workers_with_events => Topic::new(name, Some(true), "received"),
             _ => Topic::new(name, None, "none in 3 s"),
         }
     }
@@ -184,26 +188,26 @@ impl Seen<'_> {
             return Topic::new(name, Some(true), "kv-hit-rate over NATS");
         }
         if self.registered.replica_sync == Some(true) {
-            return Topic::new(name, Some(true), "frontends publish them (--router-replica-sync)");
+            return Topic::new(name, Some(true), "published by the frontends (--router-replica-sync)");
         }
         if self.cluster.decisions().totals().count > 0 {
             return Topic::new(name, Some(true), "received");
         }
         if !self.from.logs.logs.is_empty() {
-            return Topic::new(name, None, "by the frontend's log");
+            return Topic::new(name, None, "from the frontend's log");
         }
-        let is_told = self.registered.replica_sync.is_some();
-        let how = if is_told { "frontends do not publish them" } else { "none in 3 s" };
-        Topic::new(name, is_told.then_some(false), how).with(setting)
+        let is_known = self.registered.replica_sync.is_some();
+        let how = if is_known { "not published by the frontends" } else { "none in 3 s" };
+        Topic::new(name, is_known.then_some(false), how).with(setting)
     }
 
     fn metrics(&self) -> Topic {
         let name = "Latency, queues, memory";
         if self.is_live(SourceKind::Prometheus) {
-            return Topic::new(name, Some(true), "metrics of the processes that were given");
+            return Topic::new(name, Some(true), "metrics of the given processes");
         }
-        Topic::new(name, Some(false), "no metrics are read")
-            .with("--prometheus http://FRONTEND:8000, and of each worker http://WORKER:DYN_SYSTEM_PORT")
+        Topic::new(name, Some(false), "no metrics given")
+            .with("--prometheus http://FRONTEND:8000, and for each worker http://WORKER:DYN_SYSTEM_PORT")
     }
 }
 

@@ -1,8 +1,7 @@
-//! A file that grows, is moved away for a new one, or is emptied: followed by notifications, and by looking a few times a
-//! second where none come, over NFS and on mounts of virtual machines.
-//!
-//! A file that was emptied is known by its length, and by how it begins if it has grown past its old length meanwhile.
-//! Files that were rotated away unread are read first ([`super::rotated`]); what cannot be read any more is a loss.
+//! Follows a file that grows, is rotated or is truncated: by notifications, and by polling a few times a second where there are
+//! none, such as over NFS and on mounts of virtual machines. A truncated file is detected by its length, or by its first bytes
+//! if it has already grown past the old length. Files that were rotated away unread are read first ([`super::rotated`]); what
+//! can no longer be read is counted as lost.
 
 use std::collections::VecDeque;
 use std::fs::Metadata;
@@ -17,45 +16,45 @@ use tokio::time::Instant;
 use super::rotated::{self, MAX_ROTATED, Rotated};
 use super::watch::Watch;
 
-/// Most bytes read at once.
+/// Maximum bytes read at once.
 pub(super) const CHUNK_BYTES: usize = 64 * 1024;
 
-/// As much of a file's beginning as tells it from another: the first line bears a time in microseconds.
+/// Length of a file's beginning that identifies it: the first line has a timestamp in microseconds.
 pub(super) const HEAD_BYTES: u64 = 64;
 
-/// Notifications come later than this only from a system that is overloaded: what appeared until then is known.
+/// Maximum delay of notifications, except on an overloaded system.
 const SETTLED: Duration = Duration::from_millis(50);
 
-/// Shortest time from one look to the next, so that a busy log is read in pieces and not byte by byte.
+/// Minimum time between polls, so that a busy log is read in chunks and not byte by byte.
 const PAUSE: Duration = Duration::from_millis(2);
 
-/// What a look led to.
+/// The outcome of a poll.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum News {
+pub(super) enum ReadOutcome {
     /// More bytes, appended to the buffer.
     More,
     /// Nothing new for now.
     Nothing,
-    /// The file begins anew, because another took its place or because it was emptied: what comes next continues nothing.
-    Anew,
-    /// So many files, or rests of files, went before they were read.
+    /// The file starts over, because it was replaced or truncated: the next bytes do not continue a line.
+    Restarted,
+    /// This many files, or remainders of files, were removed before they were read.
     Lost(u64),
 }
 
 /// Follows one file from its beginning.
 pub(super) struct Follower {
     path: PathBuf,
-    /// Where `path` led when it was opened last.
+    /// The canonical path when it was last opened.
     real: PathBuf,
     open: Option<Open>,
-    /// How far which file was read, for one that has to be opened again after a failure.
+    /// The file and offset reached, for reopening after a failure.
     read: Option<Mark>,
-    /// Files to read before the one that `path` leads to, open lest they go.
+    /// Files to read before the one at `path`, opened so that they cannot be removed.
     queue: VecDeque<Open>,
-    /// Files that were read to their end, latest last.
+    /// Files that were read completely, newest last.
     was_read: VecDeque<Mark>,
     lost: u64,
-    /// Times that a file had taken the path when it last settled, and files found since then.
+    /// How many files had appeared at the path when it last settled, and files found since then.
     appeared: Option<u64>,
     found: u64,
     watch: Option<Watch>,
@@ -64,22 +63,22 @@ pub(super) struct Follower {
 }
 
 struct Open {
-    file: File,
+    follower: File,
     identity: Identity,
     offset: u64,
-    /// How the file began when it was read.
+    /// The file's first bytes when it was read.
     head: Vec<u8>,
-    /// Length and time of the last change when it was looked at last.
+    /// Length and modification time at the last poll.
     len: u64,
     modified: SystemTime,
-    /// It goes on where the one before it ended.
+    /// It continues where the previous file ended.
     is_rest: bool,
     since: Instant,
-    /// Whether it is known to be the last that appeared under the path.
+    /// Whether it is known to be the newest file at the path.
     is_settled: bool,
 }
 
-/// How far which file was read.
+/// A file and the offset reached in it.
 #[derive(Clone, Debug)]
 pub(super) struct Mark {
     pub(super) identity: Identity,
@@ -88,7 +87,7 @@ pub(super) struct Mark {
     pub(super) modified: SystemTime,
 }
 
-/// Which file it is, whatever it is called.
+/// Identity of a file, independent of its name: device and inode.
 pub(super) type Identity = (u64, u64);
 
 #[cfg(unix)]
@@ -97,14 +96,14 @@ pub(super) fn identity(metadata: &Metadata) -> Identity {
     (metadata.dev(), metadata.ino())
 }
 
-/// Where files have no number only a shorter one is noticed.
+/// Without inodes only truncation is detected.
 #[cfg(not(unix))]
 pub(super) fn identity(_: &Metadata) -> Identity {
     (0, 0)
 }
 
 impl Follower {
-    /// Without `watch` the file is followed by looking alone.
+    /// Without `watch` the file is polled.
     pub(super) fn new(path: &Path, watch: Option<Watch>) -> Self {
         Self {
             path: path.to_owned(),
@@ -122,18 +121,18 @@ impl Follower {
         }
     }
 
-    /// Waits until there may be something new: for a notification, at most for `most`.
+    /// Waits for a notification, at most for `most`.
     pub(super) async fn wait(&mut self, most: Duration) {
         let most =
             if self.open.as_ref().is_none_or(|open| open.is_settled) { most } else { most.min(SETTLED) };
         let Some(watch) = &mut self.watch else { return tokio::time::sleep(most).await };
-        match watch.aim(&self.path, self.is_overdue).await {
+        match watch.retarget(&self.path, self.is_overdue).await {
             Ok(false) => {}
-            // Whatever was not notified because nobody watched.
+            // Changes before the watch was set up were not notified.
             Ok(true) => return self.is_overdue = false,
             Err(error) => {
                 let log = self.path.display();
-                tracing::warn!(%log, %error, "no notifications of changes; the log is looked at instead");
+                tracing::warn!(%log, %error, "no file notifications; polling the log instead");
                 self.watch = None;
                 return;
             }
@@ -143,37 +142,39 @@ impl Follower {
         self.last_wait = Instant::now();
     }
 
-    /// Looks once. After an error the next call opens the file again and goes on where it was.
+    /// Polls once. After an error the next call reopens the file and continues.
     ///
     /// # Errors
-    /// The file cannot be opened or read; [`io::ErrorKind::Unsupported`]: it is a pipe or the like.
-    pub(super) async fn ask(&mut self, buffer: &mut Vec<u8>) -> io::Result<News> {
-        let asked = self.look(buffer).await;
-        if asked.is_err()
+    /// The file cannot be opened or read; [`io::ErrorKind::Unsupported`]: it is not a regular file.
+    pub(super) async fn poll(&mut self, buffer: &mut Vec<u8>) -> io::Result<ReadOutcome> {
+        let outcome = self.read_next(buffer).await;
+        if outcome.is_err()
             && let Some(open) = self.open.take()
         {
             self.read = Some(open.mark().await);
             self.appeared = None;
         }
-        match asked {
-            Ok(News::Nothing) if self.lost > 0 => Ok(News::Lost(std::mem::take(&mut self.lost))),
-            asked => asked,
+        match outcome {
+            Ok(ReadOutcome::Nothing) if self.lost > 0 => {
+                Ok(ReadOutcome::Lost(std::mem::take(&mut self.lost)))
+            }
+            outcome => outcome,
         }
     }
 
-    async fn look(&mut self, buffer: &mut Vec<u8>) -> io::Result<News> {
+    async fn read_next(&mut self, buffer: &mut Vec<u8>) -> io::Result<ReadOutcome> {
         let Some(open) = &mut self.open else { return self.open_next().await };
         if !open.begins_as_before().await? {
             return self.emptied().await;
         }
         if open.read(buffer).await? > 0 {
             self.settle_early().await;
-            return Ok(News::More);
+            return Ok(ReadOutcome::More);
         }
         let now = match tokio::fs::metadata(&self.path).await {
             Ok(metadata) => metadata,
-            // Moved away and nothing new there yet: who writes may still write to the old one.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(News::Nothing),
+            // Moved away without a new file yet: the writer may still write to the old one.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(ReadOutcome::Nothing),
             Err(error) => return Err(error),
         };
         if identity(&now) != open.identity {
@@ -185,10 +186,10 @@ impl Follower {
         open.len = now.len();
         open.modified = now.modified().unwrap_or(open.modified);
         self.settle();
-        Ok(News::Nothing)
+        Ok(ReadOutcome::Nothing)
     }
 
-    /// What appeared until now is known, even if it takes long to read the file to its end.
+    /// Settles before the file is read to its end, which may take long.
     async fn settle_early(&mut self) {
         let Some(open) = self.open.as_ref().filter(|open| !open.is_settled) else { return };
         if open.since.elapsed() >= SETTLED
@@ -199,7 +200,7 @@ impl Follower {
         }
     }
 
-    /// The path leads to the open file now. What appeared there before it and was not found is lost.
+    /// The open file is the one at the path. Files that appeared there before it and were not found are lost.
     fn settle(&mut self) {
         let (Some(open), Some(watch)) = (&mut self.open, &self.watch) else { return };
         if open.since.elapsed() < SETTLED {
@@ -208,20 +209,20 @@ impl Follower {
         open.is_settled = true;
         let appeared = watch.appeared();
         let (before, found) = (self.appeared.replace(appeared), std::mem::take(&mut self.found));
-        // Found nothing: this very file may have gone and come back.
+        // If none was found, this file may have been moved away and back.
         if let Some(before) = before.filter(|_| found > 0) {
             self.lost += appeared.saturating_sub(before).saturating_sub(found);
         }
     }
 
-    /// Opens what was rotated away unread, or else the file that the path leads to.
-    async fn open_next(&mut self) -> io::Result<News> {
+    /// Opens the next rotated file that is unread, or else the file at the path.
+    async fn open_next(&mut self) -> io::Result<ReadOutcome> {
         if let Some(next) = self.queue.pop_front() {
-            let news = if next.is_rest { News::More } else { News::Anew };
+            let news = if next.is_rest { ReadOutcome::More } else { ReadOutcome::Restarted };
             self.open = Some(next);
             return Ok(news);
         }
-        // Looked at before it is opened: a pipe opens only once something writes to it.
+        // Checked before opening: opening a pipe blocks until there is a writer.
         let what = tokio::fs::metadata(&self.path).await?;
         if what.is_dir() {
             return Err(io::ErrorKind::IsADirectory.into());
@@ -233,51 +234,54 @@ impl Follower {
         let mut open = Open::at(&self.path, 0).await?;
         let Some(mark) = self.read.take() else {
             self.open = Some(open);
-            return Ok(News::More);
+            return Ok(ReadOutcome::More);
         };
         if open.identity == mark.identity && open.goes_on(&mark).await? {
             self.open = Some(open);
-            return Ok(News::More);
+            return Ok(ReadOutcome::More);
         }
-        // Another one, after a time in which nothing could be read.
-        self.take_up(&mark).await?;
+        // Another file, after an outage.
+        self.queue_rotated(&mark).await?;
         self.queue.push_back(open);
         self.open_next_of_queue()
     }
 
-    fn open_next_of_queue(&mut self) -> io::Result<News> {
+    fn open_next_of_queue(&mut self) -> io::Result<ReadOutcome> {
         self.open = self.queue.pop_front();
-        Ok(if self.open.as_ref().is_some_and(|open| open.is_rest) { News::More } else { News::Anew })
+        Ok(if self.open.as_ref().is_some_and(|open| open.is_rest) {
+            ReadOutcome::More
+        } else {
+            ReadOutcome::Restarted
+        })
     }
 
-    /// The file was emptied in its place: what it held unread may be in a copy.
-    async fn emptied(&mut self) -> io::Result<News> {
-        let Some(open) = self.open.take() else { return Ok(News::Nothing) };
+    /// The file was truncated in place: its unread part may be in a copy.
+    async fn emptied(&mut self) -> io::Result<ReadOutcome> {
+        let Some(open) = self.open.take() else { return Ok(ReadOutcome::Nothing) };
         let mark = Mark { modified: open.modified, ..open.mark().await };
         let is_read = open.len <= open.offset;
-        if !self.take_up(&mark).await? && !is_read {
+        if !self.queue_rotated(&mark).await? && !is_read {
             self.lost += 1;
         }
         self.was_read.push_back(mark);
-        self.queue.push_back(Open::from(open.file).await?);
+        self.queue.push_back(Open::from(open.follower).await?);
         self.open_next_of_queue()
     }
 
-    /// Another file has taken the place, or others one after the other.
-    async fn replaced(&mut self, now: &Metadata, buffer: &mut Vec<u8>) -> io::Result<News> {
-        let Some(open) = &mut self.open else { return Ok(News::Nothing) };
+    /// The file was replaced, possibly several times.
+    async fn replaced(&mut self, now: &Metadata, buffer: &mut Vec<u8>) -> io::Result<ReadOutcome> {
+        let Some(open) = &mut self.open else { return Ok(ReadOutcome::Nothing) };
         let mark = open.mark().await;
         let mut later = if self.queue.is_empty() { self.unread_after(&mark).await? } else { Vec::new() };
         later.retain(|rotated| rotated.offset == 0);
         let is_written = now.len() > 0 || !self.queue.is_empty() || later.iter().any(|l| l.len > 0);
-        // Who writes may write to the old one until there is something in a newer one; then once more, for what was
-        // written meanwhile.
-        let Some(open) = &mut self.open else { return Ok(News::Nothing) };
+        // The writer may write to the old file until a newer one has content; then the old one is read once more.
+        let Some(open) = &mut self.open else { return Ok(ReadOutcome::Nothing) };
         if open.read(buffer).await? > 0 {
-            return Ok(News::More);
+            return Ok(ReadOutcome::More);
         }
         if !is_written {
-            return Ok(News::Nothing);
+            return Ok(ReadOutcome::Nothing);
         }
         if self.queue.is_empty() {
             self.found += later.len() as u64 + 1;
@@ -287,14 +291,14 @@ impl Follower {
         self.queue_up(later).await;
         if self.queue.is_empty() {
             self.open_next().await?;
-            return Ok(News::Anew);
+            return Ok(ReadOutcome::Restarted);
         }
         self.open_next_of_queue()
     }
 
-    /// Queues what is left of the file that was read up to `mark`, and those that came after it. Gives whether there is
-    /// such a rest.
-    async fn take_up(&mut self, mark: &Mark) -> io::Result<bool> {
+    /// Queues the remainder of the file that was read up to `mark`, and the files after it. Returns whether there is a
+    /// remainder.
+    async fn queue_rotated(&mut self, mark: &Mark) -> io::Result<bool> {
         let found = self.unread_after(mark).await?;
         let has_rest = found.first().is_some_and(|first| first.offset > 0);
         self.queue_up(found).await;
@@ -325,17 +329,17 @@ impl Open {
     async fn at(path: &Path, offset: u64) -> io::Result<Self> {
         let mut open = Self::from(File::open(path).await?).await?;
         open.begins_as_before().await?;
-        open.file.seek(SeekFrom::Start(offset)).await?;
+        open.follower.seek(SeekFrom::Start(offset)).await?;
         (open.offset, open.is_rest) = (offset, offset > 0);
         Ok(open)
     }
 
-    /// An open file, from its beginning.
-    async fn from(mut file: File) -> io::Result<Self> {
-        file.seek(SeekFrom::Start(0)).await?;
-        let metadata = file.metadata().await?;
+    /// An open file at its start.
+    async fn from(mut follower: File) -> io::Result<Self> {
+        follower.seek(SeekFrom::Start(0)).await?;
+        let metadata = follower.metadata().await?;
         Ok(Self {
-            file,
+            follower,
             identity: identity(&metadata),
             offset: 0,
             head: Vec::new(),
@@ -348,21 +352,21 @@ impl Open {
     }
 
     async fn read(&mut self, buffer: &mut Vec<u8>) -> io::Result<usize> {
-        let count = (&mut self.file).take(CHUNK_BYTES as u64).read_to_end(buffer).await?;
+        let count = (&mut self.follower).take(CHUNK_BYTES as u64).read_to_end(buffer).await?;
         self.offset += count as u64;
         if count == CHUNK_BYTES {
-            // More to read: it takes a while, and how much there was is then known.
-            self.len = self.file.metadata().await?.len();
+            // There is more to read; updates the length meanwhile.
+            self.len = self.follower.metadata().await?.len();
         }
         Ok(count)
     }
 
-    /// Whether the file still begins as it did; stays where it was.
+    /// Whether the file still has the same first bytes. Keeps the offset.
     async fn begins_as_before(&mut self) -> io::Result<bool> {
         let mut head = Vec::new();
-        self.file.seek(SeekFrom::Start(0)).await?;
-        (&mut self.file).take(HEAD_BYTES).read_to_end(&mut head).await?;
-        self.file.seek(SeekFrom::Start(self.offset)).await?;
+        self.follower.seek(SeekFrom::Start(0)).await?;
+        (&mut self.follower).take(HEAD_BYTES).read_to_end(&mut head).await?;
+        self.follower.seek(SeekFrom::Start(self.offset)).await?;
         let is_same = head.starts_with(&self.head);
         if is_same {
             self.head = head;
@@ -370,18 +374,19 @@ impl Open {
         Ok(is_same)
     }
 
-    /// Goes on at `mark`, if the file begins as it did then and is as long.
+    /// Continues at `mark`, if the file has the same first bytes and is long enough.
     async fn goes_on(&mut self, mark: &Mark) -> io::Result<bool> {
-        let goes_on = self.head.starts_with(&mark.head) && self.file.metadata().await?.len() >= mark.offset;
+        let goes_on =
+            self.head.starts_with(&mark.head) && self.follower.metadata().await?.len() >= mark.offset;
         if goes_on {
-            self.file.seek(SeekFrom::Start(mark.offset)).await?;
+            self.follower.seek(SeekFrom::Start(mark.offset)).await?;
             self.offset = mark.offset;
         }
         Ok(goes_on)
     }
 
     async fn mark(&self) -> Mark {
-        let modified = self.file.metadata().await.and_then(|metadata| metadata.modified());
+        let modified = self.follower.metadata().await.and_then(|metadata| metadata.modified());
         Mark {
             identity: self.identity,
             offset: self.offset,
@@ -392,5 +397,5 @@ impl Open {
 }
 
 #[cfg(test)]
-#[path = "file_tests.rs"]
+#[path = "follower_tests.rs"]
 mod tests;

@@ -1,8 +1,6 @@
-//! Failed logins: counts them, says how long each response waits, and logs sums. It never sees a request with the right
-//! token, so those are answered at once whatever others try, also from the same address.
-//!
-//! That also bounds what delays can do: whoever stops waiting for late responses and connects anew can still guess. Only a
-//! long random token is safe from that.
+//! Failed logins: counts them, delays their responses, and logs summaries. Requests with the right token never come here, so
+//! they are answered at once, also from the same address. Delays have a limit: an attacker can drop delayed responses and
+//! reconnect. Only a long random token protects against that.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
@@ -14,29 +12,29 @@ use tokio::time::Instant;
 
 use crate::shutdown::{Shutdown, over};
 
-/// Failures of an address that are answered at once: typing errors, and the requests of a page with an old cookie.
-const FREE: f64 = 10.0;
-/// Failures of an address that are forgiven each second.
-const FORGIVEN_PER_S: f64 = 0.2;
+/// Failures per address without a delay: typing errors, and requests of a page with an old cookie.
+const FREE_FAILURES: f64 = 10.0;
+/// Failures per address that expire each second.
+const DECAY_PER_S: f64 = 0.2;
 /// The first delay; each further failure doubles it.
 const FIRST_DELAY: Duration = Duration::from_millis(100);
-/// Longest delay: beyond it people take the server for dead.
+/// Maximum delay: longer ones look like an unresponsive server.
 const MAX_DELAY: Duration = Duration::from_secs(2);
-/// Failures of an address are counted up to here, so that it is forgiven within 100 s.
+/// Maximum count per address, so that it expires within 100 s.
 const MAX_FAILURES: f64 = 20.0;
-/// Responses to one address that wait at a time, be its clients gone or not; further requests get none and their connections are
-/// closed.
+/// Maximum delayed responses per address, including those whose clients have left; further connections are closed without a
+/// response.
 const MAX_WAITING: usize = 16;
-/// Failures of all addresses together from which each response waits at least [`CROWD_DELAY`]: many addresses with few failures
-/// each.
-const CROWD: f64 = 100.0;
-/// How many of those are forgiven each second.
-const CROWD_FORGIVEN_PER_S: f64 = 10.0;
-/// Shortest delay then.
-const CROWD_DELAY: Duration = Duration::from_secs(1);
-/// Addresses whose failures are counted, at most 2 MiB; beyond it the one with the fewest is forgotten.
+/// Failures over all addresses from which each response is delayed by at least [`GLOBAL_DELAY`], against attacks from many
+/// addresses.
+const GLOBAL_LIMIT: f64 = 100.0;
+/// How many of those expire each second.
+const GLOBAL_DECAY_PER_S: f64 = 10.0;
+/// Minimum delay then.
+const GLOBAL_DELAY: Duration = Duration::from_secs(1);
+/// Maximum tracked addresses (2 MiB); beyond it the one with the fewest failures is dropped.
 const MAX_ADDRESSES: usize = 4096;
-/// Time between two lines of the log.
+/// Interval of log lines.
 const LOG_EVERY: Duration = Duration::from_secs(60);
 
 /// The failed logins of a server.
@@ -45,34 +43,34 @@ pub(in crate::http) struct FailedLogins {
     failures: Mutex<Failures>,
     /// Requests with a wrong token or cookie.
     pub(in crate::http) total: AtomicU64,
-    /// Those of them that got no response.
+    /// Of those, the ones without a response.
     pub(in crate::http) unanswered: AtomicU64,
 }
 
 #[derive(Debug, Default)]
 struct Failures {
-    addresses: HashMap<IpAddr, Address>,
+    addresses: HashMap<IpAddr, AddressState>,
     all: Level,
     unlogged: Unlogged,
 }
 
 #[derive(Debug, Default)]
-struct Address {
+struct AddressState {
     level: Level,
-    /// When the responses are due that wait, also those whose clients have left.
+    /// When the delayed responses are due, including those whose clients have left.
     due: Vec<Instant>,
 }
 
-/// What the next line of the log says.
+/// Failures since the last log line.
 #[derive(Debug, Default)]
 struct Unlogged {
     count: u64,
     latest: Option<IpAddr>,
-    /// Whether somebody waits to log it.
+    /// Whether a log line is scheduled.
     is_due: bool,
 }
 
-/// A count that falls with time.
+/// A count that decays with time.
 #[derive(Clone, Copy, Debug, Default)]
 struct Level {
     value: f64,
@@ -80,24 +78,24 @@ struct Level {
 }
 
 impl Level {
-    fn now(&self, forgiven_per_s: f64) -> f64 {
-        let forgiven = self.since.map_or(0.0, |since| since.elapsed().as_secs_f64() * forgiven_per_s);
-        (self.value - forgiven).max(0.0)
+    fn now(&self, decay_per_s: f64) -> f64 {
+        let decayed = self.since.map_or(0.0, |since| since.elapsed().as_secs_f64() * decay_per_s);
+        (self.value - decayed).max(0.0)
     }
 
-    fn add(&mut self, forgiven_per_s: f64, most: f64) -> f64 {
-        *self = Self { value: (self.now(forgiven_per_s) + 1.0).min(most), since: Some(Instant::now()) };
+    fn add(&mut self, decay_per_s: f64, most: f64) -> f64 {
+        *self = Self { value: (self.now(decay_per_s) + 1.0).min(most), since: Some(Instant::now()) };
         self.value
     }
 }
 
 impl FailedLogins {
-    /// Counts a failure. How long its response waits; `None`: too many responses to this address wait already.
+    /// Counts a failure. Returns the delay of its response; `None`: too many delayed responses to this address.
     pub(super) fn count(self: &Arc<Self>, from: Option<IpAddr>, shutdown: &Shutdown) -> Option<Duration> {
         self.total.fetch_add(1, Ordering::Relaxed);
         let mut failures = self.lock();
-        let crowd = failures.all.add(CROWD_FORGIVEN_PER_S, 2.0 * CROWD);
-        let least = if crowd > CROWD { CROWD_DELAY } else { Duration::ZERO };
+        let global = failures.all.add(GLOBAL_DECAY_PER_S, 2.0 * GLOBAL_LIMIT);
+        let least = if global > GLOBAL_LIMIT { GLOBAL_DELAY } else { Duration::ZERO };
         let delay = from.map_or(Some(Duration::ZERO), |from| failures.delay(site(from), least));
         let is_first = failures.unlogged.add(from);
         drop(failures);
@@ -110,7 +108,7 @@ impl FailedLogins {
         delay
     }
 
-    /// Logs the first failure at once and the sum of those that follow every [`LOG_EVERY`], until there are none.
+    /// Logs the first failure at once, then a summary every [`LOG_EVERY`] until there are none.
     fn log_later(self: &Arc<Self>, first: Option<IpAddr>, mut shutdown: Shutdown) {
         log(1, first);
         let all = Arc::clone(self);
@@ -143,11 +141,11 @@ impl FailedLogins {
 
 fn log(count: u64, latest: Option<IpAddr>) {
     let address = latest.map(|address| address.to_string()).unwrap_or_default();
-    tracing::warn!(count, address, "requests with a wrong access token; the address is that of the latest");
+    tracing::warn!(count, address, "wrong access token; the address is that of the latest request");
 }
 
 impl Unlogged {
-    /// Whether nothing was due before, so that this failure is logged at once.
+    /// Whether this failure is logged at once.
     fn add(&mut self, from: Option<IpAddr>) -> bool {
         if !self.is_due {
             self.is_due = true;
@@ -160,13 +158,13 @@ impl Unlogged {
 }
 
 impl Failures {
-    /// Counts a failure of `address`, whose response waits, `least` at least. `None`: there are too many.
+    /// Counts a failure of `address`. Returns the delay, at least `least`; `None`: too many delayed responses.
     fn delay(&mut self, address: IpAddr, least: Duration) -> Option<Duration> {
         if !self.addresses.contains_key(&address) {
             self.make_room();
         }
         let of = self.addresses.entry(address).or_default();
-        let over = of.level.add(FORGIVEN_PER_S, MAX_FAILURES) - FREE;
+        let over = of.level.add(DECAY_PER_S, MAX_FAILURES) - FREE_FAILURES;
         let now = Instant::now();
         of.due.retain(|due| *due > now);
         if of.due.len() >= MAX_WAITING {
@@ -182,16 +180,16 @@ impl Failures {
         Some(delay)
     }
 
-    /// Forgets the addresses that are forgiven, or at least one.
+    /// Drops expired addresses, at least one.
     fn make_room(&mut self) {
         if self.addresses.len() < MAX_ADDRESSES {
             return;
         }
-        self.addresses.retain(|_, one| one.level.now(FORGIVEN_PER_S) > 0.0);
+        self.addresses.retain(|_, one| one.level.now(DECAY_PER_S) > 0.0);
         if self.addresses.len() < MAX_ADDRESSES {
             return;
         }
-        let level = |one: &Address| one.level.now(FORGIVEN_PER_S);
+        let level = |one: &AddressState| one.level.now(DECAY_PER_S);
         let least = self.addresses.iter().min_by(|(_, a), (_, b)| level(a).total_cmp(&level(b)));
         if let Some(least) = least.map(|(address, _)| *address) {
             self.addresses.remove(&least);
@@ -199,7 +197,7 @@ impl Failures {
     }
 }
 
-/// An IPv4 address, or the first half of an IPv6 address: whoever has one has 2^64 of the other half.
+/// An IPv4 address, or the /64 network of an IPv6 address.
 fn site(address: IpAddr) -> IpAddr {
     match address {
         IpAddr::V4(_) => address,
@@ -269,7 +267,7 @@ mod tests {
         for number in 0..(MAX_ADDRESSES as u32 + 100) {
             last = bench.delay(&IpAddr::from(std::net::Ipv4Addr::from_bits(number)).to_string());
         }
-        assert_eq!(last, Some(CROWD_DELAY));
+        assert_eq!(last, Some(GLOBAL_DELAY));
         assert_eq!(bench.logins.lock().addresses.len(), MAX_ADDRESSES);
         tokio::time::advance(Duration::from_secs(20)).await;
         assert_eq!(bench.delay("99.0.0.1"), Some(Duration::ZERO), "forgiven");

@@ -1,4 +1,4 @@
-//! The answer as JSON: candidates in the shape of `/api/v1/decisions`, with terms, loads and ranks.
+//! The response as JSON: candidates as in `/api/v1/decisions`, with terms, loads and ranks.
 
 use serde::Serialize;
 
@@ -9,38 +9,37 @@ use radixscope_router::{Load, RouterSettings};
 use radixscope_state::cluster::Cluster;
 
 #[derive(Serialize)]
-pub(in crate::http::api) struct ScoreAnswer {
-    /// The last record of the state that was asked.
+pub(in crate::http::api) struct ScoreResponse {
+    /// The last record of the state.
     seq: Seq,
     at_ms: u64,
     isl_tokens: u64,
     isl_blocks: u64,
     block_size_tokens: u32,
-    /// What the router ran with, by Dynamo's names; of the numbers those that the formula knows.
+    /// The router's settings under Dynamo's names; only those that the formula uses.
     options: RouterSettings,
     /// By cost, lowest first.
     candidates: Vec<CandidateRow>,
-    /// Second lowest cost less the lowest; null with one candidate.
-    #[serde(rename = "margin_blocks")]
+    /// Cost gap: second lowest cost minus the lowest; null with one candidate.
     cost_gap_blocks: Option<f64>,
-    /// Whether several share the lowest cost exactly.
+    /// Whether several candidates have exactly the lowest cost.
     tied: bool,
-    /// How many can be chosen.
+    /// Number of candidates that can be chosen.
     choices: usize,
-    /// What changed from the decision compared with.
+    /// Comparison with a recorded decision.
     versus: Option<VersusRow>,
-    /// What was assumed, in sentences.
+    /// Assumptions, as sentences.
     notes: Vec<String>,
-    /// Why it may be wrong: the tree lacks blocks, or did when the decision was made; null: it does not.
+    /// Why it may be wrong: the tree is or was incomplete; null: it is complete.
     partial: Option<String>,
 }
 
 #[derive(Serialize)]
 struct CandidateRow {
-    /// Null for a worker that the question adds, or of the example.
+    /// Null for a worker that the request adds, or of the example.
     worker_id: Option<WorkerId>,
     dp_rank: Option<u32>,
-    /// For people.
+    /// Display name.
     name: String,
     rank: u32,
     overlap_blocks: u32,
@@ -50,9 +49,9 @@ struct CandidateRow {
     decode_blocks: f64,
     cost: f64,
     probability: f64,
-    /// Whether nobody is likelier to be chosen.
+    /// Whether it has the highest probability.
     selected: bool,
-    /// Whether it was really chosen in the decision compared with.
+    /// Whether it was chosen in the recorded decision.
     actual: bool,
     terms: TermsRow,
     load: LoadRow,
@@ -71,12 +70,12 @@ struct TermsRow {
 
 #[derive(Serialize)]
 struct LoadRow {
-    /// The blocks of this prompt included.
+    /// Includes the blocks of this prompt.
     #[serde(flatten)]
     load: Load,
-    /// Where the load is from.
+    /// Source of the load.
     from: &'static str,
-    /// Whether the question changed it.
+    /// Whether the request changed it.
     changed: bool,
 }
 
@@ -91,24 +90,24 @@ struct VersusRow {
     sentence: String,
 }
 
-impl ScoreAnswer {
-    pub(super) fn of(cluster: &Cluster, answer: &WhatIfResponse<'_>) -> Self {
-        let scores = answer.scores;
+impl ScoreResponse {
+    pub(super) fn of(cluster: &Cluster, response: &WhatIfResponse<'_>) -> Self {
+        let scores = response.scores;
         let likeliest = scores.probabilities().iter().copied().fold(0.0, f64::max);
         Self {
-            seq: answer.seq,
-            at_ms: answer.at_ms.0,
-            isl_tokens: answer.request.isl_tokens,
-            isl_blocks: answer.request.blocks(),
-            block_size_tokens: answer.request.block_size_tokens,
-            options: answer.options,
-            candidates: answer.ranked().map(|ranked| of_one(cluster, &ranked, likeliest)).collect(),
+            seq: response.seq,
+            at_ms: response.at_ms.0,
+            isl_tokens: response.request.isl_tokens,
+            isl_blocks: response.request.blocks(),
+            block_size_tokens: response.request.block_size_tokens,
+            options: response.options,
+            candidates: response.ranked().map(|ranked| of_one(cluster, &ranked, likeliest)).collect(),
             cost_gap_blocks: scores.cost_gap_blocks(),
             tied: scores.is_tie(),
             choices: scores.choice_count(),
-            versus: answer.versus.map(|versus| of_versus(cluster, &versus)),
-            notes: answer.notes.to_vec(),
-            partial: answer.partial.map(str::to_owned),
+            versus: response.versus.map(|versus| of_versus(cluster, &versus)),
+            notes: response.notes.to_vec(),
+            partial: response.partial.map(str::to_owned),
         }
     }
 }

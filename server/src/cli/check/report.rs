@@ -1,4 +1,4 @@
-//! What a check says at its end: the findings, what was looked at, and the exit code that sums it up.
+//! The output of `radixscope check`: findings, sources, status of each check, exit code.
 
 use serde::Serialize;
 
@@ -9,28 +9,30 @@ use radixscope_model::number_format::{count, plural};
 use radixscope_model::record::{CheckStatus, LinkState, RuleStatus, Severity, SourceKind};
 use radixscope_state::cluster::{Cluster, SourceState};
 
-use super::{EXIT_BLIND, Listened};
+use super::{EXIT_NO_DATA, ObservedPeriod};
 use crate::config::Output;
 
-/// Exit codes of findings; information is none.
+/// Exit codes by severity. Findings of severity info exit with 0.
 const EXIT_WARNING: u8 = 1;
 const EXIT_CRITICAL: u8 = 2;
 
-/// What is printed, and the exit code that sums it up.
-pub(super) struct Answer {
+/// The printed text and the exit code.
+pub(super) struct Report {
     pub(super) exit_code: u8,
     pub(super) text: String,
 }
 
-/// The answer of `/api/v1/findings?state=all` and how it came about.
+/// The body of `/api/v1/findings?state=all`, with the sources and the exit code.
 #[derive(Serialize)]
 struct Json<'a> {
     exit_code: u8,
+    no_data_reason: Option<&'a str>,
+    /// Former name of `no_data_reason`, kept for one release.
     could_not_look: Option<&'a str>,
     listened_ms: u64,
     sources: Vec<Source<'a>>,
     #[serde(flatten)]
-    of_api: Findings,
+    findings: Findings,
 }
 
 #[derive(Serialize)]
@@ -42,23 +44,23 @@ struct Source<'a> {
     received: u64,
 }
 
-impl Answer {
+impl Report {
     pub(super) fn of(
         cluster: &Cluster,
         at_ms: Millis,
-        listened: Listened,
+        period: ObservedPeriod,
         output: Output,
     ) -> Result<Self, serde_json::Error> {
-        let blind = blind(cluster, listened);
+        let no_data_reason = no_data_reason(cluster, period);
         let worst = FindingFilter::default().of(cluster).iter().map(|finding| finding.severity).max();
         let exit_code = match worst {
-            _ if blind.is_some() => EXIT_BLIND,
+            _ if no_data_reason.is_some() => EXIT_NO_DATA,
             Some(Severity::Critical) => EXIT_CRITICAL,
             Some(Severity::Warning) => EXIT_WARNING,
             Some(Severity::Info) | None => 0,
         };
         let text = match output {
-            Output::Text => text(cluster, listened, blind.as_deref()),
+            Output::Text => text(cluster, period, no_data_reason.as_deref()),
             Output::Json => {
                 let sources = cluster.sources().iter().map(|source| Source {
                     name: &source.name,
@@ -69,10 +71,11 @@ impl Answer {
                 });
                 let json = Json {
                     exit_code,
-                    could_not_look: blind.as_deref(),
-                    listened_ms: listened.whole.as_millis() as u64,
+                    no_data_reason: no_data_reason.as_deref(),
+                    could_not_look: no_data_reason.as_deref(),
+                    listened_ms: period.duration.as_millis() as u64,
                     sources: sources.collect(),
-                    of_api: Findings::of(cluster, ALL, at_ms),
+                    findings: Findings::of(cluster, ALL, at_ms),
                 };
                 serde_json::to_string_pretty(&json)? + "\n"
             }
@@ -81,19 +84,19 @@ impl Answer {
     }
 }
 
-/// Those that are over too.
+/// Active and resolved findings.
 const ALL: FindingFilter = FindingFilter { severity: Severity::Info, cleared: true };
 
-fn text(cluster: &Cluster, listened: Listened, blind: Option<&str>) -> String {
-    let mut out = match blind {
-        Some(why) => format!("Could not look. {why}\n"),
-        None => headline(cluster, listened),
+fn text(cluster: &Cluster, period: ObservedPeriod, no_data_reason: Option<&str>) -> String {
+    let mut out = match no_data_reason {
+        Some(why) => format!("No data. {why}\n"),
+        None => headline(cluster, period),
     };
     for finding in ALL.of(cluster) {
         out += "\n";
         out += &finding_ticket(cluster, finding);
     }
-    if blind.is_some() {
+    if no_data_reason.is_some() {
         return out;
     }
     let mut list = |title: &str, lines: Vec<String>| {
@@ -118,46 +121,46 @@ fn text(cluster: &Cluster, listened: Listened, blind: Option<&str>) -> String {
     out
 }
 
-fn headline(cluster: &Cluster, listened: Listened) -> String {
-    let (how, what) = if listened.is_recorded { ("Recorded", "of") } else { ("Listened for", "to") };
-    let listened = format!(
+fn headline(cluster: &Cluster, period: ObservedPeriod) -> String {
+    let (how, what) = if period.is_recorded { ("Recorded", "of") } else { ("Listened for", "to") };
+    let period = format!(
         "{how} {} s {what} {} ({} messages)",
-        listened.whole.as_secs(),
+        period.duration.as_secs(),
         plural(cluster.workers().len() as u64, "worker", "workers"),
         count(received(cluster))
     );
     let present = FindingFilter::default().of(cluster);
     let coverage = Summary::of(cluster).coverage();
     if present.is_empty() {
-        return format!("{listened}: no findings; {coverage}.\n");
+        return format!("{period}: no findings; {coverage}.\n");
     }
     let number = |severity| present.iter().filter(|finding| finding.severity == severity).count() as u64;
     format!(
-        "{listened}: {} critical, {}, {}; {coverage}.\n",
+        "{period}: {} critical, {}, {}; {coverage}.\n",
         number(Severity::Critical),
         plural(number(Severity::Warning), "warning", "warnings"),
         plural(number(Severity::Info), "note", "notes")
     )
 }
 
-/// Why nothing can be said of the cluster; `None`: it can.
-fn blind(cluster: &Cluster, listened: Listened) -> Option<String> {
-    let said = || {
+/// Why there is no data to check; `None`: there is data.
+fn no_data_reason(cluster: &Cluster, period: ObservedPeriod) -> Option<String> {
+    let sources = || {
         let each = cluster.sources().iter().map(|s| format!("\n  {}: {}", s.name, s.detail));
         each.collect::<String>()
     };
-    if !listened.any_live {
-        return Some(format!("No source was reached:{}", said()));
+    if !period.any_live {
+        return Some(format!("No source could be reached:{}", sources()));
     }
     if received(cluster) == 0 {
         let hint = "Is there traffic, and is --namespace, if given, the right one?";
-        return Some(format!("Nothing was received. {hint}{}", said()));
+        return Some(format!("Nothing was received. {hint}{}", sources()));
     }
-    // The rules wait for the end of history.
+    // The rules start only after the history was read.
     cluster
         .checked()
         .is_empty()
-        .then(|| format!("It ended before any check had enough data; give it longer with --for.{}", said()))
+        .then(|| format!("Time ran out before any check had enough data; increase --for.{}", sources()))
 }
 
 fn received(cluster: &Cluster) -> u64 {

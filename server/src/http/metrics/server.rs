@@ -1,4 +1,4 @@
-//! Figures of the server itself: its queue, its viewers and connections, what its sources bring and lose.
+//! Metrics of the server itself: queue, viewers, connections, and messages and losses of its sources.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,7 +9,7 @@ use radixscope_state::cluster::{ProcessState, SourceState};
 use super::{Families, labels};
 use crate::http::access::FailedLogins;
 use crate::http::api::Readers;
-use crate::http::listen::Places;
+use crate::http::listen::ConnectionSlots;
 use crate::hub::{Refusals, SourceStats, View, ViewerCounts};
 
 const STATES: [LinkState; 6] = [
@@ -22,7 +22,7 @@ const STATES: [LinkState; 6] = [
 ];
 
 impl Families {
-    pub(super) fn of_ourselves(&mut self, view: &View<'_>, viewers: &ViewerCounts) {
+    pub(super) fn of_server(&mut self, view: &View<'_>, viewers: &ViewerCounts) {
         let stats = view.stats;
         let build = labels([("version", env!("CARGO_PKG_VERSION"))]);
         self.gauges("build_info", "Version of the server", [(build, 1.0)]);
@@ -38,25 +38,25 @@ impl Families {
         }
         self.counter("records", "Records folded", view.cluster.seq().0);
         self.counter("batches", "Batches published", stats.batches);
-        let help = "Bytes of recent batches kept for viewers that come back";
+        let help = "Bytes of recent batches retained for viewers that reconnect";
         self.gauge("log_bytes", help, stats.log_bytes as f64);
         if let Some(kept) = view.history() {
-            self.gauge("history_bytes", "Bytes kept to go back to", kept.bytes as f64);
-            let most = "Most bytes kept to go back to";
+            self.gauge("history_bytes", "Bytes of the history in memory", kept.bytes as f64);
+            let most = "Maximum bytes of the history in memory";
             self.gauge("history_limit_bytes", most, kept.max_bytes as f64);
             if let Some(from) = kept.from_ms {
-                let help = "Unix time that one can go back to";
+                let help = "Start of the history in memory, Unix time";
                 self.gauge("history_from_timestamp_seconds", help, from.0 as f64 / 1_000.0);
             }
         }
         if let Some(recording) = view.recording() {
-            self.gauge("recording_bytes", "Bytes of the recordings that are kept", recording.bytes as f64);
-            let help = "Whether what is received can be written to the recording";
+            self.gauge("recording_bytes", "Bytes of the retained recordings", recording.bytes as f64);
+            let help = "1 while the recording can be written, else 0";
             self.gauge("recording_up", help, f64::from(u8::from(recording.error.is_none())));
-            let help = "Times that something was left out of the recording";
+            let help = "Gaps in the recording";
             self.counter("recording_gaps", help, recording.gaps);
             if let Some(since) = recording.since_ms {
-                let help = "Unix time that the recordings begin at";
+                let help = "Start of the retained recordings, Unix time";
                 self.gauge("recording_since_timestamp_seconds", help, since.0 as f64 / 1_000.0);
             }
         }
@@ -69,33 +69,36 @@ impl Families {
         self.counter("viewer_skipped_records", help, viewers.skipped_records.load(Ordering::Relaxed));
     }
 
-    pub(super) fn of_connections(&mut self, places: &Places) {
-        self.gauge("connections", "Connections open, viewers and others", places.len() as f64);
-        self.gauge("connections_limit", "Most connections at once", places.most() as f64);
+    pub(super) fn of_connections(&mut self, slots: &ConnectionSlots) {
+        self.gauge("connections", "Connections open, viewers and others", slots.len() as f64);
+        self.gauge("connections_limit", "Maximum simultaneous connections", slots.most() as f64);
         let counted = |count: &AtomicU64| count.load(Ordering::Relaxed);
         let help = "Idle connections closed for others";
-        self.counter("connections_gave_way", help, counted(&places.gave_way));
+        self.counter("connections_evicted", help, counted(&slots.evicted));
+        let help = "Former name of connections_evicted";
+        self.counter("connections_gave_way", help, counted(&slots.evicted));
         let help = "Connections refused because all allowed ones were in use";
-        self.counter("connections_refused", help, counted(&places.refused));
-        let help = "Times that the system refused a connection";
-        self.counter("connections_not_accepted", help, counted(&places.not_accepted));
+        self.counter("connections_refused", help, counted(&slots.refused));
+        let help = "Failed accepts";
+        self.counter("connections_not_accepted", help, counted(&slots.not_accepted));
     }
 
     pub(super) fn of_clients(&mut self, logins: &FailedLogins, readers: &Readers) {
         let counted = |count: &AtomicU64| count.load(Ordering::Relaxed);
         self.counter("failed_logins", "Requests with a wrong access token", counted(&logins.total));
-        let help =
-            "Of failed_logins, those that got no response because too many of their address wait for one";
+        let help = "Of failed_logins, those without a response, because too many responses to their address are delayed";
         self.counter("failed_logins_unanswered", help, counted(&logins.unanswered));
         self.gauge("recording_readers", "Recordings and reports being downloaded", readers.len() as f64);
-        let help = "Downloads of recordings and reports that were ended for others because their clients read too slowly";
-        self.counter("recording_readers_gave_way", help, counted(&readers.gave_way));
+        let help = "Downloads of recordings and reports that were closed for others because their clients read too slowly";
+        self.counter("recording_readers_evicted", help, counted(&readers.evicted));
+        let help = "Former name of recording_readers_evicted";
+        self.counter("recording_readers_gave_way", help, counted(&readers.evicted));
     }
 
     pub(super) fn of_refusals(&mut self, refusals: &Refusals) {
         let counts = refusals.list().into_iter();
         let refused = counts.map(|of| (labels([("what", of.what), ("why", of.why)]), of.count));
-        let help = "What was not sent or not read because its target or origin is none of Dynamo's";
+        let help = "Requests not sent and responses not read because the target or origin is not Dynamo's";
         self.counters("refused", help, refused);
     }
 
@@ -107,7 +110,7 @@ impl Families {
         };
         self.counters("ingest_messages", "Messages decoded", by(|s| s.messages));
         self.counters("ingest_bytes", "Payload bytes decoded", by(|s| s.bytes));
-        self.counters("ingest_records", "Records that messages became", by(|s| s.records));
+        self.counters("ingest_records", "Records from decoded messages", by(|s| s.records));
         let states = sources().flat_map(|source| {
             STATES.map(|state| {
                 let labels = labels([("source", &source.name), ("state", state.as_str())]);
@@ -120,7 +123,7 @@ impl Families {
         let help = "1 while the source is connected and current, or has ended as a recording does; else 0";
         self.gauges("source_up", help, up);
         let lags = sources().filter_map(|source| Some((name(source), source.lag_ms? as f64 / 1_000.0)));
-        let help = "Arrival minus publication of the slowest recent message, by two clocks";
+        let help = "Arrival minus publication time of the slowest recent message; includes clock skew";
         self.gauges("source_lag_seconds", help, lags);
         let missed = |again| {
             let each = sources().flat_map(|source| source.missed.iter().map(move |missed| (source, missed)));
@@ -130,7 +133,7 @@ impl Families {
             let (topic, cause) = (missed.topic.as_str(), missed.cause.as_str());
             (labels([("source", &source.name), ("topic", topic), ("cause", cause)]), missed.count)
         });
-        let help = "Messages lost, each under one cause; at least so many where ingest_missed_at_least is 1";
+        let help = "Lost messages, each under one cause; a lower bound where ingest_missed_at_least is 1";
         self.counters("ingest_missed", help, by_cause);
         let bounds = sources().flat_map(|source| {
             let topics: BTreeSet<Topic> = source.topics_with_losses().collect();
@@ -139,8 +142,8 @@ impl Families {
                 (of, f64::from(u8::from(source.is_topic_at_least(topic))))
             })
         });
-        let help = "1 where more messages may be lost than ingest_missed counts: a connection broke, and what came or left \
-                    meanwhile is in no count, or a cause is a lower bound; else 0";
+        let help = "1 where more messages may be lost than ingest_missed counts, because a connection was lost while workers joined or left, \
+                     or a cause is a lower bound; else 0";
         self.gauges("ingest_missed_at_least", help, bounds);
         let events = missed(true).map(|(source, missed)| {
             (labels([("source", &source.name), ("topic", missed.topic.as_str())]), missed.count)
@@ -151,7 +154,7 @@ impl Families {
         });
         let help = "Of ingest_missed, those recovered by queries to workers";
         self.counters("ingest_recovered", help, recovered);
-        let help = "Events in lost messages, by the workers' event ids; their messages are in ingest_missed";
+        let help = "Events in lost messages, from the workers' event ids; the messages are in ingest_missed";
         self.counters("ingest_missed_events", help, events);
         let gaps = sources().flat_map(|source| {
             let of = |topic: &str| labels([("source", &source.name), ("topic", topic)]);
@@ -172,8 +175,8 @@ impl Families {
         let processes = || view.cluster.processes().iter();
         let name = |p: &ProcessState| labels([("process", &p.name), ("role", p.role.as_str())]);
         let ages = processes().map(|p| (name(p), view.at_ms.since(p.last_ms) as f64 / 1_000.0));
-        self.gauges("process_scrape_age_seconds", "Time since it last answered a scrape", ages);
+        self.gauges("process_scrape_age_seconds", "Time since its last successful scrape", ages);
         let restarts = processes().map(|p| (name(p), p.restarts.into()));
-        self.counters("process_restarts", "Restarts seen", restarts);
+        self.counters("process_restarts", "Observed restarts", restarts);
     }
 }

@@ -1,10 +1,8 @@
-//! `radixscope sources`: looks at what is given or found, says what is there and what can be received of it, with the
-//! command that shows it, and ends.
-//!
-//! It is `serve` for three seconds, without HTTP and without queries to workers, beside one look at discovery and at the
-//! frontends' lists. It writes nothing anywhere.
+//! `radixscope sources`: a capability probe. Listens to the given or detected sources for three seconds, prints what is there,
+//! what data is available, and the command that shows it. It is `serve` without HTTP and without queries to workers, plus one
+//! read of discovery and of the frontends' worker lists. It writes nothing.
 
-mod places;
+mod endpoints;
 mod registered;
 mod report;
 mod topics;
@@ -20,24 +18,24 @@ use radixscope_insight::check::{Checks, Targets};
 
 use super::server::{Feeds, listen};
 use super::{Failure, sources};
-use crate::config::{Sources, Survey, TreeDumps};
+use crate::config::{Sources, SourcesProbe, TreeDumps};
 use crate::shutdown::{Shutdown, over};
 use crate::source::gate::Gate;
 use crate::source::{discovery, prometheus};
 use registered::Registered;
 use report::Report;
 
-/// Exit code when caches cannot be shown with what was found.
+/// Exit code if the available data is not enough to show caches.
 const EXIT_NOTHING: u8 = 1;
-/// How long is listened: a busy deployment says everything within a second or two.
+/// How long to listen. A deployment with traffic publishes on every topic within a second or two.
 const LISTEN_FOR: Duration = Duration::from_secs(3);
-/// History that is read, in messages: enough to see who publishes.
+/// Messages of history that are read: enough to see the publishers.
 const HISTORY_MESSAGES: u64 = 10_000;
 
-/// Looks, then prints what is there.
-pub(super) async fn run(options: Survey, mut stopped: Shutdown) -> Result<ExitCode, Failure> {
-    let Survey { mut from, json, limits, .. } = options;
-    let places = places::find(&mut from).await;
+/// Listens, then prints the report.
+pub(super) async fn run(options: SourcesProbe, mut stopped: Shutdown) -> Result<ExitCode, Failure> {
+    let SourcesProbe { mut from, json, limits, .. } = options;
+    let endpoints = endpoints::find(&mut from).await;
     from.trees.tree_dumps = TreeDumps::Off;
     from.nats.history_messages = from.nats.history_messages.min(HISTORY_MESSAGES);
     let feeds = match sources::is_nothing(&from) {
@@ -52,10 +50,11 @@ pub(super) async fn run(options: Survey, mut stopped: Shutdown) -> Result<ExitCo
         registered
     };
     let registered = tokio::select! {
-        () = over(&mut stopped) => return Err(Failure::Failed(anyhow!("ended before it had looked"))),
+        () = over(&mut stopped) => return Err(Failure::Failed(anyhow!("stopped before the probe was done"))),
         registered = look => registered?,
     };
-    let report = listening.hub.read(move |view| Report::of(&from, places, &registered, view.cluster)).await;
+    let report =
+        listening.hub.read(move |view| Report::of(&from, endpoints, &registered, view.cluster)).await;
     let report = report.map_err(|error| Failure::Failed(error.into()))?;
     end.send_replace(true);
     listening.end().await;
@@ -64,11 +63,11 @@ pub(super) async fn run(options: Survey, mut stopped: Shutdown) -> Result<ExitCo
         false => report.to_string(),
     };
     let written = std::io::stdout().write_all(text.as_bytes());
-    written.map_err(|error| Failure::Failed(anyhow!(error).context("writing what was found")))?;
+    written.map_err(|error| Failure::Failed(anyhow!(error).context("writing the report")))?;
     Ok(if report.shows_caches() { ExitCode::SUCCESS } else { ExitCode::from(EXIT_NOTHING) })
 }
 
-/// What is registered. A place that cannot be read says so as a source.
+/// What is registered. An endpoint that cannot be read reports that in its source status.
 async fn registered(from: &Sources) -> Result<Registered, Failure> {
     let mut registered = Registered::default();
     let source = discovery::Source::new(from.discovery.clone(), from.nats.namespace.clone());

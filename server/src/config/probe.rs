@@ -6,17 +6,17 @@ use super::{Limits, Log, Sources};
 
 /// `radixscope sources`.
 #[derive(Args, Debug)]
-pub struct Survey {
-    /// Where we look.
+pub struct SourcesProbe {
+    /// Sources.
     #[command(flatten)]
     pub from: Sources,
     /// Print JSON
     #[arg(long, env = "RADIXSCOPE_JSON", help_heading = "Sources")]
     pub json: bool,
-    /// How much we keep.
+    /// Limits of memory.
     #[command(flatten)]
     pub limits: Limits,
-    /// How we log.
+    /// Log.
     #[command(flatten)]
     pub log: Log,
 }

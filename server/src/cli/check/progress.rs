@@ -1,4 +1,4 @@
-//! How it goes while a check listens: what decides when it ends, and a line for the person who waits.
+//! Progress of a running check: the values that decide when it ends, and a progress line for the terminal.
 
 use std::fmt;
 
@@ -7,22 +7,22 @@ use radixscope_model::number_format::count;
 use radixscope_model::record::{LinkState, Severity, SourceKind};
 use radixscope_state::cluster::Cluster;
 
-/// The state in a few numbers.
-pub(super) struct Glance {
-    /// A source is connected and current, or has said all it will ever say.
+/// A summary of the state.
+pub(super) struct Progress {
+    /// A source is live or has ended.
     pub(super) any_live: bool,
-    /// A source still reads what was kept before we came.
+    /// A source still reads history.
     pub(super) catching_up: bool,
-    /// Of the findings that are present.
+    /// The highest severity of the active findings.
     pub(super) worst: Option<Severity>,
     findings: usize,
     workers: usize,
     received: u64,
 }
 
-impl Glance {
+impl Progress {
     pub(super) fn of(cluster: &Cluster) -> Self {
-        // Asking workers is ready at once, as is a recording, and alone neither shows anything.
+        // Worker queries and the recording are live at once, but provide no data of their own.
         let shows_nothing = |kind| matches!(kind, SourceKind::WorkerTrees | SourceKind::Recording);
         let shows = cluster.sources().iter().filter(|s| !shows_nothing(s.kind));
         let any = |wanted: &[LinkState]| shows.clone().any(|s| wanted.contains(&s.state));
@@ -38,7 +38,7 @@ impl Glance {
     }
 }
 
-impl fmt::Display for Glance {
+impl fmt::Display for Progress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.catching_up {
             f.write_str("reading history,  ")?;

@@ -28,23 +28,23 @@ impl Followed {
 
     /// What comes until it ends like this, by notifications.
     async fn until(&mut self, end: &str) -> String {
-        let mut said = String::new();
-        while !said.ends_with(end) {
+        let mut text = String::new();
+        while !text.ends_with(end) {
             let mut bytes = Vec::new();
-            match self.follower.ask(&mut bytes).await {
-                Ok(News::More) => said.push_str(std::str::from_utf8(&bytes).unwrap()),
-                Ok(News::Anew) => said.push('|'),
-                Ok(News::Lost(count)) => said.push_str(&format!("<lost {count}>")),
-                Ok(News::Nothing) | Err(_) => self.follower.wait(NEVER).await,
+            match self.follower.poll(&mut bytes).await {
+                Ok(ReadOutcome::More) => text.push_str(std::str::from_utf8(&bytes).unwrap()),
+                Ok(ReadOutcome::Restarted) => text.push('|'),
+                Ok(ReadOutcome::Lost(count)) => text.push_str(&format!("<lost {count}>")),
+                Ok(ReadOutcome::Nothing) | Err(_) => self.follower.wait(NEVER).await,
             }
         }
-        said
+        text
     }
 
     /// Waits until all that appeared is known.
     async fn settled(&mut self) {
         while {
-            assert_eq!(self.follower.ask(&mut Vec::new()).await.unwrap(), News::Nothing);
+            assert_eq!(self.follower.poll(&mut Vec::new()).await.unwrap(), ReadOutcome::Nothing);
             !self.follower.open.as_ref().is_some_and(|open| open.is_settled)
         } {
             self.follower.wait(NEVER).await;
@@ -58,24 +58,24 @@ impl Followed {
     }
 
     fn append(&self, text: &str) {
-        let mut file = OpenOptions::new().append(true).create(true).open(&self.path).unwrap();
-        file.write_all(text.as_bytes()).unwrap();
+        let mut follower = OpenOptions::new().append(true).create(true).open(&self.path).unwrap();
+        follower.write_all(text.as_bytes()).unwrap();
     }
 
     /// Everything there is now; `|` where the file begins anew.
-    async fn heard(&mut self) -> String {
-        let (mut said, mut quiet) = (String::new(), 0);
+    async fn read(&mut self) -> String {
+        let (mut text, mut quiet) = (String::new(), 0);
         // A change of place is noticed in one turn and acted on in the next.
         while quiet < 3 {
             let mut bytes = Vec::new();
-            match self.follower.ask(&mut bytes).await.unwrap() {
-                News::More => said.push_str(std::str::from_utf8(&bytes).unwrap()),
-                News::Anew => said.push('|'),
-                News::Lost(count) => said.push_str(&format!("<lost {count}>")),
-                News::Nothing => quiet += 1,
+            match self.follower.poll(&mut bytes).await.unwrap() {
+                ReadOutcome::More => text.push_str(std::str::from_utf8(&bytes).unwrap()),
+                ReadOutcome::Restarted => text.push('|'),
+                ReadOutcome::Lost(count) => text.push_str(&format!("<lost {count}>")),
+                ReadOutcome::Nothing => quiet += 1,
             }
         }
-        said
+        text
     }
 }
 
@@ -83,50 +83,50 @@ impl Followed {
 async fn what_is_there_and_what_is_appended_is_read_once() {
     let mut log = Followed::new();
     log.append("one\ntw");
-    assert_eq!(log.heard().await, "one\ntw");
-    assert_eq!(log.heard().await, "");
+    assert_eq!(log.read().await, "one\ntw");
+    assert_eq!(log.read().await, "");
     log.append("o\nthree\n");
-    assert_eq!(log.heard().await, "o\nthree\n");
+    assert_eq!(log.read().await, "o\nthree\n");
 }
 
 #[tokio::test]
 async fn a_file_that_was_moved_away_is_read_to_its_end_before_the_new_one() {
     let mut log = Followed::new();
     log.append("one\n");
-    assert_eq!(log.heard().await, "one\n");
+    assert_eq!(log.read().await, "one\n");
     log.append("two\n");
     let moved = log.path.with_extension("1");
     rename(&log.path, &moved).unwrap();
     let mut writer = OpenOptions::new().append(true).open(&moved).unwrap();
-    assert_eq!(log.heard().await, "two\n", "nothing took its place");
+    assert_eq!(log.read().await, "two\n", "nothing took its place");
     File::create(&log.path).unwrap();
     writer.write_all(b"two and a half\n").unwrap();
-    assert_eq!(log.heard().await, "two and a half\n", "nobody writes to the new one yet");
+    assert_eq!(log.read().await, "two and a half\n", "the new file is still empty");
     writer.write_all(b"three\n").unwrap();
     log.append("new one\n");
-    assert_eq!(log.heard().await, "three\n|new one\n");
+    assert_eq!(log.read().await, "three\n|new one\n");
 }
 
 #[tokio::test]
 async fn a_file_that_was_emptied_begins_anew() {
     let mut log = Followed::new();
     log.append("one\ntwo\nthree\n");
-    assert_eq!(log.heard().await, "one\ntwo\nthree\n");
+    assert_eq!(log.read().await, "one\ntwo\nthree\n");
     write(&log.path, "new\n").unwrap();
-    assert_eq!(log.heard().await, "|new\n");
+    assert_eq!(log.read().await, "|new\n");
 }
 
 #[tokio::test]
 async fn a_file_that_was_emptied_and_has_grown_past_its_old_length_begins_anew() {
     let mut log = Followed::new();
     log.append("one\n");
-    assert_eq!(log.heard().await, "one\n");
+    assert_eq!(log.read().await, "one\n");
     log.append("two\n");
-    assert_eq!(log.heard().await, "two\n");
+    assert_eq!(log.read().await, "two\n");
     write(&log.path, "three\nfour\nfive\n").unwrap();
-    assert_eq!(log.heard().await, "|three\nfour\nfive\n");
+    assert_eq!(log.read().await, "|three\nfour\nfive\n");
     log.append("six\n");
-    assert_eq!(log.heard().await, "six\n");
+    assert_eq!(log.read().await, "six\n");
 }
 
 #[tokio::test]
@@ -136,33 +136,33 @@ async fn a_large_file_comes_in_pieces() {
     log.append(&text);
     let mut bytes = Vec::new();
     while bytes.is_empty() {
-        log.follower.ask(&mut bytes).await.unwrap();
+        log.follower.poll(&mut bytes).await.unwrap();
     }
     assert_eq!(bytes.len(), CHUNK_BYTES);
-    assert_eq!(log.heard().await, text[CHUNK_BYTES..]);
+    assert_eq!(log.read().await, text[CHUNK_BYTES..]);
 }
 
 #[tokio::test]
 async fn what_cannot_be_read_is_an_error_until_it_can() {
     let mut log = Followed::new();
     let mut bytes = Vec::new();
-    let error = log.follower.ask(&mut bytes).await.unwrap_err();
+    let error = log.follower.poll(&mut bytes).await.unwrap_err();
     assert_eq!(error.kind(), io::ErrorKind::NotFound);
     std::fs::create_dir(&log.path).unwrap();
-    let error = log.follower.ask(&mut bytes).await.unwrap_err();
+    let error = log.follower.poll(&mut bytes).await.unwrap_err();
     assert_eq!(error.kind(), io::ErrorKind::IsADirectory);
     std::fs::remove_dir(&log.path).unwrap();
     log.append("one\n");
-    assert_eq!(log.heard().await, "one\n");
+    assert_eq!(log.read().await, "one\n");
     // A directory takes the place of the file for a while; the same file comes back.
     let aside = log.path.with_extension("aside");
     rename(&log.path, &aside).unwrap();
     std::fs::create_dir(&log.path).unwrap();
-    while log.follower.ask(&mut bytes).await.is_ok() {}
+    while log.follower.poll(&mut bytes).await.is_ok() {}
     std::fs::remove_dir(&log.path).unwrap();
     rename(&aside, &log.path).unwrap();
     log.append("two\n");
-    assert!(log.heard().await.ends_with("two\n"));
+    assert!(log.read().await.ends_with("two\n"));
     remove_file(&log.path).unwrap();
 }
 
@@ -172,7 +172,7 @@ async fn files_that_were_rotated_twice_between_two_looks_are_read_in_order() {
     write(log.beside("2"), "of long ago\n").unwrap();
     write(log.path.with_file_name("frontend-2.log"), "of another\n").unwrap();
     log.append("one\n");
-    assert_eq!(log.heard().await, "one\n");
+    assert_eq!(log.read().await, "one\n");
     log.append("two\n");
     rename(&log.path, log.beside("3")).unwrap();
     log.append("three\n");
@@ -180,20 +180,20 @@ async fn files_that_were_rotated_twice_between_two_looks_are_read_in_order() {
     log.append("four\n");
     rename(&log.path, log.beside("1")).unwrap();
     log.append("five\n");
-    assert_eq!(log.heard().await, "two\n|three\n|four\n|five\n");
+    assert_eq!(log.read().await, "two\n|three\n|four\n|five\n");
     log.append("six\n");
-    assert_eq!(log.heard().await, "six\n");
+    assert_eq!(log.read().await, "six\n");
 }
 
 #[tokio::test]
 async fn what_was_not_read_before_a_file_was_emptied_is_read_from_its_copy() {
     let mut log = Followed::new();
     log.append("one\n");
-    assert_eq!(log.heard().await, "one\n");
+    assert_eq!(log.read().await, "one\n");
     log.append("two\n");
     copy(&log.path, log.beside("1")).unwrap();
     write(&log.path, "three\n").unwrap();
-    assert_eq!(log.heard().await, "two\n|three\n");
+    assert_eq!(log.read().await, "two\n|three\n");
     // Twice between two looks.
     log.append("four\n");
     rename(log.beside("1"), log.beside("3")).unwrap();
@@ -201,7 +201,7 @@ async fn what_was_not_read_before_a_file_was_emptied_is_read_from_its_copy() {
     write(&log.path, "five\n").unwrap();
     copy(&log.path, log.beside("1")).unwrap();
     write(&log.path, "six\n").unwrap();
-    assert_eq!(log.heard().await, "four\n|five\n|six\n");
+    assert_eq!(log.read().await, "four\n|five\n|six\n");
 }
 
 #[tokio::test]
@@ -210,23 +210,23 @@ async fn a_file_that_was_emptied_while_much_of_it_was_unread_is_a_loss() {
     log.append(&"0123456789abcde\n".repeat(2 * CHUNK_BYTES / 16));
     let mut bytes = Vec::new();
     while bytes.is_empty() {
-        assert_eq!(log.follower.ask(&mut bytes).await.unwrap(), News::More);
+        assert_eq!(log.follower.poll(&mut bytes).await.unwrap(), ReadOutcome::More);
     }
     write(&log.path, "new\n").unwrap();
-    let heard = log.heard().await;
-    assert_eq!(heard.replace("<lost 1>", ""), "|new\n");
-    assert!(heard.contains("<lost 1>"), "{heard}");
+    let read = log.read().await;
+    assert_eq!(read.replace("<lost 1>", ""), "|new\n");
+    assert!(read.contains("<lost 1>"), "{read}");
 }
 
 #[tokio::test]
 async fn a_file_that_was_removed_and_made_anew_is_followed_on() {
     let mut log = Followed::new();
     log.append("one\n");
-    assert_eq!(log.heard().await, "one\n");
+    assert_eq!(log.read().await, "one\n");
     log.append("two\n");
     remove_file(&log.path).unwrap();
     log.append("three\n");
-    assert_eq!(log.heard().await, "two\n|three\n");
+    assert_eq!(log.read().await, "two\n|three\n");
 }
 
 #[cfg(unix)]
@@ -242,15 +242,15 @@ async fn a_link_that_leads_elsewhere_is_followed() {
     symlink("..1", folder.join("..data")).unwrap();
     symlink("..data/frontend.log", &log.path).unwrap();
     assert_eq!(log.until("one\n").await, "one\n");
-    let mut file = OpenOptions::new().append(true).open(folder.join("..1/frontend.log")).unwrap();
-    file.write_all(b"two\n").unwrap();
+    let mut follower = OpenOptions::new().append(true).open(folder.join("..1/frontend.log")).unwrap();
+    follower.write_all(b"two\n").unwrap();
     assert_eq!(log.until("two\n").await, "two\n", "written where the links lead");
     write(folder.join("..2/frontend.log"), "three\n").unwrap();
     symlink("..2", folder.join("..next")).unwrap();
     rename(folder.join("..next"), folder.join("..data")).unwrap();
     assert_eq!(log.until("three\n").await, "|three\n");
-    let mut file = OpenOptions::new().append(true).open(folder.join("..2/frontend.log")).unwrap();
-    file.write_all(b"four\n").unwrap();
+    let mut follower = OpenOptions::new().append(true).open(folder.join("..2/frontend.log")).unwrap();
+    follower.write_all(b"four\n").unwrap();
     assert_eq!(log.until("four\n").await, "four\n");
 }
 
@@ -258,7 +258,7 @@ async fn a_link_that_leads_elsewhere_is_followed() {
 async fn a_line_comes_by_notification_from_the_first_file_and_from_those_after_it() {
     let mut log = Followed::watched();
     let mut bytes = Vec::new();
-    assert!(log.follower.ask(&mut bytes).await.is_err(), "no file yet");
+    assert!(log.follower.poll(&mut bytes).await.is_err(), "no file yet");
     log.follower.wait(NEVER).await;
     log.append("one\n");
     assert_eq!(log.until("one\n").await, "one\n");

@@ -1,4 +1,4 @@
-//! The connection that a worker opened: its answer, part by part, within bounds of size and time.
+//! Reads a worker's response from the connection that it opened, part by part, within bounds of size and time.
 
 use std::io;
 use std::time::Duration;
@@ -12,30 +12,30 @@ use radixscope_dynamo::request_plane::{Codec, Control, PRELUDE_BYTES, PartSize};
 use radixscope_dynamo::tree_query::{QueryFailed, QueryFault, TreeResponse, decode_answer};
 use radixscope_model::id::Worker;
 
-/// Largest item of an answer: a tree of two million blocks in 0.9's JSON, of eight million in MessagePack.
+/// Maximum size of an item: a tree of two million blocks in 0.9's JSON, of eight million in MessagePack.
 pub(super) const MAX_ITEM_BYTES: usize = 512 << 20;
-/// Of larger items one is read at a time.
+/// Larger items are read one at a time.
 const LARGE_ITEM_BYTES: usize = 32 << 20;
-/// Room made before any byte came.
+/// Initial buffer size.
 const FIRST_ROOM_BYTES: usize = 1 << 20;
-/// Parts of an answer, prologue and end included. Every version sends four.
+/// Maximum parts of a response, including prologue and end. Every version sends four.
 const MAX_PARTS: usize = 64;
-/// How long a worker may send nothing. 0.9 builds and writes the text of a whole tree before its first byte.
+/// Idle timeout. 0.9 serialises the whole tree before it sends the first byte.
 const SILENT_FOR: Duration = Duration::from_secs(60);
-/// How long an answer may take.
-const ANSWER_WITHIN: Duration = Duration::from_secs(300);
-/// How long the worker's farewell is waited for.
-const FAREWELL_WITHIN: Duration = Duration::from_secs(1);
+/// Timeout for a whole response.
+const RESPONSE_WITHIN: Duration = Duration::from_secs(300);
+/// How long to wait for the worker's end marker.
+const CLOSE_WITHIN: Duration = Duration::from_secs(1);
 
-/// What was read.
+/// A response that is being read.
 #[derive(Default)]
 pub(super) struct Read {
-    answer: Option<TreeResponse>,
-    /// Bytes of all parts.
+    response: Option<TreeResponse>,
+    /// Bytes read.
     pub(super) size_bytes: usize,
 }
 
-/// Reads an answer to its end. `size_bytes` grows with what is read, also of one that fails.
+/// Reads a response to its end. `size_bytes` is increased by the bytes read, also on failure.
 pub(super) async fn read(
     from: &mut (impl AsyncRead + Unpin),
     (codec, worker): (Codec, Worker),
@@ -43,16 +43,16 @@ pub(super) async fn read(
     size_bytes: &mut usize,
 ) -> Result<TreeResponse, QueryFailed> {
     let mut read = Read::default();
-    let outcome = timeout(ANSWER_WITHIN, read.parts(from, (codec, worker), large)).await;
+    let outcome = timeout(RESPONSE_WITHIN, read.parts(from, (codec, worker), large)).await;
     *size_bytes += read.size_bytes;
     match outcome {
         Ok(outcome) => outcome?,
         Err(_) => {
-            let words = format!("The worker's answer did not end within {} s.", ANSWER_WITHIN.as_secs());
+            let words = format!("The worker's response did not end within {} s.", RESPONSE_WITHIN.as_secs());
             return Err(failed(QueryFault::Truncated, words));
         }
     }
-    read.answer.ok_or_else(|| failed(QueryFault::Malformed, "The worker answered nothing.".to_owned()))
+    read.response.ok_or_else(|| failed(QueryFault::Malformed, "The worker's response is empty.".to_owned()))
 }
 
 impl Read {
@@ -70,41 +70,41 @@ impl Read {
                 match Control::decode(&header).map_err(|error| malformed(&error))? {
                     Control::Prologue { error: Some(why) } => return Err(refused(&why)),
                     Control::Prologue { error: None } => has_begun = true,
-                    Control::Sentinel => return Err(truncated("it ended before its last item")),
+                    Control::Sentinel => return Err(truncated("it ended before the last item")),
                     Control::Other => {}
                 }
                 continue;
             }
             if !has_begun {
-                let words = "The worker's answer has no beginning.".to_owned();
+                let words = "The worker's response has no prologue.".to_owned();
                 return Err(failed(QueryFault::Malformed, words));
             }
-            // The turn is held until the item is decoded and its bytes are gone.
+            // The permit is held until the item is decoded and dropped.
             let (item, _turn) = self.item(from, size.data, large).await?;
             match decoded(item, codec, worker).await? {
-                Some(_) if self.answer.is_some() => {
-                    let words = "The worker answered twice.".to_owned();
+                Some(_) if self.response.is_some() => {
+                    let words = "The worker sent two responses.".to_owned();
                     return Err(failed(QueryFault::Malformed, words));
                 }
-                Some(answer) => self.answer = Some(answer),
+                Some(response) => self.response = Some(response),
                 None => {
-                    // It closes only after us; whether it says so first does not matter any more.
-                    let _ = timeout(FAREWELL_WITHIN, self.sizes(from)).await;
+                    // The worker closes after this side; whether it sends the end marker first does not matter.
+                    let _ = timeout(CLOSE_WITHIN, self.sizes(from)).await;
                     return Ok(());
                 }
             }
         }
-        Err(failed(QueryFault::Malformed, format!("The worker's answer has more than {MAX_PARTS} parts.")))
+        Err(failed(QueryFault::Malformed, format!("The worker's response has more than {MAX_PARTS} parts.")))
     }
 
     async fn sizes(&mut self, from: &mut (impl AsyncRead + Unpin)) -> Result<PartSize, QueryFailed> {
         let mut prelude = [0; PRELUDE_BYTES];
-        spoken(from.read_exact(&mut prelude)).await?;
+        within_idle_timeout(from.read_exact(&mut prelude)).await?;
         self.size_bytes += PRELUDE_BYTES;
         PartSize::read(&prelude, MAX_ITEM_BYTES).map_err(|error| malformed(&error))
     }
 
-    /// Reads an item. What is large waits for its turn, once that much of it has come.
+    /// Reads an item. A large one waits for a permit after its first [`LARGE_ITEM_BYTES`].
     async fn item<'t>(
         &mut self,
         from: &mut (impl AsyncRead + Unpin),
@@ -120,7 +120,7 @@ impl Read {
         Ok((item, turn))
     }
 
-    /// Reads so many bytes. Room grows with what comes, not with what is claimed.
+    /// Reads `size` bytes. The buffer grows with the received bytes, not with the claimed size.
     async fn bytes(
         &mut self,
         from: &mut (impl AsyncRead + Unpin),
@@ -142,9 +142,9 @@ impl Read {
             if bytes.len() == bytes.capacity() {
                 bytes.reserve_exact(bytes.len().min(size - bytes.len()));
             }
-            let read = spoken(rest.read_buf(bytes)).await?;
+            let read = within_idle_timeout(rest.read_buf(bytes)).await?;
             if read == 0 {
-                return Err(truncated(&format!("{} of {size} bytes came", bytes.len())));
+                return Err(truncated(&format!("received {} of {size} bytes", bytes.len())));
             }
             self.size_bytes += read;
         }
@@ -152,23 +152,23 @@ impl Read {
     }
 }
 
-/// Decodes on a thread that may take its time.
+/// Decodes on a blocking thread.
 async fn decoded(item: Vec<u8>, codec: Codec, worker: Worker) -> Result<Option<TreeResponse>, QueryFailed> {
     let decode = tokio::task::spawn_blocking(move || decode_answer(&item, codec, worker));
     match decode.await {
-        Ok(answer) => answer.map_err(|error| malformed(&error)),
+        Ok(response) => response.map_err(|error| malformed(&error)),
         Err(error) => {
             Err(failed(QueryFault::Malformed, format!("The worker's response failed to decode: {error}.")))
         }
     }
 }
 
-/// What a worker sends, unless it is silent for too long.
-async fn spoken<T>(read: impl Future<Output = io::Result<T>>) -> Result<T, QueryFailed> {
+/// Limits a read to the idle timeout.
+async fn within_idle_timeout<T>(read: impl Future<Output = io::Result<T>>) -> Result<T, QueryFailed> {
     match timeout(SILENT_FOR, read).await {
         Ok(Ok(read)) => Ok(read),
         Ok(Err(error)) => Err(truncated(&error.to_string())),
-        Err(_) => Err(truncated(&format!("nothing came for {} s", SILENT_FOR.as_secs()))),
+        Err(_) => Err(truncated(&format!("nothing received for {} s", SILENT_FOR.as_secs()))),
     }
 }
 
@@ -178,8 +178,8 @@ fn truncated(why: &str) -> QueryFailed {
 
 fn malformed(error: &DecodeError) -> QueryFailed {
     let words = match error.reason {
-        Reason::TooLarge => format!("The worker's answer is larger than is read: {error}."),
-        _ => format!("The worker's answer was not understood: {error}."),
+        Reason::TooLarge => format!("The worker's response is too large: {error}."),
+        _ => format!("The worker's response cannot be decoded: {error}."),
     };
     failed(QueryFault::Malformed, words)
 }
@@ -187,11 +187,11 @@ fn malformed(error: &DecodeError) -> QueryFailed {
 /// The handler failed before its first item.
 fn refused(why: &str) -> QueryFailed {
     if why.contains("response plane mismatch") {
-        let words = "The worker answers over QUIC only (--response-plane quic, DYN_RESPONSE_PLANE), which is not \
-                     supported: its blocks are known from events only.";
+        let words = "The worker responds only over QUIC (--response-plane quic, DYN_RESPONSE_PLANE), which is not supported: its blocks \
+                     are known from events only.";
         return failed(QueryFault::Unsupported, words.to_owned());
     }
-    failed(QueryFault::Refused, format!("The worker refused the query: {why}."))
+    failed(QueryFault::Refused, format!("The worker rejected the query: {why}."))
 }
 
 pub(super) fn failed(why: QueryFault, words: String) -> QueryFailed {
