@@ -21,6 +21,7 @@ pub(in crate::http::api) struct ScoreResponse {
     /// By cost, lowest first.
     candidates: Vec<CandidateRow>,
     /// Cost gap: second lowest cost minus the lowest; null with one candidate.
+    #[serde(rename = "margin_blocks")]
     cost_gap_blocks: Option<f64>,
     /// Whether several candidates have exactly the lowest cost.
     tied: bool,
