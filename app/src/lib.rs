@@ -23,7 +23,7 @@ pub mod timeline;
 pub mod url;
 pub mod worker;
 
-pub use radixscope_insight::{shown, time_range};
+pub use radixscope_insight::{time_range, view_context};
 
 #[cfg(target_arch = "wasm32")]
 mod asset;

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use radixscope_model::id::Millis;
 use radixscope_model::sort;
 
-use crate::time_range::Span;
+use crate::time_range::TimeSpan;
 
 /// Columns that a timeline is drawn in, however long it is.
 pub const COLUMNS: usize = 240;
@@ -42,7 +42,7 @@ pub struct Mark {
 pub type Quantity = fn(&Row) -> Option<f64>;
 
 /// The largest value of each column of `span`; `None` where no row has one.
-pub fn columns(rows: &[Row], span: Span, of: Quantity) -> Vec<Option<f64>> {
+pub fn columns(rows: &[Row], span: TimeSpan, of: Quantity) -> Vec<Option<f64>> {
     let mut columns = vec![None; COLUMNS];
     for row in rows {
         let share = span.share(row.at_ms);
@@ -116,10 +116,10 @@ pub fn line(columns: &[Option<f64>], most: f64) -> String {
 const GAP_MS: u64 = 5_000;
 
 /// Times without rows, which else come every second: nothing was received or recorded then.
-pub fn gaps(rows: &[Row]) -> impl Iterator<Item = Span> {
+pub fn gaps(rows: &[Row]) -> impl Iterator<Item = TimeSpan> {
     rows.windows(2).filter_map(|pair| {
         let (from, until) = (pair.first()?.at_ms, pair.last()?.at_ms);
-        (until.since(from) > GAP_MS).then_some(Span { from, until })
+        (until.since(from) > GAP_MS).then_some(TimeSpan { from, until })
     })
 }
 
@@ -138,7 +138,7 @@ pub fn next_mark(rows: &[Row], at: Millis, is_forward: bool) -> Option<Millis> {
 const LABEL_STEPS_S: [u64; 9] = [1, 2, 5, 10, 30, 60, 120, 300, 900];
 
 /// Times to label in `span`, at most `most` of them, at full steps of the clock.
-pub fn labels(span: Span, most: u64) -> Vec<Millis> {
+pub fn labels(span: TimeSpan, most: u64) -> Vec<Millis> {
     let length_s = span.until.since(span.from) / 1_000;
     let step = LABEL_STEPS_S.into_iter().find(|step| length_s / step < most.max(2)).unwrap_or(3_600) * 1_000;
     (span.from.0.div_ceil(step)..=span.until.0 / step).map(|n| Millis(n * step)).collect()
@@ -146,7 +146,7 @@ pub fn labels(span: Span, most: u64) -> Vec<Millis> {
 
 /// `span` made longer or shorter by `factor` around a share of it, never beyond `all` and at least ten seconds long. `None`:
 /// that is all.
-pub fn zoomed(all: Span, span: Span, around: f64, factor: f64) -> Option<Span> {
+pub fn zoomed(all: TimeSpan, span: TimeSpan, around: f64, factor: f64) -> Option<TimeSpan> {
     const LEAST_MS: f64 = 10_000.0;
     let length = (span.until.since(span.from) as f64 * factor).max(LEAST_MS);
     if length >= all.until.since(all.from) as f64 {
@@ -154,7 +154,7 @@ pub fn zoomed(all: Span, span: Span, around: f64, factor: f64) -> Option<Span> {
     }
     let from = span.at(around).0 as f64 - length * around;
     let from = (from.max(all.from.0 as f64)).min(all.until.0 as f64 - length);
-    Some(Span { from: Millis(from as u64), until: Millis((from + length) as u64) })
+    Some(TimeSpan { from: Millis(from as u64), until: Millis((from + length) as u64) })
 }
 
 #[cfg(test)]
@@ -163,8 +163,8 @@ mod tests {
 
     const BEGIN: u64 = 1_800_000_000_000;
 
-    fn span(seconds: u64) -> Span {
-        Span { from: Millis(BEGIN), until: Millis(BEGIN + seconds * 1_000) }
+    fn span(seconds: u64) -> TimeSpan {
+        TimeSpan { from: Millis(BEGIN), until: Millis(BEGIN + seconds * 1_000) }
     }
 
     fn row(second: u64, stored: f64) -> Row {

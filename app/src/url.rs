@@ -8,8 +8,8 @@ use radixscope_model::record::PanelRef;
 use radixscope_state::cluster::{Kind, Sort};
 use radixscope_state::tree::forest::Order;
 
-use crate::shown::{PoolQuery, is_all};
-use crate::time_range::{Moment, TimeRange};
+use crate::time_range::{TimePoint, TimeRange};
+use crate::view_context::{PoolQuery, is_all};
 
 /// Which theme.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -197,8 +197,8 @@ impl Address {
                     Some(())
                 }
                 "sort" => Sort::named(&value).map(|sort| address.sort = sort),
-                "from" => Moment::parse(&value).map(|from| address.range.from = from),
-                "to" => Moment::parse(&value).map(|to| address.range.to = to),
+                "from" => TimePoint::parse(&value).map(|from| address.range.from = from),
+                "to" => TimePoint::parse(&value).map(|to| address.range.to = to),
                 "a" => moment(&value).map(|at| address.marks[0] = Some(at)),
                 "b" => moment(&value).map(|at| address.marks[1] = Some(at)),
                 _ => {
@@ -361,9 +361,9 @@ fn parse_worker(value: &str) -> Option<Worker> {
 
 /// A moment of which JavaScript has a date.
 fn moment(value: &str) -> Option<Millis> {
-    match Moment::parse(value)? {
-        Moment::At(at) => Some(at).filter(|at| at.0 > 0),
-        Moment::Ago(_) => None,
+    match TimePoint::parse(value)? {
+        TimePoint::At(at) => Some(at).filter(|at| at.0 > 0),
+        TimePoint::Ago(_) => None,
     }
 }
 

@@ -23,7 +23,7 @@ use tower::ServiceExt as _;
 struct Server {
     runtime: Runtime,
     routes: Router,
-    /// Kept, because the server ends when nobody could tell it to.
+    /// Retained, because the server stops when the sender is dropped.
     _shutdown: watch::Sender<bool>,
 }
 

@@ -4,7 +4,7 @@
 use std::io::Cursor;
 
 use libfuzzer_sys::fuzz_target;
-use radixscope_recording::{Channel, Moment, Recording, Series};
+use radixscope_recording::{Channel, SeekTo, Recording, Series};
 
 fuzz_target!(|input: &[u8]| {
     let Ok(mut recording) = Recording::open(Cursor::new(input)) else { return };
@@ -16,7 +16,7 @@ fuzz_target!(|input: &[u8]| {
         }
     }
     let Some((from, to)) = recording.range() else { return };
-    for moment in [Moment::At(from), Moment::At(to)] {
+    for moment in [SeekTo::At(from), SeekTo::At(to)] {
         if let Ok(folded) = recording.state_at(moment) {
             assert!(folded.at_ms <= to);
         }

@@ -7,6 +7,6 @@ use radixscope_state::search::{Query, find};
 
 fuzz_target!(|text: &str| {
     let query = Query::parse(text);
-    let _ = query.words();
+    let _ = query.to_text();
     assert!(find(&Cluster::default(), &query, 0..20).found.is_empty(), "nothing is in an empty state");
 });

@@ -4,7 +4,7 @@
 use libfuzzer_sys::fuzz_target;
 use radixscope_dynamo::kv_event::KvData;
 use radixscope_dynamo::request_plane::Codec;
-use radixscope_dynamo::tree_query::{MAX_TREE_HASHES, TreeAnswer, decode_answer};
+use radixscope_dynamo::tree_query::{MAX_TREE_HASHES, TreeResponse, decode_answer};
 use radixscope_fuzz::check_error;
 use radixscope_model::id::Worker;
 
@@ -17,8 +17,8 @@ fuzz_target!(|input: &[u8]| {
     let codec = if codec & 1 == 0 { Codec::Json } else { Codec::MsgPack };
     for asked in SEEDED {
         let events = match decode_answer(item, codec, asked) {
-            Ok(Some(TreeAnswer::TreeDump { events, .. } | TreeAnswer::Events { events, .. })) => events,
-            Ok(Some(TreeAnswer::Error { message, .. } | TreeAnswer::TreeDumpFailed { message })) => {
+            Ok(Some(TreeResponse::TreeDump { events, .. } | TreeResponse::Events { events, .. })) => events,
+            Ok(Some(TreeResponse::Error { message, .. } | TreeResponse::TreeDumpFailed { message })) => {
                 assert!(message.chars().count() <= 300);
                 continue;
             }

@@ -326,7 +326,7 @@ mod tests {
         tree.store(WorkerIx(0), None, &blocks(1000..1100), 0);
         tree.store(WorkerIx(0), None, &blocks(2000..2300), 0);
         tree.store(WorkerIx(0), Some(BlockHash(2099)), &blocks(3000..3100), 0);
-        tree.settle_forest();
+        tree.update_forest();
         tree
     }
 
@@ -415,13 +415,13 @@ mod tests {
         let before = under(&camera, &tree, 0.5, 5.0);
         assert_eq!(before.0, 2000);
         tree.store(WorkerIx(1), None, &blocks(500..777), 0);
-        tree.settle_forest();
+        tree.update_forest();
         settled(&mut camera, &tree);
         assert_eq!(under(&camera, &tree, 0.5, 5.0), before);
         for token in 1000..1100 {
             tree.remove(WorkerIx(0), BlockHash(token));
         }
-        tree.settle_forest();
+        tree.update_forest();
         settled(&mut camera, &tree);
         assert_eq!(under(&camera, &tree, 0.5, 5.0), before);
     }
@@ -438,7 +438,7 @@ mod tests {
             tree.remove(WorkerIx(0), BlockHash(token));
         }
         tree.store(WorkerIx(1), None, &blocks(500..600), 0);
-        tree.settle_forest();
+        tree.update_forest();
         let after = settled(&mut camera, &tree);
         assert_eq!(after.x0 - before.x0, 100.0, "it moves with the box of block 2000");
     }
@@ -453,13 +453,13 @@ mod tests {
         assert_eq!((r.x1 - r.x0, r.top, r.bottom), (100.0, 100.0, 200.0));
         tree.store(WorkerIx(1), None, &blocks(500..600), 0);
         tree.store(WorkerIx(0), Some(BlockHash(3099)), &blocks(3100..3110), 0);
-        tree.settle_forest();
+        tree.update_forest();
         let r = settled(&mut camera, &tree);
         assert_eq!((r.x0, r.x1 - r.x0, r.bottom), (x0 + 100.0, 110.0, 210.0));
         for token in 3000..3110 {
             tree.remove(WorkerIx(0), BlockHash(token));
         }
-        tree.settle_forest();
+        tree.update_forest();
         let r = settled(&mut camera, &tree);
         assert_eq!(camera.goal(), Goal::Block(crumb(&tree, 2000)));
         assert_eq!((r.x1 - r.x0, r.top, r.bottom), (300.0, 0.0, 300.0));

@@ -1,7 +1,7 @@
 //! Boxes coloured by what changed between two moments: a colour and a pattern for each change, what is kept quieter. Knows no
 //! canvas.
 
-use radixscope_insight::changes::{Change, ChangeTree};
+use radixscope_insight::changes::{BlockChange, ChangeTree};
 use radixscope_model::id::WorkerIx;
 use radixscope_state::tree::Tree;
 use radixscope_state::tree::forest::{Chain, Sliver};
@@ -16,16 +16,16 @@ pub struct ByChange<'a> {
 }
 
 impl ByChange<'_> {
-    fn fill(&self, change: Option<Change>) -> Fill {
+    fn fill(&self, change: Option<BlockChange>) -> Fill {
         let Palette { ground, shared, evicted_parent, stored, evicted, moved, .. } = *self.palette;
         match change {
             None => Fill::plain(evicted_parent),
-            Some(Change::Elsewhere) => Fill::plain(blend(ground, shared, DIMMED)),
+            Some(BlockChange::Elsewhere) => Fill::plain(blend(ground, shared, DIMMED)),
             // As quiet as the body of a box of several workers: what changed stands out.
-            Some(Change::Kept) => Fill::plain(shared_body(ground, shared)),
-            Some(Change::Stored) => Fill::of(stored, ground, Pattern::Bars),
-            Some(Change::Evicted) => Fill::of(evicted, ground, Pattern::Stripes),
-            Some(Change::Moved) => Fill::of(moved, ground, Pattern::Dots),
+            Some(BlockChange::Kept) => Fill::plain(shared_body(ground, shared)),
+            Some(BlockChange::Stored) => Fill::of(stored, ground, Pattern::Bars),
+            Some(BlockChange::Evicted) => Fill::of(evicted, ground, Pattern::Stripes),
+            Some(BlockChange::Moved) => Fill::of(moved, ground, Pattern::Dots),
         }
     }
 }
@@ -37,7 +37,9 @@ impl Fills for ByChange<'_> {
 
     /// What changed is seen among what did not, however little it is.
     fn of_sliver(&self, sliver: &Sliver) -> Fill {
-        let is_change = |change: &Change| matches!(change, Change::Stored | Change::Evicted | Change::Moved);
+        let is_change = |change: &BlockChange| {
+            matches!(change, BlockChange::Stored | BlockChange::Evicted | BlockChange::Moved)
+        };
         let mut changes = ChangeTree::of_sliver(sliver).filter(is_change);
         match (changes.next(), changes.next()) {
             (Some(_), Some(_)) => Fill::plain(self.palette.quiet),
@@ -52,7 +54,7 @@ impl Fills for ByChange<'_> {
 
     fn word(&self, tree: &Tree, chain: &Chain) -> Option<String> {
         Some(match ChangeTree::of_chain(tree, chain)? {
-            Change::Elsewhere => String::new(),
+            BlockChange::Elsewhere => String::new(),
             change => change.as_str().to_owned(),
         })
     }
@@ -162,7 +164,7 @@ mod tests {
         assert_eq!(fills.of_sliver(&sliver(0b00011)).colour, palette.stored);
         assert_eq!(fills.of_sliver(&sliver(0b00101)).colour, palette.evicted);
         assert_eq!(fills.of_sliver(&sliver(0b00111)).colour, palette.quiet, "several kinds");
-        assert_eq!(fills.of_sliver(&sliver(0b00001)), fills.fill(Some(Change::Kept)));
+        assert_eq!(fills.of_sliver(&sliver(0b00001)), fills.fill(Some(BlockChange::Kept)));
         let forest = tree.forest().expect("grown");
         let words: Vec<_> =
             forest.children(None).iter().map(|&id| fills.word(tree, forest.chain(id))).collect();

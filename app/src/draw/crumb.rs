@@ -30,7 +30,7 @@ impl Crumb {
     }
 
     /// For the path.
-    pub fn words(self) -> String {
+    pub fn to_text(self) -> String {
         format!("block {}", format::count(u64::from(self.position)))
     }
 

@@ -111,7 +111,7 @@ mod tests {
         for worker in [0, 1] {
             (26..=50).rev().for_each(|t| assert!(tree.remove(WorkerIx(worker), BlockHash(t))));
         }
-        tree.settle_forest();
+        tree.update_forest();
         let (pixels, drawn) = draw(&then, &tree, None);
         assert!(!is_hatched(&pixels, 30));
         assert!(is_hatched(&pixels, 60) && is_hatched(&pixels, 90));
@@ -119,7 +119,7 @@ mod tests {
         (1..=25).rev().for_each(|t| {
             assert!(tree.remove(WorkerIx(0), BlockHash(t)) && tree.remove(WorkerIx(1), BlockHash(t)));
         });
-        tree.settle_forest();
+        tree.update_forest();
         let (pixels, drawn) = draw(&then, &tree, None);
         assert!(is_hatched(&pixels, 30));
         assert_eq!(drawn.labelled[0].fill, fill(&palette()));
@@ -130,7 +130,7 @@ mod tests {
         let mut tree = tree();
         let then = tree.copy_with_forest();
         (26..=50).rev().for_each(|t| assert!(tree.remove(WorkerIx(1), BlockHash(t))));
-        tree.settle_forest();
+        tree.update_forest();
         let lanes = Lanes { workers: (0..2).map(WorkerIx).collect(), height: 50.0, scrolled: 0.0 };
         let (pixels, _) = draw(&then, &tree, Some(&lanes));
         assert!(!is_hatched(&pixels, 40), "the first worker's lane");

@@ -116,7 +116,7 @@ const fn lasts_ms(kind: ChangeKind) -> f64 {
 
 fn colour(palette: &Palette, holder: Holder) -> Rgb {
     match holder {
-        Holder::Nobody => palette.evicted_parent,
+        Holder::NoWorker => palette.evicted_parent,
         Holder::One(WorkerIx(worker)) => palette.worker(WorkerIx(worker)),
         Holder::Several => palette.shared,
     }

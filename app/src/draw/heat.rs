@@ -144,7 +144,7 @@ impl Fills for ByHeat<'_> {
 
     fn of_sliver(&self, sliver: &Sliver) -> Fill {
         let owners = match sliver.holder {
-            Holder::Nobody => 0,
+            Holder::NoWorker => 0,
             Holder::One(_) => 1,
             // Workers from 64 on have no bit.
             Holder::Several => sliver.workers.count_ones().max(2) as usize,

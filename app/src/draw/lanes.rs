@@ -189,7 +189,7 @@ impl Band {
     /// A sliver of several owners is in the lanes of those that have a bit; a single owner is known in any case.
     fn holds(&self, sliver: &Sliver) -> bool {
         match sliver.holder {
-            Holder::Nobody => false,
+            Holder::NoWorker => false,
             Holder::One(only) => only == self.worker,
             Holder::Several => self.worker.0 < 64 && sliver.workers & (1 << self.worker.0) != 0,
         }

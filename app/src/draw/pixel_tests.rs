@@ -19,7 +19,7 @@ use super::viewport::{Region, Viewport};
 /// The whole tree, arranged, on so many pixels.
 fn draw(tree: &mut Tree, arrangement: Arrangement, size: (u32, u32), fills: &dyn Fills) -> (Pixels, Drawn) {
     tree.grow_forest(arrangement);
-    tree.settle_forest();
+    tree.update_forest();
     let region = Region::all(tree.forest().expect("grown"));
     let view = Viewport { region, width: size.0, height: size.1, scale: 1.0 };
     let mut pixels = Pixels::default();
@@ -249,7 +249,7 @@ fn time_of_conversations(name: &str, conversations: u64) {
         }
     }
     tree.grow_forest(Arrangement::default());
-    tree.settle_forest();
+    tree.update_forest();
     let forest = tree.forest().expect("grown");
     let view = Viewport { region: Region::all(forest), width: 1920, height: 1000, scale: 1.0 };
     let (palette, scale) = (palette(), scale());

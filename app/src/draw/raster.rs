@@ -195,7 +195,7 @@ pub fn lacks(picked: Option<WorkerIx>, owners: &OwnerSet) -> bool {
 pub fn lacks_sliver(picked: Option<WorkerIx>, sliver: &Sliver) -> bool {
     picked.is_some_and(|picked| match sliver.holder {
         Holder::One(only) => only != picked,
-        Holder::Nobody => true,
+        Holder::NoWorker => true,
         Holder::Several => picked.0 < 64 && sliver.workers & (1 << picked.0) == 0,
     })
 }
@@ -275,7 +275,7 @@ impl ByOwner<'_> {
     fn fill(&self, holder: Holder, dimmed: bool) -> Fill {
         let Palette { ground, shared, evicted_parent, .. } = *self.palette;
         let (colour, pattern) = match holder {
-            Holder::Nobody => (evicted_parent, Pattern::Plain),
+            Holder::NoWorker => (evicted_parent, Pattern::Plain),
             Holder::One(worker) => (self.palette.worker(worker), Pattern::of(worker)),
             Holder::Several => (shared, Pattern::Plain),
         };

@@ -9,7 +9,7 @@ use charming::series::Line;
 use super::option::ChartOption;
 use super::palette::{Rgb, css};
 use super::theme::{Insets, over, over_time, time_axis};
-use crate::time_range::Span;
+use crate::time_range::TimeSpan;
 use radixscope_model::id::Millis;
 
 /// More bands than this are drawn without lines, which would hide them.
@@ -31,7 +31,7 @@ pub struct Band {
 pub const INSETS: Insets = Insets { left: 48, right: 18, bottom: 22 };
 
 /// The chart of `bands`, which have a value at each of `times`. Both halves reach to the same rate, at least to `highest`.
-pub fn option(bands: &[Band], times: &[Millis], span: Span, highest: f64) -> ChartOption {
+pub fn option(bands: &[Band], times: &[Millis], span: TimeSpan, highest: f64) -> ChartOption {
     let top = top_of_scale(highest);
     let grid = || Grid::new().left(INSETS.left).right(INSETS.right);
     let is_written = |show: bool| AxisLabel::new().show(show);
@@ -82,7 +82,7 @@ fn top_of_scale(highest: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::{Band, option, top_of_scale};
-    use crate::time_range::Span;
+    use crate::time_range::TimeSpan;
     use radixscope_model::id::Millis;
 
     #[test]
@@ -94,7 +94,7 @@ mod tests {
             removed: vec![None; 3],
         };
         let (times, span) =
-            ([1_000, 2_000, 3_000].map(Millis), Span { from: Millis(0), until: Millis(4_000) });
+            ([1_000, 2_000, 3_000].map(Millis), TimeSpan { from: Millis(0), until: Millis(4_000) });
         let option = serde_json::to_value(option(&[band], &times, span, 7.0)).expect("an option");
         let data = |at: usize| option["series"][at]["data"].to_string();
         assert_eq!(

@@ -10,7 +10,7 @@ use charming::series::Line;
 use super::option::ChartOption;
 use super::palette::{Palette, Rgb, css};
 use super::theme::{Insets, over, over_time, time_axis};
-use crate::time_range::Span;
+use crate::time_range::TimeSpan;
 use radixscope_export::finding_ticket;
 use radixscope_model::id::Millis;
 
@@ -38,7 +38,13 @@ pub struct Strip {
 pub const INSETS: Insets = Insets { left: 20, right: 14, bottom: 22 };
 
 /// The chart of `strips` up to `most`, which have a value at each of `times`.
-pub fn option(strips: &[Strip], times: &[Millis], span: Span, most: f64, palette: &Palette) -> ChartOption {
+pub fn option(
+    strips: &[Strip],
+    times: &[Millis],
+    span: TimeSpan,
+    most: f64,
+    palette: &Palette,
+) -> ChartOption {
     let mut chart = over_time();
     if strips.len() <= MAX_LINKED {
         // All strips show the same time.
@@ -103,7 +109,7 @@ fn dashed(at: f64, palette: &Palette) -> MarkLine {
 mod tests {
     use super::{Strip, option};
     use crate::draw::testing::palette;
-    use crate::time_range::Span;
+    use crate::time_range::TimeSpan;
     use radixscope_model::id::Millis;
 
     #[test]
@@ -115,7 +121,7 @@ mod tests {
             spikes: vec![(Millis(1_000), Millis(2_000))],
             limit: Some(4.0),
         };
-        let span = Span { from: Millis(0), until: Millis(3_000) };
+        let span = TimeSpan { from: Millis(0), until: Millis(3_000) };
         let option = option(&[strip], &[0, 1_000, 2_000].map(Millis), span, 8.0, &palette());
         let option = serde_json::to_value(option).expect("an option");
         let line = &option["series"][0];

@@ -7,7 +7,7 @@ use radixscope_model::id::Millis;
 
 use super::option::ChartOption;
 use super::palette::{Palette, css};
-use crate::time_range::Span;
+use crate::time_range::TimeSpan;
 
 /// The theme: JSON, as `charming` knows none but ECharts' own. What `charming`'s tooltip cannot say is here too.
 const THEME: &str = r#"{
@@ -66,7 +66,7 @@ pub struct Insets {
 }
 
 /// The time axis of the chart's `grid`, in the browser's time zone.
-pub(super) fn time_axis(grid: usize, span: Span) -> Axis {
+pub(super) fn time_axis(grid: usize, span: TimeSpan) -> Axis {
     Axis::new()
         .id(format!("time-{grid}"))
         .grid_index(grid as i32)

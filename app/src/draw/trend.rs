@@ -9,7 +9,7 @@ use charming::series::Line;
 use super::option::ChartOption;
 use super::palette::{Rgb, css};
 use super::theme::{Insets, over, over_time, time_axis};
-use crate::time_range::Span;
+use crate::time_range::TimeSpan;
 use radixscope_model::id::Millis;
 
 /// A line and what it is held against.
@@ -34,7 +34,7 @@ pub struct Trend<'l> {
 pub const INSETS: Insets = Insets { left: 64, right: 24, bottom: 24 };
 
 /// The chart of `trend`, in milliseconds.
-pub fn option(trend: &Trend<'_>, span: Span) -> ChartOption {
+pub fn option(trend: &Trend<'_>, span: TimeSpan) -> ChartOption {
     let of = |value: fn((f64, f64)) -> Option<f64>| -> Vec<Option<f64>> {
         trend.values.iter().map(|known| known.and_then(value).map(|v| (v * 10.0).round() / 10.0)).collect()
     };
@@ -83,7 +83,7 @@ pub fn option(trend: &Trend<'_>, span: Span) -> ChartOption {
 #[cfg(test)]
 mod tests {
     use super::{Trend, option};
-    use crate::time_range::Span;
+    use crate::time_range::TimeSpan;
     use radixscope_model::id::Millis;
 
     #[test]
@@ -97,7 +97,7 @@ mod tests {
             target: Some(600.0),
             target_colour: [0; 3],
         };
-        let span = Span { from: Millis(1_000), until: Millis(11_000) };
+        let span = TimeSpan { from: Millis(1_000), until: Millis(11_000) };
         let option = serde_json::to_value(option(&trend, span)).expect("an option");
         let data = [0, 1, 2, 3].map(|at| option["series"][at]["data"].to_string());
         assert_eq!(data[0], "[[1000,600.0],[6000,600.0],[11000,600.0]]");

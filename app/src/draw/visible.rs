@@ -60,7 +60,7 @@ mod tests {
         let end = tree.find_any(BlockHash(31)).expect("it is there");
         tree.hit(end, 0);
         tree.grow_forest(Arrangement { width, hits_window: u32::MAX, ..Arrangement::default() });
-        tree.settle_forest();
+        tree.update_forest();
         tree
     }
 

@@ -5,7 +5,7 @@ use std::io;
 use std::rc::Rc;
 
 use js_sys::{Array, Uint8Array};
-use radixscope_replay::{Answer, Replay, ReplayError};
+use radixscope_replay::{Replay, ReplayError, Response};
 use wasm_bindgen::prelude::*;
 use web_sys::{Blob, DedicatedWorkerGlobalScope, FileReaderSync, MessageEvent};
 
@@ -50,7 +50,7 @@ pub fn start() {
                 if let Some(replay) = &mut *replay.borrow_mut() {
                     // How far the timeline is, the page asks every second.
                     asked.set(asked.get() || address.starts_with("history/segment"));
-                    let Answer { status, body } = replay.answer(&address);
+                    let Response { status, body } = replay.answer(&address);
                     send(&scope, &Reply { number: u32::from_le_bytes(*number), status, body: &body });
                 }
             }

@@ -176,7 +176,7 @@ impl Live {
             }
         }
         if self.present.cluster.trees().any(|(_, tree)| tree.forest_backlog() > MOST_UNSETTLED) {
-            self.present.cluster.settle_forest();
+            self.present.cluster.update_forest();
         }
         let seq = self.present.cluster.seq();
         if let Some(theirs) = batch.check {

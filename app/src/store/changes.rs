@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use leptos::prelude::*;
-use radixscope_insight::changes::{Change, ChangeTree, Changes, State};
+use radixscope_insight::changes::{BlockChange, ChangeTree, Changes, State};
 use radixscope_model::id::{Millis, Worker};
 use radixscope_state::cluster::{Cluster, PoolState};
 
@@ -12,8 +12,8 @@ use super::{Live, Store, now_ms, time_of_day};
 use crate::net;
 use crate::net::source::SECOND;
 use crate::past::Segment;
-use crate::shown::{DrawnTree, ShownPools};
 use crate::url::Marks;
+use crate::view_context::{DrawnTree, ShownPools};
 
 /// What the marks are called.
 pub const NAMES: [&str; 2] = ["A", "B"];
@@ -248,7 +248,7 @@ impl Store {
     }
 
     /// Distinct blocks of the tree drawn of which this became. Not tracked.
-    pub fn changed_blocks(self, change: Change) -> u64 {
+    pub fn changed_blocks(self, change: BlockChange) -> u64 {
         self.live.with_value(|live| live.compared.tree().map_or(0, |tree| tree.count(change)))
     }
 

@@ -11,7 +11,7 @@ use wasm_bindgen::{JsCast, JsValue};
 use super::Store;
 use crate::json::field;
 use crate::net;
-use crate::time_range::Span;
+use crate::time_range::TimeSpan;
 use crate::timeline::{Mark, Row};
 
 /// How often.
@@ -69,10 +69,10 @@ impl Store {
     }
 
     /// From when to when one can go back; `None`: nowhere. Not tracked.
-    pub fn kept_span(self) -> Option<Span> {
+    pub fn kept_span(self) -> Option<TimeSpan> {
         self.live.with_value(|live| {
             let until = live.present.now_ms.max(live.kept.to_ms);
-            (live.kept.from_ms.0 > 0).then_some(Span { from: live.kept.from_ms, until })
+            (live.kept.from_ms.0 > 0).then_some(TimeSpan { from: live.kept.from_ms, until })
         })
     }
 

@@ -31,10 +31,10 @@ pub use past::REAL_TIME;
 pub use simulated::RoundRobinRun;
 
 use crate::net::source::Opened;
-pub use crate::shown::Shown;
-use crate::shown::{PoolLabel, PoolQuery, ShownPools};
 use crate::time_range::TimeRange;
 use crate::url::{Address, Panel};
+pub use crate::view_context::ViewContext;
+use crate::view_context::{PoolLabel, PoolQuery, ShownPools};
 
 /// Key in the address: `host_pinned`, `disk` or `external`, the tier whose blocks the tree panel draws; absent: the device.
 pub(crate) const TIER_KEY: &str = "tree.tier";
@@ -179,11 +179,11 @@ impl Store {
                 })
             })
         });
-        let workers_of = move |list: fn(&Shown<'_>) -> Vec<WorkerIx>| {
+        let workers_of = move |list: fn(&ViewContext<'_>) -> Vec<WorkerIx>| {
             Memo::new(move |_| {
                 beat.track();
                 let pools = pools.get();
-                live.with_value(|live| list(&Shown::new(&live.shown().cluster, pools)))
+                live.with_value(|live| list(&ViewContext::new(&live.shown().cluster, pools)))
             })
         };
         let listed = workers_of(|shown| shown.worker_list().collect());
@@ -191,7 +191,7 @@ impl Store {
         let labels = Memo::new(move |_| {
             beat.track();
             let pools = pools.get();
-            live.with_value(|live| Shown::new(&live.shown().cluster, pools).pool_labels())
+            live.with_value(|live| ViewContext::new(&live.shown().cluster, pools).pool_labels())
         });
         Self {
             live,
@@ -235,60 +235,60 @@ impl Store {
     }
 
     /// Reads the state, and again whenever it changed: once per drawn frame.
-    pub fn on_frame<T>(self, read: impl FnOnce(&Shown<'_>) -> T) -> T {
+    pub fn on_frame<T>(self, read: impl FnOnce(&ViewContext<'_>) -> T) -> T {
         self.version.track();
         self.pools.track();
         self.peek(read)
     }
 
     /// Reads the state, and again at a readable pace.
-    pub fn on_beat<T>(self, read: impl FnOnce(&Shown<'_>) -> T) -> T {
+    pub fn on_beat<T>(self, read: impl FnOnce(&ViewContext<'_>) -> T) -> T {
         self.beat.track();
         self.pools.track();
         self.peek(read)
     }
 
     /// Reads the state once.
-    pub fn peek<T>(self, read: impl FnOnce(&Shown<'_>) -> T) -> T {
+    pub fn peek<T>(self, read: impl FnOnce(&ViewContext<'_>) -> T) -> T {
         let pools = self.pools.get_untracked();
-        self.live.with_value(|live| read(&Shown::new(&live.shown().cluster, pools)))
+        self.live.with_value(|live| read(&ViewContext::new(&live.shown().cluster, pools)))
     }
 
     /// The same; the tree is the paused copy, if there is one, or that of two moments.
-    fn peek_drawn<T>(self, read: impl FnOnce(&Shown<'_>) -> T) -> T {
+    fn peek_drawn<T>(self, read: impl FnOnce(&ViewContext<'_>) -> T) -> T {
         let pools = self.pools.get_untracked();
         self.live.with_value(|live| {
-            let shown = Shown::new(&live.shown().cluster, pools);
+            let shown = ViewContext::new(&live.shown().cluster, pools);
             let changes = live.compared.tree();
             let still = live.still.of(pools.drawn()).filter(|_| changes.is_none());
-            read(&Shown { still, changes, ..shown })
+            read(&ViewContext { still, changes, ..shown })
         })
     }
 
     /// Looks at the state with its forest arranged and settled, and again whenever it changed: once per drawn frame.
     /// The forest is kept from one frame to the next as long as somebody has asked for that, see [`Store::keep_forest`].
-    pub fn on_tree_frame(self, arrangement: Arrangement, look: impl FnOnce(&Shown<'_>, &Forest)) {
+    pub fn on_tree_frame(self, arrangement: Arrangement, look: impl FnOnce(&ViewContext<'_>, &Forest)) {
         self.version.track();
         self.look_at_tree(arrangement, look);
     }
 
     /// Like [`Store::on_tree_frame`], at a readable pace.
-    pub fn on_tree_beat(self, arrangement: Arrangement, look: impl FnOnce(&Shown<'_>, &Forest)) {
+    pub fn on_tree_beat(self, arrangement: Arrangement, look: impl FnOnce(&ViewContext<'_>, &Forest)) {
         self.beat.track();
         self.look_at_tree(arrangement, look);
     }
 
-    fn look_at_tree(self, arrangement: Arrangement, look: impl FnOnce(&Shown<'_>, &Forest)) {
+    fn look_at_tree(self, arrangement: Arrangement, look: impl FnOnce(&ViewContext<'_>, &Forest)) {
         let pools = self.pools.get();
         self.live.update_value(|live| {
             if let Some(changes) = live.compared.tree_mut() {
                 changes.tree_mut().grow_forest(arrangement);
-                changes.tree_mut().settle_forest();
+                changes.tree_mut().update_forest();
                 return;
             }
             let state = live.past.as_mut().unwrap_or(&mut live.present);
             state.cluster.arrange_forest(pools.pool, pools.tier, arrangement);
-            live.still.keep(Shown::new(&state.cluster, pools).tree(), pools.drawn(), arrangement);
+            live.still.keep(ViewContext::new(&state.cluster, pools).tree(), pools.drawn(), arrangement);
         });
         self.peek_drawn(|shown| shown.tree().forest().map(|forest| look(shown, forest)));
     }
@@ -306,8 +306,8 @@ impl Store {
     }
 
     /// The same with the state around it.
-    pub fn look<T>(self, look: impl FnOnce(&Shown<'_>, &Forest) -> T) -> Option<T> {
-        self.live.update_value(|live| live.shown_mut().cluster.settle_forest());
+    pub fn look<T>(self, look: impl FnOnce(&ViewContext<'_>, &Forest) -> T) -> Option<T> {
+        self.live.update_value(|live| live.shown_mut().cluster.update_forest());
         self.peek_drawn(|shown| shown.tree().forest().map(|forest| look(shown, forest)))
     }
 
@@ -320,7 +320,7 @@ impl Store {
                 live.forest_keepers -= 1;
                 if live.forest_keepers == 0 {
                     live.still = still::Still::default();
-                    live.shown_mut().cluster.fell_forest();
+                    live.shown_mut().cluster.drop_forest();
                 }
             });
         });
@@ -349,7 +349,7 @@ impl Store {
         self.labels.with(|all| {
             let pool = self.peek(|shown| shown.pool_of(worker)).filter(|_| all.len() > 1)?;
             let label = all.iter().find(|label| label.pool == pool)?;
-            Some((label.beside(all), label.words()))
+            Some((label.beside(all), label.to_text()))
         })
     }
 

@@ -267,7 +267,7 @@ impl Store {
         self.live.update_value(|live| {
             if live.past.is_none() {
                 let State { cluster, now_ms, digest } = &mut live.present;
-                cluster.fell_forest();
+                cluster.drop_forest();
                 let now_ms = (*now_ms).max(cluster.now_ms());
                 live.past = Some(State { cluster: cluster.frozen(), now_ms, digest: *digest });
                 live.still.end();

@@ -6,7 +6,7 @@ use radixscope_state::tree::forest::{Arrangement, Forest};
 use radixscope_state::tree::{Tree, Turnover};
 
 use super::Store;
-use crate::shown::DrawnTree;
+use crate::view_context::DrawnTree;
 
 /// The copy, and whether there is to be one.
 #[derive(Default)]

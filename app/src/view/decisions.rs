@@ -7,10 +7,10 @@ use radixscope_model::record::DecisionSource;
 use super::chip::Chip;
 use super::figure::{Empty, Figure, PanelHead};
 use crate::format::{self, UNKNOWN};
-use crate::shown::{caption, source_name};
-use crate::store::{Shown, Store, time_of_day};
+use crate::store::{Store, ViewContext, time_of_day};
 use crate::url::Panel;
 use crate::view::control::view;
+use crate::view_context::{caption, source_name};
 
 /// Rows shown: more than anyone reads while they move, few enough to be written anew with each decision.
 const ROWS: usize = 60;
@@ -58,8 +58,8 @@ pub(super) fn DecisionsPanel(store: Store) -> impl IntoView {
         let now = store.received_ms();
         store.on_beat(|shown| shown.decision_figures(picked, now))
     });
-    let recent = Memo::new(move |_| totals.with(|(recent, _)| recent.rate_words()));
-    let overall = Memo::new(move |_| totals.with(|(_, all)| all.rate_words()));
+    let recent = Memo::new(move |_| totals.with(|(recent, _)| recent.rate_text()));
+    let overall = Memo::new(move |_| totals.with(|(_, all)| all.rate_text()));
     let any = Memo::new(move |_| totals.with(|(_, all)| all.count > 0));
     view! {
         <section class="panel decisions" aria-labelledby="decisions-title" data-testid="decisions">
@@ -165,7 +165,7 @@ fn NoDecisions(store: Store) -> impl IntoView {
     }
 }
 
-fn latest(cluster: &Shown<'_>, picked: Option<WorkerIx>) -> Vec<Row> {
+fn latest(cluster: &ViewContext<'_>, picked: Option<WorkerIx>) -> Vec<Row> {
     let number = |n: Option<u64>| n.map_or(UNKNOWN.to_owned(), format::count);
     cluster
         .decisions_on(picked)

@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use leptos::prelude::*;
+use radixscope_export::FindingFilter;
 use radixscope_export::Summary;
-use radixscope_export::Wanted;
 use radixscope_export::finding_ticket::severity_word;
 use radixscope_insight::in_flight::batch_limit;
 use radixscope_insight::latency;
@@ -21,7 +21,7 @@ use super::summary::{TILES, Tile, tiles};
 use super::tree::KioskTree;
 use crate::draw::palette::label;
 use crate::format;
-use crate::store::{Feed, Shown, Store, time_of_day};
+use crate::store::{Feed, Store, ViewContext, time_of_day};
 use crate::view::control::view;
 
 /// How long a reason stays: it has to be read from afar. A highlight stays twice as long.
@@ -85,7 +85,7 @@ fn turn_pools(store: Store, turn: RwSignal<usize>) {
 }
 
 /// The pool that is shown and its model; of several how many there are.
-fn pool_words(shown: &Shown<'_>) -> String {
+fn pool_words(shown: &ViewContext<'_>) -> String {
     let pools = shown.pool_list().len();
     if pools > 1 && shown.only.is_none() {
         return format!(
@@ -99,7 +99,7 @@ fn pool_words(shown: &Shown<'_>) -> String {
 }
 
 /// Workers shown that did not leave, with their requests in flight.
-fn loads<'a>(shown: &Shown<'a>) -> impl Iterator<Item = (WorkerIx, u32)> + use<'a> {
+fn loads<'a>(shown: &ViewContext<'a>) -> impl Iterator<Item = (WorkerIx, u32)> + use<'a> {
     let cluster = shown.cluster;
     let here = shown.worker_list().filter_map(move |ix| Some((ix, cluster.worker(ix)?)));
     here.filter(|(_, state)| state.gone.is_none())
@@ -117,7 +117,7 @@ struct DecisionText {
 }
 
 impl DecisionText {
-    fn of(shown: &Shown<'_>, decided: &DecisionEntry) -> Self {
+    fn of(shown: &ViewContext<'_>, decided: &DecisionEntry) -> Self {
         let blocks = |isl| [", a prompt of ", &format::plural(isl, "block", "blocks")].concat();
         let prompt = decided.decision.isl_blocks.map_or(String::new(), blocks);
         Self {
@@ -188,13 +188,13 @@ fn Highlight(store: Store, turn: RwSignal<usize>) -> impl IntoView {
 }
 
 /// What is known and worth showing, each with its title.
-fn highlights(shown: &Shown<'_>, now: Millis) -> Vec<(String, String)> {
+fn highlights(shown: &ViewContext<'_>, now: Millis) -> Vec<(String, String)> {
     let all = [finding(shown), busiest(shown), fullest(shown), throughput(shown, now), shared(shown)];
     all.into_iter().flatten().collect()
 }
 
-fn finding(shown: &Shown<'_>) -> Option<(String, String)> {
-    if let Some(worst) = Wanted::default().of(shown).first() {
+fn finding(shown: &ViewContext<'_>) -> Option<(String, String)> {
+    if let Some(worst) = FindingFilter::default().of(shown).first() {
         let title = format!("{} {}", severity_mark(worst.severity), severity_word(worst.severity));
         return Some((title, worst.title.to_string()));
     }
@@ -205,7 +205,7 @@ fn finding(shown: &Shown<'_>) -> Option<(String, String)> {
     Some(("No findings".to_owned(), format!("{}.", Summary::of(shown).coverage())))
 }
 
-fn busiest(shown: &Shown<'_>) -> Option<(String, String)> {
+fn busiest(shown: &ViewContext<'_>) -> Option<(String, String)> {
     let (most, least) = (loads(shown).max_by_key(|load| load.1)?, loads(shown).min_by_key(|load| load.1)?);
     if most.0 == least.0 {
         return None;
@@ -222,7 +222,7 @@ fn busiest(shown: &Shown<'_>) -> Option<(String, String)> {
     Some(("Most and least loaded worker".to_owned(), text))
 }
 
-fn fullest(shown: &Shown<'_>) -> Option<(String, String)> {
+fn fullest(shown: &ViewContext<'_>) -> Option<(String, String)> {
     let of = |worker: WorkerIx| {
         let capacity = shown.capacity(worker).filter(|capacity| capacity.value > 0)?.value;
         let held = shown.blocks(worker).filter(|_| shown.worker(worker).is_some_and(|w| w.gone.is_none()))?;
@@ -241,7 +241,7 @@ fn fullest(shown: &Shown<'_>) -> Option<(String, String)> {
     Some(("Highest KV occupancy".to_owned(), text))
 }
 
-fn throughput(shown: &Shown<'_>, now: Millis) -> Option<(String, String)> {
+fn throughput(shown: &ViewContext<'_>, now: Millis) -> Option<(String, String)> {
     let all = latency::counts(shown, now).throughput?;
     let tokens = all.output_tokens_per_s.map(|n| format!(", {} output tokens/s", number_format::digits(n)));
     let requests = number_format::digits(all.requests_per_s);
@@ -251,7 +251,7 @@ fn throughput(shown: &Shown<'_>, now: Millis) -> Option<(String, String)> {
     ))
 }
 
-fn shared(shown: &Shown<'_>) -> Option<(String, String)> {
+fn shared(shown: &ViewContext<'_>) -> Option<(String, String)> {
     let totals = shown.tree().totals();
     if totals.nodes == 0 || shown.trust().withheld().is_some() {
         return None;

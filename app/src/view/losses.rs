@@ -65,7 +65,7 @@ fn add_rows(rows: &mut Vec<Row>, source: &SourceState, now: radixscope_model::id
     rows.extend(source.missed.iter().map(|m| Row {
         source: source.name.clone(),
         topic: m.topic.as_str(),
-        cause: missed_in_words(m.cause),
+        cause: missed_to_text(m.cause),
         count: format::bound(format::count(m.count), source.is_at_least(m)),
         last: format::ago(now.since(m.last_ms)),
         sample: String::new(),
@@ -88,14 +88,14 @@ fn add_rows(rows: &mut Vec<Row>, source: &SourceState, now: radixscope_model::id
     rows.extend(source.rejected.iter().map(|r| Row {
         source: source.name.clone(),
         topic: r.topic.as_str(),
-        cause: rejected_in_words(r.reason),
+        cause: rejected_to_text(r.reason),
         count: format::count(r.count),
         last: format::ago(now.since(r.last_ms)),
         sample: r.sample.clone(),
     }));
 }
 
-const fn missed_in_words(cause: MissedCause) -> &'static str {
+const fn missed_to_text(cause: MissedCause) -> &'static str {
     match cause {
         MissedCause::EnvelopeGap => "Lost: the publisher's sequence jumped",
         MissedCause::EventIdGap => "Lost: the worker's event ids jumped",
@@ -109,7 +109,7 @@ const fn missed_in_words(cause: MissedCause) -> &'static str {
     }
 }
 
-const fn rejected_in_words(reason: RejectReason) -> &'static str {
+const fn rejected_to_text(reason: RejectReason) -> &'static str {
     match reason {
         RejectReason::Truncated => "Rejected: ends too early",
         RejectReason::Malformed => "Rejected: neither JSON nor MessagePack",

@@ -2,7 +2,7 @@
 //! processes that restarted. Each says what it is and leads there.
 
 use leptos::prelude::*;
-use radixscope_export::Wanted;
+use radixscope_export::FindingFilter;
 use radixscope_model::id::{Millis, Worker};
 use radixscope_model::record::{Finding, Phase, Severity};
 use web_sys::MouseEvent;
@@ -11,8 +11,8 @@ use super::figure::severity_mark;
 use super::nav;
 use crate::draw::palette::label;
 use crate::keys;
-use crate::store::{Shown, Store, time_of_day};
-use crate::time_range::Span;
+use crate::store::{Store, ViewContext, time_of_day};
+use crate::time_range::TimeSpan;
 use crate::url::Panel;
 use crate::view::control::view;
 
@@ -60,9 +60,12 @@ impl Goal {
 }
 
 /// Those that lie within `span`, in order of their begin.
-fn marks(shown: &Shown<'_>, span: Span) -> Vec<Mark> {
-    let mut all: Vec<Mark> =
-        Wanted { severity: Severity::Info, cleared: true }.of(shown).into_iter().map(of_finding).collect();
+fn marks(shown: &ViewContext<'_>, span: TimeSpan) -> Vec<Mark> {
+    let mut all: Vec<Mark> = FindingFilter { severity: Severity::Info, cleared: true }
+        .of(shown)
+        .into_iter()
+        .map(of_finding)
+        .collect();
     for worker in shown.worker_list() {
         let Some(state) = shown.worker(worker) else { continue };
         let mut add = |at: Option<Millis>, icon, what| {
@@ -105,7 +108,7 @@ fn at_once(at: Millis, icon: &'static str, words: String, to: Goal) -> Mark {
 
 /// The marks of a chart's area.
 #[component]
-pub(super) fn Marks(store: Store, span: Memo<Span>) -> impl IntoView {
+pub(super) fn Marks(store: Store, span: Memo<TimeSpan>) -> impl IntoView {
     let all = Memo::new(move |_| {
         let span = span.get();
         store.on_beat(|shown| marks(shown, span))
@@ -119,7 +122,7 @@ pub(super) fn Marks(store: Store, span: Memo<Span>) -> impl IntoView {
 }
 
 /// Place of a mark on the axis, and how many others stand below it.
-fn place(mark: &Mark, all: &[Mark], span: Span) -> (f64, f64, usize) {
+fn place(mark: &Mark, all: &[Mark], span: TimeSpan) -> (f64, f64, usize) {
     let at = |at: Millis| span.share(at).clamp(0.0, 1.0);
     let from = at(mark.from);
     let before =
@@ -128,7 +131,7 @@ fn place(mark: &Mark, all: &[Mark], span: Span) -> (f64, f64, usize) {
 }
 
 #[component]
-fn MarkAt(store: Store, mark: Mark, all: Memo<Vec<Mark>>, span: Memo<Span>) -> impl IntoView {
+fn MarkAt(store: Store, mark: Mark, all: Memo<Vec<Mark>>, span: Memo<TimeSpan>) -> impl IntoView {
     let Mark { icon, class, .. } = mark;
     let id = mark.id.clone();
     let words = move || all.with(|all| all.iter().find(|mark| mark.id == id).map(|mark| mark.words.clone()));

@@ -1,7 +1,7 @@
 //! What the reader must know before believing the rest: sources in trouble, a stale picture, a wrong version.
 
 use leptos::prelude::*;
-use radixscope_insight::completeness::coverage_words;
+use radixscope_insight::completeness::coverage_text;
 use radixscope_model::id::Millis;
 use radixscope_model::record::LinkState;
 
@@ -41,7 +41,7 @@ impl Act {
         }
     }
 
-    const fn words(self) -> (&'static str, &'static str) {
+    const fn to_text(self) -> (&'static str, &'static str) {
         match self {
             Self::Connect => ("Try now", "retry"),
             Self::ShowFindings => ("Show", "show-findings"),
@@ -79,7 +79,7 @@ pub(super) fn Notices(store: Store) -> impl IntoView {
             {move || {
                 let row = |notice: Notice| {
                     let act = notice.act.map(|act| {
-                        let (words, id) = act.words();
+                        let (words, id) = act.to_text();
                         view! {
                             <button class="plain" data-testid=id on:click=move |_| act.now(store)>{words}</button>
                         }
@@ -123,7 +123,7 @@ fn of_completeness(store: Store) -> Option<Notice> {
     (!coverage.is_whole()).then(|| {
         let text = format!(
             "The tree is incomplete: {}. Shares, duplicates and costs of candidates are withheld or marked until it is complete.",
-            coverage_words(&coverage)
+            coverage_text(&coverage)
         );
         Notice { act: Some(Act::ShowFindings), ..Notice::new("notice-partial", "warn", text) }
     })
@@ -133,8 +133,8 @@ fn of_completeness(store: Store) -> Option<Notice> {
 fn of_past(store: Store) -> Option<Notice> {
     let is_bare = store.address.with(Address::is_bare);
     let at = Some(store.at.get()).filter(|at| is_bare && *at != 0)?;
-    let text =
-        ["Shown is ", &time_of_day(Millis(at)), ", not the present. ", &store.past_fault.get()].concat();
+    let text = ["ViewContext is ", &time_of_day(Millis(at)), ", not the present. ", &store.past_fault.get()]
+        .concat();
     Some(Notice { act: Some(Act::BackToLive), ..Notice::new("notice-past", "warn", text) })
 }
 
@@ -142,8 +142,15 @@ fn of_past(store: Store) -> Option<Notice> {
 fn of_file(store: Store) -> impl Iterator<Item = Notice> {
     let shown = store.file.get().map(|file| {
         let (from, until) = (time_of_day(file.from), time_of_day(file.until));
-        let text =
-            ["Shown is the recording ", &file.name, ", ", &from, " to ", &until, "; no server is asked"];
+        let text = [
+            "ViewContext is the recording ",
+            &file.name,
+            ", ",
+            &from,
+            " to ",
+            &until,
+            "; no server is asked",
+        ];
         let act = store.can_close_file().then_some(Act::CloseFile);
         Notice { act, ..Notice::new("notice-file", "info", text.concat()) }
     });
@@ -157,7 +164,7 @@ fn of_link(store: Store) -> Option<Notice> {
     let (since, seen) = match store.as_of(Feed::Any) {
         Some(at) => {
             let at = time_of_day(at);
-            (format!(" since {at}"), format!(" Shown is the last known state, as of {at}."))
+            (format!(" since {at}"), format!(" ViewContext is the last known state, as of {at}."))
         }
         None => (String::new(), String::new()),
     };

@@ -6,9 +6,9 @@ use radixscope_model::id::PoolIx;
 use radixscope_model::sort;
 
 use crate::format;
-use crate::shown::{PoolLabel, PoolQuery};
 use crate::store::Store;
 use crate::view::control::view;
+use crate::view_context::{PoolLabel, PoolQuery};
 
 /// Chooses the pool that every panel shows. Only where there are several.
 #[component]
@@ -26,7 +26,7 @@ pub(super) fn PoolSwitch(store: Store) -> impl IntoView {
     };
     let option = move |label: PoolLabel| {
         let is_it = move || only.get() == Some(label.pool);
-        let words = label.words();
+        let words = label.to_text();
         view! { <option value=label.name title=words.clone() selected=move || is_it()>{words.clone()}</option> }
     };
     view! {
@@ -59,7 +59,7 @@ pub(super) fn TreePools(store: Store) -> impl IntoView {
     };
     let one = move |label: PoolLabel| {
         let pool = label.pool;
-        let title = label.words();
+        let title = label.to_text();
         if drawn.get() == pool {
             let text = format!("Pool {}", label.short);
             return view! { <b title=title data-testid="tree-pool">{text}</b> };

@@ -12,7 +12,7 @@ use super::time_menu::TimeMenu;
 use crate::draw::palette::{Palette, Pattern, label, token};
 use crate::draw::rates::{self, Band};
 use crate::format;
-use crate::store::{Feed, Shown, Store};
+use crate::store::{Feed, Store, ViewContext};
 use crate::url::Panel;
 use crate::view::control::view;
 
@@ -67,7 +67,7 @@ pub(super) fn RatesPanel(store: Store, dark: Memo<bool>) -> impl IntoView {
 }
 
 /// Bands of which each is a worker's, and one for all others.
-fn series(shown: &Shown<'_>, workers: &[WorkerIx], of: usize) -> Vec<Series> {
+fn series(shown: &ViewContext<'_>, workers: &[WorkerIx], of: usize) -> Vec<Series> {
     let alone = workers.iter().filter(|worker| worker.at() < MAX_BANDS || workers.len() == 1);
     let of_worker = |&worker: &WorkerIx| {
         let id = shown.worker(worker)?.id.to_string();

@@ -6,7 +6,7 @@ use wasm_bindgen::JsCast;
 use web_sys::{DragEvent, Event, HtmlInputElement};
 
 use crate::store::{Store, time_of_day};
-use crate::time_range::Span;
+use crate::time_range::TimeSpan;
 use crate::url::Panel;
 use crate::view::clipboard::address;
 use crate::view::control::view;
@@ -83,7 +83,10 @@ pub(super) fn open(store: Store, is_second: bool) -> AnyView {
 
 /// The button and its menu; `span` is the window that is saved.
 #[component]
-pub(super) fn RecordingMenu(store: Store, #[prop(into)] span: Callback<(), Option<Span>>) -> impl IntoView {
+pub(super) fn RecordingMenu(
+    store: Store,
+    #[prop(into)] span: Callback<(), Option<TimeSpan>>,
+) -> impl IntoView {
     let window = move || {
         store.kept_version.track();
         span.run(())

@@ -1,7 +1,7 @@
 //! The status bar: is it connected, is it current, is it complete, is it right.
 
 use leptos::prelude::*;
-use radixscope_insight::completeness::{coverage_words, short_coverage_words};
+use radixscope_insight::completeness::{coverage_text, short_coverage_text};
 use radixscope_model::id::Millis;
 use radixscope_model::record::LinkState;
 
@@ -10,10 +10,10 @@ use super::nav::Nav;
 use super::pools::PoolSwitch;
 use super::timeline;
 use crate::format::{self, UNKNOWN};
-use crate::shown::Unit;
-use crate::store::{Feed, Link, Shown, Store, time_of_day};
+use crate::store::{Feed, Link, Store, ViewContext, time_of_day};
 use crate::url::{Panel, Theme};
 use crate::view::control::view;
+use crate::view_context::Unit;
 
 /// The bar at the top.
 #[component]
@@ -57,7 +57,7 @@ pub(super) fn Connection(store: Store) -> impl IntoView {
         _ if store.at.get() != 0 => ("past", past_words(store)),
         Link::Live if store.replayed.get() => ("past", store.newest_name().to_owned()),
         Link::Live if store.stale.get() => ("stale", "Stale".to_owned()),
-        Link::Live => source_words(store),
+        Link::Live => source_text(store),
         Link::Connecting => ("wait", "Connecting".to_owned()),
         Link::Restoring { part, parts } if parts > 1 => {
             ("wait", format!("Loading {}", format::percent(f64::from(part) / f64::from(parts))))
@@ -96,7 +96,7 @@ fn past_words(store: Store) -> String {
 }
 
 /// Live, but is what the server hears live? The worst source speaks.
-fn source_words(store: Store) -> (&'static str, String) {
+fn source_text(store: Store) -> (&'static str, String) {
     store.on_beat(|cluster| {
         let state = |wanted: LinkState| cluster.sources().iter().any(|s| s.state == wanted);
         if cluster.sources().is_empty() {
@@ -119,7 +119,7 @@ fn source_words(store: Store) -> (&'static str, String) {
 
 #[component]
 fn Facts(store: Store) -> impl IntoView {
-    let look = move |text: fn(&Shown<'_>) -> String| -> Memo<String> {
+    let look = move |text: fn(&ViewContext<'_>) -> String| -> Memo<String> {
         Memo::new(move |_| if store.ready() { store.on_beat(text) } else { UNKNOWN.to_owned() })
     };
     // Live figures: without a live source they are unknown.
@@ -129,14 +129,14 @@ fn Facts(store: Store) -> impl IntoView {
             None => text.get(),
         })
     };
-    let coverage = look(|shown| short_coverage_words(&shown.coverage()));
+    let coverage = look(|shown| short_coverage_text(&shown.coverage()));
     let lacks = Memo::new(move |_| store.ready() && store.on_beat(|shown| !shown.coverage().is_whole()));
     let coverage_title = look(|shown| {
         let coverage = shown.coverage();
         let used = coverage.used_blocks.map_or("an unknown number of".to_owned(), format::count);
         format!(
             "{}. {} of {used} blocks that workers have are in the tree. Complete: every block of the worker is known. Workers that left and decode workers that by design publish no KV events do not count; click for what is missing",
-            coverage_words(&coverage),
+            coverage_text(&coverage),
             format::count(coverage.known_blocks)
         )
     });

@@ -3,12 +3,12 @@
 
 use leptos::prelude::*;
 use radixscope_export::finding_ticket::{setting_line, severity_word, summary};
-use radixscope_export::{Summary, Wanted, pending_words};
+use radixscope_export::{FindingFilter, Summary, pending_text};
 use radixscope_insight::latency::{self, ENABLE_FRONTEND, MIN_SAMPLES, Quantity, WINDOW_MS};
 use radixscope_insight::queues::Queues;
 use radixscope_model::id::{Millis, WorkerIx};
 use radixscope_model::number_format;
-use radixscope_model::range::{Range, Standing};
+use radixscope_model::range::{Range, TargetComparison};
 use radixscope_model::record::{Finding, Phase};
 use radixscope_state::cluster::Cluster;
 
@@ -18,7 +18,7 @@ use super::latency::goals::{Goal, TPOT, TTFT};
 use super::nav;
 use crate::draw::palette::label;
 use crate::format::{self, UNKNOWN};
-use crate::store::{Feed, RoundRobinRun, Shown, Store, time_of_day};
+use crate::store::{Feed, RoundRobinRun, Store, ViewContext, time_of_day};
 use crate::url::Panel;
 use crate::view::control::view;
 
@@ -98,7 +98,7 @@ pub(super) fn Summary(store: Store) -> impl IntoView {
 }
 
 fn look(
-    shown: &Shown<'_>,
+    shown: &ViewContext<'_>,
     now: Millis,
     goals: [f64; 2],
     is_current: bool,
@@ -113,7 +113,13 @@ fn look(
     ]
 }
 
-fn latency_tile(shown: &Shown<'_>, quantity: Quantity, target: f64, now: Millis, is_current: bool) -> Tile {
+fn latency_tile(
+    shown: &ViewContext<'_>,
+    quantity: Quantity,
+    target: f64,
+    now: Millis,
+    is_current: bool,
+) -> Tile {
     let all = latency::latest(shown, quantity, now);
     let found = all.iter().find(|times| times.samples > 0);
     let Some((times, [_, p95, _])) = found.and_then(|times| Some((times, times.quantiles?))) else {
@@ -133,41 +139,41 @@ fn latency_tile(shown: &Shown<'_>, quantity: Quantity, target: f64, now: Millis,
             ..Tile::default()
         };
     };
-    let target_words = quantity.words(target);
-    let standing = if is_current { times.standing(target) } else { Standing::Unknown };
-    let status_text = match standing {
-        Standing::Within => ["✓ within target ", &target_words].concat(),
-        Standing::Above => ["◆ above target ", &target_words].concat(),
-        Standing::Unknown if !is_current => "not current".to_owned(),
-        Standing::Unknown if times.samples < MIN_SAMPLES => {
+    let target_text = quantity.to_text(target);
+    let comparison = if is_current { times.standing(target) } else { TargetComparison::Unknown };
+    let status_text = match comparison {
+        TargetComparison::Within => ["✓ within target ", &target_text].concat(),
+        TargetComparison::Above => ["◆ above target ", &target_text].concat(),
+        TargetComparison::Unknown if !is_current => "not current".to_owned(),
+        TargetComparison::Unknown if times.samples < MIN_SAMPLES => {
             format!("{} of {MIN_SAMPLES} samples", times.samples)
         }
-        Standing::Unknown => ["target ", &target_words, " in range"].concat(),
+        TargetComparison::Unknown => ["target ", &target_text, " in range"].concat(),
     };
     let why = times.why_unknown(quantity, target).map_or(String::new(), |why| [". ", &why].concat());
-    let above_ms = match standing {
-        Standing::Above => above_since(shown, quantity, target, now).map(|at| now.since(at)),
-        Standing::Within | Standing::Unknown => None,
+    let above_ms = match comparison {
+        TargetComparison::Above => above_since(shown, quantity, target, now).map(|at| now.since(at)),
+        TargetComparison::Within | TargetComparison::Unknown => None,
     };
     let title = format!(
         "95th percentile over the last 60 s, all pools: {} of {} samples, {}{why}",
         format::count(times.samples),
         format::count(times.of),
-        times.source.words(),
+        times.source.to_text(),
     );
-    let (value, state) = (quantity.range_words(&p95), standing.as_str());
+    let (value, state) = (quantity.range_text(&p95), comparison.as_str());
     Tile { value, state, status_text, above_ms, title, ..Tile::default() }
 }
 
 /// Since when the 95th percentile has been above its target without a break, as far as [`ABOVE_MS`] reach.
-fn above_since(shown: &Shown<'_>, quantity: Quantity, target: f64, now: Millis) -> Option<Millis> {
+fn above_since(shown: &ViewContext<'_>, quantity: Quantity, target: f64, now: Millis) -> Option<Millis> {
     let from = Millis(now.0.saturating_sub(ABOVE_MS));
     let points: Vec<_> = latency::trend(shown, quantity, (from, now), now)?.points().collect();
-    let is_above = |p95: Option<Range>| p95.is_some_and(|p95| p95.against(target) == Standing::Above);
+    let is_above = |p95: Option<Range>| p95.is_some_and(|p95| p95.against(target) == TargetComparison::Above);
     points.into_iter().rev().take_while(|(_, p95)| is_above(*p95)).last().map(|(at, _)| at)
 }
 
-fn hit_rate(shown: &Shown<'_>, now: Millis, round_robin: Option<RoundRobinRun>) -> Tile {
+fn hit_rate(shown: &ViewContext<'_>, now: Millis, round_robin: Option<RoundRobinRun>) -> Tile {
     let sums = shown.recent_sums(now, WINDOW_MS);
     let mut title = sums.explain("in the last 60 s");
     let status_text = if sums.count == 0 {
@@ -189,7 +195,7 @@ fn hit_rate(shown: &Shown<'_>, now: Millis, round_robin: Option<RoundRobinRun>) 
             (String::new(), "round-robin not simulated")
         }
     };
-    Tile { value: sums.rate_words(), status_text, more, hint, title, ..Tile::default() }
+    Tile { value: sums.rate_text(), status_text, more, hint, title, ..Tile::default() }
 }
 
 /// What the simulated figure rests on.
@@ -203,7 +209,7 @@ fn round_robin_title(run: &RoundRobinRun) -> String {
     )
 }
 
-fn throughput(shown: &Shown<'_>, now: Millis) -> Tile {
+fn throughput(shown: &ViewContext<'_>, now: Millis) -> Tile {
     let Some(found) = latency::counts(shown, now).throughput else {
         let title =
             format!("Not reported. {ENABLE_FRONTEND}, or a log that reports when requests end: --logs FILE");
@@ -223,7 +229,7 @@ fn throughput(shown: &Shown<'_>, now: Millis) -> Tile {
     Tile { value, status_text: [&tokens, " tokens/s"].concat(), title, ..Tile::default() }
 }
 
-fn in_flight(shown: &Shown<'_>, now: Millis) -> Tile {
+fn in_flight(shown: &ViewContext<'_>, now: Millis) -> Tile {
     let known = shown.worker_list().filter_map(|ix| Some((ix, shown.worker(ix)?.in_flight.now()?)));
     let known: Vec<(WorkerIx, u32)> = known.collect();
     let Some(&most) = known.iter().max_by_key(|(_, requests)| *requests) else {
@@ -238,11 +244,11 @@ fn in_flight(shown: &Shown<'_>, now: Millis) -> Tile {
         format::plural(known.len() as u64, "worker", "workers"),
         label(most.0),
         most.1,
-        queued.words(),
+        queued.to_text(),
         queued.explain(),
     );
     let status_text = format!("max {} on {}", most.1, label(most.0));
-    Tile { value: format::count(sum), status_text, more: queued.words(), title, ..Tile::default() }
+    Tile { value: format::count(sum), status_text, more: queued.to_text(), title, ..Tile::default() }
 }
 
 /// What the line below the figures says.
@@ -296,7 +302,7 @@ fn Worst(store: Store, tiles: Memo<[Tile; 5]>) -> impl IntoView {
 
 /// The worst findings in the order that all of the page has; that there are none, where something was checked.
 fn line_of(cluster: &Cluster, tiles: &[Tile]) -> Line {
-    let held = Wanted::default().of(cluster);
+    let held = FindingFilter::default().of(cluster);
     let Some((worst, others)) = held.split_first() else { return no_finding(cluster, tiles) };
     let words = |finding: &Finding| {
         // Its figures are of then, and others may stand above already.
@@ -338,7 +344,7 @@ fn no_finding(cluster: &Cluster, tiles: &[Tile]) -> Line {
     let link = if summary.no_data == 0 { "Open findings" } else { "What is missing" };
     let line = Line { link, is_check: true, ..Line::default() };
     if let Some(first) = summary.pending.first() {
-        let text = format!("◆ {}", pending_words(first, cluster.now_ms()));
+        let text = format!("◆ {}", pending_text(first, cluster.now_ms()));
         return Line { level: "warn", text, more: summary.coverage(), ..line };
     }
     let above = tiles.iter().zip(&TILES).find_map(|(tile, (_, name, ..))| Some((name, tile.above_ms?)));

@@ -11,7 +11,7 @@ use crate::draw::option::ChartOption;
 use crate::draw::palette::Palette;
 use crate::draw::theme::Insets;
 use crate::store::Store;
-use crate::time_range::{Span, TimeRange};
+use crate::time_range::{TimeRange, TimeSpan};
 use crate::view::control::view;
 
 /// A drag shorter than this share of the chart is a click.
@@ -21,7 +21,7 @@ const LEAST_DRAG: f64 = 0.015;
 const POINTED_Y: f64 = 20.0;
 
 /// The time that all charts of the page show.
-pub(super) fn shown_span(store: Store) -> Memo<Span> {
+pub(super) fn shown_span(store: Store) -> Memo<TimeSpan> {
     let second = store.second();
     Memo::new(move |_| {
         let now = second.get();
@@ -46,7 +46,7 @@ pub(super) fn TimeChart(
     /// Where its area is.
     insets: Insets,
     /// The time it shows.
-    span: Memo<Span>,
+    span: Memo<TimeSpan>,
     /// What is drawn, in the colours given.
     option: impl Fn(&Palette) -> Option<ChartOption> + 'static,
 ) -> impl IntoView {

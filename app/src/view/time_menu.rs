@@ -5,7 +5,7 @@ use radixscope_model::id::Millis;
 
 use crate::keys;
 use crate::store::{Store, time_of_day, zone};
-use crate::time_range::{Moment, Span, TimeRange};
+use crate::time_range::{TimePoint, TimeRange, TimeSpan};
 use crate::view::control::view;
 
 /// The times offered, seconds; the last is all that is kept.
@@ -16,11 +16,11 @@ const KEPT: &str = "Kept: the last hour, every second of the last 5 min, 15 s st
 
 /// The menu.
 #[component]
-pub(super) fn TimeMenu(store: Store, span: Memo<Span>) -> impl IntoView {
+pub(super) fn TimeMenu(store: Store, span: Memo<TimeSpan>) -> impl IntoView {
     let range = Memo::new(move |_| store.address.with(|address| address.range));
     let is_last = move |seconds: u64| range.get() == TimeRange::last(seconds);
     let is_other = move || !LASTS.iter().any(|(seconds, _)| is_last(*seconds));
-    let is_fixed = move || !matches!(range.get().to, Moment::Ago(0));
+    let is_fixed = move || !matches!(range.get().to, TimePoint::Ago(0));
     let choose = move |event| {
         let chosen = event_target_value(&event).parse().ok().filter(|seconds| *seconds > 0);
         if let Some(seconds) = chosen {

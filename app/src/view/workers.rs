@@ -1,21 +1,21 @@
 //! The workers: what each holds, how fast it changes, and facts about it that may point at a fault.
 
 use leptos::prelude::*;
-use radixscope_insight::completeness::{asking_words, known_words, why_words};
+use radixscope_insight::completeness::{known_text, query_text, why_text};
 use radixscope_insight::occupancy::Occupancy;
 use radixscope_insight::queues;
 use radixscope_model::id::{Millis, WorkerIx};
-use radixscope_model::record::{Asking, Tier};
-use radixscope_state::cluster::{Cluster, Sign, TierCounts, WorkerState};
+use radixscope_model::record::{QueryState, Tier};
+use radixscope_state::cluster::{Cluster, Liveness, TierCounts, WorkerState};
 
 use super::ask::AskForBlocks;
 use super::chip::Chip;
 use super::figure::{Empty, Figure, PanelHead, prose};
 use crate::format::{self, UNKNOWN};
-use crate::shown::Unit;
 use crate::store::{Feed, Store};
 use crate::url::Panel;
 use crate::view::control::view;
+use crate::view_context::Unit;
 
 /// Rates are means over so many full seconds: long enough to be read, short enough to follow a burst.
 const RATE_SECONDS: u64 = 10;
@@ -218,7 +218,7 @@ fn look(cluster: &Cluster, ix: WorkerIx, w: &WorkerState, now: Millis, is_curren
     Row {
         tail: format!("{}{rank}", format::tail(w.id.id.0)),
         id: w.id.to_string(),
-        held: held.words(),
+        held: held.to_text(),
         held_title: held.explain(),
         bar: format::width(held.share.unwrap_or(0.0)),
         of_capacity: held.capacity.is_some(),
@@ -234,18 +234,18 @@ fn look(cluster: &Cluster, ix: WorkerIx, w: &WorkerState, now: Millis, is_curren
         sign: if is_current { sign.as_str() } else { "unknown" },
         sign_title: match sign {
             _ if !is_current => "Unknown: no connection",
-            Sign::Active => "Active: received from it within the last 10 s",
-            Sign::Quiet => "Quiet: idle or gone, nothing received for more than 10 s",
-            Sign::NeverHeard => "Nothing received from it: only routers report it",
-            Sign::Gone => "Left: it left the deployment",
+            Liveness::Active => "Active: received from it within the last 10 s",
+            Liveness::Quiet => "Quiet: idle or gone, nothing received for more than 10 s",
+            Liveness::NeverSeen => "Nothing received from it: only routers report it",
+            Liveness::Left => "Left: it left the deployment",
         },
         facts: facts(cluster, ix, w),
         lacks: is_incomplete
-            .then(|| format!("Known {}: {}", known_words(cluster, ix), why_words(knowledge.why))),
-        asking: asking_words(knowledge, now).filter(|_| is_incomplete),
+            .then(|| format!("Known {}: {}", known_text(cluster, ix), why_text(knowledge.why))),
+        asking: query_text(knowledge, now).filter(|_| is_incomplete),
         can_ask: is_incomplete
             && is_current
-            && matches!(knowledge.asking, Asking::OnRequest | Asking::Failed { .. }),
+            && matches!(knowledge.asking, QueryState::OnRequest | QueryState::Failed { .. }),
     }
 }
 

@@ -16,7 +16,7 @@ use std::ops::ControlFlow;
 
 use radixscope_insight::baseline::{self, Import};
 use radixscope_insight::counterfactual::{
-    Facts, FrozenReport, ModelReport, Sample, Span, SweepReport, resimulate,
+    DecisionRange, Facts, ModelReport, OfflineReplayReport, Sample, SweepReport, resimulate,
 };
 use radixscope_router::RouterOverrides;
 use radixscope_state::cluster::SnapshotReader;
@@ -48,7 +48,7 @@ pub enum Job {
         name: String,
     },
     /// Judge decisions under one setting, each on the state it saw.
-    Frozen {
+    OfflineReplay {
         /// Which decisions.
         sample: Sample,
         /// The setting.
@@ -72,7 +72,7 @@ pub enum Job {
         /// What the model is made of.
         facts: Facts,
         /// Which arrivals are counted.
-        span: Span,
+        span: DecisionRange,
         /// The setting.
         settings: RouterOverrides,
     },
@@ -115,8 +115,8 @@ pub enum Outcome {
     Digest(#[serde(with = "postcard::fixint::le")] u64),
     /// Of [`Job::Baselines`]: what the CSV holds, or what is wrong with it.
     Baselines(Result<Import, String>),
-    /// Of [`Job::Frozen`], and the milliseconds it took, its way to the worker and back not counted.
-    Frozen(Box<FrozenReport>, f64),
+    /// Of [`Job::OfflineReplay`], and the milliseconds it took, its way to the worker and back not counted.
+    OfflineReplay(Box<OfflineReplayReport>, f64),
     /// Of [`Job::Sweep`], likewise.
     Sweep(Box<SweepReport>, f64),
     /// Of [`Job::Resimulate`], likewise.
@@ -146,9 +146,9 @@ impl Job {
                 None => Ok(Import { baselines: baseline::reference(), notices: Vec::new() }),
                 Some(csv) => baseline::import(&csv, &name).map_err(|error| error.to_string()),
             })),
-            Job::Frozen { sample, settings } => {
+            Job::OfflineReplay { sample, settings } => {
                 let (report, ms) = timed(|| sample.evaluate(settings));
-                Ok(Outcome::Frozen(Box::new(report), ms))
+                Ok(Outcome::OfflineReplay(Box::new(report), ms))
             }
             Job::Sweep { sample, weights, temperatures, held } => {
                 let (report, ms) =
@@ -271,11 +271,13 @@ mod tests {
     #[test]
     fn a_counterfactual_gives_what_its_function_gives() {
         let cluster = Cluster::default();
-        let selection = Selection::of(Span::ALL);
+        let selection = Selection::of(DecisionRange::ALL);
         let sample = Sample::of(&cluster, selection);
-        let frozen =
-            answers(&asked(Job::Frozen { sample: sample.clone(), settings: RouterOverrides::round_robin() }));
-        let outcome = Outcome::Frozen(Box::new(sample.evaluate(RouterOverrides::round_robin())), 0.0);
+        let frozen = answers(&asked(Job::OfflineReplay {
+            sample: sample.clone(),
+            settings: RouterOverrides::round_robin(),
+        }));
+        let outcome = Outcome::OfflineReplay(Box::new(sample.evaluate(RouterOverrides::round_robin())), 0.0);
         assert_eq!(frozen, [Answer::Done { id: 7, outcome }]);
         let sweep =
             answers(&asked(Job::Sweep { sample, weights: vec![1.0], temperatures: vec![0.0], held: None }));
@@ -287,7 +289,7 @@ mod tests {
             let job = Job::Resimulate {
                 arrivals,
                 facts: facts.clone(),
-                span: Span::ALL,
+                span: DecisionRange::ALL,
                 settings: RouterOverrides::round_robin(),
             };
             let all = answers(&asked(job));

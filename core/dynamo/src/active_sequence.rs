@@ -1,4 +1,4 @@
-//! `active_sequences_events`: the life of requests, as routers and workers tell it (reference §3.3).
+//! `active_sequences_events`: the life of requests, as routers and workers publish it (reference §3.3).
 
 use std::borrow::Cow;
 
@@ -18,11 +18,11 @@ pub struct ActiveSequence<'a> {
     pub request_id: Cow<'a, str>,
     /// Where it runs.
     pub worker: Worker,
-    /// Who says so.
+    /// Its publisher.
     pub router: RouterId,
     /// What happened.
-    pub step: Step,
-    /// Whether the worker itself says so (≥ 1.5), not a router.
+    pub step: SequenceChange,
+    /// Whether the worker itself published it (≥ 1.5), not a router.
     pub by_worker: bool,
     /// The LoRA adapter that the request asks for (≥ 1.0). `None`: the message names none.
     pub lora_name: Option<Cow<'a, str>>,
@@ -39,7 +39,7 @@ pub enum RouterId {
 
 /// What happened to a request.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Step {
+pub enum SequenceChange {
     /// Routed to the worker.
     Added(AddRequest),
     /// First output token.
@@ -48,18 +48,18 @@ pub enum Step {
     Freed,
 }
 
-impl Step {
+impl SequenceChange {
     /// Which step, without its details.
     pub const fn kind(&self) -> SequenceStep {
         match self {
-            Step::Added(_) => SequenceStep::Added,
-            Step::PrefillCompleted => SequenceStep::PrefillCompleted,
-            Step::Freed => SequenceStep::Freed,
+            SequenceChange::Added(_) => SequenceStep::Added,
+            SequenceChange::PrefillCompleted => SequenceStep::PrefillCompleted,
+            SequenceChange::Freed => SequenceStep::Freed,
         }
     }
 }
 
-/// What a router says of a request it routes. Which fields are set depends on the version.
+/// A router's message about a request that it routes. Which fields are set depends on the version.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct AddRequest {
     /// Chain hashes of the prompt's full blocks (reference §5.10).
@@ -77,7 +77,7 @@ pub struct AddRequest {
 }
 
 impl AddRequest {
-    /// What the form of the message says of the role of the worker that was chosen, in a disaggregated deployment.
+    /// The chosen worker's role, as far as the form of the message shows it, in a disaggregated deployment.
     ///
     /// The router of prefill workers does not count blocks of active requests and gives no `token_sequence`; that of decode
     /// workers does not count prompts to prefill. A router of aggregated workers with `router_track_active_blocks` or
@@ -92,7 +92,7 @@ impl AddRequest {
     }
 }
 
-/// Appends what the payload of an `active_sequences_events` message says to `into`: one step (NATS) or a batch
+/// Appends the contents of an `active_sequences_events` message to `into`: one step (NATS) or a batch
 /// (`{"events":[…]}`, ZMQ).
 ///
 /// # Errors
@@ -108,7 +108,7 @@ fn message<'a, W: Wire<'a>>(wire: &mut W, into: &mut Vec<ActiveSequence<'a>>) ->
     let mut faults = Faults::default();
     let read = one_or_batch(wire, into, &mut faults).and_then(|()| wire.end());
     if let Err(fault) = read {
-        faults.count(fault.reason, || words(fault));
+        faults.count(fault.reason, || to_decode_error(fault));
     }
     faults.into_result()
 }
@@ -147,7 +147,7 @@ fn steps<'a, W: Wire<'a>>(
             Ok(step) => into.push(step),
             Err(fault) => {
                 wire.rewind(mark);
-                pass(wire, fault, faults, words)?;
+                pass(wire, fault, faults, to_decode_error)?;
             }
         }
     }
@@ -169,7 +169,7 @@ struct Parts<'a> {
     request_id: Option<Cow<'a, str>>,
     worker: Option<Worker>,
     router: Option<RouterId>,
-    step: Option<Step>,
+    step: Option<SequenceChange>,
     lora_name: Option<Cow<'a, str>>,
 }
 
@@ -226,21 +226,21 @@ fn router<'a, W: Wire<'a>>(wire: &mut W) -> Result<RouterId, Fault> {
 }
 
 /// `"Free"`, `"MarkPrefillCompleted"`, or `{"AddRequest":{…}}`.
-fn step<'a, W: Wire<'a>>(wire: &mut W) -> Result<Step, Fault> {
+fn step<'a, W: Wire<'a>>(wire: &mut W) -> Result<SequenceChange, Fault> {
     const KINDS: &str = "expected AddRequest, MarkPrefillCompleted or Free";
     let start = wire.at();
     if wire.kind()? == Kind::Text {
         return match wire.word()? {
-            b"Free" => Ok(Step::Freed),
-            b"MarkPrefillCompleted" => Ok(Step::PrefillCompleted),
+            b"Free" => Ok(SequenceChange::Freed),
+            b"MarkPrefillCompleted" => Ok(SequenceChange::PrefillCompleted),
             _ => Err(Fault::new(Reason::UnknownKind, KINDS, start)),
         };
     }
     let mut left = wire.map()?;
     let step = match wire.next_key(&mut left)? {
-        Some(b"AddRequest") => Step::Added(add_request(wire).field("AddRequest")?),
-        Some(b"Free") => wire.skip().map(|()| Step::Freed)?,
-        Some(b"MarkPrefillCompleted") => wire.skip().map(|()| Step::PrefillCompleted)?,
+        Some(b"AddRequest") => SequenceChange::Added(add_request(wire).field("AddRequest")?),
+        Some(b"Free") => wire.skip().map(|()| SequenceChange::Freed)?,
+        Some(b"MarkPrefillCompleted") => wire.skip().map(|()| SequenceChange::PrefillCompleted)?,
         Some(_) => return Err(Fault::new(Reason::UnknownKind, KINDS, start)),
         None => return Err(Fault::missing("AddRequest, MarkPrefillCompleted or Free", start)),
     };
@@ -303,6 +303,6 @@ fn prefill_load_hint<'a, W: Wire<'a>>(wire: &mut W) -> Result<Option<u64>, Fault
 }
 
 #[cold]
-fn words(fault: Fault) -> DecodeError {
+fn to_decode_error(fault: Fault) -> DecodeError {
     fault.into_error(Topic::ActiveSequences.as_str())
 }

@@ -9,7 +9,7 @@ use super::envelope::Format;
 use super::error::{DecodeError, Faults, Reason};
 use super::tree_query::MAX_TREE_HASHES;
 use super::wire::{
-    Fault, InField, Json, Kind, Left, MsgPack, PlainEvent, PlainRun, Wire, once, pass, required,
+    Fault, InField, Json, Kind, MsgPack, PlainEvent, PlainRun, Remaining, Wire, once, pass, required,
 };
 use radixscope_model::id::{BlockHash, TokensHash, Worker};
 use radixscope_model::record::{Block, Topic};
@@ -19,7 +19,7 @@ use radixscope_model::record::{Block, Topic};
 /// times its own size of memory.
 pub const MAX_HASHES: usize = 1 << 20;
 
-/// Most pictures of a run that are told apart.
+/// Most multimodal inputs of a run that are counted separately.
 const MAX_PICTURES: usize = 256;
 
 /// The tier in which blocks are stored (≥ 1.1).
@@ -150,7 +150,7 @@ impl KvEvents {
         let read =
             if self.batch { self.events_in_array(wire, &mut faults) } else { self.event_or_nothing(wire) };
         if let Err(fault) = read.and_then(|()| wire.end()) {
-            faults.count(fault.reason, || words(fault));
+            faults.count(fault.reason, || to_decode_error(fault));
         }
         faults.into_result()
     }
@@ -161,7 +161,7 @@ impl KvEvents {
             let mark = wire.mark();
             if let Err(fault) = self.event_or_nothing(wire) {
                 wire.rewind(mark);
-                pass(wire, fault, faults, words)?;
+                pass(wire, fault, faults, to_decode_error)?;
             }
         }
         Ok(())
@@ -297,7 +297,11 @@ impl KvEvents {
     }
 
     #[inline]
-    fn blocks_left<'a, W: Wire<'a>>(&mut self, wire: &mut W, mut left: Left) -> Result<Range<u32>, Fault> {
+    fn blocks_left<'a, W: Wire<'a>>(
+        &mut self,
+        wire: &mut W,
+        mut left: Remaining,
+    ) -> Result<Range<u32>, Fault> {
         let start = self.blocks.len();
         self.pictures.clear();
         while wire.next_element(&mut left)? {
@@ -334,7 +338,11 @@ impl KvEvents {
     }
 
     #[inline]
-    fn hashes_left<'a, W: Wire<'a>>(&mut self, wire: &mut W, mut left: Left) -> Result<Range<u32>, Fault> {
+    fn hashes_left<'a, W: Wire<'a>>(
+        &mut self,
+        wire: &mut W,
+        mut left: Remaining,
+    ) -> Result<Range<u32>, Fault> {
         let start = self.removed.len();
         while wire.next_element(&mut left)? {
             self.bound(wire)?;
@@ -439,6 +447,6 @@ fn residency_domain<'a, W: Wire<'a>>(wire: &mut W) -> Result<ResidencyDomain, Fa
 }
 
 #[cold]
-fn words(fault: Fault) -> DecodeError {
+fn to_decode_error(fault: Fault) -> DecodeError {
     fault.into_error(Topic::KvEvents.as_str())
 }

@@ -19,7 +19,7 @@ pub struct ActiveLoad {
     pub kv_used_blocks: Option<u64>,
 }
 
-/// Who speaks in an [`ActiveLoad`].
+/// The publisher of an [`ActiveLoad`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LoadOrigin {
     /// The worker: the truth about its engine.
@@ -34,7 +34,7 @@ pub enum LoadOrigin {
         /// Prompt tokens whose prefill is not done.
         prefill_tokens: Option<u64>,
     },
-    /// All fields are null: nothing is said.
+    /// All fields are null: no data.
     Nothing,
 }
 

@@ -1,4 +1,4 @@
-//! Subjects: where Dynamo says what over NATS (reference §2.1, §11). Opens no message.
+//! Subjects: where Dynamo publishes what over NATS (reference §2.1, §11). Opens no message.
 
 use radixscope_model::record::Topic;
 
@@ -25,11 +25,11 @@ pub const REQUEST_TRACE: &str = "dynamo.request_trace.v1";
 /// How a message travels.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Transport {
-    /// NATS core: said once, kept nowhere.
+    /// NATS core: no history.
     Core,
     /// A JetStream stream keeps it (KV events of 0.8 and 0.9).
     JetStream,
-    /// ZeroMQ: said once, kept nowhere.
+    /// ZeroMQ: no history.
     Zmq,
 }
 

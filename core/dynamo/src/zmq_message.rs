@@ -7,7 +7,7 @@ use super::envelope;
 use super::error::{DecodeError, Reason};
 use super::zmtp::Frames;
 
-/// Says how the last frame is laid out.
+/// The layout version of the last frame.
 const LAYOUT: u8 = 1;
 /// Topic of the messages that are left out: see [`super::subject::SUBSCRIPTIONS`].
 const FORWARD_PASS_METRICS: &[u8] = b"forward-pass-metrics";
@@ -41,13 +41,13 @@ impl<'a> ZmqMessage<'a> {
         let sequence = number(sequence, "sequence")?;
         let envelope = envelope_of(body)?;
         let opened = envelope::open(envelope)?;
-        let Some(said) = opened.envelope() else {
+        let Some(inner) = opened.envelope() else {
             return Err(DecodeError::new(Reason::Malformed, "ZeroMQ body without an envelope"));
         };
-        if (said.publisher_id, said.sequence) != (publisher_id, sequence) {
+        if (inner.publisher_id, inner.sequence) != (publisher_id, sequence) {
             let text = format!(
                 "ZeroMQ frames name message {sequence} of publisher {publisher_id:x}, their envelope {} of {:x}",
-                said.sequence, said.publisher_id
+                inner.sequence, inner.publisher_id
             );
             return Err(DecodeError::new(Reason::Malformed, text));
         }

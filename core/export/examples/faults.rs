@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::process::ExitCode;
 
 use radixscope_captures::{Played, contradictions, is_incomplete, play};
-use radixscope_export::Wanted;
+use radixscope_export::FindingFilter;
 use radixscope_export::finding_ticket::{finding_ticket, setting_line};
 use radixscope_insight::check::Checks;
 use radixscope_model::id::Millis;
@@ -126,7 +126,7 @@ impl Run {
     }
 
     fn look(&mut self, cluster: &Cluster, expected: Option<&Expected>, at_s: u64) {
-        let active = Wanted::default().of(cluster);
+        let active = FindingFilter::default().of(cluster);
         for finding in &active {
             let ticket = || format!("after {at_s} s\n{}", finding_ticket(cluster, finding));
             self.findings.entry(finding.code.to_string()).or_insert_with(ticket);

@@ -9,10 +9,10 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::Instant;
 
-use radixscope_export::panel::{Asked, Kind, Panel};
-use radixscope_export::tree::Picture;
-use radixscope_insight::shown::{PoolQuery, Shown, ShownPools};
+use radixscope_export::panel::{Kind, Panel, PanelRequest};
+use radixscope_export::tree::TreeSnapshot;
 use radixscope_insight::time_range::TimeRange;
+use radixscope_insight::view_context::{PoolQuery, ShownPools, ViewContext};
 use radixscope_model::id::{BlockHash, Millis, PoolIx, Seq, TokensHash, Worker, WorkerIx};
 use radixscope_model::record::{Block, Entry, Record};
 use radixscope_state::cluster::Cluster;
@@ -128,14 +128,14 @@ fn main() {
 
 fn measure(cluster: &Cluster) {
     let pools = ShownPools::of(cluster, &PoolQuery::default());
-    let shown = Shown::new(cluster, pools);
+    let shown = ViewContext::new(cluster, pools);
     for kind in Kind::ALL {
         let (mut times, mut bytes) = (Vec::new(), 0);
         let computed = computed_ms();
         for _ in 0..ROUNDS {
             let begin = Instant::now();
-            let picture = kind.needs_tree().then(|| Arc::new(Picture::of(cluster, PoolIx(0), NOW)));
-            let asked = Asked {
+            let picture = kind.needs_tree().then(|| Arc::new(TreeSnapshot::of(cluster, PoolIx(0), NOW)));
+            let asked = PanelRequest {
                 kind,
                 is_dark: false,
                 width_px: 1_600,

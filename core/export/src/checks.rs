@@ -12,20 +12,20 @@ use radixscope_state::cluster::Cluster;
 
 /// The findings that are asked for, the worst first.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Wanted {
+pub struct FindingFilter {
     /// At least as bad.
     pub severity: Severity,
     /// Also those that are over.
     pub cleared: bool,
 }
 
-impl Default for Wanted {
+impl Default for FindingFilter {
     fn default() -> Self {
         Self { severity: Severity::Info, cleared: false }
     }
 }
 
-impl Wanted {
+impl FindingFilter {
     /// The findings meant, incident by incident: the worst first, those that are over last; in each its cause, then its
     /// symptoms.
     pub fn of(self, cluster: &Cluster) -> Vec<&Finding> {
@@ -157,7 +157,7 @@ impl Summary {
 }
 
 /// A finding to come, in words: `TTFT p95 above target for 22 s, a finding from 45 s`.
-pub fn pending_words(pending: &Pending, now: Millis) -> String {
+pub fn pending_text(pending: &Pending, now: Millis) -> String {
     let held_s = now.since(pending.since_ms) / 1_000;
     let due_s = pending.due_ms.since(pending.since_ms) / 1_000;
     format!("{} for {held_s} s, a finding from {due_s} s", pending.title)
@@ -165,7 +165,7 @@ pub fn pending_words(pending: &Pending, now: Millis) -> String {
 
 impl Findings {
     /// The findings of `cluster` that are `wanted`, at `at_ms`.
-    pub fn of(cluster: &Cluster, wanted: Wanted, at_ms: Millis) -> Self {
+    pub fn of(cluster: &Cluster, wanted: FindingFilter, at_ms: Millis) -> Self {
         Self {
             seq: cluster.seq(),
             at_ms,
@@ -228,15 +228,15 @@ mod tests {
         cluster
     }
 
-    fn codes(wanted: Wanted) -> Vec<String> {
+    fn codes(wanted: FindingFilter) -> Vec<String> {
         wanted.of(&cluster()).iter().map(|finding| finding.code.to_string()).collect()
     }
 
     #[test]
     fn the_worst_come_first_and_what_is_over_comes_last_if_it_is_asked_for() {
-        assert_eq!(codes(Wanted::default()), ["worst", "late", "early", "note"]);
+        assert_eq!(codes(FindingFilter::default()), ["worst", "late", "early", "note"]);
         assert_eq!(
-            codes(Wanted { severity: Severity::Warning, cleared: true }),
+            codes(FindingFilter { severity: Severity::Warning, cleared: true }),
             ["worst", "late", "early", "over"]
         );
     }
@@ -255,7 +255,8 @@ mod tests {
         caused_by("cause_is_over", "over", Severity::Info);
         caused_by("circle", "square", Severity::Info);
         caused_by("square", "circle", Severity::Info);
-        let codes: Vec<&str> = Wanted::default().of(&cluster).iter().map(|finding| &*finding.code).collect();
+        let codes: Vec<&str> =
+            FindingFilter::default().of(&cluster).iter().map(|finding| &*finding.code).collect();
         assert_eq!(codes[..6], ["worst", "note", "symptom_of_note", "symptom_of_symptom", "late", "early"]);
         assert_eq!(codes.len(), 9, "each once: {codes:?}");
     }
@@ -287,14 +288,15 @@ mod tests {
         let summary = Summary::of(&cluster);
         assert_eq!(summary.coverage(), "2 of 3 checks ran, 1 without data");
         assert_eq!(
-            pending_words(&summary.pending[0], Millis(32_000)),
+            pending_text(&summary.pending[0], Millis(32_000)),
             "TTFT p95 above target for 22 s, a finding from 45 s"
         );
     }
 
     #[test]
     fn workers_are_named_by_decimal_strings() {
-        let json = serde_json::to_value(Findings::of(&cluster(), Wanted::default(), Millis(7))).unwrap();
+        let json =
+            serde_json::to_value(Findings::of(&cluster(), FindingFilter::default(), Millis(7))).unwrap();
         let worker = &json["findings"][0]["workers"][0];
         assert_eq!((&worker["worker_id"], &worker["dp_rank"]), (&"18446744073709551615".into(), &1.into()));
         assert_eq!((&json["seq"], &json["at_ms"]), (&6.into(), &7.into()));

@@ -90,7 +90,7 @@ fn row(cluster: &Cluster, decided: &DecisionEntry) -> Option<[String; HEADER.len
         decided.is_tie().to_string(),
         known(decided.lost_affinity().map(|lost| lost.more_blocks)),
         finite(decided.chosen_cost()),
-        finite(decided.margin_blocks().ok()),
+        finite(decided.cost_gap_blocks().ok()),
         decision.formula.map_or("", Formula::as_str).to_owned(),
         finite(decision.prefill_factor.filter(|_| is_a)),
         finite(decision.prefill_factor.filter(|_| !is_a)),
@@ -140,7 +140,7 @@ mod tests {
     #[test]
     fn every_line_has_the_header_s_fields_and_unknown_ones_are_empty() {
         let mut cluster = Cluster::default();
-        let heard = [
+        let records = [
             Record::Source {
                 source: SourceIx(0),
                 name: "x".into(),
@@ -157,7 +157,7 @@ mod tests {
                 ..Decision::new(DecisionId(7), WorkerIx(0), DecisionSource::KvHitRate)
             }),
         ];
-        for (at, record) in heard.into_iter().enumerate() {
+        for (at, record) in records.into_iter().enumerate() {
             cluster.fold(Seq(at as u64 + 1), &Entry { at_ms: Millis(5), record });
         }
         let csv = decisions(&cluster, cluster.decisions().newest_first());

@@ -62,14 +62,14 @@ pub fn decision_row(cluster: &Cluster, decided: &DecisionEntry) -> Option<impl S
     DecisionRow::of(cluster, decided)
 }
 
-/// A routing decision: everything that all sources told of it, with workers by their ids, which only the cluster knows.
+/// A routing decision: the merged report of all sources, with worker ids in place of indices.
 #[derive(Serialize, Debug)]
 struct DecisionRow {
     /// Running number within this run of the server.
     id: DecisionId,
     /// The first record of it.
     seq: Seq,
-    /// When it was first heard.
+    /// When it was first received.
     at_ms: Millis,
     /// When the router decided, by its own clock.
     decided_ms: Option<Millis>,
@@ -81,14 +81,14 @@ struct DecisionRow {
     /// The pool that was chosen from, as `NAMESPACE/COMPONENT`, and what its workers do.
     pool: String,
     role: Option<Role>,
-    /// The adapter (LoRA) that it asked for; `null`: none, or nobody told.
+    /// The adapter (LoRA) that it asked for; `null`: none, or not reported.
     adapter: Option<String>,
     /// The choice for the same request in the other pool, where prefill and decode are apart.
     other_part: Option<DecisionId>,
     /// Dynamo's name of the mode that chose, where a log names another one than by cached blocks and load: then no overlap is
-    /// known. `null`: by those, or nobody told.
+    /// known. `null`: by those, or not reported.
     routing_mode: Option<RoutingMode>,
-    /// Whether the worker was given the request; `false`: a query that runs nothing, `null`: nobody said.
+    /// Whether the worker was given the request; `false`: a query that runs nothing, `null`: not reported.
     dispatched: Option<bool>,
     isl_tokens: Option<u64>,
     isl_blocks: Option<u64>,
@@ -107,7 +107,7 @@ struct DecisionRow {
     logit: Option<f64>,
     /// The same by the best source there is: among `candidates`, else `logit`, else as the router's messages add up.
     cost: Option<f64>,
-    /// Whether the router said that several workers cost the same.
+    /// Whether the router reported that several workers cost the same.
     tied: bool,
     candidates: Vec<CandidateRow>,
     /// Candidates were known, but are no longer kept.
@@ -116,13 +116,13 @@ struct DecisionRow {
     path: Option<Path>,
     /// How the request went on.
     progress: Progress,
-    /// The source that told of it first.
+    /// The source that reported it first.
     source: DecisionSource,
-    /// Every source that told something of it.
+    /// Every source that reported it.
     sources: Vec<DecisionSource>,
     completeness: Completeness,
     /// What was computed here rests on a tree that lacked blocks: overlaps of `candidates` may be too small and their costs too
-    /// high, so there is no cost gap (`margin_blocks`) and no better-cached worker skipped (`lost_affinity_blocks`).
+    /// high, so there is no cost gap (`cost_gap_blocks`) and no better-cached worker skipped (`lost_affinity_blocks`).
     partial: bool,
     /// Why the costs of all workers could not be computed though the prompt is known: `block_size_unknown`,
     /// `state_unknown` (what workers held and did at that time), `overlap_differs` or `cost_differs` (computed, they
@@ -132,7 +132,8 @@ struct DecisionRow {
     /// workers and in other modes than KV, where the choice does not depend on it.
     verdict: &'static str,
     /// Cost of the next best candidate less that of the chosen one, in blocks.
-    margin_blocks: Option<f64>,
+    #[serde(rename = "margin_blocks")]
+    cost_gap_blocks: Option<f64>,
     /// Blocks of the prompt that another candidate held beyond those of the chosen one; absent where none did.
     lost_affinity_blocks: Option<u32>,
 }
@@ -147,7 +148,7 @@ struct CandidateRow {
     prefill_blocks: Option<f64>,
     decode_blocks: Option<f64>,
     cost: Option<f64>,
-    /// Not known of a decision that was made: no source tells the temperature.
+    /// Not known of a decision that was made: the temperature is not reported.
     probability: Option<f64>,
     selected: bool,
 }
@@ -244,7 +245,7 @@ impl DecisionRow {
             partial: decided.partial,
             not_reconstructed: decision.not_reconstructed,
             verdict: decided.cache_outcome().as_str(),
-            margin_blocks: decided.margin_blocks().ok(),
+            cost_gap_blocks: decided.cost_gap_blocks().ok(),
             lost_affinity_blocks: decided.lost_affinity().map(|lost| lost.more_blocks),
         })
     }

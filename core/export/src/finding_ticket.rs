@@ -5,7 +5,7 @@ use std::fmt::Write;
 use time::OffsetDateTime;
 
 use super::tree::svg::label;
-use super::{Summary, Wanted, pending_words};
+use super::{FindingFilter, Summary, pending_text};
 use radixscope_model::id::{Millis, WorkerIx};
 use radixscope_model::record::{CheckStatus, Finding, Fix, Phase, RuleStatus, Severity};
 use radixscope_state::cluster::Cluster;
@@ -19,7 +19,7 @@ pub const fn severity_word(severity: Severity) -> &'static str {
     }
 }
 
-/// The mark of a severity, which is never told by colour alone.
+/// The symbol of a severity: severity is never shown by colour alone.
 pub const fn severity_mark(severity: Severity) -> &'static str {
     match severity {
         Severity::Info => "●",
@@ -39,7 +39,7 @@ pub const fn phase_word(phase: Phase) -> &'static str {
 
 /// What a cause or an explanation is called: the title of its finding, while it holds, and its code. `None`: there is no
 /// cause.
-pub fn cause_words(cluster: &Cluster, code: &str) -> Option<String> {
+pub fn cause_text(cluster: &Cluster, code: &str) -> Option<String> {
     let is_it = |finding: &&Finding| finding.code == code && finding.phase != Phase::Cleared;
     let title = cluster.findings().iter().find(is_it).map(|finding| format!("{} (`{code}`)", finding.title));
     (!code.is_empty()).then(|| title.unwrap_or_else(|| format!("`{code}`")))
@@ -91,7 +91,7 @@ pub fn finding_ticket(cluster: &Cluster, finding: &Finding) -> String {
         let names: Vec<String> = finding.workers.iter().map(|&w| worker_name(cluster, w)).collect();
         let _ = writeln!(text, "- Workers: {}", names.join(", "));
     }
-    if let Some(cause) = cause_words(cluster, &finding.cause) {
+    if let Some(cause) = cause_text(cluster, &finding.cause) {
         let _ = writeln!(text, "- Caused by: {}", line(&cause));
     }
     let _ = writeln!(
@@ -127,7 +127,7 @@ pub fn finding_ticket(cluster: &Cluster, finding: &Finding) -> String {
 /// All findings that are not over in Markdown, with what was checked and what could not be judged.
 pub fn findings_ticket(cluster: &Cluster) -> String {
     let mut text = format!("## Radixscope findings at {}\n\n{}\n", utc(cluster.now_ms()), summary(cluster));
-    for finding in Wanted::default().of(cluster) {
+    for finding in FindingFilter::default().of(cluster) {
         text.push('\n');
         text.push_str(&finding_ticket(cluster, finding));
     }
@@ -142,14 +142,14 @@ pub fn findings_ticket(cluster: &Cluster) -> String {
 }
 
 /// How many findings there are, what is to come, and how much was judged: `No findings · 24 of 35 checks ran, 11 without
-/// data`. Before the first check it says so.
+/// data`. Before the first check it is a note.
 pub fn summary(cluster: &Cluster) -> String {
     let summary = Summary::of(cluster);
     if summary.rules == 0 {
         return "Nothing was checked yet".to_owned();
     }
     let found = match (summary.findings, summary.pending.first()) {
-        (0, Some(first)) => format!("No findings yet: {}", pending_words(first, cluster.now_ms())),
+        (0, Some(first)) => format!("No findings yet: {}", pending_text(first, cluster.now_ms())),
         (0, None) => "No findings".to_owned(),
         (1, _) => "1 finding".to_owned(),
         (n, _) => format!("{n} findings"),
@@ -259,7 +259,7 @@ mod tests {
             finding("new_warning", Severity::Warning, Phase::Warn, NOW + 5),
         ];
         let cluster = cluster(all.iter().cloned().map(Record::Finding).collect());
-        let codes: Vec<&str> = Wanted::default().of(&cluster).iter().map(|f| &*f.code).collect();
+        let codes: Vec<&str> = FindingFilter::default().of(&cluster).iter().map(|f| &*f.code).collect();
         assert_eq!(codes, ["critical", "new_warning", "old_warning", "note"]);
     }
 

@@ -13,6 +13,6 @@ mod memory;
 pub mod panel;
 pub mod tree;
 
-pub use checks::{Findings, Incident, Summary, Wanted, pending_words};
+pub use checks::{FindingFilter, Findings, Incident, Summary, pending_text};
 pub use decisions::{Decisions, DecisionsOf, Totals, decision_row};
 pub use memory::Memories;

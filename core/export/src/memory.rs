@@ -2,9 +2,9 @@
 
 use serde::Serialize;
 
-use radixscope_insight::memory::{Belief, CHURN_S, Memory};
+use radixscope_insight::memory::{CHURN_S, EstimateStatus, Memory};
 use radixscope_model::id::{Millis, Seq, Worker, WorkerIx};
-use radixscope_model::record::LifetimeSums;
+use radixscope_model::record::BlockResidency;
 use radixscope_state::cluster::Cluster;
 
 /// The memory of every worker, by ascending id. Counts are blocks; `null` is unknown.
@@ -24,7 +24,7 @@ struct WorkerMemory {
     #[serde(flatten)]
     worker: Worker,
     block_size_tokens: Option<u32>,
-    /// Who says so.
+    /// Its source.
     block_size_source: Option<&'static str>,
     capacity_blocks: Option<u64>,
     /// Every source of the capacity, the best first.
@@ -42,11 +42,11 @@ struct WorkerMemory {
     /// `gone`, `nothing`, `no_engine`, `no_events`, `partial`, `plausible`, `engine_above` or `above_capacity`.
     belief: &'static str,
     /// The same in a sentence.
-    belief_words: String,
-    ages: Option<LifetimeSums>,
+    estimate_status_text: String,
+    ages: Option<BlockResidency>,
     stored_blocks: Option<u64>,
     removed_blocks: Option<u64>,
-    /// What is not known, each with what would tell.
+    /// Missing figures, each with the source that would report it.
     missing: Vec<&'static str>,
 }
 
@@ -92,7 +92,7 @@ impl WorkerMemory {
             retained_blocks: memory.retained_blocks(),
             free_blocks: memory.free_blocks(),
             belief: belief(memory.belief()),
-            belief_words: memory.belief_words(),
+            estimate_status_text: memory.estimate_status_text(),
             ages: memory.ages,
             stored_blocks: memory.churn.map(|churn| churn.stored),
             removed_blocks: memory.churn.map(|churn| churn.removed),
@@ -101,15 +101,15 @@ impl WorkerMemory {
     }
 }
 
-const fn belief(belief: Belief) -> &'static str {
+const fn belief(belief: EstimateStatus) -> &'static str {
     match belief {
-        Belief::Gone => "gone",
-        Belief::Nothing => "nothing",
-        Belief::NoEngine => "no_engine",
-        Belief::NoEvents => "no_events",
-        Belief::Partial => "partial",
-        Belief::Plausible(_) => "plausible",
-        Belief::EngineAbove(_) => "engine_above",
-        Belief::AboveCapacity(_) => "above_capacity",
+        EstimateStatus::Left => "gone",
+        EstimateStatus::Nothing => "nothing",
+        EstimateStatus::NoEngine => "no_engine",
+        EstimateStatus::NoEvents => "no_events",
+        EstimateStatus::Partial => "partial",
+        EstimateStatus::Plausible(_) => "plausible",
+        EstimateStatus::EngineAbove(_) => "engine_above",
+        EstimateStatus::AboveCapacity(_) => "above_capacity",
     }
 }

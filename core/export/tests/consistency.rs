@@ -4,12 +4,12 @@
 
 use radixscope_captures::{Played, play};
 use radixscope_export::finding_ticket::{finding_ticket, findings_ticket, setting_line};
-use radixscope_export::panel::{Asked, Kind, Panel};
-use radixscope_export::{Findings, Memories, Summary, Wanted};
+use radixscope_export::panel::{Kind, Panel, PanelRequest};
+use radixscope_export::{FindingFilter, Findings, Memories, Summary};
 use radixscope_insight::check::Checks;
 use radixscope_insight::occupancy::Occupancy;
-use radixscope_insight::shown::{PoolQuery, Shown, ShownPools};
 use radixscope_insight::time_range::TimeRange;
+use radixscope_insight::view_context::{PoolQuery, ShownPools, ViewContext};
 use radixscope_model::id::Millis;
 use radixscope_model::number_format::short;
 use radixscope_model::record::{CheckStatus, Severity};
@@ -38,8 +38,8 @@ fn after(fault: Fault, topology: Topology) -> Option<(Cluster, Millis)> {
 }
 
 fn picture(cluster: &Cluster, kind: Kind, now: Millis) -> String {
-    let shown = Shown::new(cluster, ShownPools::of(cluster, &PoolQuery::default()));
-    let asked = Asked {
+    let shown = ViewContext::new(cluster, ShownPools::of(cluster, &PoolQuery::default()));
+    let asked = PanelRequest {
         kind,
         is_dark: false,
         width_px: 2_400,
@@ -61,9 +61,9 @@ fn on_one_line(text: &str) -> String {
 
 /// Every finding in the API's answer, in its ticket and in the ticket of all.
 fn compare_findings(cluster: &Cluster, now: Millis, what: &str) {
-    let api = serde_json::to_value(Findings::of(cluster, Wanted::default(), now)).unwrap();
+    let api = serde_json::to_value(Findings::of(cluster, FindingFilter::default(), now)).unwrap();
     let listed = api["findings"].as_array().unwrap();
-    let active = Wanted::default().of(cluster);
+    let active = FindingFilter::default().of(cluster);
     assert_eq!(listed.len(), active.len(), "{what}");
     let all = findings_ticket(cluster);
     let mut at = 0;
@@ -99,7 +99,7 @@ fn compare_windows<'a>(rows: impl Iterator<Item = (&'a str, &'a str)>, what: &st
 
 /// How much was judged, in the API, the ticket and the picture; and no check is both ok and pending or without data.
 fn compare_summary(cluster: &Cluster, now: Millis, what: &str) {
-    let api: Value = serde_json::to_value(Findings::of(cluster, Wanted::default(), now)).unwrap();
+    let api: Value = serde_json::to_value(Findings::of(cluster, FindingFilter::default(), now)).unwrap();
     let summary = Summary::of(cluster);
     let of = |status: CheckStatus| {
         let checked = api["checked"].as_array().unwrap().iter();
@@ -111,7 +111,8 @@ fn compare_summary(cluster: &Cluster, now: Millis, what: &str) {
     assert!(findings_ticket(cluster).contains(&summary.coverage()), "{what}");
     let drawn = picture(cluster, Kind::Findings, now);
     assert!(drawn.contains(&summary.coverage()), "{what}: {drawn}");
-    let critical = Wanted::default().of(cluster).iter().filter(|f| f.severity == Severity::Critical).count();
+    let critical =
+        FindingFilter::default().of(cluster).iter().filter(|f| f.severity == Severity::Critical).count();
     assert!(drawn.contains(&format!("{critical} critical")), "{what}: {drawn}");
 }
 

@@ -1,15 +1,15 @@
 //! What colour TTFT has, second by second, against what the simulator itself measured: `colours [--json FILE]`. Ten
-//! simulated minutes at each load of the reference scenario, folded as the server folds them: heard as `radixscope demo`
+//! simulated minutes at each load of the reference scenario, folded as the server folds them: received as `radixscope demo`
 //! is, by scraped metrics alone, and with each request in a log (Dynamo ≥ 1.1), all of them or with some lost.
 #![expect(clippy::print_stdout, reason = "its table is what it is for")]
 
 use std::error::Error;
 
 use radixscope_captures::Simulated;
-use radixscope_insight::latency::{Quantity, Source, Times, figure};
+use radixscope_insight::latency::{Quantity, Times, TimingSource, figure};
 use radixscope_intake::{Intake, Received};
 use radixscope_model::id::{DecisionId, Millis, Seq, SourceIx, Worker, WorkerIx};
-use radixscope_model::range::Standing;
+use radixscope_model::range::TargetComparison;
 use radixscope_model::record::{Decision, DecisionSource, Entry, Outcome, Progress, Record, SourceKind};
 use radixscope_sim::{Channel, Config, RequestRecord, Simulation, WireMessage};
 use radixscope_state::cluster::Cluster;
@@ -28,9 +28,9 @@ const FIRST_TOKEN_BACK_US: u64 = 40_000;
 /// Of the requests that a log lost, one in so many.
 const LOST_ONE_IN: usize = 33;
 
-/// What is heard of the cluster.
+/// What is received from the cluster.
 #[derive(Clone, Copy, PartialEq)]
-enum Heard {
+enum SourceSet {
     /// Events, log and metrics of a 0.9, as the demo.
     Demo,
     /// The metrics alone.
@@ -43,7 +43,7 @@ enum Heard {
     NotTheSlowest,
 }
 
-impl Heard {
+impl SourceSet {
     const ALL: [Self; 5] = [Self::Demo, Self::Metrics, Self::Requests, Self::Most, Self::NotTheSlowest];
 
     const fn name(self) -> &'static str {
@@ -82,30 +82,31 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut rows = Vec::new();
     let mut levels = Vec::new();
     println!(
-        "| heard | users | exact p95 ms, median | above s | within s | unknown s | false above | false within | other targets, false |"
+        "| received | users | exact p95 ms, median | above s | within s | unknown s | false above | false within | other targets, false |"
     );
     println!("|---|---:|---:|---:|---:|---:|---:|---:|---:|");
     for concurrency in LEVELS {
         let requests = requests_of(concurrency)?;
         let measured: Vec<Measured> = requests.iter().map(Measured::of).collect();
-        for Watcher { heard, looks, .. } in watch(concurrency, &requests)? {
+        for Watcher { source_set, looks, .. } in watch(concurrency, &requests)? {
             let (all, median) = judge(&looks, &measured);
             let others: u64 = all[1..].iter().map(|seconds| seconds.false_above + seconds.false_within).sum();
             let of = all[0];
             println!(
                 "| {} | {concurrency} | {median:.0} | {} | {} | {} | {} | {} | {others} |",
-                heard.name(),
+                source_set.name(),
                 of.above,
                 of.within,
                 of.unknown,
                 of.false_above,
                 of.false_within
             );
-            let what = |end: &str| format!("colour of TTFT, {}, {concurrency} users: {end}", heard.name());
+            let what =
+                |end: &str| format!("colour of TTFT, {}, {concurrency} users: {end}", source_set.name());
             let wrong = of.false_above + of.false_within + others;
             rows.push(json!({"what": what("false"), "value": wrong, "unit": "s", "budget": "0 s", "within": wrong == 0}));
             rows.push(json!({"what": what("unknown"), "value": of.unknown, "unit": "s"}));
-            levels.push(json!({"heard": heard.name(), "users": concurrency, "above_s": of.above, "within_s": of.within,
+            levels.push(json!({"received": source_set.name(), "users": concurrency, "above_s": of.above, "within_s": of.within,
                 "unknown_s": of.unknown, "false_above_s": of.false_above, "false_within_s": of.false_within, "false_other_targets_s": others}));
         }
     }
@@ -136,7 +137,7 @@ impl Measured {
 
 /// One who hears the cluster in one of the ways.
 struct Watcher {
-    heard: Heard,
+    source_set: SourceSet,
     intake: Intake,
     simulated: Simulated,
     cluster: Cluster,
@@ -148,17 +149,17 @@ struct Watcher {
 }
 
 impl Watcher {
-    fn new(heard: Heard) -> Result<Self, Box<dyn Error>> {
+    fn new(source_set: SourceSet) -> Result<Self, Box<dyn Error>> {
         let (mut intake, mut cluster) = (Intake::default(), Cluster::default());
         let source =
             intake.source("simulated", SourceKind::Simulator, START, &mut cluster).ok_or("no source")?;
-        if !matches!(heard, Heard::Demo | Heard::Metrics) {
+        if !matches!(source_set, SourceSet::Demo | SourceSet::Metrics) {
             let (worker, id) = (WorkerIx(0), Worker::new(1, 0));
             let (namespace, component) = ("dynamo".into(), "backend".into());
             put(&mut cluster, START, Record::Worker { worker, id, namespace, component });
         }
         Ok(Self {
-            heard,
+            source_set,
             intake,
             simulated: Simulated::default(),
             cluster,
@@ -169,7 +170,7 @@ impl Watcher {
     }
 
     fn message(&mut self, m: &WireMessage<'_>) {
-        if self.heard == Heard::Demo || m.channel == Channel::Metrics {
+        if self.source_set == SourceSet::Demo || m.channel == Channel::Metrics {
             let payload = self.simulated.payload(m);
             let received = Received { source: self.source, at_ms: m.at_ms, payload };
             self.intake.take(&received, &mut self.cluster);
@@ -178,14 +179,14 @@ impl Watcher {
 
     /// A second is over.
     fn look(&mut self, now: Millis, requests: &[RequestRecord], slow_us: u64) {
-        match self.heard {
-            Heard::Demo => self.intake.flush(now, &mut self.cluster),
-            Heard::Metrics => {}
-            Heard::Requests | Heard::Most | Heard::NotTheSlowest => {
+        match self.source_set {
+            SourceSet::Demo => self.intake.flush(now, &mut self.cluster),
+            SourceSet::Metrics => {}
+            SourceSet::Requests | SourceSet::Most | SourceSet::NotTheSlowest => {
                 while let Some(request) = requests.get(self.ended).filter(|r| r.finished_at_ms <= now) {
-                    let is_lost = match self.heard {
-                        Heard::Most => self.ended.is_multiple_of(LOST_ONE_IN),
-                        Heard::NotTheSlowest => request.ttft_us >= slow_us,
+                    let is_lost = match self.source_set {
+                        SourceSet::Most => self.ended.is_multiple_of(LOST_ONE_IN),
+                        SourceSet::NotTheSlowest => request.ttft_us >= slow_us,
                         _ => false,
                     };
                     if !is_lost {
@@ -202,7 +203,7 @@ impl Watcher {
 /// Lets all watchers hear the same cluster and look at the figure once a second.
 fn watch(concurrency: u32, requests: &[RequestRecord]) -> Result<Vec<Watcher>, Box<dyn Error>> {
     let mut simulation = Simulation::new(Config { concurrency, ..Config::default() }, START)?;
-    let mut watchers = Heard::ALL.into_iter().map(Watcher::new).collect::<Result<Vec<_>, _>>()?;
+    let mut watchers = SourceSet::ALL.into_iter().map(Watcher::new).collect::<Result<Vec<_>, _>>()?;
     let mut slowest: Vec<u64> = requests.iter().map(|request| request.ttft_us).collect();
     slowest.sort_unstable();
     let slow_us = slowest.get(slowest.len() * (LOST_ONE_IN - 1) / LOST_ONE_IN).copied().unwrap_or(u64::MAX);
@@ -239,7 +240,7 @@ fn judge(looks: &[Times], measured: &[Measured]) -> ([Seconds; TARGETS_MS.len()]
     let mut exact = Vec::new();
     for times in looks {
         let (from, until) = times.window;
-        let is_by_first_token = !matches!(times.source, Source::Measured);
+        let is_by_first_token = !matches!(times.source, TimingSource::Measured);
         let mut values: Vec<u64> = measured
             .iter()
             .filter(|request| {
@@ -254,15 +255,15 @@ fn judge(looks: &[Times], measured: &[Measured]) -> ([Seconds; TARGETS_MS.len()]
         exact.push(p95_ms);
         for (seconds, target) in all.iter_mut().zip(TARGETS_MS) {
             match times.standing(target) {
-                Standing::Above => {
+                TargetComparison::Above => {
                     seconds.above += 1;
                     seconds.false_above += u64::from(p95_ms <= target);
                 }
-                Standing::Within => {
+                TargetComparison::Within => {
                     seconds.within += 1;
                     seconds.false_within += u64::from(p95_ms > target);
                 }
-                Standing::Unknown => seconds.unknown += 1,
+                TargetComparison::Unknown => seconds.unknown += 1,
             }
         }
     }

@@ -123,11 +123,12 @@ fn rows(levels: &[Level]) -> Vec<Value> {
     let shown = |level: &&Level| matches!(level.concurrency, 120 | 180);
     let of_level = |level: &Level| -> Vec<Value> {
         let figures = FIGURES.iter().zip(&level.measured);
-        let told = figures.filter(|(f, _)| matches!(f.name, "TTFT p95" | "hit rate" | "spread p95"));
+        let selected = figures.filter(|(f, _)| matches!(f.name, "TTFT p95" | "hit rate" | "spread p95"));
         let what = |figure: &Figure| {
             format!("simulated, {} users, {}: {}", level.concurrency, level.router(), figure.name)
         };
-        told.map(|(figure, value)| json!({"what": what(figure), "value": value, "unit": figure.unit}))
+        selected
+            .map(|(figure, value)| json!({"what": what(figure), "value": value, "unit": figure.unit}))
             .collect()
     };
     levels.iter().filter(shown).flat_map(of_level).collect()

@@ -9,7 +9,7 @@ use std::ops::ControlFlow;
 use radixscope_captures::{Recording, Simulated};
 use radixscope_dynamo::log_line;
 use radixscope_insight::counterfactual::{
-    Compared, Facts, Sample, Selection, Span, TEMPERATURES, Times, resimulate, weights_with,
+    Compared, DecisionRange, Facts, Sample, Selection, TEMPERATURES, Times, resimulate, weights_with,
 };
 use radixscope_intake::{Intake, NatsSubjects, Payload, Received};
 use radixscope_model::id::Millis;
@@ -36,7 +36,7 @@ struct Kept {
     value: serde_json::Value,
 }
 
-struct Heard {
+struct Observed {
     cluster: Cluster,
     intake: Intake,
 }
@@ -50,9 +50,9 @@ fn two(times: Option<Times>) -> String {
 }
 
 /// A line of the table.
-fn window(at: u64, heard: &Heard, last: u32, held: &mut Option<(f64, f64)>) {
-    let selection = Selection::of(Span::Last(last));
-    let sample = Sample::of(&heard.cluster, selection);
+fn window(at: u64, observed: &Observed, last: u32, held: &mut Option<(f64, f64)>) {
+    let selection = Selection::of(DecisionRange::Last(last));
+    let sample = Sample::of(&observed.cluster, selection);
     let weights = weights_with(sample.latest_weight());
     let sweep = sample.sweep(&weights, &TEMPERATURES, *held, go);
     let report = sweep.and_then(|sweep| Some((sweep.recommendation?, sweep.grid?)));
@@ -77,9 +77,14 @@ fn window(at: u64, heard: &Heard, last: u32, held: &mut Option<(f64, f64)>) {
             ms(expected.ttft_p95_ms),
         )
     });
-    let facts = Facts::of(&heard.cluster, selection);
-    let model =
-        resimulate(heard.intake.routing().arrivals(), &facts, selection.span, RouterOverrides::default(), go);
+    let facts = Facts::of(&observed.cluster, selection);
+    let model = resimulate(
+        observed.intake.routing().arrivals(),
+        &facts,
+        selection.span,
+        RouterOverrides::default(),
+        go,
+    );
     match model {
         Ok(model) => {
             let found = &model.calibration;
@@ -131,8 +136,8 @@ fn recorded(name: &str) {
     all.iter_mut().for_each(|(at, _)| *at = at.max(first));
     all.sort_by(|a, b| a.0.total_cmp(&b.0));
     let mut held = None;
-    let mut heard = Heard { cluster: Cluster::default(), intake: Intake::default() };
-    let Heard { cluster, intake } = &mut heard;
+    let mut observed = Observed { cluster: Cluster::default(), intake: Intake::default() };
+    let Observed { cluster, intake } = &mut observed;
     let source = intake.source("recording", SourceKind::Nats, START, cluster).expect("a source");
     // The last window ends with the traffic.
     let (first, end) = (all[0].0, all[all.len() - 1].0);
@@ -142,34 +147,34 @@ fn recorded(name: &str) {
     let ends = |window: u64| first + from + (end - first - from) * window as f64 / WINDOWS as f64;
     for (at, payload) in all {
         while let Some(now) = next.filter(|&now| at > ends(now)) {
-            window(now, &heard, 50, &mut held);
+            window(now, &observed, 50, &mut held);
             next = windows.next();
         }
-        let Heard { cluster, intake } = &mut heard;
+        let Observed { cluster, intake } = &mut observed;
         intake.take(&Received { source, at_ms: Millis((at * 1e3) as u64), payload }, cluster);
     }
     if let Some(now) = next {
-        window(now, &heard, 50, &mut held);
+        window(now, &observed, 50, &mut held);
     }
 }
 
 fn simulated(users: u32) -> Result<(), Box<dyn Error>> {
     let mut held = None;
-    let mut heard = Heard { cluster: Cluster::default(), intake: Intake::default() };
-    let Heard { cluster, intake } = &mut heard;
+    let mut observed = Observed { cluster: Cluster::default(), intake: Intake::default() };
+    let Observed { cluster, intake } = &mut observed;
     let source = intake.source("simulated", SourceKind::Simulator, START, cluster).expect("a source");
     let config = Config { concurrency: users, ..Config::default() };
     let (mut simulation, mut simulated) = (Simulation::new(config, START)?, Simulated::default());
     for now in 0..=WINDOWS {
         // Five minutes to begin with, then a window every three.
         let until = Millis(START.0 + 300_000 + now * 180_000);
-        let Heard { cluster, intake } = &mut heard;
+        let Observed { cluster, intake } = &mut observed;
         simulation.run_until(until, &mut |m| {
             let received = Received { source, at_ms: m.at_ms, payload: simulated.payload(&m) };
             intake.take(&received, cluster);
         });
         if now > 0 {
-            window(now, &heard, 1_000, &mut held);
+            window(now, &observed, 1_000, &mut held);
         }
     }
     Ok(())

@@ -3,9 +3,9 @@
 use radixscope_model::id::{Millis, WorkerIx};
 use radixscope_state::cluster::{Bucket, TimeSteps};
 
-use crate::shown::Shown;
+use crate::view_context::ViewContext;
 
-/// More workers than this are one band: they could not be told apart.
+/// More workers than this are one band: they could not be distinguished.
 pub const MAX_BANDS: usize = 24;
 /// Its name.
 pub const OTHERS: &str = "others";
@@ -25,7 +25,7 @@ pub struct BlockRates {
 
 /// Blocks stored and removed per second, the mean of the last [`MEAN_SECONDS`] summed over the workers shown or of the one
 /// that is `picked`. `None`: of no worker is anything known.
-pub fn mean(shown: &Shown<'_>, picked: Option<WorkerIx>, now: Millis) -> Option<(f64, f64)> {
+pub fn mean(shown: &ViewContext<'_>, picked: Option<WorkerIx>, now: Millis) -> Option<(f64, f64)> {
     shown
         .worker_list()
         .filter(|worker| picked.is_none_or(|picked| picked == *worker))
@@ -36,7 +36,7 @@ pub fn mean(shown: &Shown<'_>, picked: Option<WorkerIx>, now: Millis) -> Option<
 /// The bands of the workers shown, or of the one that is `picked`; without those of which `is_hidden` says so of the
 /// worker's id, or of [`OTHERS`].
 pub fn bands(
-    shown: &Shown<'_>,
+    shown: &ViewContext<'_>,
     picked: Option<WorkerIx>,
     steps: TimeSteps,
     is_hidden: impl Fn(&str) -> bool,

@@ -3,8 +3,8 @@
 
 use radixscope_model::id::{Millis, PoolIx, WorkerIx};
 use radixscope_model::number_format::count;
-use radixscope_model::record::{Asking, KnowledgeWhy};
-use radixscope_state::cluster::{Cluster, Coverage, KnowledgeState, Sourced, UsedSource};
+use radixscope_model::record::{KnowledgeWhy, QueryState};
+use radixscope_state::cluster::{Cluster, Coverage, KnowledgeState, ResidentSource, Sourced};
 
 /// From this share of the held blocks on, shares of blocks are shown, with a mark: what is missing cannot turn them.
 pub const ENOUGH: f64 = 0.95;
@@ -28,12 +28,10 @@ impl Trust {
             return Self::Whole;
         }
         match coverage.share() {
-            Some(share) if share >= ENOUGH => {
-                Self::Marked(format!("of the known {}", share_words(&coverage)))
-            }
+            Some(share) if share >= ENOUGH => Self::Marked(format!("of the known {}", share_text(&coverage))),
             Some(_) => Self::Withheld(format!(
                 "{} of the cached blocks are known, so this share would be wrong",
-                share_words(&coverage)
+                share_text(&coverage)
             )),
             None if lost_only(cluster, pool) => {
                 Self::Marked("of the known blocks: events were lost".to_owned())
@@ -70,7 +68,7 @@ fn lost_only(cluster: &Cluster, pool: PoolIx) -> bool {
 }
 
 /// `54 %`, never more than is known; `?` where it is not known how many blocks are held.
-pub fn share_words(coverage: &Coverage) -> String {
+pub fn share_text(coverage: &Coverage) -> String {
     match coverage.share() {
         Some(share) if coverage.is_whole() => format!("{} %", (share * 100.0).round()),
         Some(share) => format!("{} %", (share * 100.0).floor().min(99.0)),
@@ -79,21 +77,21 @@ pub fn share_words(coverage: &Coverage) -> String {
 }
 
 /// `54 % of used blocks · 2 of 3 workers complete`.
-pub fn coverage_words(coverage: &Coverage) -> String {
+pub fn coverage_text(coverage: &Coverage) -> String {
     let workers = format!("{} workers complete", of(coverage.complete, coverage.workers));
     match coverage.share() {
         _ if coverage.is_whole() => workers,
-        Some(_) => format!("{} of used blocks · {workers}", share_words(coverage)),
+        Some(_) => format!("{} of used blocks · {workers}", share_text(coverage)),
         None => format!("unknown share of used blocks · {workers}"),
     }
 }
 
-/// The same where there is little room and the heading says what is counted: `54 % · 2 of 3 workers`.
-pub fn short_coverage_words(coverage: &Coverage) -> String {
+/// The same where there is little room and the heading names what is counted: `54 % · 2 of 3 workers`.
+pub fn short_coverage_text(coverage: &Coverage) -> String {
     let workers = of_workers(coverage.complete, coverage.workers);
     match coverage.share() {
         _ if coverage.is_whole() => workers,
-        Some(_) => format!("{} · {workers}", share_words(coverage)),
+        Some(_) => format!("{} · {workers}", share_text(coverage)),
         None => format!("unknown · {workers}"),
     }
 }
@@ -112,13 +110,13 @@ pub fn note(cluster: &Cluster, pool: PoolIx) -> Option<String> {
     (!coverage.is_whole()).then(|| {
         format!(
             "The tree lacks blocks ({}): workers may have more of the prompt cached than shown, so the ranking may be wrong.",
-            coverage_words(&coverage)
+            coverage_text(&coverage)
         )
     })
 }
 
 /// `861 of 1,600 used blocks`; `861 blocks, of how many is unknown`.
-pub fn known_words(cluster: &Cluster, worker: WorkerIx) -> String {
+pub fn known_text(cluster: &Cluster, worker: WorkerIx) -> String {
     match cluster.known_of_used(worker) {
         (known, Some(used)) => format!("{} of {} used blocks", count(known), count(used.value)),
         (known, None) => format!("{} blocks, of how many is unknown", count(known)),
@@ -126,16 +124,16 @@ pub fn known_words(cluster: &Cluster, worker: WorkerIx) -> String {
 }
 
 /// Where the number of used blocks is known from, to follow a comma.
-pub fn used_words(used: Option<Sourced<u64, UsedSource>>) -> &'static str {
+pub fn used_text(used: Option<Sourced<u64, ResidentSource>>) -> &'static str {
     match used.map(|used| used.source) {
-        Some(UsedSource::Complete) => "its tree is complete",
-        Some(UsedSource::Full(source)) => source.label(),
+        Some(ResidentSource::Complete) => "its tree is complete",
+        Some(ResidentSource::Full(source)) => source.label(),
         None => "not known",
     }
 }
 
 /// Why so much is known of a worker, in a few words that could follow `because`.
-pub const fn why_words(why: KnowledgeWhy) -> &'static str {
+pub const fn why_text(why: KnowledgeWhy) -> &'static str {
     match why {
         KnowledgeWhy::NoEvents => "no KV event of it was received",
         KnowledgeWhy::FromFirstEvent => "every KV event of it was received, the first included",
@@ -154,26 +152,26 @@ pub const fn why_words(why: KnowledgeWhy) -> &'static str {
 }
 
 /// What is done about it; `None`: nothing, and nothing need be.
-pub fn asking_words(knowledge: &KnowledgeState, now: Millis) -> Option<String> {
+pub fn query_text(knowledge: &KnowledgeState, now: Millis) -> Option<String> {
     let detail = &knowledge.asking_detail;
     let with_detail = |words: &str| match detail.is_empty() {
         true => words.to_owned(),
         false => format!("{words}: {detail}"),
     };
     Some(match knowledge.asking {
-        Asking::No if knowledge.is_complete() => return None,
-        Asking::No => with_detail("it is not asked for its blocks"),
-        Asking::NoEndpoint => with_detail("its endpoint for queries is unknown"),
-        Asking::OnRequest => with_detail("it can be asked for its blocks, on request"),
-        Asking::Waiting => with_detail("it will be asked for its blocks"),
-        Asking::Dump => "it is being asked for all its blocks".to_owned(),
-        Asking::Range => "it is being asked for the lost events".to_owned(),
-        Asking::Joining => "its response is being merged with its events".to_owned(),
-        Asking::Failed { next_ms: Some(next) } => {
+        QueryState::No if knowledge.is_complete() => return None,
+        QueryState::No => with_detail("it is not asked for its blocks"),
+        QueryState::NoEndpoint => with_detail("its endpoint for queries is unknown"),
+        QueryState::OnRequest => with_detail("it can be asked for its blocks, on request"),
+        QueryState::Waiting => with_detail("it will be asked for its blocks"),
+        QueryState::Dump => "it is being asked for all its blocks".to_owned(),
+        QueryState::Range => "it is being asked for the lost events".to_owned(),
+        QueryState::Joining => "its response is being merged with its events".to_owned(),
+        QueryState::Failed { next_ms: Some(next) } => {
             let seconds = next.since(now).div_ceil(1_000);
             format!("{}; next try in {} s", with_detail("the last query failed"), count(seconds))
         }
-        Asking::Failed { next_ms: None } => {
+        QueryState::Failed { next_ms: None } => {
             format!("{}; it is asked again on request", with_detail("the last query failed"))
         }
     })

@@ -11,7 +11,7 @@ pub enum Feed {
     Events,
     /// Scraped metrics: latency, throughput.
     Metrics,
-    /// Only the server itself: everything that several sources tell.
+    /// Only the server itself: everything with several sources.
     Any,
 }
 

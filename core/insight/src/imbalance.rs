@@ -7,7 +7,7 @@ use radixscope_model::sort;
 use radixscope_state::cluster::RATE_WINDOW_S;
 
 use crate::in_flight::{self, Episode, Gap, Series, Spike};
-use crate::shown::Shown;
+use crate::view_context::ViewContext;
 
 /// How requests in flight lie on the workers shown, over the last minutes.
 #[derive(Clone, PartialEq, Default)]
@@ -30,7 +30,7 @@ pub struct Imbalance {
 
 impl Imbalance {
     /// As it is at `now`.
-    pub fn of(cluster: &Shown<'_>, now: Millis) -> Self {
+    pub fn of(cluster: &ViewContext<'_>, now: Millis) -> Self {
         let mut series = in_flight::series(cluster, now, RATE_WINDOW_S);
         let pool_of = |worker: WorkerIx| cluster.pool_of(worker).unwrap_or_default();
         series.workers.retain(|(worker, _)| cluster.has(pool_of(*worker)));
@@ -89,7 +89,7 @@ impl Imbalance {
     }
 
     /// What the batch limit is, or what would report it.
-    pub fn limit_words(&self) -> String {
+    pub fn limit_text(&self) -> String {
         match self.limit {
             Some(limit) => format!("dashed: batch limit {limit}, by the model's max_num_seqs"),
             None => "batch limit unknown: a scraped frontend reports max_num_seqs".to_owned(),

@@ -87,7 +87,7 @@ pub fn per_worker(cluster: &Cluster, steps: TimeSteps) -> Vec<(WorkerIx, Vec<Opt
     known.map(|(at, state)| (WorkerIx(at as u16), of(state))).collect()
 }
 
-/// Most sequences in a batch of one worker, as the frontends' metrics give it; `None`: nobody says, or models differ.
+/// Most sequences in a batch of one worker, as the frontends' metrics give it; `None`: not reported, or models differ.
 pub fn batch_limit(cluster: &Cluster) -> Option<u64> {
     let models = cluster.processes().iter().flat_map(|process| process.models());
     let mut limits = models.filter_map(|model| model.max_num_seqs);

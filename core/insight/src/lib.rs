@@ -20,7 +20,7 @@ pub mod occupancy;
 pub mod queues;
 pub mod recent_window;
 pub mod round_robin;
-pub mod shown;
 pub mod time_range;
 pub mod timeline;
+pub mod view_context;
 pub mod whatif;

@@ -9,7 +9,7 @@ use radixscope_state::cluster::{CapacitySource, Cluster, Sourced};
 pub struct Occupancy {
     /// Cached blocks.
     pub blocks: Option<u64>,
-    /// Blocks there is room for, and who says so.
+    /// Capacity in blocks, and its source.
     pub capacity: Option<Sourced<u64, CapacitySource>>,
     /// How far its bar is filled, 0 … 1: a share of the capacity; where that is unknown, of what the worker of its pool with
     /// most blocks holds.
@@ -31,7 +31,7 @@ impl Occupancy {
     }
 
     /// `3,631 / 12.3k`, `3,631`, `–`.
-    pub fn words(&self) -> String {
+    pub fn to_text(&self) -> String {
         match (self.blocks, &self.capacity) {
             (None, _) => UNKNOWN.to_owned(),
             (Some(blocks), Some(all)) => format!("{} / {}", short(blocks), short(all.value)),

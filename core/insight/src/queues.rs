@@ -6,7 +6,7 @@ use radixscope_model::number_format::{UNKNOWN, count};
 use radixscope_model::record::{Gauge, ProcessRole};
 use radixscope_state::cluster::{Cluster, ProcessState};
 
-/// A scrape older than this says nothing of now.
+/// A scrape older than this is outdated.
 pub const STALE_MS: u64 = 30_000;
 
 /// Requests that are queued.
@@ -119,7 +119,7 @@ impl Queues {
     }
 
     /// How many and where, in short: `42 queued on workers`.
-    pub fn words(&self) -> String {
+    pub fn to_text(&self) -> String {
         let on_workers = self.on_workers.map(|queued| queued.requests);
         match (self.in_routers, on_workers) {
             (None, None) => format!("queued: {UNKNOWN}"),
@@ -187,10 +187,10 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_reports_is_not_there() {
+    fn what_is_not_reported_is_absent() {
         let cluster = workers();
         assert_eq!(on_worker(&cluster, WorkerIx(0), Millis(NOW)), None);
-        assert_eq!((queues(&cluster).all(), queues(&cluster).words()), (None, "queued: –".to_owned()));
+        assert_eq!((queues(&cluster).all(), queues(&cluster).to_text()), (None, "queued: –".to_owned()));
     }
 
     fn queues(cluster: &Cluster) -> Queues {
@@ -203,11 +203,11 @@ mod tests {
         scrape(&mut cluster, "worker1", ProcessRole::Worker, Some(1), Gauge::EngineWaitingRequests, 3.0);
         assert_eq!(on_worker(&cluster, WorkerIx(0), Millis(NOW)).map(|queued| queued.requests), Some(3));
         assert_eq!(on_worker(&cluster, WorkerIx(1), Millis(NOW)), None, "the other's engine says nothing");
-        assert_eq!((queues(&cluster).all(), &*queues(&cluster).words()), (Some(3), "3 queued on workers"));
+        assert_eq!((queues(&cluster).all(), &*queues(&cluster).to_text()), (Some(3), "3 queued on workers"));
         scrape(&mut cluster, "frontend", ProcessRole::Frontend, None, Gauge::RouterQueuedRequests, 2.0);
         let both = queues(&cluster);
         assert_eq!((both.all(), both.source()), (Some(5), "in routers and on workers"));
-        assert_eq!(both.words(), "queued: 2 in routers, 3 on workers");
+        assert_eq!(both.to_text(), "queued: 2 in routers, 3 on workers");
     }
 
     #[test]
@@ -215,7 +215,7 @@ mod tests {
         let mut cluster = workers();
         scrape(&mut cluster, "engine", ProcessRole::Worker, None, Gauge::EngineWaitingRequests, 13.0);
         assert_eq!(on_worker(&cluster, WorkerIx(0), Millis(NOW)), None, "and not none");
-        assert_eq!(queues(&cluster).words(), "13 queued on workers");
+        assert_eq!(queues(&cluster).to_text(), "13 queued on workers");
         let of_one = Queues::of(&cluster, [WorkerIx(0)].into_iter(), Millis(NOW));
         assert_eq!(of_one.all(), None, "of a pool");
     }

@@ -8,14 +8,14 @@ use radixscope_state::cluster::HISTORY_S;
 
 /// A moment as the address names it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Moment {
+pub enum TimePoint {
     /// So many seconds before now.
     Ago(u64),
     /// A fixed one.
     At(Millis),
 }
 
-impl Moment {
+impl TimePoint {
     /// `now`, `now-90s`, `now-15m`, `now-1h`, `now-1d`, or Unix milliseconds.
     pub fn parse(text: &str) -> Option<Self> {
         let Some(ago) = text.strip_prefix("now") else {
@@ -43,7 +43,7 @@ impl Moment {
 const MOST_MS: u64 = 8_640_000_000_000_000;
 const UNITS: [(char, u64); 4] = [('d', 86_400), ('h', 3_600), ('m', 60), ('s', 1)];
 
-impl Display for Moment {
+impl Display for TimePoint {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
         match *self {
             Self::At(at) => write!(f, "{}", at.0),
@@ -61,9 +61,9 @@ impl Display for Moment {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TimeRange {
     /// Its begin.
-    pub from: Moment,
+    pub from: TimePoint,
     /// Its end.
-    pub to: Moment,
+    pub to: TimePoint,
 }
 
 impl Default for TimeRange {
@@ -75,41 +75,41 @@ impl Default for TimeRange {
 impl TimeRange {
     /// The last so many seconds.
     pub const fn last(seconds: u64) -> Self {
-        Self { from: Moment::Ago(seconds), to: Moment::Ago(0) }
+        Self { from: TimePoint::Ago(seconds), to: TimePoint::Ago(0) }
     }
 
     /// A stretch that stays where it is.
-    pub const fn fixed(span: Span) -> Self {
-        Self { from: Moment::At(span.from), to: Moment::At(span.until) }
+    pub const fn fixed(span: TimeSpan) -> Self {
+        Self { from: TimePoint::At(span.from), to: TimePoint::At(span.until) }
     }
 
     /// Whether its begin lies before its end, as far as that does not depend on now.
     pub const fn is_forward(self) -> bool {
         match (self.from, self.to) {
-            (Moment::Ago(from), Moment::Ago(to)) => from > to,
-            (Moment::At(from), Moment::At(to)) => from.0 < to.0,
+            (TimePoint::Ago(from), TimePoint::Ago(to)) => from > to,
+            (TimePoint::At(from), TimePoint::At(to)) => from.0 < to.0,
             _ => true,
         }
     }
 
     /// The stretch that it means at `now`: a second at least, and no longer than what is kept.
-    pub fn span(self, now: Millis) -> Span {
+    pub fn span(self, now: Millis) -> TimeSpan {
         let until = self.to.at(now);
         let from = self.from.at(now).0.min(until.0.saturating_sub(1_000));
-        Span { from: Millis(from.max(until.0.saturating_sub(HISTORY_S * 1_000))), until }
+        TimeSpan { from: Millis(from.max(until.0.saturating_sub(HISTORY_S * 1_000))), until }
     }
 }
 
 /// A stretch of time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Span {
+pub struct TimeSpan {
     /// Its begin.
     pub from: Millis,
     /// Its end.
     pub until: Millis,
 }
 
-impl Span {
+impl TimeSpan {
     /// Where a moment lies in it: 0 at its begin, 1 at its end.
     pub fn share(self, at: Millis) -> f64 {
         (at.0 as f64 - self.from.0 as f64) / (self.until.since(self.from).max(1)) as f64
@@ -138,9 +138,9 @@ mod tests {
     #[test]
     fn moments_are_written_as_they_are_read() {
         for text in ["now", "now-5m", "now-90s", "now-1h", "now-2d", "1800000000000"] {
-            assert_eq!(Moment::parse(text).map(|moment| moment.to_string()).as_deref(), Some(text));
+            assert_eq!(TimePoint::parse(text).map(|moment| moment.to_string()).as_deref(), Some(text));
         }
-        assert_eq!(Moment::parse("now-300s"), Some(Moment::Ago(300)));
+        assert_eq!(TimePoint::parse("now-300s"), Some(TimePoint::Ago(300)));
         for text in [
             "",
             "soon",
@@ -153,7 +153,7 @@ mod tests {
             "-1",
             "5m",
         ] {
-            assert_eq!(Moment::parse(text), None, "{text}");
+            assert_eq!(TimePoint::parse(text), None, "{text}");
         }
     }
 
@@ -163,16 +163,16 @@ mod tests {
         let span = TimeRange::last(300).span(now);
         assert_eq!((span.from.0, span.until), (now.0 - 300_000, now));
         assert_eq!(TimeRange::last(86_400).span(now).from.0, now.0 - HISTORY_S * 1_000);
-        let later = TimeRange { from: Moment::At(Millis(now.0 + 5_000)), to: Moment::Ago(0) };
+        let later = TimeRange { from: TimePoint::At(Millis(now.0 + 5_000)), to: TimePoint::Ago(0) };
         assert_eq!(later.span(now).from.0, now.0 - 1_000);
-        assert!(!TimeRange { from: Moment::Ago(0), to: Moment::Ago(300) }.is_forward());
+        assert!(!TimeRange { from: TimePoint::Ago(0), to: TimePoint::Ago(300) }.is_forward());
     }
 
     #[test]
     fn a_part_of_a_range_is_whole_seconds() {
-        let span = Span { from: Millis(1_000_000), until: Millis(1_300_000) };
+        let span = TimeSpan { from: Millis(1_000_000), until: Millis(1_300_000) };
         assert_eq!(span.share(Millis(1_150_000)), 0.5);
-        assert_eq!(span.part(0.9, 0.5), Span { from: Millis(1_150_000), until: Millis(1_270_000) });
+        assert_eq!(span.part(0.9, 0.5), TimeSpan { from: Millis(1_150_000), until: Millis(1_270_000) });
         assert_eq!(span.part(0.5, 0.501).until.0, 1_160_000);
     }
 }

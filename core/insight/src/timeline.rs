@@ -11,12 +11,12 @@ use crate::latency::{self, Quantity};
 
 /// The process that a mark of our own start names.
 const OURSELVES: &str = "Radixscope";
-/// Most marks of each kind in one row; a second with more says how many there were.
+/// Most marks of each kind in one row; a second with more has their number.
 const MAX_MARKS: usize = 32;
 
 /// What one second brought.
 #[derive(Clone, PartialEq, Debug, Serialize)]
-pub struct Row {
+pub struct SecondRow {
     /// When the second was over; the server's clock.
     pub at_ms: Millis,
     /// Blocks stored, all workers.
@@ -51,13 +51,14 @@ pub struct FindingMark {
 /// What became of a worker.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Change {
+pub enum WorkerTransition {
     /// It was seen for the first time.
     Joined,
     /// It departed.
     Left,
     /// It departed before and is there again.
-    Returned,
+    #[serde(rename = "returned")]
+    Rejoined,
     /// Its process started anew.
     Restarted,
 }
@@ -66,7 +67,7 @@ pub enum Change {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct WorkerMark {
     /// What happened.
-    pub what: Change,
+    pub what: WorkerTransition,
     /// The worker; `null` where a process is meant.
     pub worker: Option<Worker>,
     /// The process as its metrics are named; `null` where a worker is meant.
@@ -92,7 +93,7 @@ impl RowInProgress {
     pub fn resume(&mut self, until: Millis, cluster: &Cluster) {
         *self = Self { restarts: restarts(cluster), last_end_ms: until, ..Self::default() };
         let process = Some(OURSELVES.to_owned());
-        self.mark(WorkerMark { what: Change::Restarted, worker: None, process });
+        self.mark(WorkerMark { what: WorkerTransition::Restarted, worker: None, process });
     }
 
     /// Counts one record; `before` is the state that it is about to change.
@@ -103,13 +104,13 @@ impl RowInProgress {
             Record::Cleared { worker, .. } => self.removed += before.blocks(*worker).unwrap_or(0),
             Record::Decision(_) => self.decisions += 1,
             Record::Finding(finding) => self.finding(before, finding),
-            Record::Worker { id, .. } => self.worker(Change::Joined, Some(*id)),
-            Record::Gone { worker, .. }
+            Record::Worker { id, .. } => self.worker(WorkerTransition::Joined, Some(*id)),
+            Record::Left { worker, .. }
                 if before.worker(*worker).is_some_and(|state| state.gone.is_none()) =>
             {
-                self.worker(Change::Left, id(before, *worker));
+                self.worker(WorkerTransition::Left, id(before, *worker));
             }
-            Record::Returned { worker } => self.worker(Change::Returned, id(before, *worker)),
+            Record::Rejoined { worker } => self.worker(WorkerTransition::Rejoined, id(before, *worker)),
             _ => {}
         }
     }
@@ -130,7 +131,7 @@ impl RowInProgress {
         self.findings.push(FindingMark { code, severity: finding.severity, opened, since_ms });
     }
 
-    fn worker(&mut self, what: Change, worker: Option<Worker>) {
+    fn worker(&mut self, what: WorkerTransition, worker: Option<Worker>) {
         self.mark(WorkerMark { what, worker, process: None });
     }
 
@@ -143,7 +144,7 @@ impl RowInProgress {
     }
 
     /// The row, now that its second is over.
-    pub fn end(&mut self, at_ms: Millis, cluster: &Cluster) -> Row {
+    pub fn end(&mut self, at_ms: Millis, cluster: &Cluster) -> SecondRow {
         let restarts = restarts(cluster);
         if restarts > self.restarts {
             let since = self.last_end_ms;
@@ -153,12 +154,12 @@ impl RowInProgress {
                 .filter(|process| process.restarts > 0 && process.restarted_ms.is_some_and(|at| at >= since));
             for process in restarted {
                 let process = Some(process.name.clone());
-                self.mark(WorkerMark { what: Change::Restarted, worker: None, process });
+                self.mark(WorkerMark { what: WorkerTransition::Restarted, worker: None, process });
             }
         }
         let ended = std::mem::replace(self, Self { restarts, last_end_ms: at_ms, ..Self::default() });
         let ttft = latency::figure(cluster, Quantity::Ttft, at_ms);
-        Row {
+        SecondRow {
             at_ms,
             stored: ended.stored,
             removed: ended.removed,

@@ -21,8 +21,8 @@ const LIVE_S: u64 = 120;
 #[derive(Default)]
 struct Watched {
     cluster: Cluster,
-    /// Every finding as it was said, with the second.
-    said: Vec<(u64, Finding)>,
+    /// Every finding and the second it was raised at.
+    findings: Vec<(u64, Finding)>,
 }
 
 impl RecordSink for Watched {
@@ -32,7 +32,7 @@ impl RecordSink for Watched {
 
     fn append(&mut self, entry: &Entry<'_>) {
         if let Record::Finding(finding) = &entry.record {
-            self.said.push((entry.at_ms.since(START) / 1_000, finding.clone()));
+            self.findings.push((entry.at_ms.since(START) / 1_000, finding.clone()));
         }
         self.cluster.append(entry);
     }
@@ -41,22 +41,22 @@ impl RecordSink for Watched {
 impl Watched {
     /// Codes that were of these severities at any time.
     fn codes(&self, which: impl Fn(Severity) -> bool) -> BTreeSet<&str> {
-        self.said.iter().filter(|(_, f)| which(f.severity)).map(|(_, f)| f.code.as_ref()).collect()
+        self.findings.iter().filter(|(_, f)| which(f.severity)).map(|(_, f)| f.code.as_ref()).collect()
     }
 
     /// Codes that were a warning or worse at any time, and did not name another finding as their cause.
     fn grave(&self) -> Vec<&str> {
         let is_grave = |f: &Finding| f.severity >= Severity::Warning && f.cause.is_empty();
         let codes: BTreeSet<&str> =
-            self.said.iter().filter(|(_, f)| is_grave(f)).map(|(_, f)| f.code.as_ref()).collect();
+            self.findings.iter().filter(|(_, f)| is_grave(f)).map(|(_, f)| f.code.as_ref()).collect();
         codes.into_iter().collect()
     }
 
-    /// Every code and severity, with the second when it was first said.
-    fn told(&self) -> String {
+    /// Every code and severity, with the second of its first finding.
+    fn summary(&self) -> String {
         let mut firsts: Vec<String> = Vec::new();
         let mut seen = BTreeSet::new();
-        for (second, finding) in &self.said {
+        for (second, finding) in &self.findings {
             if seen.insert((&finding.code, finding.severity, &finding.cause)) {
                 let (code, severity, cause) = (&finding.code, finding.severity, &finding.cause);
                 firsts.push(format!("{code} {severity:?} by {cause:?} at {second} s"));
@@ -118,7 +118,7 @@ fn as_the_demo(fault: Fault) -> Watched {
 #[test]
 fn a_healthy_cluster_at_a_load_it_can_take_raises_nothing() {
     for (warm_up_s, seconds) in [(0, 200), (120, LIVE_S)] {
-        assert_eq!(watch(Config::default(), warm_up_s, seconds).told(), "");
+        assert_eq!(watch(Config::default(), warm_up_s, seconds).summary(), "");
     }
 }
 
@@ -126,8 +126,8 @@ fn a_healthy_cluster_at_a_load_it_can_take_raises_nothing() {
 fn above_the_knee_requests_crowd_and_answers_are_late() {
     // Whether one worker is full while another one has room is chance: with this seed it is, once the caches are warm.
     let watched = watch(Config { concurrency: 180, seed: 5, ..Config::default() }, 0, 180);
-    assert!(watched.grave().contains(&"in_flight_imbalance"), "{}", watched.told());
-    assert!(watched.codes(|_| true).contains("slo_breach"), "{}", watched.told());
+    assert!(watched.grave().contains(&"in_flight_imbalance"), "{}", watched.summary());
+    assert!(watched.codes(|_| true).contains("slo_breach"), "{}", watched.summary());
 }
 
 /// What a fault has to be called, and for how many seconds from the beginning on it is looked at.
@@ -172,8 +172,8 @@ fn symptoms(fault: Fault) -> &'static [&'static str] {
 
 fn assert_own(fault: Fault, watched: &Watched, way: &str) {
     let (own, _) = own_finding(fault);
-    let what = format!("{} {way}: {}", fault.name(), watched.told());
-    // A deployment may want to run without events: that is said, and no warning.
+    let what = format!("{} {way}: {}", fault.name(), watched.summary());
+    // A deployment may want to run without events: that is information, not a warning.
     let grave: &[&str] = if fault == Fault::Approximate { &[] } else { &[own] };
     // A tree that lacks blocks is a fault of what is seen, with a finding of its own.
     let mut found = watched.grave();
@@ -217,8 +217,8 @@ fn every_fault_raises_its_own_finding_and_no_other_part_3() {
 #[ignore = "prints"]
 fn table() {
     for fault in Fault::ALL {
-        println!("{:20} {}", fault.name(), from_the_beginning(fault, 260).told());
-        println!("{:20} {}", "", as_the_demo(fault).told());
+        println!("{:20} {}", fault.name(), from_the_beginning(fault, 260).summary());
+        println!("{:20} {}", "", as_the_demo(fault).summary());
     }
-    println!("{:20} {}", "healthy", watch(Config::default(), 120, LIVE_S).told());
+    println!("{:20} {}", "healthy", watch(Config::default(), 120, LIVE_S).summary());
 }

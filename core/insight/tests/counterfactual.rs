@@ -1,4 +1,4 @@
-//! The counterfactual of what a simulated cluster decided, heard as a hub hears it.
+//! The counterfactual of a simulated cluster's decisions, received as by a hub.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::ops::ControlFlow;
@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 
 use radixscope_captures::Simulated;
 use radixscope_insight::counterfactual::{
-    Facts, ModelError, NO_CANDIDATES_HINT, Reason, Sample, Selection, Span, TEMPERATURES, headline,
+    DecisionRange, Facts, ModelError, NO_CANDIDATES_HINT, Reason, Sample, Selection, TEMPERATURES, headline,
     not_judged, present_setting, resimulate, validate_axes, weights_with,
 };
 use radixscope_intake::{Intake, Received};
@@ -19,34 +19,34 @@ use radixscope_state::requests::Arrivals;
 
 const START: Millis = Millis(1_767_225_600_000);
 
-struct Heard {
+struct Observed {
     cluster: Cluster,
     intake: Intake,
 }
 
-/// A minute of the reference scenario, as far as `is_heard` lets it through.
-fn hear(config: Config, is_heard: impl Fn(&WireMessage<'_>) -> bool) -> Heard {
-    hear_for(60_000, config, is_heard)
+/// A minute of the reference scenario, as far as `is_received` lets it through.
+fn observe(config: Config, is_received: impl Fn(&WireMessage<'_>) -> bool) -> Observed {
+    observe_for(60_000, config, is_received)
 }
 
-fn hear_for(ms: u64, config: Config, is_heard: impl Fn(&WireMessage<'_>) -> bool) -> Heard {
-    let mut heard = Heard { cluster: Cluster::default(), intake: Intake::default() };
-    let Heard { cluster, intake } = &mut heard;
+fn observe_for(ms: u64, config: Config, is_received: impl Fn(&WireMessage<'_>) -> bool) -> Observed {
+    let mut observed = Observed { cluster: Cluster::default(), intake: Intake::default() };
+    let Observed { cluster, intake } = &mut observed;
     let source = intake.source("simulated", SourceKind::Simulator, START, cluster).unwrap();
     let (mut simulation, mut simulated) = (Simulation::new(config, START).unwrap(), Simulated::default());
     simulation.run_until(Millis(START.0 + ms), &mut |m| {
-        if is_heard(&m) {
+        if is_received(&m) {
             let received = Received { source, at_ms: m.at_ms, payload: simulated.payload(&m) };
             intake.take(&received, cluster);
         }
     });
-    heard
+    observed
 }
 
-static ALL: LazyLock<Heard> = LazyLock::new(|| hear(Config::default(), |_| true));
+static ALL: LazyLock<Observed> = LazyLock::new(|| observe(Config::default(), |_| true));
 
 fn select(last: u32) -> Selection {
-    Selection::of(Span::Last(last))
+    Selection::of(DecisionRange::Last(last))
 }
 
 fn go(_: usize, _: usize) -> ControlFlow<()> {
@@ -100,7 +100,7 @@ fn round_robin_spreads_requests_and_finds_less() {
 #[test]
 fn a_flip_names_what_both_workers_cost_under_the_setting_tried() {
     let trial = weight(0.25, 0.0);
-    let report = Sample::of(&ALL.cluster, Selection::of(Span::ALL)).evaluate(trial);
+    let report = Sample::of(&ALL.cluster, Selection::of(DecisionRange::ALL)).evaluate(trial);
     assert!(!report.flips.is_empty());
     assert!(report.flips.iter().all(|flip| flip.to_cost < flip.from_cost && flip.actual_probability == 0.0));
 }
@@ -108,15 +108,18 @@ fn a_flip_names_what_both_workers_cost_under_the_setting_tried() {
 #[test]
 fn with_temperature_the_headline_says_about() {
     let trial = weight(1.5, 0.2);
-    let said = headline(&Sample::of(&ALL.cluster, select(100)).evaluate(trial));
-    assert!(said.starts_with("With overlap_score_weight 1.5, router_temperature 0.2: about "), "{said}");
-    assert!(said.ends_with(" of 100 decisions change worker."), "{said}");
+    let headline_text = headline(&Sample::of(&ALL.cluster, select(100)).evaluate(trial));
+    assert!(
+        headline_text.starts_with("With overlap_score_weight 1.5, router_temperature 0.2: about "),
+        "{headline_text}"
+    );
+    assert!(headline_text.ends_with(" of 100 decisions change worker."), "{headline_text}");
 }
 
 #[test]
 fn decisions_without_candidates_are_counted_and_the_missing_setting_named() {
-    let heard = hear(Config::default(), |m| m.name.contains("kv-hit-rate"));
-    let sample = Sample::of(&heard.cluster, select(50));
+    let observed = observe(Config::default(), |m| m.name.contains("kv-hit-rate"));
+    let sample = Sample::of(&observed.cluster, select(50));
     assert!(sample.is_empty());
     let report = sample.evaluate(RouterOverrides::default());
     assert_eq!(report.about.left_out, [(Reason::ChosenOnly, 50)]);
@@ -127,9 +130,9 @@ fn decisions_without_candidates_are_counted_and_the_missing_setting_named() {
     let sweep = sample.sweep(&[1.0], &[0.0], None, go).unwrap();
     assert!(sweep.grid.is_none() && sweep.recommendation.is_none());
     let played = resimulate(
-        heard.intake.routing().arrivals(),
-        &Facts::of(&heard.cluster, select(50)),
-        Span::Last(50),
+        observed.intake.routing().arrivals(),
+        &Facts::of(&observed.cluster, select(50)),
+        DecisionRange::Last(50),
         RouterOverrides::default(),
         go,
     );
@@ -150,7 +153,7 @@ fn a_window_in_time_takes_the_decisions_in_it() {
     let now = ALL.cluster.now_ms();
     let expected =
         ALL.cluster.decisions().newest_first().filter(|d| now.since(d.at_ms) <= 20_000).count() as u64;
-    let sample = Sample::of(&ALL.cluster, Selection::of(Span::Ms(20_000)));
+    let sample = Sample::of(&ALL.cluster, Selection::of(DecisionRange::Ms(20_000)));
     assert_eq!(sample.about().considered, expected);
     assert!(expected > 10);
 }
@@ -171,9 +174,9 @@ fn a_sweep_marks_the_present_setting_and_can_be_stopped() {
     let weights = weights_with(Some(1.1));
     assert_eq!(weights.windows(2).filter(|two| two[0] >= two[1]).count(), 0);
     let report = sample.sweep(&weights, &TEMPERATURES, None, go).unwrap();
-    let said = present_setting(&report).unwrap();
+    let headline_text = present_setting(&report).unwrap();
     assert_eq!(
-        said,
+        headline_text,
         "Present: --kv-overlap-score-weight 1. Every decision took a lowest cost, as at temperature 0."
     );
     assert!(report.recommendation.is_some());
@@ -196,7 +199,8 @@ fn what_dynamo_would_refuse_is_not_tried() {
 fn the_model_is_compared_with_itself_and_says_what_it_knows_from_where() {
     let arrivals = ALL.intake.routing().arrivals();
     let facts = Facts::of(&ALL.cluster, select(100));
-    let same = resimulate(arrivals, &facts, Span::Last(100), RouterOverrides::default(), go).unwrap();
+    let same =
+        resimulate(arrivals, &facts, DecisionRange::Last(100), RouterOverrides::default(), go).unwrap();
     assert_eq!(same.recorded, same.tried);
     assert_eq!((same.arrivals, same.recorded.requests, same.prefill_saved_tokens()), (200, 100, 0));
     let from: Vec<String> = same
@@ -208,7 +212,8 @@ fn the_model_is_compared_with_itself_and_says_what_it_knows_from_where() {
     assert!(from.contains(&"KV capacity a worker 10738 from the model cards".to_owned()), "{from:?}");
     assert!(from.contains(&"router_temperature 0 assumed".to_owned()), "{from:?}");
     assert!(same.measured.ttft_ms.is_some());
-    let turns = resimulate(arrivals, &facts, Span::Last(100), RouterOverrides::round_robin(), go).unwrap();
+    let turns =
+        resimulate(arrivals, &facts, DecisionRange::Last(100), RouterOverrides::round_robin(), go).unwrap();
     assert_eq!(turns.recorded, same.recorded, "the same baseline");
     assert_eq!(turns.tried.overlap_share, None, "round-robin keeps no index");
     assert!(turns.tried.hit_rate < turns.recorded.hit_rate);
@@ -219,37 +224,42 @@ fn the_model_is_compared_with_itself_and_says_what_it_knows_from_where() {
 fn a_model_with_fewer_arrivals_or_a_credit_is_the_same_or_refused() {
     let arrivals = ALL.intake.routing().arrivals();
     let facts = Facts::of(&ALL.cluster, select(100));
-    let whole = resimulate(arrivals, &facts, Span::Last(60), RouterOverrides::default(), go).unwrap();
+    let whole =
+        resimulate(arrivals, &facts, DecisionRange::Last(60), RouterOverrides::default(), go).unwrap();
     let sent =
-        resimulate(&arrivals.latest(120), &facts, Span::Last(60), RouterOverrides::default(), go).unwrap();
+        resimulate(&arrivals.latest(120), &facts, DecisionRange::Last(60), RouterOverrides::default(), go)
+            .unwrap();
     assert_eq!(whole.recorded.requests, sent.recorded.requests);
     assert_eq!(whole, sent);
     let credit = RouterOverrides { overlap_score_credit: Some(0.5), ..RouterOverrides::default() };
-    assert_eq!(resimulate(arrivals, &facts, Span::Last(60), credit, go), Err(ModelError::Credit));
-    let stopped = resimulate(arrivals, &facts, Span::Last(60), RouterOverrides::default(), |_, _| {
-        ControlFlow::Break(())
-    });
+    assert_eq!(resimulate(arrivals, &facts, DecisionRange::Last(60), credit, go), Err(ModelError::Credit));
+    let stopped =
+        resimulate(arrivals, &facts, DecisionRange::Last(60), RouterOverrides::default(), |_, _| {
+            ControlFlow::Break(())
+        });
     assert!(matches!(stopped, Err(ModelError::Run(_))), "{stopped:?}");
     assert_eq!(
-        resimulate(&Arrivals::default(), &facts, Span::ALL, RouterOverrides::default(), go),
+        resimulate(&Arrivals::default(), &facts, DecisionRange::ALL, RouterOverrides::default(), go),
         Err(ModelError::NoArrivals)
     );
 }
 
 /// Four minutes of the reference scenario: the caches are as full as they will be.
-static STEADY: LazyLock<Heard> = LazyLock::new(|| hear_for(240_000, Config::default(), |_| true));
+static STEADY: LazyLock<Observed> = LazyLock::new(|| observe_for(240_000, Config::default(), |_| true));
 
 #[test]
 fn the_model_fits_what_it_was_not_fitted_to() {
     let arrivals = STEADY.intake.routing().arrivals();
     let facts = Facts::of(&STEADY.cluster, select(300));
-    let report = resimulate(arrivals, &facts, Span::Last(300), RouterOverrides::default(), go).unwrap();
+    let report =
+        resimulate(arrivals, &facts, DecisionRange::Last(300), RouterOverrides::default(), go).unwrap();
     let found = &report.calibration;
     assert!(found.fits(), "{:?} {:?}", found.misfits(), found);
     assert_eq!(report.ttft_rank.better + report.ttft_rank.worse, 0, "one setting is as good as itself");
-    let turns = resimulate(arrivals, &facts, Span::Last(300), RouterOverrides::round_robin(), go).unwrap();
+    let turns =
+        resimulate(arrivals, &facts, DecisionRange::Last(300), RouterOverrides::round_robin(), go).unwrap();
     assert!(turns.ttft_rank.worse >= 15, "{:?}", turns.ttft_rank);
-    assert!(turns.hit_rate_rank.in_words().starts_with("worse in"), "{:?}", turns.hit_rate_rank);
+    assert!(turns.hit_rate_rank.in_text().starts_with("worse in"), "{:?}", turns.hit_rate_rank);
 }
 
 #[test]
@@ -260,7 +270,8 @@ fn a_cluster_that_is_not_like_the_model_is_said_not_to_fit() {
     for arrival in STEADY.intake.routing().arrivals().iter() {
         strange.push(arrival.decision, arrival.at_ms, arrival.isl_tokens, &[]);
     }
-    let report = resimulate(&strange, &facts, Span::Last(300), RouterOverrides::default(), go).unwrap();
+    let report =
+        resimulate(&strange, &facts, DecisionRange::Last(300), RouterOverrides::default(), go).unwrap();
     let misfits = report.calibration.misfits();
     assert!(
         !report.calibration.fits() && misfits.iter().any(|off| off.contains("KV hit rate −")),
@@ -269,7 +280,7 @@ fn a_cluster_that_is_not_like_the_model_is_said_not_to_fit() {
     let few = resimulate(
         &strange,
         &Facts::of(&STEADY.cluster, select(20)),
-        Span::Last(20),
+        DecisionRange::Last(20),
         RouterOverrides::default(),
         go,
     );

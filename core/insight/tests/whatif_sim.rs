@@ -1,7 +1,7 @@
 //! The simulated router's decisions asked again: at its own settings every one comes out as it was taken.
 
 use radixscope_captures::Simulated;
-use radixscope_insight::whatif::{Prompt, Question, State, WhatIf, Who, deployed};
+use radixscope_insight::whatif::{CandidateRef, Prompt, Question, State, WhatIf, deployed};
 use radixscope_intake::{Intake, Received};
 use radixscope_model::id::Millis;
 use radixscope_model::id::PoolIx;
@@ -43,7 +43,9 @@ fn at_the_routers_own_settings_every_decision_comes_out_as_it_was_taken() {
         };
         let answer = engine.ask(state, &question).expect("answered");
         for candidate in answer.ranked() {
-            let Who::Worker(worker) = candidate.candidate.worker else { panic!("a worker of the cluster") };
+            let CandidateRef::Worker(worker) = candidate.candidate.worker else {
+                panic!("a worker of the cluster")
+            };
             let recorded = decision.candidates.iter().find(|c| c.worker == worker).expect("recorded");
             let off = (candidate.terms.cost - recorded.cost).abs();
             assert!(off < PRINTED, "{} and {}", candidate.terms.cost, recorded.cost);

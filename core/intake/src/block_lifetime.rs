@@ -11,7 +11,7 @@ use indexmap::map::Entry;
 
 use radixscope_model::id::{BlockHash, Millis, WorkerIx};
 use radixscope_model::percentile;
-use radixscope_model::record::{LifetimeSums, Record};
+use radixscope_model::record::{BlockResidency, Record};
 use radixscope_state::cluster::Cluster;
 use radixscope_state::per_worker::PerWorker;
 
@@ -32,8 +32,8 @@ const MAX_DURATIONS: usize = 1 << 14;
 
 /// Follows blocks.
 pub struct BlockLifetimes {
-    followed: IndexMap<(WorkerIx, BlockHash), Life, hashbrown::DefaultHashBuilder>,
-    workers: PerWorker<OfWorker>,
+    followed: IndexMap<(WorkerIx, BlockHash), BlockLife, hashbrown::DefaultHashBuilder>,
+    workers: PerWorker<WorkerResidency>,
     last_ms: Option<Millis>,
     /// Where to look next for a block to forget.
     cursor: usize,
@@ -41,7 +41,7 @@ pub struct BlockLifetimes {
 }
 
 #[derive(Clone, Copy)]
-enum Life {
+enum BlockLife {
     /// Held since then.
     Held(Millis),
     /// Not held since then, but before.
@@ -49,10 +49,10 @@ enum Life {
 }
 
 #[derive(Default)]
-struct OfWorker {
+struct WorkerResidency {
     lived: Durations,
     away: Durations,
-    reported: Option<LifetimeSums>,
+    reported: Option<BlockResidency>,
 }
 
 /// Durations in milliseconds that ended within the window, with the times at which they did.
@@ -86,8 +86,8 @@ impl BlockLifetimes {
                     self.removed(at, *worker, hash);
                 }
             }
-            // Somebody removed them, and nobody saw when.
-            Record::DumpRemoved { worker, tier: None, hashes } => {
+            // They were removed at an unknown time.
+            Record::TreeDumpRemoved { worker, tier: None, hashes } => {
                 for &hash in hashes.iter().filter(|&&hash| is_followed(hash)) {
                     self.followed.swap_remove(&(*worker, hash));
                 }
@@ -97,15 +97,15 @@ impl BlockLifetimes {
                 let process = |worker: WorkerIx| cluster.worker(worker).map(|worker| worker.id.id);
                 self.forget(|of| of == *worker || process(of) == process(*worker));
             }
-            Record::Cleared { worker, .. } | Record::Gone { worker, .. } => self.forget(|of| of == *worker),
+            Record::Cleared { worker, .. } | Record::Left { worker, .. } => self.forget(|of| of == *worker),
             _ => {}
         }
     }
 
-    /// Other workers take these places, see [`Record::Vacated`].
-    pub(crate) fn vacate(&mut self, workers: &[WorkerIx]) {
+    /// Other workers take these places, see [`Record::WorkersReclaimed`].
+    pub(crate) fn reclaim(&mut self, workers: &[WorkerIx]) {
         self.forget(|of| workers.contains(&of));
-        self.workers.vacate(workers);
+        self.workers.reclaim(workers);
     }
 
     /// Reports every worker's figures that changed, every few seconds.
@@ -125,13 +125,13 @@ impl BlockLifetimes {
     fn stored(&mut self, at: Millis, worker: WorkerIx, hash: BlockHash) {
         match self.followed.entry((worker, hash)) {
             Entry::Occupied(mut known) => {
-                if let Life::Removed(since) = *known.get() {
-                    known.insert(Life::Held(at));
+                if let BlockLife::Removed(since) = *known.get() {
+                    known.insert(BlockLife::Held(at));
                     self.workers.of(worker).away.push(at, at.since(since));
                 }
             }
             Entry::Vacant(new) => {
-                new.insert(Life::Held(at));
+                new.insert(BlockLife::Held(at));
                 if self.followed.len() > MAX_FOLLOWED {
                     self.forget_one();
                 }
@@ -141,9 +141,9 @@ impl BlockLifetimes {
 
     fn removed(&mut self, at: Millis, worker: WorkerIx, hash: BlockHash) {
         if let Some(life) = self.followed.get_mut(&(worker, hash))
-            && let Life::Held(since) = *life
+            && let BlockLife::Held(since) = *life
         {
-            *life = Life::Removed(at);
+            *life = BlockLife::Removed(at);
             self.workers.of(worker).lived.push(at, at.since(since));
         }
     }
@@ -155,7 +155,8 @@ impl BlockLifetimes {
     /// Forgets a block that was removed, if one is found soon, else a held one.
     fn forget_one(&mut self) {
         let places = (0..LOOKED_AT).map(|step| (self.cursor + step) % MAX_FOLLOWED);
-        let is_removed = |at: &usize| matches!(self.followed.get_index(*at), Some((_, Life::Removed(_))));
+        let is_removed =
+            |at: &usize| matches!(self.followed.get_index(*at), Some((_, BlockLife::Removed(_))));
         let found = places.clone().find(is_removed);
         self.forgotten += u64::from(found.is_none());
         let at = found.unwrap_or(self.cursor % MAX_FOLLOWED);
@@ -169,10 +170,10 @@ fn is_followed(hash: BlockHash) -> bool {
     hash.0.is_multiple_of(ONE_IN.into())
 }
 
-impl OfWorker {
+impl WorkerResidency {
     fn news(&mut self, at: Millis, worker: WorkerIx) -> Option<Record<'static>> {
         let (mut lived, mut away) = (self.lived.latest(at), self.away.latest(at));
-        let lifetimes = LifetimeSums {
+        let lifetimes = BlockResidency {
             one_in: ONE_IN,
             removed: lived.len() as u32,
             lifetime_p50_ms: percentile(&mut lived, 50),
@@ -182,12 +183,12 @@ impl OfWorker {
             reuse_p50_ms: None,
         };
         // Nothing is news only after something.
-        let before = self.reported.unwrap_or(LifetimeSums { one_in: ONE_IN, ..LifetimeSums::default() });
+        let before = self.reported.unwrap_or(BlockResidency { one_in: ONE_IN, ..BlockResidency::default() });
         if before == lifetimes {
             return None;
         }
         self.reported = Some(lifetimes);
-        Some(Record::LifetimeSums { worker, lifetimes })
+        Some(Record::BlockResidency { worker, lifetimes })
     }
 }
 
@@ -218,7 +219,7 @@ fn percentile(values: &mut [u64], percent: usize) -> Option<u64> {
 mod tests {
     use super::*;
     use radixscope_model::id::TokensHash;
-    use radixscope_model::record::{Block, GoneWhy};
+    use radixscope_model::record::{Block, DepartureCause};
 
     const W: WorkerIx = WorkerIx(1);
 
@@ -242,11 +243,11 @@ mod tests {
             self.0.see(Millis(at), &Record::Removed { worker: W, hashes: hashes.into() }, &self.1);
         }
 
-        fn told(&mut self, at: u64) -> Option<LifetimeSums> {
+        fn residency_at(&mut self, at: u64) -> Option<BlockResidency> {
             let mut records = self.0.flush(Millis(at));
             assert!(records.len() <= 1);
             match records.pop()? {
-                Record::LifetimeSums { worker: W, lifetimes } => Some(lifetimes),
+                Record::BlockResidency { worker: W, lifetimes } => Some(lifetimes),
                 other => panic!("{other:?}"),
             }
         }
@@ -259,7 +260,7 @@ mod tests {
         for hash in 0..320 {
             seen.removed(1_000 * (1 + hash / 16), [hash]);
         }
-        let lifetimes = seen.told(20_000).expect("news");
+        let lifetimes = seen.residency_at(20_000).expect("news");
         assert_eq!((lifetimes.one_in, lifetimes.removed, lifetimes.came_back), (16, 20, 0));
         assert_eq!((lifetimes.lifetime_p50_ms, lifetimes.lifetime_p95_ms), (Some(10_000), Some(19_000)));
     }
@@ -273,7 +274,7 @@ mod tests {
         seen.removed(1_500, [16]);
         seen.stored(4_000, [16]);
         seen.removed(4_100, [16]);
-        let lifetimes = seen.told(5_000).expect("news");
+        let lifetimes = seen.residency_at(5_000).expect("news");
         assert_eq!(
             (lifetimes.removed, lifetimes.lifetime_p50_ms, lifetimes.lifetime_p95_ms),
             (2, Some(100), Some(1_000))
@@ -286,17 +287,17 @@ mod tests {
         let mut seen = Seen::default();
         seen.stored(0, [16, 32]);
         seen.removed(1_000, [16]);
-        assert_eq!(seen.told(2_000).map(|lifetimes| lifetimes.removed), Some(1));
+        assert_eq!(seen.residency_at(2_000).map(|lifetimes| lifetimes.removed), Some(1));
         seen.removed(3_000, [32]);
-        assert_eq!(seen.told(4_000), None, "too soon");
-        assert_eq!(seen.told(7_000).map(|lifetimes| lifetimes.removed), Some(2));
-        assert_eq!(seen.told(12_000), None, "nothing new");
-        assert_eq!(seen.told(62_000).map(|lifetimes| lifetimes.removed), Some(1));
+        assert_eq!(seen.residency_at(4_000), None, "too soon");
+        assert_eq!(seen.residency_at(7_000).map(|lifetimes| lifetimes.removed), Some(2));
+        assert_eq!(seen.residency_at(12_000), None, "nothing new");
+        assert_eq!(seen.residency_at(62_000).map(|lifetimes| lifetimes.removed), Some(1));
         assert_eq!(
-            seen.told(70_000).map(|lifetimes| (lifetimes.removed, lifetimes.lifetime_p50_ms)),
+            seen.residency_at(70_000).map(|lifetimes| (lifetimes.removed, lifetimes.lifetime_p50_ms)),
             Some((0, None))
         );
-        assert_eq!(seen.told(80_000), None);
+        assert_eq!(seen.residency_at(80_000), None);
     }
 
     #[test]
@@ -304,7 +305,7 @@ mod tests {
         for record in [
             Record::Cleared { worker: W, all_ranks: false },
             Record::Cleared { worker: W, all_ranks: true },
-            Record::Gone { worker: W, why: GoneWhy::Health },
+            Record::Left { worker: W, why: DepartureCause::Health },
         ] {
             let mut seen = Seen::default();
             seen.stored(0, [16]);
@@ -312,7 +313,7 @@ mod tests {
             lifetimes.see(Millis(1), &record, cluster);
             seen.removed(2, [16]);
             seen.stored(3, [16]);
-            assert_eq!(seen.told(10), None);
+            assert_eq!(seen.residency_at(10), None);
         }
     }
 

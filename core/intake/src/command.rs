@@ -1,4 +1,4 @@
-//! What intake wants sources to do: to ask a worker for its blocks, and to listen where discovery says that events are.
+//! What intake wants sources to do: query a worker for its blocks, and subscribe to publishers that discovery lists.
 //!
 //! Intake does no I/O. Whoever keeps it takes the commands after each turn and gives them to the sources
 //! that carry them out; what comes of them returns as payloads.
@@ -12,9 +12,9 @@ use radixscope_dynamo::subject::Subject;
 /// Something that a source is to do.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Command {
-    /// Ask a worker. Answered by one [`crate::Payload::TreeAnswer`] with the same number, whatever comes of it.
+    /// Ask a worker. Answered by one [`crate::Payload::TreeResponse`] with the same number, whatever comes of it.
     Query(TreeQuery),
-    /// Nobody waits for the answer any more. The query is answered all the same, by
+    /// The response is no longer needed. The query still gets a response, with
     /// [`QueryFault::Cancelled`](radixscope_dynamo::tree_query::QueryFault::Cancelled) unless it was answered before.
     CancelQuery {
         /// Number of the query.
@@ -43,7 +43,7 @@ pub enum Command {
     },
 }
 
-/// What says where a worker is queried: whoever sends the query has to believe it or not.
+/// The origin of a query endpoint; the sender of the query decides whether to trust it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum NamedBy {
     /// An entry of discovery.
@@ -80,9 +80,9 @@ pub struct TreeQuery {
     pub id: u64,
     /// Whom to ask.
     pub endpoint: QueryEndpoint,
-    /// What says that it is there.
+    /// The origin of the endpoint.
     pub named_by: NamedBy,
-    /// Sockets at which discovery says that the same process publishes, `tcp://HOST:PORT`: it may answer from those addresses.
+    /// Sockets at which the same process publishes by discovery, `tcp://HOST:PORT`: it may answer from those addresses.
     pub publishes_at: Vec<String>,
     /// From which event on. `None`: everything that it holds.
     pub start_event_id: Option<u64>,
@@ -99,7 +99,7 @@ pub struct ZmqChannel {
     pub subject: Arc<Subject>,
 }
 
-/// A subject of NATS that discovery names and whose words do not tell what it is of.
+/// A NATS subject that discovery lists and whose tokens do not show its topic.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct NamedSubject {
     /// The subject.

@@ -6,7 +6,7 @@
 use crate::attach::TreeDumps;
 use crate::block_lifetime::BlockLifetimes;
 use crate::command::Command;
-use crate::ingest::{Break, Ingest, Missing, Out, Published, RequestObservation, Sink, present};
+use crate::ingest::{Break, Ingest, Missing, Published, RecordOut, RequestObservation, Sink, present};
 use crate::payload::Received;
 use crate::routing::{Routing, is_known, returns};
 use radixscope_model::id::{Millis, SourceIx, Worker, WorkerIx};
@@ -24,8 +24,8 @@ pub struct Intake {
 
 impl Intake {
     /// That keeps at most so many workers apart at a time; otherwise [`radixscope_state::cluster::MAX_WORKERS`].
-    pub fn with_places(places: usize) -> Self {
-        Self { ingest: Ingest::with_places(places), ..Self::default() }
+    pub fn with_slots(places: usize) -> Self {
+        Self { ingest: Ingest::with_slots(places), ..Self::default() }
     }
 
     /// Goes on from the state of `sink`: the state is there, and what was known beyond it is forgotten. Of what happened during
@@ -44,7 +44,7 @@ impl Intake {
         }
     }
 
-    /// Says of sources of a state that was gone on from, which were not announced again, that they have ended.
+    /// Records that sources of a restored state, which were not announced again, have ended.
     pub fn end_other_sources(&mut self, at_ms: Millis, sink: &mut impl RecordSink) {
         self.ingest.end_other_sources(at_ms, &mut |entry| sink.append(&entry));
     }
@@ -63,7 +63,7 @@ impl Intake {
     /// Takes what a source received, see `Ingest::take`.
     pub fn take(&mut self, received: &Received, sink: &mut impl RecordSink) {
         let Self { ingest, routing, block_lifetimes } = self;
-        ingest.take(received, &mut Through { routing, block_lifetimes, sink });
+        ingest.take(received, &mut RoutingSink { routing, block_lifetimes, sink });
     }
 
     /// Loss that a source itself noticed, see `Ingest::missed`.
@@ -76,9 +76,9 @@ impl Intake {
         self.ingest.missing(source, missing);
     }
 
-    /// Says what was summed up, see `Ingest::flush` and `Routing::flush`.
+    /// Records what was summed up, see `Ingest::flush` and `Routing::flush`.
     pub fn flush(&mut self, at_ms: Millis, sink: &mut impl RecordSink) {
-        let out: &mut Out<'_> = &mut |entry| sink.append(&entry);
+        let out: &mut RecordOut<'_> = &mut |entry| sink.append(&entry);
         self.ingest.flush(at_ms, out);
         for record in self.routing.flush(at_ms, self.ingest.now(at_ms), sink.cluster()) {
             let entry = Entry { at_ms, record };
@@ -90,7 +90,7 @@ impl Intake {
             sink.append(&Entry { at_ms, record });
         }
         let Self { ingest, routing, block_lifetimes } = self;
-        ingest.attend(at_ms, &mut Through { routing, block_lifetimes, sink });
+        ingest.attend(at_ms, &mut RoutingSink { routing, block_lifetimes, sink });
     }
 
     /// What sources are to do, since the last call.
@@ -98,7 +98,7 @@ impl Intake {
         self.ingest.commands()
     }
 
-    /// Has a worker asked for its blocks. `false`: nothing tells where, or nobody may be asked.
+    /// Queries a worker for its blocks. `false`: its endpoint is unknown, or queries are off.
     pub fn request_dump(&mut self, worker: Worker) -> bool {
         self.ingest.request_dump(worker)
     }
@@ -129,13 +129,13 @@ impl Intake {
     }
 }
 
-struct Through<'l, J> {
+struct RoutingSink<'l, J> {
     routing: &'l mut Routing,
     block_lifetimes: &'l mut BlockLifetimes,
     sink: &'l mut J,
 }
 
-impl<J: RecordSink> Through<'_, J> {
+impl<J: RecordSink> RoutingSink<'_, J> {
     /// What is known now of decisions that waited for it.
     fn settle(&mut self, at_ms: Millis) {
         for record in self.routing.settle(at_ms, self.sink.cluster()) {
@@ -144,7 +144,7 @@ impl<J: RecordSink> Through<'_, J> {
     }
 }
 
-impl<J: RecordSink> Sink for Through<'_, J> {
+impl<J: RecordSink> Sink for RoutingSink<'_, J> {
     fn cluster(&self) -> &Cluster {
         self.sink.cluster()
     }
@@ -158,7 +158,7 @@ impl<J: RecordSink> Sink for Through<'_, J> {
             return;
         }
         if let Some(worker) = returns(&entry, self.sink.cluster()) {
-            self.sink.append(&Entry { at_ms: entry.at_ms, record: Record::Returned { worker } });
+            self.sink.append(&Entry { at_ms: entry.at_ms, record: Record::Rejoined { worker } });
         }
         self.block_lifetimes.see(entry.at_ms, &entry.record, self.sink.cluster());
         self.routing.see(&entry, by, self.sink.cluster());
@@ -166,9 +166,9 @@ impl<J: RecordSink> Sink for Through<'_, J> {
         self.settle(entry.at_ms);
     }
 
-    fn vacate(&mut self, workers: &[WorkerIx]) {
-        self.routing.vacate(workers);
-        self.block_lifetimes.vacate(workers);
+    fn reclaim(&mut self, workers: &[WorkerIx]) {
+        self.routing.reclaim(workers);
+        self.block_lifetimes.reclaim(workers);
     }
 
     fn observe(&mut self, observation: RequestObservation<'_>) {

@@ -1,13 +1,13 @@
 //! The seam at which data from outside enters: what a source hands over, typed by what it is and where it came from.
 //!
-//! A source receives bytes, says once what they are ([`Payload`]), and never opens them; everything behind the seam
+//! A source receives bytes, labels them once ([`Payload`]), and never opens them; everything behind the seam
 //! decodes and knows nothing of connections. A [`Payload`] is cheap to clone and to send between tasks: its bytes and
 //! names are shared.
 //!
 //! # A new source
 //! 1. One file in `server/src/source` that connects, reports its link's state, and hands over payloads through its
 //!    `SourceHandle`: `offer` for what is lost when the queue is full, `deliver` for what can wait.
-//! 2. If it carries something that no variant says yet (an event of a ZeroMQ publisher, a tree dump, an entry of a
+//! 2. If it carries something without a variant (an event of a ZeroMQ publisher, a tree dump, an entry of a
 //!    recording), a variant here, with its name for the sender and its bytes.
 //! 3. One arm in `Ingest::take` that decodes it, with a decoder in `core/dynamo` if the bytes are Dynamo's. The compiler
 //!    names every other place.
@@ -23,7 +23,7 @@ use bytes::Bytes;
 
 use radixscope_dynamo::DecodeError;
 use radixscope_dynamo::subject::Subject;
-use radixscope_dynamo::tree_query::{QueryFailed, TreeAnswer};
+use radixscope_dynamo::tree_query::{QueryFailed, TreeResponse};
 use radixscope_model::id::{Millis, SourceIx};
 use radixscope_model::record::Topic;
 
@@ -88,11 +88,11 @@ pub enum Payload {
         answer: Bytes,
     },
     /// What came of a query for a worker's blocks, read where it was received: dumps are large.
-    TreeAnswer {
+    TreeResponse {
         /// Number of the [`crate::command::TreeQuery`].
         query: u64,
         /// What the worker answered, or why there is no answer.
-        outcome: Arc<Result<TreeAnswer, QueryFailed>>,
+        outcome: Arc<Result<TreeResponse, QueryFailed>>,
         /// Size of the answer as it was received, in bytes.
         size_bytes: usize,
     },
@@ -124,7 +124,7 @@ pub const MAX_PAYLOAD_BYTES: usize = 8 * 1024 * 1024;
 pub const MAX_LOG_LINE_BYTES: usize = 256 * 1024;
 
 impl Payload {
-    /// What it is about, as far as its envelope tells.
+    /// Its topic, as far as its envelope shows it.
     pub fn topic(&self) -> Topic {
         match self {
             Self::Nats { subject, .. } => subject.topic,
@@ -133,7 +133,7 @@ impl Payload {
             Self::LogLine { .. } => Topic::Log,
             Self::Scrape { .. } => Topic::Metrics,
             Self::Health { .. } => Topic::Health,
-            Self::TreeAnswer { .. } => Topic::TreeDump,
+            Self::TreeResponse { .. } => Topic::TreeDump,
             Self::Unreadable { topic, .. } => *topic,
             Self::Subscribed { .. } | Self::Unsubscribed { .. } => Topic::Other,
         }
@@ -148,12 +148,12 @@ impl Payload {
             | Self::Scrape { text: bytes, .. }
             | Self::Health { answer: bytes, .. } => bytes.len(),
             Self::Discovery { key, value, .. } => key.len() + value.as_ref().map_or(0, Bytes::len),
-            Self::TreeAnswer { size_bytes, .. } | Self::Unreadable { size_bytes, .. } => *size_bytes,
+            Self::TreeResponse { size_bytes, .. } | Self::Unreadable { size_bytes, .. } => *size_bytes,
             Self::Subscribed { .. } | Self::Unsubscribed { .. } => 0,
         }
     }
 
-    /// Whether it is what a source says of itself, and no message.
+    /// Whether it is a source's own status, not a message.
     pub const fn is_of_the_source(&self) -> bool {
         matches!(self, Self::Subscribed { .. } | Self::Unsubscribed { .. })
     }

@@ -3,7 +3,7 @@
 
 use radixscope_intake::{Break, Intake, NatsSubjects, Payload, Received};
 use radixscope_model::id::{Millis, SourceIx, Worker, WorkerIx};
-use radixscope_model::record::{GoneWhy, KnowledgeWhy, LinkState, SourceKind, TreeKnowledge};
+use radixscope_model::record::{DepartureCause, KnowledgeWhy, LinkState, SourceKind, TreeKnowledge};
 use radixscope_state::cluster::Cluster;
 use serde_json::json;
 
@@ -114,5 +114,5 @@ fn who_is_on_no_list_and_silent_has_left_meanwhile() {
     assert!(cluster.workers().iter().all(|worker| worker.gone.is_none()), "lists may still be read");
     server.intake.flush(Millis(START_MS + 36_000), &mut cluster);
     let gone = |ix| cluster.worker(WorkerIx(ix)).unwrap().gone.map(|gone| gone.why);
-    assert_eq!((gone(0), gone(1)), (None, Some(GoneWhy::Discovery)));
+    assert_eq!((gone(0), gone(1)), (None, Some(DepartureCause::Discovery)));
 }

@@ -44,7 +44,7 @@ impl Rollouts {
     fn new(places: usize) -> Self {
         let both =
             Both { near: Cluster::default(), far: Cluster::default(), batch: BatchWriter::new(Seq(1)) };
-        let (mut intake, mut both) = (Intake::with_places(places), both);
+        let (mut intake, mut both) = (Intake::with_slots(places), both);
         let source = intake.source("nats", SourceKind::Nats, Millis(MIDNIGHT_MS), &mut both).unwrap();
         Self { intake, both, source, at: MIDNIGHT_MS, decided: Vec::new() }
     }
@@ -218,7 +218,7 @@ fn a_thousand_rollouts_of_256_workers() {
 }
 
 #[test]
-fn workers_whose_departure_nobody_reports_give_their_places_after_long_silence() {
+fn workers_that_left_unreported_give_their_slots_after_long_silence() {
     let mut rollouts = Rollouts::new(32);
     for rollout in 0..20 {
         rollouts.at += 20 * 60_000;

@@ -1,4 +1,4 @@
-//! Whatever is said of requests, in whatever order: nothing panics, ids ascend, and a restored state goes on alike.
+//! Any messages about requests, in any order: nothing panics, ids ascend, and a restored state goes on alike.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use proptest::prelude::*;
@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 
 const SEQUENCES: &str = "namespace.dynamo.component.backend.active_sequences_events";
 
-/// A subject and what is said there.
-fn said() -> impl Strategy<Value = Payload> {
+/// A subject and a message.
+fn payload() -> impl Strategy<Value = Payload> {
     let request = || (0..4_u8).prop_map(|n| format!("request-{n}"));
     let worker = || (0..3_u64).prop_map(|id| json!({"worker_id": id, "dp_rank": 0}));
     // Few hashes, so that prompts meet each other and the tree; some absurd.
@@ -53,7 +53,7 @@ fn said() -> impl Strategy<Value = Payload> {
     );
     let line = (0..3_u64, number(), 0..6_u8, request()).prop_map(|(worker, n, kind, request)| {
         let at = format!("2026-11-20T18:06:54.42{kind}962Z  INFO target: ");
-        let said = match kind {
+        let text = match kind {
             0 | 1 => format!(
                 "Formula for worker_id={worker} dp_rank=0 with {n} cached blocks: 4.625 = 1.0 * prefill_blocks + \
                  decode_blocks = 1.0 * 2.625 + 2.000"
@@ -69,7 +69,7 @@ fn said() -> impl Strategy<Value = Payload> {
                  dp_rank=0 logit=4.625 host_pinned_blocks=0 disk_blocks=0"
             ),
         };
-        Payload::LogLine { log: "frontend".into(), line: (at + &said).into() }
+        Payload::LogLine { log: "frontend".into(), line: (at + &text).into() }
     });
     let nats = |(subject, value): (&'static str, Value)| {
         NatsSubjects::default().publication(subject, None, value.to_string().into()).unwrap()
@@ -111,7 +111,7 @@ fn restored(cluster: &Cluster) -> Cluster {
 proptest! {
     #[test]
     fn any_talk_of_requests_gives_ascending_decisions_and_equal_states(
-        talk in proptest::collection::vec((said(), 0..900_u64), 0..60),
+        talk in proptest::collection::vec((payload(), 0..900_u64), 0..60),
         restore_at in 0..60_usize,
     ) {
         let mut intake = Intake::default();

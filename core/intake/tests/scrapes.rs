@@ -49,7 +49,7 @@ fn every_recorded_scrape_is_understood_and_its_process_known_for_what_it_is() {
         for process in cluster.processes() {
             let expected = match process.name.as_str() {
                 "frontend" => ProcessRole::Frontend,
-                // A router that heard no event offers nothing but its uptime.
+                // A router that received no event exports only its uptime.
                 "frontend-system" if capture == "0.9.1-no-events" => ProcessRole::Other,
                 "frontend-system" => ProcessRole::Router,
                 _ => ProcessRole::Worker,
@@ -139,12 +139,9 @@ fn a_frontend_of_1_6_also_says_what_its_router_does() {
     assert_eq!(frontend.gauge(Gauge::EventSourceMismatchWorkers), Some(0.0));
     let ids = [7_668_682_361_666_917_894, 7_668_682_361_666_917_905, 7_668_682_361_666_917_907];
     assert_eq!(frontend.workers().len(), 3);
-    for (said, id) in frontend.workers().iter().zip(ids) {
-        assert_eq!(cluster.worker(said.worker).unwrap().id.id.0, id);
-        assert_eq!(
-            (said.registered, said.decode_blocks, said.prefill_tokens),
-            (Some(true), Some(0), Some(0))
-        );
+    for (row, id) in frontend.workers().iter().zip(ids) {
+        assert_eq!(cluster.worker(row.worker).unwrap().id.id.0, id);
+        assert_eq!((row.registered, row.decode_blocks, row.prefill_tokens), (Some(true), Some(0), Some(0)));
     }
 }
 
@@ -197,7 +194,7 @@ fn a_restart_is_seen_and_what_it_counts_is_added() {
 fn time_to_first_token_is_what_clients_measured_to_a_bucket() {
     for capture in ["0.9.1-healthy", "1.6.1-healthy"] {
         let cluster = scraped(capture);
-        let told = process(&cluster, "frontend").session(HistogramKind::Ttft).unwrap();
+        let histogram = process(&cluster, "frontend").session(HistogramKind::Ttft).unwrap();
         let measured = Recording::fixture(capture)
             .traffic::<Value>()
             .filter_map(|request| Some(request["t_first"].as_f64()? - request["t0"].as_f64()?));
@@ -205,11 +202,11 @@ fn time_to_first_token_is_what_clients_measured_to_a_bucket() {
         measured.sort_by(f64::total_cmp);
         assert!(measured.len() > 200);
         for q in [0.5, 0.95] {
-            let told = told.quantile(q).unwrap();
+            let interval = histogram.quantile(q).unwrap();
             let client = measured[(measured.len() as f64 * q) as usize];
             assert!(
-                told.lower < client && told.upper.is_some_and(|upper| client <= upper),
-                "{capture} {q}: {told:?}, {client} s"
+                interval.lower < client && interval.upper.is_some_and(|upper| client <= upper),
+                "{capture} {q}: {interval:?}, {client} s"
             );
         }
     }

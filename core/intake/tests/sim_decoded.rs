@@ -1,4 +1,4 @@
-//! The simulated cluster heard by the decoders and the fold that hear a real one: nothing may be lost, rejected or
+//! The simulated cluster through the decoders and the fold of a real one: nothing may be lost, rejected or
 //! misread on the way, on either event line.
 #![expect(clippy::expect_used, reason = "a test fails by panicking")]
 
@@ -9,7 +9,7 @@ use radixscope_intake::{Intake, Received};
 use radixscope_model::id::{BlockHash, Millis, PoolIx, SourceIx, Worker};
 use radixscope_model::record::SourceKind;
 use radixscope_router::RouterSettings;
-use radixscope_sim::{Config, EventLine, Simulation, WireMessage};
+use radixscope_sim::{Config, EventTransport, Simulation, WireMessage};
 use radixscope_state::cluster::Cluster;
 
 const START: Millis = Millis(1_767_225_600_000);
@@ -73,8 +73,8 @@ fn assert_same(simulation: &Simulation, cluster: &Cluster) {
         }
         assert_eq!(cluster.blocks(ix), Some(held), "and nothing else");
         let used = i64::from(simulation.used_blocks(number));
-        let said = state.engine_used_blocks.expect("the engine spoke") as i64;
-        assert!((used - said).abs() < 60, "the last report is at most 100 ms old: {said} of {used}");
+        let reported = state.engine_used_blocks.expect("the engine spoke") as i64;
+        assert!((used - reported).abs() < 60, "the last report is at most 100 ms old: {reported} of {used}");
     }
     let totals = cluster.tree(PoolIx(0)).totals();
     assert_eq!(totals.nodes, holders.len() as u64);
@@ -83,7 +83,7 @@ fn assert_same(simulation: &Simulation, cluster: &Cluster) {
 
 #[test]
 fn the_mirror_equals_the_engines_caches() {
-    for events in [EventLine::JetStream, EventLine::LocalIndexer] {
+    for events in [EventTransport::JetStream, EventTransport::LocalIndexer] {
         let config = Config { events, ..Config::default() };
         let (simulation, cluster) = observe(config, 600);
         assert!(simulation.report().evicted_blocks_total.iter().all(|&n| n > 0), "the caches are full");

@@ -1,7 +1,7 @@
 //! The frames on the socket: one version byte, then postcard. See [`Frame`].
 //!
 //! A viewer's life: `Hello`, then either the records after the one it named (resumed), or a snapshot in parts; from
-//! then on `Batch`es, at most ten a second. A batch without records says that time passes.
+//! then on `Batch`es, at most ten a second. A batch without records advances the time.
 
 use std::borrow::Cow;
 
@@ -15,7 +15,7 @@ use crate::record::{Entry, RECORD_VERSION, Record};
 pub const PROTOCOL_VERSION: u8 = 12;
 const _: () = assert!(RECORD_VERSION == PROTOCOL_VERSION, "raise both together: viewers check one byte");
 
-/// What the server tells a viewer.
+/// Messages from the server to a viewer.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub enum Frame<'a> {
     /// First frame on every connection.

@@ -44,7 +44,7 @@ mod raw {
     use serde::de::{Deserializer, Error, Visitor};
     use serde::ser::Serializer;
 
-    /// Takes the eight bytes as the bits of a number that nobody computes with: the one thing that postcard reads in one piece
+    /// Takes the eight bytes as the bits of an opaque number: the only type that postcard reads in one piece
     /// without a length before it. An array it reads byte by byte, of which most of a snapshot's reading was. Rust keeps the bits
     /// of every `f64` that is only moved, those that are no number too.
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<u64, D::Error> {

@@ -3,7 +3,7 @@
 
 use crate::id::Millis;
 
-/// Microseconds of Unix time: log lines tell them, messages only milliseconds.
+/// Microseconds of Unix time: log lines have them, messages only milliseconds.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub struct Moment(pub u64);
 

@@ -86,7 +86,7 @@ pub fn clock(unix_ms: u64, zone_ms: i64) -> String {
     format!("{:02}:{:02}:{:02}", s / 3600, s / 60 % 60, s % 60)
 }
 
-/// The end of an id, enough to tell workers apart by eye.
+/// The end of an id, enough to distinguish workers by eye.
 pub fn tail(id: u64) -> String {
     if id < 1_000_000 { id.to_string() } else { format!("…{:05}", id % 100_000) }
 }

@@ -18,7 +18,7 @@ pub struct Range {
 
 /// How a figure stands to a target.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Standing {
+pub enum TargetComparison {
     /// Certainly at or below it.
     Within,
     /// Certainly above it.
@@ -27,7 +27,7 @@ pub enum Standing {
     Unknown,
 }
 
-impl Standing {
+impl TargetComparison {
     /// Name on screen and in the API.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -75,12 +75,12 @@ impl Range {
     }
 
     /// How it stands to `target`.
-    pub fn against(&self, target: f64) -> Standing {
+    pub fn against(&self, target: f64) -> TargetComparison {
         let is_above = if self.is_above_low { self.low >= target } else { self.low > target };
         match self.high {
-            _ if is_above => Standing::Above,
-            Some(high) if high <= target => Standing::Within,
-            _ => Standing::Unknown,
+            _ if is_above => TargetComparison::Above,
+            Some(high) if high <= target => TargetComparison::Within,
+            _ => TargetComparison::Unknown,
         }
     }
 
@@ -90,13 +90,13 @@ impl Range {
         reaches(self.low, other.high) && reaches(other.low, self.high)
     }
 
-    /// Whether it says nothing of a quantity that is never below 0.
+    /// Whether it excludes no value of a quantity that is never below 0.
     pub fn is_unbounded(&self) -> bool {
         self.low <= 0.0 && self.high.is_none()
     }
 
     /// In words, by what writes a value: `612 ms`, `470 ms–1 s`, `above 480 s`.
-    pub fn words(&self, of: impl Fn(f64) -> String) -> String {
+    pub fn to_text(&self, of: impl Fn(f64) -> String) -> String {
         match self.high {
             Some(high) if high == self.low => of(high),
             Some(high) => format!("{}–{}", of(self.low), of(high)),
@@ -113,18 +113,18 @@ mod tests {
     #[test]
     fn a_bucket_that_straddles_the_target_stands_nowhere() {
         let bucket = Range::in_bucket(470.0, Some(1_000.0));
-        assert_eq!(bucket.against(600.0), Standing::Unknown);
-        assert_eq!(bucket.against(1_000.0), Standing::Within, "a bucket takes in its upper bound");
-        assert_eq!(bucket.against(470.0), Standing::Above, "and not its lower one");
-        assert_eq!(Range::in_bucket(480.0, None).against(600.0), Standing::Unknown);
-        assert_eq!(Range::in_bucket(480.0, None).against(480.0), Standing::Above);
+        assert_eq!(bucket.against(600.0), TargetComparison::Unknown);
+        assert_eq!(bucket.against(1_000.0), TargetComparison::Within, "a bucket takes in its upper bound");
+        assert_eq!(bucket.against(470.0), TargetComparison::Above, "and not its lower one");
+        assert_eq!(Range::in_bucket(480.0, None).against(600.0), TargetComparison::Unknown);
+        assert_eq!(Range::in_bucket(480.0, None).against(480.0), TargetComparison::Above);
     }
 
     #[test]
     fn an_exact_value_at_its_target_is_within() {
-        assert_eq!(Range::exact(600.0).against(600.0), Standing::Within);
-        assert_eq!(Range::exact(600.1).against(600.0), Standing::Above);
-        assert_eq!(Range::between(600.0, Some(700.0)).against(600.0), Standing::Unknown);
+        assert_eq!(Range::exact(600.0).against(600.0), TargetComparison::Within);
+        assert_eq!(Range::exact(600.1).against(600.0), TargetComparison::Above);
+        assert_eq!(Range::between(600.0, Some(700.0)).against(600.0), TargetComparison::Unknown);
     }
 
     #[test]
@@ -138,10 +138,10 @@ mod tests {
     #[test]
     fn words_name_the_bounds() {
         let ms = |value: f64| format!("{value} ms");
-        assert_eq!(Range::exact(612.0).words(ms), "612 ms");
-        assert_eq!(Range::in_bucket(470.0, Some(1_000.0)).words(ms), "470 ms–1000 ms");
-        assert_eq!(Range::in_bucket(480.0, None).words(ms), "above 480 ms");
-        assert_eq!(Range::between(355.0, None).words(ms), "at least 355 ms");
+        assert_eq!(Range::exact(612.0).to_text(ms), "612 ms");
+        assert_eq!(Range::in_bucket(470.0, Some(1_000.0)).to_text(ms), "470 ms–1000 ms");
+        assert_eq!(Range::in_bucket(480.0, None).to_text(ms), "above 480 ms");
+        assert_eq!(Range::between(355.0, None).to_text(ms), "at least 355 ms");
     }
 
     #[test]

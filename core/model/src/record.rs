@@ -7,14 +7,14 @@
 //! # How it works
 //!
 //! Records are postcard; hashes are eight raw bytes, workers interned to `u16` by a `Worker` record, times relative
-//! to the batch. There are 4,096 places for workers. When they run short, a `Vacated` record frees those of the
-//! workers that departed longest ago, 64 at once, or, if none has, of those of whom nobody spoke for ten minutes;
+//! to the batch. There are 4,096 places for workers. When they run short, a `WorkersReclaimed` record frees those of the
+//! workers that departed longest ago, 64 at once, or, if none has left, of those that no message named for ten minutes;
 //! then `Worker` gives a place again. Decisions that are kept go on to name who departed, by an index beyond the
 //! places, so that none ever names another worker. A frame is one version byte and postcard. `PROTOCOL_VERSION` and
-//! `RECORD_VERSION` are raised together; a viewer that meets another version says so and offers to reload. `Hello`
+//! `RECORD_VERSION` are raised together; a viewer that meets another version shows it and offers to reload. `Hello`
 //! carries the *epoch* of the server's run, because sequence numbers of another run mean something else.
 
-macro_rules! words {
+macro_rules! str_names {
     ($(#[$doc:meta])* $t:ty { $($v:ident => $w:literal),* $(,)? }) => {
         impl $t {
             $(#[$doc])*
@@ -47,7 +47,7 @@ use crate::id::{BlockHash, DecisionId, Millis, SourceIx, TokensHash, Worker, Wor
 
 pub use engine::Engine;
 pub use finding::{CheckStatus, Evidence, Finding, Fix, PanelRef, Pending, Phase, RuleStatus, Severity};
-pub use knowledge::{Asking, Drift, KnowledgeWhy, TreeKnowledge};
+pub use knowledge::{Divergence, KnowledgeWhy, QueryState, TreeKnowledge};
 pub use pool::{Role, RoleEvidence, RoutingMode, Tier};
 pub use scrape::{
     Counter, Gauge, Histogram, HistogramKind, ModelFigures, ProcessRole, QueueFigures, RankFigures,
@@ -79,7 +79,7 @@ pub struct Entry<'a> {
 /// Something received. See `reference/dynamo.md` for the wire form behind each.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub enum Record<'a> {
-    /// A source exists; always before anything it says.
+    /// A source exists; always before any other record of it.
     Source {
         /// Its index from here on.
         source: SourceIx,
@@ -111,7 +111,7 @@ pub enum Record<'a> {
     },
     /// A worker seen for the first time, or more of who a known one is.
     Worker {
-        /// Its index from here on; that of a [`Record::Vacated`] one is given again.
+        /// Its index from here on; that of a [`Record::WorkersReclaimed`] one is given again.
         worker: WorkerIx,
         /// Who it is.
         id: Worker,
@@ -133,7 +133,7 @@ pub enum Record<'a> {
         blocks: Cow<'a, [Block]>,
     },
     /// Pictures and the like that the prompts of stored blocks contain: such blocks are named by them too.
-    Pictures {
+    MultimodalInputs {
         /// Who stored the blocks.
         worker: WorkerIx,
         /// How many, each once a run of blocks.
@@ -194,13 +194,13 @@ pub enum Record<'a> {
         removed: u32,
     },
     /// A worker's answer with all its blocks is being applied: those that the limit keeps out of the picture come again.
-    DumpBegan {
+    TreeDumpBegan {
         /// Whose answer.
         worker: WorkerIx,
     },
     /// A worker holds these blocks by its own answer to a query, or by an event that is applied once more after it. Nothing was
     /// stored now, and when they were is not known.
-    DumpStored {
+    TreeDumpStored {
         /// Who holds them.
         worker: WorkerIx,
         /// In which lower tier; `None`: in device memory.
@@ -212,7 +212,7 @@ pub enum Record<'a> {
         blocks: Cow<'a, [Block]>,
     },
     /// A worker does not hold these blocks by its own answer to a query, or by an event that is applied once more after it.
-    DumpRemoved {
+    TreeDumpRemoved {
         /// Who does not hold them.
         worker: WorkerIx,
         /// In which lower tier; `None`: in device memory.
@@ -222,7 +222,7 @@ pub enum Record<'a> {
         hashes: Cow<'a, [BlockHash]>,
     },
     /// A KV event that an answer of the worker already held when it arrived: received, and not applied.
-    Passed {
+    SkippedEvent {
         /// Whose event.
         worker: WorkerIx,
         /// Blocks that it stored in device memory; `None`: it is no stored event.
@@ -240,22 +240,22 @@ pub enum Record<'a> {
         why: KnowledgeWhy,
     },
     /// Where asking a worker for its blocks stands, whenever that changed.
-    Asking {
+    QueryState {
         /// Who is asked.
         worker: WorkerIx,
         /// Where it stands.
-        state: Asking,
+        state: QueryState,
         /// In words: what happened, what is tried, what to do. Empty where there is nothing to say.
         #[serde(borrow)]
         detail: Cow<'a, str>,
     },
     /// Two answers of a worker in a row differed from the tree that was kept from its events; or, without differences, one
     /// answer agreed with it again.
-    Drift {
+    Divergence {
         /// Whose.
         worker: WorkerIx,
         /// By how much.
-        drift: Drift,
+        drift: Divergence,
     },
     /// Of what was recorded as [`Record::Missed`], so much was got back from the worker.
     Recovered {
@@ -270,7 +270,7 @@ pub enum Record<'a> {
         /// How many, in the unit of the cause.
         count: u64,
     },
-    /// What a worker's engine says it uses for running requests (not its prefix cache).
+    /// Blocks that a worker's engine reports as used by running requests (not its prefix cache).
     EngineLoad {
         /// Whose.
         worker: WorkerIx,
@@ -309,7 +309,7 @@ pub enum Record<'a> {
         /// Whether the worker itself reported it (or a router).
         by_worker: bool,
     },
-    /// What a worker's model card says.
+    /// The contents of a worker's model card.
     ModelCard {
         /// Whose card.
         worker: WorkerIx,
@@ -338,23 +338,23 @@ pub enum Record<'a> {
         name: Cow<'a, str>,
     },
     /// How a worker's KV events come; reported again when they also come another way.
-    EventLine {
+    EventTransport {
         /// Whose.
         worker: WorkerIx,
         /// How.
-        line: EventLine,
+        line: EventTransport,
         /// Id of the first event received that way.
         first_event_id: u64,
     },
     /// A worker left: what it held is gone.
-    Gone {
+    Left {
         /// Who.
         worker: WorkerIx,
         /// How we know.
-        why: GoneWhy,
+        why: DepartureCause,
     },
     /// A worker that left is there again.
-    Returned {
+    Rejoined {
         /// Who.
         worker: WorkerIx,
     },
@@ -368,20 +368,20 @@ pub enum Record<'a> {
         most: u32,
     },
     /// How long a worker's blocks live and whether they are wanted again, from a sample; every few seconds.
-    LifetimeSums {
+    BlockResidency {
         /// Whose.
         worker: WorkerIx,
         /// The figures.
-        lifetimes: LifetimeSums,
+        lifetimes: BlockResidency,
     },
     /// What a process's `/metrics` reported.
     Scrape(Scrape),
     /// A log reported something of the event path, summed over at most a second.
-    LogSign {
-        /// Which worker it is about, if it says.
+    LogSignal {
+        /// Which worker it is about, if it names one.
         worker: Option<WorkerIx>,
         /// What.
-        sign: LogSign,
+        sign: LogSignal,
         /// How many times.
         count: u64,
     },
@@ -399,10 +399,10 @@ pub enum Record<'a> {
         topic: Topic,
         /// How we know.
         cause: MissedCause,
-        /// How many; a lower bound where the cause says so.
+        /// How many; a lower bound for some causes.
         count: u64,
     },
-    /// Connections to a source that broke, as far as nothing tells how many messages of a topic each cost; replaces
+    /// Connections to a source that broke, as far as it is unknown how many messages of a topic each cost; replaces
     /// what was reported of the topic before. A break is left out again once sequence numbers have shown what it cost the
     /// publishers that were known before it. What others published meanwhile has no number here, so that the topic's count
     /// of losses stays a lower bound, also with a `count` of 0.
@@ -434,13 +434,13 @@ pub enum Record<'a> {
     },
     /// Places run short: these workers, departed longest ago, give theirs to others. What is kept of them and names them
     /// goes on to name them, under other indices.
-    Vacated {
+    WorkersReclaimed {
         /// Their indices until now.
         workers: Cow<'a, [WorkerIx]>,
     },
 }
 
-/// A routing decision as far as one source tells it.
+/// A routing decision as reported by one source.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Decision {
     /// Which decision.
@@ -449,7 +449,7 @@ pub struct Decision {
     pub worker: WorkerIx,
     /// Where this was read.
     pub source: DecisionSource,
-    /// When the router decided, by its own clock, if the source tells.
+    /// When the router decided, by its own clock, if the source has it.
     pub decided_ms: Option<Millis>,
     /// Publisher id of the router, if known.
     pub router: Option<u64>,
@@ -467,7 +467,7 @@ pub struct Decision {
     pub lower_tier_blocks: Option<u64>,
     /// Cost of the chosen worker as the router gave it, in blocks.
     pub logit: Option<f64>,
-    /// The same as the router's messages about this request and those before it add up to, where they alone tell it.
+    /// The same as the router's messages about this request and those before it add up to, if only they report it.
     pub chosen_cost: Option<f64>,
     /// Cost formula that `candidates` were computed with (reference §5.2).
     pub formula: Option<Formula>,
@@ -534,7 +534,7 @@ impl Decision {
     }
 }
 
-/// Size in blocks of each candidate's tree, as ties are decided by it: all 0 where one is unknown, so that nobody is taken
+/// Size in blocks of each candidate's tree, as ties are decided by it: all 0 where one is unknown, so that no worker is taken
 /// for the smallest because nothing is known of it.
 pub fn tree_sizes_blocks(candidates: &[Candidate]) -> impl Iterator<Item = u64> + '_ {
     let are_known = candidates.iter().all(|candidate| candidate.tree_size.is_some());
@@ -593,7 +593,7 @@ pub enum NotReconstructed {
 
 impl NotReconstructed {
     /// In a few words.
-    pub const fn words(self) -> &'static str {
+    pub const fn to_text(self) -> &'static str {
         match self {
             Self::BlockSize => "block size or prompt length unknown",
             Self::State => "state at that time unknown",
@@ -657,7 +657,7 @@ pub enum DecisionSource {
     RequestTrace,
 }
 
-/// How a request went on. What a source does not tell is `None` and leaves what is known.
+/// How a request went on. A field that a source does not report is `None` and changes nothing.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Progress {
     /// First output token.
@@ -727,7 +727,7 @@ pub enum SequenceStep {
 
 /// How KV events come from a worker (reference §2.1).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Deserialize)]
-pub enum EventLine {
+pub enum EventTransport {
     /// Through a JetStream stream (0.8, 0.9 default): history is kept.
     JetStream,
     /// As plain NATS messages (0.9 with a worker-local indexer, all later versions): no history.
@@ -738,14 +738,14 @@ pub enum EventLine {
 
 /// How we know that a worker left.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Deserialize)]
-pub enum GoneWhy {
+pub enum DepartureCause {
     /// A frontend's log reported that it removed the worker.
     Log,
     /// A frontend's list of instances no longer has it.
     Health,
     /// A router's own gauges no longer have it.
     Metrics,
-    /// Nobody spoke of it for long, and its place was needed.
+    /// No message named it for long, and its slot was needed.
     Silent,
     /// Discovery no longer holds its endpoint or its model card.
     Discovery,
@@ -754,7 +754,7 @@ pub enum GoneWhy {
 /// How long blocks live on a worker, over the last minute. Measured on the blocks whose hash falls into a fixed
 /// sample.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-pub struct LifetimeSums {
+pub struct BlockResidency {
     /// One of this many blocks is followed.
     pub one_in: u16,
     /// Followed blocks that were removed.
@@ -767,14 +767,14 @@ pub struct LifetimeSums {
     pub came_back: u32,
     /// From removed to stored again, the median in milliseconds.
     pub came_back_p50_ms: Option<u64>,
-    /// From one use of a followed block to the next while it was held, the median in milliseconds. `None`: no source
-    /// tells of prompts.
+    /// From one use of a followed block to the next while it was held, the median in milliseconds. `None`: prompts
+    /// are not visible.
     pub reuse_p50_ms: Option<u64>,
 }
 
-/// What a log of a frontend or worker says of the event path (reference §7.3, §9).
+/// A log message of a frontend or worker about the event path (reference §7.3, §9).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
-pub enum LogSign {
+pub enum LogSignal {
     /// A router started.
     RouterStarted,
     /// The router did not know the parent of a stored event.
@@ -807,7 +807,7 @@ pub enum LogSign {
     NoLocalIndexer,
     /// The router listens to JetStream because not every worker has a local indexer (0.9).
     UsesJetStream,
-    /// The router takes no KV events, because it was told so: what it believes workers to hold is what it sent there itself
+    /// The router is configured to use no KV events: it estimates what workers hold from the requests that it sent there
     /// (`--no-router-kv-events`; the line is of 1.6).
     KvEventsOff,
     /// The router counts the blocks of a request as cached from the moment that it chooses (`--router-predicted-ttl-secs`, 1.6).
@@ -890,7 +890,7 @@ pub enum Topic {
 }
 
 /// How we know that messages are lost. A lost message is counted under one cause only, the most exact there is: where
-/// publishers number their messages by those numbers, else where it was dropped. [`MissedCause::counts_again`] tells the
+/// publishers number their messages by those numbers, else where it was dropped. [`MissedCause::counts_again`] is the
 /// one exception, which counts another unit.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Deserialize)]
 pub enum MissedCause {
@@ -949,7 +949,7 @@ pub enum RejectReason {
     UnknownKind,
 }
 
-words! {
+str_names! {
     /// Name in the API.
     SourceKind {
         Nats => "nats", Simulator => "simulator", Logs => "logs", Prometheus => "prometheus",
@@ -957,11 +957,11 @@ words! {
         Recording => "recording",
     }
 }
-words! {
+str_names! {
     /// Name in the API.
     LinkState { Connecting => "connecting", CatchingUp => "catching_up", Live => "live", Refused => "refused", Ended => "ended", Partial => "partial" }
 }
-words! {
+str_names! {
     /// Dynamo's name of the topic.
     Topic {
         KvEvents => "kv-events", KvHitRate => "kv-hit-rate", KvMetrics => "kv_metrics",
@@ -969,7 +969,7 @@ words! {
         RequestTrace => "dynamo.request_trace.v1", Log => "log", Metrics => "metrics", Health => "health", Other => "other",
     }
 }
-words! {
+str_names! {
     /// Name in the API.
     MissedCause {
         EnvelopeGap => "envelope_gap", EventIdGap => "event_id_gap", HistoryExpired => "history_expired",
@@ -977,65 +977,65 @@ words! {
         TooManyProcesses => "too_many_processes", EventsInLost => "events_in_lost", LogRotated => "log_rotated",
     }
 }
-words! {
+str_names! {
     /// Name in the API.
     RejectReason {
         Truncated => "truncated", Malformed => "malformed", WrongType => "wrong_type",
         MissingField => "missing_field", TooLarge => "too_large", UnknownKind => "unknown_kind",
     }
 }
-words! {
+str_names! {
     /// Name in the API.
     DecisionSource {
         KvHitRate => "kv-hit-rate", ActiveSequences => "active_sequences_events", Log => "log",
         RequestTrace => "dynamo.request_trace.v1",
     }
 }
-words! {
+str_names! {
     /// Name in the API.
     Completeness {
         ChosenOnly => "chosen only", Reconstructed => "reconstructed", AllCandidates => "all candidates",
     }
 }
-words! {
+str_names! {
     /// Name in the API.
     NotReconstructed {
         BlockSize => "block_size_unknown", State => "state_unknown", Overlap => "overlap_differs",
         Cost => "cost_differs", Prompt => "prompt_unknown",
     }
 }
-words! {
+str_names! {
     /// Name in the API.
-    EventLine { JetStream => "jetstream", Core => "core", Zmq => "zmq" }
+    EventTransport { JetStream => "jetstream", Core => "core", Zmq => "zmq" }
 }
-words! {
+str_names! {
     /// Name in the API.
-    GoneWhy { Log => "log", Health => "health", Metrics => "metrics", Silent => "silent", Discovery => "discovery" }
+    DepartureCause { Log => "log", Health => "health", Metrics => "metrics", Silent => "silent", Discovery => "discovery" }
 }
-words! {
+str_names! {
     /// Name in the API.
     ProcessRole { Frontend => "frontend", Worker => "worker", Router => "router", Other => "other" }
 }
-words! {
+str_names! {
     /// Name in the API.
     Severity { Info => "info", Warning => "warning", Critical => "critical" }
 }
-words! {
+str_names! {
     /// Name in the API.
     Phase { Warn => "warn", Recheck => "recheck", Cleared => "cleared" }
 }
-words! {
+str_names! {
     /// Name in the API.
     CheckStatus {
         Ok => "ok", Info => "info", Warning => "warning", Critical => "critical", NoData => "no_data",
         Explained => "explained", Pending => "pending",
     }
 }
-words! {
+str_names! {
     /// Name in the API and in addresses.
     Engine { Vllm => "vllm", Sglang => "sglang", TensorRtLlm => "trtllm" }
 }
-words! {
+str_names! {
     /// Name in the API.
     Outcome { Success => "success", Cancelled => "cancelled", Failed => "failed" }
 }

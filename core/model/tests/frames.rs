@@ -271,7 +271,7 @@ proptest! {
 }
 
 #[test]
-fn a_frame_of_another_version_says_which() {
+fn a_frame_of_another_version_names_it() {
     assert_eq!(
         Frame::decode(&[PROTOCOL_VERSION + 1, 0]),
         Err(FrameError::Version { theirs: PROTOCOL_VERSION + 1 })

@@ -14,7 +14,7 @@ use radixscope_intake::{Intake, NatsSubjects, Payload, Received};
 use radixscope_model::frame::{self, BatchWriter, Frame, FrameError};
 use radixscope_model::id::{BlockHash, Millis, Seq, TokensHash, Worker, WorkerIx};
 use radixscope_model::record::{Block, Entry, Record, SourceKind};
-use radixscope_recording::{Channel, Meta, Moment, Recording, RecordingError, Writer};
+use radixscope_recording::{Channel, Meta, Recording, RecordingError, SeekTo, Writer};
 use radixscope_state::cluster::Cluster;
 use radixscope_state::sink::RecordSink;
 use serde_json::{Value, json};
@@ -316,7 +316,7 @@ fn jumps(blocks: u64) -> Result<Vec<Value>, Failure> {
     }
     let file = writer.finish()?;
     let mut recording = Recording::open(Cursor::new(file))?;
-    let mut time = |moment: Moment, digest: Option<u64>| -> Result<f64, Failure> {
+    let mut time = |moment: SeekTo, digest: Option<u64>| -> Result<f64, Failure> {
         let mut times = Vec::new();
         for _ in 0..RUNS {
             let (started, before) = (Instant::now(), processor_time());
@@ -331,8 +331,8 @@ fn jumps(blocks: u64) -> Result<Vec<Value>, Failure> {
         times.sort();
         Ok(times[RUNS / 2].as_secs_f64() * 1e3)
     };
-    let nearest = time(Moment::At(begin), None)?;
-    let farthest = time(Moment::At(at_ms), Some(cluster.digest()))?;
+    let nearest = time(SeekTo::At(begin), None)?;
+    let farthest = time(SeekTo::At(at_ms), Some(cluster.digest()))?;
     let what = |which: &str| format!("jump in a recording of {blocks} blocks, {which}");
     Ok(vec![
         json!({"what": what("to a keyframe"), "value": nearest, "unit": "ms"}),

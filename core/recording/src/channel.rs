@@ -53,7 +53,7 @@ impl Default for Numbers {
 }
 
 impl Numbers {
-    /// The file says that `number` is the channel of `topic`. Whether that is new.
+    /// The file maps `number` to the channel of `topic`. Whether that is new.
     pub(crate) fn set(&mut self, number: u16, topic: &str) -> bool {
         let at = Channel::ALL.iter().position(|channel| channel.topic() == topic);
         at.is_some_and(|at| std::mem::replace(&mut self.0[at], number) != number)

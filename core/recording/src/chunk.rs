@@ -1,4 +1,4 @@
-//! A chunk decompressed, bounded by what it says of its size, and the messages in it.
+//! A chunk decompressed, bounded by its declared size, and the messages in it.
 
 use std::io::{Read, Seek, SeekFrom};
 
@@ -38,7 +38,7 @@ pub(crate) fn read<R: Read + Seek>(from: &mut R, chunk: &ChunkAt) -> Result<Vec<
     Ok(records)
 }
 
-/// At most `size` bytes and one that says that there are more.
+/// At most `size` bytes and one more, to detect excess.
 #[cfg(feature = "native")]
 fn decompress(packed: &[u8], size: usize) -> Option<Vec<u8>> {
     bounded(zstd::stream::read::Decoder::with_buffer(packed).ok()?, size)

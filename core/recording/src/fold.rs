@@ -10,7 +10,7 @@ use crate::error::RecordingError;
 use crate::reader::Message;
 
 /// What is met on the way through a recording.
-pub enum Step<'a> {
+pub enum FoldStep<'a> {
     /// A part of a keyframe.
     Keyframe {
         /// The state is the one after this record.
@@ -99,11 +99,11 @@ impl Fold {
         &mut self,
         message: &Message<'_>,
         until: Seq,
-        seen: &mut dyn FnMut(Step<'_>),
+        seen: &mut dyn FnMut(FoldStep<'_>),
     ) -> Result<(), RecordingError> {
         match (message.channel, Frame::decode(message.data)?) {
             (Channel::Keyframes, Frame::Snapshot { seq, part, parts, bytes }) => {
-                seen(Step::Keyframe { seq, part, parts, message });
+                seen(FoldStep::Keyframe { seq, part, parts, message });
                 self.part(seq, part, bytes.0, message.at_ms)
             }
             (Channel::Batches, Frame::Batch(batch)) => {
@@ -112,7 +112,7 @@ impl Fold {
                 {
                     let first = batch.first_seq;
                     let next = Seq(first.0.saturating_add(u64::from(batch.count)));
-                    seen(Step::Batch { first, next, message, after: cluster });
+                    seen(FoldStep::Batch { first, next, message, after: cluster });
                 }
                 Ok(())
             }
@@ -146,7 +146,7 @@ impl Fold {
         batch: &Batch<'_>,
         at_ms: Millis,
         until: Seq,
-        seen: &mut dyn FnMut(Step<'_>),
+        seen: &mut dyn FnMut(FoldStep<'_>),
     ) -> Result<bool, RecordingError> {
         let Some(cluster) = self.cluster.as_mut().filter(|_| !self.is_broken) else { return Ok(false) };
         let next = cluster.seq().0.saturating_add(1);
@@ -161,7 +161,7 @@ impl Fold {
                 return Ok(true);
             }
             if seq > cluster.seq() {
-                seen(Step::Record { before: cluster, entry: &entry });
+                seen(FoldStep::Record { before: cluster, entry: &entry });
                 cluster.fold(seq, &entry);
             }
         }

@@ -5,7 +5,7 @@
 //! it are the very frames that viewers get. So any moment is a keyframe and the batches up to it, and nothing is encoded
 //! for the file alone. What is found without folding (decisions, findings, a row a second) is JSON in channels of its own.
 //!
-//! A chunk ends where a keyframe begins and whenever the writer is told so: what was ended can be read whatever happens
+//! A chunk ends where a keyframe begins and whenever the writer ends it: a finished chunk can be read whatever happens
 //! later. The reader needs no index, works chunk by chunk, and takes nothing in the file at its word. It knows no clock,
 //! no network and no folder.
 
@@ -28,12 +28,12 @@ mod writer;
 
 pub use channel::Channel;
 pub use error::RecordingError;
-pub use fold::Step;
+pub use fold::FoldStep;
 pub use meta::Meta;
-pub use reader::{Folded, Keyframe, Message, Messages, Moment, Recording};
+pub use reader::{Folded, Keyframe, Message, Messages, Recording, SeekTo};
 #[cfg(feature = "native")]
 pub use reduced::Reduced;
-pub use series::{Passage, Series};
+pub use series::{Series, SeriesPosition};
 pub use snapshot::{EncodeError, snapshot_frames};
 pub use walk::{MAX_CHUNK_BYTES, MAX_CHUNKS};
 #[cfg(feature = "native")]

@@ -1,4 +1,4 @@
-//! What a file says of itself, in its metadata.
+//! The metadata of a file.
 
 use std::collections::BTreeMap;
 

@@ -9,9 +9,9 @@ use radixscope_state::cluster::Cluster;
 use crate::channel::{Channel, Numbers};
 use crate::chunk::{self, next_message};
 use crate::error::RecordingError;
-use crate::fold::{Fold, Step};
+use crate::fold::{Fold, FoldStep};
 use crate::meta::Meta;
-use crate::walk::{ChunkAt, Walked, walk};
+use crate::walk::{ChunkAt, WalkResult, walk};
 
 /// Most bytes decompressed to look into chunks of which the file does not say what they hold: those that another tool
 /// rewrote, and the last one before a crash.
@@ -40,7 +40,7 @@ pub struct Keyframe {
 
 /// A moment of a recording.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Moment {
+pub enum SeekTo {
     /// After the last batch that was sent at or before this time.
     At(Millis),
     /// After this record.
@@ -79,7 +79,7 @@ impl<R: Read + Seek> Recording<R> {
     /// # Errors
     /// It is none, or of another version.
     pub fn open(mut from: R) -> Result<Self, RecordingError> {
-        let Walked { meta, numbers, chunks, is_finished, lost_bytes } = walk(&mut from)?;
+        let WalkResult { meta, numbers, chunks, is_finished, lost_bytes } = walk(&mut from)?;
         let mut opened = Self { from, meta, numbers, chunks, keyframes: Vec::new(), is_finished, lost_bytes };
         opened.look_into_unknown()?;
         opened.find_keyframes();
@@ -125,7 +125,7 @@ impl<R: Read + Seek> Recording<R> {
         }
     }
 
-    /// What the file says of itself.
+    /// The file's metadata.
     pub fn meta(&self) -> &Meta {
         &self.meta
     }
@@ -175,10 +175,10 @@ impl<R: Read + Seek> Recording<R> {
     ///
     /// # Errors
     /// It is not in the recording, or the keyframe before it is damaged.
-    pub fn state_at(&mut self, moment: Moment) -> Result<Folded, RecordingError> {
+    pub fn state_at(&mut self, moment: SeekTo) -> Result<Folded, RecordingError> {
         let from = match moment {
-            Moment::At(at_ms) => self.keyframe_before(at_ms)?,
-            Moment::After(seq) => self.keyframe_up_to(seq)?,
+            SeekTo::At(at_ms) => self.keyframe_before(at_ms)?,
+            SeekTo::After(seq) => self.keyframe_up_to(seq)?,
         };
         let mut fold = Fold::default();
         let damaged = self.play(from, moment, &mut fold, &mut |_| {}).err();
@@ -194,17 +194,17 @@ impl<R: Read + Seek> Recording<R> {
     pub(crate) fn play(
         &mut self,
         from: Keyframe,
-        until: Moment,
+        until: SeekTo,
         fold: &mut Fold,
-        seen: &mut dyn FnMut(Step<'_>),
+        seen: &mut dyn FnMut(FoldStep<'_>),
     ) -> Result<(), RecordingError> {
         let until_stamp = match until {
-            Moment::At(at_ms) => at_ms.0.saturating_add(1).saturating_mul(NS_PER_MS),
-            Moment::After(_) => u64::MAX,
+            SeekTo::At(at_ms) => at_ms.0.saturating_add(1).saturating_mul(NS_PER_MS),
+            SeekTo::After(_) => u64::MAX,
         };
         let until_seq = match until {
-            Moment::At(_) => Seq(u64::MAX),
-            Moment::After(seq) => seq,
+            SeekTo::At(_) => Seq(u64::MAX),
+            SeekTo::After(seq) => seq,
         };
         let mut messages = self.messages(Some(from), &[Channel::Keyframes, Channel::Batches]);
         while let Some(message) = messages.next() {
@@ -223,7 +223,7 @@ impl<R: Read + Seek> Recording<R> {
         &mut self,
         from: Option<Keyframe>,
         fold: &mut Fold,
-        seen: &mut dyn FnMut(Step<'_>),
+        seen: &mut dyn FnMut(FoldStep<'_>),
     ) -> Result<(), RecordingError> {
         let mut damaged = None;
         let mut messages = self.messages(from, &[Channel::Keyframes, Channel::Batches]);
@@ -241,7 +241,7 @@ impl<R: Read + Seek> Recording<R> {
         &mut self,
         chunk: usize,
         fold: &mut Fold,
-        seen: &mut dyn FnMut(Step<'_>),
+        seen: &mut dyn FnMut(FoldStep<'_>),
     ) -> bool {
         let is_there = chunk < self.chunks.len();
         let mut messages = self.messages(None, &[Channel::Keyframes, Channel::Batches]);

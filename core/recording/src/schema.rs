@@ -55,7 +55,7 @@ const BATCH: &str = concat!(
     include_str!("../../model/src/record/finding.rs"),
 );
 
-const DECISION: &str = r#"{"$schema":"https://json-schema.org/draft/2020-12/schema","type":"object","description":"A routing decision as GET /api/v1/decisions gives it (docs/api.md), when its request ended or was last heard of","properties":{"id":{"type":"string"},"at_ms":{"type":"integer"},"request_id":{"type":["string","null"]},"worker_id":{"type":"string"},"dp_rank":{"type":"integer"},"pool":{"type":"string"}},"required":["id","at_ms","worker_id","dp_rank"]}"#;
+const DECISION: &str = r#"{"$schema":"https://json-schema.org/draft/2020-12/schema","type":"object","description":"A routing decision as GET /api/v1/decisions gives it (docs/api.md), when its request ended or was last reported","properties":{"id":{"type":"string"},"at_ms":{"type":"integer"},"request_id":{"type":["string","null"]},"worker_id":{"type":"string"},"dp_rank":{"type":"integer"},"pool":{"type":"string"}},"required":["id","at_ms","worker_id","dp_rank"]}"#;
 
 const FINDING: &str = r#"{"$schema":"https://json-schema.org/draft/2020-12/schema","type":"object","description":"A finding as it begins and as it ends","properties":{"at_ms":{"type":"integer"},"state":{"enum":["active","resolved"]},"code":{"type":"string"},"severity":{"enum":["info","warning","critical"]},"title":{"type":"string"}},"required":["at_ms","state","code","severity","title"]}"#;
 

@@ -6,8 +6,8 @@ use radixscope_model::id::Millis;
 
 use crate::channel::Channel;
 use crate::error::RecordingError;
-use crate::fold::{Fold, Step};
-use crate::reader::{Folded, Message, Moment, Recording};
+use crate::fold::{Fold, FoldStep};
+use crate::reader::{Folded, Message, Recording, SeekTo};
 
 /// Files of one recording, by time. There is at least one with a keyframe.
 pub struct Series<R> {
@@ -16,7 +16,7 @@ pub struct Series<R> {
 
 /// How far a pass through files has come that is made piece by piece.
 #[derive(Default)]
-pub struct Passage {
+pub struct SeriesPosition {
     fold: Fold,
     file: usize,
     chunk: usize,
@@ -66,7 +66,7 @@ impl<R: Read + Seek> Series<R> {
         }
         let (end, file) = self.file_at(at_ms).ok_or(outside)?;
         // Between two files nothing was recorded: the state stays as it was at the end of the first.
-        file.state_at(Moment::At(at_ms.min(end)))
+        file.state_at(SeekTo::At(at_ms.min(end)))
     }
 
     /// The messages of the keyframe that is the last one at a time, and of the batches after it, up to the next keyframe or
@@ -112,13 +112,13 @@ impl<R: Read + Seek> Series<R> {
     ///
     /// # Errors
     /// No keyframe can be read.
-    pub fn play(&mut self, seen: &mut dyn FnMut(Step<'_>)) -> Result<Folded, RecordingError> {
+    pub fn play(&mut self, seen: &mut dyn FnMut(FoldStep<'_>)) -> Result<Folded, RecordingError> {
         self.play_from(Millis(0), seen)
     }
 
     /// Folds the next piece of everything, some mebibytes at most; whether there is more. After damage the next keyframe goes on.
-    pub fn play_on(&mut self, passage: &mut Passage, seen: &mut dyn FnMut(Step<'_>)) -> bool {
-        let Passage { fold, file: at, chunk } = passage;
+    pub fn play_on(&mut self, passage: &mut SeriesPosition, seen: &mut dyn FnMut(FoldStep<'_>)) -> bool {
+        let SeriesPosition { fold, file: at, chunk } = passage;
         let Some(file) = self.files.get_mut(*at) else { return false };
         fold.enter(file.meta().epoch);
         if file.play_chunk(*chunk, fold, seen) {
@@ -136,7 +136,7 @@ impl<R: Read + Seek> Series<R> {
     pub fn play_from(
         &mut self,
         from: Millis,
-        seen: &mut dyn FnMut(Step<'_>),
+        seen: &mut dyn FnMut(FoldStep<'_>),
     ) -> Result<Folded, RecordingError> {
         let mut fold = Fold::default();
         let mut damaged = None;

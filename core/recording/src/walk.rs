@@ -1,5 +1,5 @@
 //! A walk over a file from record to record, without decompressing anything: where its chunks are, when they are of and
-//! what they hold. It ends at the first record that is not whole, and says how many bytes are behind.
+//! what they hold. It ends at the first record that is not whole, and returns how many bytes are left.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Seek, SeekFrom};
@@ -60,7 +60,7 @@ impl ChunkAt {
 
 /// What a walk found.
 #[derive(Debug)]
-pub(crate) struct Walked {
+pub(crate) struct WalkResult {
     pub(crate) meta: Meta,
     pub(crate) numbers: Numbers,
     pub(crate) chunks: Vec<ChunkAt>,
@@ -71,7 +71,7 @@ pub(crate) struct Walked {
 }
 
 /// Walks over a file.
-pub(crate) fn walk<R: Read + Seek>(from: &mut R) -> Result<Walked, RecordingError> {
+pub(crate) fn walk<R: Read + Seek>(from: &mut R) -> Result<WalkResult, RecordingError> {
     let len = from.seek(SeekFrom::End(0))?;
     from.seek(SeekFrom::Start(0))?;
     let mut magic = [0; MAGIC.len()];
@@ -83,7 +83,7 @@ pub(crate) fn walk<R: Read + Seek>(from: &mut R) -> Result<Walked, RecordingErro
         return Err(RecordingError::NotARecording);
     }
     let mut walk =
-        Walk { from, len, meta: None, numbers: Numbers::default(), chunks: Vec::new(), finished: false };
+        ChunkWalk { from, len, meta: None, numbers: Numbers::default(), chunks: Vec::new(), finished: false };
     let mut at = MAGIC.len() as u64;
     while !walk.finished {
         match walk.record(at)? {
@@ -91,13 +91,13 @@ pub(crate) fn walk<R: Read + Seek>(from: &mut R) -> Result<Walked, RecordingErro
             None => break,
         }
     }
-    let Walk { meta, numbers, chunks, finished, .. } = walk;
+    let ChunkWalk { meta, numbers, chunks, finished, .. } = walk;
     let lost_bytes = if finished { 0 } else { len - at };
     let meta = meta.ok_or(RecordingError::NotARecording)?;
-    Ok(Walked { meta, numbers, chunks, is_finished: finished, lost_bytes })
+    Ok(WalkResult { meta, numbers, chunks, is_finished: finished, lost_bytes })
 }
 
-struct Walk<'r, R> {
+struct ChunkWalk<'r, R> {
     from: &'r mut R,
     len: u64,
     meta: Option<Meta>,
@@ -106,7 +106,7 @@ struct Walk<'r, R> {
     finished: bool,
 }
 
-impl<R: Read + Seek> Walk<'_, R> {
+impl<R: Read + Seek> ChunkWalk<'_, R> {
     /// Takes the record at `at`; where the next one begins, or `None` if there is no whole one.
     fn record(&mut self, at: u64) -> Result<Option<u64>, RecordingError> {
         if self.len - at < RECORD_HEAD_BYTES {
@@ -182,7 +182,7 @@ impl<R: Read + Seek> Walk<'_, R> {
         Ok(chunk.is_some())
     }
 
-    /// What it says of the chunk before it. One that says nothing that can be used is passed over.
+    /// Its entry about the chunk before it. An unusable one is skipped.
     fn message_index(&mut self, len: u64) -> Result<bool, RecordingError> {
         /// A channel, a length, the first entry.
         const HEAD_BYTES: u64 = 2 + 4 + 8;
@@ -225,7 +225,7 @@ impl<R: Read + Seek> Walk<'_, R> {
         if let (Some(number), Some(_schema), Some(topic)) = (bytes.u16(), bytes.u16(), bytes.text())
             && self.numbers.set(number, topic)
         {
-            // Another tool's numbers: what the indices before said was of other channels.
+            // Written by another tool: earlier indices refer to other channels.
             self.chunks.iter_mut().for_each(|chunk| (chunk.channels, chunk.keyframe) = (None, None));
         }
         Ok(true)

@@ -30,7 +30,7 @@ const NS_PER_MS: u64 = 1_000_000;
 
 /// A recording on its way into a file or a stream.
 pub struct Writer<W: Write> {
-    mcap: mcap::Writer<NoSeek<Counted<W>>>,
+    mcap: mcap::Writer<NoSeek<CountingWriter<W>>>,
     bytes: Arc<AtomicU64>,
     /// Of the last message.
     stamp: u64,
@@ -97,7 +97,7 @@ impl<W: Write> Writer<W> {
             .disable_seeking(true)
             // Each chunk has its own.
             .calculate_data_section_crc(false);
-        let mut mcap = options.create(NoSeek::new(Counted { to, bytes: Arc::clone(&bytes) }))?;
+        let mut mcap = options.create(NoSeek::new(CountingWriter { to, bytes: Arc::clone(&bytes) }))?;
         mcap.write_metadata(&Metadata { name: NAME.to_owned(), metadata: meta.to_map() })?;
         for channel in Channel::ALL {
             let schema = channel.schema();
@@ -178,12 +178,12 @@ impl<W: Write> Writer<W> {
 }
 
 /// Counts what is written.
-struct Counted<W> {
+struct CountingWriter<W> {
     to: W,
     bytes: Arc<AtomicU64>,
 }
 
-impl<W: Write> Write for Counted<W> {
+impl<W: Write> Write for CountingWriter<W> {
     fn write(&mut self, buf: &[u8]) -> std::io::Result<usize> {
         let written = self.to.write(buf)?;
         self.bytes.fetch_add(written as u64, Ordering::Relaxed);

@@ -8,7 +8,7 @@ use radixscope_captures::recorded::{BATCH_RECORDS, Recorded, meta, random, seed}
 use radixscope_model::frame::{self, Frame};
 use radixscope_model::id::{Millis, Seq};
 use radixscope_recording::{
-    Channel, Meta, Moment, Recording, RecordingError, Reduced, Series, Target as _, Writer, snapshot_frames,
+    Channel, Meta, Recording, RecordingError, Reduced, SeekTo, Series, Target as _, Writer, snapshot_frames,
 };
 use radixscope_state::cluster::Cluster;
 
@@ -34,7 +34,7 @@ fn every_capture_folds_to_the_digest_of_the_live_state() {
         assert!(recording.is_finished());
         let (_, last) = recording.range().unwrap();
         let &Recorded { seq, digest, .. } = digests.last().unwrap();
-        let folded = recording.state_at(Moment::At(last)).unwrap();
+        let folded = recording.state_at(SeekTo::At(last)).unwrap();
         assert!(folded.damaged.is_none() && folded.missing == 0);
         assert_eq!((folded.cluster.seq(), folded.cluster.digest()), (seq, digest), "{}", capture.name());
         let played = Series::of(vec![recording]).unwrap().play(&mut |_| {}).unwrap();
@@ -51,7 +51,7 @@ fn two_hundred_random_moments_of_every_capture_are_the_live_state_of_that_moment
         let (from, until) = recording.range().unwrap();
         for number in random(seed.wrapping_mul(number)).take(200) {
             let at_ms = Millis(from.0 + number % (until.since(from) + 1));
-            let folded = recording.state_at(Moment::At(at_ms)).unwrap();
+            let folded = recording.state_at(SeekTo::At(at_ms)).unwrap();
             let Some(live) = recorded.iter().rfind(|recorded| recorded.at_ms <= at_ms) else {
                 assert_eq!(folded.cluster.seq(), Seq(0), "{} at {at_ms}", capture.name());
                 continue;
@@ -71,7 +71,7 @@ fn the_state_after_any_record_that_ends_a_batch_is_the_live_one() {
     assert!(recording.keyframes().len() > 2, "{} keyframes", recording.keyframes().len());
     for number in random(1).take(200) {
         let Recorded { seq, digest, .. } = recorded[number as usize % recorded.len()];
-        let folded = recording.state_at(Moment::After(seq)).unwrap();
+        let folded = recording.state_at(SeekTo::After(seq)).unwrap();
         assert_eq!((folded.cluster.seq(), folded.cluster.digest()), (seq, digest));
     }
 }
@@ -92,9 +92,9 @@ fn a_file_cut_off_at_any_byte_opens_and_loses_no_chunk_that_was_whole() {
         };
         assert!(!cut.is_finished());
         let Some((_, last)) = cut.range() else { continue };
-        // Whatever is not read is said to be lost, and it is less than a chunk and its index.
+        // Unread bytes are reported as lost: less than a chunk and its index.
         assert!(cut.lost_bytes() < 128 * 1024, "{} of {len}", cut.lost_bytes());
-        let folded = cut.state_at(Moment::At(last)).unwrap();
+        let folded = cut.state_at(SeekTo::At(last)).unwrap();
         assert!(folded.damaged.is_none(), "{:?}", folded.damaged);
         let is_known = known.contains(&folded.cluster.digest()) || folded.cluster.seq() == Seq(0);
         assert!(is_known, "cut at {len}");
@@ -113,7 +113,7 @@ fn flipped_bits_give_an_error_or_a_part_and_never_a_state_that_was_not() {
         damaged[at] ^= 1 << (number % 8);
         let Ok(mut recording) = Recording::open(Cursor::new(&damaged)) else { continue };
         let Some((_, last)) = recording.range() else { continue };
-        let Ok(folded) = recording.state_at(Moment::At(last)) else { continue };
+        let Ok(folded) = recording.state_at(SeekTo::At(last)) else { continue };
         let is_known = known.contains(&folded.cluster.digest()) || folded.cluster.seq() == Seq(0);
         assert!(is_known, "bit at {at}");
         let _ = Series::of(vec![recording]).map(|mut series| series.play(&mut |_| {}).is_ok());
@@ -153,7 +153,7 @@ fn records_that_are_missing_are_counted_and_the_next_keyframe_goes_on() {
     let at_ms = frames.last().unwrap().1;
     writer.keyframe(Millis(at_ms.0 + 10), &keyframe).unwrap();
     let file = writer.finish().unwrap();
-    let before = open(&file).state_at(Moment::At(at_ms)).unwrap();
+    let before = open(&file).state_at(SeekTo::At(at_ms)).unwrap();
     assert_eq!((before.missing, before.cluster.seq()), (u64::from(BATCH_RECORDS), Seq(5 * 100)));
     let played = Series::of(vec![open(&file)]).unwrap().play(&mut |_| {}).unwrap();
     assert_eq!(played.cluster.digest(), live.digest());
@@ -185,7 +185,7 @@ fn times_outside_and_files_of_different_deployments_are_refused() {
     let (file, _) = small();
     let mut recording = open(&file);
     let (from, to) = recording.range().unwrap();
-    let refused = recording.state_at(Moment::At(Millis(to.0 + 1_000))).map(drop).unwrap_err();
+    let refused = recording.state_at(SeekTo::At(Millis(to.0 + 1_000))).map(drop).unwrap_err();
     assert!(refused.to_string().contains(&format!("from {from} to {to}")), "{refused}");
     let other = Writer::new(Vec::new(), &Meta { recording: 9, ..meta() }).unwrap().finish().unwrap();
     let both = Series::of(vec![recording, open(&other)]);
@@ -217,14 +217,14 @@ fn a_range_that_is_copied_begins_at_the_keyframe_before_it_and_ends_in_the_same_
     let mut whole = open(&file);
     let keyframes = whole.keyframes().to_vec();
     let (from, to) = (keyframes[1].at_ms, digests[digests.len() * 3 / 4].at_ms);
-    let wanted = whole.state_at(Moment::At(to)).unwrap().cluster.digest();
+    let wanted = whole.state_at(SeekTo::At(to)).unwrap().cluster.digest();
     let mut writer = Writer::new(Vec::new(), &meta()).unwrap();
     Series::of(vec![whole]).unwrap().copy(from, to, &mut writer).unwrap();
     let copied = writer.finish().unwrap();
     let mut copied = open(&copied);
     let (begin, end) = copied.range().unwrap();
     assert!(begin == from && end <= to && copied.keyframes().len() < keyframes.len());
-    assert_eq!(copied.state_at(Moment::At(end)).unwrap().cluster.digest(), wanted);
+    assert_eq!(copied.state_at(SeekTo::At(end)).unwrap().cluster.digest(), wanted);
 }
 
 /// A recording from `from` on as a report holds it.
@@ -250,7 +250,7 @@ fn a_report_begins_at_its_moment_with_the_one_keyframe_it_needs() {
     let mut recording = open(&small);
     assert_eq!((recording.range(), recording.keyframes().len()), (Some((from, end)), 1));
     let state_at = |recording: &mut Recording<Cursor<&[u8]>>, at_ms| {
-        let folded = recording.state_at(Moment::At(at_ms)).unwrap();
+        let folded = recording.state_at(SeekTo::At(at_ms)).unwrap();
         assert!(folded.damaged.is_none() && folded.missing == 0, "at {at_ms}");
         (folded.cluster.seq(), folded.cluster.digest())
     };
@@ -274,7 +274,7 @@ fn a_report_keeps_the_keyframe_after_records_that_are_missing() {
         let message = message.unwrap();
         frames.push((message.channel, message.clock_ms, message.data.to_vec()));
     }
-    let state = recording.state_at(Moment::At(end)).unwrap().cluster;
+    let state = recording.state_at(SeekTo::At(end)).unwrap().cluster;
     let mut writer = Writer::new(Vec::new(), &meta()).unwrap();
     let mut reduced = Reduced::new(&mut writer, begin);
     let first = frames.iter().take_while(|(channel, ..)| *channel == Channel::Keyframes);
@@ -292,5 +292,5 @@ fn a_report_keeps_the_keyframe_after_records_that_are_missing() {
     let file = writer.finish().unwrap();
     let mut recording = open(&file);
     assert_eq!(recording.keyframes().last().map(|keyframe| keyframe.at_ms), Some(end));
-    assert_eq!(recording.state_at(Moment::At(end)).unwrap().cluster.digest(), state.digest());
+    assert_eq!(recording.state_at(SeekTo::At(end)).unwrap().cluster.digest(), state.digest());
 }

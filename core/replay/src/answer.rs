@@ -9,69 +9,69 @@ use crate::{Replay, ReplayError};
 
 /// What is answered.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Answer {
+pub struct Response {
     /// Status of HTTP.
     pub status: u16,
     /// The body: frames, or JSON.
     pub body: Vec<u8>,
 }
 
-/// As the server says what is wrong.
+/// The server's error body.
 #[derive(Serialize)]
-struct Wrong {
-    error: Said,
+struct ErrorBody {
+    error: ErrorDetail,
 }
 
 #[derive(Serialize)]
-struct Said {
+struct ErrorDetail {
     code: &'static str,
     message: String,
 }
 
-impl Answer {
+impl Response {
     fn ok(body: Vec<u8>) -> Self {
         Self { status: 200, body }
     }
 
     fn wrong(status: u16, code: &'static str, message: String) -> Self {
-        let wrong = Wrong { error: Said { code, message } };
+        let wrong = ErrorBody { error: ErrorDetail { code, message } };
         Self { status, body: serde_json::to_vec(&wrong).unwrap_or_default() }
     }
 }
 
 impl<R: Read + Seek> Replay<R> {
     /// Answers an address as a server would, relative to where it is served.
-    pub fn answer(&mut self, address: &str) -> Answer {
+    pub fn answer(&mut self, address: &str) -> Response {
         let (path, query) = address.split_once('?').unwrap_or((address, ""));
         let number = |name: &str| {
             let value = query.split('&').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='));
             value.and_then(|value| value.parse::<u64>().ok())
         };
         let answered = match path {
-            "snapshot" => self.snapshot().map(Answer::ok),
+            "snapshot" => self.snapshot().map(Response::ok),
             "history" => {
                 let index = self.index(Millis(number("after_ms").unwrap_or(0)));
                 // Plain data always encodes.
-                Ok(Answer::ok(serde_json::to_vec(&index).unwrap_or_default()))
+                Ok(Response::ok(serde_json::to_vec(&index).unwrap_or_default()))
             }
             "history/segment" => match number("at_ms") {
                 Some(at) => {
                     let (after, until) = (number("after").map(Seq), number("until_ms").map(Millis));
-                    self.segment(Millis(at), after, until).map(Answer::ok)
+                    self.segment(Millis(at), after, until).map(Response::ok)
                 }
                 None => {
                     let words = "at_ms: a time in Unix milliseconds is missing".to_owned();
-                    return Answer::wrong(400, "bad_parameter", words);
+                    return Response::wrong(400, "bad_parameter", words);
                 }
             },
             _ => {
                 let words = "This needs a server: what is shown is a recording".to_owned();
-                return Answer::wrong(404, "not_found", words);
+                return Response::wrong(404, "not_found", words);
             }
         };
         answered.unwrap_or_else(|error| match error {
-            ReplayError::NotKept(_) => Answer::wrong(404, "not_found", error.to_string()),
-            _ => Answer::wrong(500, "internal", error.to_string()),
+            ReplayError::NotKept(_) => Response::wrong(404, "not_found", error.to_string()),
+            _ => Response::wrong(500, "internal", error.to_string()),
         })
     }
 }

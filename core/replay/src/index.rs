@@ -1,6 +1,6 @@
 //! What there is to go back to, in the form of `/history`.
 
-use radixscope_insight::timeline::Row;
+use radixscope_insight::timeline::SecondRow;
 use radixscope_model::id::{Decimal, Millis, Seq};
 use serde::Serialize;
 
@@ -14,16 +14,16 @@ pub struct Index {
     /// Whether this is a recording: nothing comes after `at_ms`.
     pub replay: bool,
     /// `null`: nothing is to be kept (`--history 0`).
-    pub kept: Option<Kept>,
+    pub kept: Option<Retention>,
     /// Oldest first, without a gap between them.
     pub segments: Vec<SegmentRow>,
     /// A row a second, oldest first: those after `after_ms`.
-    pub rows: Vec<Row>,
+    pub rows: Vec<SecondRow>,
 }
 
 /// How much is kept.
 #[derive(Clone, Copy, Debug, Serialize)]
-pub struct Kept {
+pub struct Retention {
     /// Since when; `null`: nothing is kept yet.
     pub from_ms: Option<Millis>,
     /// Bytes of keyframes and batches.

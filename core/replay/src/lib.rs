@@ -13,13 +13,13 @@ use std::io::{Read, Seek};
 
 use radixscope_model::frame::Frame;
 use radixscope_model::id::{Decimal, Millis, Seq};
-use radixscope_recording::{EncodeError, Passage, Recording, RecordingError, Series, snapshot_frames};
+use radixscope_recording::{EncodeError, Recording, RecordingError, Series, SeriesPosition, snapshot_frames};
 
-pub use answer::Answer;
-pub use index::{Index, Kept, SegmentRow};
+pub use answer::Response;
+pub use index::{Index, Retention, SegmentRow};
 use pass::Pass;
-pub use pass::{Met, read};
-use radixscope_insight::timeline::Row;
+pub use pass::{PassItem, read};
+use radixscope_insight::timeline::SecondRow;
 
 /// Why a recording cannot be shown, in words.
 #[derive(Debug, thiserror::Error)]
@@ -49,9 +49,9 @@ pub struct Replay<R> {
 
 /// A pass through all of it, for the rows of the timeline.
 struct Reading {
-    passage: Passage,
+    passage: SeriesPosition,
     pass: Pass,
-    rows: Vec<Row>,
+    rows: Vec<SecondRow>,
     /// The stretch that is being read, and those before it.
     stretches: usize,
 }
@@ -74,7 +74,7 @@ impl<R: Read + Seek> Replay<R> {
         let epoch = series.files().last().map_or(0, |file| file.meta().epoch);
         let range = series.range();
         let pass = Pass::from(range.0);
-        let reading = Reading { passage: Passage::default(), pass, rows: Vec::new(), stretches: 0 };
+        let reading = Reading { passage: SeriesPosition::default(), pass, rows: Vec::new(), stretches: 0 };
         let stretches = stretches(&series);
         Ok(Self { series, epoch, range, stretches, reading })
     }
@@ -115,7 +115,7 @@ impl<R: Read + Seek> Replay<R> {
             (&mut self.reading, &mut self.stretches);
         self.series.play_on(passage, &mut |step| {
             pass.take(step, &mut |met| match met {
-                Met::Keyframe { at_ms, seq, frames } => {
+                PassItem::Keyframe { at_ms, seq, frames } => {
                     // One that is damaged is not met.
                     let met = stretches.iter().skip(*begun).position(|(_, recorded)| *recorded == at_ms);
                     let Some(at) = met.map(|at| *begun + at) else { return };
@@ -124,13 +124,13 @@ impl<R: Read + Seek> Replay<R> {
                     row.bytes += frames.iter().map(Vec::len).sum::<usize>();
                     *begun = at + 1;
                 }
-                Met::Batch { at_ms, frame, .. } => {
+                PassItem::Batch { at_ms, frame, .. } => {
                     if let Some((row, _)) = begun.checked_sub(1).and_then(|at| stretches.get_mut(at)) {
                         row.to_ms = row.to_ms.max(at_ms);
                         row.bytes += frame.len();
                     }
                 }
-                Met::Row(row) => rows.push(row),
+                PassItem::Row(row) => rows.push(row),
             });
         })
     }
@@ -141,7 +141,7 @@ impl<R: Read + Seek> Replay<R> {
         let known = rows.partition_point(|row| row.at_ms <= after);
         let segments: Vec<SegmentRow> = self.stretches.iter().map(|(row, _)| row.clone()).collect();
         let bytes = segments.iter().map(|segment| segment.bytes).sum();
-        let kept = Kept {
+        let kept = Retention {
             from_ms: segments.first().map(|segment| segment.from_ms),
             bytes,
             max_bytes: bytes,

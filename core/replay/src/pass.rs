@@ -2,15 +2,15 @@
 
 use std::io::{Read, Seek};
 
-use radixscope_insight::timeline::{Row, RowInProgress};
+use radixscope_insight::timeline::{RowInProgress, SecondRow};
 use radixscope_model::id::{Millis, Seq};
-use radixscope_recording::{Folded, RecordingError, Series, Step};
+use radixscope_recording::{FoldStep, Folded, RecordingError, Series};
 
 /// Rows as a live server makes them.
 const ROW_EVERY_MS: u64 = 1_000;
 
 /// What is met on the way.
-pub enum Met<'a> {
+pub enum PassItem<'a> {
     /// A keyframe, whole.
     Keyframe {
         /// When it was recorded.
@@ -32,7 +32,7 @@ pub enum Met<'a> {
         frame: &'a [u8],
     },
     /// A second is over.
-    Row(Row),
+    Row(SecondRow),
 }
 
 /// A pass on its way.
@@ -50,25 +50,25 @@ impl Pass {
         Self { row_ms, ..Self::default() }
     }
 
-    pub(crate) fn take(&mut self, step: Step<'_>, seen: &mut dyn FnMut(Met<'_>)) {
+    pub(crate) fn take(&mut self, step: FoldStep<'_>, seen: &mut dyn FnMut(PassItem<'_>)) {
         match step {
-            Step::Keyframe { seq, part, parts, message } => {
+            FoldStep::Keyframe { seq, part, parts, message } => {
                 if part == 0 {
                     self.frames.clear();
                 }
                 self.frames.push(message.data.to_vec());
                 if part.checked_add(1) == Some(parts) {
                     let frames = std::mem::take(&mut self.frames);
-                    seen(Met::Keyframe { at_ms: message.at_ms, seq, frames });
+                    seen(PassItem::Keyframe { at_ms: message.at_ms, seq, frames });
                 }
             }
-            Step::Record { before, entry } => self.row.count(before, &entry.record),
-            Step::Batch { first, next, message, after } => {
+            FoldStep::Record { before, entry } => self.row.count(before, &entry.record),
+            FoldStep::Batch { first, next, message, after } => {
                 let at_ms = message.at_ms;
-                seen(Met::Batch { first, next, at_ms, frame: message.data });
+                seen(PassItem::Batch { first, next, at_ms, frame: message.data });
                 if at_ms.since(self.row_ms) >= ROW_EVERY_MS {
                     self.row_ms = at_ms;
-                    seen(Met::Row(self.row.end(at_ms, after)));
+                    seen(PassItem::Row(self.row.end(at_ms, after)));
                 }
             }
         }
@@ -82,7 +82,7 @@ impl Pass {
 pub fn read<R: Read + Seek>(
     series: &mut Series<R>,
     from: Millis,
-    seen: &mut dyn FnMut(Met<'_>),
+    seen: &mut dyn FnMut(PassItem<'_>),
 ) -> Result<Folded, RecordingError> {
     let mut pass = Pass::from(from.max(series.range().0));
     series.play_from(from, &mut |step| pass.take(step, seen))

@@ -7,7 +7,7 @@ use radixscope_model::frame::{BatchWriter, Frame};
 use radixscope_model::id::{BlockHash, Millis, Seq, TokensHash, Worker, WorkerIx};
 use radixscope_model::record::{Block, Entry, Record};
 use radixscope_recording::{Channel, Meta, RecordingError, Writer, snapshot_frames};
-use radixscope_replay::{Answer, Replay, ReplayError};
+use radixscope_replay::{Replay, ReplayError, Response};
 use radixscope_state::cluster::{Cluster, SnapshotReader};
 use radixscope_state::sink::RecordSink as _;
 
@@ -86,7 +86,7 @@ fn opened(files: &[Vec<u8>]) -> Replay<Cursor<&[u8]>> {
     Replay::open(files.iter().map(|file| Cursor::new(file.as_slice()))).unwrap()
 }
 
-fn body(answer: Answer) -> Vec<u8> {
+fn body(answer: Response) -> Vec<u8> {
     assert_eq!(answer.status, 200, "{}", String::from_utf8_lossy(&answer.body));
     answer.body
 }
@@ -187,11 +187,11 @@ fn the_index_has_every_stretch_and_a_row_a_second() {
 }
 
 #[test]
-fn what_cannot_be_answered_says_why() {
+fn a_refusal_has_its_reason() {
     let (files, _) = two_files();
     let mut replay = opened(&files);
     let mut wrong = |address: &str| {
-        let Answer { status, body } = replay.answer(address);
+        let Response { status, body } = replay.answer(address);
         let body: serde_json::Value = serde_json::from_slice(&body).unwrap();
         (status, body["error"]["message"].as_str().unwrap().to_owned())
     };

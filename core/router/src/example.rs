@@ -39,7 +39,7 @@ mod tests {
         assert_eq!(scores.costs(), COSTS);
         assert_eq!(scores.choices().collect::<Vec<_>>(), [CHOSEN]);
         assert_eq!(scores.ranking(), [1, 0, 2]);
-        assert_eq!(scores.margin_blocks(), Some(60.0));
+        assert_eq!(scores.cost_gap_blocks(), Some(60.0));
         let sums: Vec<String> = scores.terms().iter().map(|terms| terms.sum().to_string()).collect();
         let want = [
             "90 = 1.0 × 80 prefill + 10 decode",

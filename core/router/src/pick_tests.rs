@@ -46,7 +46,7 @@ fn a_range_that_is_not_finite_is_scaled_down_first() {
 }
 
 #[test]
-fn without_a_comparable_cost_nobody_is_chosen() {
+fn without_a_comparable_cost_no_worker_is_chosen() {
     for temperature in [0.0, 1.0] {
         assert_eq!(chances(&[f64::NAN, f64::NAN], temperature), [0.0, 0.0]);
         assert!(chances(&[], temperature).is_empty());

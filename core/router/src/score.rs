@@ -70,7 +70,7 @@ impl Scores {
     }
 
     /// Second lowest cost less the lowest, in blocks: 0 in a tie, `None` with fewer than two candidates.
-    pub fn margin_blocks(&self) -> Option<f64> {
+    pub fn cost_gap_blocks(&self) -> Option<f64> {
         let cost = |place: usize| self.ranking.get(place).map(|&at| self.costs[at as usize]);
         let (best, second) = (cost(0)?, cost(1)?);
         // Two infinite costs tie too, though their difference is not a number.
@@ -79,7 +79,7 @@ impl Scores {
 
     /// Whether two or more share the lowest cost exactly.
     pub fn is_tie(&self) -> bool {
-        self.margin_blocks() == Some(0.0)
+        self.cost_gap_blocks() == Some(0.0)
     }
 
     /// The candidate that a draw `u` in `[0, 1)` takes.

@@ -16,7 +16,7 @@ fn a_tie_has_no_margin_and_several_choices() {
     let options = RouterSettings::new(Formula::E);
     score(&options, &Request::new(160, 16), &[worker(2, 10), worker(0, 8), worker(0, 30)], &mut scores);
     assert!(scores.is_tie());
-    assert_eq!(scores.margin_blocks(), Some(0.0));
+    assert_eq!(scores.cost_gap_blocks(), Some(0.0));
     assert_eq!(scores.choices().collect::<Vec<_>>(), [0, 1]);
     assert_eq!(scores.probabilities(), [0.5, 0.5, 0.0]);
     assert_eq!((scores.draw(0.4), scores.draw(0.6)), (Some(0), Some(1)));
@@ -27,9 +27,9 @@ fn one_candidate_or_none_has_no_margin() {
     let mut scores = Scores::default();
     let options = RouterSettings::new(Formula::A);
     score(&options, &Request::new(160, 16), &[worker(2, 10)], &mut scores);
-    assert_eq!((scores.margin_blocks(), scores.is_tie(), scores.choice_count()), (None, false, 1));
+    assert_eq!((scores.cost_gap_blocks(), scores.is_tie(), scores.choice_count()), (None, false, 1));
     score(&options, &Request::new(160, 16), &[], &mut scores);
-    assert_eq!((scores.len(), scores.margin_blocks(), scores.draw(0.5)), (0, None, None));
+    assert_eq!((scores.len(), scores.cost_gap_blocks(), scores.draw(0.5)), (0, None, None));
 }
 
 #[test]

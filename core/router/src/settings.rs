@@ -102,7 +102,7 @@ impl From<record::Role> for Role {
 }
 
 impl Role {
-    /// `worker_type` in the router's log: everything but a prefill pool says `decode` (reference §5.7, §7.3).
+    /// `worker_type` in the router's log: everything but a prefill pool logs `decode` (reference §5.7, §7.3).
     pub const fn worker_type(self) -> &'static str {
         match self {
             Role::Prefill => "prefill",

@@ -7,7 +7,7 @@ use std::io::Read;
 
 use radixscope_model::id::{Millis, WorkerIx};
 use radixscope_model::record::Candidate;
-use radixscope_router::frozen::{Frozen, FrozenBuilder, FrozenDecision};
+use radixscope_router::frozen::{OfflineReplay, OfflineReplayBuilder, ReplayDecision};
 use radixscope_router::{Formula, RouterSettings, TieBreak};
 
 /// Recorded logs and how many decisions each tells.
@@ -25,7 +25,7 @@ fn worker(line: &str) -> &str {
 }
 
 struct Logged {
-    frozen: Frozen,
+    frozen: OfflineReplay,
     decisions: usize,
     /// Decisions whose lowest exact cost several workers share.
     ties: usize,
@@ -36,7 +36,7 @@ fn read(name: &str) -> Logged {
     let file = std::fs::File::open(&path).expect(&path);
     let mut log = String::new();
     flate2::read::GzDecoder::new(file).read_to_string(&mut log).expect("a log of text");
-    let mut builder = FrozenBuilder::default();
+    let mut builder = OfflineReplayBuilder::default();
     let mut slots = BTreeMap::new();
     let (mut candidates, mut decisions, mut ties) = (Vec::new(), 0, 0);
     for line in log.lines() {
@@ -64,7 +64,7 @@ fn read(name: &str) -> Logged {
             let exact = |c: &Candidate| (c.prefill_blocks * 16.0).round() / 16.0 + c.decode_blocks;
             let least = candidates.iter().map(exact).fold(f64::INFINITY, f64::min);
             ties += usize::from(candidates.iter().filter(|c| exact(c) == least).count() > 1);
-            let decision = FrozenDecision {
+            let decision = ReplayDecision {
                 at_ms: Millis(decisions as u64),
                 turn: decisions as u64,
                 ended_ms: None,

@@ -148,7 +148,7 @@ impl BlockCache {
         Ok(lease)
     }
 
-    /// Gives `count` of its promised blocks to a request, evicting what is needed; `evicted` hears each eviction.
+    /// Gives `count` of its promised blocks to a request, evicting what is needed; `evicted` is called for each eviction.
     pub(super) fn allocate(&mut self, lease: &mut Lease, count: u32, mut evicted: impl FnMut(BlockHash)) {
         debug_assert!(count <= lease.promised, "a request allocates at most what it was promised");
         let count = count.min(lease.promised);

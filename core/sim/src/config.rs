@@ -13,7 +13,7 @@ use radixscope_router::{Formula, Role, RouterSettings};
 /// Blocks of 32 tokens in the KV cache of a worker of the reference scenario: one H200, Llama 70B FP8, 0.90 of free memory. The
 /// capacity arithmetic gives the same; its tests hold the two together.
 pub const REFERENCE_BLOCKS_PER_WORKER: u32 = 10_738;
-/// Most workers of one pool: as many as the router's index tells apart.
+/// Most workers of one pool: as many as the router's index distinguishes.
 pub const MAX_WORKERS: u16 = MOST_WORKERS as u16;
 /// Most concurrent users: far above any batch three workers can run, low enough to bound memory.
 pub const MAX_CONCURRENCY: u32 = 4_096;
@@ -33,7 +33,7 @@ pub struct Config {
     /// KV blocks each worker holds.
     pub blocks_per_worker: u32,
     /// Tokens per block; engine, publisher and router agree on it, unless the fault is that they do not: then it is what
-    /// the model card says.
+    /// the model card contains.
     pub block_size_tokens: u32,
     /// Users, each with one request in flight (closed loop).
     pub concurrency: u32,
@@ -44,8 +44,8 @@ pub struct Config {
     /// How requests find a worker.
     pub router: RouterSettings,
     /// How KV events travel.
-    pub events: EventLine,
-    /// Whether the frontend tells its replicas of the requests it routes (`--router-replica-sync`).
+    pub events: EventTransport,
+    /// Whether the frontend publishes the requests it routes to its replicas (`--router-replica-sync`).
     pub replica_sync: bool,
     /// Whether the frontend's log is written: the lines of its decisions at INFO.
     pub log: bool,
@@ -87,7 +87,7 @@ pub(super) struct Fleet {
 
 /// How KV events travel (reference §2.1).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum EventLine {
+pub enum EventTransport {
     /// JSON on the JetStream subject: the default of Dynamo 0.9.
     JetStream,
     /// MessagePack envelopes on the component's subject: workers with `--enable-local-indexer`.
@@ -140,7 +140,7 @@ impl Default for Config {
             max_batch: 64,
             max_num_tokens: 16_384,
             router: RouterSettings::new(Formula::A),
-            events: EventLine::JetStream,
+            events: EventTransport::JetStream,
             replica_sync: true,
             log: true,
             metrics: true,

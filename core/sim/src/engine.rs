@@ -1,5 +1,5 @@
 //! One worker's engine: a queue, a running batch, and steps of chunked prefill and decode over its block cache.
-//! Must not know the router, the wire or absolute time: it says how long a step takes and what came of it.
+//! Must not know the router, the wire or absolute time: it returns how long a step takes and its results.
 
 use std::collections::VecDeque;
 
@@ -31,9 +31,9 @@ impl Job {
     }
 }
 
-/// Something an engine did that others hear of.
+/// An observable action of an engine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Happening {
+pub(super) enum EngineEvent {
     /// A request left the queue; that many of its prompt blocks were cached, on the device or below it.
     Admitted { request: u32, cached_blocks: u32 },
     /// A cached block was dropped.
@@ -51,7 +51,7 @@ pub(super) enum Happening {
 }
 
 /// The blocks of each request in flight: its prompt and the answer it will get.
-pub(super) trait Texts {
+pub(super) trait RequestTexts {
     /// Full blocks of prompt and answer.
     fn blocks(&self, request: u32) -> &[Block];
 }
@@ -163,7 +163,11 @@ impl Engine {
     }
 
     /// Begins a step and returns its duration in microseconds; `None` if there is nothing to do.
-    pub(super) fn begin_step(&mut self, texts: &impl Texts, happened: &mut Vec<Happening>) -> Option<u64> {
+    pub(super) fn begin_step(
+        &mut self,
+        texts: &impl RequestTexts,
+        happened: &mut Vec<EngineEvent>,
+    ) -> Option<u64> {
         let (mut decoding, mut kv_tokens, mut prefilling) = (0, 0, 0);
         for sequence in self.running.iter().filter(|s| s.generated > 0) {
             decoding += 1;
@@ -183,7 +187,7 @@ impl Engine {
     }
 
     /// Ends the step under way.
-    pub(super) fn end_step(&mut self, texts: &impl Texts, happened: &mut Vec<Happening>) {
+    pub(super) fn end_step(&mut self, texts: &impl RequestTexts, happened: &mut Vec<EngineEvent>) {
         self.stepping = false;
         let seen_after = self.timing.seen_after_steps;
         let mut at = 0;
@@ -202,13 +206,13 @@ impl Engine {
             let Self { cache, running, .. } = self;
             let sequence = &mut running[at];
             if sequence.generated == seen_after + 1 {
-                happened.push(Happening::FirstToken { request: sequence.job.request });
+                happened.push(EngineEvent::FirstToken { request: sequence.job.request });
             }
             if sequence.generated >= sequence.job.osl_tokens + seen_after {
                 // Order is kept: prefill chunks are planned first come, first served.
                 let Sequence { job, lease, .. } = running.remove(at);
                 self.spare.push(cache.release(lease));
-                happened.push(Happening::Finished { request: job.request });
+                happened.push(EngineEvent::Finished { request: job.request });
             } else {
                 at += 1;
             }
@@ -216,7 +220,7 @@ impl Engine {
     }
 
     /// Takes the first of the queue into the batch, if the cache has room for it.
-    fn admit_next(&mut self, texts: &impl Texts, happened: &mut Vec<Happening>) -> Option<Sequence> {
+    fn admit_next(&mut self, texts: &impl RequestTexts, happened: &mut Vec<EngineEvent>) -> Option<Sequence> {
         let job = *self.queue.front()?;
         let prompt = &texts.blocks(job.request)[..job.full_blocks(self.block_size_tokens)];
         let most = (job.isl_tokens + job.max_answer_tokens + self.timing.seen_after_steps)
@@ -232,9 +236,9 @@ impl Engine {
         self.queue.pop_front();
         let on_device = lease.full_blocks();
         let cached_blocks = on_device + self.host.prefix_len(&prompt[on_device as usize..]);
-        happened.push(Happening::Admitted { request: job.request, cached_blocks });
+        happened.push(EngineEvent::Admitted { request: job.request, cached_blocks });
         let own = job.isl_tokens.div_ceil(self.block_size_tokens) - on_device;
-        self.cache.allocate(&mut lease, own, |hash| happened.push(Happening::Evicted { hash }));
+        self.cache.allocate(&mut lease, own, |hash| happened.push(EngineEvent::Evicted { hash }));
         // The first token needs the last prompt token computed, even if all of the prompt is cached.
         let cached_tokens =
             if job.is_prefilled { job.isl_tokens } else { cached_blocks * self.block_size_tokens };
@@ -243,7 +247,7 @@ impl Engine {
     }
 
     /// Copies a prompt whose KV is complete to host memory, as far as it is not there.
-    fn keep_on_host(&mut self, job: Job, texts: &impl Texts, happened: &mut Vec<Happening>) {
+    fn keep_on_host(&mut self, job: Job, texts: &impl RequestTexts, happened: &mut Vec<EngineEvent>) {
         if self.host.capacity() == 0 {
             return;
         }
@@ -253,12 +257,12 @@ impl Engine {
         let lease = self.host.keep(
             prompt,
             lease,
-            |hash| happened.push(Happening::HostEvicted { hash }),
+            |hash| happened.push(EngineEvent::HostEvicted { hash }),
             |at| (from, to) = (from.min(at), at + 1),
         );
         self.spare.push(lease);
         if from < to {
-            happened.push(Happening::HostStored { request: job.request, from, to });
+            happened.push(EngineEvent::HostStored { request: job.request, from, to });
         }
     }
 }
@@ -275,8 +279,8 @@ impl Sequence {
         &mut self,
         cache: &mut BlockCache,
         block_size_tokens: u32,
-        texts: &impl Texts,
-        happened: &mut Vec<Happening>,
+        texts: &impl RequestTexts,
+        happened: &mut Vec<EngineEvent>,
     ) {
         self.kv_tokens += std::mem::take(&mut self.chunk);
         if self.kv_tokens < self.job.isl_tokens {
@@ -292,7 +296,7 @@ impl Sequence {
             }
         }
         if from < to {
-            happened.push(Happening::Stored { request, from, to });
+            happened.push(EngineEvent::Stored { request, from, to });
         }
         self.generated = 1;
     }
@@ -302,19 +306,19 @@ impl Sequence {
         &mut self,
         cache: &mut BlockCache,
         block_size_tokens: u32,
-        texts: &impl Texts,
-        happened: &mut Vec<Happening>,
+        texts: &impl RequestTexts,
+        happened: &mut Vec<EngineEvent>,
     ) {
         let place = self.kv_tokens % block_size_tokens;
         if place == 0 {
-            cache.allocate(&mut self.lease, 1, |hash| happened.push(Happening::Evicted { hash }));
+            cache.allocate(&mut self.lease, 1, |hash| happened.push(EngineEvent::Evicted { hash }));
         }
         self.kv_tokens += 1;
         self.generated += 1;
         if place + 1 == block_size_tokens {
             let (request, at) = (self.job.request, self.kv_tokens / block_size_tokens - 1);
             if cache.fill(&mut self.lease, texts.blocks(request)[at as usize]) {
-                happened.push(Happening::Stored { request, from: at, to: at + 1 });
+                happened.push(EngineEvent::Stored { request, from: at, to: at + 1 });
             }
         }
     }

@@ -1,16 +1,16 @@
 //! What a fault makes happen, and what Dynamo's processes log about it (reference §7.3, §8.3, §9.1).
-//! Must not know when a fault begins, nor which events are lost: [`super::fault`] says that.
+//! Must not know when a fault begins, nor which events are lost: [`super::fault`] decides that.
 
 use std::fmt::Arguments;
 use std::ops::Range;
 
-use super::engine::Texts as _;
+use super::engine::RequestTexts as _;
 use super::fault::{Delivery, Failure, Fault};
 use super::log::Level;
 use super::metrics::{frontend_name, worker_name};
 use super::observed::Observed;
 use super::processes::Processes;
-use super::serving::{Rejected, Serving, Surroundings as _};
+use super::serving::{Rejected, Serving, ServingContext as _};
 use super::start_up;
 use super::topology::Release;
 use super::wire::Tier;
@@ -33,8 +33,8 @@ const SUBSCRIBER: &str = "dynamo_llm::kv_router::subscriber";
 const REQUEST_SPAN: &str = "method=POST uri=/v1/chat/completions version=HTTP/1.1";
 
 impl Observed<'_, '_> {
-    /// Says something in the log of every frontend.
-    pub(super) fn frontends_say(&mut self, level: Level, target: &str, words: Arguments<'_>) {
+    /// Writes a line to the log of every frontend.
+    pub(super) fn log_on_frontends(&mut self, level: Level, target: &str, words: Arguments<'_>) {
         for frontend in 0..self.here().pool.config.frontends() {
             self.say(&frontend_name(frontend), level, target, words);
         }
@@ -45,13 +45,13 @@ impl Observed<'_, '_> {
         self.driver.pools[self.pool].log.say(who, at_us, (level, target), words, self.out);
     }
 
-    /// Says something in the log of a worker.
-    fn worker_says(&mut self, worker: u16, level: Level, target: &str, words: Arguments<'_>) {
+    /// Writes a line to the log of a worker.
+    fn log_on_worker(&mut self, worker: u16, level: Level, target: &str, words: Arguments<'_>) {
         let who = worker_name(self.here().pool.worker(worker));
         self.say(&who, level, target, words);
     }
 
-    /// The worker left discovery, says the router.
+    /// The router logs that the worker left discovery.
     fn say_removed(&mut self, worker: u16) {
         let id = self.here().wire.worker_id(worker);
         let removing = format_args!("Removing worker WorkerWithDpRank {{ worker_id: {id}, dp_rank: 0 }}");
@@ -59,10 +59,10 @@ impl Observed<'_, '_> {
             Release::V0_9 => {
                 let gone =
                     format_args!("DISCOVERY: Generate endpoint instance removed, removing worker {id}");
-                self.frontends_say(Level::Warn, SUBSCRIBER, gone);
-                self.frontends_say(Level::Warn, SEQUENCE, removing);
+                self.log_on_frontends(Level::Warn, SUBSCRIBER, gone);
+                self.log_on_frontends(Level::Warn, SEQUENCE, removing);
             }
-            Release::V1_6 => self.frontends_say(Level::Warn, SEQUENCES_1_6, removing),
+            Release::V1_6 => self.log_on_frontends(Level::Warn, SEQUENCES_1_6, removing),
         }
     }
 }
@@ -85,7 +85,7 @@ pub(super) fn strike(observed: &mut Observed<'_, '_>, serving: &mut Serving) -> 
         Fault::RouterRestart => {
             if observed.pool == 0 {
                 let words = format_args!("Runtime shutdown initiated");
-                observed.frontends_say(Level::Info, "dynamo_runtime::runtime", words);
+                observed.log_on_frontends(Level::Info, "dynamo_runtime::runtime", words);
             }
             serving.restart_frontends(observed);
             observed.driver.restart_frontends(observed.pool);
@@ -95,8 +95,8 @@ pub(super) fn strike(observed: &mut Observed<'_, '_>, serving: &mut Serving) -> 
             match observed.here().pool.release() {
                 Release::V0_9 => {
                     let found = format_args!("Found {workers} worker(s), starting KV event subscriber");
-                    observed.frontends_say(Level::Info, ROUTER, found);
-                    observed.frontends_say(Level::Info, ROUTER, format_args!("KV Routing initialized"));
+                    observed.log_on_frontends(Level::Info, ROUTER, found);
+                    observed.log_on_frontends(Level::Info, ROUTER, format_args!("KV Routing initialized"));
                 }
                 Release::V1_6 => start_up::router_began(observed, false),
             }
@@ -145,7 +145,7 @@ pub(super) fn stored(
                 let words = format_args!(
                     "Block not published. Block size must be {published} tokens to be published. Block size is: {engine}"
                 );
-                observed.worker_says(worker, Level::Warn, PUBLISHER, words);
+                observed.log_on_worker(worker, Level::Warn, PUBLISHER, words);
             }
         }
         Some(Fault::BlockSizeOversize) => {
@@ -154,7 +154,7 @@ pub(super) fn stored(
             let words = format_args!(
                 "Block {hash} contains {engine} tokens, which is greater than kv_block_size {published}"
             );
-            observed.worker_says(worker, Level::Error, "publisher", words);
+            observed.log_on_worker(worker, Level::Error, "publisher", words);
         }
         Some(Fault::HashSeed) => differing_hashes(observed, worker, (user, blocks)),
         Some(Fault::UnknownRemovals) => unknown_removal(observed, worker),
@@ -169,7 +169,7 @@ pub(super) fn removed(observed: &mut Observed<'_, '_>, worker: u16, hash: BlockH
     missed(observed, worker, delivery);
 }
 
-/// The router notices that an event is missing when the next one comes, and asks the worker for it; 1.6 says nothing of it.
+/// The router notices that an event is missing when the next one comes, and queries the worker for it; 1.6 does not log it.
 pub(super) fn missed(observed: &mut Observed<'_, '_>, worker: u16, delivery: Delivery) {
     let here = observed.here();
     let event_id = here.wire.last_event_id(worker);
@@ -183,10 +183,10 @@ pub(super) fn missed(observed: &mut Observed<'_, '_>, worker: u16, delivery: Del
     let words = format_args!(
         "Event ID gap detected for worker {id}, recovering events [{lost}, {last}], gap_size: {size}"
     );
-    observed.frontends_say(Level::Warn, SUBSCRIBER, words);
+    observed.log_on_frontends(Level::Warn, SUBSCRIBER, words);
 }
 
-/// Where the router's node has the hash of another engine, it says so up to 1.2.
+/// Where the router's node has the hash of another engine, it logs that up to 1.2.
 fn differing_hashes(observed: &mut Observed<'_, '_>, worker: u16, (user, blocks): (u32, Range<usize>)) {
     if observed.here().pool.release() == Release::V1_6 {
         return;
@@ -200,7 +200,7 @@ fn differing_hashes(observed: &mut Observed<'_, '_>, worker: u16, (user, blocks)
                  expected=ExternalSequenceBlockHash({}) actual=Some(ExternalSequenceBlockHash({}))",
                 own.0, first.0
             );
-            observed.frontends_say(Level::Warn, INDEXER, words);
+            observed.log_on_frontends(Level::Warn, INDEXER, words);
         }
     }
     observed.here().seeds = Some(seeds);
@@ -228,7 +228,7 @@ pub(super) fn rejected(observed: &mut Observed<'_, '_>, worker: u16, rejected: R
                 "Failed to find parent block; skipping store operation worker_id=\"{id}\" dp_rank=0 id={event_id} \
                  parent_hash=Some(ExternalSequenceBlockHash({parent})) num_blocks={blocks}"
             );
-            observed.frontends_say(Level::Warn, INDEXER, words);
+            observed.log_on_frontends(Level::Warn, INDEXER, words);
         }
         // The index of 1.6 takes such a removal for applied.
         Rejected::Removal { .. } if release == Release::V1_6 => {}
@@ -238,7 +238,7 @@ pub(super) fn rejected(observed: &mut Observed<'_, '_>, worker: u16, rejected: R
                 "Failed to find block to remove; skipping remove operation worker_id=\"{id}\" dp_rank=0 id={event_id} \
                  block_hash=ExternalSequenceBlockHash({hash})"
             );
-            observed.frontends_say(Level::Warn, INDEXER, words);
+            observed.log_on_frontends(Level::Warn, INDEXER, words);
         }
     }
 }
@@ -271,6 +271,6 @@ pub(super) fn failed(observed: &mut Observed<'_, '_>, failure: Failure) {
         ],
     };
     for &(level, target, words) in lines {
-        observed.frontends_say(level, target, format_args!("{words} {REQUEST_SPAN}"));
+        observed.log_on_frontends(level, target, format_args!("{words} {REQUEST_SPAN}"));
     }
 }

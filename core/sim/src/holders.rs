@@ -7,21 +7,21 @@ use super::router::SimulatedCandidate;
 use radixscope_model::id::BlockHash;
 use radixscope_model::record::Block;
 
-/// Workers one word tells apart.
+/// Workers per word.
 const BITS: usize = u64::BITS as usize;
 
 /// Holders of each block, in as few words as the number of workers needs: up to 64 workers one.
 #[derive(Debug)]
-pub(super) enum Holders {
+pub(super) enum BlockHolders {
     Small(Map<1>),
     Medium(Map<4>),
     Large(Map<16>),
 }
 
-/// Most workers that [`Holders`] tell apart.
+/// Most workers of [`BlockHolders`].
 pub(super) const MOST_WORKERS: usize = 16 * BITS;
 
-impl Holders {
+impl BlockHolders {
     pub(super) fn new(workers: usize) -> Self {
         match workers.div_ceil(BITS) {
             0..=1 => Self::Small(Map::default()),
@@ -66,7 +66,7 @@ impl Holders {
         }
     }
 
-    /// Counts for each worker the blocks of `prompt` it holds. As in Dynamo's tree, the path ends where nobody holds
+    /// Counts for each worker the blocks of `prompt` it holds. As in Dynamo's tree, the path ends where no worker holds
     /// the next block.
     pub(super) fn count(&self, prompt: &[Block], candidates: &mut [SimulatedCandidate]) {
         match self {

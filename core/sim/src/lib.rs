@@ -6,10 +6,10 @@
 //! through the same decoders as NATS messages, so it must not know them, nor the state that is folded from them.
 #![forbid(unsafe_code)]
 
-mod agenda;
 mod cache;
 mod config;
 mod engine;
+mod event_queue;
 mod fault;
 mod fault_events;
 mod holders;
@@ -37,7 +37,7 @@ use rand::SeedableRng;
 use rand_pcg::Pcg64Mcg;
 
 pub use self::config::{
-    Config, ConfigError, EventLine, MAX_CONCURRENCY, MAX_WORKERS, REFERENCE_BLOCKS_PER_WORKER, Topology,
+    Config, ConfigError, EventTransport, MAX_CONCURRENCY, MAX_WORKERS, REFERENCE_BLOCKS_PER_WORKER, Topology,
     Workload,
 };
 pub use self::fault::{Fault, FaultPlan};

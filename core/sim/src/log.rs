@@ -1,5 +1,5 @@
 //! The logs of a pool's processes: the lines that Dynamo writes at INFO about a decision (reference §7.3), letter by letter,
-//! 0.9's here and 1.6's in [`request`], and what it says about faults. Must not know why a worker was chosen, only what from.
+//! 0.9's here and 1.6's in [`request`], and its lines about faults. Must not know why a worker was chosen, only what from.
 
 mod request;
 
@@ -7,11 +7,11 @@ use std::fmt::Write as _;
 
 use time::OffsetDateTime;
 
-pub(super) use self::request::{About, Measured, Outcome, uuid};
+pub(super) use self::request::{LogContext, Measured, Outcome, uuid};
 use super::metrics::frontend_name;
 use super::router::SimulatedCandidate;
 use super::topology::{Pool, Release};
-use super::wire::{Channel, Out, WireMessage};
+use super::wire::{Channel, WireMessage, WireOut};
 use radixscope_model::id::Millis;
 use radixscope_router::{Role, RouterMode};
 
@@ -29,7 +29,7 @@ pub(super) struct DecisionInput<'a> {
     pub(super) candidates: &'a [SimulatedCandidate],
 }
 
-/// How bad it is what a line says, as it is written.
+/// The level of a line, as written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Level {
     Info,
@@ -73,14 +73,14 @@ impl Log {
         }
     }
 
-    /// Says `words` in the log of the process `who`, at `at_us` of Unix time.
+    /// Writes `words` to the log of the process `who`, at `at_us` of Unix time.
     pub(super) fn say(
         &mut self,
         who: &str,
         at_us: u64,
         (level, target): (Level, &str),
         words: std::fmt::Arguments<'_>,
-        out: Out<'_>,
+        out: WireOut<'_>,
     ) {
         if self.on {
             self.write(who, (Millis(at_us / 1_000), at_us), (level, target), words, out);
@@ -94,7 +94,7 @@ impl Log {
         (at_ms, at_us): (Millis, u64),
         (level, target): (Level, &str),
         words: std::fmt::Arguments<'_>,
-        out: Out<'_>,
+        out: WireOut<'_>,
     ) {
         let level = match level {
             Level::Info => " INFO",
@@ -108,14 +108,14 @@ impl Log {
         out(WireMessage { at_ms, channel: Channel::Log, name: who, payload: self.line.as_bytes() });
     }
 
-    /// Says a decision made at `at_us` of Unix time: a line for each worker, perhaps one about a tie, and the choice.
+    /// Writes a decision made at `at_us` of Unix time: a line for each worker, perhaps one about a tie, and the choice.
     pub(super) fn decided(
         &mut self,
         frontend: u8,
         at_us: u64,
         decided: &DecisionInput<'_>,
         worker_id: impl Fn(u16) -> u64,
-        out: Out<'_>,
+        out: WireOut<'_>,
     ) {
         let Some((weight, breaks_ties)) = self.mode else { return };
         let who = frontend_name(frontend);

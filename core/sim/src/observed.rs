@@ -6,18 +6,18 @@ use std::ops::Range;
 use rand::RngExt;
 
 use super::config::{Config, Topology};
-use super::engine::{Engine, Job, Texts};
-use super::fault::{Delivery, Failure, Steer};
+use super::engine::{Engine, Job, RequestTexts};
+use super::fault::{Delivery, Failure, ForcedWorker};
 use super::fault_events;
-use super::log::{About, DecisionInput, Measured, Outcome};
+use super::log::{DecisionInput, LogContext, Measured, Outcome};
 use super::processes::Processes;
 use super::report::RequestRecord;
 use super::router::{Choice, Router};
-use super::serving::{FirstToken, Rejected, Served, Surroundings};
+use super::serving::{FirstToken, Rejected, Served, ServingContext};
 use super::timing;
 use super::topology::Release;
 use super::users::Users;
-use super::wire::{Out, Reporter, Step, Tier};
+use super::wire::{Reporter, Step, Tier, WireOut};
 use super::workload::{DECODE_ROUTED_US, Driver, Event, PrefillPart};
 use radixscope_model::id::{BlockHash, Millis};
 use radixscope_model::record::Block;
@@ -32,7 +32,7 @@ const RETRY_JITTER_US: u64 = 3_000_000;
 pub(super) struct Observed<'a, 'o> {
     pub(super) driver: &'a mut Driver,
     pub(super) pool: usize,
-    pub(super) out: Out<'o>,
+    pub(super) out: WireOut<'o>,
 }
 
 impl Observed<'_, '_> {
@@ -80,23 +80,23 @@ impl Observed<'_, '_> {
     fn sequence(&mut self, router: &Router, (reporter, worker): (Reporter, u16), user: u32, step: Step<'_>) {
         let at_ms = self.driver.now_ms();
         let Processes { pool, wire, request_ids, .. } = &mut self.driver.pools[self.pool];
-        // Workers tell of first tokens unasked.
+        // Workers publish first tokens.
         let tells = pool.config.replica_sync || reporter == Reporter::Worker;
         if tells && router.is_kv() {
             wire.sequence(at_ms, (reporter, worker), &request_ids[user as usize], step, self.out);
         }
     }
 
-    /// Says something of a request in the frontend's log, as 1.6 does.
-    fn log(&mut self, user: u32, say: impl FnOnce(&mut Processes, About<'_>, Out<'_>)) {
+    /// Writes a line about a request to the frontend's log, as 1.6 does.
+    fn log(&mut self, user: u32, say: impl FnOnce(&mut Processes, LogContext<'_>, WireOut<'_>)) {
         let (frontend, at_us) = (self.frontend(user), self.driver.now_unix_us());
         let here = &mut self.driver.pools[self.pool];
         let request_id = here.request_ids[user as usize].clone();
-        say(here, About { frontend, at_us, request_id: &request_id }, self.out);
+        say(here, LogContext { frontend, at_us, request_id: &request_id }, self.out);
     }
 
     /// A router that weighs costs chose: its log, its messages and what is measured of it.
-    fn tell_choice(&mut self, router: &Router, user: u32, choice: Choice, prefill_tokens: u64) {
+    fn record_choice(&mut self, router: &Router, user: u32, choice: Choice, prefill_tokens: u64) {
         let Choice { worker, overlap_blocks, .. } = choice;
         let (at_ms, at_us, frontend) = (self.driver.now_ms(), self.driver.now_unix_us(), self.frontend(user));
         let of_all = self.of_all(worker);
@@ -124,7 +124,7 @@ impl Observed<'_, '_> {
                 log.decided(frontend, at_us, &decided, |worker| wire.worker_id(worker), self.out);
             }
             Release::V1_6 => {
-                let about = About { frontend, at_us, request_id };
+                let about = LogContext { frontend, at_us, request_id };
                 log.selected(about, wire.worker_id(worker), &candidates[usize::from(worker)], self.out);
             }
         }
@@ -204,14 +204,14 @@ impl Observed<'_, '_> {
     }
 }
 
-impl Texts for Observed<'_, '_> {
+impl RequestTexts for Observed<'_, '_> {
     fn blocks(&self, request: u32) -> &[Block] {
         text_of(&self.driver.users, &self.driver.pools[self.pool].pool.config, request)
     }
 }
 
 /// A user has one request at a time, known by the user's number.
-impl Surroundings for Observed<'_, '_> {
+impl ServingContext for Observed<'_, '_> {
     fn now_us(&self) -> u64 {
         self.driver.agenda.now_us()
     }
@@ -241,7 +241,7 @@ impl Surroundings for Observed<'_, '_> {
         self.driver.metrics.iter_mut().for_each(|metrics| metrics.routed(of_all));
         if router.is_kv() {
             self.driver.name_request(self.pool, user);
-            self.tell_choice(router, user, choice, prefill_tokens);
+            self.record_choice(router, user, choice, prefill_tokens);
         } else if self.release() == Release::V1_6 {
             self.driver.name_request(self.pool, user);
             self.log(user, |here, about, out| {
@@ -265,7 +265,7 @@ impl Surroundings for Observed<'_, '_> {
             }
         }
         self.moment_ended(worker);
-        // From 1.5 on those who answer tell of the first token, and the router of what it counts.
+        // From 1.5 on workers publish the first token, and the router its own steps.
         if self.release() == Release::V1_6 && role != Role::Prefill {
             self.sequence(router, (Reporter::Worker, worker), user, Step::MarkPrefillCompleted);
         }
@@ -376,8 +376,8 @@ impl Surroundings for Observed<'_, '_> {
         self.driver.frontend(user)
     }
 
-    fn steer(&self, user: u32) -> Steer {
-        self.driver.pools[self.pool].faults.steer(self.now_us(), self.driver.users.conversation(user))
+    fn forced_worker(&self, user: u32) -> ForcedWorker {
+        self.driver.pools[self.pool].faults.forced_worker(self.now_us(), self.driver.users.conversation(user))
     }
 
     fn finished(&mut self, router: &Router, user: u32, served: &Served) {

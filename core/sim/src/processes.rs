@@ -5,7 +5,7 @@ use super::engine::Engine;
 use super::fault::{Fault, Faults, HashSeeds};
 use super::log::Log;
 use super::topology::Pool;
-use super::wire::{Out, Wire};
+use super::wire::{Wire, WireOut};
 use radixscope_model::id::Millis;
 
 /// Least time between two load reports of a worker, in microseconds.
@@ -62,7 +62,7 @@ impl Processes {
         worker: u16,
         engine: &Engine,
         (at_ms, now_us): (Millis, u64),
-        out: Out<'_>,
+        out: WireOut<'_>,
     ) -> Option<u64> {
         let blocks = u64::from(engine.cache().in_use());
         let load = &mut self.loads[usize::from(worker)];

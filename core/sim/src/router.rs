@@ -7,8 +7,8 @@ use rand_pcg::Pcg64Mcg;
 use rustc_hash::FxHashMap;
 
 use super::config::Fleet;
-use super::fault::Steer;
-use super::holders::Holders;
+use super::fault::ForcedWorker;
+use super::holders::BlockHolders;
 use super::predicted::Predicted;
 use radixscope_model::id::{BlockHash, WorkerIx};
 use radixscope_model::record::{Block, Candidate};
@@ -80,9 +80,9 @@ pub(super) struct Router {
     settings: RouterSettings,
     role: Role,
     block_size_tokens: u32,
-    holders: Holders,
+    holders: BlockHolders,
     /// Who holds which block in host memory.
-    host_holders: Holders,
+    host_holders: BlockHolders,
     tree_blocks: Vec<u64>,
     /// By frontend and worker.
     active: Vec<Vec<Active>>,
@@ -108,8 +108,8 @@ impl Router {
             settings: fleet.router,
             role: fleet.role,
             block_size_tokens: fleet.router_block_size_tokens,
-            holders: Holders::new(workers),
-            host_holders: Holders::new(workers),
+            holders: BlockHolders::new(workers),
+            host_holders: BlockHolders::new(workers),
             tree_blocks: vec![0; workers],
             active: idle(fleet.frontends, workers),
             workers: (0..fleet.workers).collect(),
@@ -215,7 +215,13 @@ impl Router {
     }
 
     /// Chooses a worker for a prompt of `isl_tokens` whose full blocks are `prompt`, as `frontend` sees the load.
-    pub(super) fn choose(&mut self, frontend: u8, isl_tokens: u32, prompt: &[Block], steer: Steer) -> Choice {
+    pub(super) fn choose(
+        &mut self,
+        frontend: u8,
+        isl_tokens: u32,
+        prompt: &[Block],
+        steer: ForcedWorker,
+    ) -> Choice {
         match self.settings.router_mode {
             RouterMode::RoundRobin => {
                 let turn = usize::from(self.next_in_turn) % self.workers.len();
@@ -247,7 +253,7 @@ impl Router {
         u64::from(isl_tokens).saturating_sub(cached.round() as u64)
     }
 
-    /// A router without events believes that a worker now holds what was sent to it, and no longer what was sent long
+    /// A router without events estimates that a worker now holds what was sent to it, and no longer what was sent long
     /// ago.
     pub(super) fn predict(&mut self, now_us: u64, worker: u16, prompt: &[Block]) {
         let Some(mut predicted) = self.predicted.take() else { return };
@@ -309,7 +315,7 @@ impl Router {
 
     /// The candidate that a draw in [0, 1) takes. Where Dynamo takes whichever its hash map yields first, the draw
     /// stands for that.
-    fn pick(&mut self, temperature: f64, draw: f64, steer: Steer) -> u16 {
+    fn pick(&mut self, temperature: f64, draw: f64, steer: ForcedWorker) -> u16 {
         let Self { settings, candidates, costs, chances, workers, eligible, .. } = self;
         eligible.clear();
         eligible.extend(workers.iter().filter(|&&worker| steer.allows(worker)));
@@ -415,11 +421,11 @@ mod tests {
     fn costs_equal_those_a_real_dynamo_logged() {
         let mut router = router(1, kv(1.0));
         for (isl, cost) in [(122, 14.625), (42, 4.625), (3858, 482.125)] {
-            router.choose(0, isl, &prompt(isl), Steer::Free);
+            router.choose(0, isl, &prompt(isl), ForcedWorker::Free);
             assert_eq!(router.candidates()[0].candidate.cost, cost);
         }
         router.stored(0, None, &prompt(122));
-        router.choose(0, 122, &prompt(122), Steer::Free);
+        router.choose(0, 122, &prompt(122), ForcedWorker::Free);
         assert_eq!(router.candidates()[0].candidate.cost, 7.625);
     }
 
@@ -446,24 +452,24 @@ mod tests {
         router.stored(0, None, &prompt);
         router.stored(1, None, &prompt[..1]);
         router.add(0, 0, &[Block { block_hash: BlockHash(99), tokens_hash: TokensHash(0) }], 0);
-        let choice = router.choose(0, 32, &prompt, Steer::Free);
+        let choice = router.choose(0, 32, &prompt, ForcedWorker::Free);
         assert_eq!(router.candidates()[0].candidate.cost, router.candidates()[1].candidate.cost);
         assert_eq!(choice, Choice { worker: 1, overlap_blocks: 1, host_blocks: 0 });
     }
 
     #[test]
-    fn any_number_of_workers_is_told_apart() {
+    fn any_number_of_workers_is_distinguishable() {
         for workers in [64, 65, 256, 257, 1_024] {
             let mut router = router(workers, kv(1.0));
             let (last, prompt) = (workers - 1, prompt(64));
             router.stored(0, None, &prompt[..1]);
             router.stored(last, None, &prompt);
             assert_eq!(
-                router.choose(0, 64, &prompt, Steer::Free),
+                router.choose(0, 64, &prompt, ForcedWorker::Free),
                 Choice { worker: last, overlap_blocks: 4, host_blocks: 0 }
             );
             router.removed(last, prompt[3].block_hash);
-            assert_eq!(router.choose(0, 64, &prompt, Steer::Free).overlap_blocks, 3);
+            assert_eq!(router.choose(0, 64, &prompt, ForcedWorker::Free).overlap_blocks, 3);
             assert_eq!(router.candidates()[0].candidate.overlap_blocks, 1);
             assert_eq!(router.candidates().iter().filter(|c| c.candidate.overlap_blocks > 0).count(), 2);
             assert_eq!(router.candidates()[usize::from(last)].candidate.tree_size, Some(3));
@@ -483,7 +489,7 @@ mod tests {
     fn round_robin_goes_round() {
         let mut router = router(3, RouterSettings::round_robin());
         let workers: Vec<u16> =
-            (0..4).map(|_| router.choose(0, 64, &prompt(64), Steer::Free).worker).collect();
+            (0..4).map(|_| router.choose(0, 64, &prompt(64), ForcedWorker::Free).worker).collect();
         assert_eq!(workers, [0, 1, 2, 0]);
     }
 }

@@ -1,11 +1,11 @@
 //! The frontend's router and the workers' engines at work: what a request goes through from its routing to its last
-//! token. Must not know who sends requests, nor who receives what: that is what [`Surroundings`] are for.
+//! token. Must not know who sends requests, nor who receives what: that is what [`ServingContext`] are for.
 
 use rand_pcg::Pcg64Mcg;
 
 use super::config::Fleet;
-use super::engine::{Engine, Happening, Job, Texts};
-use super::fault::{Delivery, Failure, Steer};
+use super::engine::{Engine, EngineEvent, Job, RequestTexts};
+use super::fault::{Delivery, Failure, ForcedWorker};
 use super::router::{Choice, Router};
 use super::timing::Timing;
 use radixscope_model::id::BlockHash;
@@ -13,7 +13,7 @@ use radixscope_model::record::Block;
 use radixscope_router::Role;
 
 /// What lies around the serving: time, the requests, and those who receive what happens to them.
-pub(super) trait Surroundings: Texts {
+pub(super) trait ServingContext: RequestTexts {
     /// Now, in microseconds since the start.
     fn now_us(&self) -> u64;
     /// What a request asks for.
@@ -62,8 +62,8 @@ pub(super) trait Surroundings: Texts {
         0
     }
     /// Where a request may go.
-    fn steer(&self, _request: u32) -> Steer {
-        Steer::Free
+    fn forced_worker(&self, _request: u32) -> ForcedWorker {
+        ForcedWorker::Free
     }
 }
 
@@ -140,7 +140,7 @@ pub(super) struct Serving {
     router_block_size_tokens: u32,
     role: Role,
     timing: Timing,
-    happened: Vec<Happening>,
+    happened: Vec<EngineEvent>,
 }
 
 impl Serving {
@@ -169,10 +169,11 @@ impl Serving {
 
     /// The frontend is done with a prompt and routes it. In a pool that only decodes [`Serving::begin`] must follow, when the
     /// KV is there.
-    pub(super) fn route(&mut self, request: u32, around: &mut impl Surroundings) {
+    pub(super) fn route(&mut self, request: u32, around: &mut impl ServingContext) {
         let job = around.job(request);
         let prompt = &around.routed_blocks(request)[..job.full_blocks(self.router_block_size_tokens)];
-        let (frontend, steer, now_us) = (around.frontend(request), around.steer(request), around.now_us());
+        let (frontend, steer, now_us) =
+            (around.frontend(request), around.forced_worker(request), around.now_us());
         let choice = self.router.choose(frontend, job.isl_tokens, prompt, steer);
         let worker = choice.worker;
         let prefill_tokens = self.router.prefill_tokens(job.isl_tokens, choice);
@@ -189,7 +190,7 @@ impl Serving {
     }
 
     /// The worker of a routed request takes it into its queue, if the request is still open.
-    pub(super) fn begin(&mut self, request: u32, around: &mut impl Surroundings) {
+    pub(super) fn begin(&mut self, request: u32, around: &mut impl ServingContext) {
         let flight = &mut self.flights[request as usize];
         flight.begun_us = around.now_us();
         let Flight { worker, open, .. } = *flight;
@@ -204,14 +205,14 @@ impl Serving {
     }
 
     /// The KV of a request left the worker that computed it, which ends its part here, if that is still open.
-    pub(super) fn transferred(&mut self, request: u32, around: &mut impl Surroundings) {
+    pub(super) fn transferred(&mut self, request: u32, around: &mut impl ServingContext) {
         if self.flights[request as usize].open {
             self.finished(request, around);
         }
     }
 
     /// A request that failed elsewhere ends here too, if it is still open.
-    pub(super) fn cancel(&mut self, request: u32, how: Failure, around: &mut impl Surroundings) {
+    pub(super) fn cancel(&mut self, request: u32, how: Failure, around: &mut impl ServingContext) {
         let Flight { worker, open, .. } = self.flights[request as usize];
         if open {
             self.engines[usize::from(worker)].cancel(request);
@@ -225,7 +226,7 @@ impl Serving {
     }
 
     /// A step of a worker's engine is over; the next one begins if there is anything to do.
-    pub(super) fn end_step(&mut self, worker: u16, around: &mut impl Surroundings) {
+    pub(super) fn end_step(&mut self, worker: u16, around: &mut impl ServingContext) {
         self.engines[usize::from(worker)].end_step(around, &mut self.happened);
         self.tell(worker, around);
         around.stepped(worker, &self.engines[usize::from(worker)]);
@@ -238,14 +239,14 @@ impl Serving {
     }
 
     /// The process of a worker is killed, with every request on it.
-    pub(super) fn kill(&mut self, worker: u16, around: &mut impl Surroundings) {
+    pub(super) fn kill(&mut self, worker: u16, around: &mut impl ServingContext) {
         self.dead[usize::from(worker)] = true;
         self.engines[usize::from(worker)].abort();
         self.fail_all(Failure::Disconnected, |flight| flight.worker == worker, around);
     }
 
     /// The frontends go away, with every request in flight, and come back knowing nothing.
-    pub(super) fn restart_frontends(&mut self, around: &mut impl Surroundings) {
+    pub(super) fn restart_frontends(&mut self, around: &mut impl ServingContext) {
         self.engines.iter_mut().for_each(Engine::abort);
         self.fail_all(Failure::FrontendGone, |_| true, around);
         self.router.restart();
@@ -265,7 +266,7 @@ impl Serving {
         self.engines.iter_mut().for_each(|engine| engine.slow_prefill(percent));
     }
 
-    fn fail_all(&mut self, how: Failure, which: impl Fn(&Flight) -> bool, around: &mut impl Surroundings) {
+    fn fail_all(&mut self, how: Failure, which: impl Fn(&Flight) -> bool, around: &mut impl ServingContext) {
         for request in 0..self.flights.len() as u32 {
             let flight = &self.flights[request as usize];
             if flight.open && which(flight) {
@@ -274,7 +275,7 @@ impl Serving {
         }
     }
 
-    fn fail(&mut self, request: u32, how: Failure, around: &mut impl Surroundings) {
+    fn fail(&mut self, request: u32, how: Failure, around: &mut impl ServingContext) {
         let flight = &mut self.flights[request as usize];
         flight.open = false;
         let Flight { worker, prefill_tokens, first_token_us, .. } = *flight;
@@ -287,7 +288,7 @@ impl Serving {
         around.failed(&self.router, worker, request, how);
     }
 
-    fn begin_step(&mut self, worker: u16, around: &mut impl Surroundings) {
+    fn begin_step(&mut self, worker: u16, around: &mut impl ServingContext) {
         let duration_us = self.engines[usize::from(worker)].begin_step(around, &mut self.happened);
         self.tell(worker, around);
         if let Some(duration_us) = duration_us {
@@ -296,34 +297,34 @@ impl Serving {
     }
 
     /// Passes on what an engine did: to those around, and to the router as far as it receives it.
-    fn tell(&mut self, worker: u16, around: &mut impl Surroundings) {
+    fn tell(&mut self, worker: u16, around: &mut impl ServingContext) {
         let mut happened = std::mem::take(&mut self.happened);
         for happening in happened.drain(..) {
             match happening {
-                Happening::Admitted { request, cached_blocks } => {
+                EngineEvent::Admitted { request, cached_blocks } => {
                     let flight = &mut self.flights[request as usize];
                     flight.admitted_us = around.now_us();
                     flight.cached_tokens = cached_blocks * self.block_size_tokens;
                 }
-                Happening::Evicted { hash } => {
+                EngineEvent::Evicted { hash } => {
                     let reaches = around.evicted(worker, hash).reaches_router();
                     if reaches && !self.router.removed(worker, hash) {
                         around.rejected(worker, Rejected::Removal { hash });
                     }
                 }
-                Happening::Stored { request, from, to } => self.stored(worker, request, (from, to), around),
-                Happening::HostEvicted { hash } => {
+                EngineEvent::Stored { request, from, to } => self.stored(worker, request, (from, to), around),
+                EngineEvent::HostEvicted { hash } => {
                     if around.host_evicted(worker, hash).reaches_router() {
                         self.router.host_removed(worker, hash);
                     }
                 }
-                Happening::HostStored { request, from, to } => {
+                EngineEvent::HostStored { request, from, to } => {
                     if around.host_stored(worker, request, from, to).reaches_router() {
                         let blocks = &around.blocks(request)[from as usize..to as usize];
                         self.router.host_stored(worker, blocks.iter().map(|block| block.block_hash));
                     }
                 }
-                Happening::FirstToken { request } => {
+                EngineEvent::FirstToken { request } => {
                     let flight = &mut self.flights[request as usize];
                     flight.first_token_us = around.now_us();
                     let Flight { routed_us, first_token_us, prefill_tokens, cached_tokens, .. } = *flight;
@@ -333,17 +334,23 @@ impl Serving {
                     let first = FirstToken { worker, isl_tokens, cached_tokens, ttft_us };
                     around.prefilled(&self.router, request, &first);
                 }
-                Happening::Finished { request } if self.role == Role::Prefill => {
+                EngineEvent::Finished { request } if self.role == Role::Prefill => {
                     around.transfer_begun(request)
                 }
-                Happening::Finished { request } => self.finished(request, around),
+                EngineEvent::Finished { request } => self.finished(request, around),
             }
         }
         self.happened = happened;
         around.moment_ended(worker);
     }
 
-    fn stored(&mut self, worker: u16, request: u32, (from, to): (u32, u32), around: &mut impl Surroundings) {
+    fn stored(
+        &mut self,
+        worker: u16,
+        request: u32,
+        (from, to): (u32, u32),
+        around: &mut impl ServingContext,
+    ) {
         let delivery = around.stored(worker, request, from, to);
         let text = around.blocks(request);
         let parent = from.checked_sub(1).map(|at| text[at as usize].block_hash);
@@ -360,7 +367,7 @@ impl Serving {
         }
     }
 
-    fn finished(&mut self, request: u32, around: &mut impl Surroundings) {
+    fn finished(&mut self, request: u32, around: &mut impl ServingContext) {
         let job = around.job(request);
         let Flight { routed_us, begun_us, admitted_us, first_token_us, worker, cached_tokens, .. } =
             self.flights[request as usize];

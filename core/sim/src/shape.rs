@@ -4,7 +4,7 @@
 
 use serde::ser::{Serialize, Serializer};
 
-use super::config::{Config, EventLine};
+use super::config::{Config, EventTransport};
 use super::topology::{Pool, Release};
 use radixscope_model::id::Millis;
 use radixscope_model::record::Block;
@@ -64,7 +64,7 @@ pub(super) struct KvCacheEvent<'a> {
 pub(super) enum KvCacheEventData<'a> {
     Stored {
         parent_hash: Option<u64>,
-        /// Place of the first block in its prompt, or nothing (≥ 1.4); host memory tells it.
+        /// Place of the first block in its prompt, or nothing (≥ 1.4); host memory reports it.
         #[serde(skip_serializing_if = "Option::is_none")]
         start_position: Option<Option<u32>>,
         blocks: StoredBlocks<'a>,
@@ -251,7 +251,7 @@ pub(super) struct DisaggregatedEndpoint {
 /// Port at which the first worker that prefills is met; each next one has the next.
 const BOOTSTRAP_PORT: u32 = 6_001;
 
-/// Most tokens of a request, as the model card tells it.
+/// Most tokens of a request, as in the model card.
 pub(super) fn context_length(config: &Config) -> u64 {
     config.workload.longest_request_tokens().next_power_of_two()
 }
@@ -295,7 +295,7 @@ impl ModelCard {
                 reasoning_parser: None,
                 data_parallel_start_rank: None,
                 data_parallel_size: 1,
-                enable_local_indexer: config.event_line(worker) == EventLine::LocalIndexer,
+                enable_local_indexer: config.event_transport(worker) == EventTransport::LocalIndexer,
                 kv_event_publishing_enabled: None,
                 disaggregated_endpoint: None,
             },

@@ -18,23 +18,23 @@ pub(super) fn router_began(observed: &mut Observed<'_, '_>, predicts: bool) {
     let (looks_for_caches, worker_type) = (pool.role != Role::Decode, pool.role.worker_type());
     if looks_for_caches && !predicts {
         let words = format_args!("Using aggregated KV event subscriber transport=Nats");
-        observed.frontends_say(Level::Info, SUBSCRIBER, words);
+        observed.log_on_frontends(Level::Info, SUBSCRIBER, words);
     } else {
         let words = format_args!(
             "Skipping KV event subscription requirement=not_required cache_required={looks_for_caches} \
              use_kv_events={} use_remote_indexer=false",
             !predicts
         );
-        observed.frontends_say(Level::Info, INGRESS, words);
+        observed.log_on_frontends(Level::Info, INGRESS, words);
     }
     let words = format_args!("KvRouter scheduling on embedded selection partition worker_type={worker_type}");
-    observed.frontends_say(Level::Info, EMBEDDED, words);
+    observed.log_on_frontends(Level::Info, EMBEDDED, words);
     for worker in 0..pool.config.workers {
         let id = observed.here().wire.worker_id(worker);
         let words = format_args!("Adding worker WorkerWithDpRank {{ worker_id: {id}, dp_rank: 0 }}");
-        observed.frontends_say(Level::Warn, SEQUENCES, words);
+        observed.log_on_frontends(Level::Warn, SEQUENCES, words);
     }
-    observed.frontends_say(Level::Info, ROUTER, format_args!("KV Routing initialized"));
+    observed.log_on_frontends(Level::Info, ROUTER, format_args!("KV Routing initialized"));
     if pool.role == Role::Prefill {
         let (model, namespace) = (pool.model.display_name, &pool.config.namespace);
         let component = &pool.config.component;
@@ -42,6 +42,6 @@ pub(super) fn router_began(observed: &mut Observed<'_, '_>, predicts: bool) {
             "Prefill router target activated model_name={model} namespace={namespace} \
              endpoint_id={namespace}/{component}/generate"
         );
-        observed.frontends_say(Level::Info, PREFILL, words);
+        observed.log_on_frontends(Level::Info, PREFILL, words);
     }
 }

@@ -58,7 +58,7 @@ impl Timing {
     }
 
     /// What a step takes, in words.
-    pub(super) fn in_words(&self) -> String {
+    pub(super) fn in_text(&self) -> String {
         format!(
             "{:.1} ms, {:.0} µs for each decoding request (rounded up to a power of two), {:.0} ns for each token of \
              context that decode reads and {:.0} µs for each prompt token computed",

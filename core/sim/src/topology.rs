@@ -1,7 +1,7 @@
 //! Which pools a simulated deployment has: a pool is the workers of one component, among which one router chooses.
 //! Must not know how requests are served or what is published.
 
-use super::config::{Config, ConfigError, EventLine, Fleet, Workload};
+use super::config::{Config, ConfigError, EventTransport, Fleet, Workload};
 use super::fault::Fault;
 use radixscope_router::{Formula, Role, RouterSettings};
 
@@ -14,7 +14,7 @@ const HOST_BLOCKS_PER_BLOCK: u32 = 3;
 /// that some come again after they left the device.
 const STARTERS_PER_STARTER: u32 = 15;
 
-/// What serves the requests. [`Topology::Aggregated`] speaks as Dynamo 0.9.1 does, all others as 1.6.1.
+/// What serves the requests. [`Topology::Aggregated`] uses the wire of Dynamo 0.9.1, all others that of 1.6.1.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Topology {
     /// One pool of workers that prefill and decode.
@@ -136,7 +136,7 @@ impl Topology {
     /// What this topology sets in a configuration that was made for the aggregated one.
     pub(super) fn set_up(self, config: &mut Config) {
         if self.release() == Release::V1_6 {
-            config.events = EventLine::EventPlane;
+            config.events = EventTransport::EventPlane;
             config.router = of_1_6(config.router);
         }
         if self == Self::Tiers {

@@ -8,13 +8,13 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
 use super::config::{Config, Workload};
-use super::engine::{Job, Texts};
+use super::engine::{Job, RequestTexts};
 use super::tokens::{BlockHasher, token_id};
 use radixscope_model::record::Block;
 
 /// A text that conversations begin with.
 #[derive(Debug)]
-struct Starter {
+struct SharedPrefix {
     name: u64,
     len_tokens: u32,
     blocks: Vec<Block>,
@@ -38,7 +38,7 @@ struct User {
 #[derive(Debug)]
 pub(super) struct Users {
     workload: Workload,
-    starters: Vec<Starter>,
+    starters: Vec<SharedPrefix>,
     users: Vec<User>,
     /// Users that join the next wave.
     waiting: Vec<u32>,
@@ -50,7 +50,7 @@ pub(super) struct Users {
     rng: Pcg64Mcg,
 }
 
-impl Texts for Users {
+impl RequestTexts for Users {
     /// A user has one request at a time, known by the user's number.
     fn blocks(&self, user: u32) -> &[Block] {
         &self.users[user as usize].blocks
@@ -71,7 +71,7 @@ impl Users {
             if let Some(hasher) = &mut router_hasher {
                 hasher.extend(&mut routed, len_tokens, |at| token_id(name, at));
             }
-            Starter { name, len_tokens, blocks, routed }
+            SharedPrefix { name, len_tokens, blocks, routed }
         };
         Self {
             starters: (0..config.workload.starters).map(starter).collect(),
@@ -113,7 +113,7 @@ impl Users {
         self.waiting.push(user);
     }
 
-    /// A wave begins: everybody waiting starts a conversation; `begun` hears who. Returns milliseconds to the next.
+    /// A wave begins: everybody waiting starts a conversation; `begun` is called with each. Returns milliseconds to the next.
     pub(super) fn wave(&mut self, mut begun: impl FnMut(u32)) -> u32 {
         self.topic = self.popular_starter();
         let mut waiting = std::mem::take(&mut self.waiting);

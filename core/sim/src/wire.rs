@@ -1,9 +1,9 @@
-//! Says what happens in one pool of the simulated cluster in Dynamo's own bytes, 0.9 or 1.6: who publishes what where,
+//! Encodes the events of one pool of the simulated cluster in Dynamo's own bytes, 0.9 or 1.6: who publishes what where,
 //! numbered as Dynamo numbers it (reference §2, §3). Must not know why anything happens.
 
 use serde::Serialize;
 
-use super::config::{Config, EventLine};
+use super::config::{Config, EventTransport};
 use super::fault::{Delivery, Fault, HashSeeds};
 pub(super) use super::shape::ActiveSequenceEventData as Step;
 use super::shape::{
@@ -43,7 +43,7 @@ pub enum Channel {
 }
 
 /// Who receives the messages.
-pub(super) type Out<'a> = &'a mut dyn FnMut(WireMessage<'_>);
+pub(super) type WireOut<'a> = &'a mut dyn FnMut(WireMessage<'_>);
 
 /// Numbers the messages of one publisher on one topic.
 #[derive(Clone, Copy, Default, Debug)]
@@ -82,9 +82,9 @@ pub(super) enum Reporter {
 }
 
 #[derive(Debug)]
-struct WorkerLine {
+struct WorkerPublisher {
     id: u64,
-    line: EventLine,
+    line: EventTransport,
     event_id: Sequence,
     events: Sequence,
     metrics: Sequence,
@@ -96,11 +96,11 @@ struct WorkerLine {
 struct Pending {
     event_id: u64,
     tier: Tier,
-    change: Change,
+    change: KvEventData,
 }
 
 #[derive(Debug)]
-enum Change {
+enum KvEventData {
     Stored { parent_hash: Option<u64>, start_position: Option<u32>, blocks: Vec<Block> },
     Removed { block_hashes: Vec<u64> },
 }
@@ -108,12 +108,12 @@ enum Change {
 impl Pending {
     fn of(&self, worker_id: u64) -> RouterEvent<'_> {
         let data = match &self.change {
-            &Change::Stored { parent_hash, start_position, ref blocks } => KvCacheEventData::Stored {
+            &KvEventData::Stored { parent_hash, start_position, ref blocks } => KvCacheEventData::Stored {
                 parent_hash,
                 start_position: Some(start_position),
                 blocks: StoredBlocks(blocks),
             },
-            Change::Removed { block_hashes } => KvCacheEventData::Removed { block_hashes },
+            KvEventData::Removed { block_hashes } => KvCacheEventData::Removed { block_hashes },
         };
         RouterEvent {
             worker_id,
@@ -130,14 +130,14 @@ const MOST_EVENTS: usize = 128;
 const MOST_REMOVED: usize = 128;
 
 #[derive(Debug)]
-struct RouterLine {
+struct RouterPublisher {
     id: u64,
     hits: Sequence,
     metrics: Sequence,
     sequences: Sequence,
 }
 
-impl RouterLine {
+impl RouterPublisher {
     fn new(id: u64) -> Self {
         Self { id, hits: Sequence::default(), metrics: Sequence::default(), sequences: Sequence::default() }
     }
@@ -147,9 +147,9 @@ impl RouterLine {
 #[derive(Debug)]
 pub(super) struct Wire {
     release: Release,
-    workers: Vec<WorkerLine>,
+    workers: Vec<WorkerPublisher>,
     /// By frontend.
-    routers: Vec<RouterLine>,
+    routers: Vec<RouterPublisher>,
     /// Whether routers publish what they choose and estimate, which from 1.0 on they do not.
     routers_publish: bool,
     /// Whether workers publish KV events.
@@ -202,7 +202,7 @@ impl Buffers {
         (instance, sequence): (u64, u64),
         at_ms: Millis,
         event: &impl Serialize,
-        out: Out<'_>,
+        out: WireOut<'_>,
     ) {
         let publisher_id = topic.publisher(instance);
         pack(&mut self.payload, event);
@@ -211,7 +211,14 @@ impl Buffers {
     }
 
     /// Gives out a value as JSON.
-    fn json(&mut self, at_ms: Millis, channel: Channel, name: &str, value: &impl Serialize, out: Out<'_>) {
+    fn json(
+        &mut self,
+        at_ms: Millis,
+        channel: Channel,
+        name: &str,
+        value: &impl Serialize,
+        out: WireOut<'_>,
+    ) {
         self.payload.clear();
         written(serde_json::to_writer(&mut self.payload, value));
         out(WireMessage { at_ms, channel, name, payload: &self.payload });
@@ -230,11 +237,11 @@ impl Wire {
         let (config, release) = (&pool.config, pool.release());
         let Config { namespace, component, .. } = config;
         let (workers, router_id) = instance_ids(pool);
-        let line = |(worker, &id)| WorkerLine {
+        let line = |(worker, &id)| WorkerPublisher {
             id,
-            line: config.event_line(worker),
+            line: config.event_transport(worker),
             // The event plane numbers from 1.
-            event_id: Sequence((config.event_line(worker) == EventLine::EventPlane).into()),
+            event_id: Sequence((config.event_transport(worker) == EventTransport::EventPlane).into()),
             events: Sequence::default(),
             metrics: Sequence::default(),
             sequences: Sequence::default(),
@@ -253,7 +260,7 @@ impl Wire {
             release,
             workers: (0..).zip(&workers).map(line).collect(),
             routers: (0..u64::from(config.frontends()))
-                .map(|at| RouterLine::new(router_id + at * LEASE_STEP))
+                .map(|at| RouterPublisher::new(router_id + at * LEASE_STEP))
                 .collect(),
             routers_publish: release == Release::V0_9 && !config.has(Fault::Approximate),
             workers_publish: pool.publishes_events(),
@@ -284,7 +291,7 @@ impl Wire {
     /// The frontends begin anew, each with a new id.
     pub(super) fn restart_routers(&mut self) {
         for router in &mut self.routers {
-            *router = RouterLine::new(router.id + RESTART_STEP);
+            *router = RouterPublisher::new(router.id + RESTART_STEP);
         }
     }
 
@@ -299,7 +306,7 @@ impl Wire {
     }
 
     /// The model card of each worker, as discovery keys and values.
-    pub(super) fn model_cards(&mut self, pool: &Pool, at_ms: Millis, out: Out<'_>) {
+    pub(super) fn model_cards(&mut self, pool: &Pool, at_ms: Millis, out: WireOut<'_>) {
         for (at, worker) in (0..).zip(&self.workers) {
             let card = ModelEntry::new(pool, at, worker.id);
             let (namespace, component) = (&pool.config.namespace, &pool.config.component);
@@ -314,7 +321,7 @@ impl Wire {
         (at_ms, worker, tier): (Millis, u16, Tier),
         (parent, from, blocks): (Option<BlockHash>, u32, &[Block]),
         delivery: Delivery,
-        out: Out<'_>,
+        out: WireOut<'_>,
     ) {
         let parent_hash = parent.map(|hash| self.own_hash(worker, hash).0);
         let own = |block: &Block| Block { block_hash: self.own_hash(worker, block.block_hash), ..*block };
@@ -324,9 +331,9 @@ impl Wire {
             _ if self.seeded => own.as_slice(),
             _ => blocks,
         };
-        if self.line(worker) == EventLine::EventPlane {
+        if self.line(worker) == EventTransport::EventPlane {
             let start_position = (tier == Tier::Host).then_some(from);
-            let change = Change::Stored { parent_hash, start_position, blocks: blocks.to_vec() };
+            let change = KvEventData::Stored { parent_hash, start_position, blocks: blocks.to_vec() };
             return self.waits(at_ms, worker, (tier, change), delivery, out);
         }
         let data =
@@ -340,18 +347,18 @@ impl Wire {
         (at_ms, worker, tier): (Millis, u16, Tier),
         hash: BlockHash,
         delivery: Delivery,
-        out: Out<'_>,
+        out: WireOut<'_>,
     ) {
         let block_hashes = [self.own_hash(worker, hash).0];
-        if self.line(worker) == EventLine::EventPlane {
-            let change = Change::Removed { block_hashes: block_hashes.to_vec() };
+        if self.line(worker) == EventTransport::EventPlane {
+            let change = KvEventData::Removed { block_hashes: block_hashes.to_vec() };
             return self.waits(at_ms, worker, (tier, change), delivery, out);
         }
         let data = KvCacheEventData::Removed { block_hashes: &block_hashes };
         self.kv_event(at_ms, worker, data, delivery, out);
     }
 
-    fn line(&self, worker: u16) -> EventLine {
+    fn line(&self, worker: u16) -> EventTransport {
         self.workers[usize::from(worker)].line
     }
 
@@ -362,22 +369,22 @@ impl Wire {
         worker: u16,
         data: KvCacheEventData<'_>,
         delivery: Delivery,
-        out: Out<'_>,
+        out: WireOut<'_>,
     ) {
         if delivery == Delivery::Unpublished {
             return;
         }
         // What is lost on the way has its number all the same.
-        let nobody: Out<'_> = &mut |_| {};
-        let out = if delivery == Delivery::Lost { nobody } else { out };
+        let discard: WireOut<'_> = &mut |_| {};
+        let out = if delivery == Delivery::Lost { discard } else { out };
         let line = &mut self.workers[usize::from(worker)];
         let event = KvCacheEvent { event_id: line.event_id.next(), data, dp_rank: 0 };
         let event = RouterEvent { worker_id: line.id, storage_tier: None, residency_domain: None, event };
         match line.line {
-            EventLine::JetStream => {
+            EventTransport::JetStream => {
                 self.buffers.json(at_ms, Channel::Nats, &self.stream_subject, &event, out);
             }
-            EventLine::LocalIndexer | EventLine::EventPlane => {
+            EventTransport::LocalIndexer | EventTransport::EventPlane => {
                 self.buffers.publish(&self.events, (line.id, line.events.next()), at_ms, &event, out);
             }
         }
@@ -388,9 +395,9 @@ impl Wire {
         &mut self,
         at_ms: Millis,
         worker: u16,
-        (tier, change): (Tier, Change),
+        (tier, change): (Tier, KvEventData),
         delivery: Delivery,
-        out: Out<'_>,
+        out: WireOut<'_>,
     ) {
         if delivery == Delivery::Unpublished || !self.workers_publish {
             return;
@@ -402,8 +409,8 @@ impl Wire {
             line.events.next();
             return;
         }
-        if let (Change::Removed { block_hashes: more }, Some(last)) = (&change, self.pending.last_mut())
-            && let (true, Change::Removed { block_hashes }) = (last.tier == tier, &mut last.change)
+        if let (KvEventData::Removed { block_hashes: more }, Some(last)) = (&change, self.pending.last_mut())
+            && let (true, KvEventData::Removed { block_hashes }) = (last.tier == tier, &mut last.change)
             && block_hashes.len() < MOST_REMOVED
         {
             block_hashes.extend(more);
@@ -417,7 +424,7 @@ impl Wire {
     }
 
     /// Publishes what waits, as one batch.
-    pub(super) fn flush(&mut self, at_ms: Millis, worker: u16, out: Out<'_>) {
+    pub(super) fn flush(&mut self, at_ms: Millis, worker: u16, out: WireOut<'_>) {
         if self.pending.is_empty() {
             return;
         }
@@ -436,7 +443,7 @@ impl Wire {
         worker: u16,
         isl_blocks: u32,
         overlap_blocks: u32,
-        out: Out<'_>,
+        out: WireOut<'_>,
     ) {
         if !self.routers_publish {
             return;
@@ -447,14 +454,14 @@ impl Wire {
         self.buffers.publish(&self.hits, (router.id, router.hits.next()), at_ms, &event, out);
     }
 
-    /// The router tells its replicas of a step in the life of a request, or the worker tells the routers.
+    /// The router publishes a step of a request to its replicas, or the worker publishes it to the routers.
     pub(super) fn sequence(
         &mut self,
         at_ms: Millis,
         (reporter, worker): (Reporter, u16),
         request_id: &str,
         data: Step<'_>,
-        out: Out<'_>,
+        out: WireOut<'_>,
     ) {
         let lora_name = (self.release == Release::V1_6).then_some(());
         let at = &mut self.workers[usize::from(worker)];
@@ -474,7 +481,7 @@ impl Wire {
         frontend: u8,
         worker: u16,
         (decode_blocks, prefill_tokens): (u64, u64),
-        out: Out<'_>,
+        out: WireOut<'_>,
     ) {
         if !self.routers_publish {
             return;
@@ -485,7 +492,7 @@ impl Wire {
     }
 
     /// What a worker's engine uses.
-    pub(super) fn worker_load(&mut self, at_ms: Millis, worker: u16, used_blocks: u64, out: Out<'_>) {
+    pub(super) fn worker_load(&mut self, at_ms: Millis, worker: u16, used_blocks: u64, out: WireOut<'_>) {
         let line = &mut self.workers[usize::from(worker)];
         let publisher = (line.id, line.metrics.next());
         match self.release {
@@ -510,7 +517,7 @@ impl Wire {
         worker: u16,
         active_decode_blocks: u64,
         active_prefill_tokens: Option<u64>,
-        out: Out<'_>,
+        out: WireOut<'_>,
     ) {
         let (worker_id, active_decode_blocks) = (self.worker_id(worker), Some(active_decode_blocks));
         let event = ActiveLoad {

@@ -1,4 +1,4 @@
-//! Messages of a real Dynamo 1.6.1, told again: what they say goes in, their bytes must come out.
+//! Messages of a real Dynamo 1.6.1, sent again: what they say goes in, their bytes must come out.
 
 use super::super::config::Topology;
 use super::*;
@@ -24,7 +24,7 @@ fn list(value: &Value) -> &[Value] {
     value.as_array().expect("a list")
 }
 
-fn tell_kv_events(wire: &mut Wire, events: &Value, out: Out<'_>) {
+fn send_kv_events(wire: &mut Wire, events: &Value, out: WireOut<'_>) {
     wire.workers[0].event_id = Sequence(number(&events[0]["event"]["event_id"]));
     for event in list(events) {
         let tier = if event["storage_tier"] == "device" { Tier::Device } else { Tier::Host };
@@ -47,16 +47,16 @@ fn tell_kv_events(wire: &mut Wire, events: &Value, out: Out<'_>) {
     wire.flush(Millis(0), 0, out);
 }
 
-fn tell_sequence(wire: &mut Wire, pool: &Pool, said: &Value, out: Out<'_>) {
-    let by_worker = said["router_id"] == said["worker"]["worker_id"];
+fn send_sequence(wire: &mut Wire, pool: &Pool, message: &Value, out: WireOut<'_>) {
+    let by_worker = message["router_id"] == message["worker"]["worker_id"];
     let reporter = if by_worker { Reporter::Worker } else { Reporter::Router };
-    let request_id = said["request_id"].as_str().expect("text");
-    let added = &said["data"]["AddRequest"];
+    let request_id = message["request_id"].as_str().expect("text");
+    let added = &message["data"]["AddRequest"];
     let prompt: Vec<Block> = added["token_sequence"].as_array().map_or(Vec::new(), |hashes| {
         let block = |hash: &Value| Block { block_hash: BlockHash(number(hash)), tokens_hash: TokensHash(0) };
         hashes.iter().map(block).collect()
     });
-    let step = match said["data"].as_str() {
+    let step = match message["data"].as_str() {
         Some("Free") => Step::Free,
         Some(_) => Step::MarkPrefillCompleted,
         None => {
@@ -78,24 +78,24 @@ fn what_was_recorded_of_each_topology_comes_out_byte_for_byte() {
         let bytes: Vec<u8> = (0..payload.len() / 2)
             .map(|at| u8::from_str_radix(&payload[2 * at..2 * at + 2], 16).expect("hex"))
             .collect();
-        let said: Value = rmp_serde::from_slice(&bytes).expect("MessagePack");
-        let first = said.get(0).unwrap_or(&said);
+        let message: Value = rmp_serde::from_slice(&bytes).expect("MessagePack");
+        let first = message.get(0).unwrap_or(&message);
         let worker = number(first.get("worker_id").unwrap_or(&first["worker"]["worker_id"]));
-        let router = said.get("router_id").map_or(0, number);
+        let router = message.get("router_id").map_or(0, number);
         let (pool, mut wire) = wire(topology, pool.parse().expect("a pool"), worker, router);
-        let mut told = Vec::new();
-        let out: Out<'_> = &mut |m| told.push((m.name.to_owned(), m.payload.to_owned()));
+        let mut sent = Vec::new();
+        let out: WireOut<'_> = &mut |m| sent.push((m.name.to_owned(), m.payload.to_owned()));
         match subject.rsplit('.').next() {
-            Some("kv-events") => tell_kv_events(&mut wire, &said, out),
-            Some("kv_metrics") => wire.worker_load(Millis(0), 0, number(&said["kv_used_blocks"]), out),
-            _ => tell_sequence(&mut wire, &pool, &said, out),
+            Some("kv-events") => send_kv_events(&mut wire, &message, out),
+            Some("kv_metrics") => wire.worker_load(Millis(0), 0, number(&message["kv_used_blocks"]), out),
+            _ => send_sequence(&mut wire, &pool, &message, out),
         }
-        let [(name, message)] = &told[..] else { panic!("one message: {told:?}") };
+        let [(name, payload)] = &sent[..] else { panic!("one message: {sent:?}") };
         assert_eq!(name, subject);
         assert!(
-            message.ends_with(&bytes),
-            "{subject} says {}\nnot {said}",
-            rmp_serde::from_slice::<Value>(&message[message.len() - bytes.len()..]).unwrap_or_default()
+            payload.ends_with(&bytes),
+            "{subject} is {}\nnot {message}",
+            rmp_serde::from_slice::<Value>(&payload[payload.len() - bytes.len()..]).unwrap_or_default()
         );
         compared += 1;
     }

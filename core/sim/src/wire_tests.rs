@@ -1,4 +1,4 @@
-//! Messages of a real Dynamo 0.9.1, told again.
+//! Messages of a real Dynamo 0.9.1, reproduced.
 
 use super::super::shape::ChainHashes;
 use super::*;
@@ -8,7 +8,7 @@ const WORKER: u64 = 1099996435276239473;
 const ROUTER: u64 = 0x2897_7750_e0a7_b54f;
 
 /// The bytes that `say` publishes, with the ids of the messages recorded from a real Dynamo.
-fn published(events: EventLine, say: impl FnOnce(&mut Wire, Out<'_>)) -> (String, Vec<u8>) {
+fn published(events: EventTransport, say: impl FnOnce(&mut Wire, WireOut<'_>)) -> (String, Vec<u8>) {
     let config = Config { workers: 1, events, ..Config::default() };
     let mut wire = Wire::new(&config.pools()[0]);
     wire.workers[0].id = WORKER;
@@ -30,8 +30,9 @@ fn blocks(hashes: [(u64, u64); 2]) -> Vec<Block> {
 
 #[test]
 fn a_decision_equals_the_recorded_bytes() {
-    let (subject, bytes) =
-        published(EventLine::JetStream, |wire, out| wire.hit_rate(Millis(0x1a1_fa23_d3dc), 0, 0, 3, 0, out));
+    let (subject, bytes) = published(EventTransport::JetStream, |wire, out| {
+        wire.hit_rate(Millis(0x1a1_fa23_d3dc), 0, 0, 3, 0, out)
+    });
     assert_eq!(subject, "namespace.dynamo.kv-hit-rate");
     assert_eq!(
         hex(&bytes),
@@ -43,7 +44,7 @@ fn a_decision_equals_the_recorded_bytes() {
 
 #[test]
 fn a_load_of_the_router_equals_the_recorded_bytes() {
-    let (subject, bytes) = published(EventLine::JetStream, |wire, out| {
+    let (subject, bytes) = published(EventTransport::JetStream, |wire, out| {
         wire.router_load(Millis(0x1a1_fa23_d3dd), 0, 0, (2, 42), out)
     });
     assert_eq!(subject, "namespace.dynamo.kv_metrics");
@@ -67,7 +68,7 @@ fn payload_of(bytes: &[u8]) -> &[u8] {
 fn the_life_of_a_request_has_the_fields_of_dynamo_in_its_order() {
     let say = |step: fn(&[Block]) -> Step<'_>| {
         let blocks = blocks([(7585370176810793920, 0), (0x9b3e_eddc_fd32_dfef, 0)]);
-        let (subject, bytes) = published(EventLine::JetStream, |wire, out| {
+        let (subject, bytes) = published(EventTransport::JetStream, |wire, out| {
             wire.sequence(Millis(0), (Reporter::Router, 0), "e9980da3", step(&blocks), out);
         });
         assert_eq!(subject, "namespace.dynamo.component.backend.active_sequences_events");
@@ -117,7 +118,7 @@ fn the_life_of_a_request_has_the_fields_of_dynamo_in_its_order() {
 fn a_stored_event_in_an_envelope_equals_the_recorded_bytes() {
     let blocks =
         blocks([(7585370176810793920, 7585370176810793920), (0x9b3e_eddc_fd32_dfef, 0xc1d4_e735_5a1a_9907)]);
-    let (subject, bytes) = published(EventLine::LocalIndexer, |wire, out| {
+    let (subject, bytes) = published(EventTransport::LocalIndexer, |wire, out| {
         wire.stored((Millis(1795198014434), 0, Tier::Device), (None, 0, &blocks), Delivery::Whole, out);
     });
     assert_eq!(subject, "namespace.dynamo.component.backend.kv-events");
@@ -137,7 +138,7 @@ fn a_stored_event_in_an_envelope_equals_the_recorded_bytes() {
 fn a_stored_event_on_jetstream_equals_the_recorded_text() {
     let blocks =
         blocks([(7585370176810793920, 7585370176810793920), (5214045902298629111, 8781325924315300312)]);
-    let (subject, bytes) = published(EventLine::JetStream, |wire, out| {
+    let (subject, bytes) = published(EventTransport::JetStream, |wire, out| {
         wire.stored((Millis(0), 0, Tier::Device), (None, 0, &blocks), Delivery::Whole, out)
     });
     assert_eq!(subject, "namespace-dynamo-component-backend-kv-events.kv-events");
@@ -149,7 +150,7 @@ fn a_stored_event_on_jetstream_equals_the_recorded_text() {
 
 #[test]
 fn a_removed_event_names_one_block() {
-    let (_, bytes) = published(EventLine::JetStream, |wire, out| {
+    let (_, bytes) = published(EventTransport::JetStream, |wire, out| {
         wire.removed((Millis(0), 0, Tier::Device), BlockHash(u64::MAX), Delivery::Whole, out)
     });
     assert_eq!(

@@ -4,9 +4,9 @@
 use rand::RngExt;
 use rand_pcg::Pcg64Mcg;
 
-use super::agenda::Agenda;
 use super::config::{Config, Topology};
 use super::engine::Engine;
+use super::event_queue::EventQueue;
 use super::fault::Failure;
 use super::fault_events;
 use super::log::uuid;
@@ -20,7 +20,7 @@ use super::stream;
 use super::timing;
 use super::topology::Release;
 use super::users::Users;
-use super::wire::Out;
+use super::wire::WireOut;
 use radixscope_model::id::Millis;
 use radixscope_router::Role;
 
@@ -89,7 +89,7 @@ pub(super) struct PrefillPart {
 pub(super) struct Driver {
     pub(super) config: Config,
     start: Millis,
-    pub(super) agenda: Agenda<Event>,
+    pub(super) agenda: EventQueue<Event>,
     pub(super) users: Users,
     pub(super) pools: Vec<Processes>,
     pub(super) metrics: Option<Metrics>,
@@ -117,7 +117,7 @@ impl Driver {
             broken: Vec::new(),
             jitter: stream(config.seed, 0x6a69_7474_6572),
             ids: stream(config.seed, 0x7575_6964),
-            agenda: Agenda::new(),
+            agenda: EventQueue::new(),
             start,
             pools: pools.into_iter().map(Processes::new).collect(),
             config,
@@ -158,7 +158,7 @@ impl Driver {
     }
 
     /// Lets everything up to and including `until` happen; `pools` are those of the configuration.
-    pub(super) fn run_until(&mut self, until: Millis, pools: &mut [Serving], out: Out<'_>) {
+    pub(super) fn run_until(&mut self, until: Millis, pools: &mut [Serving], out: WireOut<'_>) {
         if until < self.start {
             return;
         }
@@ -170,11 +170,11 @@ impl Driver {
         }
     }
 
-    fn at<'a, 'o>(&'a mut self, pool: usize, out: Out<'o>) -> Observed<'a, 'o> {
+    fn at<'a, 'o>(&'a mut self, pool: usize, out: WireOut<'o>) -> Observed<'a, 'o> {
         Observed { driver: self, pool, out }
     }
 
-    fn happen(&mut self, event: Event, pools: &mut [Serving], out: Out<'_>) {
+    fn happen(&mut self, event: Event, pools: &mut [Serving], out: WireOut<'_>) {
         match event {
             Event::Registration => {
                 let at_ms = self.now_ms();
@@ -236,7 +236,7 @@ impl Driver {
     }
 
     /// Sends a prompt to the pool that prefills it first, or to both models.
-    fn route(&mut self, user: u32, pools: &mut [Serving], out: Out<'_>) {
+    fn route(&mut self, user: u32, pools: &mut [Serving], out: WireOut<'_>) {
         self.arriving -= 1;
         let first = match self.config.topology {
             Topology::TwoModels => 2,
@@ -253,7 +253,7 @@ impl Driver {
     }
 
     /// Ends requests in the pools in which they did not fail.
-    fn end_broken(&mut self, pools: &mut [Serving], out: Out<'_>) {
+    fn end_broken(&mut self, pools: &mut [Serving], out: WireOut<'_>) {
         while let Some((failed, user, how)) = self.broken.pop() {
             for (pool, serving) in pools.iter_mut().enumerate().filter(|(pool, _)| *pool != failed) {
                 serving.cancel(user, how, &mut self.at(pool, out));
@@ -261,7 +261,7 @@ impl Driver {
         }
     }
 
-    fn scrape(&mut self, pools: &[Serving], out: Out<'_>) {
+    fn scrape(&mut self, pools: &[Serving], out: WireOut<'_>) {
         let at = (self.now_ms(), self.agenda.now_us());
         let Some(metrics) = &mut self.metrics else { return };
         metrics.scrape(&self.pools, pools, at, out);
@@ -296,7 +296,7 @@ impl Driver {
         agenda.after(u64::from(next_ms) * 1_000, Event::Wave);
     }
 
-    fn report_load(&mut self, pool: usize, worker: u16, engine: &Engine, out: Out<'_>) {
+    fn report_load(&mut self, pool: usize, worker: u16, engine: &Engine, out: WireOut<'_>) {
         let at = (self.now_ms(), self.agenda.now_us());
         if let Some(later_us) = self.pools[pool].report_load(worker, engine, at, out) {
             let worker = self.pools[pool].pool.worker(worker);

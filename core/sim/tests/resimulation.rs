@@ -1,4 +1,4 @@
-//! Re-simulation of what the simulated cluster was asked, heard as a hub hears it: from `active_sequences_events`.
+//! Re-simulation of the simulated cluster's requests, received as by a hub: from `active_sequences_events`.
 #![expect(clippy::expect_used, reason = "a test fails by panicking")]
 
 use std::collections::HashMap;
@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 
 use proptest::prelude::*;
 
-use radixscope_dynamo::active_sequence::{self, Step};
+use radixscope_dynamo::active_sequence::{self, SequenceChange};
 use radixscope_dynamo::envelope;
 use radixscope_model::id::Millis;
 use radixscope_router::{Formula, RouterSettings};
@@ -47,21 +47,21 @@ fn record(router: RouterSettings) -> (Vec<Recorded>, Simulation) {
         let (payload, format) = body.payload();
         let mut steps = Vec::new();
         active_sequence::decode(payload, format, &mut steps).expect("understood");
-        for said in steps {
-            match said.step {
-                Step::Added(request) => {
-                    places.insert(said.request_id.into_owned(), recorded.len());
+        for report in steps {
+            match report.step {
+                SequenceChange::Added(request) => {
+                    places.insert(report.request_id.into_owned(), recorded.len());
                     recorded.push(Recorded {
                         at_ms: m.at_ms,
-                        worker: said.worker.id.0,
-                        isl_tokens: request.isl.expect("told") as u32,
+                        worker: report.worker.id.0,
+                        isl_tokens: request.isl.expect("in the message") as u32,
                         osl_tokens: None,
-                        overlap_blocks: request.overlap.expect("told"),
-                        blocks: request.token_sequence.expect("told"),
+                        overlap_blocks: request.overlap.expect("in the message"),
+                        blocks: request.token_sequence.expect("in the message"),
                     });
                 }
-                Step::PrefillCompleted => {}
-                Step::Freed => freed.push(places[&*said.request_id]),
+                SequenceChange::PrefillCompleted => {}
+                SequenceChange::Freed => freed.push(places[&*report.request_id]),
             }
         }
     });
@@ -188,7 +188,7 @@ fn weight_0_goes_by_load_alone() {
     let outcome = run(arrivals(&strangers), &settings, &mut |_| ControlFlow::Continue(())).expect("runs");
     // What differs is the prompts already active there: a worker with the common beginning needs 15 blocks less.
     let spread = outcome.spread.expect("sampled").requests;
-    assert!(spread.max <= 12.0, "nobody is far ahead: {spread:?}");
+    assert!(spread.max <= 12.0, "no worker is far ahead: {spread:?}");
     assert!(outcome.requests_by_worker.iter().all(|&n| n > 0));
 }
 
@@ -211,16 +211,16 @@ fn the_same_recording_and_seed_give_the_same_outcome() {
 
 #[test]
 fn a_caller_hears_how_far_it_is_and_can_break_off() {
-    let mut heard: Vec<Progress> = Vec::new();
+    let mut reports: Vec<Progress> = Vec::new();
     let mut listen = |progress| {
-        heard.push(progress);
-        if heard.len() == 5 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        reports.push(progress);
+        if reports.len() == 5 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     };
     let broken_off = run(arrivals(&RECORDED.0), &settings(KV), &mut listen);
     assert_eq!(broken_off, Err(ResimulationError::Cancelled));
-    assert_eq!(heard.len(), 5);
-    assert!(heard.is_sorted_by_key(|p| (p.arrived, p.done)) && heard[4].done > 0);
-    assert!(heard.iter().all(|p| p.done <= p.arrived && p.arrivals == RECORDED.0.len()));
+    assert_eq!(reports.len(), 5);
+    assert!(reports.is_sorted_by_key(|p| (p.arrived, p.done)) && reports[4].done > 0);
+    assert!(reports.iter().all(|p| p.done <= p.arrived && p.arrivals == RECORDED.0.len()));
 }
 
 #[test]
@@ -242,7 +242,7 @@ fn what_cannot_be_run_is_refused_with_the_reason() {
 }
 
 #[test]
-fn requests_no_worker_can_run_are_counted_and_hold_up_nobody() {
+fn requests_no_worker_can_run_are_counted_and_block_no_others() {
     let one = |at, isl_tokens| Arrival { at_ms: Millis(at), isl_tokens, osl_tokens: Some(3), blocks: &[] };
     let all = [one(0, 0), one(0, u32::MAX), one(1, 4_000_000), one(1, 100)];
     let settings = ResimulationSettings { warm_up_percent: 0, ..ResimulationSettings::default() };
@@ -260,11 +260,11 @@ fn the_assumptions_carry_the_numbers_of_the_settings() {
         mean_output_tokens: 333,
         ..ResimulationSettings::default()
     };
-    let said = settings.assumptions();
+    let report = settings.assumptions();
     for words in ["open loop", "14.7 ms", "777 blocks of 32", "333 tokens", "first 20 %", "temperature 0."] {
-        assert!(said.iter().any(|sentence| sentence.contains(words)), "{words} in {said:#?}");
+        assert!(report.iter().any(|sentence| sentence.contains(words)), "{words} in {report:#?}");
     }
-    assert!(said.iter().all(|sentence| sentence.ends_with('.')));
+    assert!(report.iter().all(|sentence| sentence.ends_with('.')));
 }
 
 proptest! {
@@ -318,15 +318,15 @@ fn speed() {
             let (payload, format) = body.payload();
             let mut steps = Vec::new();
             active_sequence::decode(payload, format, &mut steps).expect("understood");
-            for said in steps {
-                if let Step::Added(request) = said.step {
+            for report in steps {
+                if let SequenceChange::Added(request) = report.step {
                     recorded.push(Recorded {
                         at_ms: m.at_ms,
-                        worker: said.worker.id.0,
-                        isl_tokens: request.isl.expect("told") as u32,
+                        worker: report.worker.id.0,
+                        isl_tokens: request.isl.expect("in the message") as u32,
                         osl_tokens: None,
                         overlap_blocks: 0,
-                        blocks: request.token_sequence.expect("told"),
+                        blocks: request.token_sequence.expect("in the message"),
                     });
                 }
             }

@@ -74,16 +74,16 @@ fn every_request_is_added_once_prefilled_once_and_freed_once() {
     // Worker and last step of each request.
     let mut requests: HashMap<String, (u64, &str)> = HashMap::new();
     let (mut added, mut freed) = (0, 0);
-    for said in sequences(&messages).map(open) {
-        assert_eq!(said["router_id"], simulation.router_id());
-        assert_eq!(said["worker"]["dp_rank"], 0);
-        assert_eq!(said.as_object().map(serde_json::Map::len), Some(4), "and nothing else");
-        let id = said["request_id"].as_str().expect("text").to_owned();
-        let worker = said["worker"]["worker_id"].as_u64().expect("a number");
+    for decoded in sequences(&messages).map(open) {
+        assert_eq!(decoded["router_id"], simulation.router_id());
+        assert_eq!(decoded["worker"]["dp_rank"], 0);
+        assert_eq!(decoded.as_object().map(serde_json::Map::len), Some(4), "and nothing else");
+        let id = decoded["request_id"].as_str().expect("text").to_owned();
+        let worker = decoded["worker"]["worker_id"].as_u64().expect("a number");
         assert!(uuid.is_match(&id), "{id}");
-        match said["data"].as_str() {
+        match decoded["data"].as_str() {
             None => {
-                let request = &said["data"]["AddRequest"];
+                let request = &decoded["data"]["AddRequest"];
                 let isl = request["isl"].as_u64().expect("a number");
                 let blocks = request["token_sequence"].as_array().expect("hashes").len() as u64;
                 assert_eq!(blocks, isl / 32, "full blocks alone");
@@ -113,20 +113,20 @@ fn our_own_decoder_reads_the_same_as_serde() {
     let (simulation, messages) = run(Config::default(), 60);
     let mut read = 0;
     for body in sequences(&messages) {
-        let (said, envelope) = (open(body), envelope::open(body).expect("an envelope"));
+        let (decoded, envelope) = (open(body), envelope::open(body).expect("an envelope"));
         let (payload, format) = envelope.payload();
         let mut steps = Vec::new();
         active_sequence::decode(payload, format, &mut steps).expect("understood");
         let [step] = &steps[..] else { panic!("one step a message: {steps:?}") };
-        assert_eq!(step.request_id, said["request_id"].as_str().expect("text"));
-        assert_eq!(said["worker"]["worker_id"], step.worker.id.0);
+        assert_eq!(step.request_id, decoded["request_id"].as_str().expect("text"));
+        assert_eq!(decoded["worker"]["worker_id"], step.worker.id.0);
         assert_eq!(step.router, RouterId::Number(simulation.router_id()));
         assert!(!step.by_worker);
-        if let active_sequence::Step::Added(request) = &step.step {
-            let said = &said["data"]["AddRequest"];
-            assert_eq!(said["token_sequence"], serde_json::json!(request.token_sequence));
-            assert_eq!(said["isl"], serde_json::json!(request.isl));
-            assert_eq!(said["overlap"], serde_json::json!(request.overlap));
+        if let active_sequence::SequenceChange::Added(request) = &step.step {
+            let decoded = &decoded["data"]["AddRequest"];
+            assert_eq!(decoded["token_sequence"], serde_json::json!(request.token_sequence));
+            assert_eq!(decoded["isl"], serde_json::json!(request.isl));
+            assert_eq!(decoded["overlap"], serde_json::json!(request.overlap));
             assert_eq!((request.expected_output_tokens, request.track_prefill_tokens), (None, None));
         }
         read += 1;
@@ -175,26 +175,26 @@ fn the_log_tells_every_candidate_and_the_cheapest_is_chosen() {
     let (mut tied, mut ties, mut decisions) = (false, 0, 0);
     for line in lines(&messages) {
         assert!(patterns.stamp.is_match(line), "{line}");
-        if let Some(said) = patterns.formula.captures(line) {
-            let (logit, weight): (f64, f64) = (number(&said, 5), number(&said, 6));
-            let (prefill, decode): (f64, f64) = (number(&said, 7), number(&said, 8));
+        if let Some(decoded) = patterns.formula.captures(line) {
+            let (logit, weight): (f64, f64) = (number(&decoded, 5), number(&decoded, 6));
+            let (prefill, decode): (f64, f64) = (number(&decoded, 7), number(&decoded, 8));
             // At B = 32 a fraction has five decimals, of which three are printed.
             assert!((logit - (weight * prefill + decode)).abs() <= 0.001 + 1e-9, "{line}");
-            candidates.insert(number(&said, 2), (said[5].to_owned(), number(&said, 4)));
-        } else if let Some(said) = patterns.selected.captures(line) {
+            candidates.insert(number(&decoded, 2), (decoded[5].to_owned(), number(&decoded, 4)));
+        } else if let Some(decoded) = patterns.selected.captures(line) {
             assert_eq!(candidates.len(), 3, "a line for each worker");
-            let (logit, overlap) = &candidates[&number(&said, 2)];
-            assert_eq!(*logit, said[4], "the logit is printed alike");
-            assert_eq!(*overlap, number::<u32>(&said, 5));
-            let chosen: f64 = number(&said, 4);
+            let (logit, overlap) = &candidates[&number(&decoded, 2)];
+            assert_eq!(*logit, decoded[4], "the logit is printed alike");
+            assert_eq!(*overlap, number::<u32>(&decoded, 5));
+            let chosen: f64 = number(&decoded, 4);
             let costs = || candidates.values().map(|(cost, _)| cost.parse::<f64>().expect("a number"));
             assert!(costs().all(|cost| chosen <= cost));
             if tied {
                 assert!(costs().filter(|cost| *cost == chosen).count() > 1);
             }
-            let tree: u64 = number(&said, 6);
-            assert_eq!(tree > 0, *overlap > 0, "a tree size is told only with an overlap");
-            assert_eq!(number::<u32>(&said, 7), simulation.config().blocks_per_worker);
+            let tree: u64 = number(&decoded, 6);
+            assert_eq!(tree > 0, *overlap > 0, "a tree size comes only with an overlap");
+            assert_eq!(number::<u32>(&decoded, 7), simulation.config().blocks_per_worker);
             candidates.clear();
             tied = false;
             decisions += 1;
@@ -259,5 +259,5 @@ fn a_temperature_is_drawn_and_leaves_no_ties_to_tell() {
     let lines = lines(&messages);
     assert!(lines.len() > 100 && lines.iter().all(|line| !line.ends_with(TIE)));
     let patterns = Patterns::new();
-    assert!(lines.iter().filter_map(|l| patterns.formula.captures(l)).all(|said| &said[6] == "0.5"));
+    assert!(lines.iter().filter_map(|l| patterns.formula.captures(l)).all(|decoded| &decoded[6] == "0.5"));
 }

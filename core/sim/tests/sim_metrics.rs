@@ -103,7 +103,7 @@ fn the_model_is_described_with_its_name_as_written_and_requests_in_lower_case() 
 }
 
 #[test]
-fn workers_tell_what_their_engines_do() {
+fn workers_publish_their_engines_load() {
     let (simulation, last, _) = scraped(Config::default(), 120);
     let (mut hits, mut handled) = (0.0, 0.0);
     for worker in 0..3_u16 {

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use radixscope_model::id::Millis;
 use radixscope_router::{Formula, RouterSettings};
-use radixscope_sim::{Channel, Config, ConfigError, EventLine, Simulation, Workload};
+use radixscope_sim::{Channel, Config, ConfigError, EventTransport, Simulation, Workload};
 use serde_json::Value;
 
 const START: Millis = Millis(1_767_225_600_000);
@@ -34,7 +34,7 @@ fn small() -> Config {
 }
 
 fn local_indexer() -> Config {
-    Config { events: EventLine::LocalIndexer, ..small() }
+    Config { events: EventTransport::LocalIndexer, ..small() }
 }
 
 /// A message as a subscriber keeps it.
@@ -301,7 +301,7 @@ fn decisions_follow_formula_a_on_what_was_published() {
             if seen <= total - decisions.len() {
                 continue;
             }
-            let (_, said) = open(message);
+            let (_, decoded) = open(message);
             let decision = decision.next().expect("a record for each");
             assert_eq!(message.at_ms, decision.at_ms.0);
             let mut least = f64::INFINITY;
@@ -319,9 +319,9 @@ fn decisions_follow_formula_a_on_what_was_published() {
             }
             let chosen = &decision.candidates[usize::from(decision.worker)].candidate;
             assert_eq!(chosen.cost, least);
-            assert_eq!(said["worker_id"], simulation.worker_id(decision.worker));
-            assert_eq!(said["overlap_blocks"], chosen.overlap_blocks);
-            assert_eq!(said["isl_blocks"], decision.isl_tokens.div_ceil(16));
+            assert_eq!(decoded["worker_id"], simulation.worker_id(decision.worker));
+            assert_eq!(decoded["overlap_blocks"], chosen.overlap_blocks);
+            assert_eq!(decoded["isl_blocks"], decision.isl_tokens.div_ceil(16));
         }
     }
     assert!(decision.next().is_none() && decisions.len() > 30);

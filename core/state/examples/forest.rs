@@ -310,29 +310,29 @@ fn bench(mut scene: Scene) {
         looking(forest, &mut dice);
     }
     let mut at = 2_000_000_000;
-    for (n, told) in [(100, false), (1000, false), (1000, true)] {
-        tree.keep_forest_changes(told);
+    for (n, with_changes) in [(100, false), (1000, false), (1000, true)] {
+        tree.keep_forest_changes(with_changes);
         let rounds = (0..ROUNDS).map(|_| {
             at += 1;
             events(&mut tree, &mut scene, &mut dice, n, at);
-            timed(|| tree.settle_forest()).0
+            timed(|| tree.update_forest()).0
         });
-        let what = format!("settle after {n} events{}", if told { ", with changes" } else { "" });
+        let what = format!("settle after {n} events{}", if with_changes { ", with changes" } else { "" });
         times(&what, rounds.collect());
     }
     tree.keep_forest_changes(false);
     hits(&mut tree, &scene, &mut dice, MAX_HITS, at);
-    tree.settle_forest();
+    tree.update_forest();
     let rounds = (0..ROUNDS).map(|_| {
         at += 1;
         hits(&mut tree, &scene, &mut dice, 10, at);
-        timed(|| tree.settle_forest()).0
+        timed(|| tree.update_forest()).0
     });
     times("settle after 10 hits, 65,536 kept", rounds.collect());
     let orders = [Order::Stable, Order::LeftHeavy].into_iter().cycle().take(4);
     let rounds = orders.map(|order| {
         tree.grow_forest(Arrangement { order, ..Arrangement::default() });
-        timed(|| tree.settle_forest()).0
+        timed(|| tree.update_forest()).0
     });
     times("settle after another order", rounds.collect());
     row("heap_bytes at the end", tree.forest().map_or(0.0, |f| f.heap_bytes() as f64 / 1e6), "MB");

@@ -8,7 +8,7 @@ const MAX_DIGITS: usize = 20;
 
 /// Where in a hash the digits are.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Place {
+pub enum DigitPosition {
     /// It begins with them, or with those before the dots.
     Beginning,
     /// They are somewhere in it.
@@ -47,15 +47,15 @@ impl HashPart {
     }
 
     /// Whether `hash` has these digits, and where.
-    pub fn place_in(&self, hash: u64) -> Option<Place> {
+    pub fn place_in(&self, hash: u64) -> Option<DigitPosition> {
         let decimal = self.place_in_decimal(hash);
-        if decimal == Some(Place::Beginning) || !self.is_hex {
+        if decimal == Some(DigitPosition::Beginning) || !self.is_hex {
             return decimal;
         }
         self.place_in_hex(hash).or(decimal)
     }
 
-    fn place_in_decimal(&self, hash: u64) -> Option<Place> {
+    fn place_in_decimal(&self, hash: u64) -> Option<DigitPosition> {
         let mut room = [0; MAX_DIGITS];
         let signed = hash.cast_signed();
         match self.is_signed {
@@ -66,23 +66,24 @@ impl HashPart {
     }
 
     /// The page writes sixteen digits, engines as many as it takes.
-    fn place_in_hex(&self, hash: u64) -> Option<Place> {
+    fn place_in_hex(&self, hash: u64) -> Option<DigitPosition> {
         let mut room = [0; MAX_DIGITS];
         let digits = written(hash, 16, &mut room);
         let zeros = 16 - digits.len().min(16);
         let begins_with_zeros = self.head.split_at_checked(zeros).is_some_and(|(before, rest)| {
             before.iter().all(|&digit| digit == b'0') && digits.starts_with(rest) && self.ends(digits)
         });
-        if begins_with_zeros { Some(Place::Beginning) } else { self.place(digits) }
+        if begins_with_zeros { Some(DigitPosition::Beginning) } else { self.place(digits) }
     }
 
-    fn place(&self, digits: &[u8]) -> Option<Place> {
+    fn place(&self, digits: &[u8]) -> Option<DigitPosition> {
         let fits = digits.len() >= self.head.len() + self.tail.as_ref().map_or(0, Vec::len);
         if fits && digits.starts_with(&self.head) && self.ends(digits) {
-            return Some(Place::Beginning);
+            return Some(DigitPosition::Beginning);
         }
         let is_anywhere = self.tail.is_none() && !self.is_signed;
-        (is_anywhere && digits.windows(self.head.len()).any(|some| some == self.head)).then_some(Place::Midst)
+        (is_anywhere && digits.windows(self.head.len()).any(|some| some == self.head))
+            .then_some(DigitPosition::Midst)
     }
 
     fn ends(&self, digits: &[u8]) -> bool {
@@ -110,7 +111,7 @@ mod tests {
 
     use super::*;
 
-    fn place(text: &str, hash: u64) -> Option<Place> {
+    fn place(text: &str, hash: u64) -> Option<DigitPosition> {
         HashPart::parse(text)?.place_in(hash)
     }
 
@@ -118,13 +119,13 @@ mod tests {
 
     #[test]
     fn a_beginning_and_digits_from_the_midst_are_found() {
-        assert_eq!(place("12345", HASH), Some(Place::Beginning));
-        assert_eq!(place("9012", HASH), Some(Place::Midst));
+        assert_eq!(place("12345", HASH), Some(DigitPosition::Beginning));
+        assert_eq!(place("9012", HASH), Some(DigitPosition::Midst));
         assert_eq!(place("1235", HASH), None);
         // ab54a98ceb1f0ad2
-        assert_eq!(place("0xab54", HASH), Some(Place::Beginning));
-        assert_eq!(place("AB54A9", HASH), Some(Place::Beginning));
-        assert_eq!(place("0xceb1f", HASH), Some(Place::Midst));
+        assert_eq!(place("0xab54", HASH), Some(DigitPosition::Beginning));
+        assert_eq!(place("AB54A9", HASH), Some(DigitPosition::Beginning));
+        assert_eq!(place("0xceb1f", HASH), Some(DigitPosition::Midst));
         assert_eq!(place("0xab55", HASH), None);
     }
 
@@ -132,7 +133,7 @@ mod tests {
     fn what_dots_have_left_is_found() {
         for text in ["12345…", "12345...", "…67890", "...7890", "123…890", "0xab5…ad2", "ab54…", "…0ad2"]
         {
-            assert_eq!(place(text, HASH), Some(Place::Beginning), "{text}");
+            assert_eq!(place(text, HASH), Some(DigitPosition::Beginning), "{text}");
         }
         for text in ["12346…", "…6789", "2345…", "123…891", "0xab5…ad3"] {
             assert_eq!(place(text, HASH), None, "{text}");
@@ -143,17 +144,17 @@ mod tests {
     #[test]
     fn negative_numbers_are_the_same_64_bits() {
         // -6101065172474983726
-        assert_eq!(place("-61010", HASH), Some(Place::Beginning));
-        assert_eq!(place("-6101…3726", HASH), Some(Place::Beginning));
+        assert_eq!(place("-61010", HASH), Some(DigitPosition::Beginning));
+        assert_eq!(place("-6101…3726", HASH), Some(DigitPosition::Beginning));
         assert_eq!(place("-0106", HASH), None);
         assert_eq!(place("-1234", 1234), None);
     }
 
     #[test]
     fn leading_zeros_of_the_page_are_no_obstacle() {
-        assert_eq!(place("0x00ab", 0x00ab_1234_5678_9abc), Some(Place::Beginning));
-        assert_eq!(place("00ab12…", 0x00ab_1234_5678_9abc), Some(Place::Beginning));
-        assert_eq!(place("0xab12", 0x00ab_1234_5678_9abc), Some(Place::Beginning));
+        assert_eq!(place("0x00ab", 0x00ab_1234_5678_9abc), Some(DigitPosition::Beginning));
+        assert_eq!(place("00ab12…", 0x00ab_1234_5678_9abc), Some(DigitPosition::Beginning));
+        assert_eq!(place("0xab12", 0x00ab_1234_5678_9abc), Some(DigitPosition::Beginning));
         assert_eq!(place("0x0ab1", 0x00ab_1234_5678_9abc), None);
     }
 
@@ -179,7 +180,7 @@ mod tests {
                 let place = HashPart::parse(&part).and_then(|part| part.place_in(hash));
                 prop_assert!(place.is_some() || is_padding, "{} of {}", part, text);
                 if from == 0 && text.len() > len {
-                    prop_assert_eq!(HashPart::parse(&format!("{part}…")).and_then(|p| p.place_in(hash)), Some(Place::Beginning));
+                    prop_assert_eq!(HashPart::parse(&format!("{part}…")).and_then(|p| p.place_in(hash)), Some(DigitPosition::Beginning));
                 }
             }
         }

@@ -39,8 +39,8 @@ impl<T: Default> PerWorker<T> {
         self.0.is_empty()
     }
 
-    /// Other workers take these places, see [`radixscope_model::record::Record::Vacated`].
-    pub fn vacate(&mut self, workers: &[WorkerIx]) {
+    /// Other workers take these places, see [`radixscope_model::record::Record::WorkersReclaimed`].
+    pub fn reclaim(&mut self, workers: &[WorkerIx]) {
         for worker in workers {
             if let Some(value) = self.0.get_mut(worker.at()) {
                 *value = T::default();

@@ -29,7 +29,7 @@ pub fn worker(id: Worker, names: &mut dyn Pseudonyms) -> Worker {
     Worker { id: WorkerId(names.number(id.id.0)), ..id }
 }
 
-/// What a finding says in words.
+/// The texts of a finding.
 pub(crate) fn finding(finding: &mut Finding, names: &mut dyn Pseudonyms) {
     let mut say = |text: &mut Cow<'static, str>| *text = names.text(text).into();
     say(&mut finding.title);
@@ -62,7 +62,7 @@ pub fn entry<'a>(entry: &Entry<'a>, names: &mut dyn Pseudonyms) -> Entry<'a> {
     let mut redacted = entry.clone();
     match &mut redacted.record {
         Record::Source { name: of, kind, .. } => *of = name(kind.as_str(), of, names).into(),
-        Record::SourceState { detail, .. } | Record::Asking { detail, .. } => {
+        Record::SourceState { detail, .. } | Record::QueryState { detail, .. } => {
             names.leave_out(detail);
             *detail = Cow::Borrowed("");
         }

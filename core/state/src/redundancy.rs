@@ -115,7 +115,7 @@ mod tests {
             let blocks: Vec<Block> = hashes.iter().map(block).collect();
             tree.store(WorkerIx(worker), None, &blocks, 0);
         }
-        tree.settle_forest();
+        tree.update_forest();
         tree
     }
 

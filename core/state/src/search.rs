@@ -78,7 +78,7 @@ impl Query {
     }
 
     /// What was understood, in words.
-    pub fn words(&self) -> String {
+    pub fn to_text(&self) -> String {
         let mut parts = Vec::new();
         for &(hash, written) in &self.hashes {
             parts.push(match written {
@@ -136,7 +136,7 @@ fn worker(text: &str) -> Option<(u64, Option<u32>)> {
 
 /// Something that was looked for.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Found {
+pub enum SearchHit {
     /// A block that these workers call so.
     Block {
         /// In which pool's tree.
@@ -173,15 +173,15 @@ pub enum Found {
 /// What was found: blocks by their engines' hash, blocks by tokens hash, workers and the decision named, blocks by a part of
 /// a hash with those that begin with it first, decisions of requests with the newest first.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Answer {
+pub struct SearchResult {
     /// Those asked for, in this order.
-    pub found: Vec<Found>,
+    pub found: Vec<SearchHit>,
     /// How many there are.
     pub total: usize,
 }
 
 /// Looks for things and gives those of a range. Linear in the tree where the text is a hash or a part of one.
-pub fn find(cluster: &Cluster, query: &Query, range: Range<usize>) -> Answer {
+pub fn find(cluster: &Cluster, query: &Query, range: Range<usize>) -> SearchResult {
     let mut found = Vec::new();
     for &(hash, _) in &query.hashes {
         found.extend(blocks(cluster, BlockHash(hash)));
@@ -189,7 +189,7 @@ pub fn find(cluster: &Cluster, query: &Query, range: Range<usize>) -> Answer {
     for &(hash, _) in &query.hashes {
         for (pool, tree) in cluster.trees() {
             let nodes = tree.find_tokens(TokensHash(hash), MOST);
-            found.extend(nodes.into_iter().map(|node| Found::Tokens { pool, node }));
+            found.extend(nodes.into_iter().map(|node| SearchHit::Tokens { pool, node }));
         }
     }
     found.extend(workers(cluster, query));
@@ -198,11 +198,11 @@ pub fn find(cluster: &Cluster, query: &Query, range: Range<usize>) -> Answer {
     found.extend(requests(cluster, query));
     let total = found.len() + beyond;
     let found = found.into_iter().skip(range.start).take(range.len()).collect();
-    Answer { found, total }
+    SearchResult { found, total }
 }
 
 /// Adds the blocks of which a hash has the digits; gives how many there are beyond the most that are looked at.
-fn parts(cluster: &Cluster, query: &Query, found: &mut Vec<Found>) -> usize {
+fn parts(cluster: &Cluster, query: &Query, found: &mut Vec<SearchHit>) -> usize {
     let Some(part) = &query.part else { return 0 };
     let mut parts = Vec::new();
     let mut beyond = 0;
@@ -220,7 +220,7 @@ fn parts(cluster: &Cluster, query: &Query, found: &mut Vec<Found>) -> usize {
     sort::sort_by(&mut parts, Ord::cmp);
     // Workers may share a name that is not the first one's.
     parts.dedup();
-    found.extend(parts.into_iter().map(|(_, is_tokens, hash, pool, node)| Found::Part {
+    found.extend(parts.into_iter().map(|(_, is_tokens, hash, pool, node)| SearchHit::Part {
         pool,
         node,
         hash,
@@ -230,7 +230,7 @@ fn parts(cluster: &Cluster, query: &Query, found: &mut Vec<Found>) -> usize {
 }
 
 /// Each block that some worker calls so, with those who do: a hash means something only within its worker.
-fn blocks(cluster: &Cluster, hash: BlockHash) -> Vec<Found> {
+fn blocks(cluster: &Cluster, hash: BlockHash) -> Vec<SearchHit> {
     let mut by_node: BTreeMap<(PoolIx, NodeId), Vec<WorkerIx>> = BTreeMap::new();
     for (at, worker) in cluster.workers().iter().enumerate() {
         let at = WorkerIx(at as u16);
@@ -242,10 +242,10 @@ fn blocks(cluster: &Cluster, hash: BlockHash) -> Vec<Found> {
     sort::sort_by_key(&mut found, |((pool, node), workers)| {
         (!cluster.tree(*pool).is_attached(*node), workers.first().copied())
     });
-    found.into_iter().map(|((pool, node), workers)| Found::Block { pool, node, workers }).collect()
+    found.into_iter().map(|((pool, node), workers)| SearchHit::Block { pool, node, workers }).collect()
 }
 
-fn workers(cluster: &Cluster, query: &Query) -> Vec<Found> {
+fn workers(cluster: &Cluster, query: &Query) -> Vec<SearchHit> {
     let is_meant = |at: WorkerIx| {
         let by_id = query.worker.is_some_and(|(id, rank)| {
             cluster
@@ -254,21 +254,25 @@ fn workers(cluster: &Cluster, query: &Query) -> Vec<Found> {
         });
         by_id || query.label == Some(at)
     };
-    (0..cluster.workers().len() as u16).map(WorkerIx).filter(|&at| is_meant(at)).map(Found::Worker).collect()
+    (0..cluster.workers().len() as u16)
+        .map(WorkerIx)
+        .filter(|&at| is_meant(at))
+        .map(SearchHit::Worker)
+        .collect()
 }
 
-fn decision(cluster: &Cluster, query: &Query) -> Option<Found> {
-    query.decision.filter(|&id| cluster.decisions().get(id).is_some()).map(Found::Decision)
+fn decision(cluster: &Cluster, query: &Query) -> Option<SearchHit> {
+    query.decision.filter(|&id| cluster.decisions().get(id).is_some()).map(SearchHit::Decision)
 }
 
-fn requests(cluster: &Cluster, query: &Query) -> Vec<Found> {
+fn requests(cluster: &Cluster, query: &Query) -> Vec<SearchHit> {
     let Some(begin) = query.request.as_deref() else { return Vec::new() };
     let begins = |id: &str| id.get(..begin.len()).is_some_and(|head| head.eq_ignore_ascii_case(begin));
     let of = cluster.decisions().newest_first().filter(|decided| {
         decided.decision.request_id.as_deref().is_some_and(begins)
             && Some(decided.decision.id) != query.decision
     });
-    of.take(MOST).map(|decided| Found::Decision(decided.decision.id)).collect()
+    of.take(MOST).map(|decided| SearchHit::Decision(decided.decision.id)).collect()
 }
 
 /// Where was looked, and what could not be found: what to say when there is nothing.

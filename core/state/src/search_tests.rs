@@ -52,16 +52,16 @@ fn workers_and_decisions_have_their_own_forms() {
 
 #[test]
 fn it_says_what_it_understood() {
-    assert_eq!(Query::parse("#7").words(), "number of a decision");
+    assert_eq!(Query::parse("#7").to_text(), "number of a decision");
     assert_eq!(
-        Query::parse("0x10").words(),
+        Query::parse("0x10").to_text(),
         "block hash or tokens hash, decimal 16 or beginning of a request id"
     );
     assert_eq!(
-        Query::parse("-1").words(),
+        Query::parse("-1").to_text(),
         "block hash or tokens hash, unsigned 18446744073709551615 or beginning of a request id"
     );
-    assert_eq!(Query::parse("W1").words(), "worker W1 or beginning of a request id");
+    assert_eq!(Query::parse("W1").to_text(), "worker W1 or beginning of a request id");
 }
 
 /// Worker 0 holds 1 2 3 of tokens 11 12 13; worker 1 calls the same tokens 1 5 6; both hold a block of tokens 12 elsewhere.
@@ -93,7 +93,7 @@ fn cluster() -> Cluster {
     cluster
 }
 
-fn found(text: &str) -> Vec<Found> {
+fn found(text: &str) -> Vec<SearchHit> {
     find(&cluster(), &Query::parse(text), 0..20).found
 }
 
@@ -101,31 +101,39 @@ fn found(text: &str) -> Vec<Found> {
 fn a_block_is_found_by_every_name_it_has() {
     let cluster = cluster();
     let shared = cluster.tree(PoolIx(0)).find(WorkerIx(0), BlockHash(2)).expect("held");
-    assert_eq!(found("2")[0], Found::Block { pool: PoolIx(0), node: shared, workers: vec![WorkerIx(0)] });
-    assert_eq!(found("0x5")[0], Found::Block { pool: PoolIx(0), node: shared, workers: vec![WorkerIx(1)] });
+    assert_eq!(found("2")[0], SearchHit::Block { pool: PoolIx(0), node: shared, workers: vec![WorkerIx(0)] });
+    assert_eq!(
+        found("0x5")[0],
+        SearchHit::Block { pool: PoolIx(0), node: shared, workers: vec![WorkerIx(1)] }
+    );
     let first = found("1");
-    assert!(matches!(&first[0], Found::Block { workers, .. } if workers.len() == 2), "{first:?}");
+    assert!(matches!(&first[0], SearchHit::Block { workers, .. } if workers.len() == 2), "{first:?}");
     let by_tokens = found("12");
-    assert_eq!(by_tokens[0], Found::Tokens { pool: PoolIx(0), node: shared }, "known paths come first");
-    assert!(matches!(by_tokens[1], Found::Tokens { node, .. } if !cluster.tree(PoolIx(0)).is_attached(node)));
+    assert_eq!(by_tokens[0], SearchHit::Tokens { pool: PoolIx(0), node: shared }, "known paths come first");
+    assert!(
+        matches!(by_tokens[1], SearchHit::Tokens { node, .. } if !cluster.tree(PoolIx(0)).is_attached(node))
+    );
     assert_eq!(by_tokens.len(), 2);
 }
 
 #[test]
 fn workers_and_decisions_are_found() {
-    assert_eq!(found("W2"), [Found::Worker(WorkerIx(1))]);
-    assert_eq!(found(&u64::MAX.to_string()), [Found::Worker(WorkerIx(0)), Found::Worker(WorkerIx(1))]);
-    assert_eq!(found("18446744073709551615/1"), [Found::Worker(WorkerIx(1))]);
-    assert_eq!(found("#2"), [Found::Decision(DecisionId(2))]);
-    assert_eq!(found("REQ-"), [3, 2, 1].map(|id| Found::Decision(DecisionId(id))));
+    assert_eq!(found("W2"), [SearchHit::Worker(WorkerIx(1))]);
+    assert_eq!(
+        found(&u64::MAX.to_string()),
+        [SearchHit::Worker(WorkerIx(0)), SearchHit::Worker(WorkerIx(1))]
+    );
+    assert_eq!(found("18446744073709551615/1"), [SearchHit::Worker(WorkerIx(1))]);
+    assert_eq!(found("#2"), [SearchHit::Decision(DecisionId(2))]);
+    assert_eq!(found("REQ-"), [3, 2, 1].map(|id| SearchHit::Decision(DecisionId(id))));
     assert_eq!(found("#9"), []);
 }
 
 #[test]
-fn more_than_wanted_is_said() {
+fn more_results_than_requested_are_counted() {
     let of = |range| find(&cluster(), &Query::parse("req-"), range);
     assert_eq!((of(0..2).found.len(), of(0..2).total), (2, 3));
-    assert_eq!((of(2..4).found, of(2..4).total), (vec![Found::Decision(DecisionId(1))], 3));
+    assert_eq!((of(2..4).found, of(2..4).total), (vec![SearchHit::Decision(DecisionId(1))], 3));
     assert_eq!(of(7..9).found, []);
 }
 
@@ -145,7 +153,7 @@ fn blocks_are_found_by_a_part_of_any_hash() {
     let parts = |text: &str| {
         let answer = find(&cluster, &Query::parse(text), 0..20);
         let part = |found| {
-            if let Found::Part { hash, is_tokens, .. } = found { Some((hash, is_tokens)) } else { None }
+            if let SearchHit::Part { hash, is_tokens, .. } = found { Some((hash, is_tokens)) } else { None }
         };
         assert_eq!(answer.total, answer.found.len());
         answer.found.into_iter().filter_map(part).collect::<Vec<_>>()
@@ -181,6 +189,6 @@ proptest! {
     #[test]
     fn no_text_is_too_odd(text in "\\PC*") {
         let query = Query::parse(&text);
-        let _ = (query.words(), find(&cluster(), &query, 0..3));
+        let _ = (query.to_text(), find(&cluster(), &query, 0..3));
     }
 }

@@ -98,7 +98,7 @@ fn a_request_of_which_the_chosen_worker_held_nothing_is_counted_at_the_root() {
     let mut fold = Fold::new();
     fold.decide(1, 0, |d| (d.path, d.overlap_blocks) = (path(), Some(0)));
     fold.decide(2, 0, |d| {
-        // Nobody held its first block.
+        // No worker held its first block.
         (d.completeness, d.candidates) = (Completeness::Reconstructed, weighed([0, 0]));
     });
     assert_eq!(fold.hits(), [0, 0]);
@@ -149,13 +149,13 @@ fn a_path_whose_end_has_gone_meanwhile_counts_at_the_root() {
 }
 
 #[test]
-fn hits_go_after_fifteen_minutes_whatever_is_heard() {
+fn hits_expire_after_fifteen_minutes_whatever_is_received() {
     let mut fold = Fold::new();
     fold.decide(1, 0, |d| (d.path, d.overlap_blocks) = (path(), Some(3)));
     fold.at += 15 * MINUTE;
-    fold.fold(Record::Returned { worker: WorkerIx(1) });
+    fold.fold(Record::Rejoined { worker: WorkerIx(1) });
     assert_eq!(fold.hits(), [3]);
     fold.at += 100;
-    fold.fold(Record::Returned { worker: WorkerIx(1) });
+    fold.fold(Record::Rejoined { worker: WorkerIx(1) });
     assert_eq!(fold.hits(), [0; 0]);
 }

@@ -8,7 +8,7 @@ use async_nats::Client;
 use url::Url;
 
 use radixscope_dynamo::subject::{self, Transport};
-use radixscope_sim::{Channel, Config, EventLine};
+use radixscope_sim::{Channel, Config, EventTransport};
 
 use super::Failure;
 use super::demo::{pace, simulated};
@@ -33,7 +33,7 @@ pub(super) async fn run(options: Demo, url: Url, mut stopped: Shutdown) -> Resul
         .await
         .map_err(|Failed { words, .. }| Failure::Failed(anyhow!("{}", words.trim_end_matches('.'))))?;
     // The event plane of 1.6 is NATS core, which stores nothing, so other publishers cannot be detected.
-    if config.set_up().events != EventLine::EventPlane {
+    if config.set_up().events != EventTransport::EventPlane {
         let stream = stream_of(&config.namespace, &config.component);
         prepare(&client, &stream, target.display_address(), options.yes).await?;
     }

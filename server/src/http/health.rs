@@ -9,7 +9,7 @@ use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use serde::Serialize;
 
-use radixscope_insight::completeness::coverage_words;
+use radixscope_insight::completeness::coverage_text;
 use radixscope_model::record::{LinkState, MissedCause, SourceKind};
 use radixscope_state::cluster::{Cluster, MissedCount, SourceState};
 
@@ -91,7 +91,7 @@ pub(super) async fn ready(
     let message = if ready && coverage.is_whole() {
         "every source is connected and current".to_owned()
     } else if ready {
-        format!("every source is connected and current; the tree lacks blocks: {}", coverage_words(&coverage))
+        format!("every source is connected and current; the tree lacks blocks: {}", coverage_text(&coverage))
     } else if waiting.is_empty() {
         "there are more workers than slots: some are not shown".to_owned()
     } else {
@@ -107,7 +107,7 @@ pub(super) async fn ready(
     let message =
         if is_known { message } else { "details need the access token or the trusted proxy".to_owned() };
     let sources = if is_known { sources } else { Vec::new() };
-    let coverage = if is_known { coverage_words(&coverage) } else { String::new() };
+    let coverage = if is_known { coverage_text(&coverage) } else { String::new() };
     let was_ready = app.was_ready.fetch_or(ready, Ordering::Relaxed);
     let is_taken = ready || uri.query() == Some("once") && (was_ready || is_late);
     let status = if is_taken { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };

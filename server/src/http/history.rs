@@ -9,7 +9,7 @@ use bytes::Bytes;
 
 use radixscope_model::frame::Frame;
 use radixscope_model::id::{Decimal, Millis, Seq};
-use radixscope_replay::{Index, Kept};
+use radixscope_replay::{Index, Retention};
 
 use super::App;
 use super::api::params::Params;
@@ -54,20 +54,20 @@ pub(super) async fn segment(
         let hello = Bytes::from(hello(found.from_ms, found.seq)?);
         Ok(Ok(std::iter::once(hello).chain(found.frames).collect()))
     });
-    let frames: Result<Vec<Bytes>, Option<Kept>> = found
+    let frames: Result<Vec<Bytes>, Option<Retention>> = found
         .await?
         .map_err(|error: radixscope_model::frame::FrameError| QueryError::Encode(error.into()))?;
     let frames = frames.map_err(|kept| ApiError::new(code::NOT_FOUND, not_kept(at, kept)))?;
     snapshot::respond(&headers, frames).await
 }
 
-fn not_kept(at: Millis, kept: Option<Kept>) -> String {
+fn not_kept(at: Millis, kept: Option<Retention>) -> String {
     match kept {
         None => "no history is retained (--history 0)".to_owned(),
-        Some(Kept { from_ms: None, .. }) => {
+        Some(Retention { from_ms: None, .. }) => {
             "no history is retained yet; a state larger than --history-mib is never retained".to_owned()
         }
-        Some(Kept { from_ms: Some(from), .. }) => {
+        Some(Retention { from_ms: Some(from), .. }) => {
             format!("{at} is not retained; the history begins at {from} (--history, --history-mib)")
         }
     }

@@ -16,10 +16,10 @@ use bytes::Bytes;
 use sha2::{Digest as _, Sha256};
 use tokio::sync::OnceCell;
 
-use radixscope_export::panel::{Asked, Kind, Panel, refusal};
+use radixscope_export::panel::{Kind, Panel, PanelRequest as Drawing, refusal};
 use radixscope_export::tree::svg::SIZE_PX;
-use radixscope_insight::shown::{Shown, ShownPools};
-use radixscope_insight::time_range::{Moment, TimeRange};
+use radixscope_insight::time_range::{TimePoint, TimeRange};
+use radixscope_insight::view_context::{ShownPools, ViewContext};
 
 use super::App;
 use super::api::params::{Params, PoolFilter, WorkerFilter};
@@ -196,8 +196,8 @@ impl PanelRequest {
         let pool = self.pools.one_of(cluster)?;
         let only = self.pools.is_named().then_some(pool);
         let picture = self.kind.needs_tree().then(|| view.picture(pool));
-        let shown = Shown::new(cluster, ShownPools { pool, only, tier: None });
-        let asked = Asked {
+        let shown = ViewContext::new(cluster, ShownPools { pool, only, tier: None });
+        let asked = Drawing {
             kind: self.kind,
             is_dark: self.is_dark,
             width_px: self.size.0,
@@ -250,7 +250,7 @@ fn px(params: &Params, name: &str) -> Result<Option<u32>, ApiError> {
 fn range(params: &Params) -> Result<TimeRange, ApiError> {
     let moment = |name, standard| match params.get(name) {
         None => Ok(standard),
-        Some(text) => Moment::parse(text)
+        Some(text) => TimePoint::parse(text)
             .ok_or_else(|| ApiError::bad_parameter(name, text, "now, now-15m or Unix milliseconds")),
     };
     let standard = TimeRange::default();

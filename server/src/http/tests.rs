@@ -13,7 +13,7 @@ use radixscope_model::record::{LinkState, SourceKind};
 
 use axum::http::HeaderMap;
 use radixscope_model::id::Millis;
-use radixscope_recording::{Moment, Recording};
+use radixscope_recording::{Recording, SeekTo};
 
 use super::*;
 use crate::hub::{HubConfig, QueueLimits, SourceHandle, Started};
@@ -185,7 +185,7 @@ async fn a_recording_of_what_is_kept_folds_to_the_state() {
             let mut recording = Recording::open(std::io::Cursor::new(body)).unwrap();
             assert!(recording.is_finished());
             let (_, end) = recording.range().unwrap();
-            let folded = recording.state_at(Moment::At(end)).unwrap();
+            let folded = recording.state_at(SeekTo::At(end)).unwrap();
             // It is published within a tenth of a second.
             if folded.cluster.sources().first().is_some_and(|source| source.detail == "it is there") {
                 return recording.range().unwrap();

@@ -71,7 +71,7 @@ fn unanswered(command: Command, source: SourceIx, at_ms: Millis, why: &str) -> O
     let Command::Query(query) = command else { return None };
     let failed =
         QueryFailed { why: QueryFault::Cancelled, words: format!("The worker was not queried: {why}.") };
-    let payload = Payload::TreeAnswer { query: query.id, outcome: Arc::new(Err(failed)), size_bytes: 0 };
+    let payload = Payload::TreeResponse { query: query.id, outcome: Arc::new(Err(failed)), size_bytes: 0 };
     Some(Received { source, at_ms, payload })
 }
 
@@ -99,7 +99,7 @@ mod tests {
 
     fn number(received: Option<Received>) -> Option<u64> {
         match received?.payload {
-            Payload::TreeAnswer { query, outcome, .. } if outcome.is_err() => Some(query),
+            Payload::TreeResponse { query, outcome, .. } if outcome.is_err() => Some(query),
             _ => None,
         }
     }

@@ -5,10 +5,10 @@ use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use radixscope_insight::timeline::{Row, RowInProgress};
+use radixscope_insight::timeline::{RowInProgress, SecondRow};
 use radixscope_model::id::{Millis, Seq};
 use radixscope_model::record::Entry;
-use radixscope_replay::{Kept, SegmentRow};
+use radixscope_replay::{Retention, SegmentRow};
 use radixscope_state::cluster::Cluster;
 
 use super::log::Published;
@@ -75,7 +75,7 @@ pub(super) struct History {
     len_bytes: usize,
     /// `None`: there is no keyframe.
     spacing: Option<Spacing>,
-    rows: VecDeque<Row>,
+    rows: VecDeque<SecondRow>,
     now: RowInProgress,
 }
 
@@ -108,14 +108,14 @@ impl History {
     }
 
     /// Ends and returns the row of this second.
-    pub(super) fn end_second(&mut self, at_ms: Millis, cluster: &Cluster) -> Row {
+    pub(super) fn end_second(&mut self, at_ms: Millis, cluster: &Cluster) -> SecondRow {
         let row = self.now.end(at_ms, cluster);
         self.row(row.clone());
         row
     }
 
     /// Appends an existing row.
-    pub(super) fn row(&mut self, row: Row) {
+    pub(super) fn row(&mut self, row: SecondRow) {
         let at_ms = row.at_ms;
         self.rows.push_back(row);
         self.forget(at_ms);
@@ -181,8 +181,8 @@ impl History {
     }
 
     /// Extent of the history.
-    pub(super) fn kept(&self) -> Kept {
-        Kept {
+    pub(super) fn kept(&self) -> Retention {
+        Retention {
             from_ms: self.segments.front().map(|segment| segment.from_ms),
             bytes: self.len_bytes,
             max_bytes: self.limits.max_bytes,
@@ -202,12 +202,12 @@ impl History {
     }
 
     /// Segments of a time range, from the keyframe before its start, and its rows.
-    pub(super) fn between(&self, from: Millis, to: Millis) -> (Vec<SegmentId>, Vec<Row>) {
+    pub(super) fn between(&self, from: Millis, to: Millis) -> (Vec<SegmentId>, Vec<SecondRow>) {
         let first = self.segments.partition_point(|segment| segment.from_ms <= from).saturating_sub(1);
         let is_meant = |segment: &&Segment| segment.from_ms <= to && segment.to_ms >= from;
         let segments: Vec<_> = self.segments.iter().skip(first).filter(is_meant).map(Segment::id).collect();
         let begin = segments.first().map_or(to, |segment| segment.from_ms);
-        let is_in = |row: &&Row| row.at_ms >= begin && row.at_ms <= to;
+        let is_in = |row: &&SecondRow| row.at_ms >= begin && row.at_ms <= to;
         (segments, self.rows.iter().filter(is_in).cloned().collect())
     }
 
@@ -218,7 +218,7 @@ impl History {
     }
 
     /// Rows of the timeline after `after`.
-    pub(super) fn rows_after(&self, after: Millis) -> Vec<Row> {
+    pub(super) fn rows_after(&self, after: Millis) -> Vec<SecondRow> {
         let known = self.rows.partition_point(|row| row.at_ms <= after);
         self.rows.range(known..).cloned().collect()
     }

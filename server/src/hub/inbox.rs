@@ -241,7 +241,7 @@ impl SourceHandle {
     /// would block live messages here.
     fn share(&self, payload: &Payload) -> u32 {
         let bytes = match payload {
-            Payload::TreeAnswer { .. } => OVERHEAD_BYTES,
+            Payload::TreeResponse { .. } => OVERHEAD_BYTES,
             _ => payload.size_bytes() + OVERHEAD_BYTES,
         };
         u32::try_from(bytes.min(self.limits.bytes)).unwrap_or(u32::MAX)

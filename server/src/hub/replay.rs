@@ -10,7 +10,7 @@ use radixscope_insight::check::Checks;
 use radixscope_intake::Intake;
 use radixscope_model::id::Millis;
 use radixscope_recording::{Folded, RecordingError, Series};
-use radixscope_replay::{Met, read};
+use radixscope_replay::{PassItem, read};
 use radixscope_state::cluster::Cluster;
 
 use super::commands::Commands;
@@ -70,15 +70,15 @@ impl Replayed {
         let folded = read(series, from_ms, &mut |met| {
             let Some(history) = &mut history else { return };
             match met {
-                Met::Keyframe { at_ms, seq, frames } => {
+                PassItem::Keyframe { at_ms, seq, frames } => {
                     let frames = frames.into_iter().map(Bytes::from).collect();
                     history.keyframe(at_ms, &Snapshot::read(seq, frames));
                 }
-                Met::Batch { first, next, at_ms, frame } => {
+                PassItem::Batch { first, next, at_ms, frame } => {
                     let frame = Bytes::copy_from_slice(frame);
                     history.published(&Published { first, next, at_ms, frame });
                 }
-                Met::Row(row) => history.row(row),
+                PassItem::Row(row) => history.row(row),
             }
         })?;
         let is_whole = folded.damaged.is_none() && folded.missing == 0;

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use radixscope_export::tree::Picture;
-use radixscope_insight::timeline::Row;
+use radixscope_export::tree::TreeSnapshot;
+use radixscope_insight::timeline::SecondRow;
 use radixscope_intake::routing::Routing;
 use radixscope_model::id::{Millis, PoolIx, Seq, SourceIx};
-use radixscope_replay::{Kept, SegmentRow};
+use radixscope_replay::{Retention, SegmentRow};
 use radixscope_state::cluster::Cluster;
 
 use super::history::History;
@@ -41,7 +41,7 @@ pub struct View<'a> {
 
 impl View<'_> {
     /// Extent of the history; `None`: disabled.
-    pub(crate) fn history(&self) -> Option<Kept> {
+    pub(crate) fn history(&self) -> Option<Retention> {
         self.history.map(History::kept)
     }
 
@@ -51,12 +51,12 @@ impl View<'_> {
     }
 
     /// Segments of the history, oldest first, and the timeline rows after `after`.
-    pub(crate) fn timeline(&self, after: Millis) -> (Vec<SegmentRow>, Vec<Row>) {
+    pub(crate) fn timeline(&self, after: Millis) -> (Vec<SegmentRow>, Vec<SecondRow>) {
         self.history.map_or_else(Default::default, |kept| (kept.segments(), kept.rows_after(after)))
     }
 
     /// Segments of a time range, from the keyframe before its start, and its rows.
-    pub(crate) fn kept_between(&self, from: Millis, to: Millis) -> (Vec<SegmentId>, Vec<Row>) {
+    pub(crate) fn kept_between(&self, from: Millis, to: Millis) -> (Vec<SegmentId>, Vec<SecondRow>) {
         self.history.map_or_else(Default::default, |kept| kept.between(from, to))
     }
 
@@ -82,7 +82,7 @@ impl View<'_> {
     }
 
     /// A copy of a pool's tree for longer computations; for a large tree it may be some seconds old.
-    pub fn picture(&mut self, pool: PoolIx) -> Arc<Picture> {
+    pub fn picture(&mut self, pool: PoolIx) -> Arc<TreeSnapshot> {
         self.pictures.of(self.cluster, pool, self.at_ms)
     }
 }
@@ -102,14 +102,14 @@ const MAX_PICTURES: usize = 8;
 pub(super) struct PictureCache(Vec<CachedPicture>);
 
 struct CachedPicture {
-    picture: Arc<Picture>,
+    picture: Arc<TreeSnapshot>,
     made: Instant,
     life: Duration,
     used: Instant,
 }
 
 impl PictureCache {
-    fn of(&mut self, cluster: &Cluster, pool: PoolIx, at_ms: Millis) -> Arc<Picture> {
+    fn of(&mut self, cluster: &Cluster, pool: PoolIx, at_ms: Millis) -> Arc<TreeSnapshot> {
         let now = Instant::now();
         let nodes = cluster.tree(pool).allocated();
         let is_large = nodes > WALKED_ALWAYS_NODES;
@@ -120,7 +120,7 @@ impl PictureCache {
             kept.used = now;
             return Arc::clone(&kept.picture);
         }
-        let picture = Arc::new(Picture::of(cluster, pool, at_ms));
+        let picture = Arc::new(TreeSnapshot::of(cluster, pool, at_ms));
         let cost = now.elapsed();
         tracing::debug!(nodes, cost_us = cost.as_micros() as u64, "tree copied");
         let life = PICTURE_LIFE.max(cost * PICTURE_LIFE_PER_COST);

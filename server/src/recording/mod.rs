@@ -20,7 +20,7 @@ use bytes::Bytes;
 use serde::Serialize;
 
 use radixscope_export::decision_row;
-use radixscope_insight::timeline::Row;
+use radixscope_insight::timeline::SecondRow;
 use radixscope_model::id::Millis;
 use radixscope_model::record::{Entry, Severity, SourceKind};
 use radixscope_recording::{Channel, Meta};
@@ -221,7 +221,7 @@ impl Recorder {
     }
 
     /// Writes the decisions, findings and timeline row of this second.
-    pub(crate) fn second(&mut self, at_ms: Millis, cluster: &Cluster, row: Option<Row>) {
+    pub(crate) fn second(&mut self, at_ms: Millis, cluster: &Cluster, row: Option<SecondRow>) {
         let mut over = Vec::new();
         self.ended.take(at_ms, cluster, |decided| {
             over.extend(decision_row(cluster, decided).and_then(|row| serde_json::to_vec(&row).ok()));

@@ -6,7 +6,7 @@ use std::path::Path;
 use radixscope_model::frame::{self, BatchWriter, Frame};
 use radixscope_model::id::{Seq, SourceIx};
 use radixscope_model::record::{LinkState, Record};
-use radixscope_recording::{Moment, Recording, Series};
+use radixscope_recording::{Recording, SeekTo, Series};
 
 use super::*;
 use crate::hub::{Hub, Replayed};
@@ -106,7 +106,7 @@ fn what_is_recorded_folds_to_the_live_state() {
     stage.end();
     let mut recording = Recording::open(fs::File::open(&file).unwrap()).unwrap();
     assert!(recording.is_finished());
-    let folded = recording.state_at(Moment::At(stage.at_ms)).unwrap();
+    let folded = recording.state_at(SeekTo::At(stage.at_ms)).unwrap();
     assert_eq!(folded.cluster.digest(), stage.cluster.digest());
     let again = Recorder::start(RecordTo::File(file), meta(1, 2, Millis(1), &[]));
     assert!(again.is_err(), "nothing that was recorded is overwritten");

@@ -66,7 +66,7 @@ impl Simulated {
 /// Runs the simulation until the hub or the process ends.
 pub async fn run(config: Config, pace: Pace, to: SourceHandle, stopped: Shutdown) {
     let warm_up_s = pace.warm_up_ms / 1_000;
-    let cluster = in_words(&config);
+    let cluster = in_text(&config);
     let detail = format!("simulating the {warm_up_s} s before now: {cluster}");
     let done = async {
         to.state(LinkState::CatchingUp, detail).await?;
@@ -93,7 +93,7 @@ pub async fn run(config: Config, pace: Pace, to: SourceHandle, stopped: Shutdown
     let _: Result<(), HubEnded> = done.await;
 }
 
-fn in_words(config: &Config) -> String {
+fn in_text(config: &Config) -> String {
     let config = &config.set_up();
     let router = match config.router.router_mode {
         RouterMode::Kv => format!("KV-aware routing with {}", config.router),

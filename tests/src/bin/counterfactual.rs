@@ -7,7 +7,7 @@
 use std::ops::ControlFlow;
 use std::time::Instant;
 
-use radixscope_insight::counterfactual::{Sample, Selection, Span, TEMPERATURES, weights_with};
+use radixscope_insight::counterfactual::{DecisionRange, Sample, Selection, TEMPERATURES, weights_with};
 use radixscope_router::RouterOverrides;
 use radixscope_state::cluster::Cluster;
 use radixscope_tests::browser::{Page, with_page};
@@ -71,7 +71,7 @@ fn timed<T>(mut run: impl FnMut() -> T) -> f64 {
 async fn natively(origin: &str) -> Vec<Value> {
     let viewer = Viewer::connect(&format!("ws{}/ws", origin.strip_prefix("http").expect("http")), None).await;
     let look = |cluster: &Cluster| {
-        let sample = Sample::of(cluster, Selection::of(Span::ALL));
+        let sample = Sample::of(cluster, Selection::of(DecisionRange::ALL));
         let tried = RouterOverrides {
             overlap_score_weight: Some(1.5),
             router_temperature: Some(0.2),
@@ -83,7 +83,7 @@ async fn natively(origin: &str) -> Vec<Value> {
         vec![
             row(
                 &format!("copy {judged} decisions out of the state, natively"),
-                timed(|| Sample::of(cluster, Selection::of(Span::ALL))),
+                timed(|| Sample::of(cluster, Selection::of(DecisionRange::ALL))),
                 None,
             ),
             row(

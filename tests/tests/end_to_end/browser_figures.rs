@@ -67,7 +67,7 @@ impl ApiFigures {
             list(&cluster["pools"]).iter().map(|p| p["block_size_tokens"].clone()).collect();
         let is_one_size = sizes.windows(2).all(|pair| pair[0] == pair[1]);
         Self {
-            p95: ["ttft", "itl"].map(|name| range_words(&latency[name]["figure"]["p95"])),
+            p95: ["ttft", "itl"].map(|name| range_text(&latency[name]["figure"]["p95"])),
             in_flight: workers.iter().filter_map(|worker| worker["in_flight"].as_u64()).collect(),
             resident: is_one_size.then(|| number(&cluster["tree"], "resident")),
             findings: list(&checks["findings"]),
@@ -97,7 +97,7 @@ impl ApiFigures {
 }
 
 /// A time as the page writes it: `612 ms`, `500 ms–1 s`.
-fn range_words(range: &Value) -> Option<String> {
+fn range_text(range: &Value) -> Option<String> {
     let words = |bound: &Value| bound.as_f64().map(|seconds| number_format::duration(seconds * 1_000.0));
     let (low, high) = words(&range["low"]).zip(words(&range["high"]))?;
     Some(if low == high { low } else { format!("{low}–{high}") })

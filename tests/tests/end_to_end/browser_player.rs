@@ -8,7 +8,7 @@ use radixscope_captures::Recording as Capture;
 use radixscope_captures::recorded::{Recorded as State, random, seed};
 use radixscope_model::frame::BatchWriter;
 use radixscope_model::id::{Millis, Seq};
-use radixscope_recording::{Channel, Meta, Moment, Recording, Series, Step, Writer, snapshot_frames};
+use radixscope_recording::{Channel, FoldStep, Meta, Recording, SeekTo, Series, Writer, snapshot_frames};
 use radixscope_state::cluster::Cluster;
 use radixscope_tests::browser::{Page, with_page};
 use radixscope_tests::radixscope::Radixscope;
@@ -69,7 +69,7 @@ impl Recorded {
 async fn shows(page: &Page, recorded: &Recorded, at: Option<Millis>) {
     let mut recording = recorded.open();
     let (_, end) = recording.range().expect("a keyframe");
-    let folded = recording.state_at(Moment::At(at.unwrap_or(end))).expect("a moment of the recording");
+    let folded = recording.state_at(SeekTo::At(at.unwrap_or(end))).expect("a moment of the recording");
     shows_state(page, at, folded.cluster.seq(), folded.cluster.digest()).await;
 }
 
@@ -98,7 +98,7 @@ impl Known {
         let file = Recording::open(File::open(path).expect("there")).expect("a recording");
         let mut series = Series::of(vec![file]).expect("one file");
         let played = series.play(&mut |step| {
-            if let Step::Batch { message, after, .. } = step {
+            if let FoldStep::Batch { message, after, .. } = step {
                 let (seq, digest) = (after.seq(), after.digest());
                 states.push(State { at_ms: message.at_ms, seq, digest });
             }

@@ -166,7 +166,7 @@ async fn by_owners_the_scale_begins_with_one_and_unknown_hits_are_said() {
         open(page, &server, "/?view=tree&tree.heat=hits").await;
         let announced = page.text("legend-hits-unknown").await.unwrap_or_default();
         assert!(announced.contains("unknown"), "{announced:?}");
-        let none = token(page, "--tree-nobody").await;
+        let none = token(page, "--tree-no-worker").await;
         until_pixels(page, "what is not known has no heat", &[place], &[none]).await;
     })
     .await;

@@ -129,14 +129,14 @@ async fn the_model_gives_what_core_gives_for_the_arrivals_that_are_served() {
     let seq = number(&server.cluster().await, "seq");
     let report = viewer
         .until("the viewer is where the server is", |seen| {
-            use radixscope_insight::counterfactual::{Facts, Selection, Span, resimulate};
+            use radixscope_insight::counterfactual::{DecisionRange, Facts, Selection, resimulate};
             let state = seen.state.as_ref().filter(|state| state.seq().0 >= seq).ok_or("not yet")?;
-            let facts = Facts::of(state, Selection::of(Span::Last(80)));
+            let facts = Facts::of(state, Selection::of(DecisionRange::Last(80)));
             let go = |_: usize, _: usize| ControlFlow::Continue(());
             resimulate(
                 &arrivals,
                 &facts,
-                Span::Last(80),
+                DecisionRange::Last(80),
                 radixscope_router::RouterOverrides::round_robin(),
                 go,
             )

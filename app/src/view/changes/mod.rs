@@ -11,13 +11,13 @@ use radixscope_model::id::Millis;
 
 use crate::format::{self, UNKNOWN};
 use crate::net::source::Opened;
-use crate::shown::PoolLabel;
 use crate::store::{MARK_NAMES, Store, time_of_day};
 use crate::url::Panel;
 use crate::view::control::view;
 use crate::view::figure::{Empty, Figure, PanelHead};
 use crate::view::recording::open;
 use crate::view::tree::ChangedTree;
+use crate::view_context::PoolLabel;
 use table::Table;
 
 /// What is compared; `None`: not yet, or it cannot be.

@@ -2,13 +2,13 @@
 
 use leptos::prelude::{Get, With};
 use radixscope_insight::changes::{Blocks, Changes, PoolChange, Presence, Requests, WorkerChange};
-use radixscope_insight::latency::{Quantity, source_words};
+use radixscope_insight::latency::{Quantity, source_text};
 use radixscope_model::id::Millis;
 
 use crate::draw::palette::label;
 use crate::format::{self, UNKNOWN};
-use crate::shown::PoolLabel;
 use crate::store::{Store, time_of_day};
+use crate::view_context::PoolLabel;
 
 /// In a word or two.
 pub(super) fn presence(of: Presence) -> String {
@@ -145,7 +145,7 @@ fn since(requests: &Requests, at: Millis) -> String {
 pub(super) fn ttft(requests: &[Requests; 2], percentile: usize) -> [String; 3] {
     let of = |requests: &Requests| {
         let range = requests.ttft.as_ref()?.quantiles?[percentile];
-        Some(Quantity::Ttft.range_words(&range))
+        Some(Quantity::Ttft.range_text(&range))
     };
     let short = requests.each_ref().map(|requests| of(requests).unwrap_or(UNKNOWN.to_owned()));
     let counts = requests.each_ref().map(|of| {
@@ -153,7 +153,7 @@ pub(super) fn ttft(requests: &[Requests; 2], percentile: usize) -> [String; 3] {
         times.map_or("0".to_owned(), |times| format::count(times.samples))
     });
     let full = requests.each_ref().map(|of| match &of.ttft {
-        Some(times) => source_words(std::slice::from_ref(times), Quantity::Ttft),
+        Some(times) => source_text(std::slice::from_ref(times), Quantity::Ttft),
         None => "not reported".to_owned(),
     });
     [arrow(short), arrow(counts), sides(full)]

@@ -2,10 +2,10 @@
 
 use leptos::prelude::*;
 use radixscope_insight::baseline::{Baseline, Direction, Figure, crossover};
-use radixscope_insight::recent_window::Live;
+use radixscope_insight::recent_window::RecentFigures;
 
 use super::roles::{Baselines, Role};
-use super::table::{digits, range_words};
+use super::table::{digits, range_text};
 use crate::draw::curves::{self, Curve, Picture};
 use crate::draw::palette::{Palette, parse};
 use crate::store::Store;
@@ -53,7 +53,7 @@ fn crossings(figure: Figure, [kv, rr]: &[Option<Baseline>; 2]) -> Vec<(f64, Stri
     .collect()
 }
 
-fn picture(choice: Choice, live: &Live, playing: &[Option<Baseline>; 2], dark: bool) -> Picture {
+fn picture(choice: Choice, live: &RecentFigures, playing: &[Option<Baseline>; 2], dark: bool) -> Picture {
     let (_, name, figures) = choice;
     let colour = |token: &str| parse(&theme::token(token), dark).unwrap_or_default();
     let mut curves = Vec::new();
@@ -73,7 +73,7 @@ fn picture(choice: Choice, live: &Live, playing: &[Option<Baseline>; 2], dark: b
         let end = if figures.len() > 1 { figure.label().rsplit(' ').next().unwrap_or("") } else { "" };
         // Rounded, so that what is not seen draws nothing anew.
         let at = |y: f64| crate::format::decimal(&digits(figure, y)).unwrap_or(y);
-        let name = format!("Live {end} {}", range_words(figure, &range)).replace("  ", " ");
+        let name = format!("Live {end} {}", range_text(figure, &range)).replace("  ", " ");
         let low = (x.round(), at(range.low()), name);
         // Of a range both ends, with a line between them.
         let high =
@@ -97,7 +97,7 @@ fn picture(choice: Choice, live: &Live, playing: &[Option<Baseline>; 2], dark: b
 pub(super) fn Curves(
     store: Store,
     dark: Memo<bool>,
-    live: Memo<Live>,
+    live: Memo<RecentFigures>,
     baselines: Baselines,
 ) -> impl IntoView {
     let choice = Memo::new(move |_| {

@@ -2,7 +2,7 @@
 
 use leptos::prelude::*;
 use radixscope_insight::baseline::{self, MAX_BYTES, Router};
-use radixscope_insight::recent_window::Live;
+use radixscope_insight::recent_window::RecentFigures;
 use web_sys::File;
 
 use super::roles::{Baselines, Role, name_of};
@@ -32,7 +32,7 @@ fn read(baselines: Baselines, file: &File) {
 }
 
 #[component]
-pub(super) fn Manage(baselines: Baselines, live: Memo<Live>) -> impl IntoView {
+pub(super) fn Manage(baselines: Baselines, live: Memo<RecentFigures>) -> impl IntoView {
     let export = move |_| {
         let text = baseline::export(&baselines.all());
         let status_text = match offer("baselines.csv", "text/csv;charset=utf-8", &text) {
@@ -77,7 +77,7 @@ pub(super) fn Manage(baselines: Baselines, live: Memo<Live>) -> impl IntoView {
 }
 
 #[component]
-fn Save(baselines: Baselines, live: Memo<Live>) -> impl IntoView {
+fn Save(baselines: Baselines, live: Memo<RecentFigures>) -> impl IntoView {
     let name = RwSignal::new("My sweep".to_owned());
     let router = RwSignal::new(Router::KvAware);
     let missing = Memo::new(move |_| {

@@ -2,7 +2,7 @@
 
 use leptos::prelude::*;
 use radixscope_insight::baseline::{AgainstBaseline, Baseline, Difference, Figure, difference};
-use radixscope_insight::recent_window::Live;
+use radixscope_insight::recent_window::RecentFigures;
 use radixscope_model::range::Range;
 
 use super::roles::{Baselines, Role};
@@ -48,8 +48,8 @@ fn at(
 }
 
 /// A live figure in its unit's digits: a number, or its range.
-pub(super) fn range_words(figure: Figure, range: &Range) -> String {
-    if range.is_unbounded() { UNKNOWN.to_owned() } else { range.words(|value| digits(figure, value)) }
+pub(super) fn range_text(figure: Figure, range: &Range) -> String {
+    if range.is_unbounded() { UNKNOWN.to_owned() } else { range.to_text(|value| digits(figure, value)) }
 }
 
 /// How live stands to a baseline: percent with sign, in a word, with an icon; class. "Worse" and "better" only where the
@@ -57,7 +57,7 @@ pub(super) fn range_words(figure: Figure, range: &Range) -> String {
 fn difference_words(figure: Figure, live: Option<Range>, base: Option<f64>) -> (String, &'static str) {
     let difference = live.zip(base).and_then(|(live, base)| difference(figure, live, base));
     let Some(Difference { share, verdict }) = difference else { return (UNKNOWN.to_owned(), "") };
-    let percent = share.words(|share| {
+    let percent = share.to_text(|share| {
         let percent = (share * 100.0).round();
         let sign = if percent < 0.0 { '−' } else { '+' };
         format!("{sign}{:.0} %", percent.abs())
@@ -79,7 +79,7 @@ struct Line {
     differences: [(String, &'static str); 2],
 }
 
-fn lines(live: &Live, baselines: &[Option<Baseline>; 2]) -> Vec<Line> {
+fn lines(live: &RecentFigures, baselines: &[Option<Baseline>; 2]) -> Vec<Line> {
     let concurrency = live.concurrency.map(|(mean, _)| mean);
     let line = |figure: Figure| {
         let value = live.window.figures.get(figure);
@@ -87,7 +87,7 @@ fn lines(live: &Live, baselines: &[Option<Baseline>; 2]) -> Vec<Line> {
         let samples = live.window.samples.get(figure);
         let live_text = match (value, source) {
             (Some(value), Some(source)) => (
-                range_words(figure, &value),
+                range_text(figure, &value),
                 format!("{}, {}", format::plural(samples, "sample", "samples"), source.label()),
             ),
             _ => (UNKNOWN.to_owned(), "no data".to_owned()),
@@ -100,7 +100,7 @@ fn lines(live: &Live, baselines: &[Option<Baseline>; 2]) -> Vec<Line> {
 }
 
 #[component]
-pub(super) fn Table(live: Memo<Live>, baselines: Baselines) -> impl IntoView {
+pub(super) fn Table(live: Memo<RecentFigures>, baselines: Baselines) -> impl IntoView {
     let playing = Memo::new(move |_| Role::ALL.map(|role| baselines.playing(role)));
     let all = Memo::new(move |_| live.with(|live| playing.with(|playing| lines(live, playing))));
     let row = move |at: usize| {

@@ -1,11 +1,11 @@
 //! The form: which decisions, which setting, which way. What is typed is read when something is to be computed.
 
 use leptos::prelude::*;
-use radixscope_insight::counterfactual::Span;
+use radixscope_insight::counterfactual::DecisionRange;
 use radixscope_router::{Formula, RouterOverrides, RouterSettings};
 
 use super::run::Asked;
-use crate::store::{Shown, Store};
+use crate::store::{Store, ViewContext};
 use crate::view::control::view;
 
 /// What is typed and chosen.
@@ -44,13 +44,13 @@ impl Inputs {
     ///
     /// # Errors
     /// What cannot be read, in words.
-    pub(super) fn span(self) -> Result<Span, String> {
+    pub(super) fn span(self) -> Result<DecisionRange, String> {
         let text = self.amount.get_untracked();
         let number: Option<u32> = text.trim().parse().ok().filter(|&n| n > 0);
         let is_time = self.by_time.get_untracked();
         match (number, is_time) {
-            (Some(seconds), true) => Ok(Span::Ms(u64::from(seconds) * 1_000)),
-            (Some(last @ ..=10_000), false) => Ok(Span::Last(last)),
+            (Some(seconds), true) => Ok(DecisionRange::Ms(u64::from(seconds) * 1_000)),
+            (Some(last @ ..=10_000), false) => Ok(DecisionRange::Last(last)),
             (_, false) => Err(format!("{text:?} decisions: invalid, 1 to 10000 are retained")),
             (None, true) => Err(format!("{text:?} seconds: invalid")),
         }
@@ -111,7 +111,7 @@ pub(super) fn Controls(
 ) -> impl IntoView {
     let formula = Memo::new(move |_| {
         let pool = store.judged_pool();
-        let latest = |shown: &Shown<'_>| {
+        let latest = |shown: &ViewContext<'_>| {
             let latest = shown.decisions().newest_first();
             let mut of_pool = latest.filter(|decided| pool.is_none_or(|pool| decided.pool == pool)).take(100);
             of_pool.find_map(|decided| decided.decision.formula)

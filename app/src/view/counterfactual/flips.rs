@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use leptos::prelude::*;
-use radixscope_insight::counterfactual::{Flipped, FrozenReport};
+use radixscope_insight::counterfactual::{ChangedDecision, OfflineReplayReport};
 
 use crate::format;
 use crate::store::Store;
@@ -14,7 +14,7 @@ use crate::view::nav;
 
 /// The list; bounded by the report.
 #[component]
-pub(super) fn Flips(store: Store, report: Arc<FrozenReport>) -> impl IntoView {
+pub(super) fn Flips(store: Store, report: Arc<OfflineReplayReport>) -> impl IntoView {
     let shown = report.flips.len();
     let caption = match shown {
         0 => "No decision would most likely change worker.".to_owned(),
@@ -22,7 +22,7 @@ pub(super) fn Flips(store: Store, report: Arc<FrozenReport>) -> impl IntoView {
             "{shown} decisions, oldest first, whose worker is no longer among the likeliest. Costs are in blocks, under the setting tried; round-robin: as recorded."
         ),
     };
-    let row = |flip: &Flipped| view! { <FlipRow store flip=*flip/> };
+    let row = |flip: &ChangedDecision| view! { <FlipRow store flip=*flip/> };
     let rows = report.flips.iter().map(row).collect_view();
     view! {
         <p class="caption" data-testid="cf-flips-caption">{caption}</p>
@@ -44,7 +44,7 @@ pub(super) fn Flips(store: Store, report: Arc<FrozenReport>) -> impl IntoView {
 }
 
 #[component]
-fn FlipRow(store: Store, flip: Flipped) -> impl IntoView {
+fn FlipRow(store: Store, flip: ChangedDecision) -> impl IntoView {
     let query = move || {
         let query = store.address.with(|address| address.with_panel(Panel::Decisions).query());
         format!("{query}&decision={}", flip.decision)

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use leptos::prelude::*;
-use radixscope_insight::counterfactual::{SweepReport, expected_in_words, options_to_set, present_setting};
+use radixscope_insight::counterfactual::{SweepReport, expected_to_text, options_to_set, present_setting};
 use radixscope_router::frozen::{Grid, Outcome};
 
 use super::table::{flips, signed};
@@ -68,7 +68,7 @@ impl Metric {
 }
 
 /// A cell in words.
-fn in_words(grid: &Grid, outcome: &Outcome, weight: f64, temperature: f64) -> String {
+fn in_text(grid: &Grid, outcome: &Outcome, weight: f64, temperature: f64) -> String {
     let name = grid.recorded.prefill_factor_number().name;
     let unknown = || "unknown".to_owned();
     let overlap = |o: &Outcome| o.overlap_share.map_or_else(unknown, format::tenths);
@@ -136,7 +136,7 @@ pub(super) fn HeatMap(report: Arc<SweepReport>, take: Callback<(f64, f64)>) -> i
             let (weight, temperature) = (g.prefill_factors[row], g.temperatures[column]);
             let mark = mark((row, column), present, recommended);
             let mark = if mark.1.is_empty() { String::new() } else { format!(" ({})", mark.1) };
-            let words = g.outcome(row, column).map(|outcome| in_words(g, outcome, weight, temperature));
+            let words = g.outcome(row, column).map(|outcome| in_text(g, outcome, weight, temperature));
             format!("{}{mark}.", words.unwrap_or_default())
         })
     };
@@ -166,7 +166,7 @@ pub(super) fn HeatMap(report: Arc<SweepReport>, take: Callback<(f64, f64)>) -> i
         };
         let words = grid.with_value(|g| {
             let outcome = g.outcome(row, column)?;
-            Some(in_words(g, outcome, g.prefill_factors[row], g.temperatures[column]))
+            Some(in_text(g, outcome, g.prefill_factors[row], g.temperatures[column]))
         });
         let label =
             if meaning.is_empty() { words } else { words.map(|words| format!("{words} ({meaning})")) };
@@ -228,7 +228,7 @@ pub(super) fn HeatMap(report: Arc<SweepReport>, take: Callback<(f64, f64)>) -> i
                 </p>
             }
         });
-        let expected = advice.expected.as_ref().and_then(expected_in_words);
+        let expected = advice.expected.as_ref().and_then(expected_to_text);
         let method = (!advice.method.is_empty()).then(|| {
             view! { <details class="quiet"><summary>"How it was found"</summary><p>{advice.method}</p></details> }
         });

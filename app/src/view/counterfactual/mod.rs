@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use leptos::prelude::*;
 use radixscope_insight::counterfactual::{
-    About, FROZEN_LIMITS, Fact, ModelReport, NO_CANDIDATES_HINT, calibration_in_words, headline, not_judged,
+    About, FROZEN_LIMITS, Fact, ModelReport, NO_CANDIDATES_HINT, calibration_to_text, headline, not_judged,
 };
 
 use controls::{Controls, Inputs};
@@ -219,7 +219,7 @@ fn Assumptions(done: Done<ModelReport>) -> impl IntoView {
             data-worker-ms=format!("{:.3}", done.worker_ms) data-total-ms=format!("{:.3}", done.total_ms)>
             <h3>"Calibration"</h3>
             <ul data-testid="cf-calibration" data-fits=report.calibration.fits().to_string()>
-                {calibration_in_words(&report.calibration).into_iter().map(|sentences| view! { <li>{sentences}</li> }).collect_view()}
+                {calibration_to_text(&report.calibration).into_iter().map(|sentences| view! { <li>{sentences}</li> }).collect_view()}
             </ul>
             <h3>"Assumptions"</h3>
             <p>{format!("{} recorded arrivals were replayed.{left_out}{refused}", format::count(report.arrivals))}</p>

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use leptos::prelude::*;
 use radixscope_insight::counterfactual::{
-    Facts, FrozenReport, ModelReport, NO_ARRIVALS_HINT, Sample, Selection, Span, SweepReport, TEMPERATURES,
-    arrivals_needed, weights_with,
+    DecisionRange, Facts, ModelReport, NO_ARRIVALS_HINT, OfflineReplayReport, Sample, Selection, SweepReport,
+    TEMPERATURES, arrivals_needed, weights_with,
 };
 use radixscope_model::id::{Millis, PoolIx};
 use radixscope_router::{RouterMode, RouterOverrides};
@@ -47,7 +47,7 @@ pub(super) struct Step {
 /// What a reader asked for.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) struct Asked {
-    pub(super) span: Span,
+    pub(super) span: DecisionRange,
     pub(super) settings: RouterOverrides,
     pub(super) with_model: bool,
 }
@@ -66,7 +66,7 @@ pub(super) struct Runner {
     moment: StoredValue<u64>,
     pub(super) step: RwSignal<Option<Step>>,
     pub(super) error: RwSignal<Option<String>>,
-    pub(super) frozen: RwSignal<Option<Done<FrozenReport>>>,
+    pub(super) frozen: RwSignal<Option<Done<OfflineReplayReport>>>,
     pub(super) model: RwSignal<Option<Done<ModelReport>>>,
     pub(super) sweep: RwSignal<Option<Done<SweepReport>>>,
 }
@@ -74,7 +74,7 @@ pub(super) struct Runner {
 /// Results outlive the panel: whoever comes back from a decision finds them.
 #[derive(Clone, Default)]
 struct Kept {
-    frozen: Option<Done<FrozenReport>>,
+    frozen: Option<Done<OfflineReplayReport>>,
     model: Option<Done<ModelReport>>,
     sweep: Option<Done<SweepReport>>,
     pool: Option<PoolIx>,
@@ -149,7 +149,7 @@ impl Runner {
     }
 
     /// Decisions of one pool.
-    fn selection(self, span: Span) -> Selection {
+    fn selection(self, span: DecisionRange) -> Selection {
         let pool = untrack(|| self.store.judged_pool());
         self.pool.set_value(pool);
         Selection { pool, ..Selection::of(span) }
@@ -176,9 +176,9 @@ impl Runner {
             self.store.peek(|cluster| (Sample::of(cluster, selection), Facts::of(cluster, selection)));
         self.model.set(None);
         let what = "Replaying each decision on the state it saw";
-        let job = Job::Frozen { sample, settings: asked.settings };
+        let job = Job::OfflineReplay { sample, settings: asked.settings };
         self.job(turn, job, what, (1, steps), move |outcome| {
-            let Outcome::Frozen(report, worker_ms) = outcome else { return };
+            let Outcome::OfflineReplay(report, worker_ms) = outcome else { return };
             let total_ms = now_ms() - started;
             self.frozen.set(Some(Done {
                 report: Arc::new(*report),
@@ -271,7 +271,7 @@ impl Runner {
     }
 
     /// Many settings.
-    pub(super) fn sweep(self, span: Span) {
+    pub(super) fn sweep(self, span: DecisionRange) {
         let turn = self.begin();
         let (at_ms, started) = (self.store.now_ms(), now_ms());
         let selection = self.selection(span);
@@ -315,7 +315,7 @@ impl Runner {
                     self.step.set(Some(Step { part: Some((done, total)), ..now.clone() }));
                 }
                 Answer::Done { outcome, .. } => done(outcome),
-                Answer::Failed { message, .. } => self.fail(in_words(message)),
+                Answer::Failed { message, .. } => self.fail(in_text(message)),
             }
         };
         self.client.with_value(|client| client.run(job, hear));
@@ -323,7 +323,7 @@ impl Runner {
 }
 
 /// A missing prompt is no fault but a setting.
-fn in_words(message: String) -> String {
+fn in_text(message: String) -> String {
     if message.starts_with("no prompt is known") { format!("{message}. {NO_ARRIVALS_HINT}") } else { message }
 }
 

@@ -1,7 +1,7 @@
 //! What happened, as recorded beside what was tried, figure by figure; every number with its unit.
 
 use leptos::prelude::*;
-use radixscope_insight::counterfactual::{Figures, FrozenReport, ModelReport, Rank, Times};
+use radixscope_insight::counterfactual::{Figures, ModelReport, OfflineReplayReport, Rank, Times};
 use radixscope_model::id::WorkerIx;
 use radixscope_model::sort;
 use radixscope_router::RouterMode;
@@ -53,7 +53,7 @@ struct Row {
     cells: [String; 4],
 }
 
-fn rows(frozen: &FrozenReport, model: Option<&ModelReport>) -> Vec<Row> {
+fn rows(frozen: &OfflineReplayReport, model: Option<&ModelReport>) -> Vec<Row> {
     let (actual, tried) = (&frozen.actual, &frozen.tried);
     // Of a model that does not fit, only which setting is better means anything.
     let fits = model.is_some_and(|model| model.calibration.fits());
@@ -77,7 +77,7 @@ fn rows(frozen: &FrozenReport, model: Option<&ModelReport>) -> Vec<Row> {
         or_unknown(outcome.prefill_saved_tokens, each)
     };
     let ranked = |rank: &dyn Fn(&ModelReport) -> Rank, text: &dyn Fn(&Figures) -> String| match model {
-        Some(model) if !fits => [UNKNOWN.to_owned(), rank(model).in_words()],
+        Some(model) if !fits => [UNKNOWN.to_owned(), rank(model).in_text()],
         _ => of_model(text),
     };
     let model_saved = |of: &dyn Fn(&ModelReport) -> f64| match model.filter(|_| fits) {
@@ -172,7 +172,7 @@ fn rows(frozen: &FrozenReport, model: Option<&ModelReport>) -> Vec<Row> {
 #[component]
 pub(super) fn Comparison(
     store: Store,
-    frozen: Memo<Option<std::sync::Arc<FrozenReport>>>,
+    frozen: Memo<Option<std::sync::Arc<OfflineReplayReport>>>,
     model: Memo<Option<std::sync::Arc<ModelReport>>>,
 ) -> impl IntoView {
     const COLUMNS: [&str; 4] = ["actual", "frozen", "model-recorded", "model-tried"];

@@ -5,7 +5,7 @@ mod checked;
 
 use leptos::prelude::*;
 use radixscope_export::finding_ticket::{findings_ticket, severity_word, summary};
-use radixscope_export::{Summary, Wanted};
+use radixscope_export::{FindingFilter, Summary};
 use radixscope_model::id::WorkerIx;
 use radixscope_model::record::{Finding, Phase, Severity};
 use radixscope_state::cluster::Cluster;
@@ -107,7 +107,7 @@ pub fn FindingsPanel(store: Store) -> impl IntoView {
 }
 
 fn codes_of(cluster: &Cluster, filter: Filter, is_over: bool) -> Vec<String> {
-    let all = Wanted { severity: Severity::Info, cleared: true }.of(cluster);
+    let all = FindingFilter { severity: Severity::Info, cleared: true }.of(cluster);
     let meant = all.into_iter().filter(|f| (f.phase == Phase::Cleared) == is_over && filter.takes(f));
     meant.map(|finding| finding.code.to_string()).collect()
 }
@@ -156,7 +156,7 @@ fn Picked(store: Store, filter: Memo<Filter>) -> impl IntoView {
 fn News(store: Store) -> impl IntoView {
     let held = Memo::new(move |_| {
         store.on_beat(|cluster| {
-            let all = Wanted::default().of(cluster);
+            let all = FindingFilter::default().of(cluster);
             all.into_iter().map(|f| (f.code.to_string(), f.title.to_string())).collect::<Vec<_>>()
         })
     });

@@ -63,8 +63,8 @@ fn of_counts(counts: &Counts) -> Vec<Row> {
     let absent = || format!("{ENABLE_FRONTEND}, or a log that reports when requests end");
     let throughput = counts.throughput.as_ref();
     let from = || throughput.map_or_else(absent, |t| t.source.to_owned());
-    let errors = counts.errors.map(|errors| share_words(errors, "ended"));
-    let session = counts.session_errors.map_or_else(absent, |e| format!("session: {}", share_words(e, "")));
+    let errors = counts.errors.map(|errors| share_text(errors, "ended"));
+    let session = counts.session_errors.map_or_else(absent, |e| format!("session: {}", share_text(e, "")));
     vec![
         Row {
             id: "requests",
@@ -84,7 +84,7 @@ fn of_counts(counts: &Counts) -> Vec<Row> {
     ]
 }
 
-fn share_words(errors: Errors, of: &str) -> String {
+fn share_text(errors: Errors, of: &str) -> String {
     let share = errors.share().map_or(String::new(), |share| format!("{}, ", format::percent(share)));
     let words = format!("{share}{} of {} {of}", format::count(errors.failed), format::count(errors.of));
     words.trim_end().to_owned()
@@ -105,8 +105,8 @@ fn of_quantity(id: &'static str, what: &'static str, since: &str, quantity: Quan
         Some([p50, p95, _]) => {
             format!(
                 "{} / {}",
-                quantity.range_words(&p50).replace(" tokens", ""),
-                quantity.range_words(&p95).replacen(" tokens–", "–", 1)
+                quantity.range_text(&p50).replace(" tokens", ""),
+                quantity.range_text(&p95).replacen(" tokens–", "–", 1)
             )
         }
         None => "no sample".to_owned(),
@@ -114,7 +114,7 @@ fn of_quantity(id: &'static str, what: &'static str, since: &str, quantity: Quan
     let source = first.map_or_else(
         || format!("{since}{ENABLE_FRONTEND}"),
         |times| {
-            format!("{} from {}", format::plural(times.samples, "sample", "samples"), times.source.words())
+            format!("{} from {}", format::plural(times.samples, "sample", "samples"), times.source.to_text())
         },
     );
     Row { id, what, value, source }

@@ -3,7 +3,7 @@
 use leptos::prelude::*;
 use radixscope_insight::latency::{self, Burn, ENABLE_FRONTEND, Quantity, TREND_STEP_MS, Times};
 use radixscope_model::id::Millis;
-use radixscope_model::range::{Range, Standing};
+use radixscope_model::range::{Range, TargetComparison};
 
 use super::goals::{Goal, GoalField};
 use crate::draw::option::ChartOption;
@@ -11,7 +11,7 @@ use crate::draw::palette::Palette;
 use crate::draw::trend::{self, Trend};
 use crate::format;
 use crate::store::{Feed, Store};
-use crate::time_range::Span;
+use crate::time_range::TimeSpan;
 use crate::view::control::view;
 use crate::view::figure::prose;
 use crate::view::legend::{Hidden, Legend, Series};
@@ -27,7 +27,7 @@ pub(super) fn QuantityCard(
     id: &'static str,
     title: &'static str,
     long: &'static str,
-    span: Memo<Span>,
+    span: Memo<TimeSpan>,
 ) -> impl IntoView {
     let times = Memo::new(move |_| {
         let now = second.get();
@@ -61,7 +61,7 @@ pub(super) fn QuantityCard(
             </header>
             <Show when=move || known.get() fallback=move || view! { <Absent id long/> }>
                 <dl class="quantiles">{reading(1, "p95", "main")} {reading(0, "p50", "")} {reading(2, "p99", "")}</dl>
-                <p class="caption" data-testid=format!("{id}-source")>{move || times.with(|all| latency::source_words(all, quantity))}</p>
+                <p class="caption" data-testid=format!("{id}-source")>{move || times.with(|all| latency::source_text(all, quantity))}</p>
                 <p class="caption" data-testid=format!("{id}-burn")>{move || burn.with(|burn| burn_words(burn.as_ref(), quantity, goal.ms.get(), store))}</p>
                 <TrendChart store dark goal quantity id title span/>
             </Show>
@@ -72,11 +72,11 @@ pub(super) fn QuantityCard(
 /// A percentile; the 95th also against its target, as long as it is current.
 #[component]
 fn Value(range: Range, quantity: Quantity, target: f64, standing: Option<Times>) -> impl IntoView {
-    let judged = standing.as_ref().map_or(Standing::Unknown, |times| times.standing(target));
-    let status_text = standing.map(|times| times.standing_words(quantity, target));
+    let judged = standing.as_ref().map_or(TargetComparison::Unknown, |times| times.standing(target));
+    let status_text = standing.map(|times| times.standing_text(quantity, target));
     view! {
         <dd class=format!("reading {}", judged.as_str())>
-            <b>{quantity.range_words(&range)}</b>
+            <b>{quantity.range_text(&range)}</b>
             {status_text.map(|status_text| view! { <span class="standing">" "{status_text}</span> })}
         </dd>
     }
@@ -98,9 +98,9 @@ fn burn_words(burn: Option<&Burn>, quantity: Quantity, target: f64, store: Store
     format!(
         "Session: {over} of {} samples above {} ({shares}), since {}, {}.",
         format::count(burn.samples),
-        quantity.words(target),
+        quantity.to_text(target),
         format::ago(store.now_ms().since(burn.since_ms)),
-        burn.source.words()
+        burn.source.to_text()
     )
 }
 
@@ -124,15 +124,15 @@ fn TrendChart(
     quantity: Quantity,
     id: &'static str,
     title: &'static str,
-    span: Memo<Span>,
+    span: Memo<TimeSpan>,
 ) -> impl IntoView {
     // Points are five seconds apart or more and keep their place: between them nothing is worked out or drawn.
     let step = Memo::new(move |_| {
         let at = |at: Millis| Millis(at.0 / TREND_STEP_MS * TREND_STEP_MS);
-        span.with(|span| Span { from: at(span.from), until: at(span.until) })
+        span.with(|span| TimeSpan { from: at(span.from), until: at(span.until) })
     });
     let line = Memo::new(move |_| {
-        let Span { from, until } = step.get();
+        let TimeSpan { from, until } = step.get();
         store.peek(|shown| latency::trend(shown, quantity, (from, until), store.received_ms()))
     });
     let hidden = Hidden::of(store, if quantity == Quantity::Ttft { "ttft.hide" } else { "itl.hide" });
@@ -152,10 +152,10 @@ fn TrendChart(
     };
     let words = move || {
         let last = line.with(|line| line.as_ref().and_then(|line| line.p95.last().copied().flatten()));
-        let last = last.map_or("no sample".to_owned(), |p95| quantity.range_words(&p95));
+        let last = last.map_or("no sample".to_owned(), |p95| quantity.range_text(&p95));
         format!(
             "95th percentile of {title} over the 60 s before each point; at the end {last}, target {}",
-            quantity.words(goal.ms.get())
+            quantity.to_text(goal.ms.get())
         )
     };
     view! {
@@ -172,7 +172,7 @@ fn drawn(
     is_shown: bool,
     palette: &Palette,
     title: &str,
-    span: Span,
+    span: TimeSpan,
 ) -> ChartOption {
     let ends = |range: Range| (range.low(), range.high().unwrap_or(range.low()));
     let (times, values): (Vec<Millis>, Vec<_>) = line.points().map(|(at, p95)| (at, p95.map(ends))).unzip();

@@ -11,7 +11,7 @@ use crate::draw::palette::{Palette, label};
 use crate::draw::strips::{self, Strip};
 use crate::format::{self, UNKNOWN};
 use crate::store::{Store, time_of_day};
-use crate::time_range::Span;
+use crate::time_range::TimeSpan;
 use crate::view::chip::Chip;
 use crate::view::control::view;
 use crate::view::figure::prose;
@@ -69,7 +69,7 @@ fn words(shown: &Imbalance) -> String {
 /// What the chart shows: another stretch of time than the figures beside it, perhaps.
 struct Drawn {
     times: Vec<Millis>,
-    span: Span,
+    span: TimeSpan,
     workers: Vec<(WorkerIx, Vec<Option<u32>>)>,
 }
 
@@ -90,7 +90,7 @@ pub(super) fn SpreadSection(
     store: Store,
     dark: Memo<bool>,
     second: Memo<Millis>,
-    span: Memo<Span>,
+    span: Memo<TimeSpan>,
 ) -> impl IntoView {
     let shown = Memo::new(move |_| {
         let now = second.get();
@@ -100,7 +100,7 @@ pub(super) fn SpreadSection(
     let known = Memo::new(move |_| shown.with(|shown| !shown.series.workers.is_empty()));
     let workers =
         Memo::new(move |_| shown.with(|shown| drawn(shown).map(|(worker, _)| *worker).collect::<Vec<_>>()));
-    let limit = move || shown.with(Imbalance::limit_words);
+    let limit = move || shown.with(Imbalance::limit_text);
     let chart = move |palette: &Palette| {
         let span = span.get();
         let over_time = store.peek(|cluster| {

@@ -16,7 +16,7 @@ use super::table::GRID_ID;
 use super::waterfall::Waterfall;
 use crate::draw::palette::label;
 use crate::format;
-use crate::store::Shown;
+use crate::store::ViewContext;
 use crate::url::Panel;
 use crate::view::chip::Chip;
 use crate::view::clipboard::copy;
@@ -90,7 +90,7 @@ fn One(ledger: Ledger, open: Open) -> impl IntoView {
                 {if forgotten {
                     view! { <p>"Its candidates are no longer retained: newer decisions took their place."</p> }
                 } else if let Some(missing) = decision.not_reconstructed {
-                    let words = format!("The costs of the others could not be computed: {}.", missing.words());
+                    let words = format!("The costs of the others could not be computed: {}.", missing.to_text());
                     view! { <p data-testid="not-reconstructed">{words}</p> }
                 } else {
                     view! { <HintList hint=candidates_hint()/> }
@@ -190,7 +190,7 @@ struct Part {
 }
 
 impl Part {
-    fn of(shown: &Shown<'_>, decided: &DecisionEntry) -> Option<Self> {
+    fn of(shown: &ViewContext<'_>, decided: &DecisionEntry) -> Option<Self> {
         let parts = shown.parts_of(decided)?;
         let is_decode = parts.prefill.decision.id == decided.decision.id;
         let other = if is_decode { parts.decode } else { parts.prefill };

@@ -9,7 +9,7 @@ use super::save;
 use super::state::Ledger;
 use crate::draw::palette::label;
 use crate::format;
-use crate::store::Shown;
+use crate::store::ViewContext;
 use crate::view::control::view;
 
 /// Workers to choose from in a list; any other is chosen in the table of workers.
@@ -63,7 +63,7 @@ pub(super) fn Filters(ledger: Ledger) -> impl IntoView {
 }
 
 /// The workers that a reader can choose from: those of the pools shown.
-fn workers(shown: &Shown<'_>) -> Vec<(WorkerIx, Worker)> {
+fn workers(shown: &ViewContext<'_>) -> Vec<(WorkerIx, Worker)> {
     let of = |ix: WorkerIx| Some((ix, shown.worker(ix).filter(|of| shown.has(of.pool))?.id));
     (0..shown.workers().len()).filter_map(|at| of(WorkerIx(at as u16))).take(LISTED).collect()
 }

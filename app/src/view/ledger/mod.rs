@@ -91,7 +91,9 @@ fn Summary(ledger: Ledger) -> impl IntoView {
         ledger.view.with(|view| {
             let sums = ledger.store.peek(|shown| shown.sums(&view.picked.of_pool));
             let prompts = match sums.prompts {
-                Some((prompts, _, unit)) => format!("the {} prompt {}", format::count(prompts), unit.words()),
+                Some((prompts, _, unit)) => {
+                    format!("the {} prompt {}", format::count(prompts), unit.to_text())
+                }
                 None => "the prompts".to_owned(),
             };
             format!(
@@ -99,7 +101,7 @@ fn Summary(ledger: Ledger) -> impl IntoView {
                 format::count(sums.count),
                 format::count(view.kept),
                 format::count(view.ever),
-                sums.rate_words(),
+                sums.rate_text(),
             )
         })
     };

@@ -47,7 +47,7 @@ impl Row {
     pub(super) fn of(decided: &DecisionEntry, line: usize) -> Self {
         let decision = &decided.decision;
         let request = decision.request_id.as_deref().unwrap_or_default();
-        let (margin, margin_title) = match decided.margin_blocks() {
+        let (margin, margin_title) = match decided.cost_gap_blocks() {
             Ok(margin) => (
                 Short(tenth(margin)).to_string(),
                 "Cost of the next best candidate less that of the chosen one".to_owned(),
@@ -104,7 +104,7 @@ impl Row {
 /// How it is known, and from where.
 pub(super) fn known_from(decided: &DecisionEntry) -> String {
     let sources: Vec<&str> = decided.sources().map(DecisionSource::as_str).collect();
-    format!("{}, from {}", decided.known_words(), sources.join(", "))
+    format!("{}, from {}", decided.known_text(), sources.join(", "))
 }
 
 /// By whose clock a decision's time is.

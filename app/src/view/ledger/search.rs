@@ -5,7 +5,7 @@ use radixscope_model::id::{PoolIx, WorkerIx};
 use radixscope_state::cluster::{DecisionEntry, Filter};
 
 use crate::draw::palette::label;
-use crate::store::Shown;
+use crate::store::ViewContext;
 
 /// The latest decisions, which may still get their candidates and with them another reason.
 const UNSETTLED: u64 = 200;
@@ -33,7 +33,7 @@ pub(super) struct Pass<'a> {
 
 impl Search {
     /// Begins a pass for `text` among the decisions that `filter` lets through.
-    pub(super) fn pass(&mut self, shown: &Shown<'_>, text: &str, filter: &Filter) -> Pass<'_> {
+    pub(super) fn pass(&mut self, shown: &ViewContext<'_>, text: &str, filter: &Filter) -> Pass<'_> {
         let (text, among) = (text.trim(), (filter.pool, filter.worker));
         if self.text != text || self.among != among {
             *self = Self { text: text.to_owned(), among, ..Self::default() };

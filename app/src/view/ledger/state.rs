@@ -7,7 +7,7 @@ use radixscope_model::id::DecisionId;
 use radixscope_state::cluster::{Cluster, Column, DecisionEntry, Filter, Picked, Sort};
 
 use super::search::Search;
-use crate::store::{Shown, Store};
+use crate::store::{Store, ViewContext};
 
 /// What is shown while paused: a copy, because the state forgets.
 pub(super) struct Held {
@@ -77,7 +77,7 @@ impl Ledger {
         let view = Memo::new(move |before: Option<&View>| {
             let asked = asked.get();
             let held = held.get();
-            let look = |shown: &Shown<'_>| {
+            let look = |shown: &ViewContext<'_>| {
                 let mut view = View { asked: asked.clone(), ..View::default() };
                 search.update_value(|search| {
                     let (filter, text) = &asked;
@@ -189,7 +189,7 @@ impl Ledger {
     }
 
     /// Looks at what is shown. Not tracked.
-    pub(super) fn look<T>(self, look: impl FnOnce(&Shown<'_>, Listed<'_>) -> T) -> T {
+    pub(super) fn look<T>(self, look: impl FnOnce(&ViewContext<'_>, Listed<'_>) -> T) -> T {
         let held = self.held.get_untracked();
         self.store.peek(|cluster| {
             look(

@@ -194,7 +194,7 @@ fn Line(ledger: Ledger, row: RwSignal<Option<Row>>) -> impl IntoView {
         let pool = row.with(|row| row.as_ref().map(|row| row.pool))?;
         store.labels.with(|all| {
             let label = all.iter().find(|label| label.pool == pool).filter(|_| all.len() > 1)?;
-            Some((label.beside(all), label.words()))
+            Some((label.beside(all), label.to_text()))
         })
     });
     let of = move |part: fn(&Row) -> &str| {

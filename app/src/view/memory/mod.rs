@@ -7,16 +7,16 @@ mod row;
 mod workers;
 
 use leptos::prelude::*;
-use radixscope_insight::capacity::{Fault, Form, Input, Inputs, Live};
-use radixscope_insight::memory::{self, Facts, Part};
+use radixscope_insight::capacity::{CurrentUsage, Fault, Form, Input, Inputs};
+use radixscope_insight::memory::{self, Facts, MemorySegment};
 use radixscope_model::id::Millis;
 
 use crate::format::{self, UNKNOWN};
-use crate::shown::PoolLabel;
-use crate::store::{Shown, Store};
+use crate::store::{Store, ViewContext};
 use crate::url::Panel;
 use crate::view::control::view;
 use crate::view::figure::{Empty, Figure, PanelHead, prose};
+use crate::view_context::PoolLabel;
 
 /// The calculator's keys in the address begin so.
 const KEY_PREFIX: &str = "cap.";
@@ -100,9 +100,9 @@ pub fn MemoryPanel(store: Store) -> impl IntoView {
     let sums = Memo::new(move |_| {
         store.labels.with(|labels| store.on_beat(|shown| sums(shown, labels, store.now_ms())))
     });
-    let share = move |of: fn(&Live) -> Option<u64>| {
+    let share = move |of: fn(&CurrentUsage) -> Option<u64>| {
         Memo::new(move |_| {
-            let share = |live: &Live| {
+            let share = |live: &CurrentUsage| {
                 let capacity = live.capacity_blocks.filter(|&all| all > 0)?;
                 Some(format::percent(of(live)? as f64 / capacity as f64))
             };
@@ -135,14 +135,14 @@ pub fn MemoryPanel(store: Store) -> impl IntoView {
 
 /// The pools shown with what their workers add up to; pools have blocks of different size, so that all of them together
 /// have no sum.
-fn sums(shown: &Shown<'_>, labels: &[PoolLabel], now: Millis) -> Vec<(String, Live)> {
+fn sums(shown: &ViewContext<'_>, labels: &[PoolLabel], now: Millis) -> Vec<(String, CurrentUsage)> {
     let name = |pool| labels.iter().find(|label| label.pool == pool).map(|label| label.short.clone());
     let pools = shown.pool_list().into_iter();
     pools.map(|pool| (name(pool).unwrap_or_default(), memory::live(shown, pool, now))).collect()
 }
 
 /// A figure of each pool, with its name where there are several.
-fn by_pool(sums: &[(String, Live)], figure: impl Fn(&Live) -> String) -> String {
+fn by_pool(sums: &[(String, CurrentUsage)], figure: impl Fn(&CurrentUsage) -> String) -> String {
     match sums {
         [] => UNKNOWN.to_owned(),
         [(_, one)] => figure(one),
@@ -155,7 +155,13 @@ fn by_pool(sums: &[(String, Live)], figure: impl Fn(&Live) -> String) -> String 
 /// Names and patterns of the stretches of a bar.
 #[component]
 fn Legend() -> impl IntoView {
-    let parts = [Part::Used, Part::Retained, Part::Held, Part::Free, Part::Rest];
+    let parts = [
+        MemorySegment::Used,
+        MemorySegment::Retained,
+        MemorySegment::Held,
+        MemorySegment::Free,
+        MemorySegment::Rest,
+    ];
     view! {
         <p class="mem-legend">
             {parts.map(|part| view! { <span><i class=format!("mem-key {}", class(part)) aria-hidden="true"></i>{part.label()}</span> }).into_iter().collect_view()}
@@ -164,13 +170,13 @@ fn Legend() -> impl IntoView {
 }
 
 /// Class of a stretch.
-const fn class(part: Part) -> &'static str {
+const fn class(part: MemorySegment) -> &'static str {
     match part {
-        Part::Used => "used",
-        Part::Retained => "retained",
-        Part::Held => "held-part",
-        Part::Free => "free",
-        Part::Rest => "rest",
+        MemorySegment::Used => "used",
+        MemorySegment::Retained => "retained",
+        MemorySegment::Held => "held-part",
+        MemorySegment::Free => "free",
+        MemorySegment::Rest => "rest",
     }
 }
 

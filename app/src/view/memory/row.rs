@@ -1,7 +1,7 @@
 //! A worker's memory as text: figures with their shares, tokens and GiB, and the sentences below them.
 
 use radixscope_insight::capacity::GIB;
-use radixscope_insight::memory::{Memory, Part, Sourced, seconds};
+use radixscope_insight::memory::{Memory, MemorySegment, Sourced, seconds};
 use radixscope_model::id::{Millis, WorkerIx};
 use radixscope_state::cluster::Cluster;
 
@@ -126,7 +126,7 @@ pub(super) fn look(
             sub: memory.churn.map_or(String::new(), |churn| {
                 format!("{} ÷ {}", format::short(churn.removed), format::short(churn.stored))
             }),
-            title: memory.churn_words().unwrap_or("No KV event received".to_owned()),
+            title: memory.eviction_ratio_text().unwrap_or("No KV event received".to_owned()),
         },
         lifetime: Cell {
             main: span(ages.and_then(|ages| ages.lifetime_p50_ms)),
@@ -152,7 +152,7 @@ fn parts(memory: &Memory) -> Vec<(&'static str, String, String)> {
     if memory.capacity.is_none() {
         return Vec::new();
     }
-    let part = |&(part, blocks): &(Part, u64)| {
+    let part = |&(part, blocks): &(MemorySegment, u64)| {
         let text = format!("{} {}", format::count(blocks), part.label());
         (super::class(part), format::width(blocks as f64 / sum), text)
     };
@@ -168,8 +168,8 @@ fn status_text(memory: &Memory, now: Millis) -> Vec<String> {
     });
     let witnesses: Vec<String> = [mirror, engine].into_iter().flatten().collect();
     let belief = match witnesses.is_empty() || memory.is_gone {
-        true => memory.belief_words(),
-        false => format!("{}. {}", witnesses.join("; "), memory.belief_words()),
+        true => memory.estimate_status_text(),
+        false => format!("{}. {}", witnesses.join("; "), memory.estimate_status_text()),
     };
-    [Some(belief), memory.capacity_words(), memory.lifetime_words()].into_iter().flatten().collect()
+    [Some(belief), memory.capacity_text(), memory.lifetime_text()].into_iter().flatten().collect()
 }

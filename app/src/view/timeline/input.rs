@@ -6,7 +6,7 @@ use web_sys::{HtmlElement, KeyboardEvent, PointerEvent, WheelEvent};
 
 use super::Line;
 use crate::store::{REAL_TIME, Store};
-use crate::time_range::Span;
+use crate::time_range::TimeSpan;
 use crate::timeline::zoomed;
 use crate::url::Panel;
 
@@ -93,7 +93,7 @@ pub(crate) fn key(store: Store, key: &str, event: &KeyboardEvent) -> bool {
         "ArrowLeft" => store.step_by(-step),
         "ArrowRight" if is_back => store.step_by(step),
         "Home" if is_back => {
-            if let Some(Span { from, .. }) = store.kept_span() {
+            if let Some(TimeSpan { from, .. }) = store.kept_span() {
                 store.go(from);
             }
         }

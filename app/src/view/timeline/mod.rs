@@ -14,7 +14,7 @@ use radixscope_model::id::Millis;
 use super::resize;
 use crate::format;
 use crate::store::{Store, time_of_day};
-use crate::time_range::Span;
+use crate::time_range::TimeSpan;
 use crate::timeline::{COLUMNS, HEIGHT, Quantity, columns, gaps, labels, line, most, top};
 use crate::view::control::view;
 pub(crate) use input::key;
@@ -29,9 +29,9 @@ const LABEL_PX: f64 = 90.0;
 struct Line {
     store: Store,
     /// The part that is drawn; `None`: all that is kept.
-    zoom: RwSignal<Option<Span>>,
+    zoom: RwSignal<Option<TimeSpan>>,
     /// What was drawn when the pointer came: nothing moves under it.
-    held: RwSignal<Option<Span>>,
+    held: RwSignal<Option<TimeSpan>>,
     /// Where a brush began and where it is, shares of the width.
     brush: RwSignal<Option<(f64, f64)>>,
     field: NodeRef<html::Div>,
@@ -41,14 +41,14 @@ struct Line {
 
 impl Line {
     /// The stretch that is drawn. Tracked.
-    fn span(self) -> Option<Span> {
+    fn span(self) -> Option<TimeSpan> {
         self.store.kept_version.track();
         let all = self.store.kept_span()?;
         Some(
             self.zoom
                 .get()
                 .or(self.held.get())
-                .map_or(all, |zoom| Span { from: zoom.from.max(all.from), ..zoom }),
+                .map_or(all, |zoom| TimeSpan { from: zoom.from.max(all.from), ..zoom }),
         )
     }
 
@@ -94,7 +94,7 @@ fn Field(timeline: Line) -> impl IntoView {
             resize::observe(&element, move || width.set(f64::from(measured.client_width())));
         }
     });
-    let bound = move |of: fn(Span) -> Millis| move || timeline.span().map(|span| of(span).0.to_string());
+    let bound = move |of: fn(TimeSpan) -> Millis| move || timeline.span().map(|span| of(span).0.to_string());
     let shown = move || match store.at.get() {
         0 => store.kept_span().map_or(0, |span| span.until.0),
         at => at,
@@ -188,14 +188,14 @@ fn marks(timeline: Line) -> AnyView {
             let class = ["moments-mark ", kind.unwrap_or("resolved")].concat();
             sign("timeline-mark", class, left(span.share(row.at_ms)), title, row.at_ms)
         };
-        let gap = |gap: Span| {
+        let gap = |gap: TimeSpan| {
             let (from, until) = (span.share(gap.from).max(0.0), span.share(gap.until).min(1.0));
             let (begin, end) = (time_of_day(gap.from), time_of_day(gap.until));
             let title = ["Nothing was received or recorded from ", &begin, " to ", &end].concat();
             let style = [&left(from), "; width: ", &format::width(until - from)].concat();
             sign("timeline-gap", "moments-gap".to_owned(), style, title, gap.from)
         };
-        let is_seen = |gap: &Span| gap.until > span.from && gap.from < span.until;
+        let is_seen = |gap: &TimeSpan| gap.until > span.from && gap.from < span.until;
         let is_inside = |row: &&crate::timeline::Row| {
             !row.marks.is_empty() && (0.0..=1.0).contains(&span.share(row.at_ms))
         };

@@ -6,7 +6,7 @@ use radixscope_state::tree::forest::{ChainId, Forest};
 
 use crate::draw::palette::label;
 use crate::format;
-use crate::store::{Shown, Store};
+use crate::store::{Store, ViewContext};
 
 /// A block in a box.
 #[derive(Clone, PartialEq, Debug)]
@@ -38,7 +38,7 @@ pub(super) struct BlockSummary {
 
 impl BlockSummary {
     /// The block at `position` of a box.
-    pub(super) fn of(cluster: &Shown<'_>, forest: &Forest, id: ChainId, position: u32) -> Self {
+    pub(super) fn of(cluster: &ViewContext<'_>, forest: &Forest, id: ChainId, position: u32) -> Self {
         let (tree, chain) = (cluster.tree(), forest.chain(id));
         let position = position.max(chain.position).min(chain.end().saturating_sub(1));
         let node = tree.block_at(chain, position);

@@ -66,6 +66,6 @@ fn Item(tree: TreeView, crumb: Crumb, size: Option<u32>, is_last: bool) -> impl 
     let title = format!("Zoom to block {} and what is below it: hash {}", crumb.position, crumb.hash);
     view! {
         <li><button class="plain" title=title aria-current=is_last.then_some("true")
-            on:click=move |_| tree.look_at(Goal::Block(crumb))>{crumb.words()}{tokens}</button></li>
+            on:click=move |_| tree.look_at(Goal::Block(crumb))>{crumb.to_text()}{tokens}</button></li>
     }
 }

@@ -19,7 +19,7 @@ use crate::draw::raster::{ByOwner, Drawn, Fills, Pixels, raster};
 use crate::draw::surface::Surface;
 use crate::draw::viewport::{Rect, Viewport};
 use crate::draw::words;
-use crate::store::{Shown, Store, now_ms};
+use crate::store::{Store, ViewContext, now_ms};
 use crate::theme;
 
 /// What the pixels depend on beside the tree, the window and the theme.
@@ -72,7 +72,7 @@ impl Brush {
     pub(super) fn how(
         &mut self,
         store: Store,
-        (cluster, forest): (&Shown<'_>, &Forest),
+        (cluster, forest): (&ViewContext<'_>, &Forest),
         (choice, picked, dark): (Choice, Option<WorkerIx>, bool),
         surface: &Surface,
         scrolled: f64,
@@ -120,7 +120,7 @@ impl Brush {
     pub(super) fn raster(
         &self,
         how: &How,
-        cluster: &Shown<'_>,
+        cluster: &ViewContext<'_>,
         view: &Viewport,
         palette: &Palette,
         pixels: &mut Pixels,
@@ -141,11 +141,11 @@ impl Brush {
     }
 
     /// Writes into boxes and beside the picture.
-    pub(super) fn words(
+    pub(super) fn to_text(
         &self,
         how: &How,
         surface: &Surface,
-        (cluster, forest): (&Shown<'_>, &Forest),
+        (cluster, forest): (&ViewContext<'_>, &Forest),
         view: &Viewport,
         palette: &Palette,
         drawn: &Drawn,

@@ -2,7 +2,7 @@
 //! colours mean.
 
 use leptos::prelude::*;
-use radixscope_insight::changes::Change;
+use radixscope_insight::changes::BlockChange;
 use radixscope_model::id::WorkerIx;
 
 use super::breadcrumb::Breadcrumb;
@@ -30,16 +30,16 @@ pub(in crate::view) fn ChangedTree(store: Store, dark: Memo<bool>, compared: Com
     let tree = TreeView::new(Form::Changes, store, dark);
     let counts = move || {
         compared.track();
-        Change::ALL.map(|change| (change, store.changed_blocks(change)))
+        BlockChange::ALL.map(|change| (change, store.changed_blocks(change)))
     };
-    let key = |(change, count): (Change, u64)| {
+    let key = |(change, count): (BlockChange, u64)| {
         let name = change.as_str();
         let words = match change {
-            Change::Elsewhere => "not on the selected worker",
+            BlockChange::Elsewhere => "not on the selected worker",
             _ => name,
         };
         // Only where a worker is selected is there any.
-        (change != Change::Elsewhere || count > 0).then(|| {
+        (change != BlockChange::Elsewhere || count > 0).then(|| {
             view! {
                 <span title=SAYS[change as usize]>
                     <i class=["key changes-", name].concat() aria-hidden="true"></i>

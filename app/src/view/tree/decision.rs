@@ -11,7 +11,7 @@ use crate::draw::camera::Goal;
 use crate::draw::crumb::Crumb;
 use crate::draw::palette::label;
 use crate::format::{self, UNKNOWN};
-use crate::store::Shown;
+use crate::store::ViewContext;
 use crate::url::Panel;
 use crate::view::chip::Chip;
 use crate::view::control::view;
@@ -55,7 +55,7 @@ pub(super) fn follow(tree: TreeView) {
 }
 
 /// The last block of a decision's path that is still there.
-fn end_of(cluster: &Shown<'_>, id: DecisionId) -> Option<Crumb> {
+fn end_of(cluster: &ViewContext<'_>, id: DecisionId) -> Option<Crumb> {
     let (tree, path) = (cluster.live_tree(), cluster.decisions().get(id)?.decision.path?);
     let node = tree.find(path.worker, path.block_hash).filter(|&node| tree.is_attached(node))?;
     Some(Crumb::at(tree, node, tree.position(node)))
@@ -70,7 +70,7 @@ enum Step {
 }
 
 /// The next decision in this direction that names blocks of the pool drawn.
-fn next(cluster: &Shown<'_>, from: Option<DecisionId>, step: Step) -> Option<DecisionId> {
+fn next(cluster: &ViewContext<'_>, from: Option<DecisionId>, step: Step) -> Option<DecisionId> {
     let has_path = |d: &&DecisionEntry| {
         d.decision.path.is_some_and(|end| cluster.pool_of(end.worker) == Some(cluster.pool))
     };
@@ -161,7 +161,7 @@ fn One(tree: TreeView, decided: DecisionEntry) -> impl IntoView {
         "#{id}, prompt of {prompt}{}",
         decided.decision.request_id.as_ref().map_or(String::new(), |request| format!(", request {request}"))
     );
-    let margin = format!("{} {}", label(chosen), decided.margin_words(label));
+    let margin = format!("{} {}", label(chosen), decided.margin_text(label));
     let to_ledger =
         move |_| store.address.update(|address| *address = address.with_decision(Panel::Decisions, id));
     view! {

@@ -13,7 +13,7 @@ use crate::draw::palette::{Palette, ink, label};
 use crate::draw::surface::{LABEL_WEIGHT, Surface};
 use crate::draw::viewport::{Rect, Viewport, keep_apart};
 use crate::format;
-use crate::store::{Shown, Store};
+use crate::store::{Store, ViewContext};
 use crate::view::control::view;
 
 /// Distance of labels, CSS pixels.
@@ -50,7 +50,12 @@ impl Painted {
 }
 
 /// Paints what is known of the open decision, or clears the texts if there is none.
-pub(super) fn paint(cluster: &Shown<'_>, canvas: &Canvas<'_>, id: Option<DecisionId>, painted: Painted) {
+pub(super) fn paint(
+    cluster: &ViewContext<'_>,
+    canvas: &Canvas<'_>,
+    id: Option<DecisionId>,
+    painted: Painted,
+) {
     let (words, end) = id.map(|id| path_of(cluster, canvas, id)).unwrap_or_default();
     for (signal, now) in [(painted.words, words), (painted.end, end)] {
         if signal.with_untracked(|before| *before != now) {
@@ -74,7 +79,7 @@ pub(super) fn Note(store: Store, painted: Painted) -> impl IntoView {
 }
 
 /// Paints, and gives what it is in words and the label at its end.
-fn path_of(cluster: &Shown<'_>, canvas: &Canvas<'_>, id: DecisionId) -> (String, String) {
+fn path_of(cluster: &ViewContext<'_>, canvas: &Canvas<'_>, id: DecisionId) -> (String, String) {
     let without = |words: String| (words, String::new());
     let Some(decided) = cluster.decisions().get(id) else {
         return without(format!("Decision {id} is no longer retained, so its path is unknown"));
@@ -132,7 +137,7 @@ fn path_of(cluster: &Shown<'_>, canvas: &Canvas<'_>, id: DecisionId) -> (String,
 
 /// By how much the chosen worker won, in a sentence.
 fn won(decided: &DecisionEntry) -> String {
-    format!("{}: {}.", label(decided.decision.worker), decided.margin_words(label))
+    format!("{}: {}.", label(decided.decision.worker), decided.margin_text(label))
 }
 
 /// The boxes along the path to `node` on the canvas, from the top, the last one as far as the path goes.
@@ -181,11 +186,8 @@ fn brackets(canvas: &Canvas<'_>, decided: &DecisionEntry, rects: &[Rect], last: 
         for x in [left, right - thick] {
             canvas.surface.fill(Rect { left: x, right: x + thick, top: y - thick - arm, bottom: y }, colour);
         }
-        let words = if worker == chosen {
-            format!(" chosen, {}", decided.margin_words(label))
-        } else {
-            String::new()
-        };
+        let words =
+            if worker == chosen { format!(" chosen, {}", decided.margin_text(label)) } else { String::new() };
         let text = format!("{} {}{words}", label(worker), format::count(depth.into()));
         tags.push(Tag { beside: Rect { left, right, ..on }, at: y, text, worker: Some(worker) });
     }

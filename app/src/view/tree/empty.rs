@@ -4,7 +4,7 @@ use leptos::prelude::*;
 use radixscope_state::cluster::WorkerState;
 
 use crate::format;
-use crate::store::{Shown, Store};
+use crate::store::{Store, ViewContext};
 use crate::view::control::view;
 use crate::view::figure::{Empty, prose};
 
@@ -57,7 +57,7 @@ fn NoEvents() -> impl IntoView {
 }
 
 /// In figures: events that say nothing of what is stored (reference §9.1). `None` where there are none such.
-fn hollow_events(shown: &Shown<'_>) -> Option<String> {
+fn hollow_events(shown: &ViewContext<'_>) -> Option<String> {
     let workers = || shown.drawn_workers().filter_map(|worker| shown.cluster.worker(worker));
     let sum = |of: fn(&WorkerState) -> u64| -> u64 { workers().map(of).sum() };
     let (empty, unknown) = (sum(|w| w.empty_stores_total), sum(|w| w.unknown_removed_total));

@@ -17,7 +17,7 @@ use super::state::TreeView;
 use crate::draw::crumb::Crumb;
 use crate::draw::palette::label;
 use crate::format::{self, UNKNOWN};
-use crate::store::Shown;
+use crate::store::ViewContext;
 use crate::view::chip::Chip;
 use crate::view::control::view;
 use crate::view::virtual_table::{Scroll, VirtualTable};
@@ -89,7 +89,7 @@ struct Line {
 }
 
 impl Line {
-    fn of(cluster: &Shown<'_>, now_ms: u64, at: usize, kept: Kept) -> Option<Self> {
+    fn of(cluster: &ViewContext<'_>, now_ms: u64, at: usize, kept: Kept) -> Option<Self> {
         let tree = cluster.tree();
         let forest = tree.forest()?;
         let id = kept.crumb.chain(tree)?;
@@ -102,7 +102,7 @@ impl Line {
             kept,
             at,
             has_children: !forest.children(Some(id)).is_empty(),
-            prefix: format!("{}{len}", kept.crumb.words()),
+            prefix: format!("{}{len}", kept.crumb.to_text()),
             owners: tree.chain_owners(chain).iter().collect(),
             blocks: format::count(sums.blocks.into()),
             copies: format::count(sums.copies),

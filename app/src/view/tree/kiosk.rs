@@ -1,7 +1,7 @@
 //! The tree of the kiosk: the picture alone, which takes no input, with the workers' colours and loads below it.
 
 use leptos::prelude::*;
-use radixscope_insight::completeness::coverage_words;
+use radixscope_insight::completeness::coverage_text;
 use radixscope_model::id::WorkerIx;
 
 use super::empty::EmptyTree;
@@ -58,11 +58,11 @@ pub(in crate::view) fn KioskTree(store: Store, dark: Memo<bool>) -> impl IntoVie
 }
 
 fn coverage(store: Store) -> String {
-    store.on_beat(|shown| coverage_words(&shown.coverage()))
+    store.on_beat(|shown| coverage_text(&shown.coverage()))
 }
 
 /// How full a worker is, where that is known; else what it holds.
-fn held(shown: &crate::store::Shown<'_>, worker: WorkerIx) -> String {
+fn held(shown: &crate::store::ViewContext<'_>, worker: WorkerIx) -> String {
     let capacity = shown.capacity(worker).filter(|capacity| capacity.value > 0);
     match (shown.blocks(worker), capacity) {
         (Some(held), Some(capacity)) => {

@@ -5,17 +5,17 @@ use std::sync::Arc;
 
 use leptos::html;
 use leptos::prelude::*;
-use radixscope_insight::completeness::known_words;
+use radixscope_insight::completeness::known_text;
 use radixscope_insight::memory::Memory;
 use radixscope_model::id::{Millis, WorkerIx};
-use radixscope_state::cluster::Sign;
+use radixscope_state::cluster::Liveness;
 
 use super::state::TreeView;
 use crate::draw::lanes::Lanes;
 use crate::draw::palette::{label, token};
 use crate::draw::strip::area;
 use crate::format::{self, UNKNOWN};
-use crate::store::Shown;
+use crate::store::ViewContext;
 use crate::view::chip::Chip;
 use crate::view::control::view;
 use crate::view::resize;
@@ -45,23 +45,23 @@ struct Head {
 }
 
 impl Head {
-    fn of(cluster: &Shown<'_>, worker: WorkerIx, now: Millis, most: f64) -> Option<Self> {
+    fn of(cluster: &ViewContext<'_>, worker: WorkerIx, now: Millis, most: f64) -> Option<Self> {
         let state = cluster.worker(worker)?;
         let blocks = cluster.blocks(worker);
         let capacity = Memory::of(cluster, worker, now)?.capacity.map(|capacity| capacity.value);
         let share =
             blocks.zip(capacity).filter(|&(_, all)| all > 0).map(|(held, all)| held as f64 / all as f64);
         let sign = match state.sign(now) {
-            Sign::Active => "",
-            Sign::Quiet => "quiet",
-            Sign::NeverHeard => "nothing received",
-            Sign::Gone => "gone",
+            Liveness::Active => "",
+            Liveness::Quiet => "quiet",
+            Liveness::NeverSeen => "nothing received",
+            Liveness::Left => "gone",
         };
         let held =
             blocks.map_or_else(|| UNKNOWN.to_owned(), |blocks| format::plural(blocks, "block", "blocks"));
         let lacks = cluster.is_incomplete(worker);
         let occupancy = match (share, capacity) {
-            _ if lacks => known_words(cluster.cluster, worker),
+            _ if lacks => known_text(cluster.cluster, worker),
             (Some(share), Some(all)) => format!("{} of {}", format::percent(share), format::short(all)),
             _ => "capacity unknown".to_owned(),
         };
@@ -112,7 +112,7 @@ impl Head {
 }
 
 /// Most blocks that any worker stored or removed in one of the last seconds: the top of every curve.
-fn most(cluster: &Shown<'_>, now: Millis) -> f64 {
+fn most(cluster: &ViewContext<'_>, now: Millis) -> f64 {
     let buckets =
         cluster.drawn_workers().flat_map(|w| cluster.rates(w, now, SECONDS)).filter_map(|(_, bucket)| bucket);
     f64::from(buckets.map(|bucket| bucket.stored.max(bucket.removed)).max().unwrap_or(0).max(1))

@@ -26,7 +26,7 @@ pub(super) fn Legend(tree: TreeView) -> impl IntoView {
         }
         let now = tree.store.on_beat(|_| touch(clock(tree.store.now_ms())));
         let age = tree.store.with_tree(|_, forest| recency::oldest_age_ms(forest, now));
-        recency::end_in_words(recency::end_ms(age.unwrap_or(0)))
+        recency::end_to_text(recency::end_ms(age.unwrap_or(0)))
     });
     let picked = move || tree.store.picked().map(|worker| format!("dimmed: not on {}", label(worker)));
     view! {

@@ -9,10 +9,10 @@ use super::side;
 use super::state::TreeView;
 use crate::draw::crumb::Crumb;
 use crate::format;
-use crate::shown::DrawnTree;
-use crate::store::{Shown, now_ms};
+use crate::store::{ViewContext, now_ms};
 use crate::view::control::view;
 use crate::view::hint::HintList;
+use crate::view_context::DrawnTree;
 
 /// Lines at first, and by how many more there are at a press.
 const LINES: usize = 10;
@@ -108,7 +108,7 @@ pub(super) fn List(tree: TreeView, by: Ranked) -> impl IntoView {
     }
 }
 
-fn of(cluster: &Shown<'_>, forest: &Forest, by: Ranked, most: usize) -> Lines {
+fn of(cluster: &ViewContext<'_>, forest: &Forest, by: Ranked, most: usize) -> Lines {
     let tree = cluster.tree();
     // Boxes that are cached nowhere cannot be selected; a few more than wanted make up for them.
     let ranked = match by {

@@ -12,7 +12,7 @@ use super::state::{Choice, Heat, TreeView};
 use crate::draw::photo::{self, Caption};
 use crate::draw::viewport::Region;
 use crate::format;
-use crate::store::Shown;
+use crate::store::ViewContext;
 use crate::theme;
 use crate::view::control::view;
 use crate::view::file;
@@ -40,7 +40,13 @@ struct Facts {
 }
 
 impl Facts {
-    fn of(tree: TreeView, cluster: &Shown<'_>, forest: &Forest, region: Region, choice: Choice) -> Self {
+    fn of(
+        tree: TreeView,
+        cluster: &ViewContext<'_>,
+        forest: &Forest,
+        region: Region,
+        choice: Choice,
+    ) -> Self {
         let Seq(seq) = cluster.seq();
         let now = tree.store.now_ms();
         // The cluster's time, not that of the reader's machine.
@@ -77,7 +83,7 @@ impl Facts {
 }
 
 /// Looks at what is shown now.
-fn view<T>(tree: TreeView, see: impl FnOnce(&Shown<'_>, &Forest, Region, Choice) -> T) -> Option<T> {
+fn view<T>(tree: TreeView, see: impl FnOnce(&ViewContext<'_>, &Forest, Region, Choice) -> T) -> Option<T> {
     let choice = tree.choice.get_untracked();
     let region = tree.camera.with_value(|camera| camera.region());
     tree.store

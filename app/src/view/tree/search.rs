@@ -6,7 +6,7 @@ use std::time::Duration;
 use leptos::html;
 use leptos::prelude::*;
 use radixscope_model::id::{DecisionId, PoolIx, WorkerIx};
-use radixscope_state::search::{self, Found, Query};
+use radixscope_state::search::{self, Query, SearchHit};
 use radixscope_state::tree::NodeId;
 use web_sys::KeyboardEvent;
 
@@ -15,7 +15,7 @@ use crate::draw::crumb::Crumb;
 use crate::draw::palette::label;
 use crate::format;
 use crate::keys;
-use crate::store::Shown;
+use crate::store::ViewContext;
 use crate::view::control::view;
 
 /// Results shown at a time.
@@ -59,13 +59,13 @@ struct Answer {
 
 impl Answer {
     /// For a text that is not empty, from one of its results on.
-    fn of(cluster: &Shown<'_>, text: &str, from: usize) -> Self {
+    fn of(cluster: &ViewContext<'_>, text: &str, from: usize) -> Self {
         let query = Query::parse(text);
         let answer = search::find(cluster, &query, from..from + MOST);
         let lines = answer.found.into_iter().filter_map(|found| Line::of(cluster, found)).collect();
         Self {
             text: text.trim().to_owned(),
-            understood: query.words(),
+            understood: query.to_text(),
             lines,
             from,
             total: answer.total,
@@ -115,9 +115,9 @@ impl Answer {
 }
 
 impl Line {
-    fn of(cluster: &Shown<'_>, found: Found) -> Option<Self> {
+    fn of(cluster: &ViewContext<'_>, found: SearchHit) -> Option<Self> {
         Some(match found {
-            Found::Block { pool, node, workers } => {
+            SearchHit::Block { pool, node, workers } => {
                 let named = if workers.len() > 3 {
                     format!("{} workers", workers.len())
                 } else {
@@ -125,16 +125,16 @@ impl Line {
                 };
                 Self::block(cluster, (pool, node), "Blocks by engine hash", &format!("called so by {named}"))
             }
-            Found::Tokens { pool, node } => {
+            SearchHit::Tokens { pool, node } => {
                 let hash = cluster.cluster.tree(pool).block_hash(node);
                 Self::block(cluster, (pool, node), "Blocks by tokens hash", &format!("block hash {hash}"))
             }
-            Found::Part { pool, node, hash, is_tokens } => {
+            SearchHit::Part { pool, node, hash, is_tokens } => {
                 let which = if is_tokens { "tokens hash" } else { "block hash" };
                 let name = format!("{which} {hash}, 0x{}", format::hex(hash));
                 Self::block(cluster, (pool, node), "Blocks by a part of a hash", &name)
             }
-            Found::Worker(ix) => {
+            SearchHit::Worker(ix) => {
                 let worker = cluster.worker(ix)?;
                 let holds = cluster
                     .blocks(ix)
@@ -146,7 +146,7 @@ impl Line {
                     way: Way::Worker(ix),
                 }
             }
-            Found::Decision(id) => {
+            SearchHit::Decision(id) => {
                 let decided = cluster.decisions().get(id)?;
                 let request = decided.decision.request_id.as_deref().unwrap_or("request id unknown");
                 let held = decided.overlap_blocks().map_or("cached part unknown".to_owned(), |held| {
@@ -162,7 +162,12 @@ impl Line {
         })
     }
 
-    fn block(cluster: &Shown<'_>, (pool, node): (PoolIx, NodeId), group: &'static str, name: &str) -> Self {
+    fn block(
+        cluster: &ViewContext<'_>,
+        (pool, node): (PoolIx, NodeId),
+        group: &'static str,
+        name: &str,
+    ) -> Self {
         let tree = cluster.cluster.tree(pool);
         let mut holders = format::plural(tree.owners(node).len() as u64, "worker", "workers");
         if let Some(other) = cluster.cluster.pool(pool).filter(|_| pool != cluster.pool) {

@@ -11,7 +11,7 @@ use super::state::{Hovered, TreeView, key};
 use crate::draw::crumb::Crumb;
 use crate::draw::palette::label;
 use crate::format::{self, UNKNOWN};
-use crate::store::{Shown, Store};
+use crate::store::{Store, ViewContext};
 use crate::view::clipboard::CopyButton;
 use crate::view::control::view;
 
@@ -91,7 +91,7 @@ fn part<T: Default>(shown: Memo<Subject>, of: impl FnOnce(&Detail) -> T) -> T {
     shown.with(|shown| shown.block().map(of)).unwrap_or_default()
 }
 
-fn of(cluster: &Shown<'_>, forest: &Forest, crumb: Crumb) -> Option<Detail> {
+fn of(cluster: &ViewContext<'_>, forest: &Forest, crumb: Crumb) -> Option<Detail> {
     let tree = cluster.tree();
     let node = crumb.node(tree)?;
     let prefix = tree.prefix(node)?;

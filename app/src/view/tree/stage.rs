@@ -23,11 +23,11 @@ use crate::draw::surface::Surface;
 use crate::draw::viewport::{Region, Viewport};
 use crate::draw::visible;
 use crate::draw::words::GUTTER;
-use crate::shown::DrawnTree;
-use crate::store::{Shown, now_ms};
+use crate::store::{ViewContext, now_ms};
 use crate::theme;
 use crate::view::control::view;
 use crate::view::resize;
+use crate::view_context::DrawnTree;
 
 /// Everything that pixels are made of.
 #[derive(Clone, PartialEq)]
@@ -196,7 +196,13 @@ impl Stage {
     }
 
     /// The lower canvas: boxes.
-    fn paint(&mut self, (cluster, forest): (&Shown<'_>, &Forest), view: &Viewport, how: How, choice: Choice) {
+    fn paint(
+        &mut self,
+        (cluster, forest): (&ViewContext<'_>, &Forest),
+        view: &Viewport,
+        how: How,
+        choice: Choice,
+    ) {
         let Some(palette_of) = self.palette_of else { return };
         let (region, size) = (view.region, self.surface.size);
         let live = || cluster.live_tree().forest().map_or(0, Forest::revision);
@@ -212,9 +218,15 @@ impl Stage {
     }
 
     /// The upper canvas: words and outlines.
-    fn annotate(&self, tree: TreeView, (cluster, forest): (&Shown<'_>, &Forest), view: &Viewport, how: &How) {
+    fn annotate(
+        &self,
+        tree: TreeView,
+        (cluster, forest): (&ViewContext<'_>, &Forest),
+        view: &Viewport,
+        how: &How,
+    ) {
         let (surface, palette, mirror) = (&self.surface, &self.palette, cluster.tree());
-        self.brush.words(how, surface, (cluster, forest), view, palette, &self.drawn);
+        self.brush.to_text(how, surface, (cluster, forest), view, palette, &self.drawn);
         let outline = |id: ChainId, colour, width: f64, dash: f64| {
             for place in how.places(mirror, forest, view, id) {
                 surface.outline(place, colour, width, dash);
@@ -280,7 +292,7 @@ impl Stage {
 }
 
 /// Tells the panel's other parts what the camera shows: path and window, in words.
-fn say(tree: TreeView, cluster: &Shown<'_>, forest: &Forest, region: Region) {
+fn say(tree: TreeView, cluster: &ViewContext<'_>, forest: &Forest, region: Region) {
     let mirror = cluster.tree();
     let goal = tree.camera.with_value(|camera| camera.goal());
     let boxes = match goal {

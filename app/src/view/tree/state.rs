@@ -14,8 +14,8 @@ use super::still::Hold;
 use crate::draw::camera::{Camera, Goal};
 use crate::draw::crumb::Crumb;
 use crate::draw::lanes::Lanes;
-use crate::shown::DrawnTree;
-use crate::store::{Shown, Store, TIER_KEY};
+use crate::store::{Store, TIER_KEY, ViewContext};
+use crate::view_context::DrawnTree;
 
 /// Keys in the address that only this panel reads.
 pub(super) mod key {
@@ -146,7 +146,7 @@ pub(super) struct TreeView {
 }
 
 /// Requests within the window of hits of which it is known how much of the prompt the chosen worker held.
-pub(super) fn known_requests(cluster: &Shown<'_>, now: Millis) -> u32 {
+pub(super) fn known_requests(cluster: &ViewContext<'_>, now: Millis) -> u32 {
     cluster.tree().requests(touch(now).saturating_sub((HITS_WINDOW_MS / TOUCH_MS) as u32))
 }
 

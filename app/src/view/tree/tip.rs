@@ -2,7 +2,7 @@
 
 use leptos::html;
 use leptos::prelude::*;
-use radixscope_insight::changes::{Change, ChangeTree};
+use radixscope_insight::changes::{BlockChange, ChangeTree};
 use radixscope_model::id::WorkerIx;
 
 use super::block::BlockSummary;
@@ -92,7 +92,7 @@ pub(super) fn Many(tree: TreeView, narrow: Narrow) -> impl IntoView {
 
 /// `37 boxes, 1,204 blocks: kept, stored`.
 fn changed_words(narrow: Narrow) -> String {
-    let changes: Vec<&str> = ChangeTree::in_bits(narrow.workers).map(Change::as_str).collect();
+    let changes: Vec<&str> = ChangeTree::in_bits(narrow.workers).map(BlockChange::as_str).collect();
     let boxes = format::plural(narrow.boxes.into(), "box", "boxes");
     [&boxes, ", ", &format::plural(narrow.blocks.into(), "block", "blocks"), ": ", &changes.join(", ")]
         .concat()

@@ -1,15 +1,15 @@
 //! The answer as it is shown: asked again for every touch of a field, and at a readable pace as the state changes.
 
 use leptos::prelude::*;
-use radixscope_insight::whatif::{self, Answer, Prompt, State, WhatIf, Who};
+use radixscope_insight::whatif::{self, CandidateRef, Prompt, State, WhatIf, WhatIfResponse};
 use radixscope_model::id::Millis;
 use radixscope_router::explain::Short;
 use radixscope_state::cluster::{Cluster, PoolState};
 
-use super::asking::{Asking, Fault};
+use super::asking::{Fault, QueryState};
 use crate::draw::palette::label;
 use crate::format;
-use crate::store::{Shown, Store, now_ms};
+use crate::store::{Store, ViewContext, now_ms};
 use crate::view::control::view;
 use crate::view::costs::{CostLegend, CostRow, CostRows};
 
@@ -17,7 +17,7 @@ use crate::view::costs::{CostLegend, CostRow, CostRows};
 const ROWS: usize = 48;
 
 /// A state that was kept: the page's own goes on.
-pub(super) struct Frozen {
+pub(super) struct OfflineReplay {
     pub cluster: Cluster,
     pub at_ms: Millis,
 }
@@ -41,8 +41,8 @@ pub(super) type AnswerResult = Result<Response, Fault>;
 /// Asks whenever the question changes, and with `tick` as the state does. The last time it took is written to `took_us`.
 pub(super) fn keep_asked(
     store: Store,
-    asking: Asking,
-    frozen: StoredValue<Option<Frozen>, LocalStorage>,
+    asking: QueryState,
+    frozen: StoredValue<Option<OfflineReplay>, LocalStorage>,
     frozen_seq: RwSignal<Option<u64>>,
     tick: Memo<(bool, u64)>,
     took_us: RwSignal<u64>,
@@ -51,7 +51,7 @@ pub(super) fn keep_asked(
     Memo::new(move |_| {
         let start = now_ms();
         let is_frozen = frozen_seq.get().is_some();
-        let ask = |cluster: &Shown<'_>, now: Millis| -> AnswerResult {
+        let ask = |cluster: &ViewContext<'_>, now: Millis| -> AnswerResult {
             let question = asking.question(cluster)?;
             let state = State { cluster: cluster.cluster, active: None, now_ms: now };
             let result = engine.try_update_value(|engine| match engine.ask(state, &question) {
@@ -71,7 +71,7 @@ pub(super) fn keep_asked(
         let result = if is_frozen {
             let pools = store.pools.get();
             frozen.with_value(|frozen| {
-                frozen.as_ref().map(|frozen| ask(&Shown::new(&frozen.cluster, pools), frozen.at_ms))
+                frozen.as_ref().map(|frozen| ask(&ViewContext::new(&frozen.cluster, pools), frozen.at_ms))
             })
         } else {
             None
@@ -99,29 +99,31 @@ fn sentence(text: &str) -> String {
 }
 
 /// What a candidate is called here.
-pub(super) fn name(who: Who) -> String {
+pub(super) fn name(who: CandidateRef) -> String {
     match who {
-        Who::Worker(worker) => label(worker),
-        Who::Added(number) => format!("New {}", number + 1),
-        Who::Example(number) => format!("Worker {}", number + 1),
+        CandidateRef::Worker(worker) => label(worker),
+        CandidateRef::Added(number) => format!("New {}", number + 1),
+        CandidateRef::Example(number) => format!("Worker {}", number + 1),
     }
 }
 
-fn shown(cluster: &Cluster, answer: &Answer<'_>) -> Response {
+fn shown(cluster: &Cluster, answer: &WhatIfResponse<'_>) -> Response {
     let scores = answer.scores;
     let likeliest = scores.probabilities().iter().copied().fold(0.0, f64::max);
     let recorded_cost = |who| {
         let decided = cluster.decisions().get(answer.versus?.decision)?;
         let mut candidates = decided.decision.candidates.iter();
-        candidates.find(|candidate| Who::Worker(candidate.worker) == who).map(|candidate| candidate.cost)
+        candidates
+            .find(|candidate| CandidateRef::Worker(candidate.worker) == who)
+            .map(|candidate| candidate.cost)
     };
     let rows: Vec<CostRow> = answer
         .ranked()
         .take(ROWS)
         .map(|c| CostRow {
             worker: match c.candidate.worker {
-                Who::Worker(worker) => Some(worker),
-                Who::Added(_) | Who::Example(_) => None,
+                CandidateRef::Worker(worker) => Some(worker),
+                CandidateRef::Added(_) | CandidateRef::Example(_) => None,
             },
             label: name(c.candidate.worker),
             rank: c.rank,
@@ -136,7 +138,7 @@ fn shown(cluster: &Cluster, answer: &Answer<'_>) -> Response {
             ghost: recorded_cost(c.candidate.worker),
             about: format!(
                 "Load: {}. {} prompt tokens queued, {} with this prompt",
-                c.load_from.words(),
+                c.load_from.to_text(),
                 format::count(c.load.active_prefill_tokens),
                 format::plural(c.load.decode_blocks, "block", "blocks")
             ),
@@ -153,7 +155,7 @@ fn shown(cluster: &Cluster, answer: &Answer<'_>) -> Response {
         many if winning <= 4 => format!("{} tie", many.join(", ")),
         _ => format!("{} workers tie", format::count(winning as u64)),
     };
-    let margin = match scores.margin_blocks() {
+    let margin = match scores.cost_gap_blocks() {
         None => "One candidate, no cost gap".to_owned(),
         Some(0.0) => "The lowest cost is shared: a tie".to_owned(),
         Some(margin) => format!("Cost gap {} blocks to the next", Short(margin)),

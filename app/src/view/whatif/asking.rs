@@ -2,7 +2,7 @@
 
 use leptos::prelude::*;
 use radixscope_insight::whatif::{
-    Adjust, Blocks, Busy, Changes, Hashes, Prompt, Question, Who, deployed, settings_of,
+    Adjustment, Blocks, Busy, CandidateRef, Changes, Hashes, Prompt, Question, deployed, settings_of,
 };
 use radixscope_model::id::{BlockHash, DecisionId, PoolIx, Worker};
 use radixscope_router::hash::Seed;
@@ -11,7 +11,7 @@ use radixscope_state::cluster::Cluster;
 
 use super::fetch::Fetched;
 use crate::paste::{self, Pasted};
-use crate::store::{Shown, Store};
+use crate::store::{Store, ViewContext};
 use crate::view::prompt_text::PromptTextState;
 
 /// In which form the prompt is given.
@@ -78,7 +78,7 @@ pub(super) struct Tokens {
 
 /// All fields; copied freely.
 #[derive(Clone, Copy)]
-pub(super) struct Asking {
+pub(super) struct QueryState {
     pub mode: RwSignal<Mode>,
     /// As typed.
     pub decision: RwSignal<String>,
@@ -108,7 +108,7 @@ pub(super) struct Asking {
     token_blocks: Memo<Option<Blocks>>,
 }
 
-impl Asking {
+impl QueryState {
     pub(super) fn new(store: Store) -> Self {
         let (tokens, block_size) = (RwSignal::new(Tokens::default()), RwSignal::new(String::new()));
         let (lora_name, cache_salt) = (RwSignal::new(String::new()), RwSignal::new(String::new()));
@@ -194,7 +194,7 @@ impl Asking {
     }
 
     /// Changes how busy a candidate is.
-    pub(super) fn set_busy(self, who: Who, change: impl FnOnce(&mut Busy)) {
+    pub(super) fn set_busy(self, who: CandidateRef, change: impl FnOnce(&mut Busy)) {
         self.changes.update(|changes| {
             let at = changes.busy.iter().position(|(of, _)| *of == who).unwrap_or_else(|| {
                 changes.busy.push((who, Busy::default()));
@@ -206,14 +206,14 @@ impl Asking {
     }
 
     /// How much busier a candidate was made.
-    pub(super) fn busy(self, who: Who) -> Busy {
+    pub(super) fn busy(self, who: CandidateRef) -> Busy {
         self.changes.with(|changes| {
             changes.busy.iter().find(|(of, _)| *of == who).map(|(_, busy)| *busy).unwrap_or_default()
         })
     }
 
     /// The pool whose workers are weighed. Tracked.
-    pub(super) fn pool(self, shown: &Shown<'_>) -> PoolIx {
+    pub(super) fn pool(self, shown: &ViewContext<'_>) -> PoolIx {
         let recorded = (self.mode.get() == Mode::Recorded)
             .then(|| self.decision.with(|text| text.trim().parse().ok().map(DecisionId)))
             .flatten();
@@ -222,7 +222,7 @@ impl Asking {
     }
 
     /// The question. Tracked.
-    pub(super) fn question(self, cluster: &Shown<'_>) -> Result<Question, Fault> {
+    pub(super) fn question(self, cluster: &ViewContext<'_>) -> Result<Question, Fault> {
         let typed = self.block_size.get();
         let block_size_tokens = match typed.trim() {
             "" => None,
@@ -308,6 +308,6 @@ fn worker(cluster: &Cluster, text: &str) -> Option<radixscope_model::id::WorkerI
 }
 
 /// A load that is so much more; nothing for 0.
-pub(super) fn more(by: i64) -> Adjust {
-    if by == 0 { Adjust::Keep } else { Adjust::Add(by) }
+pub(super) fn more(by: i64) -> Adjustment {
+    if by == 0 { Adjustment::Keep } else { Adjustment::Add(by) }
 }

@@ -1,13 +1,13 @@
 //! How the cluster differs: workers left out, made busier, added.
 
 use leptos::prelude::*;
-use radixscope_insight::whatif::{Adjust, Busy, Changes, MAX_ADDED, Who};
+use radixscope_insight::whatif::{Adjustment, Busy, CandidateRef, Changes, MAX_ADDED};
 use radixscope_router::{Formula, example};
 
 use super::answer::name;
-use super::asking::{Asking, Fault, Mode, more};
+use super::asking::{Fault, Mode, QueryState, more};
 use super::field::FaultOf;
-use crate::store::{Shown, Store};
+use crate::store::{Store, ViewContext};
 use crate::view::chip::Chip;
 use crate::view::control::view;
 
@@ -30,8 +30,8 @@ impl Part {
             Part::Requests => busy.active_requests,
         };
         match adjust {
-            Adjust::Add(by) => by,
-            Adjust::Keep | Adjust::Set(_) => 0,
+            Adjustment::Add(by) => by,
+            Adjustment::Keep | Adjustment::Set(_) => 0,
         }
     }
 
@@ -46,19 +46,25 @@ impl Part {
 }
 
 #[component]
-pub(super) fn Fleet(store: Store, asking: Asking, fault: Memo<Option<Fault>>) -> impl IntoView {
+pub(super) fn Fleet(store: Store, asking: QueryState, fault: Memo<Option<Fault>>) -> impl IntoView {
     let workers = Memo::new(move |_| {
         store.on_beat(|shown| {
             let pool = asking.pool(shown);
-            Shown { pool, ..*shown }.drawn_workers().collect::<Vec<_>>()
+            ViewContext { pool, ..*shown }.drawn_workers().collect::<Vec<_>>()
         })
     });
     let listed = Memo::new(move |_| {
         if asking.mode.get() == Mode::Example {
-            return (0..example::COSTS.len() as u32).map(Who::Example).collect::<Vec<_>>();
+            return (0..example::COSTS.len() as u32).map(CandidateRef::Example).collect::<Vec<_>>();
         }
         let added = asking.changes.with(|changes| changes.added);
-        workers.get().into_iter().take(LISTED).map(Who::Worker).chain((0..added).map(Who::Added)).collect()
+        workers
+            .get()
+            .into_iter()
+            .take(LISTED)
+            .map(CandidateRef::Worker)
+            .chain((0..added).map(CandidateRef::Added))
+            .collect()
     });
     let counts_requests =
         Memo::new(move |_| asking.options.with(|o| matches!(o.formula, Formula::D | Formula::E)));
@@ -99,11 +105,13 @@ pub(super) fn Fleet(store: Store, asking: Asking, fault: Memo<Option<Fault>>) ->
 }
 
 #[component]
-fn Row(store: Store, asking: Asking, who: Who, counts_requests: Memo<bool>) -> impl IntoView {
+fn Row(store: Store, asking: QueryState, who: CandidateRef, counts_requests: Memo<bool>) -> impl IntoView {
     let called = name(who);
     let chip = match who {
-        Who::Worker(worker) => view! { <Chip store worker/> },
-        Who::Added(_) | Who::Example(_) => view! { <span class="chip">{called.clone()}</span> },
+        CandidateRef::Worker(worker) => view! { <Chip store worker/> },
+        CandidateRef::Added(_) | CandidateRef::Example(_) => {
+            view! { <span class="chip">{called.clone()}</span> }
+        }
     };
     let is_out = move || asking.changes.with(|changes| changes.left_out.contains(&who));
     let leave = move |event| {

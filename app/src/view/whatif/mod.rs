@@ -13,8 +13,8 @@ mod settings;
 use leptos::prelude::*;
 use radixscope_model::id::{BlockHash, DecisionId, Millis, Worker};
 
-use self::answer::{AnswerView, Frozen};
-use self::asking::{Asking, Fault};
+use self::answer::{AnswerView, OfflineReplay};
+use self::asking::{Fault, QueryState};
 use crate::format;
 use crate::store::{Store, now_ms, time_of_day};
 use crate::url::Panel;
@@ -26,9 +26,9 @@ const PACE_MS: u64 = 500;
 
 #[component]
 pub fn WhatIfPanel(store: Store) -> impl IntoView {
-    let asking = Asking::new(store);
+    let asking = QueryState::new(store);
     begin(store, asking);
-    let frozen = StoredValue::new_local(None::<Frozen>);
+    let frozen = StoredValue::new_local(None::<OfflineReplay>);
     let frozen_seq = RwSignal::new(None::<u64>);
     let took_us = RwSignal::new(0);
     // By the page's clock: the server's may stand still, as that of a recording does.
@@ -67,7 +67,7 @@ pub fn WhatIfPanel(store: Store) -> impl IntoView {
 #[component]
 fn Moment(
     store: Store,
-    frozen: StoredValue<Option<Frozen>, LocalStorage>,
+    frozen: StoredValue<Option<OfflineReplay>, LocalStorage>,
     frozen_seq: RwSignal<Option<u64>>,
 ) -> impl IntoView {
     let toggle = move |_| {
@@ -76,7 +76,8 @@ fn Moment(
             frozen_seq.set(None);
             return;
         }
-        let copy = Frozen { cluster: store.peek(|shown| shown.cluster.frozen()), at_ms: store.now_ms() };
+        let copy =
+            OfflineReplay { cluster: store.peek(|shown| shown.cluster.frozen()), at_ms: store.now_ms() };
         frozen_seq.set(Some(copy.cluster.seq().0));
         frozen.set_value(Some(copy));
     };
@@ -103,7 +104,7 @@ fn Moment(
 }
 
 /// Takes what the address asks about, now and whenever it changes; else the latest decision, as soon as there is one.
-fn begin(store: Store, asking: Asking) {
+fn begin(store: Store, asking: QueryState) {
     let asked = Memo::new(move |_| {
         store
             .address

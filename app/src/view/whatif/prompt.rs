@@ -4,13 +4,13 @@ use leptos::prelude::*;
 use radixscope_model::id::{DecisionId, WorkerIx};
 use radixscope_state::cluster::DecisionEntry;
 
-use super::asking::{Asking, Fault, Mode};
+use super::asking::{Fault, Mode, QueryState};
 use super::fetch;
 use super::field::FaultOf;
 use crate::draw::palette::label;
 use crate::format::{self, UNKNOWN};
 use crate::paste;
-use crate::store::{Shown, Store, time_of_day};
+use crate::store::{Store, ViewContext, time_of_day};
 use crate::view::control::view;
 use crate::view::prompt_text::PromptText;
 
@@ -18,7 +18,7 @@ use crate::view::prompt_text::PromptText;
 const LISTED: usize = 64;
 
 #[component]
-pub(super) fn PromptForm(store: Store, asking: Asking, fault: Memo<Option<Fault>>) -> impl IntoView {
+pub(super) fn PromptForm(store: Store, asking: QueryState, fault: Memo<Option<Fault>>) -> impl IntoView {
     let tab = |(mode, id, title): (Mode, &'static str, &'static str)| {
         view! {
             <label class="tab">
@@ -66,12 +66,12 @@ pub(super) fn PromptForm(store: Store, asking: Asking, fault: Memo<Option<Fault>
 }
 
 #[component]
-fn Recorded(store: Store, asking: Asking) -> impl IntoView {
+fn Recorded(store: Store, asking: QueryState) -> impl IntoView {
     let described = Memo::new(move |_| {
         let id = asking.decision.with(|text| text.trim().parse().ok().map(DecisionId))?;
         store.on_beat(|cluster| cluster.decisions().get(id).map(describe))
     });
-    let step = move |pick: fn(&Shown<'_>, Option<DecisionId>) -> Option<DecisionId>| {
+    let step = move |pick: fn(&ViewContext<'_>, Option<DecisionId>) -> Option<DecisionId>| {
         let now = asking.decision_id();
         if let Some(id) = store.peek(|cluster| pick(cluster, now)) {
             asking.choose_decision(store, id);
@@ -109,29 +109,29 @@ fn Recorded(store: Store, asking: Asking) -> impl IntoView {
 }
 
 /// The decisions of the pools shown, newest first.
-fn in_pool<'a>(shown: &Shown<'a>) -> impl DoubleEndedIterator<Item = &'a DecisionEntry> + use<'a> {
-    let Shown { cluster, only, .. } = *shown;
+fn in_pool<'a>(shown: &ViewContext<'a>) -> impl DoubleEndedIterator<Item = &'a DecisionEntry> + use<'a> {
+    let ViewContext { cluster, only, .. } = *shown;
     cluster.decisions().newest_first().filter(move |decided| only.is_none_or(|only| only == decided.pool))
 }
 
 /// The latest decision whose candidates are known, else the latest.
-fn latest(cluster: &Shown<'_>, _: Option<DecisionId>) -> Option<DecisionId> {
+fn latest(cluster: &ViewContext<'_>, _: Option<DecisionId>) -> Option<DecisionId> {
     let has_candidates = |decided: &&DecisionEntry| !decided.decision.candidates.is_empty();
     let found = in_pool(cluster).find(has_candidates).or_else(|| in_pool(cluster).next());
     found.map(|decided| decided.decision.id)
 }
 
 /// See [`latest`]; for the panel's beginning.
-pub(super) fn latest_decision(cluster: &Shown<'_>) -> Option<DecisionId> {
+pub(super) fn latest_decision(cluster: &ViewContext<'_>) -> Option<DecisionId> {
     latest(cluster, None)
 }
 
-fn older(cluster: &Shown<'_>, now: Option<DecisionId>) -> Option<DecisionId> {
+fn older(cluster: &ViewContext<'_>, now: Option<DecisionId>) -> Option<DecisionId> {
     let Some(now) = now else { return latest(cluster, None) };
     in_pool(cluster).map(|decided| decided.decision.id).find(|&id| id < now)
 }
 
-fn newer(cluster: &Shown<'_>, now: Option<DecisionId>) -> Option<DecisionId> {
+fn newer(cluster: &ViewContext<'_>, now: Option<DecisionId>) -> Option<DecisionId> {
     let Some(now) = now else { return latest(cluster, None) };
     in_pool(cluster).rev().map(|decided| decided.decision.id).find(|&id| id > now)
 }
@@ -152,7 +152,7 @@ fn describe(decided: &DecisionEntry) -> String {
 }
 
 #[component]
-fn Prefix(store: Store, asking: Asking) -> impl IntoView {
+fn Prefix(store: Store, asking: QueryState) -> impl IntoView {
     let workers = Memo::new(move |_| {
         let drawn = store.drawn.get();
         store.peek(|cluster| {
@@ -201,7 +201,7 @@ fn Prefix(store: Store, asking: Asking) -> impl IntoView {
 }
 
 #[component]
-fn Tokens(asking: Asking) -> impl IntoView {
+fn Tokens(asking: QueryState) -> impl IntoView {
     let complaint = move || asking.tokens.with(|tokens| tokens.complaint.clone());
     view! {
         <label for="whatif-tokens">"Token ids, however they are separated"</label>
@@ -216,7 +216,7 @@ fn Tokens(asking: Asking) -> impl IntoView {
 
 /// What token ids are hashed with.
 #[component]
-fn Seeding(asking: Asking) -> impl IntoView {
+fn Seeding(asking: QueryState) -> impl IntoView {
     view! {
         <div class="row">
             <label for="whatif-lora">"LoRA name"</label>
@@ -230,7 +230,7 @@ fn Seeding(asking: Asking) -> impl IntoView {
 }
 
 #[component]
-fn Hashes(asking: Asking) -> impl IntoView {
+fn Hashes(asking: QueryState) -> impl IntoView {
     let read = move |event| asking.hashes.set(paste::numbers(&event_target_value(&event)));
     let found = move || asking.hashes.with(|p| format::plural(p.numbers.len() as u64, "hash", "hashes"));
     let complaint = move || asking.hashes.with(|pasted| pasted.complaint());
@@ -256,7 +256,7 @@ fn Hashes(asking: Asking) -> impl IntoView {
 }
 
 #[component]
-fn Length(asking: Asking) -> impl IntoView {
+fn Length(asking: QueryState) -> impl IntoView {
     view! {
         <div class="row">
             <label for="whatif-length">"Prompt tokens"</label>

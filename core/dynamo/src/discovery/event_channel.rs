@@ -1,4 +1,4 @@
-//! Event channels: where a publisher of events is heard (reference §8.2, §2.9).
+//! Event channels: how to subscribe to a publisher of events (reference §8.2, §2.9).
 
 use super::key::Key;
 use super::{name, or_nothing};
@@ -9,7 +9,7 @@ use crate::wire::{Fault, InField, Wire, once, required};
 /// Most addresses that are read of one broker.
 pub const MAX_BROKERS: usize = 16;
 
-/// Where a publisher is heard.
+/// The address and topic of a publisher.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct EventChannel {
     /// Publisher id; up to 1.3 that of the process.
@@ -19,11 +19,11 @@ pub struct EventChannel {
     pub subject: Subject,
     /// The topic as Dynamo calls it.
     pub topic: String,
-    /// How it is heard.
+    /// Its transport.
     pub transport: ChannelTransport,
 }
 
-/// How a publisher is heard.
+/// The transport of a publisher.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub enum ChannelTransport {
     /// It has a ZeroMQ socket of its own.

@@ -37,14 +37,14 @@ pub(super) fn event_source<'a, W: Wire<'a>>(key: &Key<'_>, wire: &mut W) -> Resu
     }
     let publisher_id = required(publisher_id, "publisher_id", 0)?;
     let Metadata { worker, recovery } = metadata;
-    // A target that answers for another process than the source's says nothing of this worker's blocks.
+    // A target that answers for another process than the source's does not have this worker's blocks.
     let recovery = worker.zip(recovery).and_then(|(worker, instance)| {
         let endpoint = instance.query_endpoint().filter(|_| instance.instance_id == worker.id)?;
         let publisher_id = endpoint.publisher_id.or(Some(publisher_id));
         Some(QueryEndpoint { worker, is_rank_known: true, publisher_id, ..endpoint })
     });
     let topic = topic.unwrap_or_else(|| key.topic.to_owned());
-    // How it is heard is said by its channel.
+    // Its channel contains the transport.
     Ok(EventSource { publisher_id, subject: key.subject(&topic, Transport::Core), worker, recovery })
 }
 

@@ -65,7 +65,7 @@ impl Instance {
     }
 }
 
-/// What the name of an endpoint says that answers queries.
+/// What is read from the name of a query endpoint.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Query {
     dp_rank: Option<u32>,

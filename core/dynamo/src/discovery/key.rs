@@ -17,7 +17,7 @@ pub fn namespace_of(key: &str) -> Option<&str> {
     Key::parse(key).map(|key| key.namespace).filter(|namespace| !namespace.is_empty())
 }
 
-/// What a key says.
+/// The contents of a key.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Key<'k> {
     /// "" if the key names none.

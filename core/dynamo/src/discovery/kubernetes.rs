@@ -33,7 +33,7 @@ pub struct Page<'a> {
 
 /// An event of a watch.
 #[derive(PartialEq, Eq, Debug)]
-pub enum Change<'a> {
+pub enum WatchEvent<'a> {
     /// The object came, or is so now.
     Put(&'a [u8]),
     /// The object is gone.
@@ -44,7 +44,7 @@ pub enum Change<'a> {
     Failed(Status),
 }
 
-/// What an object says of itself.
+/// The metadata of an object.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Meta {
     /// Its name in its namespace.
@@ -116,7 +116,7 @@ pub fn page(bytes: &[u8]) -> Result<Page<'_>, DecodeError> {
 ///
 /// # Errors
 /// The first thing that was not understood.
-pub fn change(line: &[u8]) -> Result<Change<'_>, DecodeError> {
+pub fn change(line: &[u8]) -> Result<WatchEvent<'_>, DecodeError> {
     whole(line, |wire| {
         let (mut kind, mut read) = (None, None);
         fields(wire, |key, wire| {
@@ -129,10 +129,10 @@ pub fn change(line: &[u8]) -> Result<Change<'_>, DecodeError> {
         })?;
         let ((at, kind), object) = (required(kind, "type", 0)?, required(read, "object", 0)?);
         Ok(match kind {
-            b"ADDED" | b"MODIFIED" => Change::Put(object),
-            b"DELETED" => Change::End(object),
-            b"BOOKMARK" => Change::Bookmark(object),
-            b"ERROR" => Change::Failed(status(object)),
+            b"ADDED" | b"MODIFIED" => WatchEvent::Put(object),
+            b"DELETED" => WatchEvent::End(object),
+            b"BOOKMARK" => WatchEvent::Bookmark(object),
+            b"ERROR" => WatchEvent::Failed(status(object)),
             _ => return Err(Fault::new(Reason::UnknownKind, "no event of a watch", at)).field("type"),
         })
     })
@@ -175,7 +175,7 @@ pub fn version(bytes: &[u8]) -> Result<String, DecodeError> {
     })
 }
 
-/// Reads what an object says of itself.
+/// Reads the metadata of an object.
 ///
 /// # Errors
 /// It has no name, or is not JSON.
@@ -303,7 +303,7 @@ fn instance_id(entry: &[u8]) -> Option<u64> {
     read.ok().and(id)
 }
 
-/// The pods that an `EndpointSlice` says are ready. One of which it does not say so is not, as for Dynamo.
+/// The pods that are ready by an `EndpointSlice`. Without a condition a pod is not ready, as for Dynamo.
 ///
 /// # Errors
 /// The first thing that was not understood.
@@ -365,7 +365,7 @@ fn whole<'a, T>(
     read.map_err(|fault| fault.into_error(Topic::Discovery.as_str()))
 }
 
-/// Reads a map, or a null in its place. `read` says whether it read the field; else that is skipped.
+/// Reads a map, or a null in its place. `read` returns whether it read the field; else the field is skipped.
 fn fields<'a>(
     wire: &mut Json<'a>,
     mut read: impl FnMut(&'a [u8], &mut Json<'a>) -> Result<bool, Fault>,

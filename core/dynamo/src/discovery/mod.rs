@@ -1,4 +1,4 @@
-//! What discovery says: instances of endpoints, model cards, event channels and event sources (reference §8). How
+//! Entries of discovery: instances of endpoints, model cards, event channels and event sources (reference §8). How
 //! discovery is reached is no concern here: etcd, files and custom resources hold the same entries.
 
 mod event_channel;
@@ -35,7 +35,7 @@ pub enum DiscoveryEntry {
     Instance(Instance),
     /// What a worker serves.
     ModelCard(Box<ModelCard>),
-    /// Where a publisher of events is heard (≥ 0.9).
+    /// How to subscribe to a publisher of events (≥ 0.9).
     EventChannel(EventChannel),
     /// Whose KV events a publisher sends, and who answers for those that were missed (≥ 1.4).
     EventSource(EventSource),

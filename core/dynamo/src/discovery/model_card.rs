@@ -28,7 +28,7 @@ pub struct ModelCard {
     pub block_size_tokens: Option<u32>,
     /// `aggregated`, `prefill`, `decode` … (1.6).
     pub worker_type: Option<String>,
-    /// What it takes, of which only `Prefill` says what it does (0.9 to 1.0); `Chat | Completions` … elsewhere, empty on a
+    /// What it takes, of which only `Prefill` shows its role (0.9 to 1.0); `Chat | Completions` … elsewhere, empty on a
     /// prefill worker of 1.6.
     pub model_type: Option<String>,
     /// Roles of the workers without which it cannot serve (1.6): a decode worker needs prefill workers and the other way
@@ -72,7 +72,7 @@ impl ModelCard {
 }
 
 impl ModelCard {
-    /// What the worker does, as far as its card says: `worker_type` (1.6), else a `model_type` of `Prefill` (0.9). `None`: it
+    /// What the worker does, by its card: `worker_type` (1.6), else a `model_type` of `Prefill` (0.9). `None`: it
     /// does not say, as the card of a decode worker of 0.9, which is that of an aggregated one.
     pub fn role(&self) -> Option<Role> {
         match self.worker_type.as_deref() {
@@ -149,7 +149,7 @@ fn card_json<'a, W: Wire<'a>>(wire: &mut W) -> Result<CardJson, Fault> {
     Ok(card)
 }
 
-/// A text. Another form says nothing of a role, and is no reason to do without the card.
+/// A text. Another form contains no role, and is no reason to reject the card.
 fn model_type<'a, W: Wire<'a>>(wire: &mut W) -> Result<Option<String>, Fault> {
     if wire.kind()? == Kind::Text {
         wire.text().map(|text| Some(text.into_owned()))

@@ -21,7 +21,7 @@ pub struct Array {
 
 /// A part of a document.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Part {
+pub enum DocumentPart {
     /// An element of the array.
     Element(Piece),
     /// The document is over: all of it, with an array that is empty.
@@ -36,12 +36,12 @@ pub struct Piece {
     /// How long it was.
     pub bytes: u64,
     /// What of it is not in `json`.
-    pub left_out: LeftOut,
+    pub left_out: Skipped,
 }
 
 /// What is not held of a piece.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
-pub enum LeftOut {
+pub enum Skipped {
     /// All is there.
     #[default]
     Nothing,
@@ -94,7 +94,7 @@ impl Splitter {
     }
 
     /// Reads on up to the end of a part, and takes what was read off `bytes`. `None`: all was read.
-    pub fn read(&mut self, bytes: &mut &[u8]) -> Option<Part> {
+    pub fn read(&mut self, bytes: &mut &[u8]) -> Option<DocumentPart> {
         while let Some(&first) = bytes.first() {
             let run = match self.text {
                 Some(text) if !text.is_escaped => plain_length(bytes),
@@ -119,7 +119,7 @@ impl Splitter {
     }
 
     /// No more comes: what there is of a document, if one has begun.
-    pub fn finish(&mut self) -> Option<Part> {
+    pub fn finish(&mut self) -> Option<DocumentPart> {
         (!self.around.json.is_empty()).then(|| self.end())
     }
 
@@ -127,7 +127,7 @@ impl Splitter {
     pub fn unfinished(&self) -> Option<Piece> {
         let array = self.array.filter(|_| self.is_in_array && !self.element.json.is_empty())?;
         let mut piece = self.element.clone();
-        piece.left_out = LeftOut::End;
+        piece.left_out = Skipped::End;
         if self.text.is_some() {
             piece.json.push(b'"');
         }
@@ -135,7 +135,7 @@ impl Splitter {
         Some(piece)
     }
 
-    fn in_text(&mut self, text: Text, byte: u8) -> Option<Part> {
+    fn in_text(&mut self, text: Text, byte: u8) -> Option<DocumentPart> {
         if byte == b'\n' {
             // No text of JSON has one: the line ends in the middle of its document.
             return Some(self.end());
@@ -150,7 +150,7 @@ impl Splitter {
         None
     }
 
-    fn outside(&mut self, byte: u8) -> Option<Part> {
+    fn outside(&mut self, byte: u8) -> Option<DocumentPart> {
         let is_own_level = self.is_in_array && self.array.is_some_and(|array| self.depth == array.depth + 1);
         match byte {
             b',' if is_own_level => return self.element(),
@@ -188,15 +188,15 @@ impl Splitter {
         before.trim_ascii_end().ends_with(array.field.as_bytes())
     }
 
-    fn element(&mut self) -> Option<Part> {
+    fn element(&mut self) -> Option<DocumentPart> {
         let element = std::mem::take(&mut self.element);
-        (element.bytes > 0).then_some(Part::Element(element))
+        (element.bytes > 0).then_some(DocumentPart::Element(element))
     }
 
-    fn end(&mut self) -> Part {
+    fn end(&mut self) -> DocumentPart {
         let around = std::mem::take(&mut self.around);
         *self = Self::new(self.array, self.limits);
-        Part::End(around)
+        DocumentPart::End(around)
     }
 
     fn piece(&mut self) -> &mut Piece {
@@ -207,21 +207,21 @@ impl Splitter {
         let Limits { text_bytes, piece_bytes } = self.limits;
         let piece = if self.is_in_array { &mut self.element } else { &mut self.around };
         piece.bytes += bytes.len() as u64;
-        if piece.left_out == LeftOut::End {
+        if piece.left_out == Skipped::End {
             return;
         }
         if let Some(text) = &mut self.text {
             if !text.is_left_out && piece.json.len() + bytes.len() - text.from > text_bytes {
                 text.is_left_out = true;
                 piece.json.truncate(text.from);
-                piece.left_out = LeftOut::Texts;
+                piece.left_out = Skipped::Texts;
             }
             if text.is_left_out {
                 return;
             }
         }
         if piece.json.len() + bytes.len() > piece_bytes {
-            piece.left_out = LeftOut::End;
+            piece.left_out = Skipped::End;
             return;
         }
         piece.json.extend_from_slice(bytes);

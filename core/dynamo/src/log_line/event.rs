@@ -4,9 +4,9 @@ use std::borrow::Cow;
 
 use super::printed::Printed;
 use radixscope_model::id::{Worker, WorkerId};
-use radixscope_model::record::{LogSign, Role, RoutingMode};
+use radixscope_model::record::{LogSignal, Role, RoutingMode};
 
-/// What a line says.
+/// The contents of a line.
 #[derive(Clone, PartialEq, Debug)]
 pub enum LogEvent<'a> {
     /// The cost of one candidate (INFO up to 0.9, DEBUG 1.0 – 1.5).
@@ -27,7 +27,7 @@ pub enum LogEvent<'a> {
     /// The end of a routed request, as the router saw it (≥ 1.5). Not written for a query that runs nothing.
     RouteDone(RouteDone<'a>),
     /// A worker could not be reached for a request that was not routed by KV (≥ 1.5); of one routed by KV
-    /// [`RouteDone::unreachable`] tells it.
+    /// [`RouteDone::unreachable`] is that case.
     Unreachable(Unreachable<'a>),
     /// A request was accepted over HTTP (≥ 1.1).
     RequestReceived(RequestReceived<'a>),
@@ -42,9 +42,9 @@ pub enum LogEvent<'a> {
     /// The process stops: what its router removes from now on has not left.
     Stopping,
     /// Something of the path of KV events, of both kinds of process.
-    Sign {
+    Signal {
         /// What.
-        sign: LogSign,
+        sign: LogSignal,
         /// Of which worker, if the line names one; rank 0 where it names none.
         worker: Option<Worker>,
     },
@@ -61,7 +61,7 @@ impl LogEvent<'_> {
             LogEvent::RouteDone(done) => Some(done.worker),
             LogEvent::SelectedWithoutKv(selected) => Some(Worker { id: selected.worker, dp_rank: 0 }),
             LogEvent::WorkerAdded(worker) | LogEvent::WorkerRemoved(worker) => Some(*worker),
-            LogEvent::Sign { worker, .. } => *worker,
+            LogEvent::Signal { worker, .. } => *worker,
             LogEvent::Tie(_)
             | LogEvent::Stopping
             | LogEvent::Unreachable(_)
@@ -90,7 +90,7 @@ impl LogEvent<'_> {
             LogEvent::WorkerAdded(worker) => LogEvent::WorkerAdded(worker),
             LogEvent::WorkerRemoved(worker) => LogEvent::WorkerRemoved(worker),
             LogEvent::InstanceRemoved(id) => LogEvent::InstanceRemoved(id),
-            LogEvent::Sign { sign, worker } => LogEvent::Sign { sign, worker },
+            LogEvent::Signal { sign, worker } => LogEvent::Signal { sign, worker },
             LogEvent::Formula(event) => LogEvent::Formula(Formula { ids: event.ids.into_owned(), ..event }),
             LogEvent::Tie(event) => LogEvent::Tie(Tie { ids: event.ids.into_owned() }),
             LogEvent::Selected(event) => LogEvent::Selected(event.to_owned()),
@@ -144,7 +144,7 @@ pub struct RequestIds<'a> {
 }
 
 impl RequestIds<'_> {
-    /// What tells lines of one request from those of others: the router's id, else the HTTP span's. `None`: the line
+    /// What identifies the lines of one request: the router's id, else the HTTP span's. `None`: the line
     /// names no request, and lines of one decision follow each other.
     pub fn key(&self) -> Option<&str> {
         self.router.as_deref().or(self.http.as_deref())

@@ -59,7 +59,7 @@ impl Default for Fields<'_> {
 
 impl<'a> Fields<'a> {
     /// Fields behind a message. Of a field that comes twice the first counts: an event's own fields come before those
-    /// of the spans around it (reference §7.2). A request's id alone is told apart by where it stands: the event's own,
+    /// of the spans around it (reference §7.2). Only a request's id depends on where it stands: the event's own,
     /// then that of the HTTP span, which follows the method, then that of a span within, which is the router's again.
     pub(super) fn of_text(text: &'a str) -> Self {
         let mut fields = Self::default();
@@ -118,7 +118,7 @@ impl<'a> Fields<'a> {
         self.http_id.take()
     }
 
-    /// A text without which the line says nothing.
+    /// A required text.
     pub(super) fn need(&mut self, key: Key) -> Result<Cow<'a, str>, Fault> {
         self.take(key).ok_or(Fault::missing(key.name(), 0))
     }

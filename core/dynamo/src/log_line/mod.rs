@@ -6,7 +6,7 @@
 //!
 //! # How it works
 //!
-//! A frontend's log says what no message does: the cost of every candidate (0.8 to 1.5), and request, decision and
+//! A frontend's log contains what no message does: the cost of every candidate (0.8 to 1.5), and request, decision and
 //! outcome under one id (from 1.1 on, in text by way of the HTTP span). A file is asked for more five times a second
 //! and followed through renaming and emptying; a pipe is read as fast as it comes. A worker's log says what it does
 //! not publish, and why. A line reaches the hub like a message, with the subject `log/NAME`, but only if it holds one
@@ -42,7 +42,7 @@ use radixscope_model::id::Millis;
 use radixscope_model::record::Topic;
 use read::{Message, event};
 
-/// A line that says something about routing.
+/// A line about routing.
 #[derive(Clone, PartialEq, Debug)]
 pub struct LogRecord<'a> {
     /// When it was written, in microseconds of Unix time, by the clock of the machine that wrote it. `None`: the line
@@ -50,7 +50,7 @@ pub struct LogRecord<'a> {
     pub at_us: Option<i64>,
     /// How important it was to who wrote it.
     pub level: Level,
-    /// What it says.
+    /// Its contents.
     pub event: LogEvent<'a>,
 }
 
@@ -82,7 +82,7 @@ impl Level {
     }
 }
 
-/// One of these is in every line that says something about routing; none has a character that JSON escapes or that
+/// One of these is in every line about routing; none has a character that JSON escapes or that
 /// could be coloured.
 const PHRASES: [&str; 24] = [
     "ormula for worker_id=",
@@ -119,7 +119,7 @@ pub fn may_matter(line: &[u8]) -> bool {
 }
 
 /// Reads a line, without its line feed: text, coloured or not, or JSONL, also behind the prefix of a container
-/// runtime. `None`: it says nothing about routing.
+/// runtime. `None`: it is not about routing.
 ///
 /// # Errors
 /// The line begins like one about routing, but the rest was not understood.
@@ -145,7 +145,7 @@ fn text_or_json(line: &str) -> Result<Option<LogRecord<'_>>, Fault> {
 }
 
 fn in_text(line: &str) -> Result<Option<LogRecord<'_>>, Fault> {
-    let Some(text::Head { at_us, level, scope, message }) = text::head(line) else { return Ok(None) };
+    let Some(text::TextLine { at_us, level, scope, message }) = text::head(line) else { return Ok(None) };
     let event = event(Message { scope, text: message, fields: None })?;
     Ok(event.map(|event| LogRecord { at_us, level, event }))
 }

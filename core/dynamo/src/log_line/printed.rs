@@ -14,7 +14,7 @@ pub struct Printed {
 }
 
 impl Printed {
-    /// Most digits after the decimal point that are told apart; an f64 has no more that mean anything.
+    /// Most significant digits after the decimal point of an f64.
     const MAX_DECIMALS: usize = 60;
 
     /// Reads a number as Rust prints one: digits, perhaps a sign, a fraction, an exponent; neither `NaN` nor `inf`.
@@ -35,7 +35,7 @@ impl Printed {
     pub fn reads_as(self, value: f64) -> bool {
         let Self { value: own, decimals } = self;
         let decimals = usize::from(decimals);
-        // Minus zero prints a sign that says nothing.
+        // Minus zero prints a meaningless sign.
         format!("{:.decimals$}", value + 0.0) == format!("{:.decimals$}", own + 0.0)
     }
 

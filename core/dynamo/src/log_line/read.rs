@@ -1,4 +1,4 @@
-//! From a message and its fields to what it says. One function a phrase; the phrases are Dynamo's (reference §7.3).
+//! From a message and its fields to an event. One function per phrase; the phrases are Dynamo's (reference §7.3).
 
 use super::event::{
     Dispatched, Ending, Formula, LogEvent, RequestDone, RequestIds, RequestReceived, RouteDone, RoutingBest,
@@ -220,7 +220,7 @@ fn decode_terms(scan: &mut Scan<'_>) -> Result<Terms, Fault> {
 /// KV-aware one a second time, as `direct`, when it gives the request to the worker that it chose.
 fn selected<'a>(message: Message<'a>, rest: &'a str, pinned: bool) -> Result<Option<LogEvent<'a>>, Fault> {
     if let Some(words) = rest.strip_prefix(": ") {
-        return selected_in_words(message, words, pinned).map(|selected| Some(LogEvent::Selected(selected)));
+        return selected_to_text(message, words, pinned).map(|selected| Some(LogEvent::Selected(selected)));
     }
     if !rest.is_empty() && !rest.starts_with(' ') {
         return Ok(None);
@@ -260,14 +260,14 @@ fn without_kv(mut fields: Fields<'_>, mode: RoutingMode) -> Result<LogEvent<'_>,
     }))
 }
 
-/// `None`: the span says nothing of an overlap, so that the worker was chosen without one.
+/// `None`: the span has no overlap: the worker was chosen without one.
 fn dispatched(mut fields: Fields<'_>) -> Result<Option<Dispatched<'_>>, Fault> {
     let Some(overlap_blocks) = fields.u64(Key::OverlapBlocks)? else { return Ok(None) };
     let (worker, ids) = (fields.worker()?, fields.take_ids());
     Ok(Some(Dispatched { ids, worker, overlap_blocks, phase: fields.role(Key::Phase) }))
 }
 
-fn selected_in_words<'a>(message: Message<'a>, words: &'a str, pinned: bool) -> Result<Selected<'a>, Fault> {
+fn selected_to_text<'a>(message: Message<'a>, words: &'a str, pinned: bool) -> Result<Selected<'a>, Fault> {
     let mut scan = Scan::new(words);
     let worker_type = match scan.choose(&["worker_type="])? {
         Some(_) => {

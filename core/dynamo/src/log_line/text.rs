@@ -7,7 +7,7 @@ use super::clock::unix_us;
 const MAX_PREFIX_WORDS: usize = 16;
 
 /// A line in text, taken apart.
-pub(super) struct Head<'a> {
+pub(super) struct TextLine<'a> {
     pub(super) at_us: Option<i64>,
     pub(super) level: Level,
     /// Spans and target, with their colons.
@@ -17,7 +17,7 @@ pub(super) struct Head<'a> {
 }
 
 /// Takes `<prefix> <time> <level> <span>:<span>: <target>: <message>` apart. `None`: it is no such line.
-pub(super) fn head(line: &str) -> Option<Head<'_>> {
+pub(super) fn head(line: &str) -> Option<TextLine<'_>> {
     let (mut rest, mut at_us) = (line, None);
     let level = (0..MAX_PREFIX_WORDS).find_map(|_| {
         let (word, after) = word(rest);
@@ -36,7 +36,7 @@ pub(super) fn head(line: &str) -> Option<Head<'_>> {
         message = after.trim_start();
     }
     let scope = &scope_and_message[..scope_and_message.len() - message.len()];
-    (!scope.is_empty()).then_some(Head { at_us, level, scope, message })
+    (!scope.is_empty()).then_some(TextLine { at_us, level, scope, message })
 }
 
 /// The first word of a text and what follows it.

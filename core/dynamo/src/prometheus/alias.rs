@@ -3,12 +3,12 @@
 
 use radixscope_model::record::{Counter, Engine, Gauge, HistogramKind};
 
-use Is::{Besides, Not, Text};
-use Means::{Count, Discovered, Histogram, Model, Queue, Rank, State, Value, Worker};
+use LabelCondition::{Besides, Not, Text};
+use MetricMeaning::{Count, Discovered, Histogram, Model, Queue, Rank, State, Value, Worker};
 
 /// What a metric is a figure of.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Means {
+pub(super) enum MetricMeaning {
     /// A present value of the process, summed over labels.
     Value(Gauge),
     /// A counter of the process, summed over labels.
@@ -16,29 +16,29 @@ pub(super) enum Means {
     /// A distribution of the process, summed over labels.
     Histogram(HistogramKind),
     /// Something of the model in the label `model`.
-    Model(OfModel),
+    Model(ModelValue),
     /// Something of the worker in the labels `worker_id` or `router_worker_id`, decimal, and `dp_rank`.
-    Worker(OfWorker),
+    Worker(WorkerValue),
     /// Something of the engine's rank in the label `dp_rank` or `engine`.
-    Rank(OfRank),
+    Rank(RankValue),
     /// 1 for the state, in the labels `state` and `reason`, of the worker in `router_worker_id`.
     State,
     /// How many workers the router knows, whatever their state.
     Discovered,
     /// Something of the router's queue for the labels `model` and `worker_type`.
-    Queue(OfQueue),
+    Queue(QueueValue),
 }
 
-/// What a frontend says of a queue.
+/// A frontend's metric of a queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum OfQueue {
+pub(super) enum QueueValue {
     Requests,
     PromptTokens,
 }
 
-/// What a frontend says of a model.
+/// A frontend's metric of a model.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum OfModel {
+pub(super) enum ModelValue {
     BlockSize,
     TotalBlocks,
     MaxSeqs,
@@ -46,9 +46,9 @@ pub(super) enum OfModel {
     ContextLength,
 }
 
-/// What a frontend says of a worker.
+/// A frontend's metric of a worker.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum OfWorker {
+pub(super) enum WorkerValue {
     DecodeBlocks,
     PrefillTokens,
     Registered,
@@ -56,9 +56,9 @@ pub(super) enum OfWorker {
     ActiveRequests,
 }
 
-/// What a worker says of a rank.
+/// A worker's metric of a rank.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum OfRank {
+pub(super) enum RankValue {
     Usage,
     UsedBlocks,
     TotalBlocks,
@@ -66,7 +66,7 @@ pub(super) enum OfRank {
 
 /// What a label must be.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Is {
+pub(super) enum LabelCondition {
     Text(&'static str),
     /// None of these; nor may it be missing.
     Not(&'static [&'static str]),
@@ -78,8 +78,8 @@ pub(super) enum Is {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Alias {
     pub(super) name: &'static str,
-    pub(super) labels: &'static [(&'static str, Is)],
-    pub(super) means: Means,
+    pub(super) labels: &'static [(&'static str, LabelCondition)],
+    pub(super) means: MetricMeaning,
     pub(super) rank: u8,
 }
 
@@ -88,7 +88,7 @@ pub(super) fn aliases_of(name: &str) -> impl Iterator<Item = &'static Alias> {
     ALIASES.iter().filter(move |alias| alias.name == name)
 }
 
-/// What the process is, as far as a metric's name tells.
+/// What the process is, as far as a metric's name shows it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Hint {
     /// It has a work handler for requests: a worker, or a router that takes requests itself.
@@ -117,7 +117,7 @@ pub(super) fn hint(name: &str, matched: bool) -> Option<Hint> {
     }
 }
 
-/// Prefix of a frontend's own metrics, unless `DYN_METRICS_PREFIX` says otherwise.
+/// Prefix of a frontend's own metrics, unless `DYN_METRICS_PREFIX` is set.
 pub(super) const FRONTEND: &str = "dynamo_frontend_";
 /// A frontend's metric that lists all workers its router knows, without the prefix.
 pub(super) const WORKER_STATE: &str = "router_worker_state";
@@ -148,13 +148,13 @@ const ROUTERS: &[&str] = &[
     "dynamo_router_overhead_",
 ];
 
-const fn alias(name: &'static str, means: Means) -> Alias {
+const fn alias(name: &'static str, means: MetricMeaning) -> Alias {
     Alias { name, labels: &[], means, rank: 0 }
 }
 
 impl Alias {
     /// Only with these labels.
-    const fn with(self, labels: &'static [(&'static str, Is)]) -> Self {
+    const fn with(self, labels: &'static [(&'static str, LabelCondition)]) -> Self {
         Self { labels, ..self }
     }
 
@@ -165,22 +165,22 @@ impl Alias {
 }
 
 /// Other endpoints of a worker answer the router's questions and are no requests.
-const GENERATE: &[(&str, Is)] = &[("dynamo_endpoint", Text("generate"))];
+const GENERATE: &[(&str, LabelCondition)] = &[("dynamo_endpoint", Text("generate"))];
 
-const STORED_OK: &[(&str, Is)] = &[("event_type", Text("stored")), ("status", Text("ok"))];
-const STORED_NO_PARENT: &[(&str, Is)] =
+const STORED_OK: &[(&str, LabelCondition)] = &[("event_type", Text("stored")), ("status", Text("ok"))];
+const STORED_NO_PARENT: &[(&str, LabelCondition)] =
     &[("event_type", Text("stored")), ("status", Text("parent_block_not_found"))];
-const STORED_OTHER: &[(&str, Is)] =
+const STORED_OTHER: &[(&str, LabelCondition)] =
     &[("event_type", Text("stored")), ("status", Not(&["ok", "parent_block_not_found"]))];
-const REMOVED_OK: &[(&str, Is)] = &[("event_type", Text("removed")), ("status", Text("ok"))];
-const REMOVED_UNKNOWN: &[(&str, Is)] =
+const REMOVED_OK: &[(&str, LabelCondition)] = &[("event_type", Text("removed")), ("status", Text("ok"))];
+const REMOVED_UNKNOWN: &[(&str, LabelCondition)] =
     &[("event_type", Text("removed")), ("status", Text("block_not_found"))];
-const REMOVED_OTHER: &[(&str, Is)] =
+const REMOVED_OTHER: &[(&str, LabelCondition)] =
     &[("event_type", Text("removed")), ("status", Not(&["ok", "block_not_found"]))];
-const CLEARED: &[(&str, Is)] = &[("event_type", Text("cleared"))];
+const CLEARED: &[(&str, LabelCondition)] = &[("event_type", Text("cleared"))];
 /// The choice of a decode worker (1.6) is of the same prompt as that of the prefill worker before it, and does not look at the
 /// cache.
-const NOT_DECODE: &[(&str, Is)] = &[("phase", Besides("decode"))];
+const NOT_DECODE: &[(&str, LabelCondition)] = &[("phase", Besides("decode"))];
 
 const ALIASES: &[Alias] = &[
     // A frontend's requests.
@@ -194,24 +194,24 @@ const ALIASES: &[Alias] = &[
     alias("dynamo_frontend_awaiting_first_token_requests", Value(Gauge::HttpQueuedRequests)).rank(1),
     alias("dynamo_frontend_router_queue_pending_requests", Value(Gauge::RouterQueuedRequests)),
     alias("dynamo_frontend_router_queue_pending_isl_tokens", Value(Gauge::RouterQueuedTokens)),
-    alias("dynamo_frontend_router_queue_pending_requests", Queue(OfQueue::Requests)),
-    alias("dynamo_frontend_router_queue_pending_isl_tokens", Queue(OfQueue::PromptTokens)),
+    alias("dynamo_frontend_router_queue_pending_requests", Queue(QueueValue::Requests)),
+    alias("dynamo_frontend_router_queue_pending_isl_tokens", Queue(QueueValue::PromptTokens)),
     alias("dynamo_frontend_time_to_first_token_seconds", Histogram(HistogramKind::Ttft)),
     alias("dynamo_frontend_inter_token_latency_seconds", Histogram(HistogramKind::Itl)),
     alias("dynamo_frontend_request_duration_seconds", Histogram(HistogramKind::Duration)),
     alias("dynamo_frontend_input_sequence_tokens", Histogram(HistogramKind::InputTokens)),
     alias("dynamo_frontend_output_sequence_tokens", Histogram(HistogramKind::OutputTokens)),
     alias("dynamo_frontend_cached_tokens", Histogram(HistogramKind::CachedTokens)),
-    // What a frontend says of models and workers.
-    alias("dynamo_frontend_model_kv_cache_block_size", Model(OfModel::BlockSize)),
-    alias("dynamo_frontend_model_total_kv_blocks", Model(OfModel::TotalBlocks)),
-    alias("dynamo_frontend_model_max_num_seqs", Model(OfModel::MaxSeqs)),
-    alias("dynamo_frontend_model_max_num_batched_tokens", Model(OfModel::MaxBatchedTokens)),
-    alias("dynamo_frontend_model_context_length", Model(OfModel::ContextLength)),
-    alias("dynamo_frontend_worker_active_decode_blocks", Worker(OfWorker::DecodeBlocks)),
-    alias("dynamo_frontend_worker_active_prefill_tokens", Worker(OfWorker::PrefillTokens)),
-    alias("dynamo_frontend_worker_active_requests", Worker(OfWorker::ActiveRequests)),
-    alias("dynamo_component_router_worker_registered", Worker(OfWorker::Registered)),
+    // A frontend's metrics of models and workers.
+    alias("dynamo_frontend_model_kv_cache_block_size", Model(ModelValue::BlockSize)),
+    alias("dynamo_frontend_model_total_kv_blocks", Model(ModelValue::TotalBlocks)),
+    alias("dynamo_frontend_model_max_num_seqs", Model(ModelValue::MaxSeqs)),
+    alias("dynamo_frontend_model_max_num_batched_tokens", Model(ModelValue::MaxBatchedTokens)),
+    alias("dynamo_frontend_model_context_length", Model(ModelValue::ContextLength)),
+    alias("dynamo_frontend_worker_active_decode_blocks", Worker(WorkerValue::DecodeBlocks)),
+    alias("dynamo_frontend_worker_active_prefill_tokens", Worker(WorkerValue::PrefillTokens)),
+    alias("dynamo_frontend_worker_active_requests", Worker(WorkerValue::ActiveRequests)),
+    alias("dynamo_component_router_worker_registered", Worker(WorkerValue::Registered)),
     alias("dynamo_frontend_router_worker_state", State),
     alias("dynamo_frontend_router_workers", Discovered).with(&[("state", Text("discovered"))]),
     // A router's KV events; the second name is the standalone indexer's.
@@ -285,16 +285,16 @@ const ALIASES: &[Alias] = &[
     alias("dynamo_backend_admission_engine_request_waiting_count", Value(Gauge::EngineWaitingRequests))
         .rank(1),
     // A worker's cache, as Dynamo passes it on; the percentage is a fraction.
-    alias("dynamo_component_gpu_cache_usage_percent", Rank(OfRank::Usage)),
-    alias("dynamo_component_total_blocks", Rank(OfRank::TotalBlocks)),
-    alias("dynamo_component_kvstats_gpu_cache_usage_percent", Rank(OfRank::Usage)).rank(1),
-    alias("dynamo_component_kvstats_total_blocks", Rank(OfRank::TotalBlocks)).rank(1),
-    alias("dynamo_component_kvstats_active_blocks", Rank(OfRank::UsedBlocks)),
+    alias("dynamo_component_gpu_cache_usage_percent", Rank(RankValue::Usage)),
+    alias("dynamo_component_total_blocks", Rank(RankValue::TotalBlocks)),
+    alias("dynamo_component_kvstats_gpu_cache_usage_percent", Rank(RankValue::Usage)).rank(1),
+    alias("dynamo_component_kvstats_total_blocks", Rank(RankValue::TotalBlocks)).rank(1),
+    alias("dynamo_component_kvstats_active_blocks", Rank(RankValue::UsedBlocks)),
     // vLLM; the second names are those of its first engine.
     alias("vllm:num_requests_running", Value(Gauge::EngineRunningRequests)),
     alias("vllm:num_requests_waiting", Value(Gauge::EngineWaitingRequests)),
-    alias("vllm:kv_cache_usage_perc", Rank(OfRank::Usage)).rank(2),
-    alias("vllm:gpu_cache_usage_perc", Rank(OfRank::Usage)).rank(3),
+    alias("vllm:kv_cache_usage_perc", Rank(RankValue::Usage)).rank(2),
+    alias("vllm:gpu_cache_usage_perc", Rank(RankValue::Usage)).rank(3),
     alias("vllm:prefix_cache_queries_total", Count(Counter::EnginePrefixQueries)),
     alias("vllm:prefix_cache_hits_total", Count(Counter::EnginePrefixHits)),
     alias("vllm:gpu_prefix_cache_queries_total", Count(Counter::EnginePrefixQueries)).rank(1),
@@ -305,15 +305,15 @@ const ALIASES: &[Alias] = &[
     // SGLang.
     alias("sglang:num_running_reqs", Value(Gauge::EngineRunningRequests)),
     alias("sglang:num_queue_reqs", Value(Gauge::EngineWaitingRequests)),
-    alias("sglang:token_usage", Rank(OfRank::Usage)).rank(2),
+    alias("sglang:token_usage", Rank(RankValue::Usage)).rank(2),
     alias("sglang:prompt_tokens_total", Count(Counter::EnginePrefixQueries)),
     alias("sglang:cached_tokens_total", Count(Counter::EnginePrefixHits)),
     alias("sglang:time_to_first_token_seconds", Histogram(HistogramKind::Ttft)).rank(2),
     alias("sglang:inter_token_latency_seconds", Histogram(HistogramKind::Itl)).rank(2),
     // TensorRT-LLM; Dynamo puts the prefix before the names (up to 0.7 with a colon).
-    alias("trtllm_kv_cache_utilization", Rank(OfRank::Usage)).rank(2),
-    alias("trtllm_kv_cache_used_blocks", Rank(OfRank::UsedBlocks)).rank(1),
-    alias("trtllm_kv_cache_max_blocks", Rank(OfRank::TotalBlocks)).rank(2),
+    alias("trtllm_kv_cache_utilization", Rank(RankValue::Usage)).rank(2),
+    alias("trtllm_kv_cache_used_blocks", Rank(RankValue::UsedBlocks)).rank(1),
+    alias("trtllm_kv_cache_max_blocks", Rank(RankValue::TotalBlocks)).rank(2),
     alias("trtllm_time_to_first_token_seconds", Histogram(HistogramKind::Ttft)).rank(2),
     alias("trtllm_time_per_output_token_seconds", Histogram(HistogramKind::Itl)).rank(2),
 ];

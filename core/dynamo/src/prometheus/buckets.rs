@@ -19,13 +19,13 @@ pub(super) struct Buckets {
 
 /// Which of a histogram's series a line is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Part {
+pub(super) enum HistogramSeries {
     Bucket,
     Sum,
     Count,
 }
 
-impl Part {
+impl HistogramSeries {
     /// Takes a histogram's name apart.
     pub(super) fn of(name: &str) -> Option<(&str, Self)> {
         let part = |suffix, part| name.strip_suffix(suffix).map(|base| (base, part));
@@ -37,15 +37,20 @@ impl Part {
 
 impl Buckets {
     /// Takes a value that is finite and not negative. `le` is the label of a bucket.
-    pub(super) fn take(&mut self, part: Part, le: Option<&str>, value: f64) -> Result<(), DecodeError> {
-        if part == Part::Sum {
+    pub(super) fn take(
+        &mut self,
+        part: HistogramSeries,
+        le: Option<&str>,
+        value: f64,
+    ) -> Result<(), DecodeError> {
+        if part == HistogramSeries::Sum {
             self.sum = Some(self.sum.unwrap_or(0.0) + value);
             return Ok(());
         }
         let wrong = |text: String| DecodeError::new(Reason::WrongType, text);
         let more = super::whole(value).ok_or_else(|| wrong(format!("{value} samples in a bucket")))?;
         let add = |sum: &mut Option<u64>| *sum = Some(sum.unwrap_or(0).saturating_add(more));
-        if part == Part::Count {
+        if part == HistogramSeries::Count {
             add(&mut self.count);
             return Ok(());
         }

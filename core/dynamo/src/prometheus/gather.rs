@@ -3,8 +3,11 @@
 
 use std::collections::BTreeMap;
 
-use super::alias::{self, Alias, FRONTEND, Hint, Is, Means, OfModel, OfQueue, OfRank, OfWorker};
-use super::buckets::{Buckets, Part};
+use super::alias::{
+    self, Alias, FRONTEND, Hint, LabelCondition, MetricMeaning, ModelValue, QueueValue, RankValue,
+    WorkerValue,
+};
+use super::buckets::{Buckets, HistogramSeries};
 use super::line::Sample;
 use super::{DecodeError, Faults, Reason, RouterWorkerState, Scraped, whole};
 use radixscope_model::id::{Worker, WorkerId};
@@ -19,7 +22,7 @@ const MAX_WORKERS: usize = 4_096;
 const MAX_RANKS: usize = 256;
 /// Most queues of a frontend: one a model and role.
 const MAX_QUEUES: usize = 4 * MAX_MODELS;
-/// The label of the worker that a router says something of.
+/// The label of the worker that a router's metric is about.
 const ROUTER_WORKER: &str = "router_worker_id";
 
 /// What the samples so far come to.
@@ -86,12 +89,14 @@ impl<'t> Gather<'t> {
         self.samples += 1;
         self.identify(sample);
         let name = self.canonical(&sample.name);
-        let (base, part) = match Part::of(&name) {
+        let (base, part) = match HistogramSeries::of(&name) {
             Some((base, part)) => (base, Some(part)),
             None => (&*name, None),
         };
         let (mut matched, mut is_counted) = (false, false);
-        for alias in alias::aliases_of(&name).filter(|alias| !matches!(alias.means, Means::Histogram(_))) {
+        for alias in
+            alias::aliases_of(&name).filter(|alias| !matches!(alias.means, MetricMeaning::Histogram(_)))
+        {
             let is_it = has_labels(alias, sample);
             matched |= is_it;
             if let Err(error) = self.figure(alias, sample, is_it) {
@@ -102,7 +107,9 @@ impl<'t> Gather<'t> {
                 }
             }
         }
-        for alias in alias::aliases_of(base).filter(|alias| matches!(alias.means, Means::Histogram(_))) {
+        for alias in
+            alias::aliases_of(base).filter(|alias| matches!(alias.means, MetricMeaning::Histogram(_)))
+        {
             let Some(part) = part.filter(|_| has_labels(alias, sample)) else { continue };
             if let Err(error) = self.bucket(alias, part, sample) {
                 self.spoil(alias);
@@ -116,7 +123,7 @@ impl<'t> Gather<'t> {
     /// A line about this metric could not be read.
     pub(super) fn bad_line(&mut self, name: &str) {
         let name = self.canonical(name);
-        let base = Part::of(&name).map_or(&*name, |(base, _)| base);
+        let base = HistogramSeries::of(&name).map_or(&*name, |(base, _)| base);
         for alias in alias::aliases_of(&name).chain(alias::aliases_of(base)) {
             self.spoil(alias);
         }
@@ -142,7 +149,7 @@ impl<'t> Gather<'t> {
     }
 
     fn figure(&mut self, alias: &Alias, sample: &Sample<'_>, is_it: bool) -> Result<(), DecodeError> {
-        if let (Means::Count(counter), false) = (alias.means, is_it) {
+        if let (MetricMeaning::Count(counter), false) = (alias.means, is_it) {
             // The metric is there, under other labels: of ours there were none yet, which is known.
             place(&mut self.counters, counter, alias.rank);
             return Ok(());
@@ -152,23 +159,23 @@ impl<'t> Gather<'t> {
         }
         let value = sane(sample)?;
         match alias.means {
-            Means::Value(gauge) => {
+            MetricMeaning::Value(gauge) => {
                 if let Some(best) = place(&mut self.gauges, gauge, alias.rank) {
                     best.figure += value;
                 }
             }
-            Means::Count(counter) => {
+            MetricMeaning::Count(counter) => {
                 if let Some(best) = place(&mut self.counters, counter, alias.rank) {
                     best.figure += value;
                 }
             }
-            Means::Histogram(_) => {}
-            Means::Model(of) => self.model(of, sample, value)?,
-            Means::Worker(of) => self.worker(of, sample, value)?,
-            Means::Rank(of) => self.rank(of, alias.rank, sample, value)?,
-            Means::State => self.state(sample, value)?,
-            Means::Queue(of) => self.queue(of, sample, value)?,
-            Means::Discovered => {
+            MetricMeaning::Histogram(_) => {}
+            MetricMeaning::Model(of) => self.model(of, sample, value)?,
+            MetricMeaning::Worker(of) => self.worker(of, sample, value)?,
+            MetricMeaning::Rank(of) => self.rank(of, alias.rank, sample, value)?,
+            MetricMeaning::State => self.state(sample, value)?,
+            MetricMeaning::Queue(of) => self.queue(of, sample, value)?,
+            MetricMeaning::Discovered => {
                 self.discovered = Some(self.discovered.unwrap_or(0) + number(sample, value)?);
             }
         }
@@ -198,7 +205,7 @@ impl<'t> Gather<'t> {
         Ok(())
     }
 
-    fn queue(&mut self, of: OfQueue, sample: &Sample<'_>, value: f64) -> Result<(), DecodeError> {
+    fn queue(&mut self, of: QueueValue, sample: &Sample<'_>, value: f64) -> Result<(), DecodeError> {
         let value = number(sample, value)?;
         let (role, model) = (role_of(sample), self.name_of_model(sample));
         let ix = match self.queues.iter().position(|queue| (queue.role, queue.model) == (role, model)) {
@@ -210,8 +217,8 @@ impl<'t> Gather<'t> {
             }
         };
         let known = match of {
-            OfQueue::Requests => &mut self.queues[ix].requests,
-            OfQueue::PromptTokens => &mut self.queues[ix].prompt_tokens,
+            QueueValue::Requests => &mut self.queues[ix].requests,
+            QueueValue::PromptTokens => &mut self.queues[ix].prompt_tokens,
         };
         // Queues of several classes of policy are one.
         *known = Some(known.unwrap_or(0).saturating_add(value));
@@ -231,13 +238,18 @@ impl<'t> Gather<'t> {
         ix.and_then(|ix| u16::try_from(ix).ok())
     }
 
-    fn bucket(&mut self, alias: &Alias, part: Part, sample: &Sample<'_>) -> Result<(), DecodeError> {
-        let Means::Histogram(kind) = alias.means else { return Ok(()) };
+    fn bucket(
+        &mut self,
+        alias: &Alias,
+        part: HistogramSeries,
+        sample: &Sample<'_>,
+    ) -> Result<(), DecodeError> {
+        let MetricMeaning::Histogram(kind) = alias.means else { return Ok(()) };
         let Some(best) = place(&mut self.histograms, kind, alias.rank) else { return Ok(()) };
         best.figure.take(part, sample.label("le"), sane(sample)?)
     }
 
-    fn model(&mut self, of: OfModel, sample: &Sample<'_>, value: f64) -> Result<(), DecodeError> {
+    fn model(&mut self, of: ModelValue, sample: &Sample<'_>, value: f64) -> Result<(), DecodeError> {
         let Some(name) = sample.label("model") else { return Err(missing(sample, "model")) };
         let value = number(sample, value)?;
         let ix = match self.models.iter().position(|model| model.name == name) {
@@ -257,17 +269,17 @@ impl<'t> Gather<'t> {
         };
         let model = &mut self.models[ix];
         match of {
-            OfModel::BlockSize => model.block_size_tokens = u32::try_from(value).ok(),
-            OfModel::TotalBlocks => model.total_kv_blocks = Some(value),
-            OfModel::MaxSeqs => model.max_num_seqs = Some(value),
-            OfModel::MaxBatchedTokens => model.max_num_batched_tokens = Some(value),
-            OfModel::ContextLength => model.context_length = Some(value),
+            ModelValue::BlockSize => model.block_size_tokens = u32::try_from(value).ok(),
+            ModelValue::TotalBlocks => model.total_kv_blocks = Some(value),
+            ModelValue::MaxSeqs => model.max_num_seqs = Some(value),
+            ModelValue::MaxBatchedTokens => model.max_num_batched_tokens = Some(value),
+            ModelValue::ContextLength => model.context_length = Some(value),
         }
         Ok(())
     }
 
-    fn worker(&mut self, of: OfWorker, sample: &Sample<'_>, value: f64) -> Result<(), DecodeError> {
-        let label = if of == OfWorker::Registered { ROUTER_WORKER } else { "worker_id" };
+    fn worker(&mut self, of: WorkerValue, sample: &Sample<'_>, value: f64) -> Result<(), DecodeError> {
+        let label = if of == WorkerValue::Registered { ROUTER_WORKER } else { "worker_id" };
         let Some(id) = sample.label(label) else { return Err(missing(sample, label)) };
         let id: u64 = id.parse().map_err(|_| wrong(sample, label))?;
         let worker = Worker::new(id, dp_rank(sample, &["dp_rank"])?);
@@ -278,17 +290,23 @@ impl<'t> Gather<'t> {
         let known = self.workers.entry(worker).or_insert_with(|| WorkerFigures::new(worker));
         known.role = role_of(sample).or(known.role);
         match of {
-            OfWorker::DecodeBlocks => known.decode_blocks = Some(value),
-            OfWorker::PrefillTokens => known.prefill_tokens = Some(value),
-            OfWorker::Registered => known.registered = Some(value > 0),
-            OfWorker::ActiveRequests => {
+            WorkerValue::DecodeBlocks => known.decode_blocks = Some(value),
+            WorkerValue::PrefillTokens => known.prefill_tokens = Some(value),
+            WorkerValue::Registered => known.registered = Some(value > 0),
+            WorkerValue::ActiveRequests => {
                 known.active_requests = Some(known.active_requests.unwrap_or(0).saturating_add(value));
             }
         }
         Ok(())
     }
 
-    fn rank(&mut self, of: OfRank, source: u8, sample: &Sample<'_>, value: f64) -> Result<(), DecodeError> {
+    fn rank(
+        &mut self,
+        of: RankValue,
+        source: u8,
+        sample: &Sample<'_>,
+        value: f64,
+    ) -> Result<(), DecodeError> {
         let dp_rank = dp_rank(sample, &["dp_rank", "engine"])?;
         let ix = match self.ranks.iter().position(|(known, _)| known.dp_rank == dp_rank) {
             Some(ix) => ix,
@@ -301,15 +319,15 @@ impl<'t> Gather<'t> {
         };
         let (known, sources) = &mut self.ranks[ix];
         match of {
-            OfRank::Usage if value > 1.0 => {
+            RankValue::Usage if value > 1.0 => {
                 let text = format!("{}: {value} is no share of a cache", sample.name);
                 return Err(DecodeError::new(Reason::WrongType, text));
             }
-            OfRank::Usage => better(&mut known.kv_usage, &mut sources.usage, source, value),
-            OfRank::UsedBlocks => {
+            RankValue::Usage => better(&mut known.kv_usage, &mut sources.usage, source, value),
+            RankValue::UsedBlocks => {
                 better(&mut known.used_blocks, &mut sources.used, source, number(sample, value)?);
             }
-            OfRank::TotalBlocks => {
+            RankValue::TotalBlocks => {
                 better(&mut known.total_blocks, &mut sources.total, source, number(sample, value)?);
             }
         }
@@ -318,13 +336,17 @@ impl<'t> Gather<'t> {
 
     fn spoil(&mut self, alias: &Alias) {
         match alias.means {
-            Means::Value(gauge) => mark(place(&mut self.gauges, gauge, alias.rank)),
-            Means::Count(counter) => mark(place(&mut self.counters, counter, alias.rank)),
-            Means::Histogram(kind) => mark(place(&mut self.histograms, kind, alias.rank)),
+            MetricMeaning::Value(gauge) => mark(place(&mut self.gauges, gauge, alias.rank)),
+            MetricMeaning::Count(counter) => mark(place(&mut self.counters, counter, alias.rank)),
+            MetricMeaning::Histogram(kind) => mark(place(&mut self.histograms, kind, alias.rank)),
             // Each of these is a figure of its own: the others are right.
-            Means::Model(_) | Means::Worker(_) | Means::Rank(_) | Means::State | Means::Discovered => {}
+            MetricMeaning::Model(_)
+            | MetricMeaning::Worker(_)
+            | MetricMeaning::Rank(_)
+            | MetricMeaning::State
+            | MetricMeaning::Discovered => {}
             // These are sums over classes of policy.
-            Means::Queue(_) => self.are_queues_bad = true,
+            MetricMeaning::Queue(_) => self.are_queues_bad = true,
         }
     }
 
@@ -398,9 +420,9 @@ fn better<T: PartialOrd>(known: &mut Option<T>, known_source: &mut u8, source: u
 
 fn has_labels(alias: &Alias, sample: &Sample<'_>) -> bool {
     alias.labels.iter().all(|(name, is)| match (sample.label(name), is) {
-        (Some(value), Is::Text(text)) => value == *text,
-        (Some(value), Is::Not(texts)) => !texts.contains(&value),
-        (value, Is::Besides(text)) => value != Some(*text),
+        (Some(value), LabelCondition::Text(text)) => value == *text,
+        (Some(value), LabelCondition::Not(texts)) => !texts.contains(&value),
+        (value, LabelCondition::Besides(text)) => value != Some(*text),
         (None, _) => false,
     })
 }

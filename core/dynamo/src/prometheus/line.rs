@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_line_still_says_whose_it_was() {
+    fn a_bad_line_keeps_its_worker() {
         for line in ["x_total{a=\"b} 3", "x_total three", "x_total"] {
             let Err(bad) = read(line.as_bytes()) else { panic!("{line} was read") };
             assert_eq!((bad.error.reason, bad.name), (Reason::Malformed, Some("x_total")), "{line}");

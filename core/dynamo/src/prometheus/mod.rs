@@ -5,7 +5,7 @@
 //!
 //! A scrape reaches the hub like a message, with the subject `metrics/NAME`. Lines are parsed one by one, because
 //! real frontends put samples of a metric apart from its others and a bad line must cost no other. One table
-//! (`alias`) says which name, with which labels, is which figure; of several names that a process offers for a figure
+//! (`alias`) maps names and labels to figures; of several names that a process offers for a figure
 //! the best counts, so that a frontend's time to first token goes before its router's. A figure of which a line was
 //! bad is left out and counted: half of a sum would look like a restart. In a disaggregated deployment a request is routed
 //! twice; of figures of a prompt that name the phase (1.6), those of the decode phase are left out, so that a prompt counts
@@ -16,10 +16,10 @@
 //!
 //! Beside `/metrics` a frontend of 0.8 to 1.6 is asked for `/health` every five seconds, and less often while it
 //! answers 503, for which it logs an error. A worker that a frontend leaves out of two lists in a row, and that no
-//! other frontend lists, has left; a frontend that is not ready makes nobody leave. From 1.7 on the list is in the
+//! other frontend lists, has left; the list of a frontend that is not ready is ignored. From 1.7 on the list is in the
 //! metrics (`router_worker_state`), and a worker whose every router counts it as unavailable is suspect before it has
 //! left. Without either, `router_worker_registered` is a list that has to be without the worker for 10 s. Half a
-//! scrape, an empty list and a frontend that started anew make nobody leave.
+//! scrape, an empty list and a restarted frontend do not mark workers as left.
 
 mod alias;
 mod buckets;
@@ -45,7 +45,7 @@ const MAX_PREFIX_BYTES: usize = 128;
 /// What follows a frontend's prefix in every version, as soon as it has a model.
 const AFTER_PREFIX: &str = "_model_kv_cache_block_size{";
 
-/// What one scrape says, see [`radixscope_model::record::Scrape`].
+/// The contents of one scrape, see [`radixscope_model::record::Scrape`].
 #[derive(Clone, PartialEq, Debug)]
 pub struct Scraped {
     /// What the process turned out to be.
@@ -60,13 +60,13 @@ pub struct Scraped {
     pub counters: Vec<(Counter, f64)>,
     /// Distributions.
     pub histograms: Vec<Histogram>,
-    /// What a frontend says of its models.
+    /// A frontend's metrics of its models.
     pub models: Vec<ModelFigures>,
-    /// What a frontend says of workers.
+    /// A frontend's metrics of workers.
     pub workers: Vec<WorkerFigures<Worker>>,
-    /// What a worker says of its ranks.
+    /// A worker's metrics of its ranks.
     pub ranks: Vec<RankFigures>,
-    /// What a frontend says of its routers' queues.
+    /// A frontend's metrics of its routers' queues.
     pub queues: Vec<QueueFigures>,
     /// What workers are to a frontend's router, all that it knows (≥ 1.7).
     pub states: Vec<RouterWorkerState>,
@@ -132,7 +132,7 @@ pub fn decode(text: &[u8]) -> (Option<Scraped>, Result<(), Faults>) {
     (Some(scraped), faults.into_result())
 }
 
-/// Whether a text may be metrics: the first of its lines that says anything does. For who fetches it and does not read it.
+/// Whether a text may be metrics: decided by its first line that is not empty. For callers that fetch it without decoding it.
 pub fn may_be_metrics(text: &[u8]) -> bool {
     let first = text.split(|&byte| byte == b'\n').take(MAX_HEADER_LINES).map(line::read);
     first.filter_map(Result::transpose).next().is_some_and(|first| first.is_ok())
@@ -177,7 +177,7 @@ fn custom_prefix(text: &[u8]) -> Option<&str> {
 
 /// A value that is a whole number.
 fn whole(value: f64) -> Option<u64> {
-    // Above 2^53 an f64 no longer tells neighbours apart, and nothing counted here gets there.
+    // Above 2^53 an f64 is not exact; no count here gets there.
     (value.fract() == 0.0 && (0.0..=9_007_199_254_740_992.0).contains(&value)).then_some(value as u64)
 }
 

@@ -1,4 +1,4 @@
-//! Hand-written scrapes: what versions and engines say that no recording holds, and what is said badly.
+//! Hand-written scrapes: versions and engines that no recording contains, and malformed text.
 
 use super::*;
 use radixscope_model::record::HistogramKind;

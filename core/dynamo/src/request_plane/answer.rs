@@ -64,7 +64,7 @@ impl Control {
     /// Reads a header.
     ///
     /// # Errors
-    /// It is no JSON, or says something else.
+    /// It is no JSON, or has other contents.
     pub fn decode(header: &[u8]) -> Result<Self, DecodeError> {
         control(&mut Json::new(header)).map_err(|fault| fault.into_error(topic()))
     }

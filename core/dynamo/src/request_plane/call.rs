@@ -37,7 +37,7 @@ impl Call<'_> {
         let info = format!(
             r#"{{"address":{callback},"subject":{subject},"context":{id},"stream_type":"response"}}"#
         );
-        // Nobody who knows no codecs is told of one.
+        // Versions without codecs get no codec field.
         let codec = match self.codec {
             Codec::Json => "",
             Codec::MsgPack => r#""payload_codec":"msgpack","#,

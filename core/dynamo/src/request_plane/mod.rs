@@ -18,7 +18,7 @@ use radixscope_model::id::Worker;
 /// The endpoint of a worker that answers queries for its blocks.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct QueryEndpoint {
-    /// Whose blocks. Where nothing names the rank it is 0; the answer then tells the right one.
+    /// Whose blocks. Where nothing names the rank it is 0; the response then has the right one.
     pub worker: Worker,
     /// Whether something named the rank.
     pub is_rank_known: bool,
@@ -32,7 +32,7 @@ pub struct QueryEndpoint {
     pub transport: RequestTransport,
     /// How requests and answers are written.
     pub codec: Codec,
-    /// Publisher of the events that the blocks come from (≥ 1.4). `None`: the endpoint does not tell.
+    /// Publisher of the events that the blocks come from (≥ 1.4). `None`: not part of the endpoint.
     pub publisher_id: Option<u64>,
 }
 
@@ -43,7 +43,7 @@ pub enum RequestTransport {
     Tcp {
         /// Host and port.
         address: String,
-        /// What comes after the first `/` of what discovery says.
+        /// The part after the first `/` of discovery's value.
         path: String,
     },
     /// A NATS subject.

@@ -4,7 +4,7 @@ use super::super::error::{DecodeError, Reason};
 use super::super::kv_event::KvEvents;
 use super::super::request_plane::{Codec, shortened};
 use super::super::wire::{Fault, InField, Json, Kind, MsgPack, Wire, once, required};
-use super::TreeAnswer;
+use super::TreeResponse;
 use radixscope_model::id::Worker;
 use radixscope_model::record::Topic;
 
@@ -16,21 +16,21 @@ pub const MAX_TREE_HASHES: usize = 1 << 23;
 /// # Errors
 /// It was not understood, or not all of it: of a tree nothing may be missing. It is of another worker or rank than was
 /// asked. It would take the place of a part of the tree only, which no version that is known does.
-pub fn decode_answer(item: &[u8], codec: Codec, asked: Worker) -> Result<Option<TreeAnswer>, DecodeError> {
+pub fn decode_answer(item: &[u8], codec: Codec, asked: Worker) -> Result<Option<TreeResponse>, DecodeError> {
     let answer = match codec {
         Codec::Json => read(&mut Json::new(item)),
         Codec::MsgPack => read(&mut MsgPack::new(item)),
     }
     .map_err(|fault| fault.into_error(Topic::TreeDump.as_str()))?;
-    if let Some(TreeAnswer::TreeDump { events, .. } | TreeAnswer::Events { events, .. }) = &answer
+    if let Some(TreeResponse::TreeDump { events, .. } | TreeResponse::Events { events, .. }) = &answer
         && let Some(foreign) = events.events.iter().find(|event| event.worker != asked)
     {
-        return Err(DecodeError::new(Reason::Malformed, foreign_words(foreign.worker, asked)));
+        return Err(DecodeError::new(Reason::Malformed, foreign_text(foreign.worker, asked)));
     }
     Ok(answer)
 }
 
-fn foreign_words(foreign: Worker, asked: Worker) -> String {
+fn foreign_text(foreign: Worker, asked: Worker) -> String {
     format!(
         "{}: holds an event of worker {} rank {}; worker {} rank {} was asked",
         Topic::TreeDump.as_str(),
@@ -42,7 +42,7 @@ fn foreign_words(foreign: Worker, asked: Worker) -> String {
 }
 
 /// `{"data": …, "complete_final": false}`
-fn read<'a, W: Wire<'a>>(wire: &mut W) -> Result<Option<TreeAnswer>, Fault> {
+fn read<'a, W: Wire<'a>>(wire: &mut W) -> Result<Option<TreeResponse>, Fault> {
     let start = wire.at();
     let (mut answer, mut is_final) = (None, None);
     let mut left = wire.map()?;
@@ -65,7 +65,7 @@ fn read<'a, W: Wire<'a>>(wire: &mut W) -> Result<Option<TreeAnswer>, Fault> {
 }
 
 /// A map of one entry: the answer's kind and content.
-fn variant<'a, W: Wire<'a>>(wire: &mut W) -> Result<TreeAnswer, Fault> {
+fn variant<'a, W: Wire<'a>>(wire: &mut W) -> Result<TreeResponse, Fault> {
     let start = wire.at();
     let unknown = || Fault::new(Reason::UnknownKind, "an answer of a kind that is not known", start);
     if wire.kind()? != Kind::Map {
@@ -75,21 +75,21 @@ fn variant<'a, W: Wire<'a>>(wire: &mut W) -> Result<TreeAnswer, Fault> {
     let answer = match wire.next_key(&mut left)? {
         Some(b"TreeDump") => {
             let (events, last_event_id) = tree(wire).field("TreeDump")?;
-            TreeAnswer::TreeDump { events, last_event_id }
+            TreeResponse::TreeDump { events, last_event_id }
         }
         Some(b"Events") => {
             let (events, last_event_id) = tree(wire).field("Events")?;
-            TreeAnswer::Events { events, last_event_id }
+            TreeResponse::Events { events, last_event_id }
         }
         Some(b"TooNew") => {
             let newest_available = too_new(wire).field("TooNew")?;
-            TreeAnswer::TooNew { newest_available }
+            TreeResponse::TooNew { newest_available }
         }
-        Some(b"InvalidRange") => wire.skip().map(|()| TreeAnswer::InvalidRange)?,
+        Some(b"InvalidRange") => wire.skip().map(|()| TreeResponse::InvalidRange)?,
         Some(b"TreeDumpFailed") => failed(wire).field("TreeDumpFailed")?,
         Some(b"Error") => {
             let message = wire.text().field("Error")?;
-            TreeAnswer::Error { rank: rank(&message), message: shortened(&message) }
+            TreeResponse::Error { rank: rank(&message), message: shortened(&message) }
         }
         _ => return Err(unknown()),
     };
@@ -140,7 +140,7 @@ fn too_new<'a, W: Wire<'a>>(wire: &mut W) -> Result<u64, Fault> {
     required(newest, "newest_available", start)
 }
 
-fn failed<'a, W: Wire<'a>>(wire: &mut W) -> Result<TreeAnswer, Fault> {
+fn failed<'a, W: Wire<'a>>(wire: &mut W) -> Result<TreeResponse, Fault> {
     let mut message = String::new();
     let mut left = wire.map()?;
     while let Some(key) = wire.next_key(&mut left)? {
@@ -149,7 +149,7 @@ fn failed<'a, W: Wire<'a>>(wire: &mut W) -> Result<TreeAnswer, Fault> {
             _ => wire.skip()?,
         }
     }
-    Ok(TreeAnswer::TreeDumpFailed { message })
+    Ok(TreeResponse::TreeDumpFailed { message })
 }
 
 /// The rank that the worker has: `… dp_rank mismatch: request.dp_rank=0 this.dp_rank=1`.

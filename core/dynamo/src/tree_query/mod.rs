@@ -10,7 +10,7 @@ pub use question::Question;
 
 /// What a worker answers.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum TreeAnswer {
+pub enum TreeResponse {
     /// All blocks that it holds, as events to be replayed in order, removals included; their ids mean nothing.
     TreeDump {
         /// The events.
@@ -70,6 +70,6 @@ pub enum QueryFault {
     Malformed,
     /// It wants what is not supported here, as TLS or QUIC.
     Unsupported,
-    /// It was not asked: nobody waits for it any more, or we stop.
+    /// The query was not sent: its result is no longer needed, or the server stops.
     Cancelled,
 }

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::{Fault, Kind, Left, PlainEvent, PlainRun, Wire};
+use super::{Fault, Kind, PlainEvent, PlainRun, Remaining, Wire};
 use crate::error::Reason;
 
 /// Deepest nesting inside a skipped value; as deep as `serde_json` goes.
@@ -223,7 +223,7 @@ impl<'a> Json<'a> {
 
     /// After the opening bracket of a map or array or after a value in it: whether another one comes.
     #[inline]
-    fn more(&mut self, left: &mut Left, close: u8) -> Result<bool, Fault> {
+    fn more(&mut self, left: &mut Remaining, close: u8) -> Result<bool, Fault> {
         // As Dynamo writes it: a comma and no space.
         if let ([b',', rest @ ..], 1) = (self.rest, left.0)
             && matches!(rest.first(), Some(b'"' | b'{' | b'0'..=b'9'))
@@ -379,37 +379,37 @@ impl<'a> Wire<'a> for Json<'a> {
     }
 
     #[inline]
-    fn map(&mut self) -> Result<Left, Fault> {
+    fn map(&mut self) -> Result<Remaining, Fault> {
         if self.peek()? != b'{' {
             return Err(self.unexpected("expected a map"));
         }
         self.bump();
-        Ok(Left(0))
+        Ok(Remaining(0))
     }
 
     #[inline]
-    fn next_key(&mut self, left: &mut Left) -> Result<Option<&'a [u8]>, Fault> {
+    fn next_key(&mut self, left: &mut Remaining) -> Result<Option<&'a [u8]>, Fault> {
         if self.more(left, b'}')? { self.key().map(Some) } else { Ok(None) }
     }
 
     #[inline]
-    fn array(&mut self) -> Result<Left, Fault> {
+    fn array(&mut self) -> Result<Remaining, Fault> {
         if self.peek()? != b'[' {
             return Err(self.unexpected("expected an array"));
         }
         self.bump();
-        Ok(Left(0))
+        Ok(Remaining(0))
     }
 
     #[inline]
-    fn next_element(&mut self, left: &mut Left) -> Result<bool, Fault> {
+    fn next_element(&mut self, left: &mut Remaining) -> Result<bool, Fault> {
         self.more(left, b']')
     }
 
     fn skip(&mut self) -> Result<(), Fault> {
         // One bit for each open bracket takes the place of a stack: 1 for a map, 0 for an array.
         let (mut open, mut depth): (u128, u32) = (0, 0);
-        let mut left = Left(0);
+        let mut left = Remaining(0);
         loop {
             match self.peek()? {
                 first @ (b'{' | b'[') => {
@@ -419,7 +419,7 @@ impl<'a> Wire<'a> for Json<'a> {
                     self.bump();
                     open = open << 1 | u128::from(first == b'{');
                     depth += 1;
-                    left = Left(0);
+                    left = Remaining(0);
                 }
                 first => self.scalar(first)?,
             }
@@ -433,12 +433,12 @@ impl<'a> Wire<'a> for Json<'a> {
                     if in_map {
                         self.key()?;
                     }
-                    left = Left(1);
+                    left = Remaining(1);
                     break;
                 }
                 open >>= 1;
                 depth -= 1;
-                left = Left(1);
+                left = Remaining(1);
             }
         }
     }
@@ -478,7 +478,7 @@ impl<'a> Wire<'a> for Json<'a> {
             }
         };
         self.rest = rest;
-        Some(PlainEvent { worker_id, event_id, run, left: Left(0) })
+        Some(PlainEvent { worker_id, event_id, run, left: Remaining(0) })
     }
 
     #[inline]

@@ -2,7 +2,7 @@
 //!
 //! Written by hand for three reasons that a serde deserializer does not give: it finds its place again after a bad
 //! element of an array, its errors name the field, and it pushes blocks straight into flat vectors at a multiple
-//! of serde's speed. It allocates nothing, does not recurse, and believes no length before the bytes are there.
+//! of serde's speed. It allocates nothing, does not recurse, and trusts no length before the bytes are there.
 
 mod json;
 mod msgpack;
@@ -87,7 +87,7 @@ impl<T> InField for Result<T, Fault> {
 }
 
 /// Where a reader stands in a map or an array.
-pub(super) struct Left(u32);
+pub(super) struct Remaining(u32);
 
 /// The front of an event in Dynamo's own form.
 pub(super) struct PlainEvent {
@@ -95,7 +95,7 @@ pub(super) struct PlainEvent {
     pub(super) event_id: u64,
     pub(super) run: PlainRun,
     /// Blocks or hashes to come.
-    pub(super) left: Left,
+    pub(super) left: Remaining,
 }
 
 /// What comes in such an event.
@@ -123,11 +123,11 @@ pub(super) trait Wire<'a>: Sized {
     /// The bytes of a text as they are sent, for comparing with words that have no escapes.
     fn word(&mut self) -> Result<&'a [u8], Fault>;
     fn text(&mut self) -> Result<Cow<'a, str>, Fault>;
-    fn map(&mut self) -> Result<Left, Fault>;
+    fn map(&mut self) -> Result<Remaining, Fault>;
     /// The next key as it is sent; a key that is not a text reads as empty.
-    fn next_key(&mut self, left: &mut Left) -> Result<Option<&'a [u8]>, Fault>;
-    fn array(&mut self) -> Result<Left, Fault>;
-    fn next_element(&mut self, left: &mut Left) -> Result<bool, Fault>;
+    fn next_key(&mut self, left: &mut Remaining) -> Result<Option<&'a [u8]>, Fault>;
+    fn array(&mut self) -> Result<Remaining, Fault>;
+    fn next_element(&mut self, left: &mut Remaining) -> Result<bool, Fault>;
     /// Reads a value whatever it is.
     fn skip(&mut self) -> Result<(), Fault>;
     /// Checks that nothing follows.
@@ -200,12 +200,12 @@ pub(super) fn pass<'a, W: Wire<'a>>(
     wire: &mut W,
     fault: Fault,
     faults: &mut Faults,
-    words: fn(Fault) -> DecodeError,
+    to_error: fn(Fault) -> DecodeError,
 ) -> Result<(), Fault> {
     let passed = wire.skip();
     // One cause is one fault: an event that ends too early ends its array too early as well.
     if passed.as_ref().err().is_none_or(|end| end.reason != fault.reason) {
-        faults.count(fault.reason, || words(fault));
+        faults.count(fault.reason, || to_error(fault));
     }
     passed
 }

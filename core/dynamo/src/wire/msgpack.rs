@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::{Fault, Kind, Left, PlainEvent, PlainRun, Wire};
+use super::{Fault, Kind, PlainEvent, PlainRun, Remaining, Wire};
 use crate::error::Reason;
 
 /// Reads MessagePack.
@@ -73,11 +73,11 @@ impl<'a> MsgPack<'a> {
     }
 
     /// A length of things that follow, each of at least `min` bytes.
-    fn counted(&self, count: u64, min: u64) -> Result<Left, Fault> {
+    fn counted(&self, count: u64, min: u64) -> Result<Remaining, Fault> {
         if count * min > self.rest.len() as u64 {
             return Err(self.truncated());
         }
-        Ok(Left(u32::try_from(count).map_err(|_| self.truncated())?))
+        Ok(Remaining(u32::try_from(count).map_err(|_| self.truncated())?))
     }
 
     /// A payload sent as bytes.
@@ -189,7 +189,7 @@ impl<'a> Wire<'a> for MsgPack<'a> {
     }
 
     #[inline]
-    fn map(&mut self) -> Result<Left, Fault> {
+    fn map(&mut self) -> Result<Remaining, Fault> {
         let mark = self.rest;
         let count = match self.byte()? {
             short @ 0x80..=0x8f => u64::from(short & 0x0f),
@@ -204,7 +204,7 @@ impl<'a> Wire<'a> for MsgPack<'a> {
     }
 
     #[inline]
-    fn next_key(&mut self, left: &mut Left) -> Result<Option<&'a [u8]>, Fault> {
+    fn next_key(&mut self, left: &mut Remaining) -> Result<Option<&'a [u8]>, Fault> {
         let Some(after) = left.0.checked_sub(1) else { return Ok(None) };
         left.0 = after;
         match self.rest.first() {
@@ -214,7 +214,7 @@ impl<'a> Wire<'a> for MsgPack<'a> {
     }
 
     #[inline]
-    fn array(&mut self) -> Result<Left, Fault> {
+    fn array(&mut self) -> Result<Remaining, Fault> {
         let mark = self.rest;
         let count = match self.byte()? {
             short @ 0x90..=0x9f => u64::from(short & 0x0f),
@@ -229,7 +229,7 @@ impl<'a> Wire<'a> for MsgPack<'a> {
     }
 
     #[inline]
-    fn next_element(&mut self, left: &mut Left) -> Result<bool, Fault> {
+    fn next_element(&mut self, left: &mut Remaining) -> Result<bool, Fault> {
         let Some(after) = left.0.checked_sub(1) else { return Ok(false) };
         left.0 = after;
         Ok(true)

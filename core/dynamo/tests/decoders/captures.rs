@@ -12,7 +12,7 @@ use radixscope_dynamo::subject;
 use radixscope_model::id::Worker;
 use radixscope_model::record::Topic;
 
-use crate::{heard, plain};
+use crate::{plain, transcript};
 
 /// Fails if the events are not those that the independent decoder finds in the same payload.
 pub fn assert_same_events(events: &KvEvents, body: &[u8], format: Format) {
@@ -73,14 +73,14 @@ fn assert_same(topic: Topic, body: &[u8], format: Format, events: &mut KvEvents)
             assert_eq!(ours.kv_used_blocks, theirs.kv_used_blocks);
         }
         _ => {
-            let (said, errors) = heard::payload(topic, body, format, None);
-            assert!(errors.is_empty() && !said.is_empty(), "{said}{errors:?}");
+            let (text, errors) = transcript::payload(topic, body, format, None);
+            assert!(errors.is_empty() && !text.is_empty(), "{text}{errors:?}");
         }
     }
 }
 
 #[test]
-fn every_message_of_every_capture_says_what_serde_says() {
+fn every_message_of_every_capture_decodes_as_with_serde() {
     let mut events = KvEvents::default();
     for capture in Recording::all_in(&fixtures()) {
         let mut counts: BTreeMap<Topic, usize> = BTreeMap::new();

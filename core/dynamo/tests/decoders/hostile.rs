@@ -11,12 +11,12 @@ use serde_json::{Value, json};
 
 use crate::captures::assert_same_events;
 use crate::shapes::{SHAPES, both};
-use crate::{heard, messages, plain};
+use crate::{messages, plain, transcript};
 
 const TOPICS: [Topic; 4] = [Topic::KvEvents, Topic::KvHitRate, Topic::KvMetrics, Topic::ActiveSequences];
 
 fn errors(topic: Topic, body: &[u8], format: Format) -> Vec<DecodeError> {
-    heard::payload(topic, body, format, None).1
+    transcript::payload(topic, body, format, None).1
 }
 
 fn error(topic: Topic, body: &[u8], format: Format) -> String {
@@ -29,7 +29,7 @@ fn error(topic: Topic, body: &[u8], format: Format) -> String {
 fn every_truncation_of_a_real_message_is_truncated() {
     for message in messages::real() {
         for end in 0..message.payload.len() {
-            let (_, errors) = heard::message(&message.subject, &message.payload[..end]);
+            let (_, errors) = transcript::message(&message.subject, &message.payload[..end]);
             assert!(!errors.is_empty(), "{} cut at {end} decodes", message.subject);
             assert!(errors.iter().all(|error| error.reason == Reason::Truncated), "{end}: {errors:?}");
         }
@@ -157,7 +157,7 @@ fn a_wrong_type_at_any_field_is_told_with_topic_and_field() {
 }
 
 #[test]
-fn a_field_left_out_is_told_by_name() {
+fn a_missing_field_is_named() {
     for (topic, json) in SHAPES {
         let good: Value = serde_json::from_str(json).unwrap();
         let mut places = Vec::new();
@@ -334,7 +334,7 @@ fn messages_of_sixteen_mebibytes_are_read_or_refused() {
     let filler = "x".repeat(16 << 20);
     let json = format!(r#"{{"unknown":"{filler}","worker_id":1,"isl_blocks":2,"overlap_blocks":1}}"#);
     for (body, format) in both(&json) {
-        assert_eq!(heard::payload(Topic::KvHitRate, &body, format, None).0, "1/0 overlap 1 of 2\n");
+        assert_eq!(transcript::payload(Topic::KvHitRate, &body, format, None).0, "1/0 overlap 1 of 2\n");
     }
     for (body, format) in both(&format!(r#"{{"events":["{filler}"]}}"#)) {
         assert!(error(Topic::ActiveSequences, &body, format).starts_with("wrong_type: "));
@@ -413,14 +413,14 @@ proptest! {
             let at = at.index(body.len());
             body[at] = byte;
         }
-        heard::message(&message.subject, &body);
+        transcript::message(&message.subject, &body);
     }
 
     #[test]
     fn integers_of_json_are_exact(number in any::<u64>(), zeros in 0..3_usize) {
         let number = number >> (zeros * 20);
         let json = format!(r#"{{"worker_id":{number},"isl_blocks":0,"overlap_blocks":{number}}}"#);
-        let said = heard::payload(Topic::KvHitRate, json.as_bytes(), Format::Json, None).0;
-        prop_assert_eq!(said, format!("{number}/0 overlap {number} of 0\n"));
+        let text = transcript::payload(Topic::KvHitRate, json.as_bytes(), Format::Json, None).0;
+        prop_assert_eq!(text, format!("{number}/0 overlap {number} of 0\n"));
     }
 }

@@ -167,7 +167,7 @@ fn other_modes_other_spans_and_other_parts_are_not_ours() {
         "http-request:round_robin.route_request: request_span: route request completed request_id=1 worker_id=7",
         "http-request: dynamo_llm::http::service::service_v2: request completed with server error status=500 latency_ms=7",
         "http-request: dynamo_llm::http::service::service_v2: request completed request_id=1 status=200",
-        "dynamo_llm::x: somebody said: Selected worker: worker_id=7 dp_rank=0, logit: 7.625",
+        "dynamo_llm::x: quoted: Selected worker: worker_id=7 dp_rank=0, logit: 7.625",
         "dynamo_llm::x: prompt=\"Formula for worker_id=7 dp_rank=0\"",
     ] {
         assert_eq!(decode(format!("{frame}{rest}").as_bytes()), Ok(None), "{rest}");
@@ -188,9 +188,9 @@ fn numbers_of_jsonl_may_be_text() {
     };
     let (numbers, texts) = (line("7", "1", "4.625"), line("\"7\"", "\"1\"", "\"4.625\""));
     assert_eq!(read(&numbers), read(&texts));
-    let LogEvent::Selected(said) = read(&numbers).event else { panic!("no selection") };
+    let LogEvent::Selected(selected) = read(&numbers).event else { panic!("no selection") };
     assert_eq!(
-        (said.total_blocks, said.disk_blocks, said.worker.to_string().as_str()),
+        (selected.total_blocks, selected.disk_blocks, selected.worker.to_string().as_str()),
         (Some(64), None, "7/1")
     );
     assert_eq!(read(&numbers).at_us, None);
@@ -199,12 +199,12 @@ fn numbers_of_jsonl_may_be_text() {
 #[test]
 fn escapes_of_jsonl_are_undone() {
     let line = r#"{"level":"INFO","target":"x","message":"Selected worker","worker_id":7,"logit":1,"request_id":"caf\u00e9\"s"}"#;
-    let LogEvent::Selected(said) = read(line).event else { panic!("no selection") };
-    assert_eq!(said.ids.router.as_deref(), Some("café\"s"));
+    let LogEvent::Selected(selected) = read(line).event else { panic!("no selection") };
+    assert_eq!(selected.ids.router.as_deref(), Some("café\"s"));
     let line = r#"{"level":"INFO","target":"x","message":"Selected worker: worker_type=d\u00e9code, worker_id=7 dp_rank=0, logit: 1"}"#;
-    let LogEvent::Selected(said) = read(line).event else { panic!("no selection") };
-    assert_eq!((said.worker_type, said.worker.to_string().as_str()), (None, "7/0"));
+    let LogEvent::Selected(selected) = read(line).event else { panic!("no selection") };
+    assert_eq!((selected.worker_type, selected.worker.to_string().as_str()), (None, "7/0"));
     let line = line.replace("d\\u00e9code", "\\u0064ecode");
-    let LogEvent::Selected(said) = read(&line).event else { panic!("no selection") };
-    assert_eq!(said.worker_type, Some(Role::Decode));
+    let LogEvent::Selected(selected) = read(&line).event else { panic!("no selection") };
+    assert_eq!(selected.worker_type, Some(Role::Decode));
 }

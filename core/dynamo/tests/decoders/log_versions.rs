@@ -40,26 +40,26 @@ fn coloured(text: &str) -> String {
     format!("{words}{}", fields.replace_all(behind, " \x1b[3m$1\x1b[0m\x1b[2m=\x1b[0m"))
 }
 
-fn said(said: &LogEvent<'_>) -> (&'static str, [Option<String>; 2]) {
+fn kind_and_ids(event: &LogEvent<'_>) -> (&'static str, [Option<String>; 2]) {
     let own = |id: Option<&str>| id.map(str::to_owned);
     let both = |ids: &RequestIds<'_>| [own(ids.router.as_deref()), own(ids.http.as_deref())];
-    match said {
-        LogEvent::Formula(said) => ("formula", both(&said.ids)),
-        LogEvent::Tie(said) => ("tie", both(&said.ids)),
-        LogEvent::Selected(said) => ("selected", both(&said.ids)),
-        LogEvent::Dispatched(said) => ("dispatched", both(&said.ids)),
-        LogEvent::RoutingBest(said) => ("best", both(&said.ids)),
-        LogEvent::RoutingInput(said) => {
-            ("input", [own(Some(&said.request_id)), own(said.http_id.as_deref())])
+    match event {
+        LogEvent::Formula(event) => ("formula", both(&event.ids)),
+        LogEvent::Tie(event) => ("tie", both(&event.ids)),
+        LogEvent::Selected(event) => ("selected", both(&event.ids)),
+        LogEvent::Dispatched(event) => ("dispatched", both(&event.ids)),
+        LogEvent::RoutingBest(event) => ("best", both(&event.ids)),
+        LogEvent::RoutingInput(event) => {
+            ("input", [own(Some(&event.request_id)), own(event.http_id.as_deref())])
         }
-        LogEvent::RouteDone(said) => {
-            ("route done", [own(Some(&said.request_id)), own(said.http_id.as_deref())])
+        LogEvent::RouteDone(event) => {
+            ("route done", [own(Some(&event.request_id)), own(event.http_id.as_deref())])
         }
-        LogEvent::RequestReceived(said) => {
-            ("received", [own(Some(&said.request_id)), own(said.http_id.as_deref())])
+        LogEvent::RequestReceived(event) => {
+            ("received", [own(Some(&event.request_id)), own(event.http_id.as_deref())])
         }
-        LogEvent::RequestDone(said) => {
-            ("request done", [own(Some(&said.request_id)), own(said.http_id.as_deref())])
+        LogEvent::RequestDone(event) => {
+            ("request done", [own(Some(&event.request_id)), own(event.http_id.as_deref())])
         }
         _ => ("other", [None, None]),
     }
@@ -76,7 +76,7 @@ fn every_kind_of_every_version_names_its_request_by_the_ids_that_it_bears() {
             decoded.unwrap_or_else(|| panic!("says nothing: {text}")).into_owned()
         };
         let plain = read(line.text);
-        assert_eq!(said(&plain.event), expected, "{}: {}", line.version, line.text);
+        assert_eq!(kind_and_ids(&plain.event), expected, "{}: {}", line.version, line.text);
         if !line.text.starts_with('{') {
             assert_eq!(read(&coloured(line.text)), plain, "{}", coloured(line.text));
         }
@@ -108,5 +108,8 @@ fn a_model_or_an_address_named_like_a_field_changes_no_id() {
                 router_mode=\"direct\" worker_id=7 method=POST uri=/v1?request_id=3 version=HTTP/1.1 request_id=http \
                 model=\"x request_id=4 \\\" request_id=5\" request_id=router worker_id=7 dp_rank=1 overlap_blocks=2";
     let Ok(Some(decoded)) = decode(line.as_bytes()) else { panic!("not understood") };
-    assert_eq!(said(&decoded.event), ("dispatched", [Some("router".to_owned()), Some("http".to_owned())]));
+    assert_eq!(
+        kind_and_ids(&decoded.event),
+        ("dispatched", [Some("router".to_owned()), Some("http".to_owned())])
+    );
 }

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 use radixscope_captures::{Recording, fixtures};
 use radixscope_dynamo::log_line::{Formula, LogEvent, LogRecord, Selected, decode, may_matter};
-use radixscope_model::record::LogSign;
+use radixscope_model::record::LogSignal;
 use serde_json::Value;
 
 /// The logs of a capture, each with a name to show: of the frontend, one more for every time that it was started again,
@@ -27,8 +27,8 @@ fn decoded(line: &str) -> Option<LogRecord<'_>> {
     decode(line.as_bytes()).unwrap_or_else(|error| panic!("{error}: {line}"))
 }
 
-fn kind(said: &LogEvent<'_>) -> &'static str {
-    match said {
+fn kind(event: &LogEvent<'_>) -> &'static str {
+    match event {
         LogEvent::Formula(_) => "formula",
         LogEvent::Tie(_) => "tie",
         LogEvent::Stopping => "stopping",
@@ -44,12 +44,12 @@ fn kind(said: &LogEvent<'_>) -> &'static str {
         LogEvent::WorkerAdded(_) => "added",
         LogEvent::WorkerRemoved(_) => "removed",
         LogEvent::InstanceRemoved(_) => "instance removed",
-        LogEvent::Sign { sign, .. } => match sign {
-            LogSign::RouterStarted => "router started",
-            LogSign::ParentUnknown => "parent unknown",
-            LogSign::BlockUnknown => "block unknown",
-            LogSign::PublisherSize { publisher: 16, engine: 32 } => "publisher size",
-            LogSign::UsesJetStream => "uses JetStream",
+        LogEvent::Signal { sign, .. } => match sign {
+            LogSignal::RouterStarted => "router started",
+            LogSignal::ParentUnknown => "parent unknown",
+            LogSignal::BlockUnknown => "block unknown",
+            LogSignal::PublisherSize { publisher: 16, engine: 32 } => "publisher size",
+            LogSignal::UsesJetStream => "uses JetStream",
             other => panic!("no recorded log says {other:?}"),
         },
     }
@@ -97,9 +97,9 @@ fn every_line_about_routing_is_found_and_no_other() {
         for (name, lines) in all_logs(version) {
             let mut found = BTreeMap::new();
             for line in &lines {
-                let said = decoded(line);
-                assert!(said.is_none() || may_matter(line.as_bytes()), "{line}");
-                if let Some(line) = said {
+                let event = decoded(line);
+                assert!(event.is_none() || may_matter(line.as_bytes()), "{line}");
+                if let Some(line) = event {
                     *found.entry(kind(&line.event)).or_insert(0) += 1;
                 }
             }
@@ -188,14 +188,14 @@ fn the_lines_of_a_request_of_1_6_share_the_routers_id() {
         let (mut selected, mut routed, mut done) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
         for line in logs(capture).iter().flat_map(|(_, lines)| lines).filter_map(|line| decoded(line)) {
             match line.event {
-                LogEvent::Selected(said) => {
-                    selected.insert(said.ids.router.expect("1.6 gives it").into_owned(), said.worker);
+                LogEvent::Selected(event) => {
+                    selected.insert(event.ids.router.expect("1.6 gives it").into_owned(), event.worker);
                 }
-                LogEvent::RouteDone(said) => {
-                    routed.insert(said.request_id.into_owned(), said.worker);
+                LogEvent::RouteDone(event) => {
+                    routed.insert(event.request_id.into_owned(), event.worker);
                 }
-                LogEvent::RequestDone(said) => {
-                    done.insert(said.request_id.into_owned(), said.decode_worker);
+                LogEvent::RequestDone(event) => {
+                    done.insert(event.request_id.into_owned(), event.decode_worker);
                 }
                 _ => {}
             }
@@ -220,12 +220,12 @@ fn tokens_hashes_are_as_many_as_the_line_counts() {
     let mut inputs = 0;
     for (_, lines) in all_logs("1.6.1-log-jsonl-debug") {
         for line in &lines {
-            if let Some(LogRecord { event: LogEvent::RoutingInput(said), .. }) = decoded(line) {
+            if let Some(LogRecord { event: LogEvent::RoutingInput(event), .. }) = decoded(line) {
                 let plain: Value = serde_json::from_str(line).unwrap();
                 let hashes: Vec<u64> = serde_json::from_str(plain["local_hashes"].as_str().unwrap()).unwrap();
-                assert_eq!(said.local_hashes, hashes);
-                assert_eq!(said.num_blocks, hashes.len() as u64);
-                assert_eq!(said.num_blocks, said.isl_tokens / said.block_size_tokens);
+                assert_eq!(event.local_hashes, hashes);
+                assert_eq!(event.num_blocks, hashes.len() as u64);
+                assert_eq!(event.num_blocks, event.isl_tokens / event.block_size_tokens);
                 inputs += 1;
             }
         }
@@ -312,16 +312,16 @@ fn a_line_of_jsonl_says_what_the_same_line_in_text_says() {
     {
         // Only the frontend wrote JSONL there; its workers' logs are text.
         for line in lines.iter().filter(|line| line.starts_with('{')) {
-            let Some(said) = decoded(line) else { continue };
+            let Some(event) = decoded(line) else { continue };
             let text = in_text(line);
             let mut in_text = decoded(&text);
             if let Some(LogRecord { event: LogEvent::RouteDone(done), .. }) = &mut in_text {
                 // JSONL has room for one id of the two.
                 assert_eq!(done.http_id.take().as_deref(), Some("0"));
             }
-            assert_eq!(in_text, Some(said.clone()), "{name}: {text}");
+            assert_eq!(in_text, Some(event.clone()), "{name}: {text}");
             let behind_a_runtime = format!("frontend-1  | {line}");
-            assert_eq!(decoded(&behind_a_runtime), Some(said));
+            assert_eq!(decoded(&behind_a_runtime), Some(event));
             compared += 1;
         }
     }

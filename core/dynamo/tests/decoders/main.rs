@@ -4,7 +4,6 @@
 
 mod allocation;
 mod captures;
-mod heard;
 mod hostile;
 mod log_hostile;
 mod log_shapes;
@@ -16,4 +15,5 @@ mod shapes;
 mod speed;
 mod topologies;
 mod traces;
+mod transcript;
 mod tree_queries;

@@ -5,7 +5,7 @@ use radixscope_captures::Message;
 use radixscope_dynamo::discovery::ModelCard;
 use radixscope_dynamo::subject;
 
-use crate::heard;
+use crate::transcript;
 
 pub const MESSAGES: &str = include_str!("../fixtures/messages.jsonl");
 pub const DISCOVERY: &str = include_str!("../fixtures/discovery.jsonl");
@@ -15,20 +15,20 @@ pub fn real() -> Vec<Message> {
     MESSAGES.lines().map(Message::read).collect()
 }
 
-fn said(subject: &str, body: &[u8], expected: Expect) {
-    let (said, errors) = heard::message(subject, body);
+fn check(subject: &str, body: &[u8], expected: Expect) {
+    let (decoded, errors) = transcript::message(subject, body);
     assert!(errors.is_empty(), "{errors:?}");
-    expected.assert_eq(&said);
+    expected.assert_eq(&decoded);
 }
 
 #[test]
 fn real_messages_of_each_shape_say() {
     let mut all = String::new();
     for message in real() {
-        let (said, errors) = heard::message(&message.subject, &message.payload);
+        let (decoded, errors) = transcript::message(&message.subject, &message.payload);
         assert!(errors.is_empty(), "{errors:?}");
         let copy = if subject::is_delivery_copy(message.reply.as_deref()) { " (delivery copy)" } else { "" };
-        all.push_str(&format!("{}{copy}\n{said}\n", message.subject));
+        all.push_str(&format!("{}{copy}\n{decoded}\n", message.subject));
     }
     expect_file!["../fixtures/messages.txt"].assert_eq(&all);
 }
@@ -51,7 +51,7 @@ fn hex(text: &str) -> Vec<u8> {
 
 #[test]
 fn the_jetstream_body_of_reference_2_5() {
-    said(
+    check(
         "namespace-dynamo-component-backend-kv-events.kv-events",
         br#"{"worker_id":834387485938330940,"event":{"event_id":0,"data":{"stored":{"parent_hash":null,"blocks":[{"block_hash":7585370176810793920,"tokens_hash":7585370176810793920,"mm_extra_info":null},{"block_hash":5214045902298629111,"tokens_hash":8781325924315300312,"mm_extra_info":null}]}},"dp_rank":0}}"#,
         expect![[r#"
@@ -76,7 +76,7 @@ fn two_stored_blocks_in_an_envelope_of_0_9_reference_2_5() {
         block("9b3eeddcfd32dfef", "c1d4e7355a1a9907"),
     ));
     assert_eq!(message.len(), 276);
-    said(
+    check(
         "namespace.dynamo.component.backend.kv-events",
         &message,
         expect![[r#"
@@ -93,7 +93,7 @@ fn one_removed_block_of_1_6_reference_2_5() {
          74696572a6646576696365b07265736964656e63795f646f6d61696ea6776f726b6572a56576656e7483a86576656e745f69644aa4646174
          6181a772656d6f76656481ac626c6f636b5f68617368657391cf63211cde6fcc9d9ba764705f72616e6b00",
     );
-    said(
+    check(
         "namespace.dynamo.component.backend.endpoint.generate.kv-events",
         &message,
         expect![[r#"
@@ -109,7 +109,7 @@ fn the_hit_rate_of_reference_3_1() {
          a5746f706963ab6b762d6869742d72617465a77061796c6f6164c43984a9776f726b65725f6964cf0f43f8ee0ad61271a764705f72616e6b
          00aa69736c5f626c6f636b7303ae6f7665726c61705f626c6f636b7300",
     );
-    said(
+    check(
         "namespace.dynamo.kv-hit-rate",
         &message,
         expect![[r#"
@@ -125,7 +125,7 @@ fn the_routers_load_of_reference_3_2() {
          a5746f706963aa6b765f6d657472696373a77061796c6f6164c44a84a9776f726b65725f6964cf0f43f8ee0ad61271a764705f72616e6b
          00b46163746976655f6465636f64655f626c6f636b7302b56163746976655f70726566696c6c5f746f6b656e732a",
     );
-    said(
+    check(
         "namespace.dynamo.kv_metrics",
         &message,
         expect![[r#"
@@ -136,7 +136,7 @@ fn the_routers_load_of_reference_3_2() {
 
 #[test]
 fn the_workers_load_of_1_6_reference_3_2() {
-    said(
+    check(
         "namespace.dynamo.component.backend.endpoint.generate.kv_metrics",
         br#"{"worker_id":9231963812737957267,"dp_rank":0,"active_decode_blocks":null,"active_prefill_tokens":null,"kv_used_blocks":8}"#,
         expect![[r#"
@@ -153,7 +153,7 @@ fn the_steps_of_requests_of_reference_3_3() {
     let completed = format!(
         r#"{{{id},{worker},"data":"MarkPrefillCompleted","router_id":9231963812737957267,"lora_name":null}}"#
     );
-    said(
+    check(
         subject,
         completed.as_bytes(),
         expect![[r#"
@@ -162,7 +162,7 @@ fn the_steps_of_requests_of_reference_3_3() {
     );
     let added = r#"{"AddRequest":{"token_sequence":[7585370176810793920,11186640057831448559],"track_prefill_tokens":true,"expected_output_tokens":null,"prefill_load_hint":{"initial_effective_prefill_tokens":42,"expected_prefill_duration":null}}}"#;
     let added = format!(r#"{{{id},{worker},"data":{added},"router_id":5,"lora_name":null}}"#);
-    said(
+    check(
         subject,
         added.as_bytes(),
         expect![[r#"
@@ -171,7 +171,7 @@ fn the_steps_of_requests_of_reference_3_3() {
     );
     let added = r#"{"AddRequest":{"token_sequence":[1,18446744073709551615],"isl":3899,"overlap":2,"expected_output_tokens":null}}"#;
     let added = format!(r#"{{{id},{worker},"data":{added},"router_id":"a-uuid"}}"#);
-    said(
+    check(
         subject,
         added.as_bytes(),
         expect![[r#"
@@ -179,14 +179,14 @@ fn the_steps_of_requests_of_reference_3_3() {
     "#]],
     );
     let freed = format!(r#"{{{id},{worker},"data":"Free","router_id":5}}"#);
-    said(
+    check(
         subject,
         freed.as_bytes(),
         expect![[r#"
         e9980da3-4ed7-4633-91a4-7491c23661a4 on 9231963812737957267/0: Freed
     "#]],
     );
-    said(
+    check(
         subject,
         format!(r#"{{"events":[{freed},{completed}]}}"#).as_bytes(),
         expect![[r#"
@@ -194,5 +194,5 @@ fn the_steps_of_requests_of_reference_3_3() {
         e9980da3-4ed7-4633-91a4-7491c23661a4 on 9231963812737957267/0 by worker: PrefillCompleted
     "#]],
     );
-    said(subject, br#"{"events":[]}"#, expect![]);
+    check(subject, br#"{"events":[]}"#, expect![]);
 }

@@ -7,7 +7,7 @@ use radixscope_model::id::{BlockHash, TokensHash, Worker};
 use radixscope_model::record::Topic;
 use serde_json::Value;
 
-use crate::heard;
+use crate::transcript;
 
 /// Topic and payload of each shape; worker id and hashes use all 64 bits.
 pub const SHAPES: &[(Topic, &str)] = &[
@@ -58,9 +58,9 @@ fn events(body: &[u8], format: Format) -> KvEvents {
 fn both_formats_of_every_shape_say_the_same() {
     for (topic, json) in SHAPES {
         let [text, binary] = both(json).map(|(body, format)| {
-            let (said, errors) = heard::payload(*topic, &body, format, None);
+            let (text, errors) = transcript::payload(*topic, &body, format, None);
             assert!(errors.is_empty(), "{json}: {errors:?}");
-            said
+            text
         });
         assert_eq!(text, binary);
         assert!(!text.is_empty());

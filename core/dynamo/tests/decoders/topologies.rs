@@ -1,7 +1,7 @@
 //! What recorded deployments say that are not one aggregated model: roles, tiers, pictures, modes of routing, workers that left.
 
 use radixscope_captures::Message;
-use radixscope_dynamo::active_sequence::{self, ActiveSequence, AddRequest, Step};
+use radixscope_dynamo::active_sequence::{self, ActiveSequence, AddRequest, SequenceChange};
 use radixscope_dynamo::discovery::ModelCard;
 use radixscope_dynamo::envelope::{Format, open};
 use radixscope_dynamo::kv_event::{KvData, KvEvents, StorageTier};
@@ -9,7 +9,7 @@ use radixscope_dynamo::log_line::{self, LogEvent, LogRecord, UnreachableWhy};
 use radixscope_dynamo::prometheus::{self, Scraped};
 use radixscope_dynamo::subject;
 use radixscope_model::id::{Worker, WorkerId};
-use radixscope_model::record::{Counter, Gauge, HistogramKind, LogSign, QueueFigures, Role, RoutingMode};
+use radixscope_model::record::{Counter, Gauge, HistogramKind, LogSignal, QueueFigures, Role, RoutingMode};
 
 const CARDS: &str = include_str!("../fixtures/topologies/cards.jsonl");
 const LOG_LINES: &str = include_str!("../fixtures/topologies/log_lines.tsv");
@@ -48,13 +48,13 @@ fn cards_tell_the_role_where_they_can() {
         .lines()
         .map(|card| ModelCard::decode(card.as_bytes()).expect("a real card decodes").expect("a card"))
         .collect();
-    let said: Vec<_> = cards.iter().map(|card| (&*card.component, card.role())).collect();
+    let actual: Vec<_> = cards.iter().map(|card| (&*card.component, card.role())).collect();
     let (prefill, decode, aggregated) = (Some(Role::Prefill), Some(Role::Decode), Some(Role::Aggregated));
     let disaggregated = [("backend", decode), ("prefill", prefill)];
     // The card of a decode worker of 0.9 is that of an aggregated one.
     let old = [("backend", None), ("prefill", prefill)];
     let two_models = [("backend", aggregated), ("backend2", aggregated)];
-    assert_eq!(said, [disaggregated, old, two_models].concat());
+    assert_eq!(actual, [disaggregated, old, two_models].concat());
     let needs: Vec<&[Role]> = cards.iter().map(|card| &*card.needs).collect();
     assert_eq!(needs, [&[Role::Prefill][..], &[Role::Decode], &[], &[], &[], &[]]);
     let types: Vec<_> = cards.iter().filter_map(|card| card.model_type.as_deref()).collect();
@@ -83,7 +83,7 @@ fn what_a_card_needs_costs_no_card_in_another_form() {
 
 fn added(steps: &[ActiveSequence<'_>]) -> Vec<AddRequest> {
     let added = |step: &ActiveSequence<'_>| match &step.step {
-        Step::Added(request) => Some(request.clone()),
+        SequenceChange::Added(request) => Some(request.clone()),
         _ => None,
     };
     steps.iter().filter_map(added).collect()
@@ -133,7 +133,7 @@ fn an_adapter_is_named_beside_the_step() {
 fn tiers_and_pictures_are_those_that_were_put_in() {
     use StorageTier::{Device, Disk, External, HostPinned};
     let mut events = KvEvents::default();
-    let mut said = Vec::new();
+    let mut actual = Vec::new();
     for (subject, payload, format) in messages("1.6.1-inject") {
         assert_eq!(&*subject::parse(&subject).expect("ours").component, "inject");
         events.decode(&payload, format).expect("a real message decodes");
@@ -143,7 +143,7 @@ fn tiers_and_pictures_are_those_that_were_put_in() {
                 KvData::Removed { hashes } => (0, 0, hashes.len()),
                 KvData::Cleared => panic!("nothing was cleared"),
             };
-            said.push((event.worker.dp_rank, event.tier, stored, pictures, removed));
+            actual.push((event.worker.dp_rank, event.tier, stored, pictures, removed));
         }
     }
     let stored = |rank, tier| (rank, tier, 8, 0, 0);
@@ -159,7 +159,7 @@ fn tiers_and_pictures_are_those_that_were_put_in() {
         vec![(1, Device, 8, 1, 0)],
     ]
     .concat();
-    assert_eq!(said, expected);
+    assert_eq!(actual, expected);
 }
 
 #[test]
@@ -198,7 +198,10 @@ fn a_picture_over_several_blocks_is_one_and_an_unknown_form_costs_no_block() {
     let many: Vec<&str> = many.iter().map(String::as_str).collect();
     let mut events = KvEvents::default();
     events.decode(stored(&many).as_bytes(), Format::Json).expect("decodes");
-    assert!(matches!(events.events[0].data, KvData::Stored { pictures: 256, .. }), "no more are told apart");
+    assert!(
+        matches!(events.events[0].data, KvData::Stored { pictures: 256, .. }),
+        "no more are counted separately"
+    );
 }
 
 #[test]
@@ -283,7 +286,7 @@ fn choices_of_modes_that_look_at_no_cache_are_told_apart() {
 
 #[test]
 fn a_router_without_events_says_so_once() {
-    let off = LogEvent::Sign { sign: LogSign::KvEventsOff, worker: None };
+    let off = LogEvent::Signal { sign: LogSignal::KvEventsOff, worker: None };
     assert_eq!(events("1.6.1-approx"), std::slice::from_ref(&off));
     for (value, is_off) in [("false", true), ("\"false\"", true), ("true", false), ("\"true\"", false)] {
         let fields =
@@ -297,8 +300,8 @@ fn a_router_without_events_says_so_once() {
     {
         let line =
             in_json("dynamo_llm::kv_router::indexer", "Starting predict-on-route side indexer", fields);
-        let sign = LogSign::PredictsOnRoute { ttl_ms };
-        assert_eq!(event(&line), Some(LogEvent::Sign { sign, worker: None }), "{line}");
+        let sign = LogSignal::PredictsOnRoute { ttl_ms };
+        assert_eq!(event(&line), Some(LogEvent::Signal { sign, worker: None }), "{line}");
     }
 }
 
@@ -414,8 +417,8 @@ fn queues_and_workers_name_their_model_where_the_metrics_do() {
     assert_eq!(counter(&two, Counter::RoutedRequests), Some(96.0));
 
     let new = scraped(include_str!("../fixtures/topologies/1.7.0.dev20261026-healthy.prom"));
-    let said: Vec<_> = new.states.iter().map(|of| (of.role, of.model)).collect();
-    assert_eq!(said, [(Some(Role::Decode), Some(0)); 3]);
+    let actual: Vec<_> = new.states.iter().map(|of| (of.role, of.model)).collect();
+    assert_eq!(actual, [(Some(Role::Decode), Some(0)); 3]);
 
     // The model may come behind, in other letters, or not at all; classes of a queue's policy are added up.
     let text = "dynamo_frontend_router_queue_pending_requests{model=\"org/a\",policy_class=\"x\",worker_type=\"prefill\"} 2\n\

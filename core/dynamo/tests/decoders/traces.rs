@@ -53,12 +53,12 @@ fn a_recorded_trace_says() {
 #[test]
 fn only_the_id_is_needed_and_fields_come_in_any_order() {
     let body = r#"{"request":{"model":null,"request_id":"a","x_request_id":"caf\u00e9","new":[{}]},"event_type":"request_end","schema":"dynamo.request.trace.v1","trace":{"x":1}}"#;
-    let said = decode(body.as_bytes()).unwrap().unwrap();
+    let trace = decode(body.as_bytes()).unwrap().unwrap();
     let expected =
         RequestTrace {
             request_id: "a".into(), x_request_id: Some("café".into()), ..RequestTrace::default()
         };
-    assert_eq!(said, expected);
+    assert_eq!(trace, expected);
 }
 
 #[test]
@@ -111,7 +111,7 @@ fn more_hashes_than_a_prompt_of_a_million_blocks_are_refused() {
         )
     };
     let most = decode(with(MAX_TOKEN_SEQUENCE).as_bytes())
-        .map(|said| said.unwrap().input_sequence_hashes.unwrap().len());
+        .map(|trace| trace.unwrap().input_sequence_hashes.unwrap().len());
     assert_eq!(most, Ok(MAX_TOKEN_SEQUENCE));
     assert_eq!(error(&with(MAX_TOKEN_SEQUENCE + 1)).0, Reason::TooLarge);
 }
@@ -124,10 +124,10 @@ proptest! {
         record["request"]["ttft_ms"] = json!(ms);
         record["request"]["replay"]["input_sequence_hashes"] = json!(hashes);
         let body = record.to_string();
-        let said = decode(body.as_bytes()).unwrap().unwrap();
-        prop_assert_eq!(said.input_tokens, Some(tokens));
-        prop_assert_eq!(said.ttft_ms, Some(ms));
-        prop_assert_eq!(said.input_sequence_hashes, Some(hashes));
+        let trace = decode(body.as_bytes()).unwrap().unwrap();
+        prop_assert_eq!(trace.input_tokens, Some(tokens));
+        prop_assert_eq!(trace.ttft_ms, Some(ms));
+        prop_assert_eq!(trace.input_sequence_hashes, Some(hashes));
     }
 
     #[test]

@@ -9,13 +9,13 @@ use radixscope_dynamo::kv_event::{KvData, KvEvents};
 use radixscope_dynamo::request_plane::{
     Call, Codec, Control, MAX_HEADER_BYTES, PRELUDE_BYTES, PartSize, call_home, frame,
 };
-use radixscope_dynamo::tree_query::{Question, TreeAnswer, decode_answer};
+use radixscope_dynamo::tree_query::{Question, TreeResponse, decode_answer};
 use radixscope_model::id::Worker;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::heard;
 use crate::shapes::both;
+use crate::transcript;
 
 const RECORDED: &str = include_str!("../fixtures/tree_queries.jsonl");
 const ASKED: Worker = Worker::new(7, 1);
@@ -116,9 +116,9 @@ fn a_call_in_json_says_no_codec_and_all_that_later_versions_want() {
 
 #[test]
 fn recorded_answers_say() {
-    let mut said = String::new();
+    let mut text = String::new();
     for exchange in recorded() {
-        said.push_str(&format!("# {}\n", exchange.name));
+        text.push_str(&format!("# {}\n", exchange.name));
         let handshake = exchange.bytes("handshake").remove(0);
         let (_, info) = named(&exchange.bytes("request")[0]);
         assert_eq!(call_home(part(&handshake).0).unwrap(), info["subject"].as_str().unwrap());
@@ -128,25 +128,25 @@ fn recorded_answers_say() {
         assert_eq!(Control::decode(part(&sentinel).0).unwrap(), Control::Sentinel);
         for data in exchange.bytes("data") {
             match decode_answer(part(&data).1, exchange.codec(), exchange.worker()).unwrap() {
-                Some(answer) => say(&answer, &mut said),
-                None => said.push_str("the end\n"),
+                Some(answer) => write_response(&answer, &mut text),
+                None => text.push_str("the end\n"),
             }
         }
     }
-    expect_file!["../fixtures/tree_queries.txt"].assert_eq(&said);
+    expect_file!["../fixtures/tree_queries.txt"].assert_eq(&text);
 }
 
-fn say(answer: &TreeAnswer, said: &mut String) {
+fn write_response(answer: &TreeResponse, text: &mut String) {
     match answer {
-        TreeAnswer::TreeDump { events, last_event_id } => {
-            said.push_str(&format!("a tree of {} events, last {last_event_id:?}\n", events.events.len()));
-            heard::kv_events(events, said);
+        TreeResponse::TreeDump { events, last_event_id } => {
+            text.push_str(&format!("a tree of {} events, last {last_event_id:?}\n", events.events.len()));
+            transcript::kv_events(events, text);
         }
-        TreeAnswer::Events { events, last_event_id } => {
-            said.push_str(&format!("{} events, last {last_event_id:?}\n", events.events.len()));
-            heard::kv_events(events, said);
+        TreeResponse::Events { events, last_event_id } => {
+            text.push_str(&format!("{} events, last {last_event_id:?}\n", events.events.len()));
+            transcript::kv_events(events, text);
         }
-        other => said.push_str(&format!("{other:?}\n")),
+        other => text.push_str(&format!("{other:?}\n")),
     }
 }
 
@@ -165,7 +165,7 @@ fn item(answer: Value) -> String {
 }
 
 /// What an answer is read as, in both codecs alike.
-fn read(item: &str) -> Result<Option<TreeAnswer>, (Reason, String)> {
+fn read(item: &str) -> Result<Option<TreeResponse>, (Reason, String)> {
     let mut all = both(item).into_iter().map(|(body, format)| {
         let codec = if format == radixscope_dynamo::Format::Json { Codec::Json } else { Codec::MsgPack };
         decode_answer(&body, codec, ASKED).map_err(|error| (error.reason, error.detail))
@@ -199,14 +199,15 @@ fn trees_of_every_version_are_read() {
         (json!({"last_event_id": 30, "events": events, "reset_scope": "all"}), Some(30)),
         (json!({"events": events, "last_event_id": null, "reset_scope": null, "more": [1]}), None),
     ] {
-        let Some(TreeAnswer::TreeDump { events, last_event_id }) =
+        let Some(TreeResponse::TreeDump { events, last_event_id }) =
             read(&item(json!({"TreeDump": content}))).unwrap()
         else {
             panic!("no tree");
         };
         assert_eq!((hashes(&events), last_event_id), (vec![u64::MAX], last));
         assert!(matches!(events.events[1].data, KvData::Removed { .. }), "removals of a kept dump stay");
-        let Some(TreeAnswer::Events { last_event_id, .. }) = read(&item(json!({"Events": content}))).unwrap()
+        let Some(TreeResponse::Events { last_event_id, .. }) =
+            read(&item(json!({"Events": content}))).unwrap()
         else {
             panic!("no events");
         };
@@ -249,29 +250,29 @@ fn refusals_are_read_and_the_right_rank_with_them() {
     let words = "WorkerKvQueryEngine::generate dp_rank mismatch: request.dp_rank=0 this.dp_rank=12";
     assert_eq!(
         read(&item(json!({"Error": words}))).unwrap(),
-        Some(TreeAnswer::Error { message: words.to_owned(), rank: Some(12) })
+        Some(TreeResponse::Error { message: words.to_owned(), rank: Some(12) })
     );
     let other = read(&item(json!({"Error": "x".repeat(5_000)}))).unwrap();
-    assert!(matches!(other, Some(TreeAnswer::Error { message, rank: None }) if message.len() == 300));
+    assert!(matches!(other, Some(TreeResponse::Error { message, rank: None }) if message.len() == 300));
     assert_eq!(
         read(&item(json!({"InvalidRange": {"start_id": 10, "end_id": 5}}))).unwrap(),
-        Some(TreeAnswer::InvalidRange)
+        Some(TreeResponse::InvalidRange)
     );
     assert_eq!(
         read(&item(json!({"TreeDumpFailed": {"last_event_id": 5, "message": "busy"}}))).unwrap(),
-        Some(TreeAnswer::TreeDumpFailed { message: "busy".to_owned() })
+        Some(TreeResponse::TreeDumpFailed { message: "busy".to_owned() })
     );
     assert_eq!(
         read(&item(
             json!({"TooNew": {"requested_start": 9, "requested_end": null, "newest_available": u64::MAX}})
         ))
         .unwrap(),
-        Some(TreeAnswer::TooNew { newest_available: u64::MAX })
+        Some(TreeResponse::TooNew { newest_available: u64::MAX })
     );
 }
 
 #[test]
-fn what_is_no_answer_is_told() {
+fn invalid_responses_are_rejected() {
     for (item, reason) in [
         ("{}", Reason::MissingField),
         (r#"{"data":null,"complete_final":false}"#, Reason::MissingField),

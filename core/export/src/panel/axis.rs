@@ -2,11 +2,11 @@
 
 use std::fmt::Write as _;
 
-use radixscope_insight::time_range::Span;
+use radixscope_insight::time_range::TimeSpan;
 use radixscope_model::id::Millis;
 use radixscope_model::number_format::{clock, digits, short};
 
-use super::paper::{Area, Paper};
+use super::chart_area::{Area, ChartArea};
 use crate::tree::svg::text::Px;
 
 /// Steps between two times that are written, seconds.
@@ -20,7 +20,7 @@ const VALUE_STEP_PX: f64 = 26.0;
 #[derive(Clone, Copy)]
 pub(super) struct Axes {
     pub(super) area: Area,
-    pub(super) span: Span,
+    pub(super) span: TimeSpan,
     /// The value at the top; at the bottom 0. Turned over, the other way round.
     pub(super) most: f64,
     pub(super) is_down: bool,
@@ -40,7 +40,7 @@ impl Axes {
     }
 
     /// Lines with their values at the left.
-    pub(super) fn draw_values(&self, paper: &mut Paper<'_>) {
+    pub(super) fn draw_values(&self, paper: &mut ChartArea<'_>) {
         let step = step(self.most * VALUE_STEP_PX / self.area.height.max(1.0));
         let mut lines = String::new();
         let mut value = 0.0;
@@ -58,7 +58,7 @@ impl Axes {
     }
 
     /// Times of day below.
-    pub(super) fn draw_times(&self, paper: &mut Paper<'_>) {
+    pub(super) fn draw_times(&self, paper: &mut ChartArea<'_>) {
         let seconds = self.span.until.since(self.span.from) as f64 / 1_000.0;
         let least = seconds * TIME_STEP_PX / self.area.width.max(1.0);
         let [.., last] = TIME_STEPS_S;
@@ -131,6 +131,6 @@ fn step(least: f64) -> f64 {
 }
 
 /// The words of a stretch of time.
-pub(super) fn span_words(span: Span) -> String {
+pub(super) fn span_text(span: TimeSpan) -> String {
     format!("{} – {} UTC", clock(span.from.0, 0), clock(span.until.0, 0))
 }

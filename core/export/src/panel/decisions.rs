@@ -1,11 +1,11 @@
 //! The latest routing decisions and the KV hit rate over them.
 
-use radixscope_insight::shown::{Shown, caption, source_name};
+use radixscope_insight::view_context::{ViewContext, caption, source_name};
 use radixscope_model::id::{Millis, WorkerIx};
 use radixscope_model::number_format::{UNKNOWN, clock, count, percent};
 
-use super::paper::{Area, LINE_PX, Paper};
-use super::{Asked, Body, Content};
+use super::chart_area::{Area, ChartArea, LINE_PX};
+use super::{Body, Content, PanelRequest};
 use crate::colour::css;
 
 const TITLE: &str = "Decisions";
@@ -26,7 +26,7 @@ struct Columns {
     source: Option<f64>,
 }
 
-struct Row {
+struct DecisionCells {
     time: String,
     worker: WorkerIx,
     prompt: String,
@@ -38,16 +38,16 @@ struct Row {
 struct Decisions {
     recent: String,
     all: String,
-    rows: Vec<Row>,
+    rows: Vec<DecisionCells>,
 }
 
-pub(super) fn content(shown: &Shown<'_>, asked: &Asked, now: Millis) -> Content {
+pub(super) fn content(shown: &ViewContext<'_>, asked: &PanelRequest, now: Millis) -> Content {
     let (recent, all) = shown.decision_figures(asked.worker, now);
     if all.count == 0 {
         return empty(shown, asked);
     }
     let number = |n: Option<u64>| n.map_or(UNKNOWN.to_owned(), count);
-    let rows = shown.decisions_on(asked.worker).take(MAX_ROWS).map(|d| Row {
+    let rows = shown.decisions_on(asked.worker).take(MAX_ROWS).map(|d| DecisionCells {
         time: clock(d.at_ms.0, 0),
         worker: d.decision.worker,
         prompt: number(d.decision.isl_blocks),
@@ -55,11 +55,11 @@ pub(super) fn content(shown: &Shown<'_>, asked: &Asked, now: Millis) -> Content 
         share: d.overlap_share(),
         source: source_name(d.decision.source),
     });
-    let body = Decisions { recent: recent.rate_words(), all: all.rate_words(), rows: rows.collect() };
+    let body = Decisions { recent: recent.rate_text(), all: all.rate_text(), rows: rows.collect() };
     Content::new(TITLE, caption(&recent, &all), body)
 }
 
-fn empty(shown: &Shown<'_>, asked: &Asked) -> Content {
+fn empty(shown: &ViewContext<'_>, asked: &PanelRequest) -> Content {
     if asked.worker.is_some() {
         return Content::empty(TITLE, "No decision for this worker yet", "");
     }
@@ -75,7 +75,7 @@ fn empty(shown: &Shown<'_>, asked: &Asked) -> Content {
 }
 
 impl Body for Decisions {
-    fn draw(&self, paper: &mut Paper<'_>, area: Area) {
+    fn draw(&self, paper: &mut ChartArea<'_>, area: Area) {
         let y = area.y + 14.0;
         let big = paper.plain().bold().size(16.0);
         paper.text(area.x, y, big, &self.recent);
@@ -126,8 +126,8 @@ impl Columns {
     }
 }
 
-impl Row {
-    fn draw(&self, paper: &mut Paper<'_>, left: f64, y: f64, columns: &Columns) {
+impl DecisionCells {
+    fn draw(&self, paper: &mut ChartArea<'_>, left: f64, y: f64, columns: &Columns) {
         let plain = paper.plain();
         paper.text(left, y, plain, &self.time);
         paper.chip(columns.worker, y, self.worker);

@@ -1,17 +1,17 @@
 //! What is wrong, why, and what to set.
 
-use radixscope_insight::shown::Shown;
+use radixscope_insight::view_context::ViewContext;
 use radixscope_model::id::Millis;
 use radixscope_model::number_format::{clock, plural};
 use radixscope_model::record::{Finding, Phase, Severity};
 use radixscope_state::cluster::Cluster;
 
-use super::paper::{Area, LINE_PX, Paper, Style};
-use super::{Asked, Body, Content};
+use super::chart_area::{Area, ChartArea, LINE_PX, Style};
+use super::{Body, Content, PanelRequest};
 use crate::colour::css;
 use crate::finding_ticket::{setting_line, severity_mark, severity_word, summary};
 use crate::tree::svg::text::cut;
-use crate::{Summary, Wanted};
+use crate::{FindingFilter, Summary};
 
 const TITLE: &str = "Findings";
 /// Least and most lines of an explanation.
@@ -27,7 +27,7 @@ struct Card {
     setting: String,
 }
 
-/// Those that hold, and what is said where none does.
+/// The active findings, and the text shown without any.
 struct Findings {
     cards: Vec<Card>,
     healthy: Option<Healthy>,
@@ -48,7 +48,7 @@ impl Healthy {
     }
 }
 
-pub(super) fn content(shown: &Shown<'_>, asked: &Asked, _: Millis) -> Content {
+pub(super) fn content(shown: &ViewContext<'_>, asked: &PanelRequest, _: Millis) -> Content {
     let cluster = shown.cluster;
     if cluster.checked().is_empty() {
         let text = "Rules run once a second as soon as a source is connected and its history is read.";
@@ -57,7 +57,7 @@ pub(super) fn content(shown: &Shown<'_>, asked: &Asked, _: Millis) -> Content {
     let is_meant = |finding: &&&Finding| {
         asked.worker.is_none_or(|worker| finding.workers.is_empty() || finding.workers.contains(&worker))
     };
-    let held = Wanted::default().of(cluster);
+    let held = FindingFilter::default().of(cluster);
     let cards: Vec<Card> = held.iter().filter(is_meant).map(|finding| Card::of(finding)).collect();
     let of = |severity: Severity| cards.iter().filter(|card| card.severity == severity).count() as u64;
     let facts = format!(
@@ -84,7 +84,7 @@ impl Card {
         }
     }
 
-    fn draw(&self, paper: &mut Paper<'_>, area: Area, explained: usize) -> f64 {
+    fn draw(&self, paper: &mut ChartArea<'_>, area: Area, explained: usize) -> f64 {
         let (text, edge) = match self.severity {
             Severity::Critical => (paper.theme.bad_text, paper.theme.bad),
             Severity::Warning => (paper.theme.warn_text, paper.theme.warn),
@@ -121,7 +121,7 @@ impl Card {
 }
 
 impl Body for Findings {
-    fn draw(&self, paper: &mut Paper<'_>, area: Area) {
+    fn draw(&self, paper: &mut ChartArea<'_>, area: Area) {
         if let Some(healthy) = &self.healthy {
             let colour = if healthy.is_good { paper.theme.good_text } else { paper.theme.text };
             let style = Style::of(colour).bold().size(13.0);

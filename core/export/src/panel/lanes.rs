@@ -4,20 +4,20 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use radixscope_insight::completeness::known_words;
+use radixscope_insight::completeness::known_text;
 use radixscope_insight::occupancy::Occupancy;
-use radixscope_insight::shown::Shown;
+use radixscope_insight::view_context::ViewContext;
 use radixscope_model::id::{Millis, WorkerIx};
 use radixscope_model::number_format::{UNKNOWN, percent, plural, short};
-use radixscope_state::cluster::Sign;
+use radixscope_state::cluster::Liveness;
 use radixscope_state::tree::Tree;
 use radixscope_state::tree::forest::{Arrangement, Chain, Forest, Holder, Region, Seen, Sliver, Window};
 
-use super::paper::{Area, LINE_PX, Paper};
-use super::tree::empty_words;
-use super::{Asked, Body, Content, workers};
+use super::chart_area::{Area, ChartArea, LINE_PX};
+use super::tree::empty_text;
+use super::{Body, Content, PanelRequest, workers};
 use crate::colour::{blend, css};
-use crate::tree::Picture;
+use crate::tree::TreeSnapshot;
 use crate::tree::svg::MAX_BOXES;
 use crate::tree::svg::text::Px;
 
@@ -45,21 +45,21 @@ struct Lane {
 }
 
 struct Lanes {
-    picture: Arc<Picture>,
+    picture: Arc<TreeSnapshot>,
     lanes: Vec<Lane>,
 }
 
 pub(super) fn content(
-    shown: &Shown<'_>,
-    picture: Option<Arc<Picture>>,
-    asked: &Asked,
+    shown: &ViewContext<'_>,
+    picture: Option<Arc<TreeSnapshot>>,
+    asked: &PanelRequest,
     now: Millis,
 ) -> Content {
-    let of_pool = Shown { only: Some(shown.pool), ..*shown };
+    let of_pool = ViewContext { only: Some(shown.pool), ..*shown };
     let workers = workers(&of_pool, asked);
     let (Some(picture), false) = (picture, workers.is_empty()) else { return super::no_worker(TITLE) };
     if picture.tree().totals().nodes == 0 {
-        return Content::empty(TITLE, "", empty_words(shown));
+        return Content::empty(TITLE, "", empty_text(shown));
     }
     let lanes: Vec<Lane> = workers.into_iter().filter_map(|worker| Lane::of(shown, worker, now)).collect();
     let totals = picture.tree().totals();
@@ -72,10 +72,10 @@ pub(super) fn content(
 }
 
 impl Lane {
-    fn of(shown: &Shown<'_>, worker: WorkerIx, now: Millis) -> Option<Self> {
+    fn of(shown: &ViewContext<'_>, worker: WorkerIx, now: Millis) -> Option<Self> {
         let Occupancy { blocks, capacity, share } = Occupancy::of(shown.cluster, worker);
         let occupancy = match (share, &capacity) {
-            _ if shown.is_incomplete(worker) => known_words(shown.cluster, worker),
+            _ if shown.is_incomplete(worker) => known_text(shown.cluster, worker),
             (Some(share), Some(all)) => format!("{} of {}", percent(share), short(all.value)),
             _ => "capacity unknown".to_owned(),
         };
@@ -83,10 +83,10 @@ impl Lane {
             worker,
             held: blocks.map_or(UNKNOWN.to_owned(), |blocks| plural(blocks, "block", "blocks")),
             sign: match shown.worker(worker)?.sign(now) {
-                Sign::Active => "",
-                Sign::Quiet => "quiet",
-                Sign::NeverHeard => "nothing received",
-                Sign::Gone => "gone",
+                Liveness::Active => "",
+                Liveness::Quiet => "quiet",
+                Liveness::NeverSeen => "nothing received",
+                Liveness::Left => "gone",
             },
             occupancy,
             share: share.filter(|_| capacity.is_some()),
@@ -95,7 +95,7 @@ impl Lane {
 }
 
 impl Body for Lanes {
-    fn draw(&self, paper: &mut Paper<'_>, area: Area) {
+    fn draw(&self, paper: &mut ChartArea<'_>, area: Area) {
         let room = (area.height / LANE_PX.0) as usize;
         let has_more = self.lanes.len() > room;
         let seen = &self.lanes[..self.lanes.len().min(room.max(1))];
@@ -137,7 +137,7 @@ pub(super) fn more(workers: usize) -> String {
 }
 
 impl Lane {
-    fn head(&self, paper: &mut Paper<'_>, area: Area, y: f64) {
+    fn head(&self, paper: &mut ChartArea<'_>, area: Area, y: f64) {
         let chip = paper.chip(area.x, y + 12.0, self.worker);
         let words = [self.held.as_str(), self.sign].join(" ");
         paper.text_within(area.x + chip, y + 12.0, HEAD_PX - chip - 8.0, paper.plain(), words.trim());
@@ -279,10 +279,10 @@ impl Outline {
     }
 }
 
-/// Of workers from the 64th on a sliver of several does not tell.
+/// A sliver of several boxes does not list workers from the 64th on.
 fn holds(sliver: &Sliver, worker: WorkerIx) -> bool {
     match sliver.holder {
-        Holder::Nobody => false,
+        Holder::NoWorker => false,
         Holder::One(only) => only == worker,
         Holder::Several => worker.0 < 64 && sliver.workers & (1 << worker.0) != 0,
     }

@@ -1,15 +1,15 @@
 //! TTFT and ITL: percentiles against the target, and the 95th over time.
 
 use radixscope_insight::latency::{self, Quantity, Times, Trend};
-use radixscope_insight::shown::Shown;
-use radixscope_insight::time_range::Span;
+use radixscope_insight::time_range::TimeSpan;
+use radixscope_insight::view_context::ViewContext;
 use radixscope_model::id::Millis;
 use radixscope_model::number_format::UNKNOWN;
-use radixscope_model::range::{Range, Standing};
+use radixscope_model::range::{Range, TargetComparison};
 
-use super::axis::{Axes, span_words};
-use super::paper::{Area, LINE_PX, Paper, Style};
-use super::{Asked, Body, Content};
+use super::axis::{Axes, span_text};
+use super::chart_area::{Area, ChartArea, LINE_PX, Style};
+use super::{Body, Content, PanelRequest};
 use crate::colour::css;
 
 const TITLE: &str = "Latency";
@@ -33,16 +33,16 @@ struct Card {
 
 struct Latency {
     cards: [Card; 2],
-    span: Span,
+    span: TimeSpan,
 }
 
-pub(super) fn content(shown: &Shown<'_>, asked: &Asked, now: Millis) -> Content {
+pub(super) fn content(shown: &ViewContext<'_>, asked: &PanelRequest, now: Millis) -> Content {
     let card = |quantity, name, target| {
         let all = latency::latest(shown.cluster, quantity, now);
         Card {
             quantity,
             name,
-            source: latency::source_words(&all, quantity),
+            source: latency::source_text(&all, quantity),
             times: all.into_iter().next(),
             target,
             trend: latency::trend(shown.cluster, quantity, (asked.span.from, asked.span.until), now),
@@ -60,13 +60,13 @@ pub(super) fn content(shown: &Shown<'_>, asked: &Asked, now: Millis) -> Content 
     let facts = format!(
         "Percentiles over the last 60 s, all pools. Chart: p95 over the 60 s before each point, ms, {}; a band: the bucket that it \
          lies in",
-        span_words(asked.span)
+        span_text(asked.span)
     );
     Content::new(TITLE, facts, Latency { cards, span: asked.span })
 }
 
 impl Body for Latency {
-    fn draw(&self, paper: &mut Paper<'_>, area: Area) {
+    fn draw(&self, paper: &mut ChartArea<'_>, area: Area) {
         let half = |at: f64| match area.width >= WIDE_PX {
             true => {
                 let width = (area.width - 20.0) / 2.0;
@@ -84,17 +84,17 @@ impl Body for Latency {
 }
 
 impl Card {
-    fn draw(&self, paper: &mut Paper<'_>, area: Area, span: Span) {
+    fn draw(&self, paper: &mut ChartArea<'_>, area: Area, span: TimeSpan) {
         let quantiles = self.times.as_ref().and_then(|times| times.quantiles);
-        let words = |range: Option<Range>| {
-            range.map_or(UNKNOWN.to_owned(), |range| self.quantity.range_words(&range))
-        };
+        let words =
+            |range: Option<Range>| range.map_or(UNKNOWN.to_owned(), |range| self.quantity.range_text(&range));
         let [p50, p95, p99] = quantiles.map_or([None; 3], |all| all.map(Some));
-        let judged = self.times.as_ref().map_or(Standing::Unknown, |times| times.standing(self.target));
+        let judged =
+            self.times.as_ref().map_or(TargetComparison::Unknown, |times| times.standing(self.target));
         let colour = match judged {
-            Standing::Within => paper.theme.good_text,
-            Standing::Above => paper.theme.bad_text,
-            Standing::Unknown => paper.theme.text,
+            TargetComparison::Within => paper.theme.good_text,
+            TargetComparison::Above => paper.theme.bad_text,
+            TargetComparison::Unknown => paper.theme.text,
         };
         let mut y = area.y + 14.0;
         let (name, value) = (format!("{} p95", self.name), words(p95));
@@ -115,9 +115,9 @@ impl Card {
             paper.lines((area.x, y + LINE_PX + 2.0), area.width, paper.quiet(), text, 3);
             return;
         };
-        let target = self.quantity.words(self.target);
+        let target = self.quantity.to_text(self.target);
         let standing = match quantiles {
-            Some(_) => times.standing_words(self.quantity, self.target),
+            Some(_) => times.standing_text(self.quantity, self.target),
             None => "no sample in 60 s".to_owned(),
         };
         y += LINE_PX + 2.0;
@@ -152,7 +152,7 @@ impl Card {
         }
     }
 
-    fn chart(&self, paper: &mut Paper<'_>, area: Area, span: Span) {
+    fn chart(&self, paper: &mut ChartArea<'_>, area: Area, span: TimeSpan) {
         let points: Vec<(Millis, Option<Range>)> = self.trend.iter().flat_map(Trend::points).collect();
         let ends = |range: Range| (range.low(), range.high().unwrap_or(range.low()));
         let known = points.iter().filter_map(|(_, range)| Some(ends((*range)?).1));

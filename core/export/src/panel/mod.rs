@@ -5,35 +5,35 @@
 //! cannot wait; [`Panel::svg`] draws them, anywhere. Everything shown is of the moment of the first step, which the picture
 //! names. Figures come from the functions that the page calls, in `insight`. Knows no request and no clock.
 //!
-//! The tree and the lanes are drawn from a [`Picture`], a copy of the tree.
+//! The tree and the lanes are drawn from a [`TreeSnapshot`], a copy of the tree.
 
 mod axis;
+mod chart_area;
 mod decisions;
 mod findings;
+mod in_flight;
 mod lanes;
 mod latency;
 mod occupancy;
-mod paper;
 mod rates;
-mod spread;
 #[cfg(test)]
 mod tests;
 mod tree;
 
 use std::sync::Arc;
 
-use radixscope_insight::completeness::coverage_words;
+use radixscope_insight::completeness::coverage_text;
 use radixscope_insight::feed::Feed;
-use radixscope_insight::shown::Shown;
-use radixscope_insight::time_range::Span;
+use radixscope_insight::time_range::TimeSpan;
+use radixscope_insight::view_context::ViewContext;
 use radixscope_model::id::{Millis, WorkerIx};
 use radixscope_model::number_format::clock;
 use radixscope_state::cluster::Cluster;
 
-use crate::tree::Picture;
+use crate::tree::TreeSnapshot;
 use crate::tree::svg::SIZE_PX;
 use crate::tree::svg::colours::Theme;
-use paper::{Area, Empty, Paper};
+use chart_area::{Area, ChartArea, Empty};
 
 /// What is shown.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -100,7 +100,7 @@ impl Kind {
 
 /// What is asked for.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Asked {
+pub struct PanelRequest {
     /// What is shown.
     pub kind: Kind,
     /// Dark colours instead of light ones.
@@ -112,14 +112,14 @@ pub struct Asked {
     /// Only this worker.
     pub worker: Option<WorkerIx>,
     /// The time that charts show.
-    pub span: Span,
+    pub span: TimeSpan,
     /// Targets of TTFT and of ITL, milliseconds.
     pub targets_ms: [f64; 2],
 }
 
 /// Title and words above a picture.
 #[derive(Clone, PartialEq, Default, Debug)]
-struct Head {
+struct PanelHeading {
     title: String,
     /// Figures with unit, source and window.
     facts: String,
@@ -129,18 +129,18 @@ struct Head {
 
 /// What is drawn below the head.
 trait Body: Send + Sync {
-    fn draw(&self, paper: &mut Paper<'_>, area: Area);
+    fn draw(&self, paper: &mut ChartArea<'_>, area: Area);
 }
 
 /// What one step of reading the state gives.
 struct Content {
-    head: Head,
+    head: PanelHeading,
     body: Box<dyn Body>,
 }
 
 impl Content {
     fn new(title: &str, facts: String, body: impl Body + 'static) -> Self {
-        let head = Head { title: title.to_owned(), facts, notes: Vec::new() };
+        let head = PanelHeading { title: title.to_owned(), facts, notes: Vec::new() };
         Self { head, body: Box::new(body) }
     }
 
@@ -152,17 +152,22 @@ impl Content {
 
 /// A panel with the figures of one moment.
 pub struct Panel {
-    asked: Asked,
+    asked: PanelRequest,
     at: Millis,
     /// Workers there are, by which hues are chosen.
     workers: usize,
-    head: Head,
+    head: PanelHeading,
     body: Box<dyn Body>,
 }
 
 impl Panel {
     /// Copies what is shown at `now`. `picture`: of the pool that `shown` draws, where [`Kind::needs_tree`].
-    pub fn of(shown: &Shown<'_>, picture: Option<Arc<Picture>>, asked: Asked, now: Millis) -> Self {
+    pub fn of(
+        shown: &ViewContext<'_>,
+        picture: Option<Arc<TreeSnapshot>>,
+        asked: PanelRequest,
+        now: Millis,
+    ) -> Self {
         let Content { mut head, body } = match asked.kind {
             Kind::Tree => tree::content(shown, picture, &asked),
             Kind::Lanes => lanes::content(shown, picture, &asked, now),
@@ -171,7 +176,7 @@ impl Panel {
             Kind::Latency => latency::content(shown, &asked, now),
             Kind::Decisions => decisions::content(shown, &asked, now),
             Kind::Findings => findings::content(shown, &asked, now),
-            Kind::Spread => spread::content(shown, &asked, now),
+            Kind::Spread => in_flight::content(shown, &asked, now),
         };
         head.title.push_str(&of_what(shown, &asked));
         head.notes.extend(notes(shown, asked.kind));
@@ -183,7 +188,7 @@ impl Panel {
         let size = |px: u32| f64::from(px.clamp(*SIZE_PX.start(), *SIZE_PX.end()));
         let theme = if self.asked.is_dark { &Theme::DARK } else { &Theme::LIGHT };
         let mut paper =
-            Paper::new(theme, self.workers, size(self.asked.width_px), size(self.asked.height_px));
+            ChartArea::new(theme, self.workers, size(self.asked.width_px), size(self.asked.height_px));
         let area = paper.head(&self.head, &as_of(self.at));
         self.body.draw(&mut paper, area);
         paper.finish(&self.head, &as_of(self.at))
@@ -194,8 +199,8 @@ impl Panel {
 pub fn refusal(is_dark: bool, (width_px, height_px): (u32, u32), words: &str) -> String {
     let size = |px: u32| f64::from(px.clamp(*SIZE_PX.start(), *SIZE_PX.end()));
     let theme = if is_dark { &Theme::DARK } else { &Theme::LIGHT };
-    let head = Head { title: "No panel".to_owned(), ..Head::default() };
-    let mut paper = Paper::new(theme, 0, size(width_px), size(height_px));
+    let head = PanelHeading { title: "No panel".to_owned(), ..PanelHeading::default() };
+    let mut paper = ChartArea::new(theme, 0, size(width_px), size(height_px));
     let area = paper.head(&head, "");
     Empty { head: String::new(), text: words.to_owned() }.draw(&mut paper, area);
     paper.finish(&head, words)
@@ -206,7 +211,7 @@ fn as_of(at: Millis) -> String {
 }
 
 /// The pool and the worker shown, behind a title.
-fn of_what(shown: &Shown<'_>, asked: &Asked) -> String {
+fn of_what(shown: &ViewContext<'_>, asked: &PanelRequest) -> String {
     let obeys_pool = !matches!(asked.kind, Kind::Findings | Kind::Latency);
     let pool = shown.only.or(asked.kind.needs_tree().then_some(shown.pool)).filter(|_| obeys_pool);
     let is_choice = shown.pool_list().len() > 1;
@@ -217,13 +222,13 @@ fn of_what(shown: &Shown<'_>, asked: &Asked) -> String {
 }
 
 /// What is missing, for who reads the picture: a source that is away, blocks that are not known.
-fn notes(shown: &Shown<'_>, kind: Kind) -> Vec<String> {
+fn notes(shown: &ViewContext<'_>, kind: Kind) -> Vec<String> {
     let down = kind.feed().down_since(shown.sources());
     let down = down.map(|at| format!("Source not connected: figures as of {} UTC", clock(at.0, 0)));
     let coverage = shown.coverage();
     let is_of_blocks = kind.feed() == Feed::Events && kind != Kind::Rates;
     let partial = (is_of_blocks && !coverage.is_whole())
-        .then(|| format!("Blocks are missing: {}", coverage_words(&coverage)));
+        .then(|| format!("Blocks are missing: {}", coverage_text(&coverage)));
     down.into_iter().chain(partial).collect()
 }
 
@@ -235,7 +240,7 @@ fn no_worker(title: &str) -> Content {
 }
 
 /// The workers shown that are still there, in order of first sight; the one asked for also after it left.
-fn workers(shown: &Shown<'_>, asked: &Asked) -> Vec<WorkerIx> {
+fn workers(shown: &ViewContext<'_>, asked: &PanelRequest) -> Vec<WorkerIx> {
     let is_there = |cluster: &Cluster, worker| cluster.worker(worker).is_some_and(|w| w.gone.is_none());
     let is_meant = |worker: &WorkerIx| match asked.worker {
         Some(only) => only == *worker,

@@ -1,18 +1,18 @@
 //! How full each worker is with cached blocks, and what runs on it.
 
-use radixscope_insight::completeness::{known_words, why_words};
+use radixscope_insight::completeness::{known_text, why_text};
 use radixscope_insight::occupancy::Occupancy;
 use radixscope_insight::queues;
-use radixscope_insight::shown::{Shown, Unit};
+use radixscope_insight::view_context::{Unit, ViewContext};
 use radixscope_model::id::{Millis, WorkerIx};
 use radixscope_model::number_format::{UNKNOWN, count, percent, plural, short, tail};
 
+use super::chart_area::{Area, ChartArea, LINE_PX, Style};
 use super::lanes::more;
-use super::paper::{Area, LINE_PX, Paper, Style};
-use super::{Asked, Body, Content, workers};
+use super::{Body, Content, PanelRequest, workers};
 
 const TITLE: &str = "KV cache occupancy by worker";
-/// Height of a worker's row, and of a line that says what is missing of it.
+/// Height of a worker's row, and of a line about its missing blocks.
 const ROW_PX: f64 = 24.0;
 /// Widths of columns in wide and in narrow pictures. The first is a worker's label and the end of its id; in narrow ones
 /// the label alone.
@@ -22,7 +22,7 @@ const SHARE_PX: [f64; 2] = [44.0, 44.0];
 /// In wide pictures with how many of them are queued.
 const IN_FLIGHT_PX: [f64; 2] = [106.0, 56.0];
 
-struct Row {
+struct OccupancyRow {
     worker: WorkerIx,
     name: String,
     held: Occupancy,
@@ -33,14 +33,15 @@ struct Row {
     lacks: Option<String>,
 }
 
-struct Rows(Vec<Row>);
+struct Rows(Vec<OccupancyRow>);
 
-pub(super) fn content(shown: &Shown<'_>, asked: &Asked, now: Millis) -> Content {
+pub(super) fn content(shown: &ViewContext<'_>, asked: &PanelRequest, now: Millis) -> Content {
     let workers = workers(shown, asked);
     if workers.is_empty() {
         return super::no_worker(TITLE);
     }
-    let rows: Vec<Row> = workers.into_iter().filter_map(|worker| Row::of(shown, worker, now)).collect();
+    let rows: Vec<OccupancyRow> =
+        workers.into_iter().filter_map(|worker| OccupancyRow::of(shown, worker, now)).collect();
     let held = match shown.held() {
         Some((held, _, Unit::Blocks)) => {
             format!("{} summed over the workers", plural(held, "cached block", "cached blocks"))
@@ -68,15 +69,15 @@ fn columns_px(area: Area) -> [f64; 4] {
     [NAME_PX, HELD_PX, SHARE_PX, IN_FLIGHT_PX].map(|widths| area.fitting(widths))
 }
 
-impl Row {
-    fn of(shown: &Shown<'_>, worker: WorkerIx, now: Millis) -> Option<Self> {
+impl OccupancyRow {
+    fn of(shown: &ViewContext<'_>, worker: WorkerIx, now: Millis) -> Option<Self> {
         let state = shown.worker(worker)?;
         let in_flight = state.in_flight.now().map_or(UNKNOWN.to_owned(), |n| count(n.into()));
         let queued = queues::on_worker(shown.cluster, worker, now).filter(|queued| queued.requests > 0);
         let queued = queued.map_or(String::new(), |queued| format!(" ({} queued)", count(queued.requests)));
         let rank = if state.id.dp_rank > 0 { format!(" dp {}", state.id.dp_rank) } else { String::new() };
         let why =
-            || format!("Known {}: {}", known_words(shown.cluster, worker), why_words(state.knowledge.why));
+            || format!("Known {}: {}", known_text(shown.cluster, worker), why_text(state.knowledge.why));
         Some(Self {
             worker,
             name: format!("{}{rank}", tail(state.id.id.0)),
@@ -91,7 +92,7 @@ impl Row {
         if self.lacks.is_some() { ROW_PX + LINE_PX } else { ROW_PX }
     }
 
-    fn draw(&self, paper: &mut Paper<'_>, area: Area) {
+    fn draw(&self, paper: &mut ChartArea<'_>, area: Area) {
         let y = area.y + 15.0;
         let chip = paper.chip(area.x, y, self.worker);
         let [name_px, held_px, share_px, in_flight_px] = columns_px(area);
@@ -108,7 +109,7 @@ impl Row {
         let fill = paper.fill(self.worker);
         paper.meter(meter, self.held.share, &fill);
         let plain = paper.plain();
-        paper.text(area.right() - in_flight_px - share_px, y, plain.right(), &self.held.words());
+        paper.text(area.right() - in_flight_px - share_px, y, plain.right(), &self.held.to_text());
         let share =
             self.held.share.filter(|_| self.held.capacity.is_some()).map_or(UNKNOWN.to_owned(), percent);
         paper.text(area.right() - in_flight_px, y, plain.bold().right(), &share);
@@ -127,7 +128,7 @@ impl Row {
 }
 
 impl Body for Rows {
-    fn draw(&self, paper: &mut Paper<'_>, area: Area) {
+    fn draw(&self, paper: &mut ChartArea<'_>, area: Area) {
         let y = area.y + 8.0;
         let quiet = paper.quiet();
         paper.text(area.x, y, quiet, "Worker");

@@ -1,15 +1,15 @@
 //! Blocks stored and removed per second over time, one band per worker: stored upward, removed downward.
 
 use radixscope_insight::block_rates::{self, BlockRates, MEAN_SECONDS, OTHERS};
-use radixscope_insight::shown::Shown;
-use radixscope_insight::time_range::Span;
+use radixscope_insight::time_range::TimeSpan;
+use radixscope_insight::view_context::ViewContext;
 use radixscope_model::id::{Millis, WorkerIx};
 use radixscope_model::number_format::{UNKNOWN, rate};
 use radixscope_state::cluster::TimeSteps;
 
-use super::axis::{Axes, span_words};
-use super::paper::{Area, LINE_PX, Paper};
-use super::{Asked, Body, Content};
+use super::axis::{Axes, span_text};
+use super::chart_area::{Area, ChartArea, LINE_PX};
+use super::{Body, Content, PanelRequest};
 use crate::colour::css;
 use crate::tree::svg::label;
 use crate::tree::svg::text::width_px;
@@ -22,10 +22,10 @@ struct Rates {
     bands: Vec<BlockRates>,
     times: Vec<Millis>,
     step_ms: u64,
-    span: Span,
+    span: TimeSpan,
 }
 
-pub(super) fn content(shown: &Shown<'_>, asked: &Asked, now: Millis) -> Content {
+pub(super) fn content(shown: &ViewContext<'_>, asked: &PanelRequest, now: Millis) -> Content {
     if shown.worker_list().next().is_none() {
         return super::no_worker(TITLE);
     }
@@ -37,7 +37,7 @@ pub(super) fn content(shown: &Shown<'_>, asked: &Asked, now: Millis) -> Content 
         "{} blocks stored/s, {} removed/s, mean of the last {MEAN_SECONDS} s, by KV events. Chart: {}, per {}",
         words(|both| both.0),
         words(|both| both.1),
-        span_words(asked.span),
+        span_text(asked.span),
         if steps.len_s() == 1 { "second".to_owned() } else { format!("{} s", steps.len_s()) },
     );
     let rates = Rates {
@@ -67,7 +67,7 @@ impl Rates {
         self.bands.iter().map(stack).collect()
     }
 
-    fn half(&self, paper: &mut Paper<'_>, axes: Axes, bands: &[Stack], name: &str) {
+    fn half(&self, paper: &mut ChartArea<'_>, axes: Axes, bands: &[Stack], name: &str) {
         axes.draw_values(paper);
         for (band, values) in self.bands.iter().zip(bands) {
             let points: Vec<_> = self.times.iter().copied().zip(values.iter().copied()).collect();
@@ -78,7 +78,7 @@ impl Rates {
         paper.text(axes.area.x + 4.0, y, paper.quiet(), name);
     }
 
-    fn legend(&self, paper: &mut Paper<'_>, area: Area) {
+    fn legend(&self, paper: &mut ChartArea<'_>, area: Area) {
         let mut x = area.x;
         for (at, band) in self.bands.iter().enumerate() {
             let left = self.bands.len() - at;
@@ -99,7 +99,7 @@ impl Rates {
 }
 
 impl Body for Rates {
-    fn draw(&self, paper: &mut Paper<'_>, area: Area) {
+    fn draw(&self, paper: &mut ChartArea<'_>, area: Area) {
         self.legend(paper, Area { y: area.y + 9.0, ..area });
         let top = area.y + LINE_PX + 6.0;
         let height = ((area.bottom() - LINE_PX - top) / 2.0).max(1.0);

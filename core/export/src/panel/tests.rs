@@ -3,8 +3,8 @@
 
 use roxmltree::Document;
 
-use radixscope_insight::shown::{PoolQuery, ShownPools};
 use radixscope_insight::time_range::TimeRange;
+use radixscope_insight::view_context::{PoolQuery, ShownPools};
 use radixscope_model::id::{BlockHash, DecisionId, PoolIx, Seq, TokensHash, Worker};
 use radixscope_model::record::{
     Block, CheckStatus, Decision, DecisionSource, Entry, Finding, Histogram, HistogramKind, PanelRef, Phase,
@@ -69,10 +69,10 @@ impl State {
         }));
     }
 
-    fn panel(&self, kind: Kind, change: impl FnOnce(&mut Asked)) -> String {
+    fn panel(&self, kind: Kind, change: impl FnOnce(&mut PanelRequest)) -> String {
         let pools = ShownPools::of(&self.0, &PoolQuery::default());
-        let shown = Shown::new(&self.0, pools);
-        let mut asked = Asked {
+        let shown = ViewContext::new(&self.0, pools);
+        let mut asked = PanelRequest {
             kind,
             is_dark: false,
             width_px: 640,
@@ -82,7 +82,7 @@ impl State {
             targets_ms: [600.0, 60.0],
         };
         change(&mut asked);
-        let picture = kind.needs_tree().then(|| Arc::new(Picture::of(&self.0, PoolIx(0), NOW)));
+        let picture = kind.needs_tree().then(|| Arc::new(TreeSnapshot::of(&self.0, PoolIx(0), NOW)));
         Panel::of(&shown, picture, asked, NOW).svg()
     }
 }
@@ -110,9 +110,9 @@ fn every_panel_has_title_time_and_its_figures() {
     for (kind, words) in expected {
         for is_dark in [false, true] {
             let svg = state.panel(kind, |asked| asked.is_dark = is_dark);
-            let said = texts(&svg);
-            assert!(said.contains(words), "{kind:?}: {words:?} is not in {said}");
-            assert!(said.contains("as of 08:00:00 UTC"), "{kind:?}: {said}");
+            let drawn_text = texts(&svg);
+            assert!(drawn_text.contains(words), "{kind:?}: {words:?} is not in {drawn_text}");
+            assert!(drawn_text.contains("as of 08:00:00 UTC"), "{kind:?}: {drawn_text}");
             let ground = css(if is_dark { Theme::DARK } else { Theme::LIGHT }.ground);
             assert!(svg.contains(&ground), "{kind:?}");
         }
@@ -123,10 +123,10 @@ fn every_panel_has_title_time_and_its_figures() {
 fn a_state_of_which_nothing_is_known_says_what_is_missing() {
     let state = State::default();
     for kind in Kind::ALL {
-        let said = texts(&state.panel(kind, |_| ()));
-        let names_a_setting = said.contains("--") || matches!(kind, Kind::Findings | Kind::Decisions);
-        assert!(names_a_setting, "{kind:?}: {said}");
-        assert!(!said.contains("NaN") && !said.contains("inf"), "{kind:?}: {said}");
+        let drawn_text = texts(&state.panel(kind, |_| ()));
+        let names_a_setting = drawn_text.contains("--") || matches!(kind, Kind::Findings | Kind::Decisions);
+        assert!(names_a_setting, "{kind:?}: {drawn_text}");
+        assert!(!drawn_text.contains("NaN") && !drawn_text.contains("inf"), "{kind:?}: {drawn_text}");
     }
 }
 
@@ -134,15 +134,15 @@ fn a_state_of_which_nothing_is_known_says_what_is_missing() {
 fn what_cannot_be_known_is_no_zero() {
     let mut state = State::default();
     state.worker(0);
-    let said = texts(&state.panel(Kind::Occupancy, |_| ()));
-    assert!(said.contains("–") && !said.contains("0 %"), "{said}");
+    let drawn_text = texts(&state.panel(Kind::Occupancy, |_| ()));
+    assert!(drawn_text.contains("–") && !drawn_text.contains("0 %"), "{drawn_text}");
 }
 
 #[test]
 fn a_worker_picked_is_named_and_shown_alone() {
     let state = State::three();
-    let said = texts(&state.panel(Kind::Occupancy, |asked| asked.worker = Some(WorkerIx(2))));
-    assert!(said.contains("W3 (9/0)") && !said.contains("W1"), "{said}");
+    let drawn_text = texts(&state.panel(Kind::Occupancy, |asked| asked.worker = Some(WorkerIx(2))));
+    assert!(drawn_text.contains("W3 (9/0)") && !drawn_text.contains("W1"), "{drawn_text}");
 }
 
 #[test]
@@ -254,8 +254,8 @@ fn many_workers_are_drawn_as_far_as_there_is_room_and_counted_beyond() {
         state.store(ix, first..=first + 20);
     }
     for kind in [Kind::Lanes, Kind::Occupancy] {
-        let said = texts(&state.panel(kind, |_| ()));
-        assert!(said.contains("more workers not shown"), "{kind:?}: {said}");
+        let drawn_text = texts(&state.panel(kind, |_| ()));
+        assert!(drawn_text.contains("more workers not shown"), "{kind:?}: {drawn_text}");
     }
     let rates = state.panel(Kind::Rates, |_| ());
     assert!(texts(&rates).contains('+'), "{rates}");

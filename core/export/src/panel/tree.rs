@@ -2,38 +2,42 @@
 
 use std::sync::Arc;
 
-use radixscope_insight::shown::Shown;
+use radixscope_insight::view_context::ViewContext;
 use radixscope_model::number_format::plural;
 use radixscope_state::cluster::WorkerState;
 
-use super::paper::{Area, Empty, Paper};
-use super::{Asked, Body, Content, as_of, notes, of_what};
-use crate::tree::{self, Picture};
+use super::chart_area::{Area, ChartArea, Empty};
+use super::{Body, Content, PanelRequest, as_of, notes, of_what};
+use crate::tree::{self, TreeSnapshot};
 
 struct Tree {
-    picture: Arc<Picture>,
-    shown: tree::Shown,
+    picture: Arc<TreeSnapshot>,
+    shown: tree::DrawOptions,
 }
 
-pub(super) fn content(shown: &Shown<'_>, picture: Option<Arc<Picture>>, asked: &Asked) -> Content {
-    let Some(picture) = picture else { return Content::empty("Prefix tree", "No tree", empty_words(shown)) };
+pub(super) fn content(
+    shown: &ViewContext<'_>,
+    picture: Option<Arc<TreeSnapshot>>,
+    asked: &PanelRequest,
+) -> Content {
+    let Some(picture) = picture else { return Content::empty("Prefix tree", "No tree", empty_text(shown)) };
     let of = of_what(shown, asked);
     let notes = notes(shown, asked.kind);
-    let drawing = tree::Shown {
+    let drawing = tree::DrawOptions {
         workers: asked.worker.map(|worker| vec![worker]),
         width_px: asked.width_px,
         height_px: asked.height_px,
         is_dark: asked.is_dark,
         at: format!("{}{}", as_of(picture.at_ms()), of.replace(" · ", ", ")),
         note: (!notes.is_empty()).then(|| notes.join(". ")),
-        empty: empty_words(shown),
-        ..tree::Shown::default()
+        empty: empty_text(shown),
+        ..tree::DrawOptions::default()
     };
     Content::new("Prefix tree", String::new(), Tree { picture, shown: drawing })
 }
 
 impl Body for Tree {
-    fn draw(&self, paper: &mut Paper<'_>, area: Area) {
+    fn draw(&self, paper: &mut ChartArea<'_>, area: Area) {
         match self.picture.svg(&self.shown) {
             Ok(svg) => paper.whole = Some(svg),
             // Only a root can be missing, and none is asked for.
@@ -43,7 +47,7 @@ impl Body for Tree {
 }
 
 /// Why there may be no tree, in the words of the page.
-pub(super) fn empty_words(shown: &Shown<'_>) -> String {
+pub(super) fn empty_text(shown: &ViewContext<'_>) -> String {
     if shown.decodes_silently() {
         return "Decode workers publish no KV events here. The KV cache of a prompt is transferred to them by the prefill \
                 workers, and the router does not ask what is cached on decode workers."

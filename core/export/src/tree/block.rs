@@ -4,18 +4,18 @@ use serde::Serialize;
 
 use super::element::Element;
 use super::sums::{Chain, Sums};
-use super::{Hashes, NotFound, Picture};
+use super::{Hashes, NotFound, TreeSnapshot};
 use radixscope_model::id::{BlockHash, Millis, Seq, TokensHash, Worker, WorkerIx};
 use radixscope_state::tree::NodeId;
 
-/// Most places of one hash that are told.
+/// Most positions of one hash in a response.
 pub const MAX_MATCHES: usize = 20;
-/// Most elements above a block that are told, from the top.
+/// Most elements above a block in a response, from the root.
 pub const MAX_PATH: usize = 1_000;
 
 /// Which block is asked for.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Asked {
+pub enum BlockQuery {
     /// What one of these workers, or anyone, calls so.
     Block(BlockHash, Option<Vec<WorkerIx>>),
     /// What the router calls so: there may be several, under different prefixes.
@@ -24,7 +24,7 @@ pub enum Asked {
 
 /// A block and what is above and below it.
 #[derive(Serialize)]
-pub struct BlockAnswer<'p> {
+pub struct BlockResponse<'p> {
     seq: Seq,
     at_ms: Millis,
     pool: &'p str,
@@ -74,27 +74,27 @@ struct Name {
     block_hash: BlockHash,
 }
 
-impl Picture {
-    /// A block and what is above and below it. Of several places of one hash all are named, and the first of them is told
+impl TreeSnapshot {
+    /// A block and what is above and below it. If a hash is at several positions, all are listed, and the first is described
     /// of.
     ///
     /// # Errors
     /// There is no such block.
-    pub fn block(&self, asked: &Asked, window_ms: u64) -> Result<BlockAnswer<'_>, NotFound> {
+    pub fn block(&self, asked: &BlockQuery, window_ms: u64) -> Result<BlockResponse<'_>, NotFound> {
         let mut places = match asked {
-            Asked::Block(hash, None) => self.places(*hash),
-            Asked::Block(hash, Some(workers)) => vec![self.find(*hash, Some(workers), "hash")?],
-            Asked::Tokens(hash) => self.tree().find_tokens(*hash, MAX_MATCHES),
+            BlockQuery::Block(hash, None) => self.places(*hash),
+            BlockQuery::Block(hash, Some(workers)) => vec![self.find(*hash, Some(workers), "hash")?],
+            BlockQuery::Tokens(hash) => self.tree().find_tokens(*hash, MAX_MATCHES),
         };
         places.truncate(MAX_MATCHES);
         let name = || match asked {
-            Asked::Block(hash, _) => format!("hash={hash}"),
-            Asked::Tokens(hash) => format!("tokens={hash}"),
+            BlockQuery::Block(hash, _) => format!("hash={hash}"),
+            BlockQuery::Tokens(hash) => format!("tokens={hash}"),
         };
         let &node = places.first().ok_or_else(|| NotFound::Block(name()))?;
         let matches =
             places.iter().map(|&place| Match { hashes: self.hashes(place), position: self.position(place) });
-        Ok(BlockAnswer {
+        Ok(BlockResponse {
             seq: self.seq,
             at_ms: self.at_ms,
             pool: &self.pool_name,

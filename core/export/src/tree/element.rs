@@ -3,13 +3,13 @@
 use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
 
-use super::{Holders, Picture};
+use super::{BlockWorkers, TreeSnapshot};
 use radixscope_state::cluster::touched_ms;
 use radixscope_state::tree::NodeId;
 
-/// What is told of an element; the rest is read from the tree as it is written.
+/// The fields of an element; the rest is read from the tree as it is written.
 pub(super) struct Element<'p> {
-    pub(super) picture: &'p Picture,
+    pub(super) picture: &'p TreeSnapshot,
     /// 0 at the top of a page; other answers have no levels.
     pub(super) level: Option<usize>,
     /// Its first block.
@@ -48,7 +48,7 @@ impl Serialize for Element<'_> {
         row.serialize_field("position", &self.position)?;
         row.serialize_field("len", &self.len)?;
         row.serialize_field("last_block_hash", &tree.block_hash(self.last))?;
-        row.serialize_field("workers", &Holders { picture, node: self.first })?;
+        row.serialize_field("workers", &BlockWorkers { picture, node: self.first })?;
         row.serialize_field("subtree_blocks", &self.blocks)?;
         row.serialize_field("subtree_shared_blocks", &self.shared)?;
         row.serialize_field("subtree_copies", &self.copies)?;

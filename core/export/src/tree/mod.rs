@@ -1,16 +1,16 @@
-//! The prefix tree as the API tells it: page by page, block by block, its largest prefixes, and as a picture in SVG.
+//! The prefix tree in the API: page by page, block by block, its largest prefixes, and as a picture in SVG.
 //!
-//! Everything is read from a [`Picture`], a copy of the tree: what is asked may take longer than whoever changes the tree
+//! Everything is read from a [`TreeSnapshot`], a copy of the tree: what is asked may take longer than whoever changes the tree
 //! can wait. Answers are plain rows that serialise themselves; a page is flat, each row with its level, because depth comes
 //! from outside. Knows no request and no clock.
 //!
 //! # How it works
 //!
 //! The tree's questions take as long as the tree is large, so none of them is answered in the hub. The hub makes a
-//! `Picture`, a copy of the tree that is mostly `memcpy` (25 to 35 ms for a million blocks on a slow core, where one
+//! `TreeSnapshot`, a copy of the tree that is mostly `memcpy` (25 to 35 ms for a million blocks on a slow core, where one
 //! walk took 100), and shares it with all who ask in the next second, or for twenty times as long as it took. Sums
 //! over the whole tree are made once per copy, so that a page costs what it holds and the families that it lists;
-//! filters, forests and pictures are made per question, two at a time. A copy that nobody asked for in ten seconds
+//! filters, forests and pictures are made per question, two at a time. A copy that no request needed in ten seconds
 //! goes. A page's cursor names its last element, that element's rank among its siblings, and the block before it:
 //! enough to go on in a tree that has changed. Pictures in SVG are drawn by the function that the page calls too; it
 //! takes boxes from `Forest::visit`, so its size is bounded by pixels.
@@ -18,10 +18,10 @@
 mod block;
 mod cursor;
 mod element;
+mod options;
 mod page;
 mod prefixes;
 pub mod recency;
-mod shown;
 mod sums;
 pub mod svg;
 
@@ -36,11 +36,11 @@ use radixscope_model::id::{BlockHash, Millis, PoolIx, Seq, TokensHash, Worker, W
 use radixscope_state::cluster::{Cluster, PoolState, touch};
 use radixscope_state::tree::{HIT_WINDOW, NodeId, Tree};
 
-pub use block::{Asked, BlockAnswer, MAX_MATCHES, MAX_PATH};
+pub use block::{BlockQuery, BlockResponse, MAX_MATCHES, MAX_PATH};
 pub use cursor::{BadCursor, Cursor};
-pub use page::{Page, PageAnswer, Sort};
-pub use prefixes::{By, PrefixesAnswer};
-pub use shown::Shown;
+pub use options::DrawOptions;
+pub use page::{Page, PageResponse, Sort};
+pub use prefixes::{PrefixOrder, PrefixesResponse};
 use sums::Sums;
 
 /// How long requests' hits are kept, in milliseconds.
@@ -69,7 +69,7 @@ pub enum NotFound {
 }
 
 /// The tree as it was after a record, and what answers need beside it.
-pub struct Picture {
+pub struct TreeSnapshot {
     seq: Seq,
     at_ms: Millis,
     /// The pool whose tree it is, and its name.
@@ -83,7 +83,7 @@ pub struct Picture {
     whole: OnceLock<Sums>,
 }
 
-impl Picture {
+impl TreeSnapshot {
     /// Copies what is needed of the tree of a pool, and computes nothing.
     pub fn of(cluster: &Cluster, pool: PoolIx, at_ms: Millis) -> Self {
         Self {
@@ -208,12 +208,12 @@ struct Hashes {
 }
 
 /// Who holds a block.
-struct Holders<'p> {
-    picture: &'p Picture,
+struct BlockWorkers<'p> {
+    picture: &'p TreeSnapshot,
     node: NodeId,
 }
 
-impl Serialize for Holders<'_> {
+impl Serialize for BlockWorkers<'_> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let owners = self.picture.tree.owners(self.node);
         to.collect_seq(owners.iter().filter_map(|ix| self.picture.workers.get(ix.at())))

@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::cursor::Cursor;
 use super::element::Element;
 use super::sums::{Chain, Place, Sums};
-use super::{MAX_HITS_WINDOW_MS, NotFound, Picture, SumsOfAll};
+use super::{MAX_HITS_WINDOW_MS, NotFound, SumsOfAll, TreeSnapshot};
 use radixscope_model::id::{BlockHash, Millis, Seq, WorkerIx};
 use radixscope_state::tree::NodeId;
 
@@ -99,7 +99,7 @@ type Key = (u64, u64);
 
 /// A page of the tree, and where the next one goes on.
 #[derive(Serialize)]
-pub struct PageAnswer<'p> {
+pub struct PageResponse<'p> {
     seq: Seq,
     at_ms: Millis,
     pool: &'p str,
@@ -120,7 +120,7 @@ pub struct PageAnswer<'p> {
 /// About what a row takes as JSON.
 const ROW_BYTES: usize = 420;
 
-impl PageAnswer<'_> {
+impl PageResponse<'_> {
     /// As JSON.
     pub fn json(&self) -> Vec<u8> {
         let mut json = Vec::with_capacity(1024 + self.rows.len() * ROW_BYTES);
@@ -130,12 +130,12 @@ impl PageAnswer<'_> {
     }
 }
 
-impl Picture {
+impl TreeSnapshot {
     /// A page of the tree.
     ///
     /// # Errors
     /// The root, or where the last page ended, is not in the tree.
-    pub fn page(&self, page: &Page) -> Result<PageAnswer<'_>, NotFound> {
+    pub fn page(&self, page: &Page) -> Result<PageResponse<'_>, NotFound> {
         let tree = self.tree();
         let root = match page.root {
             None => NodeId::ROOT,
@@ -167,7 +167,7 @@ impl Picture {
         };
         walk.elements(open);
         let row = sums.row(0);
-        Ok(PageAnswer {
+        Ok(PageResponse {
             seq: self.seq,
             at_ms: self.at_ms,
             pool: &self.pool_name,
@@ -185,7 +185,7 @@ impl Picture {
 }
 
 struct Walk<'w, 'p> {
-    picture: &'p Picture,
+    picture: &'p TreeSnapshot,
     page: &'w Page,
     sums: &'w Sums,
     /// Position of the first row; `None` if its path to the top is not known.

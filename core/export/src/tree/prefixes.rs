@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::element::Element;
-use super::{Picture, SumsOfAll};
+use super::{SumsOfAll, TreeSnapshot};
 use radixscope_model::id::{Millis, Seq};
 use radixscope_state::cluster::TOUCH_MS;
 use radixscope_state::tree::forest::{Arrangement, Chain, Forest};
@@ -11,7 +11,7 @@ use radixscope_state::tree::forest::{Arrangement, Chain, Forest};
 /// By what prefixes are ranked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum By {
+pub enum PrefixOrder {
     /// Blocks at and below them.
     #[default]
     Blocks,
@@ -21,34 +21,34 @@ pub enum By {
 
 /// The prefixes that say something new, ranked.
 #[derive(Serialize)]
-pub struct PrefixesAnswer<'p> {
+pub struct PrefixesResponse<'p> {
     seq: Seq,
     at_ms: Millis,
     pool: &'p str,
-    by: By,
+    by: PrefixOrder,
     totals: SumsOfAll,
     prefixes: Vec<Element<'p>>,
 }
 
-impl Picture {
+impl TreeSnapshot {
     /// Up to `most` prefixes that say something new, see [`Forest::largest`] and [`Forest::hottest`].
     pub fn prefixes(
         &self,
-        by: By,
+        by: PrefixOrder,
         most: usize,
         window_ms: u64,
         kv_bytes_per_token: Option<u64>,
-    ) -> PrefixesAnswer<'_> {
+    ) -> PrefixesResponse<'_> {
         let hits_window = u32::try_from(window_ms / TOUCH_MS).unwrap_or(u32::MAX);
         let forest = Forest::of(self.tree(), Arrangement { hits_window, ..Arrangement::default() });
         let ranked = match by {
-            By::Blocks => forest.largest(most),
-            By::Hits => forest.hottest(most),
+            PrefixOrder::Blocks => forest.largest(most),
+            PrefixOrder::Hits => forest.hottest(most),
         };
         let are_hits_known = self.requests(window_ms).is_some();
         let element =
             |&id| self.element_of(forest.chain(id), forest.children(Some(id)).len(), are_hits_known);
-        PrefixesAnswer {
+        PrefixesResponse {
             seq: self.seq,
             at_ms: self.at_ms,
             pool: &self.pool_name,

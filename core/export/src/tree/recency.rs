@@ -37,7 +37,7 @@ pub fn share(age_ms: u64, end_ms: u64) -> f64 {
 }
 
 /// The dark end in words.
-pub fn end_in_words(end_ms: u64) -> String {
+pub fn end_to_text(end_ms: u64) -> String {
     match end_ms / 1_000 {
         s @ ..60 => format!("{s} s ago"),
         s @ 60..3_600 => format!("{} min ago", s / 60),
@@ -59,7 +59,7 @@ mod tests {
             [0, 10_000, 10_001, 290_000, u64::MAX].map(end_ms),
             [10_000, 10_000, 30_000, 300_000, 86_400_000]
         );
-        assert_eq!([10_000, 300_000, 7_200_000].map(end_in_words), ["10 s ago", "5 min ago", "2 h ago"]);
+        assert_eq!([10_000, 300_000, 7_200_000].map(end_to_text), ["10 s ago", "5 min ago", "2 h ago"]);
     }
 
     #[test]

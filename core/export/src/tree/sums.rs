@@ -5,7 +5,7 @@ use radixscope_state::tree::{NodeId, Tree};
 
 /// One block and what is at and below it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Row {
+pub(super) struct SubtreeSums {
     pub(super) node: NodeId,
     /// Place of the block before it; its own for the first.
     above: u32,
@@ -30,7 +30,7 @@ pub(super) struct Row {
 }
 
 /// The blocks of a subtree in pre-order, siblings in no order.
-pub(super) struct Sums(Vec<Row>);
+pub(super) struct Sums(Vec<SubtreeSums>);
 
 /// A run of blocks with one child each and the same owners.
 #[derive(Clone, Copy)]
@@ -51,7 +51,7 @@ impl Sums {
     pub(super) fn below(tree: &Tree, root: NodeId, workers: Option<&[WorkerIx]>, since: u32) -> Self {
         // Only the whole tree is worth a guess at how many nodes there are.
         let expected = if root == NodeId::ROOT { tree.allocated() as usize + 1 } else { 0 };
-        let mut rows: Vec<Row> = Vec::with_capacity(expected);
+        let mut rows: Vec<SubtreeSums> = Vec::with_capacity(expected);
         let mut todo = vec![(root, 0, 0)];
         while let Some((node, above, depth)) = todo.pop() {
             let place = rows.len() as Place;
@@ -59,7 +59,7 @@ impl Sums {
             let is_held =
                 workers.map_or(!owners.is_empty(), |workers| workers.iter().any(|&w| owners.contains(w)));
             let holders = owners.len();
-            rows.push(Row {
+            rows.push(SubtreeSums {
                 node,
                 above,
                 nodes: 1,
@@ -91,7 +91,7 @@ impl Sums {
         Self(rows)
     }
 
-    pub(super) fn row(&self, place: Place) -> &Row {
+    pub(super) fn row(&self, place: Place) -> &SubtreeSums {
         &self.0[place as usize]
     }
 

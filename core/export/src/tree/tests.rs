@@ -48,8 +48,8 @@ fn forked() -> Cluster {
     cluster
 }
 
-fn picture(cluster: &Cluster) -> Picture {
-    Picture::of(cluster, PoolIx(0), cluster.now_ms())
+fn picture(cluster: &Cluster) -> TreeSnapshot {
+    TreeSnapshot::of(cluster, PoolIx(0), cluster.now_ms())
 }
 
 /// What a reader of the answer sees.
@@ -144,7 +144,8 @@ fn hits_count_requests_that_found_a_block_held_here_or_below() {
     let cluster = forked();
     let mut picture = picture(&cluster);
     let now = touch(cluster.now_ms());
-    let at = |picture: &Picture, tokens: u64| picture.tree.find_any(BlockHash(tokens * 100)).expect("held");
+    let at =
+        |picture: &TreeSnapshot, tokens: u64| picture.tree.find_any(BlockHash(tokens * 100)).expect("held");
     let (three, two) = (at(&picture, 3), at(&picture, 2));
     picture.tree.hit(three, now - 600);
     picture.tree.hit(two, now);
@@ -216,7 +217,7 @@ fn a_block_below_an_unseen_parent_has_no_position() {
     let first = &tree["rows"][0];
     assert_eq!([&first["position"], &first["subtree_depth_blocks"]], [&json!(null); 2]);
     assert_eq!([&first["len"], &tree["totals"]["copies"]], [&json!(2), &json!(0)]);
-    let block = read(picture(&cluster).block(&Asked::Tokens(TokensHash(3)), 1_000).expect("found"));
+    let block = read(picture(&cluster).block(&BlockQuery::Tokens(TokensHash(3)), 1_000).expect("found"));
     assert_eq!((&block["block"]["position"], &block["block"]["chain"]["index"]), (&json!(null), &json!(1)));
 }
 
@@ -244,7 +245,7 @@ fn a_deep_tree_of_changing_owners_is_no_problem() {
         }
     }
     assert_eq!(found, 50_000);
-    let last = read(picture.block(&Asked::Block(BlockHash(5_000_000), None), 1_000).expect("found"));
+    let last = read(picture.block(&BlockQuery::Block(BlockHash(5_000_000), None), 1_000).expect("found"));
     let path = last["block"]["path"].as_array().expect("a path");
     assert_eq!((&last["block"]["path_elements"], path.len()), (&json!(50_000), MAX_PATH));
 }
@@ -253,7 +254,7 @@ fn a_deep_tree_of_changing_owners_is_no_problem() {
 fn an_empty_cluster_has_an_empty_tree() {
     let tree = ask(&Cluster::default(), &Page::default());
     assert_eq!((&tree["rows"], &tree["blocks"], &tree["next"]), (&json!([]), &json!(0), &json!(null)));
-    let prefixes = read(picture(&Cluster::default()).prefixes(By::Hits, 5, 1_000, None));
+    let prefixes = read(picture(&Cluster::default()).prefixes(PrefixOrder::Hits, 5, 1_000, None));
     assert_eq!(prefixes["prefixes"], json!([]));
 }
 
@@ -266,8 +267,9 @@ fn a_block_is_told_with_its_names_its_chain_and_the_way_to_it() {
         AT_MS,
         Record::Stored { worker: WorkerIx(2), parent: None, blocks: vec![other].into() },
     );
-    let block =
-        |hash| read(picture(&cluster).block(&Asked::Block(BlockHash(hash), None), 1_000).expect("found"));
+    let block = |hash| {
+        read(picture(&cluster).block(&BlockQuery::Block(BlockHash(hash), None), 1_000).expect("found"))
+    };
     let four = block(400);
     let four = &four["block"];
     assert_eq!(
@@ -296,25 +298,25 @@ fn a_tokens_hash_under_two_prefixes_has_two_places() {
     let again = Block { block_hash: BlockHash(77), tokens_hash: TokensHash(5) };
     let parent = Some(BlockHash(900));
     fold(&mut cluster, AT_MS, Record::Stored { worker: WorkerIx(2), parent, blocks: vec![again].into() });
-    let found = read(picture(&cluster).block(&Asked::Tokens(TokensHash(5)), 1_000).expect("found"));
+    let found = read(picture(&cluster).block(&BlockQuery::Tokens(TokensHash(5)), 1_000).expect("found"));
     let mut matches = hashes(&found["matches"]);
     matches.sort_unstable();
     assert_eq!(matches, ["500", "77"]);
     let picture = picture(&cluster);
-    let nowhere = picture.block(&Asked::Tokens(TokensHash(6)), 1_000).err();
+    let nowhere = picture.block(&BlockQuery::Tokens(TokensHash(6)), 1_000).err();
     assert_eq!(nowhere, Some(NotFound::Block("tokens=6".to_owned())));
 }
 
 #[test]
 fn the_largest_prefixes_are_those_of_the_forest() {
-    let prefixes = read(picture(&forked()).prefixes(By::Blocks, 10, MAX_HITS_WINDOW_MS, None));
+    let prefixes = read(picture(&forked()).prefixes(PrefixOrder::Blocks, 10, MAX_HITS_WINDOW_MS, None));
     assert_eq!(hashes(&prefixes["prefixes"]), ["100", "300", "500", "900"]);
     let first = &prefixes["prefixes"][0];
     assert_eq!(
         [&first["subtree_blocks"], &first["subtree_copies"], &first["branches"]],
         [&json!(5), &json!(2), &json!(2)]
     );
-    let few = read(picture(&forked()).prefixes(By::Blocks, 1, MAX_HITS_WINDOW_MS, None));
+    let few = read(picture(&forked()).prefixes(PrefixOrder::Blocks, 1, MAX_HITS_WINDOW_MS, None));
     assert_eq!(hashes(&few["prefixes"]), ["100"]);
 }
 
@@ -323,12 +325,13 @@ fn the_hottest_prefixes_are_those_that_most_requests_found_held() {
     let cluster = forked();
     let mut picture = picture(&cluster);
     let now = touch(cluster.now_ms());
-    let at = |picture: &Picture, tokens: u64| picture.tree.find_any(BlockHash(tokens * 100)).expect("held");
+    let at =
+        |picture: &TreeSnapshot, tokens: u64| picture.tree.find_any(BlockHash(tokens * 100)).expect("held");
     for tokens in [9, 9, 9, 4, 2] {
         let node = at(&picture, tokens);
         picture.tree.hit(node, now);
     }
-    let prefixes = read(picture.prefixes(By::Hits, 10, MAX_HITS_WINDOW_MS, None));
+    let prefixes = read(picture.prefixes(PrefixOrder::Hits, 10, MAX_HITS_WINDOW_MS, None));
     let hits = prefixes["prefixes"].as_array().expect("prefixes").iter().map(|e| e["hits"].as_u64());
     assert_eq!(hashes(&prefixes["prefixes"]), ["900", "100", "300"]);
     assert_eq!(hits.collect::<Vec<_>>(), [Some(3), Some(2), Some(1)]);

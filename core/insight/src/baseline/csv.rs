@@ -1,5 +1,5 @@
 //! Baselines as CSV: a line each level, a header with units, unknown figures empty. What a file may hold is bounded, and
-//! every error says where it is.
+//! every error has its position.
 
 use std::collections::HashSet;
 
@@ -8,7 +8,7 @@ use csv::StringRecord;
 use super::csv_guard::{guard, unguard};
 use super::lines::Lines;
 use super::problem::{ImportError, MAX_NAMED, Notice, quoted};
-use super::{Baseline, Figure, Router, Row, is_concurrency};
+use super::{Baseline, Figure, Router, SweepLevel, is_concurrency};
 use radixscope_model::csv::push_line;
 use radixscope_model::number::decimal;
 use radixscope_model::sort;
@@ -111,7 +111,7 @@ pub fn import(text: &str, name: &str) -> Result<Import, ImportError> {
     let mut lines = Lines::new(text);
     let Some(header) = lines.next()? else { return Err(ImportError::Empty) };
     let header = Header::read(&header, lines.line)?;
-    let mut sheet = Sheet::default();
+    let mut sheet = CsvImport::default();
     while let Some(fields) = lines.next()? {
         header.check(&fields, lines.line)?;
         sheet.take(&Fields { header: &header, fields: &fields, line: lines.line }, name)?;
@@ -206,12 +206,12 @@ impl Fields<'_> {
         router.ok_or_else(|| self.wrong(Column::Router, "kv-aware, round-robin or other"))
     }
 
-    fn row(&self) -> Result<Row, ImportError> {
+    fn row(&self) -> Result<SweepLevel, ImportError> {
         const WANTED: &str = "a number above 0 and at most 1,000,000";
         const POSITIVE: &str = "a number of at least 0, with a decimal point";
         const PERCENT: &str = "a number from 0 to 100, with a decimal point";
         let concurrency = self.number(Column::Concurrency, WANTED, is_concurrency)?;
-        let mut row = Row::new(concurrency.ok_or_else(|| self.wrong(Column::Concurrency, WANTED))?);
+        let mut row = SweepLevel::new(concurrency.ok_or_else(|| self.wrong(Column::Concurrency, WANTED))?);
         row.duration_s =
             self.number(Column::Duration, POSITIVE, |value| value.is_finite() && value >= 0.0)?;
         row.samples = match self.raw(Column::Samples).trim() {
@@ -231,13 +231,13 @@ impl Fields<'_> {
 
 /// What was read so far.
 #[derive(Default)]
-struct Sheet {
+struct CsvImport {
     baselines: Vec<Baseline>,
     /// Which levels there are: baseline, bits of the concurrency.
     levels: HashSet<(usize, u64)>,
 }
 
-impl Sheet {
+impl CsvImport {
     fn take(&mut self, fields: &Fields<'_>, default_name: &str) -> Result<(), ImportError> {
         let line = fields.line;
         if self.levels.len() == MAX_ROWS {

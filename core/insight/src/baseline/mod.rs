@@ -53,7 +53,7 @@ impl Router {
 
 /// One level of a sweep.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
-pub struct Row {
+pub struct SweepLevel {
     /// Requests in flight, in all; above 0 and at most [`MAX_CONCURRENCY`].
     pub concurrency: f64,
     /// How long the level was measured, in seconds.
@@ -64,21 +64,21 @@ pub struct Row {
     pub figures: Figures,
 }
 
-impl Row {
+impl SweepLevel {
     /// A level of which nothing is known yet.
     pub fn new(concurrency: f64) -> Self {
         Self { concurrency, duration_s: None, samples: None, figures: Figures::default() }
     }
 }
 
-/// A sweep. Name and router together tell baselines apart.
+/// A sweep. Name and router together identify a baseline.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Baseline {
     name: String,
     attribution: String,
     router: Router,
     /// By rising concurrency, which no two share.
-    rows: Vec<Row>,
+    rows: Vec<SweepLevel>,
 }
 
 impl Baseline {
@@ -108,13 +108,13 @@ impl Baseline {
     }
 
     /// Its levels, by rising concurrency.
-    pub fn rows(&self) -> &[Row] {
+    pub fn rows(&self) -> &[SweepLevel] {
         &self.rows
     }
 
     /// Adds a level, or replaces the one of the same concurrency. Figures that cannot be (not finite, negative, above
     /// 100 %) become unknown; a concurrency that cannot be is not taken, and `false`.
-    pub fn set_row(&mut self, mut row: Row) -> bool {
+    pub fn set_row(&mut self, mut row: SweepLevel) -> bool {
         if !is_concurrency(row.concurrency) {
             return false;
         }

@@ -101,7 +101,7 @@ pub enum ImportError {
     Malformed {
         /// Line, from 1.
         line: usize,
-        /// What it says.
+        /// Its text.
         what: String,
     },
 }

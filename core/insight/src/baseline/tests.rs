@@ -13,7 +13,7 @@ fn sheet(text: &str) -> Result<Vec<Baseline>, String> {
     import(text, "mine").map(|import| import.baselines).map_err(|error| error.to_string())
 }
 
-fn figures(row: &Row) -> [f64; 9] {
+fn figures(row: &SweepLevel) -> [f64; 9] {
     Figure::ALL.map(|figure| row.figures.get(figure).unwrap())
 }
 
@@ -218,7 +218,7 @@ fn names_that_a_spreadsheet_would_run_are_guarded_and_come_back() {
         ["=1+1", "'=1", "'tis", "''", "# not a comment", "a;b\tc", "two\r\nlines", " padded ", "\"q\""]
     {
         let mut baseline = Baseline::new(name, "@who", Router::Other);
-        baseline.set_row(Row::new(1.0));
+        baseline.set_row(SweepLevel::new(1.0));
         let csv = export([&baseline]);
         assert!(!csv.contains("\n=") && !csv.contains(",@"), "{csv}");
         assert_eq!(import(&csv, "").unwrap().baselines, [baseline], "{csv}");
@@ -292,8 +292,8 @@ prop_compose! {
         duration_s in prop::option::of(0.0..1e6),
         samples: Option<u64>,
         values in prop::array::uniform9(figure_value()),
-    ) -> Row {
-        Row { concurrency, duration_s, samples, figures: Figures::from_fn(|figure| values[figure as usize]) }
+    ) -> SweepLevel {
+        SweepLevel { concurrency, duration_s, samples, figures: Figures::from_fn(|figure| values[figure as usize]) }
     }
 }
 

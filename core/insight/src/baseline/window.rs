@@ -1,6 +1,6 @@
 //! A stretch of live traffic as a level of a baseline.
 
-use super::{Baseline, ByFigure, Figure, Figures, Router, Row};
+use super::{Baseline, ByFigure, Figure, Figures, Router, SweepLevel};
 use radixscope_model::range::Range;
 
 /// Live figures over a stretch of time.
@@ -20,10 +20,10 @@ impl Window {
     /// As a level: at its mean concurrency to the nearest whole number, at least 1, so that the next window under the same
     /// load takes its place. A level holds numbers: figures that are known between two bounds only are left out, see
     /// [`inexact`](Self::inexact).
-    pub fn row(&self) -> Row {
+    pub fn row(&self) -> SweepLevel {
         let figures = Figures::from_fn(|figure| self.figures.get(figure)?.value());
         let known = Figure::ALL.into_iter().filter(|&figure| figures.get(figure).is_some());
-        Row {
+        SweepLevel {
             concurrency: self.concurrency.round().max(1.0),
             duration_s: Some(self.duration_ms as f64 / 1e3),
             samples: known.map(|figure| self.samples.get(figure)).min(),

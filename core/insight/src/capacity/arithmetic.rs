@@ -83,7 +83,7 @@ impl Inputs {
         if blocks_per_worker == 0 {
             return Err(Error::Block { bytes_per_block, kv_bytes: kv_bytes_per_worker });
         }
-        let room = Room {
+        let room = BlockBudget {
             blocks: blocks_per_worker,
             block_size,
             workers: u64::from(self.workers),
@@ -132,14 +132,14 @@ impl Inputs {
 }
 
 /// The blocks of one worker, and what is the same for every length.
-struct Room {
+struct BlockBudget {
     blocks: u64,
     block_size: u64,
     workers: u64,
     prefix_tokens: Option<u64>,
 }
 
-impl Room {
+impl BlockBudget {
     /// Full blocks of the shared prefix: only full blocks are shared.
     fn prefix_blocks(&self) -> Option<u64> {
         self.prefix_tokens.map(|tokens| tokens / self.block_size)

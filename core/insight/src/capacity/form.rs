@@ -96,7 +96,7 @@ impl Form {
         form
     }
 
-    /// What the address says: `get` gives the value of a key, `cap.` left out. What is not understood of `preset`, `engine`,
+    /// The address's parameters: `get` gives the value of a key, `cap.` left out. What is not understood of `preset`, `engine`,
     /// `of` and `by` is taken as not given; numbers stay as they are and are judged by [`read`](Self::read).
     pub fn from_address(get: impl Fn(&str) -> Option<String>) -> Self {
         let mut form = Self::of_preset(get("preset").and_then(|text| text.parse().ok()).unwrap_or(0));

@@ -14,7 +14,7 @@ mod presets;
 mod remedies;
 #[cfg(test)]
 mod tests;
-mod words;
+mod text;
 
 pub use arithmetic::{Capacity, Fit, MaxBatch};
 pub use error::Error;
@@ -22,8 +22,8 @@ pub use form::{Fault, Field, Form};
 pub use inputs::{Convention, Input, Inputs, KvBytes, fraction_setting};
 pub use presets::{PRESETS, Preset, REFERENCE, reference_blocks_per_worker};
 pub use radixscope_model::record::Engine;
-pub use remedies::{Advice, EngineSetting, Live, Remedy, RemedyKind, TEST_FIRST, remedies};
-pub use words::{FitSentence, against_live, fit_sentences};
+pub use remedies::{Advice, CurrentUsage, EngineSetting, Remedy, RemedyKind, TEST_FIRST, remedies};
+pub use text::{FitSentence, against_live, fit_sentences};
 
 /// Bytes of a GB, as data sheets count HBM.
 pub const GB: u64 = 1_000_000_000;

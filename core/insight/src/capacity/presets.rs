@@ -1,5 +1,5 @@
 //! Inputs to start from. Memory as data sheets count it, weights as parameters × bytes, shapes as the models' own
-//! configuration says; nothing here was measured.
+//! configuration; nothing here was measured.
 
 use super::{Convention, Engine, GB, Inputs, KvBytes};
 

@@ -4,7 +4,7 @@
 use super::Engine::{self, Sglang, TensorRtLlm, Vllm};
 use radixscope_model::number_format;
 
-/// Said beside every remedy.
+/// Shown beside every remedy.
 pub const TEST_FIRST: &str = "Change one setting at a time, and test at concurrency 1 to 2 before the full load: prefixes \
     must hit there, or memory is not the cause.";
 
@@ -13,7 +13,7 @@ const FULL_PERCENT: u64 = 90;
 
 /// Live figures of one worker, or of several summed up; what is not known is `None`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Live {
+pub struct CurrentUsage {
     /// Blocks of running sequences.
     pub used_blocks: Option<u64>,
     /// Blocks kept for re-use that no running sequence needs.
@@ -22,7 +22,7 @@ pub struct Live {
     pub capacity_blocks: Option<u64>,
     /// Queued sequences.
     pub waiting_sequences: Option<u64>,
-    /// Whether an active finding says that memory is short: without one no remedy is suggested.
+    /// Whether a finding about memory shortage is active: without one no remedy is suggested.
     pub is_short: bool,
 }
 
@@ -72,7 +72,7 @@ pub enum Advice {
     Suggested,
     /// They do not.
     NotIndicated,
-    /// They cannot tell.
+    /// No data.
     Unknown,
 }
 
@@ -98,7 +98,7 @@ pub struct EngineSetting {
     pub does: &'static str,
 }
 
-/// A remedy and what speaks for it.
+/// A remedy and its evidence.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Remedy {
     /// Which.
@@ -110,7 +110,7 @@ pub struct Remedy {
 }
 
 /// The four remedies in their order, each judged by the live figures.
-pub fn remedies(live: &Live) -> Vec<Remedy> {
+pub fn remedies(live: &CurrentUsage) -> Vec<Remedy> {
     RemedyKind::ALL
         .into_iter()
         .map(|kind| {
@@ -121,7 +121,7 @@ pub fn remedies(live: &Live) -> Vec<Remedy> {
         .collect()
 }
 
-impl Live {
+impl CurrentUsage {
     fn judge(&self, kind: RemedyKind) -> (Advice, String) {
         if kind == RemedyKind::AlignBlockSizes {
             let why = "Memory figures do not show block sizes. They must be the same for engine, publisher and model \
@@ -134,7 +134,7 @@ impl Live {
         };
         let held = self.retained_blocks.map(|retained| used.saturating_add(retained));
         let is_used_up = is_full(used, capacity);
-        let used_words = format!("Running sequences use {}", share(used, capacity));
+        let used_text = format!("Running sequences use {}", share(used, capacity));
         match kind {
             RemedyKind::LowerBatch | RemedyKind::RaiseFraction if is_used_up => {
                 let waiting = match self.waiting_sequences {
@@ -143,19 +143,19 @@ impl Live {
                     }
                     _ => String::new(),
                 };
-                (Advice::Suggested, format!("{used_words}{waiting}."))
+                (Advice::Suggested, format!("{used_text}{waiting}."))
             }
             RemedyKind::LowerBatch => {
                 let waiting = match self.waiting_sequences {
                     Some(1..) => " Sequences are queued for the batch limit or for prefill, not for memory.",
                     _ => "",
                 };
-                (Advice::NotIndicated, format!("{used_words}.{waiting}"))
+                (Advice::NotIndicated, format!("{used_text}.{waiting}"))
             }
             _ => match held {
                 None if kind == RemedyKind::Retention && is_used_up => (
                     Advice::Suggested,
-                    format!("{used_words}: hardly any are left to cache prefixes for re-use."),
+                    format!("{used_text}: hardly any are left to cache prefixes for re-use."),
                 ),
                 None => (Advice::Unknown, "Cached blocks are unknown.".to_owned()),
                 Some(held) if is_full(held, capacity) => {

@@ -139,7 +139,7 @@ fn sizes_typed_in_gb_become_bytes_or_an_error() {
     }
 }
 
-fn advice(live: Live) -> [Advice; 4] {
+fn advice(live: CurrentUsage) -> [Advice; 4] {
     let all = remedies(&live);
     std::array::from_fn(|at| all[at].advice)
 }
@@ -147,19 +147,19 @@ fn advice(live: Live) -> [Advice; 4] {
 #[test]
 fn remedies_follow_from_what_fills_the_memory() {
     use Advice::{NotIndicated, Suggested, Unknown};
-    let live = |used, retained, waiting| Live {
+    let live = |used, retained, waiting| CurrentUsage {
         used_blocks: Some(used),
         retained_blocks: retained,
         capacity_blocks: Some(10_738),
         waiting_sequences: Some(waiting),
         is_short: true,
     };
-    assert_eq!(advice(Live::default()), [Unknown; 4]);
+    assert_eq!(advice(CurrentUsage::default()), [Unknown; 4]);
     assert_eq!(advice(live(10_300, Some(400), 12)), [Suggested, Suggested, Unknown, Suggested]);
     assert_eq!(advice(live(10_300, None, 0)), [Suggested, Suggested, Unknown, Suggested]);
     assert_eq!(advice(live(3_000, Some(7_600), 0)), [NotIndicated, Suggested, Unknown, Suggested]);
     assert_eq!(advice(live(3_000, Some(100), 4)), [NotIndicated, NotIndicated, Unknown, NotIndicated]);
-    let without_finding = Live { is_short: false, ..live(10_300, Some(400), 12) };
+    let without_finding = CurrentUsage { is_short: false, ..live(10_300, Some(400), 12) };
     assert_eq!(advice(without_finding), [NotIndicated, NotIndicated, Unknown, NotIndicated]);
     assert_eq!(
         remedies(&live(10_300, None, 12))[0].why,
@@ -288,7 +288,7 @@ proptest! {
 
     #[test]
     fn live_figures_of_any_size_are_judged(used: Option<u64>, retained: Option<u64>, capacity: Option<u64>, waiting: Option<u64>) {
-        let live = Live {
+        let live = CurrentUsage {
             used_blocks: used, retained_blocks: retained, capacity_blocks: capacity, waiting_sequences: waiting,
             is_short: true,
         };

@@ -1,5 +1,5 @@
 //! What changed between two states of a cluster, A and B: what each worker stored and evicted, what moved from one to another,
-//! how requests went before each, and who came and went. Pure; knows no screen and nobody who keeps states.
+//! how requests went before each, and who came and went. Pure; knows no screen and no store of states.
 //!
 //! A block is one name of one worker in one tier of one pool. It is *stored* if B has it and A has not, *evicted* if A has it and
 //! B has not, *kept* if both have it; what was stored and evicted in between is in neither state. A place of a prefix tree, and
@@ -18,7 +18,7 @@ use radixscope_state::cluster::{Cluster, WorkerState};
 use radixscope_state::tree::{OwnerSet, Tree};
 
 pub use requests::Requests;
-pub use tree::{Change, ChangeTree};
+pub use tree::{BlockChange, ChangeTree};
 
 /// A process that was not scraped for so long does not answer, milliseconds.
 const SILENT_AFTER_MS: u64 = 30_000;
@@ -187,7 +187,7 @@ fn members(a: (&Cluster, Option<PoolIx>), b: (&Cluster, Option<PoolIx>)) -> Vec<
         let Some(pool) = pool else { continue };
         for ix in cluster.workers_in(pool) {
             let Some(id) = cluster.worker(ix).map(|worker| worker.id) else { continue };
-            // The place of one that came back elsewhere meanwhile is nobody's.
+            // The slot of a worker that rejoined under another index belongs to no worker.
             if cluster.worker_ix(id) != Some(ix) {
                 continue;
             }
@@ -247,7 +247,7 @@ fn tree_of(cluster: &Cluster, pool: Option<PoolIx>, tier: Option<Tier>) -> &Tree
 /// Blocks in all, and of each member.
 fn blocks(members: &[Member], earlier: &Tree, later: &Tree) -> (Blocks, Vec<Blocks>) {
     let mut of = vec![Blocks::default(); members.len()];
-    let known = Known::of(members);
+    let known = MemberIndex::of(members);
     let mut kept = vec![0; members.len()];
     earlier.each_held(|worker, name| {
         let Some(member) = known.before(worker) else { return };
@@ -269,7 +269,7 @@ fn blocks(members: &[Member], earlier: &Tree, later: &Tree) -> (Blocks, Vec<Bloc
 }
 
 /// Counts the places that moved: in all, and for each member those that it gained and lost.
-fn moves(known: &Known, earlier: &Tree, later: &Tree, of: &mut [Blocks]) -> u64 {
+fn moves(known: &MemberIndex, earlier: &Tree, later: &Tree, of: &mut [Blocks]) -> u64 {
     let mut moved = 0;
     for places in tree::places(earlier, later) {
         let (lost, gained) = known.differences(&places.before, &places.after);
@@ -283,9 +283,9 @@ fn moves(known: &Known, earlier: &Tree, later: &Tree, of: &mut [Blocks]) -> u64 
 }
 
 /// Which member has an index in A, and which in B.
-struct Known([Vec<Option<usize>>; 2]);
+struct MemberIndex([Vec<Option<usize>>; 2]);
 
-impl Known {
+impl MemberIndex {
     fn of(members: &[Member]) -> Self {
         let mut known = Self([Vec::new(), Vec::new()]);
         for (at, member) in members.iter().enumerate() {

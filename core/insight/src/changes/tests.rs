@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use super::*;
 use radixscope_model::id::{BlockHash, DecisionId, Seq, TokensHash};
 use radixscope_model::record::{
-    Block, Decision, DecisionSource, Entry, GoneWhy, ProcessRole, Progress, Record, Scrape,
+    Block, Decision, DecisionSource, DepartureCause, Entry, ProcessRole, Progress, Record, Scrape,
 };
 
 const NOW: u64 = 1_800_000_000_000;
@@ -129,10 +129,10 @@ fn blocks_are_stored_evicted_kept_and_moved() {
     assert_eq!(w1.events, Some((12, 5)), "events tell of those in between too");
     assert_eq!((w1.presence, w2.presence), (None, None));
     let tree = ChangeTree::of(&a.0, &b.0, &pool.name, None, None);
-    let counts = Change::ALL.map(|change| tree.count(change));
+    let counts = BlockChange::ALL.map(|change| tree.count(change));
     assert_eq!(counts, [2, 11, 1, 2, 0], "1 and 2 are kept, 3 has a copy more, 6 is gone, 4 and 5 moved");
     let of_one = ChangeTree::of(&a.0, &b.0, &pool.name, None, Some(Worker::new(7, 0)));
-    let counts = Change::ALL.map(|change| of_one.count(change));
+    let counts = BlockChange::ALL.map(|change| of_one.count(change));
     assert_eq!(counts, [3, 10, 1, 2, 0]);
     let backwards = between(&b, &a);
     let back = backwards.pools[0].blocks;
@@ -140,7 +140,7 @@ fn blocks_are_stored_evicted_kept_and_moved() {
 }
 
 #[test]
-fn who_came_and_went_is_told_by_name() {
+fn workers_that_joined_or_left_are_named() {
     let mut stage = Stage::default();
     let (stays, leaves) = (stage.worker(7, "backend"), stage.worker(8, "backend"));
     stage.store(stays, None, 1..=3);
@@ -148,9 +148,9 @@ fn who_came_and_went_is_told_by_name() {
     stage.fold(Record::Scrape(Scrape::new("frontend", ProcessRole::Frontend)));
     let a = stage.mark();
     stage.pass(5_000);
-    stage.fold(Record::Gone { worker: leaves, why: GoneWhy::Discovery });
-    stage.fold(Record::Gone { worker: stays, why: GoneWhy::Discovery });
-    stage.fold(Record::Returned { worker: stays });
+    stage.fold(Record::Left { worker: leaves, why: DepartureCause::Discovery });
+    stage.fold(Record::Left { worker: stays, why: DepartureCause::Discovery });
+    stage.fold(Record::Rejoined { worker: stays });
     stage.worker(9, "backend");
     stage.fold(Record::Scrape(Scrape { restarts: 2, ..Scrape::new("frontend", ProcessRole::Frontend) }));
     stage.fold(Record::Scrape(Scrape::new("worker", ProcessRole::Worker)));
@@ -170,7 +170,7 @@ fn who_came_and_went_is_told_by_name() {
     );
     let mut later = stage;
     later.pass(40_000);
-    later.fold(Record::Returned { worker: leaves });
+    later.fold(Record::Rejoined { worker: leaves });
     let c = later.mark();
     let changes = between(&b, &c);
     assert_eq!(presences(&changes), [(7, None), (8, Some(Presence::CameBack)), (9, None)]);
@@ -263,7 +263,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 0..30)
 }
 
-/// A block's name says its path.
+/// A block's name is its path.
 fn named(path: &[u64]) -> u64 {
     path.iter().fold(7, |name: u64, part| name * 11 + part + 1)
 }
@@ -333,10 +333,10 @@ proptest! {
         let count = |is_it: fn(bool, bool) -> bool| {
             places.values().filter(|(lost, gained)| is_it(!lost.is_empty(), !gained.is_empty())).count() as u64
         };
-        prop_assert_eq!(tree.count(Change::Stored), count(|lost, gained| !lost && gained));
-        prop_assert_eq!(tree.count(Change::Evicted), count(|lost, gained| lost && !gained));
-        prop_assert_eq!(tree.count(Change::Moved), count(|lost, gained| lost && gained));
+        prop_assert_eq!(tree.count(BlockChange::Stored), count(|lost, gained| !lost && gained));
+        prop_assert_eq!(tree.count(BlockChange::Evicted), count(|lost, gained| lost && !gained));
+        prop_assert_eq!(tree.count(BlockChange::Moved), count(|lost, gained| lost && gained));
         let all: BTreeSet<&Vec<u64>> = held.union(&held_before).map(|(_, path)| path).collect();
-        prop_assert_eq!(tree.count(Change::Kept), (all.len() - places.len()) as u64);
+        prop_assert_eq!(tree.count(BlockChange::Kept), (all.len() - places.len()) as u64);
     }
 }

@@ -6,11 +6,11 @@ use radixscope_state::cluster::Cluster;
 use radixscope_state::tree::forest::{Chain, Sliver};
 use radixscope_state::tree::{Holders, NodeId, OwnerSet, Tree, Union};
 
-use super::{Known, members, tree_of};
+use super::{MemberIndex, members, tree_of};
 
 /// What became of the block at a place.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Change {
+pub enum BlockChange {
     /// The same workers hold it.
     Kept,
     /// Workers stored it, and none evicted it.
@@ -23,7 +23,7 @@ pub enum Change {
     Elsewhere,
 }
 
-impl Change {
+impl BlockChange {
     /// All of them, as they are numbered in the tree.
     pub const ALL: [Self; 5] = [Self::Kept, Self::Stored, Self::Evicted, Self::Moved, Self::Elsewhere];
 
@@ -60,7 +60,7 @@ impl ChangeTree {
     pub fn of(a: &Cluster, b: &Cluster, pool: &str, tier: Option<Tier>, picked: Option<Worker>) -> Self {
         let pools: [Option<PoolIx>; 2] = [a, b].map(|cluster| cluster.pool_by_name(pool));
         let members = members((a, pools[0]), (b, pools[1]));
-        let known = Known::of(&members);
+        let known = MemberIndex::of(&members);
         let picked = picked.and_then(|id| members.iter().position(|member| member.id == id));
         let mark = |before: &OwnerSet, after: &OwnerSet| {
             let change = change(&known, picked, before, after)?;
@@ -86,27 +86,32 @@ impl ChangeTree {
     }
 
     /// Distinct blocks of which this became.
-    pub fn count(&self, change: Change) -> u64 {
+    pub fn count(&self, change: BlockChange) -> u64 {
         self.union.tree.holdings(change.mark()).resident
     }
 
-    /// What became of the blocks of a chain; `None`: nobody held or holds them.
-    pub fn of_chain(tree: &Tree, chain: &Chain) -> Option<Change> {
-        tree.chain_owners(chain).iter().next().and_then(Change::marked)
+    /// What became of the blocks of a chain; `None`: no worker held or holds them.
+    pub fn of_chain(tree: &Tree, chain: &Chain) -> Option<BlockChange> {
+        tree.chain_owners(chain).iter().next().and_then(BlockChange::marked)
     }
 
-    /// What became of blocks that are too narrow to be told apart.
-    pub fn of_sliver(sliver: &Sliver) -> impl Iterator<Item = Change> {
+    /// What became of blocks that are too narrow to be drawn separately.
+    pub fn of_sliver(sliver: &Sliver) -> impl Iterator<Item = BlockChange> {
         Self::in_bits(sliver.workers)
     }
 
     /// What became of any of several blocks, of which the tree knows a bit each.
-    pub fn in_bits(bits: u64) -> impl Iterator<Item = Change> {
-        Change::ALL.into_iter().filter(move |change| bits & (1 << *change as u64) != 0)
+    pub fn in_bits(bits: u64) -> impl Iterator<Item = BlockChange> {
+        BlockChange::ALL.into_iter().filter(move |change| bits & (1 << *change as u64) != 0)
     }
 }
 
-fn change(known: &Known, picked: Option<usize>, before: &OwnerSet, after: &OwnerSet) -> Option<Change> {
+fn change(
+    known: &MemberIndex,
+    picked: Option<usize>,
+    before: &OwnerSet,
+    after: &OwnerSet,
+) -> Option<BlockChange> {
     if before.is_empty() && after.is_empty() {
         return None;
     }
@@ -117,14 +122,14 @@ fn change(known: &Known, picked: Option<usize>, before: &OwnerSet, after: &Owner
             || after.iter().any(|ix| known.after(ix) == Some(picked))
     };
     Some(match (is_of(&lost), is_of(&gained)) {
-        _ if picked.is_some_and(|picked| !holds(picked)) => Change::Elsewhere,
+        _ if picked.is_some_and(|picked| !holds(picked)) => BlockChange::Elsewhere,
         // Of one worker: whether another one took it, or gave it away.
-        (true, false) if picked.is_some() && !gained.is_empty() => Change::Moved,
-        (false, true) if picked.is_some() && !lost.is_empty() => Change::Moved,
-        (true, true) => Change::Moved,
-        (true, false) => Change::Evicted,
-        (false, true) => Change::Stored,
-        (false, false) => Change::Kept,
+        (true, false) if picked.is_some() && !gained.is_empty() => BlockChange::Moved,
+        (false, true) if picked.is_some() && !lost.is_empty() => BlockChange::Moved,
+        (true, true) => BlockChange::Moved,
+        (true, false) => BlockChange::Evicted,
+        (false, true) => BlockChange::Stored,
+        (false, false) => BlockChange::Kept,
     })
 }
 

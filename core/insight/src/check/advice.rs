@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use super::{RuleOutcome, View};
-use radixscope_model::record::{Engine, Finding, LogSign, ProcessRole};
+use radixscope_model::record::{Engine, Finding, LogSignal, ProcessRole};
 
 /// The outcome with the remedies that apply.
 pub(super) fn complete(outcome: RuleOutcome, view: &View<'_>) -> RuleOutcome {
@@ -22,7 +22,7 @@ fn with_remedies_that_apply(mut finding: Finding, view: &View<'_>) -> Finding {
     }
     let engines = engines(view);
     let applies = |engine: Option<Engine>| engine.is_none_or(|engine| engines.contains(&engine));
-    // A fault that only another engine has says more of the engine than its metrics do.
+    // A fault that only another engine has identifies the engine better than its metrics.
     let mut named = finding.fix.iter().filter(|fix| fix.engine.is_some());
     if named.any(|fix| applies(fix.engine)) {
         finding.fix.retain(|fix| applies(fix.engine));
@@ -41,7 +41,7 @@ fn engines(view: &View<'_>) -> BTreeSet<Engine> {
     if !by_metrics.is_empty() {
         return by_metrics;
     }
-    let is_trtllm = view.cluster.sign(|sign| matches!(sign, LogSign::Oversize { .. })).is_some();
+    let is_trtllm = view.cluster.sign(|sign| matches!(sign, LogSignal::Oversize { .. })).is_some();
     is_trtllm.then_some(Engine::TensorRtLlm).into_iter().collect()
 }
 

@@ -82,7 +82,7 @@ impl Cause {
     }
 
     /// As a sentence.
-    pub(super) const fn words(self) -> &'static str {
+    pub(super) const fn to_text(self) -> &'static str {
         match self {
             Self::Memory => "The likeliest cause is that running requests fill the KV cache.",
             Self::HotWorker => {

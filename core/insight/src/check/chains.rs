@@ -1,4 +1,4 @@
-//! What the trees tell of prompts: how long the chains are that were stored lately, and whether prompts share prefixes.
+//! Figures of prompts from the trees: how long the chains are that were stored lately, and whether prompts share prefixes.
 //! A walk over all trees, so it is done at most once a look, and only when a rule has to know.
 
 use super::View;

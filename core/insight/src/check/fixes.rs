@@ -17,7 +17,7 @@ const LEAST_STEP_TOKENS: u64 = 2_048;
 const LEAST_WEIGHT: f64 = 0.1;
 
 /// A row of the table.
-struct Row {
+struct FixRow {
     /// Code of the rule, or what several rules propose; behind a `/` which case.
     rule: String,
     engine: Option<Engine>,
@@ -27,7 +27,7 @@ struct Row {
     value: String,
 }
 
-impl Row {
+impl FixRow {
     fn of(record: &StringRecord) -> Self {
         let column = |column| record.get(column).unwrap_or_default().to_owned();
         let engine = Engine::ALL.into_iter().find(|engine| engine.as_str() == column(1));
@@ -46,10 +46,10 @@ impl Row {
     }
 }
 
-static TABLE: LazyLock<Vec<Row>> = LazyLock::new(|| {
+static TABLE: LazyLock<Vec<FixRow>> = LazyLock::new(|| {
     let mut reader = csv::Reader::from_reader(include_bytes!("fixes.csv").as_slice());
     // Part of the program; a test reads it.
-    reader.records().filter_map(Result::ok).map(|record| Row::of(&record)).collect()
+    reader.records().filter_map(Result::ok).map(|record| FixRow::of(&record)).collect()
 });
 
 /// Remedies out of tables. What is offered to copy is complete: a setting whose value is not known stands in the text.

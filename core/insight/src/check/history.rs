@@ -37,7 +37,7 @@ pub struct Totals {
     pub missed: u64,
     /// Requests that routers sent there.
     pub chosen: u64,
-    /// Prompt blocks of those that tell their length and overlap.
+    /// Prompt blocks of those with length and overlap.
     pub isl_blocks: u64,
     /// Overlap of those.
     pub overlap_blocks: u64,
@@ -55,7 +55,7 @@ pub struct History {
     pub(super) loads: Loads,
     /// How fast prompts are computed.
     pace: Pace,
-    /// What the trees tell, by pool, if a rule asked since the last sample.
+    /// Figures of the trees, by pool, if a rule used them since the last sample.
     pub(super) chains: OnceLock<Vec<Chains>>,
 }
 

@@ -1,8 +1,8 @@
 //! Latency of the last minute as rules judge it: the figure that panels show, and how its 95th percentile stands to a limit.
 
 use super::View;
-use crate::latency::{MIN_SAMPLES, Quantity, Source, figure, share_above};
-use radixscope_model::range::{Range, Standing};
+use crate::latency::{MIN_SAMPLES, Quantity, TimingSource, figure, share_above};
+use radixscope_model::range::{Range, TargetComparison};
 
 /// Latency of the last minute.
 pub(super) struct Latency {
@@ -11,7 +11,7 @@ pub(super) struct Latency {
     /// Samples.
     pub(super) samples: u64,
     /// Where from.
-    pub(super) source: Source,
+    pub(super) source: TimingSource,
     /// Median, milliseconds.
     pub(super) p50: Range,
     /// 95th percentile, milliseconds.
@@ -27,7 +27,11 @@ impl Latency {
     }
 
     /// The same with how its 95th percentile stands to a limit in milliseconds.
-    pub(super) fn judged(view: &View<'_>, quantity: Quantity, limit_ms: f64) -> Option<(Self, Standing)> {
+    pub(super) fn judged(
+        view: &View<'_>,
+        quantity: Quantity,
+        limit_ms: f64,
+    ) -> Option<(Self, TargetComparison)> {
         let latency = Self::of(view, quantity)?;
         let standing = latency.p95.against(limit_ms);
         Some((latency, standing))
@@ -44,7 +48,7 @@ impl Latency {
     }
 
     /// A percentile in words: exact, or its bucket.
-    pub(super) fn words(&self, range: &Range) -> String {
-        self.quantity.range_words(range)
+    pub(super) fn to_text(&self, range: &Range) -> String {
+        self.quantity.range_text(range)
     }
 }

@@ -1,5 +1,5 @@
 //! What routers count on workers, second by second, so that two of them can be held against each other: one message or
-//! scrape says what was at its own moment, and those of two routers never are of the same one. Knows no threshold of a rule.
+//! scrape is of its own time, and those of two routers never are of the same one. Knows no threshold of a rule.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -16,32 +16,32 @@ const MAX_COUNTS: usize = 8_192;
 
 /// Who counts, and how we know: like is compared with like only.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(super) enum By {
+pub(super) enum LoadReporter {
     /// A router by its messages; its publisher id. A process may have others for other topics.
     Messages(u64),
     /// A frontend by its metrics; its place among the processes.
     Metrics(usize),
 }
 
-impl By {
+impl LoadReporter {
     const fn is_like(self, other: Self) -> bool {
         matches!((self, other), (Self::Messages(_), Self::Messages(_)) | (Self::Metrics(_), Self::Metrics(_)))
     }
 }
 
 /// Active blocks of a worker as one router counts them.
-type Count = (WorkerIx, By, u64);
+type Count = (WorkerIx, LoadReporter, u64);
 
 /// Counts of the last seconds: of every worker by every router, oldest first.
 #[derive(Default)]
 pub(super) struct Loads {
-    counts: BTreeMap<(WorkerIx, By), VecDeque<(Millis, u64)>>,
+    counts: BTreeMap<(WorkerIx, LoadReporter), VecDeque<(Millis, u64)>>,
 }
 
 /// What one router counted over some seconds.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Mean {
-    pub(super) by: By,
+    pub(super) by: LoadReporter,
     pub(super) blocks: f64,
     /// How far the mean may be off by chance.
     pub(super) error: f64,
@@ -53,7 +53,7 @@ impl Loads {
     pub(super) fn sample(&mut self, cluster: &Cluster, now: Millis) {
         for (worker, by, blocks) in counts(cluster, now) {
             let seconds = self.counts.entry((worker, by)).or_default();
-            // Asked twice in a millisecond it says the same.
+            // A second call in a millisecond returns the same.
             if seconds.back().is_none_or(|(last, _)| *last < now) {
                 seconds.push_back((now, blocks));
             }
@@ -70,7 +70,9 @@ impl Loads {
 
     /// Means over the last `ms` of each router that counts on a worker, those by messages first.
     pub(super) fn means(&self, worker: WorkerIx, now: Millis, ms: u64) -> Vec<Mean> {
-        let routers = self.counts.range((worker, By::Messages(0))..=(worker, By::Metrics(usize::MAX)));
+        let routers = self
+            .counts
+            .range((worker, LoadReporter::Messages(0))..=(worker, LoadReporter::Metrics(usize::MAX)));
         let recent = |seconds: &VecDeque<(Millis, u64)>| {
             let recent = seconds.iter().filter(|(at, _)| now.since(*at) < ms);
             recent.map(|(_, blocks)| *blocks as f64).collect::<Vec<_>>()
@@ -80,10 +82,10 @@ impl Loads {
     }
 
     /// Most routers of one kind that counted in the last seconds. A process's messages and metrics are of one router, and
-    /// publishers' ids do not tell whose they are.
+    /// publishers' ids do not identify them.
     pub(super) fn most_routers(&self) -> usize {
-        let routers: BTreeSet<By> = self.counts.keys().map(|(_, by)| *by).collect();
-        let messages = routers.iter().filter(|by| matches!(by, By::Messages(_))).count();
+        let routers: BTreeSet<LoadReporter> = self.counts.keys().map(|(_, by)| *by).collect();
+        let messages = routers.iter().filter(|by| matches!(by, LoadReporter::Messages(_))).count();
         messages.max(routers.len() - messages)
     }
 
@@ -103,19 +105,23 @@ fn counts(cluster: &Cluster, now: Millis) -> Vec<Count> {
     let workers = cluster.workers().iter().zip(0..).filter(|(state, _)| state.gone.is_none());
     let by_messages = workers.flat_map(|(state, worker)| {
         let loads = state.router_loads.iter().filter(|load| is_fresh(load.at_ms));
-        loads
-            .filter_map(move |load| Some((WorkerIx(worker), By::Messages(load.router?), load.decode_blocks?)))
+        loads.filter_map(move |load| {
+            Some((WorkerIx(worker), LoadReporter::Messages(load.router?), load.decode_blocks?))
+        })
     });
     let frontends = cluster.processes().iter().enumerate();
     let frontends = frontends.filter(|(_, p)| p.role == ProcessRole::Frontend && is_fresh(p.last_ms));
     let by_metrics = frontends.flat_map(|(at, process)| {
-        process.workers().iter().filter_map(move |of| Some((of.worker, By::Metrics(at), of.decode_blocks?)))
+        process
+            .workers()
+            .iter()
+            .filter_map(move |of| Some((of.worker, LoadReporter::Metrics(at), of.decode_blocks?)))
     });
     by_messages.chain(by_metrics).take(MAX_COUNTS).collect()
 }
 
 /// The mean, and its standard error: a count that did not change is one sample, however often it was seen.
-fn mean(by: By, blocks: &[f64]) -> Mean {
+fn mean(by: LoadReporter, blocks: &[f64]) -> Mean {
     let seconds = blocks.len();
     let mean = blocks.iter().sum::<f64>() / seconds.max(1) as f64;
     let variance = blocks.iter().map(|b| (b - mean).powi(2)).sum::<f64>() / seconds.max(1) as f64;
@@ -129,10 +135,10 @@ mod tests {
 
     #[test]
     fn a_mean_of_few_changes_is_less_certain() {
-        let often = mean(By::Messages(1), &[0.0, 100.0, 0.0, 100.0, 0.0, 100.0]);
-        let once = mean(By::Messages(1), &[0.0, 0.0, 0.0, 100.0, 100.0, 100.0]);
+        let often = mean(LoadReporter::Messages(1), &[0.0, 100.0, 0.0, 100.0, 0.0, 100.0]);
+        let once = mean(LoadReporter::Messages(1), &[0.0, 0.0, 0.0, 100.0, 100.0, 100.0]);
         assert_eq!((often.blocks, once.blocks), (50.0, 50.0));
         assert!(once.error > 1.5 * often.error, "{once:?} {often:?}");
-        assert_eq!(mean(By::Messages(1), &[7.0; 10]).error, 0.0);
+        assert_eq!(mean(LoadReporter::Messages(1), &[7.0; 10]).error, 0.0);
     }
 }

@@ -8,13 +8,13 @@
 //! # How it works
 //!
 //! A rule is a pure function of the state and of a short history of its totals. Once a second `Checks` runs all of
-//! them, keeps their phases (active, rechecked, resolved) and says what changed as records, so that viewers, the API and
+//! them, keeps their phases (active, rechecked, resolved) and reports changes as records, so that viewers, the API and
 //! recordings show the same findings and the page only renders them. What was published before we came is read first and
 //! counts as before: the history of totals begins when every source has caught up. A rule that sees the consequence
 //! of another fault asks that rule and leaves it the word, so that one fault is one finding. A worker of which we did
-//! not receive the first event, or which left and came back, holds blocks that nobody reported; unknown parents are then
+//! not receive the first event, or which left and came back, holds blocks that were not reported; unknown parents are then
 //! never held against it, unknown removals only beyond what its cache can have held. An idle hour mends nothing: a
-//! worker without events in the last minute is judged by all that it sent, as long as nobody else spoke for five
+//! worker without events in the last minute is evaluated by all its events, as long as no other worker sent events for five
 //! minutes more. `docs/findings.md` has every condition and its sample.
 
 mod advice;
@@ -158,8 +158,8 @@ impl Checks {
         let mut records = Vec::new();
         for running in &mut self.rules {
             running.forget_departed(cluster);
-            let look = advice::complete((running.rule.look)(&view), &view);
-            records.extend(running.take(look, now).map(Record::Finding));
+            let evaluate = advice::complete((running.rule.evaluate)(&view), &view);
+            records.extend(running.take(evaluate, now).map(Record::Finding));
         }
         let statuses: Vec<_> = self.rules.iter().map(Running::status).collect();
         if statuses != self.last {
@@ -189,11 +189,11 @@ impl Running {
         }
     }
 
-    fn take(&mut self, look: RuleOutcome, now: Millis) -> Option<Finding> {
+    fn take(&mut self, evaluate: RuleOutcome, now: Millis) -> Option<Finding> {
         self.missing = Cow::Borrowed("");
         self.explained_by = "";
         let pending = self.pending.take();
-        match look {
+        match evaluate {
             RuleOutcome::Found(found) => {
                 self.away_since = None;
                 let since = *self.found_since.get_or_insert(now);

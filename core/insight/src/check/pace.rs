@@ -18,7 +18,7 @@ const REACH_MS: u64 = 3_600_000;
 const SETTLED_MS: u64 = 15_000;
 /// Decisions looked at once a second, the latest: 270 a second over [`SETTLED_MS`]. With more, later first tokens are missed.
 const MAX_SCANNED: usize = 4_096;
-/// Prompts kept of five seconds; the others of a busy deployment tell the same.
+/// Prompts kept of five seconds; more would not change the result.
 const KEPT_EACH_STEP: usize = 16;
 /// Steps in which prompts are thinned.
 const STEP_MS: u64 = 5_000;
@@ -62,7 +62,7 @@ struct Prompt {
 
 /// The pace of prompts before a moment and after it.
 #[derive(Clone, PartialEq, Debug)]
-pub(super) struct Change {
+pub(super) struct PaceChange {
     /// Between the last prompt before it and the first one after it.
     pub(super) at_ms: Millis,
     /// Whose prompts; ascending.
@@ -91,7 +91,7 @@ pub(super) struct Pace {
     /// Up to which decision prompts are settled.
     settled_until: Millis,
     looked_ms: Option<Millis>,
-    changes: BTreeMap<PoolIx, Change>,
+    changes: BTreeMap<PoolIx, PaceChange>,
 }
 
 impl Pace {
@@ -122,7 +122,7 @@ impl Pace {
         }
         if self.looked_ms.is_none_or(|last| now.since(last) >= LOOK_EVERY_MS) {
             self.looked_ms = Some(now);
-            self.look();
+            self.evaluate();
         }
     }
 
@@ -136,7 +136,7 @@ impl Pace {
     }
 
     /// The latest change of a pool's pace that still lasts.
-    pub(super) fn change(&self, pool: PoolIx) -> Option<&Change> {
+    pub(super) fn change(&self, pool: PoolIx) -> Option<&PaceChange> {
         self.changes.get(&pool)
     }
 
@@ -161,14 +161,14 @@ impl Pace {
         }
     }
 
-    fn look(&mut self) {
+    fn evaluate(&mut self) {
         // A source that came or went gives other times of the same prompts.
         let is_measured = self.all().last().is_some_and(|last| last.is_measured);
         let mut pools: BTreeMap<PoolIx, Vec<Prompt>> = BTreeMap::new();
         for prompt in self.all().filter(|prompt| prompt.is_measured == is_measured) {
             pools.entry(prompt.pool).or_default().push(*prompt);
         }
-        let found: BTreeMap<PoolIx, Change> =
+        let found: BTreeMap<PoolIx, PaceChange> =
             pools.iter().filter_map(|(&pool, prompts)| Some((pool, slowest_change(prompts)?))).collect();
         let before = std::mem::replace(&mut self.changes, found);
         for (pool, change) in &mut self.changes {
@@ -218,7 +218,7 @@ fn prompt(cluster: &Cluster, decided: &DecisionEntry) -> Option<Prompt> {
 }
 
 /// The change of all workers, else that of the worker whose prompts became slowest. `prompts` ascend.
-fn slowest_change(prompts: &[Prompt]) -> Option<Change> {
+fn slowest_change(prompts: &[Prompt]) -> Option<PaceChange> {
     let of = |worker: WorkerIx| -> Vec<Prompt> {
         prompts.iter().filter(|prompt| prompt.worker == worker).copied().collect()
     };
@@ -230,18 +230,18 @@ fn slowest_change(prompts: &[Prompt]) -> Option<Change> {
             Sides::of(&before, &after).is_none_or(|sides| sides.factor > all.factor.sqrt())
         };
         let workers = workers.into_iter().filter(slower).collect();
-        return Some(Change { workers, ..all });
+        return Some(PaceChange { workers, ..all });
     }
     let each = workers.into_iter().filter_map(|worker| {
         let change = change(&of(worker), MIN_AFTER_ALONE)?;
-        Some(Change { workers: vec![worker], ..change })
+        Some(PaceChange { workers: vec![worker], ..change })
     });
     each.max_by(|a, b| a.factor.total_cmp(&b.factor))
 }
 
 /// The moment at which times of prompts alike rose most, and what they are before and after it. After it have to be
 /// `min_after` long prompts.
-fn change(prompts: &[Prompt], min_after: usize) -> Option<Change> {
+fn change(prompts: &[Prompt], min_after: usize) -> Option<PaceChange> {
     let long: Vec<&Prompt> = prompts.iter().filter(|prompt| prompt.is_long()).collect();
     let (at, significance) = rise(&long, min_after)?;
     if significance < SIGNIFICANT {
@@ -253,7 +253,7 @@ fn change(prompts: &[Prompt], min_after: usize) -> Option<Change> {
     // It has to last: those that came last are slow too.
     let latest: Vec<Prompt> = long[long.len() - MIN_AFTER..].iter().map(|prompt| **prompt).collect();
     let is_over = Sides::of(&before, &latest).is_some_and(|latest| latest.factor < sides.factor.sqrt());
-    (!is_over && sides.factor >= LEAST_RISE).then_some(Change {
+    (!is_over && sides.factor >= LEAST_RISE).then_some(PaceChange {
         at_ms,
         workers: Vec::new(),
         factor: sides.factor,
@@ -345,20 +345,20 @@ impl Sides {
 }
 
 /// Prompts of one kind before and after.
-struct Alike {
+struct ComparablePrompts {
     before_ms: f64,
     after_ms: f64,
     prompts: usize,
 }
 
-fn alike(before: &[Prompt], after: &[Prompt]) -> Vec<Alike> {
+fn alike(before: &[Prompt], after: &[Prompt]) -> Vec<ComparablePrompts> {
     let mut kinds: BTreeMap<i32, (Vec<f64>, Vec<f64>)> = BTreeMap::new();
     before.iter().for_each(|prompt| kinds.entry(prompt.kind()).or_default().0.push(prompt.ttft_ms));
     after.iter().for_each(|prompt| kinds.entry(prompt.kind()).or_default().1.push(prompt.ttft_ms));
     let compared = kinds.into_values().filter(|(b, a)| b.len() >= MIN_ALIKE && a.len() >= MIN_ALIKE);
     let of = |(before, after): (Vec<f64>, Vec<f64>)| {
         let prompts = before.len().min(after.len());
-        Some(Alike { before_ms: quarter(before)?.max(1.0), after_ms: quarter(after)?, prompts })
+        Some(ComparablePrompts { before_ms: quarter(before)?.max(1.0), after_ms: quarter(after)?, prompts })
     };
     compared.filter_map(of).collect()
 }

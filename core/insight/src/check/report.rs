@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use super::view::part;
 use super::{Finding, View};
 use radixscope_model::id::WorkerIx;
-use radixscope_model::record::{LogSign, PanelRef};
+use radixscope_model::record::{LogSignal, PanelRef};
 
 /// Workers whose numbers are shown one by one.
 const SHOWN_WORKERS: usize = 6;
@@ -23,7 +23,7 @@ pub(super) trait Report: Sized {
 
     /// Adds how often a line stood in logs since we listen, if it did.
     #[must_use]
-    fn log_lines(self, view: &View<'_>, label: &'static str, sign: LogSign) -> Self;
+    fn log_lines(self, view: &View<'_>, label: &'static str, sign: LogSignal) -> Self;
 
     /// Adds the most requests that a worker runs at once, where that is known.
     #[must_use]
@@ -52,7 +52,7 @@ impl Report for Finding {
         }
     }
 
-    fn log_lines(self, view: &View<'_>, label: &'static str, sign: LogSign) -> Self {
+    fn log_lines(self, view: &View<'_>, label: &'static str, sign: LogSignal) -> Self {
         let lines = view.cluster.sign(|known| *known == sign).map(|known| known.count);
         self.evidence_if(label, lines, "lines")
     }

@@ -17,7 +17,7 @@ pub struct Rule {
     /// How long it has to be away before it is resolved, milliseconds.
     pub clear_ms: u64,
     /// Looks.
-    pub look: fn(&View<'_>) -> RuleOutcome,
+    pub evaluate: fn(&View<'_>) -> RuleOutcome,
 }
 
 impl Rule {
@@ -25,14 +25,14 @@ impl Rule {
     pub(super) const fn new(
         code: &'static str,
         subject: &'static str,
-        look: fn(&View<'_>) -> RuleOutcome,
+        evaluate: fn(&View<'_>) -> RuleOutcome,
     ) -> Self {
-        Self { code, subject, hold_ms: 5_000, clear_ms: 30_000, look }
+        Self { code, subject, hold_ms: 5_000, clear_ms: 30_000, evaluate }
     }
 
     /// Whether it finds something now, be it long enough for a finding or not.
     pub(super) fn finds(&self, view: &View<'_>) -> bool {
-        matches!((self.look)(view), RuleOutcome::Found(_))
+        matches!((self.evaluate)(view), RuleOutcome::Found(_))
     }
 
     /// Whether its finding is active, or it finds something now.

@@ -6,7 +6,7 @@ use super::latency::Latency;
 use crate::in_flight::{self, Gap, HOLD_S, Series, Spike};
 use crate::latency::Quantity;
 use radixscope_model::id::WorkerIx;
-use radixscope_model::range::Standing;
+use radixscope_model::range::TargetComparison;
 use radixscope_model::record::{Gauge, ProcessRole};
 
 /// Fewer requests between the fullest and the emptiest worker are no spike: at a healthy load chance makes 12 to 22.
@@ -15,7 +15,7 @@ const MIN_WIDTH: u32 = 16;
 const MIN_WIDTH_SHARE: f64 = 0.35;
 /// The emptiest worker has room if it is no fuller than this share of the limit, or of the fullest one.
 const ROOM_SHARE: f64 = 0.75;
-/// Said where requests in flight are not known.
+/// Shown if the in-flight counts are unknown.
 pub(super) const MISSING: &str = "Requests in flight are known for no two workers of one component; they are with \
     --router-replica-sync on the frontends, or with their logs from 1.5 on (--logs)";
 
@@ -91,7 +91,7 @@ fn is_harmful(most: u32, least: u32, limit: Option<u64>) -> bool {
 fn requests_wait(view: &View<'_>) -> bool {
     let is_late = || {
         let judged = Latency::judged(view, Quantity::Ttft, view.criteria.targets.ttft_ms);
-        judged.is_some_and(|(_, standing)| standing == Standing::Above)
+        judged.is_some_and(|(_, standing)| standing == TargetComparison::Above)
     };
     view.gauge(ProcessRole::Worker, Gauge::EngineWaitingRequests).is_some_and(|n| n > 0.0) || is_late()
 }

@@ -25,10 +25,10 @@ pub const P50_TOLERANCE: f64 = 0.15;
 pub const P95_TOLERANCE: f64 = 0.25;
 /// Hit rates may be off by this much, of 1.
 pub const HIT_RATE_TOLERANCE: f64 = 0.03;
-/// Fewer measured requests tell too little to fit anything to.
+/// Fewer measured requests are too few for a fit.
 pub(super) const LEAST_REQUESTS: usize = 40;
 
-/// Times are told in whole milliseconds: an error of one is none.
+/// Times have a resolution of 1 ms: a difference of 1 ms is not an error.
 const CLOCK_MS: f64 = 1.0;
 /// Prefill is tried this many times as fast and as slow as in the reference scenario, in powers of two.
 const PREFILL_POWERS: std::ops::RangeInclusive<i32> = -5..=3;

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use super::MAX_AXIS;
 use super::sample::{Reason, Sample};
 use radixscope_model::id::{DecisionId, Millis, Seq, WorkerIx};
-use radixscope_router::frozen::{Frozen, Grid, Outcome, Recommendation, recommend};
+use radixscope_router::frozen::{Grid, OfflineReplay, Outcome, Recommendation, recommend};
 use radixscope_router::{RouterOverrides, RouterSettings};
 
 /// Weights of a sweep, unless given otherwise.
@@ -79,7 +79,7 @@ impl About {
 
 /// A decision that would have gone elsewhere.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
-pub struct Flipped {
+pub struct ChangedDecision {
     /// Which.
     pub decision: DecisionId,
     /// Who served it.
@@ -96,7 +96,7 @@ pub struct Flipped {
 
 /// One setting on the frozen state.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct FrozenReport {
+pub struct OfflineReplayReport {
     /// Which decisions.
     pub about: About,
     /// What was tried; `None` where no decision could be judged.
@@ -106,7 +106,7 @@ pub struct FrozenReport {
     /// What the setting makes of it; its list of flips is in `flips`.
     pub tried: Outcome,
     /// The first flips, see [`radixscope_router::frozen::MAX_FLIPS`].
-    pub flips: Vec<Flipped>,
+    pub flips: Vec<ChangedDecision>,
 }
 
 /// Many settings on the frozen state.
@@ -122,16 +122,16 @@ pub struct SweepReport {
 
 impl Sample {
     /// What `overrides` over the recorded settings make of these decisions, each on the state it saw.
-    pub fn evaluate(&self, overrides: RouterOverrides) -> FrozenReport {
+    pub fn evaluate(&self, overrides: RouterOverrides) -> OfflineReplayReport {
         let (frozen, about, ids) = self.frozen();
         let settings = about.recorded.map(|recorded| overrides.over(recorded));
         let actual = self.seen(frozen.actual()).without_parts();
         let mut tried = self.seen(frozen.evaluate(&settings.unwrap_or_default())).without_parts();
         let flips = std::mem::take(&mut tried.flips);
-        let flipped = |flip: &radixscope_router::frozen::Flip| {
+        let flipped = |flip: &radixscope_router::frozen::ChangedChoice| {
             let at = flip.decision as usize;
             let (from_cost, to_cost) = costs(&frozen, flip.decision, &settings?, flip.from, flip.to)?;
-            Some(Flipped {
+            Some(ChangedDecision {
                 decision: *ids.get(at)?,
                 from: flip.from,
                 to: flip.to,
@@ -140,7 +140,13 @@ impl Sample {
                 to_cost,
             })
         };
-        FrozenReport { about, settings, actual, flips: flips.iter().filter_map(flipped).collect(), tried }
+        OfflineReplayReport {
+            about,
+            settings,
+            actual,
+            flips: flips.iter().filter_map(flipped).collect(),
+            tried,
+        }
     }
 
     /// Tries every weight at every temperature. `held` are weight and temperature that were recommended last, of an earlier
@@ -180,7 +186,7 @@ impl Sample {
 }
 
 fn costs(
-    frozen: &Frozen,
+    frozen: &OfflineReplay,
     decision: u32,
     settings: &RouterSettings,
     from: WorkerIx,

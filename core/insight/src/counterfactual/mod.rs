@@ -2,7 +2,7 @@
 //!
 //! Two ways, never mixed. *Frozen* judges each decision on the very state it saw and follows nothing up; it is exact
 //! for one decision. *Re-simulated* plays the recorded arrivals through a model in which caches and loads react; its
-//! times are fitted to the window first, and where that does not succeed, only which setting is better is said.
+//! times are fitted to the window first, and if that fails, only which setting is better is reported.
 //! Server and page use the same functions. Must not know how a report is shown or sent.
 //!
 //! # How it works
@@ -25,7 +25,7 @@ mod rank;
 mod sample;
 #[cfg(test)]
 mod tests;
-mod words;
+mod text;
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -36,14 +36,16 @@ use radixscope_state::cluster::{Cluster, MAX_DECISIONS};
 use radixscope_state::requests::Arrivals;
 
 pub use calibration::{Calibration, Compared, HIT_RATE_TOLERANCE, P50_TOLERANCE, P95_TOLERANCE};
-pub use frozen::{About, Flipped, FrozenReport, SweepReport, TEMPERATURES, WEIGHTS, weights_with};
+pub use frozen::{
+    About, ChangedDecision, OfflineReplayReport, SweepReport, TEMPERATURES, WEIGHTS, weights_with,
+};
 pub use model::{Fact, Facts, Figures, Measured, ModelError, ModelReport, Provenance, Times, resimulate};
 pub use played::arrivals_needed;
 pub use rank::Rank;
 pub(crate) use sample::chosen_among;
 pub use sample::{Reason, Sample};
-pub use words::{
-    FROZEN_LIMITS, NO_ARRIVALS_HINT, NO_CANDIDATES_HINT, calibration_in_words, expected_in_words, headline,
+pub use text::{
+    FROZEN_LIMITS, NO_ARRIVALS_HINT, NO_CANDIDATES_HINT, calibration_to_text, expected_to_text, headline,
     not_judged, options_to_set, present_setting,
 };
 
@@ -54,23 +56,23 @@ pub const MAX_SETTINGS: usize = 21 * 15;
 
 /// Which decisions are meant: the latest.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub enum Span {
+pub enum DecisionRange {
     /// So many.
     Last(u32),
     /// Those of so many milliseconds before the latest record.
     Ms(u64),
 }
 
-impl Span {
+impl DecisionRange {
     /// Everything that is kept.
-    pub const ALL: Span = Span::Last(MAX_DECISIONS as u32);
+    pub const ALL: DecisionRange = DecisionRange::Last(MAX_DECISIONS as u32);
 }
 
 /// Which decisions are meant.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Selection {
     /// How far back.
-    pub span: Span,
+    pub span: DecisionRange,
     /// Only those that went to this worker. How workers are loaded beside each other is unknown then.
     pub worker: Option<WorkerIx>,
     /// The pool that was chosen from: decisions of two pools have neither workers nor settings in common. `None`: there is
@@ -80,7 +82,7 @@ pub struct Selection {
 
 impl Selection {
     /// The latest decisions in the one pool there is.
-    pub const fn of(span: Span) -> Self {
+    pub const fn of(span: DecisionRange) -> Self {
         Self { span, worker: None, pool: None }
     }
 }

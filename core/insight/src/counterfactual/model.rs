@@ -11,7 +11,7 @@ use super::observed::{Clock, Observed, e2e_ms, observed};
 use super::played::Played;
 use super::rank::Rank;
 use super::sample::meant;
-use super::{Selection, Span};
+use super::{DecisionRange, Selection};
 use crate::capacity::reference_blocks_per_worker;
 use radixscope_model::id::{Millis, WorkerIx};
 use radixscope_model::record::Role;
@@ -67,14 +67,14 @@ impl Serialize for Provenance {
 }
 
 /// A value and where it is known from.
-type Known<T> = (T, Provenance);
+type WithProvenance<T> = (T, Provenance);
 
 /// What of the state a model needs.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Facts {
-    workers: Known<u16>,
+    workers: WithProvenance<u16>,
     blocks_per_worker: Option<u32>,
-    block_size_tokens: Option<Known<u32>>,
+    block_size_tokens: Option<WithProvenance<u32>>,
     recorded: Option<RouterSettings>,
     /// What the workers do.
     role: Option<Role>,
@@ -171,13 +171,13 @@ impl Facts {
         };
         let recorded = self.recorded.unwrap_or_default();
         let weight_from = if self.recorded.is_some() { Provenance::Recorded } else { Provenance::Assumed };
-        let fact = |name: &str, (value, from): Known<f64>, unit: &str| Fact {
+        let fact = |name: &str, (value, from): WithProvenance<f64>, unit: &str| Fact {
             name: name.to_owned(),
             value,
             unit: unit.to_owned(),
             from,
         };
-        let number = |known: Known<u32>| (f64::from(known.0), known.1);
+        let number = |known: WithProvenance<u32>| (f64::from(known.0), known.1);
         let facts = vec![
             fact("workers", (f64::from(self.workers.0), self.workers.1), ""),
             fact("KV capacity a worker", number(capacity), "blocks"),
@@ -333,7 +333,7 @@ pub enum ModelError {
 pub fn resimulate(
     arrivals: &Arrivals,
     facts: &Facts,
-    span: Span,
+    span: DecisionRange,
     overrides: RouterOverrides,
     mut progress: impl FnMut(usize, usize) -> ControlFlow<()>,
 ) -> Result<ModelReport, ModelError> {

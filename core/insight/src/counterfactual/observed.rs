@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::played::arrivals_needed;
 use super::sample::meant;
-use super::{Selection, Span};
+use super::{DecisionRange, Selection};
 use radixscope_model::id::DecisionId;
 use radixscope_model::sort::sort_by_key;
 
@@ -50,7 +50,7 @@ pub(super) fn e2e_ms(decided: &DecisionEntry) -> Option<f64> {
 /// choice of a request that has two.
 pub(super) fn observed(cluster: &Cluster, selection: Selection, clock: Clock) -> Vec<Observed> {
     let played = u32::try_from(arrivals_needed(selection.span)).unwrap_or(u32::MAX);
-    let selection = Selection { span: Span::Last(played), worker: None, ..selection };
+    let selection = Selection { span: DecisionRange::Last(played), worker: None, ..selection };
     let mut all: Vec<Observed> = meant(cluster, selection)
         .flat_map(|decided| {
             let blocks = |n: u64| u32::try_from(n).ok();

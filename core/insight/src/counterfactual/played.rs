@@ -4,7 +4,7 @@ use radixscope_model::id::{DecisionId, Millis};
 use radixscope_sim::resimulation::{Arrival, WARM_UP_PERCENT};
 use radixscope_state::requests::{Arrivals, MAX_ARRIVALS};
 
-use super::Span;
+use super::DecisionRange;
 
 /// Most blocks of the prompts played: 64 MiB. Prompts are stored shared but played one by one, so that a few long ones
 /// could otherwise grow without bound; the oldest are left out.
@@ -23,10 +23,10 @@ fn warm_up_percent(meant: usize, played: usize) -> u32 {
 
 /// How many of the latest arrivals a re-simulation plays at most. Whoever sends arrivals sends as many, so that all
 /// play the same.
-pub fn arrivals_needed(span: Span) -> usize {
+pub fn arrivals_needed(span: DecisionRange) -> usize {
     match span {
-        Span::Last(last) => with_warm_up(last as usize, MAX_ARRIVALS),
-        Span::Ms(_) => MAX_ARRIVALS,
+        DecisionRange::Last(last) => with_warm_up(last as usize, MAX_ARRIVALS),
+        DecisionRange::Ms(_) => MAX_ARRIVALS,
     }
 }
 
@@ -47,11 +47,11 @@ pub(super) struct Head {
 }
 
 impl Played {
-    pub(super) fn of(arrivals: &Arrivals, span: Span, block_size_tokens: u32) -> Self {
+    pub(super) fn of(arrivals: &Arrivals, span: DecisionRange, block_size_tokens: u32) -> Self {
         let all = arrivals.iter();
         let meant = match span {
-            Span::Last(last) => last as usize,
-            Span::Ms(ms) => {
+            DecisionRange::Last(last) => last as usize,
+            DecisionRange::Ms(ms) => {
                 let now = arrivals.iter().map(|arrival| arrival.at_ms).max().unwrap_or_default();
                 arrivals.iter().filter(|arrival| now.since(arrival.at_ms) <= ms).count()
             }
@@ -90,7 +90,7 @@ impl Played {
                 blocks: first..played.blocks.len(),
             });
         }
-        // Several sources may tell of requests in another order than they arrived.
+        // Several sources may report requests in another order than they arrived.
         played.heads.sort_by_key(|head| head.at_ms);
         played
     }

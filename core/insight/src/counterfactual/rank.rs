@@ -20,7 +20,7 @@ pub struct Rank {
 
 impl Rank {
     /// In words, with how far it holds.
-    pub fn in_words(self) -> String {
+    pub fn in_text(self) -> String {
         let Self { better, worse } = self;
         let all = better + worse;
         match self {
@@ -62,7 +62,7 @@ mod tests {
             (0..100).map(|at| Some(ServedTimes { ttft_us: ttft_us(at), ..ServedTimes::default() })).collect()
         };
         let rank = |tried, recorded| {
-            Rank::of(&times(tried), &times(recorded), |times| times.ttft_us as f64).in_words()
+            Rank::of(&times(tried), &times(recorded), |times| times.ttft_us as f64).in_text()
         };
         assert_eq!(rank(|_| 90, |_| 100), "better in 20 of 20 parts");
         assert_eq!(rank(|at| if at < 20 { 90 } else { 110 }, |_| 100), "worse in 16 of 20 parts");

@@ -4,13 +4,15 @@
 use serde::{Deserialize, Serialize};
 
 use super::frozen::About;
-use super::{Selection, Span};
+use super::{DecisionRange, Selection};
 use radixscope_model::id::{DecisionId, Millis};
 use radixscope_model::record::{Candidate, DecisionSource};
 use radixscope_state::cluster::{Cluster, DecisionEntry};
 
 use radixscope_router::RouterSettings;
-use radixscope_router::frozen::{Frozen, FrozenBuilder, FrozenDecision, LeftOut, MAX_CANDIDATES};
+use radixscope_router::frozen::{
+    LeftOut, MAX_CANDIDATES, OfflineReplay, OfflineReplayBuilder, ReplayDecision,
+};
 use radixscope_state::requests::EXPIRE_MS;
 
 /// Why a decision is left out.
@@ -84,7 +86,7 @@ pub struct Sample {
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 struct Row {
     id: DecisionId,
-    decision: FrozenDecision,
+    decision: ReplayDecision,
     candidates: u16,
 }
 
@@ -142,9 +144,9 @@ impl Sample {
     }
 
     /// Ready to be asked, with what is now known of the sample and the ids of the decisions judged.
-    pub(super) fn frozen(&self) -> (Frozen, About, Vec<DecisionId>) {
+    pub(super) fn frozen(&self) -> (OfflineReplay, About, Vec<DecisionId>) {
         let mut about = self.about.clone();
-        let mut builder = FrozenBuilder::default();
+        let mut builder = OfflineReplayBuilder::default();
         let mut ids = Vec::with_capacity(self.rows.len());
         let mut settings: Vec<RouterSettings> = Vec::new();
         let mut rest = &self.candidates[..];
@@ -182,8 +184,8 @@ pub(super) fn meant(cluster: &Cluster, selection: Selection) -> impl Iterator<It
 fn meant_in_turn(cluster: &Cluster, selection: Selection) -> impl Iterator<Item = (u64, &DecisionEntry)> {
     let now = cluster.now_ms();
     let (last, ms) = match selection.span {
-        Span::Last(last) => (last as usize, u64::MAX),
-        Span::Ms(ms) => (usize::MAX, ms),
+        DecisionRange::Last(last) => (last as usize, u64::MAX),
+        DecisionRange::Ms(ms) => (usize::MAX, ms),
     };
     cluster
         .decisions()
@@ -211,7 +213,7 @@ pub(crate) fn chosen_among(decided: &DecisionEntry) -> Result<usize, Reason> {
 }
 
 /// A decision as it is judged, and whether its request still runs.
-fn judged(turn: u64, decided: &DecisionEntry, now: Millis) -> Result<(FrozenDecision, bool), Reason> {
+fn judged(turn: u64, decided: &DecisionEntry, now: Millis) -> Result<(ReplayDecision, bool), Reason> {
     let decision = &decided.decision;
     let actual = chosen_among(decided)? as u16;
     let recorded = RouterSettings::of_decision(decision).ok_or(Reason::WeightUnknown)?;
@@ -221,7 +223,7 @@ fn judged(turn: u64, decided: &DecisionEntry, now: Millis) -> Result<(FrozenDeci
         && decided.is_from(DecisionSource::ActiveSequences)
         && now.since(at_ms) <= EXPIRE_MS;
     let prompt = || decision.isl_blocks?.checked_mul(decision.block_size_tokens?.into());
-    let decision = FrozenDecision {
+    let decision = ReplayDecision {
         at_ms,
         turn,
         ended_ms: decided.progress.ended_ms.or(is_running.then_some(Millis(now.0.saturating_add(1)))),

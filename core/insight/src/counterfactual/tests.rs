@@ -6,7 +6,7 @@ use radixscope_model::record::{Candidate, Completeness, Decision, DecisionSource
 use radixscope_state::cluster::Cluster;
 use radixscope_state::requests::Arrivals;
 
-use super::{Facts, Sample, Selection, Span, arrivals_in};
+use super::{DecisionRange, Facts, Sample, Selection, arrivals_in};
 
 const AT_MS: Millis = Millis(1_800_000_000_000);
 
@@ -61,7 +61,7 @@ fn cluster() -> Cluster {
 }
 
 fn in_pool(pool: u16) -> Selection {
-    Selection { pool: Some(PoolIx(pool)), ..Selection::of(Span::ALL) }
+    Selection { pool: Some(PoolIx(pool)), ..Selection::of(DecisionRange::ALL) }
 }
 
 #[test]
@@ -73,13 +73,13 @@ fn a_sample_has_the_decisions_and_the_weight_of_one_pool() {
     };
     assert_eq!(seen(in_pool(0)), (3, Some(1.0)));
     assert_eq!(seen(in_pool(1)), (3, Some(2.0)));
-    assert_eq!(seen(Selection::of(Span::ALL)).0, 6);
+    assert_eq!(seen(Selection::of(DecisionRange::ALL)).0, 6);
 }
 
 #[test]
 fn the_latest_so_many_are_counted_within_the_pool() {
     let cluster = cluster();
-    let selection = Selection { pool: Some(PoolIx(0)), ..Selection::of(Span::Last(2)) };
+    let selection = Selection { pool: Some(PoolIx(0)), ..Selection::of(DecisionRange::Last(2)) };
     assert_eq!(Sample::of(&cluster, selection).about().considered, 2);
 }
 

@@ -12,7 +12,7 @@ use super::{ENABLE_FRONTEND, ENABLE_WORKER, WINDOW_MS};
 pub struct Throughput {
     /// Requests that ended, per second.
     pub requests_per_s: f64,
-    /// Output tokens per second; `None`: nobody counts them.
+    /// Output tokens per second; `None`: not reported.
     pub output_tokens_per_s: Option<f64>,
     /// Where from.
     pub source: &'static str,
@@ -37,7 +37,7 @@ impl Errors {
 /// What is counted of requests.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Counts {
-    /// `None`: nobody counts.
+    /// `None`: not reported.
     pub throughput: Option<Throughput>,
     /// Over the last [`WINDOW_MS`].
     pub errors: Option<Errors>,
@@ -119,7 +119,7 @@ fn of_metrics(cluster: &Cluster, now: Millis) -> Option<OfRequests> {
     Some((Some(throughput), Some(errors(recent)), Some(errors(session))))
 }
 
-/// Seconds that the scrapes after `since` tell of: from the one before them to the last.
+/// Seconds that the scrapes after `since` cover: from the one before them to the last.
 pub(crate) fn covered_s(process: &ProcessState, since: Millis) -> f64 {
     let (from, until) = process.covered(since);
     until.since(from) as f64 / 1_000.0

@@ -20,7 +20,7 @@
 
 mod counts;
 mod quantity;
-mod single;
+mod request_values;
 mod times;
 mod trend;
 
@@ -29,8 +29,8 @@ pub use counts::{Counts, Errors, EventCount, Load, Loads, Throughput, counts, lo
 pub use quantity::Quantity;
 pub(crate) use times::frontends;
 pub use times::{
-    Burn, MIN_SAMPLES, Source, Times, burn, figure, latest, merged, requests, requests_of, share_above,
-    source_words, within,
+    Burn, MIN_SAMPLES, Times, TimingSource, burn, figure, latest, merged, requests, requests_of, share_above,
+    source_text, within,
 };
 pub use trend::{TREND_STEP_MS, Trend, trend};
 

@@ -1,4 +1,4 @@
-//! What is measured of requests, in which unit, and what one request tells of it.
+//! The measured quantities of requests, their units, and one request's values.
 
 use radixscope_model::id::Millis;
 use radixscope_model::number_format;
@@ -48,7 +48,7 @@ impl Quantity {
     }
 
     /// A value in words, with its unit.
-    pub fn words(self, value: f64) -> String {
+    pub fn to_text(self, value: f64) -> String {
         match self {
             Self::Ttft | Self::Tpot | Self::RouterOverhead | Self::EndToEnd => number_format::duration(value),
             Self::InputTokens | Self::OutputTokens => {
@@ -58,42 +58,42 @@ impl Quantity {
     }
 
     /// A range in words, with its unit: `612 ms`, `470 ms–1 s`; `unknown` where it may be anything.
-    pub fn range_words(self, range: &Range) -> String {
+    pub fn range_text(self, range: &Range) -> String {
         if range.is_unbounded() {
             return "unknown".to_owned();
         }
-        range.words(|value| self.words(value))
+        range.to_text(|value| self.to_text(value))
     }
 
     /// Of one request, where that is known.
-    pub(super) fn of(self, decided: &DecisionEntry) -> Option<Single> {
+    pub(super) fn of(self, decided: &DecisionEntry) -> Option<RequestValue> {
         if decided.decision.dispatched == Some(false) {
             return None;
         }
         let progress = &decided.progress;
-        let at_end = |value: f64| Some(Single { at: ended(decided)?, value, is_measured: true });
+        let at_end = |value: f64| Some(RequestValue { at: ended(decided)?, value, is_measured: true });
         match self {
             Self::Ttft => match decided.time_to_first_token_ms()? {
                 (ms, true) => at_end(ms),
-                (ms, false) => Some(Single { at: decided.decided_ms(), value: ms, is_measured: false }),
+                (ms, false) => Some(RequestValue { at: decided.decided_ms(), value: ms, is_measured: false }),
             },
             Self::Tpot => at_end(progress.itl_us? as f64 / 1_000.0),
             Self::InputTokens => {
                 let value = decided.decision.isl_tokens? as f64;
-                Some(Single { at: decided.decided_ms(), value, is_measured: true })
+                Some(RequestValue { at: decided.decided_ms(), value, is_measured: true })
             }
             Self::OutputTokens => at_end(progress.output_tokens? as f64),
             Self::EndToEnd => {
                 let at = progress.ended_ms?;
                 let value = at.since(decided.decided_ms()) as f64;
-                Some(Single { at, value, is_measured: false })
+                Some(RequestValue { at, value, is_measured: false })
             }
             Self::RouterOverhead => None,
         }
     }
 
     /// Of a request of which no decision is known; its frontend measured all of it.
-    pub(super) fn of_ended(self, request: &Ended) -> Option<Single> {
+    pub(super) fn of_ended(self, request: &Ended) -> Option<RequestValue> {
         let (at, progress) = (request.ended_ms, &request.progress);
         let ms = |us: u64| us as f64 / 1_000.0;
         let value = match self {
@@ -104,7 +104,7 @@ impl Quantity {
             Self::EndToEnd => ms(request.elapsed_us?),
             Self::RouterOverhead => return None,
         };
-        Some(Single { at, value, is_measured: self != Self::EndToEnd })
+        Some(RequestValue { at, value, is_measured: self != Self::EndToEnd })
     }
 
     /// When a request counts to a window of this quantity, whether its value is known or not; `None`: it does not yet.
@@ -122,7 +122,7 @@ impl Quantity {
 
 /// A value of one request.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Single {
+pub(super) struct RequestValue {
     /// When it counts: measured values when their request ended, as logs and traces have them then; others when it was
     /// routed.
     pub(super) at: Millis,
@@ -131,7 +131,7 @@ pub(super) struct Single {
     pub(super) is_measured: bool,
 }
 
-/// When a request ended. Where no line says so (Dynamo 1.1 to 1.4), its first token and the gaps after it tell.
+/// When a request ended. Without a line about it (Dynamo 1.1 to 1.4), it follows from the first token and the gaps after it.
 fn ended(decided: &DecisionEntry) -> Option<Millis> {
     let progress = &decided.progress;
     progress.ended_ms.or_else(|| {

@@ -2,7 +2,7 @@
 
 use super::*;
 use radixscope_model::id::{DecisionId, Millis, Seq, SourceIx, Worker, WorkerIx};
-use radixscope_model::range::{Range, Standing};
+use radixscope_model::range::{Range, TargetComparison};
 use radixscope_model::record::{
     Counter, Decision, DecisionSource, Entry, Gauge, Histogram, HistogramKind, Outcome, ProcessRole,
     Progress, Record, Scrape, SourceKind,
@@ -56,7 +56,7 @@ fn cluster() -> Cluster {
 }
 
 #[test]
-fn what_nobody_tells_is_not_there() {
+fn unreported_fields_are_absent() {
     let cluster = cluster();
     for quantity in Quantity::ALL {
         assert!(latest(&cluster, quantity, Millis(NOW)).is_empty());
@@ -82,13 +82,13 @@ fn histograms_of_frontends_add_up_and_a_quantile_names_its_bucket() {
     let all = latest(&cluster, Quantity::Ttft, Millis(NOW + 6_000));
     assert_eq!((all.len(), all[0].samples), (1, 20));
     let [p50, p95, _] = all[0].quantiles.unwrap();
-    assert_eq!(Quantity::Ttft.range_words(&p50), "0 ms–100 ms");
-    assert_eq!(Quantity::Ttft.range_words(&p95), "470 ms–1 s");
+    assert_eq!(Quantity::Ttft.range_text(&p50), "0 ms–100 ms");
+    assert_eq!(Quantity::Ttft.range_text(&p95), "470 ms–1 s");
     assert_eq!(
         [600.0, 1_000.0, 470.0].map(|target| p95.against(target)),
-        [Standing::Unknown, Standing::Within, Standing::Above,]
+        [TargetComparison::Unknown, TargetComparison::Within, TargetComparison::Above,]
     );
-    assert_eq!(p50.against(600.0), Standing::Within);
+    assert_eq!(p50.against(600.0), TargetComparison::Within);
     assert_eq!(all[0].window, (Millis(NOW), Millis(NOW + 5_000)), "from scrape to scrape");
     let over = |target| burn(&cluster, Quantity::Ttft, target).unwrap().over;
     assert_eq!((over(470.0), over(600.0)), ((10, 10), (0, 10)));
@@ -105,10 +105,13 @@ fn straddling() -> Cluster {
 #[test]
 fn a_bucket_on_both_sides_of_the_target_is_no_data_and_says_so() {
     let times = figure(&straddling(), Quantity::Ttft, Millis(NOW + 11_000)).unwrap();
-    assert_eq!(times.standing(600.0), Standing::Unknown);
+    assert_eq!(times.standing(600.0), TargetComparison::Unknown);
     let why = times.why_unknown(Quantity::Ttft, 600.0).unwrap();
     assert_eq!(why, "470 ms–1 s, target 600 ms lies within this range: above or within is unknown");
-    assert_eq!((times.standing(1_000.0), times.standing(400.0)), (Standing::Within, Standing::Above));
+    assert_eq!(
+        (times.standing(1_000.0), times.standing(400.0)),
+        (TargetComparison::Within, TargetComparison::Above)
+    );
     assert_eq!(times.why_unknown(Quantity::Ttft, 400.0), None);
     let share = share_above(&straddling(), Quantity::Ttft, Millis(NOW + 11_000), 600.0, &times.source);
     assert_eq!(share, Some(Range::between(0.0, Some(0.1))));
@@ -124,14 +127,17 @@ fn single_requests_are_the_figure_where_they_are_nearly_all_that_the_frontend_co
         figure(&cluster, Quantity::Ttft, Millis(NOW + 11_000)).unwrap()
     };
     let all = reported(100);
-    assert_eq!((all.source.clone(), all.samples, all.of), (Source::Measured, 100, 100));
-    assert_eq!((all.quantiles.unwrap()[1], all.standing(600.0)), (Range::exact(395.0), Standing::Within));
+    assert_eq!((all.source.clone(), all.samples, all.of), (TimingSource::Measured, 100, 100));
+    assert_eq!(
+        (all.quantiles.unwrap()[1], all.standing(600.0)),
+        (Range::exact(395.0), TargetComparison::Within)
+    );
     let nearly = reported(96);
-    assert_eq!((nearly.source.clone(), nearly.of), (Source::Measured, 100));
+    assert_eq!((nearly.source.clone(), nearly.of), (TimingSource::Measured, 100));
     // The four that are missing may be the fastest or the slowest.
     assert_eq!(nearly.quantiles.unwrap()[1], Range::between(391.0, Some(395.0)));
     assert_eq!(nearly.quantiles.unwrap()[2].high(), None);
-    assert!(matches!(reported(94).source, Source::Histograms { .. }));
+    assert!(matches!(reported(94).source, TimingSource::Histograms { .. }));
 }
 
 #[test]
@@ -155,14 +161,17 @@ fn from_the_decision_to_the_first_token_is_a_lower_bound_and_never_within() {
         fold(&mut cluster, NOW + 1_000, Record::Progress { decision: DecisionId(id), progress });
     }
     let times = figure(&cluster, Quantity::Ttft, Millis(NOW + 5_000)).unwrap();
-    assert_eq!(times.source, Source::Derived);
-    assert_eq!(Quantity::Ttft.range_words(&times.quantiles.unwrap()[1]), "at least 395 ms");
-    assert_eq!((times.standing(600.0), times.standing(390.0)), (Standing::Unknown, Standing::Above));
+    assert_eq!(times.source, TimingSource::Derived);
+    assert_eq!(Quantity::Ttft.range_text(&times.quantiles.unwrap()[1]), "at least 395 ms");
+    assert_eq!(
+        (times.standing(600.0), times.standing(390.0)),
+        (TargetComparison::Unknown, TargetComparison::Above)
+    );
 }
 
 #[test]
 fn a_range_that_takes_in_every_time_is_unknown() {
-    let words = |low, high| Quantity::Ttft.range_words(&Range::between(low, high));
+    let words = |low, high| Quantity::Ttft.range_text(&Range::between(low, high));
     assert_eq!([words(0.0, None), words(0.0, Some(100.0))], ["unknown", "0 ms–100 ms"]);
 }
 
@@ -173,7 +182,7 @@ fn few_samples_have_no_95th_percentile_to_judge() {
         decided(&mut cluster, id, NOW, 50, Outcome::Success);
     }
     let times = figure(&cluster, Quantity::Ttft, Millis(NOW + 5_000)).unwrap();
-    assert_eq!(times.standing(600.0), Standing::Unknown);
+    assert_eq!(times.standing(600.0), TargetComparison::Unknown);
     assert_eq!(times.why_unknown(Quantity::Ttft, 600.0).unwrap(), "no data: 49 of at least 50 samples");
 }
 
@@ -185,9 +194,9 @@ fn requests_one_by_one_are_exact_and_come_first() {
     }
     let now = Millis(NOW + 5_000);
     let all = latest(&cluster, Quantity::Ttft, now);
-    assert_eq!((all[0].source.clone(), all[0].samples), (Source::Measured, 100));
+    assert_eq!((all[0].source.clone(), all[0].samples), (TimingSource::Measured, 100));
     assert_eq!(all[0].quantiles, Some([500.0, 950.0, 990.0].map(Range::exact)));
-    assert_eq!(Quantity::Ttft.range_words(&all[0].quantiles.unwrap()[1]), "950 ms");
+    assert_eq!(Quantity::Ttft.range_text(&all[0].quantiles.unwrap()[1]), "950 ms");
     let burn = burn(&cluster, Quantity::Ttft, 600.0).unwrap();
     assert_eq!((burn.over, burn.samples), ((40, 40), 100));
     let line = trend(&cluster, Quantity::Ttft, (Millis(now.0 - 300_000), now), now).unwrap();
@@ -205,7 +214,7 @@ fn histograms_come_first_where_logs_tell_of_few() {
     decided(&mut cluster, 1, NOW, 50, Outcome::Success);
     fold(&mut cluster, NOW + 3_000, scrape("a", [10, 0, 0, 0], Vec::new()));
     let all = latest(&cluster, Quantity::Ttft, Millis(NOW + 5_000));
-    assert!(matches!(all[0].source, Source::Histograms { .. }));
+    assert!(matches!(all[0].source, TimingSource::Histograms { .. }));
     assert_eq!(all[1].samples, 1);
 }
 
@@ -228,7 +237,7 @@ fn an_hour_of_scrapes_gives_a_line_and_the_thinned_ones_give_it_too() {
     let line = trend(&cluster, Quantity::Ttft, (ago(7_200), now), now).unwrap();
     assert_eq!((line.step_ms, line.from_ms), (15_000, Millis(ago(3_600).0.div_ceil(15_000) * 15_000)));
     let words = |(at, p95): (Millis, Option<Range>)| {
-        let p95 = Quantity::Ttft.range_words(&p95.unwrap_or_else(|| panic!("nothing at {}", at.0)));
+        let p95 = Quantity::Ttft.range_text(&p95.unwrap_or_else(|| panic!("nothing at {}", at.0)));
         // The windows round the change hold some of both.
         (at.0.abs_diff(NOW + 2_200_000) > 120_000).then_some((at.0 < NOW + 2_200_000, p95))
     };

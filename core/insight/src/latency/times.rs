@@ -1,13 +1,13 @@
-//! Percentiles of one quantity over a window, from every source that tells it: what panels, rules and the API show,
+//! Percentiles of one quantity over a window, from every source that reports it: what panels, rules and the API show,
 //! compare and colour. A percentile is a [`Range`]; a histogram knows it by its bucket.
 
 use radixscope_model::id::{Millis, WorkerIx};
 use radixscope_model::number_format::{count, plural};
-use radixscope_model::range::{Range, Standing};
+use radixscope_model::range::{Range, TargetComparison};
 use radixscope_model::record::{HistogramKind, ProcessRole};
 use radixscope_state::cluster::{Cluster, Distribution, ProcessState};
 
-use super::single::Singles;
+use super::request_values::RequestValues;
 use super::{Quantity, WINDOW_MS};
 
 /// Fewer samples have no 95th percentile.
@@ -15,7 +15,7 @@ pub const MIN_SAMPLES: u64 = 50;
 
 /// Where figures come from.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Source {
+pub enum TimingSource {
     /// The histograms of these processes: known by bucket.
     Histograms {
         /// Their names.
@@ -29,9 +29,9 @@ pub enum Source {
     Derived,
 }
 
-impl Source {
+impl TimingSource {
     /// For people.
-    pub fn words(&self) -> String {
+    pub fn to_text(&self) -> String {
         match self {
             Self::Histograms { processes, left_out } => {
                 let without = if left_out.is_empty() {
@@ -54,7 +54,7 @@ impl Source {
 #[derive(Clone, PartialEq, Debug)]
 pub struct Times {
     /// Where from.
-    pub source: Source,
+    pub source: TimingSource,
     /// Samples in the window.
     pub samples: u64,
     /// Samples that there were, known or not, as far as anybody counts them; of a histogram the same.
@@ -67,23 +67,23 @@ pub struct Times {
 
 impl Times {
     /// How the 95th percentile stands to `target`; unknown also with fewer than [`MIN_SAMPLES`] samples.
-    pub fn standing(&self, target: f64) -> Standing {
+    pub fn standing(&self, target: f64) -> TargetComparison {
         match self.quantiles {
             Some([_, p95, _]) if self.samples >= MIN_SAMPLES => p95.against(target),
-            _ => Standing::Unknown,
+            _ => TargetComparison::Unknown,
         }
     }
 
     /// How the 95th percentile stands to `target`, in words.
-    pub fn standing_words(&self, quantity: Quantity, target: f64) -> String {
+    pub fn standing_text(&self, quantity: Quantity, target: f64) -> String {
         match self.standing(target) {
-            Standing::Within => "✓ within target".to_owned(),
-            Standing::Above => "◆ above target".to_owned(),
-            Standing::Unknown => match self.why_unknown(quantity, target) {
+            TargetComparison::Within => "✓ within target".to_owned(),
+            TargetComparison::Above => "◆ above target".to_owned(),
+            TargetComparison::Unknown => match self.why_unknown(quantity, target) {
                 Some(why) if self.samples < MIN_SAMPLES => why,
                 _ => format!(
                     "target {} lies within this range: above or within is unknown",
-                    quantity.words(target)
+                    quantity.to_text(target)
                 ),
             },
         }
@@ -91,13 +91,13 @@ impl Times {
 
     /// Why [`standing`](Self::standing) is unknown, in words; `None` where it is not.
     pub fn why_unknown(&self, quantity: Quantity, target: f64) -> Option<String> {
-        if self.standing(target) != Standing::Unknown {
+        if self.standing(target) != TargetComparison::Unknown {
             return None;
         }
         let Some([_, p95, _]) = self.quantiles.filter(|_| self.samples >= MIN_SAMPLES) else {
             return Some(format!("no data: {} of at least {MIN_SAMPLES} samples", self.samples));
         };
-        let (range, target) = (quantity.range_words(&p95), quantity.words(target));
+        let (range, target) = (quantity.range_text(&p95), quantity.to_text(target));
         Some(format!("{range}, target {target} lies within this range: above or within is unknown"))
     }
 }
@@ -106,7 +106,7 @@ impl Times {
 #[derive(Clone, PartialEq, Debug)]
 pub struct Burn {
     /// Where from.
-    pub source: Source,
+    pub source: TimingSource,
     /// Samples above the target: at least so many, at most so many. They differ where the target lies inside a bucket.
     pub over: (u64, u64),
     /// All samples.
@@ -121,7 +121,7 @@ pub fn figure(cluster: &Cluster, quantity: Quantity, now: Millis) -> Option<Time
     latest(cluster, quantity, now).into_iter().find(|times| times.samples > 0)
 }
 
-/// Percentiles over the last [`WINDOW_MS`] before `now`, from every source that tells the quantity, the best one first:
+/// Percentiles over the last [`WINDOW_MS`] before `now`, from every source that reports the quantity, the best one first:
 /// single requests if they are nearly all of those that the frontends count, else histograms. Empty: not reported.
 pub fn latest(cluster: &Cluster, quantity: Quantity, now: Millis) -> Vec<Times> {
     within(cluster, quantity, now, WINDOW_MS)
@@ -129,7 +129,7 @@ pub fn latest(cluster: &Cluster, quantity: Quantity, now: Millis) -> Vec<Times> 
 
 /// The same over the last `window_ms`.
 pub fn within(cluster: &Cluster, quantity: Quantity, now: Millis, window_ms: u64) -> Vec<Times> {
-    let singles = Singles::of(cluster, quantity, None, now, window_ms);
+    let singles = RequestValues::of(cluster, quantity, None, now, window_ms);
     let after = Millis(now.0.saturating_sub(window_ms));
     let buckets = merged(cluster, quantity.histogram(), |p, kind| p.distribution(kind, after, now));
     let in_buckets = buckets.as_ref().map(|(sum, _)| sum.count());
@@ -141,7 +141,7 @@ pub fn within(cluster: &Cluster, quantity: Quantity, now: Millis, window_ms: u64
         window: scraped(cluster, &source, after).unwrap_or((after, now)),
         source,
     });
-    let singles = singles.map(Singles::times);
+    let singles = singles.map(RequestValues::times);
     if covers {
         singles.into_iter().chain(buckets).collect()
     } else {
@@ -150,23 +150,23 @@ pub fn within(cluster: &Cluster, quantity: Quantity, now: Millis, window_ms: u64
 }
 
 /// How many samples there are and where they are from: of the figure that is shown, and of the one beside it.
-pub fn source_words(all: &[Times], quantity: Quantity) -> String {
+pub fn source_text(all: &[Times], quantity: Quantity) -> String {
     let one = |times: &Times| {
         let of = if times.of > times.samples { format!(" of {}", count(times.of)) } else { String::new() };
-        format!("{}{of} from {}", plural(times.samples, "sample", "samples"), times.source.words())
+        format!("{}{of} from {}", plural(times.samples, "sample", "samples"), times.source.to_text())
     };
     let Some(first) = all.first() else { return String::new() };
     let other = all.get(1).map_or(String::new(), |times| {
         let p95 =
-            times.quantiles.map_or(String::new(), |all| format!(", p95 {}", quantity.range_words(&all[1])));
+            times.quantiles.map_or(String::new(), |all| format!(", p95 {}", quantity.range_text(&all[1])));
         format!(". Beside it {}{p95}", one(times))
     });
     format!("{}{other}.", one(first))
 }
 
 /// Between which scrapes the histograms of a source counted.
-fn scraped(cluster: &Cluster, source: &Source, after: Millis) -> Option<(Millis, Millis)> {
-    let Source::Histograms { processes, .. } = source else { return None };
+fn scraped(cluster: &Cluster, source: &TimingSource, after: Millis) -> Option<(Millis, Millis)> {
+    let TimingSource::Histograms { processes, .. } = source else { return None };
     let of = frontends(cluster).filter(|process| processes.contains(&process.name));
     of.map(|process| process.covered(after))
         .reduce(|(from, to), (began, last)| (from.min(began), to.max(last)))
@@ -174,7 +174,7 @@ fn scraped(cluster: &Cluster, source: &Source, after: Millis) -> Option<(Millis,
 
 /// Percentiles over single requests, within `window_ms` before `until`. `None`: not reported for any.
 pub fn requests(cluster: &Cluster, quantity: Quantity, until: Millis, window_ms: u64) -> Option<Times> {
-    Singles::of(cluster, quantity, None, until, window_ms).map(Singles::times)
+    RequestValues::of(cluster, quantity, None, until, window_ms).map(RequestValues::times)
 }
 
 /// The same of the requests that were routed to one worker.
@@ -185,7 +185,7 @@ pub fn requests_of(
     until: Millis,
     window_ms: u64,
 ) -> Option<Times> {
-    Singles::of(cluster, quantity, Some(worker), until, window_ms).map(Singles::times)
+    RequestValues::of(cluster, quantity, Some(worker), until, window_ms).map(RequestValues::times)
 }
 
 /// Share of the samples of the last [`WINDOW_MS`] before `now` that were above `target`, 0 to 1, by a source that
@@ -195,15 +195,15 @@ pub fn share_above(
     quantity: Quantity,
     now: Millis,
     target: f64,
-    source: &Source,
+    source: &TimingSource,
 ) -> Option<Range> {
-    let (least, most, of) = if matches!(source, Source::Histograms { .. }) {
+    let (least, most, of) = if matches!(source, TimingSource::Histograms { .. }) {
         let after = Millis(now.0.saturating_sub(WINDOW_MS));
         let (sum, _) = merged(cluster, quantity.histogram(), |p, kind| p.distribution(kind, after, now))?;
         let (least, most) = sum.above(target / quantity.scale());
         (least, most, sum.count())
     } else {
-        let singles = Singles::of(cluster, quantity, None, now, WINDOW_MS)?;
+        let singles = RequestValues::of(cluster, quantity, None, now, WINDOW_MS)?;
         let above = singles.values.iter().filter(|&&value| value > target).count() as u64;
         (above, above, singles.values.len() as u64)
     };
@@ -225,7 +225,7 @@ pub fn burn(cluster: &Cluster, quantity: Quantity, target: f64) -> Option<Burn> 
         let each: Vec<_> = of_decisions.chain(of_ended).collect();
         let since_ms = each.iter().map(|single| single.at).min()?;
         let is_measured = each.iter().all(|single| single.is_measured);
-        let source = if is_measured { Source::Measured } else { Source::Derived };
+        let source = if is_measured { TimingSource::Measured } else { TimingSource::Derived };
         let over = each.iter().filter(|single| single.value > target).count() as u64;
         Some(Burn { source, over: (over, over), samples: each.len() as u64, since_ms })
     };
@@ -243,7 +243,7 @@ pub fn merged(
     cluster: &Cluster,
     kind: HistogramKind,
     of: impl Fn(&ProcessState, HistogramKind) -> Option<Distribution>,
-) -> Option<(Distribution, Source)> {
+) -> Option<(Distribution, TimingSource)> {
     let mut sum: Option<Distribution> = None;
     let (mut processes, mut left_out) = (Vec::new(), Vec::new());
     for process in frontends(cluster) {
@@ -257,7 +257,7 @@ pub fn merged(
         };
         if is_in { &mut processes } else { &mut left_out }.push(process.name.clone());
     }
-    sum.map(|sum| (sum, Source::Histograms { processes, left_out }))
+    sum.map(|sum| (sum, TimingSource::Histograms { processes, left_out }))
 }
 
 /// Processes that take requests or route them.

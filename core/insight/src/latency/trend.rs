@@ -7,8 +7,8 @@ use radixscope_state::cluster::{Cluster, HISTORY_S, SCRAPE_WINDOW_MS};
 
 use super::WINDOW_MS;
 use super::quantity::Quantity;
-use super::single::nearest_rank;
-use super::times::{Source, latest, merged, of_buckets};
+use super::request_values::nearest_rank;
+use super::times::{TimingSource, latest, merged, of_buckets};
 
 /// Time between two points of the last minutes, milliseconds.
 pub const TREND_STEP_MS: u64 = 5_000;
@@ -47,7 +47,7 @@ pub fn trend(
     let first = from.0.max(now.0.saturating_sub(HISTORY_S * 1_000)).div_ceil(step_ms);
     let points = (first..=until.min(now).0 / step_ms).map(|step| step * step_ms);
     let p95 = match latest(cluster, quantity, now).first()?.source {
-        Source::Histograms { .. } => points
+        TimingSource::Histograms { .. } => points
             .map(|at| {
                 let after = Millis(at.saturating_sub(WINDOW_MS));
                 let (sum, _) = merged(cluster, quantity.histogram(), |process, kind| {
@@ -56,7 +56,7 @@ pub fn trend(
                 of_buckets(&sum, quantity.scale()).map(|[_, p95, _]| p95)
             })
             .collect(),
-        Source::Measured | Source::Derived => {
+        TimingSource::Measured | TimingSource::Derived => {
             let mut each: Vec<(Millis, f64)> = cluster
                 .decisions()
                 .newest_first()

@@ -1,7 +1,7 @@
 //! What a worker's KV memory is filled with: blocks of running requests as the engine reports them, cached blocks that can be
 //! evicted, by estimate, and what is free. A pure reading of the state; each figure with its source and time.
 //!
-//! The engine counts what running requests hold, part-filled blocks included, and does not tell what it keeps beside that.
+//! The engine counts what running requests hold, part-filled blocks included, and does not report what else is cached.
 //! Radixscope counts full blocks that were stored and not removed, running or cached. So *retained* is a difference of two
 //! sources: an estimate, not a measurement.
 //!
@@ -9,8 +9,8 @@
 //!
 //! An engine reports what running requests use, not what it caches; Radixscope knows what was stored and not removed,
 //! not what runs. *Cached, evictable* is their difference and an estimate; where the two do not fit together it is
-//! unknown, and the sentence says which of them cannot be right. `Cluster::capacity` and `Cluster::block_size`
-//! (`cluster/sizes`) decide for panels, rules and API who tells a worker's capacity (engine, model card, frontends)
+//! unknown, and the sentence names the one that cannot be right. `Cluster::capacity` and `Cluster::block_size`
+//! (`cluster/sizes`) decide for panels, rules and API which source gives a worker's capacity (engine, model card, frontends)
 //! and its block size (model card, frontends, its requests, then those of its component); where capacities contradict
 //! each other both are named. What is typed into the calculator is kept in the address (`cap.…`) and nowhere else.
 //! Live figures come from single requests where nearly all are reported, else from the frontends' histograms; concurrency
@@ -20,17 +20,17 @@
 
 #[cfg(test)]
 mod tests;
+mod text;
 mod used;
-mod words;
 
 pub use radixscope_state::cluster::{BlockSizeSource, CapacitySource, Sourced};
+pub use text::seconds;
 pub use used::UsedSource;
-pub use words::seconds;
 
-use crate::capacity::Live;
+use crate::capacity::CurrentUsage;
 use crate::completeness::Trust;
 use radixscope_model::id::{Millis, PoolIx, WorkerIx};
-use radixscope_model::record::{Finding, Gauge, LifetimeSums, Phase};
+use radixscope_model::record::{BlockResidency, Finding, Gauge, Phase};
 use radixscope_state::cluster::Cluster;
 
 /// Churn is counted over so many seconds.
@@ -51,17 +51,17 @@ pub struct Memory {
     pub capacities: Vec<Sourced<u64, CapacitySource>>,
     /// Blocks of running requests, by the engine's last word.
     pub used: Option<Sourced<u64, UsedSource>>,
-    /// Blocks that the mirror believes it to hold, running or kept, and the last KV event.
+    /// Blocks that Radixscope's tree has for it, used or cached, and the last KV event.
     pub mirror: Option<Mirror>,
     /// Whether so much of what it holds is missing from the mirror that nothing follows from that.
     pub is_partial: bool,
     /// How long its blocks live, of one in `ages.one_in`.
-    pub ages: Option<LifetimeSums>,
+    pub ages: Option<BlockResidency>,
     /// Blocks stored and removed in the last [`CHURN_S`] seconds.
-    pub churn: Option<Churn>,
+    pub churn: Option<EvictionRatio>,
 }
 
-/// What the mirror believes.
+/// Blocks in Radixscope's tree.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Mirror {
     /// Blocks stored and not removed.
@@ -72,14 +72,14 @@ pub struct Mirror {
 
 /// Blocks that came and went.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Churn {
+pub struct EvictionRatio {
     /// Stored.
     pub stored: u64,
     /// Removed.
     pub removed: u64,
 }
 
-impl Churn {
+impl EvictionRatio {
     /// Removed for one stored; `None` where nothing was stored.
     pub fn ratio(&self) -> Option<f64> {
         (self.stored > 0).then(|| self.removed as f64 / self.stored as f64)
@@ -88,7 +88,7 @@ impl Churn {
 
 /// A stretch of the memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Part {
+pub enum MemorySegment {
     /// Running requests.
     Used,
     /// Cached, evictable.
@@ -97,11 +97,11 @@ pub enum Part {
     Held,
     /// Neither used nor held.
     Free,
-    /// Kept or free: no KV event tells.
+    /// Cached or free: unknown without KV events.
     Rest,
 }
 
-impl Part {
+impl MemorySegment {
     /// Name on screen.
     pub const fn label(self) -> &'static str {
         match self {
@@ -116,10 +116,10 @@ impl Part {
 
 /// How the mirror's figure stands to the engine's.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Belief {
+pub enum EstimateStatus {
     /// The worker has left.
-    Gone,
-    /// Neither the engine nor KV events tell anything.
+    Left,
+    /// Neither engine metrics nor KV events.
     Nothing,
     /// The engine never reported its figure.
     NoEngine,
@@ -131,7 +131,7 @@ pub enum Belief {
     Plausible(u64),
     /// The engine uses so many more than the mirror knows.
     EngineAbove(u64),
-    /// The mirror believes so many more than there is room for.
+    /// Radixscope's tree exceeds the capacity by so many blocks.
     AboveCapacity(u64),
 }
 
@@ -158,19 +158,19 @@ impl Memory {
     }
 
     /// How the mirror's figure stands to the engine's.
-    pub fn belief(&self) -> Belief {
+    pub fn belief(&self) -> EstimateStatus {
         let (used, mirror) = (self.used.map(|used| used.value), self.mirror.map(|mirror| mirror.blocks));
         match (used, mirror, self.capacity.map(|capacity| capacity.value)) {
-            _ if self.is_gone => Belief::Gone,
+            _ if self.is_gone => EstimateStatus::Left,
             (_, Some(mirror), Some(capacity)) if mirror > capacity => {
-                Belief::AboveCapacity(mirror - capacity)
+                EstimateStatus::AboveCapacity(mirror - capacity)
             }
-            (_, Some(_), _) if self.is_partial => Belief::Partial,
-            (None, None, _) => Belief::Nothing,
-            (None, Some(_), _) => Belief::NoEngine,
-            (Some(_), None, _) => Belief::NoEvents,
-            (Some(used), Some(mirror), _) if used > mirror => Belief::EngineAbove(used - mirror),
-            (Some(used), Some(mirror), _) => Belief::Plausible(mirror - used),
+            (_, Some(_), _) if self.is_partial => EstimateStatus::Partial,
+            (None, None, _) => EstimateStatus::Nothing,
+            (None, Some(_), _) => EstimateStatus::NoEngine,
+            (Some(_), None, _) => EstimateStatus::NoEvents,
+            (Some(used), Some(mirror), _) if used > mirror => EstimateStatus::EngineAbove(used - mirror),
+            (Some(used), Some(mirror), _) => EstimateStatus::Plausible(mirror - used),
         }
     }
 
@@ -178,7 +178,7 @@ impl Memory {
     /// the two do not fit together.
     pub fn retained_blocks(&self) -> Option<u64> {
         match self.belief() {
-            Belief::Plausible(retained) => Some(retained),
+            EstimateStatus::Plausible(retained) => Some(retained),
             _ => None,
         }
     }
@@ -194,24 +194,36 @@ impl Memory {
     }
 
     /// The memory in stretches, in blocks, in the order in which they are drawn; empty: nothing is known, or the worker has left.
-    pub fn parts(&self) -> Vec<(Part, u64)> {
+    pub fn parts(&self) -> Vec<(MemorySegment, u64)> {
         let used = self.used.map(|used| used.value);
         let capacity = self.capacity.map(|capacity| capacity.value);
         let mut parts = match (self.belief(), used, self.mirror) {
-            (Belief::Plausible(retained), Some(used), _) => {
-                vec![(Part::Used, used), (Part::Retained, retained)]
+            (EstimateStatus::Plausible(retained), Some(used), _) => {
+                vec![(MemorySegment::Used, used), (MemorySegment::Retained, retained)]
             }
-            (Belief::EngineAbove(_) | Belief::NoEvents | Belief::Partial, Some(used), _) => {
-                vec![(Part::Used, used)]
+            (
+                EstimateStatus::EngineAbove(_) | EstimateStatus::NoEvents | EstimateStatus::Partial,
+                Some(used),
+                _,
+            ) => {
+                vec![(MemorySegment::Used, used)]
             }
-            (Belief::NoEngine | Belief::AboveCapacity(_) | Belief::Partial, _, Some(mirror)) => {
-                vec![(Part::Held, mirror.blocks)]
+            (
+                EstimateStatus::NoEngine | EstimateStatus::AboveCapacity(_) | EstimateStatus::Partial,
+                _,
+                Some(mirror),
+            ) => {
+                vec![(MemorySegment::Held, mirror.blocks)]
             }
             _ => Vec::new(),
         };
         if let Some(capacity) = capacity.filter(|_| !parts.is_empty()) {
             let taken = parts.iter().map(|(_, blocks)| blocks).sum();
-            let rest = if self.mirror.is_some() && !self.is_partial { Part::Free } else { Part::Rest };
+            let rest = if self.mirror.is_some() && !self.is_partial {
+                MemorySegment::Free
+            } else {
+                MemorySegment::Rest
+            };
             parts.push((rest, capacity.saturating_sub(taken)));
         }
         parts
@@ -226,7 +238,7 @@ fn lacks_much(cluster: &Cluster, worker: WorkerIx) -> bool {
 
 /// All workers of a pool that have not left, summed for [`crate::capacity::remedies`]; a sum is unknown as soon as one worker's
 /// figure is.
-pub fn live(cluster: &Cluster, pool: PoolIx, now: Millis) -> Live {
+pub fn live(cluster: &Cluster, pool: PoolIx, now: Millis) -> CurrentUsage {
     let there = there(cluster, pool);
     let all: Vec<Memory> = there.filter_map(|ix| Memory::of(cluster, ix, now)).collect();
     let sum = |of: &dyn Fn(&Memory) -> Option<u64>| {
@@ -236,7 +248,7 @@ pub fn live(cluster: &Cluster, pool: PoolIx, now: Millis) -> Live {
     let waiting =
         cluster.processes().iter().filter_map(|process| process.gauge(Gauge::EngineWaitingRequests));
     let waiting: Vec<f64> = waiting.collect();
-    Live {
+    CurrentUsage {
         used_blocks: sum(&|memory| memory.used.map(|used| used.value)),
         retained_blocks: sum(&Memory::retained_blocks),
         capacity_blocks: sum(&|memory| memory.capacity.map(|capacity| capacity.value)),
@@ -245,7 +257,7 @@ pub fn live(cluster: &Cluster, pool: PoolIx, now: Millis) -> Live {
     }
 }
 
-/// Whether an active finding says that memory is short.
+/// Whether a finding about memory shortage is active.
 fn is_short(cluster: &Cluster) -> bool {
     let is_active = |finding: &Finding| matches!(finding.phase, Phase::Warn | Phase::Recheck);
     let of_memory = |finding: &&Finding| matches!(&*finding.code, "memory_full" | "churn");
@@ -253,14 +265,14 @@ fn is_short(cluster: &Cluster) -> bool {
 }
 
 /// Over the seconds that are known; `None`: none is.
-fn churn(cluster: &Cluster, worker: WorkerIx, now: Millis) -> Option<Churn> {
+fn churn(cluster: &Cluster, worker: WorkerIx, now: Millis) -> Option<EvictionRatio> {
     let known = cluster.rates(worker, now, CHURN_S).filter_map(|(_, bucket)| bucket);
-    known
-        .map(|bucket| Churn { stored: bucket.stored.into(), removed: bucket.removed.into() })
-        .reduce(|sum, more| Churn { stored: sum.stored + more.stored, removed: sum.removed + more.removed })
+    known.map(|bucket| EvictionRatio { stored: bucket.stored.into(), removed: bucket.removed.into() }).reduce(
+        |sum, more| EvictionRatio { stored: sum.stored + more.stored, removed: sum.removed + more.removed },
+    )
 }
 
-/// What the deployment tells of the calculator's inputs.
+/// The calculator's inputs as the deployment reports them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Facts {
     /// Tokens of a block, where all workers agree.
@@ -279,7 +291,7 @@ fn there(cluster: &Cluster, pool: PoolIx) -> impl Iterator<Item = WorkerIx> {
     all.filter(move |&ix| cluster.worker(ix).is_some_and(|state| state.pool == pool && state.gone.is_none()))
 }
 
-/// What the deployment tells of a pool for the calculator.
+/// A pool's inputs for the calculator, as the deployment reports them.
 pub fn live_facts(cluster: &Cluster, pool: PoolIx) -> Facts {
     let there = || there(cluster, pool);
     let blocks: Vec<u64> = there().filter_map(|ix| Some(cluster.capacity(ix)?.value)).collect();

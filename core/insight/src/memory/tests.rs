@@ -3,13 +3,13 @@
 use super::*;
 use radixscope_model::id::{BlockHash, PoolIx, Seq, TokensHash, Worker};
 use radixscope_model::record::{
-    Block, Entry, GoneWhy, ModelFigures, ProcessRole, RankFigures, Record, Scrape,
+    Block, DepartureCause, Entry, ModelFigures, ProcessRole, RankFigures, Record, Scrape,
 };
 
 const NOW: u64 = 1_800_000_000_000;
 const W: WorkerIx = WorkerIx(0);
 
-/// A cluster of one worker with id 7, and time to tell it things.
+/// A cluster of one worker with id 7, and a clock.
 struct Fixture {
     cluster: Cluster,
     at: u64,
@@ -96,12 +96,15 @@ fn what_the_engine_does_not_use_of_the_mirrors_blocks_is_kept_for_reuse() {
     let mut fixture = Fixture::new();
     fixture.card(100).store(0..60).after(1_000).uses(25);
     let memory = fixture.memory();
-    assert_eq!(memory.parts(), [(Part::Used, 25), (Part::Retained, 35), (Part::Free, 40)]);
+    assert_eq!(
+        memory.parts(),
+        [(MemorySegment::Used, 25), (MemorySegment::Retained, 35), (MemorySegment::Free, 40)]
+    );
     assert_eq!((memory.retained_blocks(), memory.free_blocks()), (Some(35), Some(40)));
     let used = memory.used.unwrap();
     assert_eq!((used.source, used.at_ms), (UsedSource::KvMetrics, Some(Millis(NOW + 1_000))));
     assert_eq!(memory.mirror.unwrap().at_ms, Millis(NOW));
-    assert!(memory.belief_words().contains("35 blocks more"), "{}", memory.belief_words());
+    assert!(memory.estimate_status_text().contains("35 blocks more"), "{}", memory.estimate_status_text());
     assert_eq!(memory.block_size.map(|size| size.value), Some(32));
 }
 
@@ -111,7 +114,7 @@ fn what_is_not_told_is_unknown_and_says_what_would_tell() {
     let memory = fixture.memory();
     assert_eq!(memory.parts(), []);
     assert_eq!((memory.retained_blocks(), memory.free_blocks(), memory.churn), (None, None, None));
-    assert_eq!(memory.belief(), Belief::Nothing);
+    assert_eq!(memory.belief(), EstimateStatus::Nothing);
     let missing = memory.missing().join(" ");
     assert!(
         missing.contains("--kv-events-config") && missing.contains("--prometheus frontend="),
@@ -123,10 +126,13 @@ fn what_is_not_told_is_unknown_and_says_what_would_tell() {
 #[test]
 fn a_worker_that_left_has_no_memory_that_is_free() {
     let mut fixture = Fixture::new();
-    fixture.card(100).store(0..60).uses(25).fold(Record::Gone { worker: W, why: GoneWhy::Log });
+    fixture.card(100).store(0..60).uses(25).fold(Record::Left { worker: W, why: DepartureCause::Log });
     let memory = fixture.memory();
-    assert_eq!((memory.parts(), memory.free_blocks(), memory.belief()), (Vec::new(), None, Belief::Gone));
-    assert_eq!(memory.belief_words(), "It left the deployment.");
+    assert_eq!(
+        (memory.parts(), memory.free_blocks(), memory.belief()),
+        (Vec::new(), None, EstimateStatus::Left)
+    );
+    assert_eq!(memory.estimate_status_text(), "It left the deployment.");
     assert_eq!(memory.missing(), [""; 0], "nothing would tell more of it");
 }
 
@@ -135,8 +141,8 @@ fn a_mirror_without_an_engine_does_not_part_used_from_kept() {
     let mut fixture = Fixture::new();
     fixture.card(100).store(0..60);
     let memory = fixture.memory();
-    assert_eq!(memory.parts(), [(Part::Held, 60), (Part::Free, 40)]);
-    assert_eq!((memory.belief(), memory.retained_blocks()), (Belief::NoEngine, None));
+    assert_eq!(memory.parts(), [(MemorySegment::Held, 60), (MemorySegment::Free, 40)]);
+    assert_eq!((memory.belief(), memory.retained_blocks()), (EstimateStatus::NoEngine, None));
 }
 
 #[test]
@@ -144,8 +150,8 @@ fn an_engine_without_events_does_not_part_kept_from_free() {
     let mut fixture = Fixture::new();
     fixture.card(100).uses(30);
     let memory = fixture.memory();
-    assert_eq!(memory.parts(), [(Part::Used, 30), (Part::Rest, 70)]);
-    assert_eq!((memory.belief(), memory.free_blocks()), (Belief::NoEvents, None));
+    assert_eq!(memory.parts(), [(MemorySegment::Used, 30), (MemorySegment::Rest, 70)]);
+    assert_eq!((memory.belief(), memory.free_blocks()), (EstimateStatus::NoEvents, None));
 }
 
 #[test]
@@ -153,21 +159,21 @@ fn an_engine_that_uses_more_than_the_mirror_knows_leaves_the_kept_part_unknown()
     let mut fixture = Fixture::new();
     fixture.card(100).store(0..20).uses(30);
     let memory = fixture.memory();
-    assert_eq!(memory.belief(), Belief::EngineAbove(10));
+    assert_eq!(memory.belief(), EstimateStatus::EngineAbove(10));
     assert_eq!(memory.retained_blocks(), None);
-    assert_eq!(memory.parts(), [(Part::Used, 30), (Part::Free, 70)]);
+    assert_eq!(memory.parts(), [(MemorySegment::Used, 30), (MemorySegment::Free, 70)]);
 }
 
 #[test]
-fn a_mirror_above_the_capacity_is_said_to_be_wrong() {
+fn a_tree_above_the_capacity_is_reported_as_wrong() {
     let mut fixture = Fixture::new();
     fixture.card(50).store(0..60).uses(10);
     let memory = fixture.memory();
     assert_eq!(
         (memory.belief(), memory.free_blocks(), memory.retained_blocks()),
-        (Belief::AboveCapacity(10), None, None)
+        (EstimateStatus::AboveCapacity(10), None, None)
     );
-    assert!(memory.belief_words().contains("10 blocks more than the capacity"));
+    assert!(memory.estimate_status_text().contains("10 blocks more than the capacity"));
 }
 
 #[test]
@@ -182,7 +188,7 @@ fn the_engines_total_counts_more_than_the_card_and_the_frontend_and_differences_
     let memory = fixture.memory();
     assert_eq!(memory.capacity.map(|known| (known.value, known.source)), Some((200, CapacitySource::Engine)));
     assert_eq!(memory.capacities.len(), 3);
-    assert!(memory.capacity_words().unwrap().contains("200 blocks by the engine's total, but 100 blocks"));
+    assert!(memory.capacity_text().unwrap().contains("200 blocks by the engine's total, but 100 blocks"));
     assert_eq!(memory.used.map(|known| (known.value, known.source)), Some((50, UsedSource::GaugeShare)));
 }
 
@@ -211,12 +217,12 @@ fn churn_is_what_came_and_went_in_the_last_minute() {
     let churn = fixture.memory().churn.unwrap();
     assert_eq!((churn.stored, churn.removed), (10, 30));
     assert_eq!(churn.ratio(), Some(3.0));
-    assert_eq!(Churn { stored: 0, removed: 5 }.ratio(), None);
+    assert_eq!(EvictionRatio { stored: 0, removed: 5 }.ratio(), None);
 }
 
 #[test]
 fn lifetimes_are_held_against_the_gap_to_the_next_use() {
-    let ages = |came_back, reuse| LifetimeSums {
+    let ages = |came_back, reuse| BlockResidency {
         one_in: 32,
         removed: 50,
         lifetime_p50_ms: Some(20_000),
@@ -227,8 +233,8 @@ fn lifetimes_are_held_against_the_gap_to_the_next_use() {
     };
     let words = |ages| {
         let mut fixture = Fixture::new();
-        fixture.fold(Record::LifetimeSums { worker: W, lifetimes: ages });
-        fixture.memory().lifetime_words().unwrap()
+        fixture.fold(Record::BlockResidency { worker: W, lifetimes: ages });
+        fixture.memory().lifetime_text().unwrap()
     };
     assert!(words(ages(0, Some(30_000))).contains("shorter than the gap"));
     assert!(words(ages(0, Some(3_000))).contains("longer than the gap"));
@@ -248,6 +254,6 @@ fn sums_for_remedies_are_unknown_as_soon_as_one_worker_is() {
     let (worker, id) = (WorkerIx(1), Worker::new(8, 0));
     fixture.fold(Record::Worker { worker, id, namespace: "".into(), component: "".into() });
     assert_eq!(live(&fixture.cluster, PoolIx(0), Millis(fixture.at)).used_blocks, None);
-    fixture.fold(Record::Gone { worker, why: GoneWhy::Log });
+    fixture.fold(Record::Left { worker, why: DepartureCause::Log });
     assert_eq!(live(&fixture.cluster, PoolIx(0), Millis(fixture.at)).used_blocks, Some(25));
 }

@@ -1,13 +1,13 @@
 //! Lengths of sequences, prompt and output together, for the capacity calculator.
 
-use super::{Source, Span};
+use super::{FigureSource, WindowView};
 use radixscope_model::id::Millis;
 use radixscope_model::percentile::nearest_rank;
 use radixscope_model::record::HistogramKind;
 use radixscope_model::sort;
 use radixscope_state::cluster::{Cluster, SCRAPE_WINDOW_MS};
 
-/// So many finished requests are enough to tell a 95th percentile.
+/// Enough finished requests for a 95th percentile.
 const ENOUGH: usize = 20;
 
 /// Lengths of finished sequences in tokens.
@@ -21,7 +21,7 @@ pub struct Lengths {
     pub samples: u64,
     /// Of single requests they are exact. Of histograms they are the quantile of the prompts and that of the outputs
     /// added, for nothing tells which belong together.
-    pub source: Source,
+    pub source: FigureSource,
 }
 
 /// Lengths of the sequences that ended lately; `None`: not reported.
@@ -40,10 +40,10 @@ pub fn lengths(cluster: &Cluster, now: Millis) -> Option<Lengths> {
             p50: nearest_rank(&known, 50)?,
             p95: nearest_rank(&known, 95)?,
             samples: known.len() as u64,
-            source: Source::Requests,
+            source: FigureSource::Requests,
         });
     }
-    let span = Span { cluster, now, ms: SCRAPE_WINDOW_MS };
+    let span = WindowView { cluster, now, ms: SCRAPE_WINDOW_MS };
     let (prompts, outputs) =
         (span.scraped(HistogramKind::InputTokens)?, span.scraped(HistogramKind::OutputTokens)?);
     let at =
@@ -52,6 +52,6 @@ pub fn lengths(cluster: &Cluster, now: Millis) -> Option<Lengths> {
         p50: at(0.5)?,
         p95: at(0.95)?,
         samples: prompts.count().min(outputs.count()),
-        source: Source::Scraped,
+        source: FigureSource::Scraped,
     })
 }

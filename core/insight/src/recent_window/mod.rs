@@ -18,7 +18,7 @@ use radixscope_state::cluster::{Cluster, Distribution, ProcessState, RATE_BUCKET
 
 /// Where a figure comes from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Source {
+pub enum FigureSource {
     /// Histograms and counters of the frontends' metrics; quantiles are known to their bucket.
     Scraped,
     /// Each request, as its frontend measured it.
@@ -29,7 +29,7 @@ pub enum Source {
     Decisions,
 }
 
-impl Source {
+impl FigureSource {
     /// Name on screen.
     pub const fn label(self) -> &'static str {
         match self {
@@ -41,7 +41,7 @@ impl Source {
     }
 }
 
-/// With fewer requests that ended, their durations tell too little of how many were in flight.
+/// With fewer requests that ended, their durations are too few to estimate how many were in flight.
 const MIN_ENDED: u64 = 30;
 /// For so many mean durations a frontend must have been scraped, for the same reason: before that, what ended is only what was
 /// short.
@@ -72,23 +72,23 @@ impl ConcurrencySource {
 
 /// Live figures with their sources.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Live {
+pub struct RecentFigures {
     /// Figures and samples. Its concurrency is 0 where that is not known.
     pub window: Window,
     /// Where each known figure comes from.
-    pub sources: ByFigure<Option<Source>>,
+    pub sources: ByFigure<Option<FigureSource>>,
     /// Mean requests in flight, or what stands for it, and how they are known.
     pub concurrency: Option<(f64, ConcurrencySource)>,
 }
 
 /// The `ms` milliseconds before `now`, at most [`radixscope_state::cluster::SCRAPE_WINDOW_MS`].
-pub fn live(cluster: &Cluster, now: Millis, ms: u64) -> Live {
-    let span = Span { cluster, now, ms };
+pub fn live(cluster: &Cluster, now: Millis, ms: u64) -> RecentFigures {
+    let span = WindowView { cluster, now, ms };
     let mut figures = ByFigure::default();
     let mut samples = ByFigure::default();
     let mut sources = ByFigure::default();
     for (figure, known) in times::times(&span).into_iter().chain(counts::counts(&span)) {
-        if let Some(Known { value, samples: count, source }) = known.filter(|known| {
+        if let Some(SourcedFigure { value, samples: count, source }) = known.filter(|known| {
             known.value.high().unwrap_or(known.value.low()).is_finite() && figure.allows(known.value.low())
         }) {
             figures.set(figure, Some(value));
@@ -99,34 +99,34 @@ pub fn live(cluster: &Cluster, now: Millis, ms: u64) -> Live {
     let concurrency = span.concurrency();
     let window =
         Window { concurrency: concurrency.map_or(0.0, |(mean, _)| mean), duration_ms: ms, figures, samples };
-    Live { window, sources, concurrency }
+    RecentFigures { window, sources, concurrency }
 }
 
 /// A figure.
 #[derive(Clone, Copy)]
-struct Known {
+struct SourcedFigure {
     /// In the figure's unit.
     value: Range,
     samples: u64,
-    source: Source,
+    source: FigureSource,
 }
 
-impl Known {
-    fn exact(value: f64, samples: u64, source: Source) -> Self {
+impl SourcedFigure {
+    fn exact(value: f64, samples: u64, source: FigureSource) -> Self {
         Self { value: Range::exact(value), samples, source }
     }
 }
 
-type Pair = (Figure, Option<Known>);
+type Pair = (Figure, Option<SourcedFigure>);
 
 /// What is looked at.
-struct Span<'c> {
+struct WindowView<'c> {
     cluster: &'c Cluster,
     now: Millis,
     ms: u64,
 }
 
-impl Span<'_> {
+impl WindowView<'_> {
     fn after(&self) -> Millis {
         Millis(self.now.0.saturating_sub(self.ms))
     }
@@ -142,7 +142,7 @@ impl Span<'_> {
         (sum.count() > 0).then_some(sum)
     }
 
-    /// What each frontend tells, for each second that its scrapes cover, summed; `None`: none tells.
+    /// Each frontend's figures for each second that its scrapes cover, summed; `None`: not reported.
     fn per_s(&self, of: impl Fn(&ProcessState) -> Option<f64>) -> Option<f64> {
         let each = frontends(self.cluster).filter_map(|process| {
             let seconds = covered_s(process, self.after());
@@ -186,7 +186,7 @@ impl Span<'_> {
             ended += durations.count();
             spent_s += durations.sum();
             let known_s = covered_s(process, Millis(0));
-            // One that was not scraped in the window tells nothing of it.
+            // One that was not scraped in the window has no data.
             if covered_s(process, self.after()) > 0.0 {
                 least_known_s = least_known_s.min(known_s);
             }

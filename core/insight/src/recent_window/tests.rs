@@ -70,7 +70,7 @@ fn scrapes_tell_every_figure_of_the_window_with_its_samples() {
     // 2 requests a second, 2 s each.
     let (mean, how) = live.concurrency.unwrap();
     assert!((mean - 4.0).abs() < 1e-9 && how == ConcurrencySource::Durations, "{mean}");
-    assert_eq!(live.sources.get(Figure::HitRate), Some(Source::Scraped));
+    assert_eq!(live.sources.get(Figure::HitRate), Some(FigureSource::Scraped));
     assert_eq!(live.window.figures.get(Figure::ItlP50), None, "not reported");
 }
 
@@ -106,13 +106,16 @@ fn single_requests_are_exact_and_older_ones_are_outside() {
         Range::between(3.0, None),
         "what a frontend does before its decision is not in it"
     );
-    assert_eq!(live.sources.get(Figure::TtftP50), Some(Source::Requests));
+    assert_eq!(live.sources.get(Figure::TtftP50), Some(FigureSource::Requests));
     assert_eq!(of(Figure::TtftP95), (2_000.0, 6));
     assert_eq!(of(Figure::Requests), (0.1, 6));
     assert_eq!(of(Figure::OutputTokens), (5.0, 6));
     assert!((of(Figure::HitRate).0 - 60.0).abs() < 1e-9);
     let known = lengths(&cluster, Millis(NOW + 200_000)).unwrap();
-    assert_eq!((known.p50, known.p95, known.samples, known.source), (1_050, 1_050, 20, Source::Requests));
+    assert_eq!(
+        (known.p50, known.p95, known.samples, known.source),
+        (1_050, 1_050, 20, FigureSource::Requests)
+    );
 }
 
 #[test]
@@ -137,7 +140,7 @@ fn a_mean_of_durations_comes_before_what_workers_had_at_most() {
 
 /// Two workers with at most 17 requests together, and a frontend whose requests take 2 s, scraped with `before` and, `ms`
 /// later, with `after` requests.
-fn bounded(before: u64, after: u64, ms: u64) -> Live {
+fn bounded(before: u64, after: u64, ms: u64) -> RecentFigures {
     let mut cluster = with_worker();
     for at in (0..ms).step_by(1_000) {
         tell(&mut cluster, NOW + at, Record::InFlight { worker: WorkerIx(0), now: 15, most: 17 });
@@ -188,6 +191,6 @@ fn lengths_of_histograms_are_named_so_and_nothing_is_made_up() {
         tell(&mut cluster, at, scrape(n, ProcessRole::Frontend, "frontend"));
     }
     let known = lengths(&cluster, Millis(NOW + 30_000)).unwrap();
-    assert_eq!((known.source, known.samples), (Source::Scraped, 60));
+    assert_eq!((known.source, known.samples), (FigureSource::Scraped, 60));
     assert!((990..=1_210).contains(&known.p50) && known.p95 >= known.p50, "{known:?}");
 }

@@ -7,7 +7,7 @@
 
 #[cfg(test)]
 mod tests;
-mod words;
+mod text;
 
 use radixscope_model::id::{DecisionId, WorkerIx};
 use radixscope_router::frozen::{Interval, LEAST_REQUESTS, in_turn, slope};
@@ -15,7 +15,7 @@ use radixscope_state::cluster::{Cluster, DecisionEntry};
 
 use crate::counterfactual::{Reason, chosen_among};
 
-pub use words::not_known;
+pub use text::not_known;
 
 /// Latest decisions of the pool that a pace is taken from: enough for its interval, few enough for the page to sort eleven times.
 pub const WINDOW: usize = 2_000;

@@ -1,7 +1,7 @@
 //! Round-robin for one request: the worker in turn, the blocks as recorded, the pace of the window with its error.
 
 use super::*;
-use crate::counterfactual::{Sample, Selection, Span};
+use crate::counterfactual::{DecisionRange, Sample, Selection};
 use radixscope_model::id::{Millis, Seq, Worker};
 use radixscope_model::record::{Candidate, Completeness, Decision, DecisionSource, Entry, Progress, Record};
 use radixscope_router::RouterOverrides;
@@ -68,7 +68,7 @@ fn the_worker_is_the_one_of_the_counterfactual_s_replay_in_any_window() {
     let whole: Vec<WorkerIx> = (1..=100).map(|id| round_robin(&cluster, id).worker).collect();
     assert_eq!(whole[..4], [WorkerIx(0), WorkerIx(1), WorkerIx(2), WorkerIx(0)], "in turn");
     for last in [100, 41, 40] {
-        let sample = Sample::of(&cluster, Selection::of(Span::Last(last)));
+        let sample = Sample::of(&cluster, Selection::of(DecisionRange::Last(last)));
         let replayed = sample.evaluate(RouterOverrides::round_robin());
         assert_eq!(replayed.tried.decisions, u64::from(last));
         assert!(!replayed.flips.is_empty());
@@ -92,8 +92,11 @@ fn blocks_are_those_recorded_and_the_time_follows_the_pace_of_the_window() {
     assert!(pace.ms_per_block.low < 3.0 && pace.ms_per_block.high > 3.0, "{pace:?}");
     let change = found.ttft_change_ms().unwrap();
     assert!((change.value - 192.0).abs() < 6.0 && change.low < change.value, "{change:?}");
-    let said = found.sentence(name);
-    assert!(said.starts_with("Round-robin would have sent it to W2: 64 fewer cached blocks, ≈ +1"), "{said}");
+    let sentence = found.sentence(name);
+    assert!(
+        sentence.starts_with("Round-robin would have sent it to W2: 64 fewer cached blocks, ≈ +1"),
+        "{sentence}"
+    );
     assert!(found.derivation().contains("request 602 of this pool, 3 candidates"), "{}", found.derivation());
     assert!(found.derivation().contains("601 requests"), "{}", found.derivation());
 }
@@ -135,7 +138,7 @@ fn too_few_requests_and_times_that_follow_nothing_give_no_time() {
 }
 
 #[test]
-fn what_is_missing_is_said() {
+fn missing_inputs_are_named() {
     let mut cluster = Cluster::default();
     let (worker, id) = (WorkerIx(0), Worker::new(7, 0));
     tell(&mut cluster, NOW, Record::Worker { worker, id, namespace: "".into(), component: "".into() });

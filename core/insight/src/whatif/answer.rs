@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use super::load::LoadFrom;
-use super::question::{Question, Who};
-use super::{Row, WhatIf};
+use super::question::{CandidateRef, Question};
+use super::{CandidateMeta, WhatIf};
 use radixscope_model::id::{DecisionId, Millis, Seq};
 use radixscope_model::record::Candidate;
 use radixscope_router::explain::Short;
@@ -13,7 +13,7 @@ use radixscope_state::cluster::Cluster;
 
 /// An answer; lives as long as nothing else is asked.
 #[derive(Clone, Copy, Debug)]
-pub struct Answer<'a> {
+pub struct WhatIfResponse<'a> {
     /// The last record of the state that was asked.
     pub seq: Seq,
     /// When it was asked, by the state's clock.
@@ -30,7 +30,7 @@ pub struct Answer<'a> {
     pub partial: Option<&'a str>,
     /// Margin, ties, chances: candidates by their index.
     pub scores: &'a Scores,
-    pub(super) rows: &'a [Row],
+    pub(super) rows: &'a [CandidateMeta],
     pub(super) inputs: &'a [WorkerInput],
 }
 
@@ -38,7 +38,7 @@ pub struct Answer<'a> {
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct RankedCandidate {
     /// Who, and the numbers that are compared.
-    pub candidate: Candidate<Who>,
+    pub candidate: Candidate<CandidateRef>,
     /// From 1, by cost; equal costs in the order in which they were first seen.
     pub rank: u32,
     /// How busy it is, the blocks of this prompt included.
@@ -61,7 +61,7 @@ pub struct Versus {
     /// The decision compared with.
     pub decision: DecisionId,
     /// Who was chosen.
-    pub actual: Who,
+    pub actual: CandidateRef,
     /// Its rank here from 1; `None`: it cannot be chosen here.
     pub rank: Option<u32>,
     /// Its cost less the lowest, in blocks; 0 if it is (among) the cheapest.
@@ -69,18 +69,18 @@ pub struct Versus {
     /// Its chance here, 0 … 1.
     pub probability: f64,
     /// Who costs least here; of several, the first seen.
-    pub best: Who,
+    pub best: CandidateRef,
     /// How many could be chosen here.
     pub choices: usize,
     /// Whether the choice would fall on another worker: at temperature 0 certainly, above it likelier than not.
     pub flips: bool,
     /// Lowest cost to second lowest, in blocks.
-    pub margin_blocks: Option<f64>,
+    pub cost_gap_blocks: Option<f64>,
     /// Candidates.
     pub of: usize,
 }
 
-impl<'a> Answer<'a> {
+impl<'a> WhatIfResponse<'a> {
     /// Candidates by cost, lowest first.
     pub fn ranked(&self) -> impl ExactSizeIterator<Item = RankedCandidate> + use<'a> {
         let answer = *self;
@@ -89,7 +89,7 @@ impl<'a> Answer<'a> {
         ranking.map(move |(place, &at)| answer.at(place as u32 + 1, at as usize, actual))
     }
 
-    fn at(&self, rank: u32, at: usize, actual: Option<Who>) -> RankedCandidate {
+    fn at(&self, rank: u32, at: usize, actual: Option<CandidateRef>) -> RankedCandidate {
         let (row, input, terms) = (self.rows[at], &self.inputs[at], self.scores.terms()[at]);
         RankedCandidate {
             candidate: terms.candidate(row.who, input.overlap, Some(input.tree_size_blocks)),
@@ -106,7 +106,7 @@ impl<'a> Answer<'a> {
 
 impl Versus {
     /// In a sentence or two; `name` names a candidate.
-    pub fn sentence(&self, name: impl Fn(Who) -> String) -> String {
+    pub fn sentence(&self, name: impl Fn(CandidateRef) -> String) -> String {
         let (actual, best) = (name(self.actual), name(self.best));
         let mut sentence = format!("The router chose {actual}. ");
         let _ = match (self.rank, self.above_best_blocks) {
@@ -117,10 +117,10 @@ impl Versus {
                 self.of,
                 Short(above)
             ),
-            (Some(_), Some(_)) if self.margin_blocks == Some(0.0) => {
+            (Some(_), Some(_)) if self.cost_gap_blocks == Some(0.0) => {
                 write!(sentence, "Here it shares the lowest cost with others")
             }
-            (Some(_), _) => match self.margin_blocks {
+            (Some(_), _) => match self.cost_gap_blocks {
                 Some(margin) => write!(sentence, "Here it costs least too, by {} blocks", Short(margin)),
                 None => write!(sentence, "Here it is the only one"),
             },
@@ -140,7 +140,7 @@ impl Versus {
 impl WhatIf {
     pub(super) fn versus(&self, cluster: &Cluster, question: &Question) -> Option<Versus> {
         let decided = cluster.decisions().get(question.actual?)?;
-        let actual = Who::Worker(decided.decision.worker);
+        let actual = CandidateRef::Worker(decided.decision.worker);
         let ranking = self.scores.ranking();
         let best_at = *ranking.first()? as usize;
         let at = self.rows.iter().position(|row| row.who == actual);
@@ -157,7 +157,7 @@ impl WhatIf {
             best: self.rows[best_at].who,
             choices: self.scores.choice_count(),
             flips: at.is_none_or(|at| costs[at] > costs[best_at]) && probability < 0.5,
-            margin_blocks: self.scores.margin_blocks(),
+            cost_gap_blocks: self.scores.cost_gap_blocks(),
             of: self.rows.len(),
         })
     }

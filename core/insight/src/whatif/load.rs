@@ -1,5 +1,5 @@
 //! How busy every worker is, by the best that is known of it: a router's own estimate, the requests that run, or the
-//! decisions whose end was not received. Says where each number comes from and what is assumed.
+//! decisions whose end was not received. Each number has its source and assumptions.
 
 use super::State;
 use super::question::Question;
@@ -11,12 +11,12 @@ use radixscope_state::requests::{ActiveSequences, EXPIRE_MS};
 /// Where a candidate's load comes from.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum LoadFrom {
-    /// Nothing tells: taken as idle.
+    /// Not reported: assumed idle.
     #[default]
     Assumed,
     /// A router's own estimate (`kv_metrics`, 0.9).
     Router,
-    /// Requests as routers tell of their beginning and end (`active_sequences_events`).
+    /// Requests by the beginnings and ends that routers publish (`active_sequences_events`).
     Sequences,
     /// Decisions whose end was not received.
     InFlight,
@@ -48,7 +48,7 @@ impl LoadFrom {
     }
 
     /// In words.
-    pub const fn words(self) -> &'static str {
+    pub const fn to_text(self) -> &'static str {
         self.names().1
     }
 }
@@ -93,7 +93,7 @@ impl Loads {
         self.of.get(worker.at()).copied().unwrap_or_default()
     }
 
-    /// The requests that run, if anybody tells of them.
+    /// The requests in flight, if reported.
     pub(super) fn sequences<'a>(&self, state: State<'a>) -> Option<&'a ActiveSequences> {
         state.active.filter(|active| active.has_reports())
     }
@@ -101,7 +101,7 @@ impl Loads {
     /// The estimates of one router; those of several must not be mixed, because each may know its own requests only.
     fn estimates(&mut self, cluster: &Cluster, now_ms: Millis, router: Option<u64>) {
         let all = || cluster.workers().iter().flat_map(|worker| &worker.router_loads);
-        // Routers speak again and again; the first of the latest, so that all callers find the same one.
+        // Routers report repeatedly; the first of the latest, so that all callers find the same one.
         let latest = all().max_by_key(|load| (load.at_ms, std::cmp::Reverse(load.router)));
         self.router = None;
         let Some(router) = router.map(Some).or(latest.map(|load| load.router)) else { return };
@@ -154,7 +154,7 @@ impl Loads {
         }
     }
 
-    /// Says what the loads rest on.
+    /// The sources of the loads, as text.
     pub(super) fn note(
         &self,
         state: State<'_>,

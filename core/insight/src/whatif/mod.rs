@@ -1,7 +1,7 @@
 //! What the router would decide now: a request, put to the live state under settings and in a cluster of the asker's
 //! choice. Server and page answer with the same code.
 //!
-//! Inputs as reference §5.12 lists them: overlap from the tree by the version's rule, loads from whoever tells them.
+//! Inputs as reference §5.12 lists them: overlap from the tree by the version's rule, loads from whichever source reports them.
 //! What is not reported is assumed, and every assumption stands with the answer. Reads the state and never changes it.
 
 mod answer;
@@ -23,11 +23,13 @@ use radixscope_state::cluster::{Cluster, DecisionEntry, TierPaths};
 use radixscope_state::requests::{ActiveSequences, tree_size_blocks};
 use radixscope_state::tree::OverlapRule;
 
-pub use answer::{Answer, RankedCandidate, Versus};
+pub use answer::{RankedCandidate, Versus, WhatIfResponse};
 pub use load::LoadFrom;
 use load::Loads;
 pub use prompt::{Blocks, Hashes};
-pub use question::{Adjust, Busy, Changes, MAX_ADDED, MAX_PROMPT_BLOCKS, Prompt, Question, Refused, Who};
+pub use question::{
+    Adjustment, Busy, CandidateRef, Changes, MAX_ADDED, MAX_PROMPT_BLOCKS, Prompt, Question, Refused,
+};
 
 /// The state that is asked.
 #[derive(Clone, Copy)]
@@ -42,8 +44,8 @@ pub struct State<'a> {
 
 /// A candidate's place in the answer, beside its [`WorkerInput`].
 #[derive(Clone, Copy, PartialEq, Debug)]
-struct Row {
-    who: Who,
+struct CandidateMeta {
+    who: CandidateRef,
     load_from: LoadFrom,
     is_changed: bool,
 }
@@ -51,7 +53,7 @@ struct Row {
 /// Answers questions; keeps only memory to be used again, so that a thousand workers cost no allocation each.
 #[derive(Default)]
 pub struct WhatIf {
-    rows: Vec<Row>,
+    rows: Vec<CandidateMeta>,
     inputs: Vec<WorkerInput>,
     scores: Scores,
     overlaps: Vec<u32>,
@@ -68,7 +70,7 @@ impl WhatIf {
     ///
     /// # Errors
     /// Why it cannot be answered, and which part of the question is at fault.
-    pub fn ask(&mut self, state: State<'_>, question: &Question) -> Result<Answer<'_>, Refused> {
+    pub fn ask(&mut self, state: State<'_>, question: &Question) -> Result<WhatIfResponse<'_>, Refused> {
         question.check()?;
         self.rows.clear();
         self.inputs.clear();
@@ -78,7 +80,7 @@ impl WhatIf {
             Prompt::Recorded(decision) => self.recorded(state, *decision, question)?,
             Prompt::Example => {
                 for (at, input) in (0..).zip(example::workers()) {
-                    self.push(Who::Example(at), LoadFrom::Example, input);
+                    self.push(CandidateRef::Example(at), LoadFrom::Example, input);
                 }
                 example::REQUEST
             }
@@ -90,7 +92,7 @@ impl WhatIf {
         }
         score(&question.options, &request, &self.inputs, &mut self.scores);
         let is_of_the_state = !matches!(question.prompt, Prompt::Example);
-        Ok(Answer {
+        Ok(WhatIfResponse {
             seq: state.cluster.seq(),
             at_ms: state.now_ms,
             request,
@@ -104,8 +106,8 @@ impl WhatIf {
         })
     }
 
-    fn push(&mut self, who: Who, load_from: LoadFrom, input: WorkerInput) {
-        self.rows.push(Row { who, load_from, is_changed: false });
+    fn push(&mut self, who: CandidateRef, load_from: LoadFrom, input: WorkerInput) {
+        self.rows.push(CandidateMeta { who, load_from, is_changed: false });
         self.inputs.push(input);
     }
 
@@ -144,7 +146,7 @@ impl WhatIf {
                 None => found.full_blocks,
             });
             self.push(
-                Who::Worker(ix),
+                CandidateRef::Worker(ix),
                 load_from,
                 WorkerInput {
                     load: Some(load),
@@ -209,7 +211,7 @@ impl WhatIf {
         for number in 0..*added {
             let load = Load { decode_blocks: full_blocks, ..Load::default() };
             let input = WorkerInput { load: Some(load), ..WorkerInput::default() };
-            self.push(Who::Added(number), LoadFrom::Added, input);
+            self.push(CandidateRef::Added(number), LoadFrom::Added, input);
         }
         for (row, input) in self.rows.iter_mut().zip(&mut self.inputs) {
             let Some((_, busy)) = busy.iter().find(|(who, _)| *who == row.who) else { continue };
@@ -245,7 +247,7 @@ pub fn pool(cluster: &Cluster, question: &Question) -> PoolIx {
     held.or_else(asked).or_else(compared).or_else(latest).unwrap_or_else(|| cluster.default_pool())
 }
 
-/// Formula and weight of the latest decision in `pool` that tells them, everything else as Dynamo's defaults are; the
+/// Formula and weight of the latest decision in `pool` that has them, everything else as Dynamo's defaults are; the
 /// natural options to start from.
 pub fn deployed(cluster: &Cluster, pool: PoolIx) -> Option<RouterSettings> {
     let of_pool = |decided: &&DecisionEntry| cluster.pool_of(decided.decision.worker) == Some(pool);

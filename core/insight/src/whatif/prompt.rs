@@ -52,7 +52,7 @@ impl Blocks {
 }
 
 /// What a prompt came to; its hashes are in the buffers.
-pub(super) struct Found {
+pub(super) struct ResolvedPrompt {
     pub(super) request: Request,
     pub(super) full_blocks: u64,
 }
@@ -64,7 +64,7 @@ impl WhatIf {
         cluster: &Cluster,
         pool: PoolIx,
         question: &Question,
-    ) -> Result<Found, Refused> {
+    ) -> Result<ResolvedPrompt, Refused> {
         self.local.clear();
         self.chain.clear();
         let of_cluster = cluster.block_tokens(pool);
@@ -139,11 +139,11 @@ pub(super) fn same_size(known: Option<u32>, asked: Option<u32>) -> Result<u32, R
     }
 }
 
-fn found(isl_tokens: u64, block_size_tokens: u32) -> Result<Found, Refused> {
+fn found(isl_tokens: u64, block_size_tokens: u32) -> Result<ResolvedPrompt, Refused> {
     let request = Request::new(isl_tokens, block_size_tokens);
     let full_blocks = isl_tokens / u64::from(block_size_tokens.max(1));
     if request.blocks() > MAX_PROMPT_BLOCKS {
         return Err(Refused::TooLong(request.blocks()));
     }
-    Ok(Found { request, full_blocks })
+    Ok(ResolvedPrompt { request, full_blocks })
 }

@@ -24,7 +24,7 @@ pub struct Question {
     pub actual: Option<DecisionId>,
     /// What the router runs with.
     pub options: RouterSettings,
-    /// Tokens per block. `None`: as the prompt's source or the cluster says.
+    /// Tokens per block. `None`: as the prompt's source or the cluster reports.
     pub block_size_tokens: Option<u32>,
     /// The router whose estimate of loads counts. `None`: the one that reported last.
     pub router: Option<u64>,
@@ -60,7 +60,7 @@ pub enum Prompt {
 
 /// A candidate.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
-pub enum Who {
+pub enum CandidateRef {
     /// A worker of the cluster.
     Worker(WorkerIx),
     /// A worker that the question adds, from 0.
@@ -73,27 +73,27 @@ pub enum Who {
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Changes {
     /// Workers that cannot be chosen.
-    pub left_out: Vec<Who>,
+    pub left_out: Vec<CandidateRef>,
     /// Workers added, idle and with an empty cache. At most [`MAX_ADDED`].
     pub added: u32,
     /// Workers busier or less busy than they are. Of a worker named twice the first counts.
-    pub busy: Vec<(Who, Busy)>,
+    pub busy: Vec<(CandidateRef, Busy)>,
 }
 
 /// Another load.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Busy {
     /// Tokens of requests whose first token has not come.
-    pub prefill_tokens: Adjust,
+    pub prefill_tokens: Adjustment,
     /// Blocks in use, without those of the prompt that is routed.
-    pub decode_blocks: Adjust,
+    pub decode_blocks: Adjustment,
     /// Requests not finished.
-    pub active_requests: Adjust,
+    pub active_requests: Adjustment,
 }
 
 /// A number other than it is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Adjust {
+pub enum Adjustment {
     /// As it is.
     #[default]
     Keep,
@@ -103,17 +103,17 @@ pub enum Adjust {
     Add(i64),
 }
 
-impl Adjust {
+impl Adjustment {
     /// Whether it leaves every number as it is.
     pub fn is_nothing(self) -> bool {
-        matches!(self, Adjust::Keep | Adjust::Add(0))
+        matches!(self, Adjustment::Keep | Adjustment::Add(0))
     }
 
     fn apply(self, number: u64) -> u64 {
         match self {
-            Adjust::Keep => number,
-            Adjust::Set(to) => to,
-            Adjust::Add(more) => number.saturating_add_signed(more),
+            Adjustment::Keep => number,
+            Adjustment::Set(to) => to,
+            Adjustment::Add(more) => number.saturating_add_signed(more),
         }
     }
 }
@@ -130,7 +130,7 @@ impl Busy {
     pub(super) fn apply(self, load: &mut Load, new_blocks: u64) {
         load.active_prefill_tokens = self.prefill_tokens.apply(load.active_prefill_tokens);
         load.decode_blocks = match self.decode_blocks {
-            Adjust::Set(to) => to.saturating_add(new_blocks),
+            Adjustment::Set(to) => to.saturating_add(new_blocks),
             other => other.apply(load.decode_blocks),
         };
         load.active_requests = self.active_requests.apply(load.active_requests);
@@ -194,7 +194,7 @@ pub enum Refused {
     /// Too many workers added.
     #[error("{0} workers added: at most 64 are taken")]
     TooManyAdded(u32),
-    /// Nobody is left to choose from.
+    /// No candidate is left.
     #[error("there is no worker to choose from: none is known, or all are excluded")]
     NoWorker,
 }

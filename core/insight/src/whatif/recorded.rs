@@ -2,7 +2,7 @@
 
 use super::load::LoadFrom;
 use super::prompt::same_size;
-use super::question::{Question, Refused, Who};
+use super::question::{CandidateRef, Question, Refused};
 use super::{State, WhatIf};
 use radixscope_model::id::DecisionId;
 use radixscope_model::record::Completeness;
@@ -58,7 +58,7 @@ impl WhatIf {
                 taint_weight: 0.0,
                 tree_size_blocks,
             };
-            self.push(Who::Worker(candidate.worker), LoadFrom::Recorded, input);
+            self.push(CandidateRef::Worker(candidate.worker), LoadFrom::Recorded, input);
         }
         if decided.partial {
             self.partial = Some(

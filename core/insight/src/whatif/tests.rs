@@ -63,7 +63,7 @@ impl Scene {
         State { cluster: &self.cluster, active: None, now_ms: Millis(self.at) }
     }
 
-    fn costs(&self, question: &Question) -> Vec<(Who, f64)> {
+    fn costs(&self, question: &Question) -> Vec<(CandidateRef, f64)> {
         let mut engine = WhatIf::default();
         let answer = engine.ask(self.state(), question).expect("answered");
         answer.ranked().map(|c| (c.candidate.worker, c.candidate.cost)).collect()
@@ -78,8 +78,8 @@ impl Scene {
     }
 }
 
-fn w(ix: u16) -> Who {
-    Who::Worker(WorkerIx(ix))
+fn w(ix: u16) -> CandidateRef {
+    CandidateRef::Worker(WorkerIx(ix))
 }
 
 fn local(hashes: impl IntoIterator<Item = u64>, isl_tokens: Option<u64>) -> Question {
@@ -91,7 +91,14 @@ fn local(hashes: impl IntoIterator<Item = u64>, isl_tokens: Option<u64>) -> Ques
 #[test]
 fn the_worked_example_needs_no_cluster() {
     let costs = Scene::new(0).costs(&Question::default());
-    assert_eq!(costs, [(Who::Example(1), 30.0), (Who::Example(0), 90.0), (Who::Example(2), 99.0)]);
+    assert_eq!(
+        costs,
+        [
+            (CandidateRef::Example(1), 30.0),
+            (CandidateRef::Example(0), 90.0),
+            (CandidateRef::Example(2), 99.0)
+        ]
+    );
 }
 
 #[test]
@@ -102,7 +109,8 @@ fn what_a_worker_holds_and_has_to_do_is_its_cost() {
     scene.load(1, 9, 0, 0);
     let question = local(1..=7, Some(122));
     assert_eq!(scene.costs(&question), [(w(1), 14.625), (w(0), (32.0 + 10.0) / 16.0 + 47.0)]);
-    let busy = Busy { decode_blocks: Adjust::Set(0), prefill_tokens: Adjust::Add(-99), ..Busy::default() };
+    let busy =
+        Busy { decode_blocks: Adjustment::Set(0), prefill_tokens: Adjustment::Add(-99), ..Busy::default() };
     let changes = Changes { busy: vec![(w(0), busy)], ..Changes::default() };
     assert_eq!(scene.costs(&Question { changes, ..question })[0], (w(0), 7.625));
 }
@@ -256,7 +264,7 @@ fn another_weight_a_missing_worker_and_a_busier_one_change_the_choice_and_say_so
     let question = record(&mut scene);
     let mut engine = WhatIf::default();
     let name = |who| match who {
-        Who::Worker(ix) => format!("W{}", ix.at() + 1),
+        CandidateRef::Worker(ix) => format!("W{}", ix.at() + 1),
         other => format!("{other:?}"),
     };
     let mut say = |question: &Question| {
@@ -271,7 +279,7 @@ fn another_weight_a_missing_worker_and_a_busier_one_change_the_choice_and_say_so
     let changes = Changes { left_out: vec![w(2)], ..Changes::default() };
     let without = Question { changes, ..question.clone() };
     assert_eq!(say(&without), "The router chose W3. It cannot be chosen here, and W4 costs least.");
-    let busy = Busy { decode_blocks: Adjust::Add(1), ..Busy::default() };
+    let busy = Busy { decode_blocks: Adjustment::Add(1), ..Busy::default() };
     let changes = Changes { busy: vec![(w(2), busy)], ..Changes::default() };
     let busier = Question { changes, ..question };
     assert!(say(&busier).contains("W4 costs least"));
@@ -347,7 +355,7 @@ proptest! {
         let changes = Changes { added: 1, ..Changes::default() };
         let more = scene.costs(&Question { changes, ..question.clone() });
         prop_assert_eq!(more.len(), before.len() + 1);
-        let others: Vec<_> = more.into_iter().filter(|(who, _)| *who != Who::Added(0)).collect();
+        let others: Vec<_> = more.into_iter().filter(|(who, _)| *who != CandidateRef::Added(0)).collect();
         prop_assert_eq!(&others, &before);
         let changes = Changes { left_out: vec![before[0].0], ..Changes::default() };
         let without = scene.costs(&Question { changes, ..question });

@@ -13,7 +13,7 @@ use radixscope_state::cluster::{Cluster, DecisionEntry};
 
 use crate::replay::{Delays, received_late};
 
-/// How often a server looks whether anything is to be told.
+/// How often a server flushes.
 const TICK_MS: u64 = 100;
 
 const RECORDINGS: [&str; 2] = ["1.6.1-log-jsonl-debug", NEW_SYNC];
@@ -63,8 +63,8 @@ fn figures(cluster: &Cluster) -> Figures {
         let decision = &decided.decision;
         let chosen = decided.chosen();
         let same_overlap = chosen.map(|c| u64::from(c.overlap_blocks)) == decision.overlap_blocks;
-        let same_cost =
-            chosen.is_some_and(|c| decision.logit.is_some_and(|told| (c.cost - told).abs() <= 0.000_501));
+        let same_cost = chosen
+            .is_some_and(|c| decision.logit.is_some_and(|reported| (c.cost - reported).abs() <= 0.000_501));
         if decision.completeness == Completeness::Reconstructed {
             figures.reconstructed += 1;
             figures.overlaps += usize::from(same_overlap);
@@ -78,7 +78,7 @@ fn figures(cluster: &Cluster) -> Figures {
 }
 
 fn other(decided: &DecisionEntry) -> String {
-    decided.known_words()
+    decided.known_text()
 }
 
 fn recordings() -> Vec<String> {
@@ -133,7 +133,7 @@ struct Held {
     others: BTreeMap<String, usize>,
 }
 
-/// Of the decisions whose prompts messages alone told. Where the log tells the chosen one's cost alone, that counts.
+/// Decisions whose prompts come from messages only. If the log contains only the chosen worker's cost, that is compared.
 fn by_messages(name: &str) -> Held {
     let alone = play(name, &[], Delays::default());
     let logged = play(name, &["frontend"], Delays::default());
@@ -152,12 +152,12 @@ fn by_messages(name: &str) -> Held {
         for candidate in ours.decision.candidates.iter() {
             let id = |cluster: &Cluster, worker| cluster.worker(worker).unwrap().id;
             let is_same = |c: &&Candidate| id(&logged, c.worker) == id(&alone, candidate.worker);
-            let told = match theirs.decision.candidates.iter().find(is_same) {
-                Some(told) if is_written => Some((told.overlap_blocks, told.cost)),
+            let reported = match theirs.decision.candidates.iter().find(is_same) {
+                Some(reported) if is_written => Some((reported.overlap_blocks, reported.cost)),
                 _ if candidate.worker != ours.decision.worker => None,
                 _ => theirs.decision.logit.map(|cost| (candidate.overlap_blocks, cost)),
             };
-            let Some((overlap_blocks, cost)) = told else { continue };
+            let Some((overlap_blocks, cost)) = reported else { continue };
             held.both += 1;
             held.overlaps += usize::from(candidate.overlap_blocks == overlap_blocks);
             held.costs += usize::from((candidate.cost - cost).abs() <= 0.000_501);

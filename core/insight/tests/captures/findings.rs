@@ -19,8 +19,8 @@ fn noted(name: &str, event: &str) -> f64 {
     Recording::fixture(name).timeline().into_iter().find(|note| note.event == event).unwrap().at_s
 }
 
-fn assert_well_said(watched: &Watched) {
-    for (_, finding) in &watched.said {
+fn assert_well_worded(watched: &Watched) {
+    for (_, finding) in &watched.findings {
         let text = &finding.explanation;
         let sentences = text.matches(". ").count() + usize::from(text.ends_with('.'));
         assert_eq!(sentences, 2, "{}: {text}", finding.code);
@@ -29,7 +29,7 @@ fn assert_well_said(watched: &Watched) {
 }
 
 fn assert_silent(watched: &Watched, what: &str) {
-    assert_eq!(watched.codes(Severity::Warning), [""; 0], "{what}: {}", watched.told());
+    assert_eq!(watched.codes(Severity::Warning), [""; 0], "{what}: {}", watched.summary());
 }
 
 fn healthy(name: &str) {
@@ -37,10 +37,15 @@ fn healthy(name: &str) {
     for sources in [NATS, NATS_AND_LOG, NATS_AND_METRICS, ALL] {
         let watched = tape.play(sources, 0.0, IDLE_S);
         assert_silent(&watched, &format!("{name}, {sources:?}"));
-        assert_well_said(&watched);
+        assert_well_worded(&watched);
         let late = tape.play(sources, tape.middle(), IDLE_S);
-        assert_eq!(late.codes(Severity::Warning), ["tree_partial"], "{name}, {sources:?}: {}", late.told());
-        assert_well_said(&late);
+        assert_eq!(
+            late.codes(Severity::Warning),
+            ["tree_partial"],
+            "{name}, {sources:?}: {}",
+            late.summary()
+        );
+        assert_well_worded(&late);
     }
 }
 
@@ -97,13 +102,13 @@ recordings! { healthy:
 }
 
 #[test]
-fn whoever_comes_late_is_told_so() {
+fn a_late_start_is_reported() {
     let tape = Tape::of("1.6.1-healthy");
     assert!(tape.play(NATS, tape.middle(), 10).holds("tree_partial"));
     assert!(!tape.play(NATS, 0.0, 10).holds("tree_partial"));
 }
 
-/// The mismatch is told in time, as the right form, and with the sizes that the sources tell.
+/// The mismatch is found in time, with the right kind and the reported sizes.
 fn mismatch(name: &str) {
     let tape = Tape::of(name);
     let begin = noted(name, "traffic_start");
@@ -112,7 +117,7 @@ fn mismatch(name: &str) {
         let (t, _) = watched.first("block_size_mismatch").unwrap_or_else(|| panic!("{name}, {sources:?}"));
         assert!(t - begin <= 30.0, "{name}, {sources:?}: after {} s", t - begin);
         let in_time =
-            watched.said.iter().rfind(|(t, f)| f.code == "block_size_mismatch" && t - begin <= 30.0);
+            watched.findings.iter().rfind(|(t, f)| f.code == "block_size_mismatch" && t - begin <= 30.0);
         let (_, finding) = in_time.unwrap();
         assert_eq!(finding.severity, Severity::Critical);
         assert_eq!(finding.workers.len(), 3, "{name}, {sources:?}");
@@ -125,9 +130,9 @@ fn mismatch(name: &str) {
         if sources.metrics {
             assert_eq!(evidence(finding, "Router's size"), "16");
         }
-        assert_well_said(&watched);
+        assert_well_worded(&watched);
         let others = watched.codes(Severity::Warning);
-        assert_eq!(others, ["block_size_mismatch"], "{name}, {sources:?}: {}", watched.told());
+        assert_eq!(others, ["block_size_mismatch"], "{name}, {sources:?}: {}", watched.summary());
     }
 }
 
@@ -154,9 +159,9 @@ fn workers_without_events_are_named_one_by_one() {
     let tape = Tape::of(name);
     for sources in [NATS, NATS_AND_LOG, NATS_AND_METRICS, ALL] {
         let watched = tape.play(sources, 0.0, 20);
-        assert_eq!(watched.codes(Severity::Warning), ["no_events"], "{sources:?}: {}", watched.told());
-        assert_well_said(&watched);
-        let last = watched.said.iter().rfind(|(_, f)| f.code == "no_events");
+        assert_eq!(watched.codes(Severity::Warning), ["no_events"], "{sources:?}: {}", watched.summary());
+        assert_well_worded(&watched);
+        let last = watched.findings.iter().rfind(|(_, f)| f.code == "no_events");
         let (_, finding) = last.unwrap();
         assert_eq!((finding.severity, finding.workers.len()), (Severity::Critical, 3), "{sources:?}");
         for worker in watched.cluster.workers() {
@@ -186,11 +191,11 @@ fn restarted_worker(name: &str, sources: Sources, within_s: f64) {
     }
     let mut codes = watched.codes(Severity::Warning);
     // Requests that were on it fail: what clients feel is found too, and names the cause.
-    if let Some((_, errors)) = watched.said.iter().rfind(|(_, found)| found.code == "errors") {
+    if let Some((_, errors)) = watched.findings.iter().rfind(|(_, found)| found.code == "errors") {
         assert_eq!(errors.cause, "worker_gone", "{sources:?}");
         codes.retain(|code| code != "errors");
     }
-    assert_eq!(codes, ["worker_gone"], "{sources:?}: {}", watched.told());
+    assert_eq!(codes, ["worker_gone"], "{sources:?}: {}", watched.summary());
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Hits of recorded requests against the overlap that the router itself told of them.
+//! Hits of recorded requests against the overlap that the router itself reported.
 
 use radixscope_captures::Recording;
 use radixscope_intake::{Intake, Received};
@@ -62,8 +62,8 @@ fn figures(name: &str) -> (usize, usize, usize) {
         judged.len(),
         "the recording is shorter than the window"
     );
-    let hits = judged.iter().filter(|(told, _)| *told > 0).count();
-    let same = judged.iter().filter(|(told, depth)| *told == u64::from(*depth)).count();
+    let hits = judged.iter().filter(|(summary, _)| *summary > 0).count();
+    let same = judged.iter().filter(|(summary, depth)| *summary == u64::from(*depth)).count();
     (judged.len(), hits, same)
 }
 

@@ -121,8 +121,8 @@ fn table(recording: &Recording, how: Played) -> Table {
     let mut table =
         Table { decisions: Of(cluster.decisions().totals().count as usize, selected), ..Table::default() };
     let requests = || words.iter().flat_map(|w| &w.requests);
-    for (id, told) in requests() {
-        table.hold(&cluster, id, told, by_id.get(id.as_str()).copied());
+    for (id, logged) in requests() {
+        table.hold(&cluster, id, logged, by_id.get(id.as_str()).copied());
     }
     if words.iter().all(|w| w.requests.values().all(|request| request.costs.is_empty())) {
         let found =
@@ -141,40 +141,40 @@ fn how_known(decided: &DecisionEntry) -> bool {
 }
 
 impl Table {
-    fn hold(&mut self, cluster: &Cluster, id: &str, told: &Request, found: Option<&DecisionEntry>) {
+    fn hold(&mut self, cluster: &Cluster, id: &str, logged: &Request, found: Option<&DecisionEntry>) {
         let mut count = |of: fn(&mut Self) -> &mut Of, is_told: bool, is_same: bool, what: &str| {
             if is_told {
                 let place = of(self);
                 place.1 += 1;
                 place.0 += usize::from(is_same);
                 if !is_same {
-                    self.wrong.push(format!("{what} of {id}: {told:?}"));
+                    self.wrong.push(format!("{what} of {id}: {logged:?}"));
                 }
             }
         };
-        let known = |is_same: fn(&DecisionEntry, &Request) -> bool| found.is_some_and(|d| is_same(d, told));
-        count(|t| &mut t.ids, told.chosen, found.is_some(), "id");
-        let is_placed = told.chosen;
-        let same_isl = known(|d, told| {
-            d.decision.isl_tokens == told.input_tokens
-                && d.decision.isl_blocks == told.input_tokens.map(|tokens| tokens.div_ceil(BLOCK))
+        let known = |is_same: fn(&DecisionEntry, &Request) -> bool| found.is_some_and(|d| is_same(d, logged));
+        count(|t| &mut t.ids, logged.chosen, found.is_some(), "id");
+        let is_placed = logged.chosen;
+        let same_isl = known(|d, logged| {
+            d.decision.isl_tokens == logged.input_tokens
+                && d.decision.isl_blocks == logged.input_tokens.map(|tokens| tokens.div_ceil(BLOCK))
         });
-        count(|t| &mut t.isl, is_placed && told.input_tokens.is_some(), same_isl, "isl");
-        let same_overlap = known(|d, told| d.overlap_blocks() == told.overlap);
-        count(|t| &mut t.overlap, told.overlap.is_some(), same_overlap, "overlap");
+        count(|t| &mut t.isl, is_placed && logged.input_tokens.is_some(), same_isl, "isl");
+        let same_overlap = known(|d, logged| d.overlap_blocks() == logged.overlap);
+        count(|t| &mut t.overlap, logged.overlap.is_some(), same_overlap, "overlap");
         let same_ttft =
-            known(|d, told| d.progress.ttft_us == told.ttft_ms.map(|ms| (ms * 1_000.0).round() as u64));
-        count(|t| &mut t.ttft, is_placed && told.ttft_ms.is_some(), same_ttft, "ttft");
+            known(|d, logged| d.progress.ttft_us == logged.ttft_ms.map(|ms| (ms * 1_000.0).round() as u64));
+        count(|t| &mut t.ttft, is_placed && logged.ttft_ms.is_some(), same_ttft, "ttft");
         let same_costs = found.is_some_and(|d| {
             let cost = |c: &Candidate| (cluster.worker(c.worker).unwrap().id.id.0, c.cost);
-            how_known(d) && d.decision.candidates.iter().map(cost).collect::<BTreeMap<_, _>>() == told.costs
+            how_known(d) && d.decision.candidates.iter().map(cost).collect::<BTreeMap<_, _>>() == logged.costs
         });
-        count(|t| &mut t.costs, !told.costs.is_empty(), same_costs, "costs");
+        count(|t| &mut t.costs, !logged.costs.is_empty(), same_costs, "costs");
         let has_path = known(|d, _| d.decision.path.is_some());
-        count(|t| &mut t.path, told.has_hashes && told.overlap.is_some_and(|o| o > 0), has_path, "path");
+        count(|t| &mut t.path, logged.has_hashes && logged.overlap.is_some_and(|o| o > 0), has_path, "path");
     }
 
-    /// What is shown of a decision of the log alone was told by the log.
+    /// Every field of a decision known only from the log is in the log.
     fn nothing_made_up(&mut self, cluster: &Cluster, words: &[Words]) {
         let all: BTreeMap<&str, &Request> =
             words.iter().flat_map(|w| &w.requests).map(|(id, request)| (id.as_str(), request)).collect();
@@ -182,14 +182,14 @@ impl Table {
         let says_overlap =
             words.iter().any(|w| w.selected > 0 && w.requests.values().any(|r| r.overlap.is_some()));
         for decided in cluster.decisions().newest_first() {
-            let told = decided.decision.request_id.as_deref().and_then(|id| all.get(id));
+            let logged = decided.decision.request_id.as_deref().and_then(|id| all.get(id));
             let isl = decided.decision.isl_tokens;
-            if isl.is_some() && told.is_none_or(|told| told.input_tokens != isl && !told.has_hashes) {
+            if isl.is_some() && logged.is_none_or(|logged| logged.input_tokens != isl && !logged.has_hashes) {
                 self.made_up.push(format!("isl {isl:?}: {:?}", decided.decision));
             }
             let in_line = decided.decision.request_id.is_none() && !has_costs && !says_overlap;
             if decided.overlap_blocks().is_some()
-                && told.is_none_or(|told| told.overlap.is_none())
+                && logged.is_none_or(|logged| logged.overlap.is_none())
                 && !has_costs
                 && !in_line
                 // Computed here, and named so.
@@ -226,8 +226,8 @@ fn hit_rate(recording: &Recording, cluster: &Cluster) -> Option<(f64, f64, usize
         // Up to 1.2 the router counts what it chose, from 1.3 on what it dispatched.
         let counts_dispatched = !recording.name().starts_with("1.1") && !recording.name().starts_with("1.2");
         let ours = cluster.decisions().newest_first().filter(|d| {
-            let told = d.decision.request_id.as_deref().and_then(|id| words.requests.get(id));
-            told.is_some_and(|told| told.dispatched || !counts_dispatched) && d.decided_ms() <= at_most
+            let logged = d.decision.request_id.as_deref().and_then(|id| words.requests.get(id));
+            logged.is_some_and(|logged| logged.dispatched || !counts_dispatched) && d.decided_ms() <= at_most
         });
         rates.extend(ours.filter_map(DecisionEntry::overlap_share));
     }
@@ -288,7 +288,7 @@ fn assert_whole(recording: &Recording, how: Played) -> Table {
     let name = recording.name();
     let table = table(recording, how);
     let Table { decisions, ids, isl, overlap, costs, ttft, .. } = &table;
-    for (what, Of(found, told)) in [
+    for (what, Of(found, logged)) in [
         ("decisions", decisions),
         ("ids", ids),
         ("isl", isl),
@@ -296,7 +296,7 @@ fn assert_whole(recording: &Recording, how: Played) -> Table {
         ("costs", costs),
         ("ttft", ttft),
     ] {
-        assert_eq!(found, told, "{name}, {how:?}: {what}: {:#?}", table.wrong);
+        assert_eq!(found, logged, "{name}, {how:?}: {what}: {:#?}", table.wrong);
     }
     assert!(table.made_up.is_empty(), "{name}, {how:?}: {:#?}", table.made_up);
     table

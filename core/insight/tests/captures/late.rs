@@ -2,7 +2,7 @@
 //! block for block, as recordings of the whole run tell it.
 
 use radixscope_model::id::Worker;
-use radixscope_model::record::{Asking, KnowledgeWhy, TreeKnowledge};
+use radixscope_model::record::{KnowledgeWhy, QueryState, TreeKnowledge};
 
 use crate::late_player::Player;
 
@@ -24,7 +24,7 @@ fn is_true(player: &Player, workers: usize) {
         assert!(held == truth.blocks, "blocks, parents or tokens of {worker:?} differ");
     }
     assert_eq!(compared, workers);
-    // But for the second in which nobody had answered yet.
+    // Except for the second before the first response.
     let faults: Vec<_> = player.found.iter().filter(|code| *code != "tree_partial").collect();
     assert!(faults.is_empty(), "{faults:?}");
     assert_eq!(player.cluster.totals().unattached, 0);
@@ -72,11 +72,11 @@ fn workers_of_0_9_are_asked_on_request_only() {
     for state in player.cluster.workers() {
         let knowledge = &state.knowledge;
         assert_eq!((knowledge.state, knowledge.why), (TreeKnowledge::Partial, KnowledgeWhy::JoinedLate));
-        assert_eq!(knowledge.asking, Asking::OnRequest);
+        assert_eq!(knowledge.asking, QueryState::OnRequest);
     }
 }
 
-fn asked_once(name: &str) -> Player {
+fn queried_once(name: &str) -> Player {
     let mut player = Player::new(name, "late", Some(1.0));
     let workers: Vec<Worker> = player.truth().keys().copied().collect();
     let mut requested = vec![false; workers.len()];
@@ -93,7 +93,7 @@ fn asked_once(name: &str) -> Player {
 
 #[test]
 fn a_dump_of_0_9_without_a_number_and_the_events_since_are_the_truth() {
-    let player = asked_once("0.9.1-localindexer-late");
+    let player = queried_once("0.9.1-localindexer-late");
     is_true(&player, 3);
     assert_eq!(player.queries, [None, None, None]);
 }
@@ -135,7 +135,7 @@ fn a_worker_that_lists_fewer_blocks_than_it_holds_is_believed() {
         player.play(|intake, cluster, _| {
             for state in cluster.workers() {
                 let asking = state.knowledge.asking;
-                if asking == Asking::OnRequest {
+                if asking == QueryState::OnRequest {
                     intake.request_dump(state.id);
                 }
             }

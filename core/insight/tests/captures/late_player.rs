@@ -10,7 +10,7 @@ use radixscope_dynamo::envelope;
 use radixscope_dynamo::kv_event::{KvData, KvEvents};
 use radixscope_dynamo::request_plane::Codec;
 use radixscope_dynamo::subject::Subject;
-use radixscope_dynamo::tree_query::{TreeAnswer, decode_answer};
+use radixscope_dynamo::tree_query::{TreeResponse, decode_answer};
 use radixscope_insight::check::Checks;
 use radixscope_intake::command::TreeQuery;
 use radixscope_intake::{Command, Intake, Payload, Received};
@@ -30,7 +30,7 @@ pub(crate) struct Final {
     pub(crate) blocks: Vec<Held>,
 }
 
-enum Heard {
+enum Observed {
     Payload(Payload),
     /// Of the ZeroMQ publisher at this address.
     Zmq(String, Bytes),
@@ -40,12 +40,12 @@ enum Heard {
 struct Recorded {
     from: f64,
     at: f64,
-    answer: TreeAnswer,
+    answer: TreeResponse,
 }
 
 /// See the module.
 pub(crate) struct Player {
-    tape: Vec<(f64, Heard)>,
+    tape: Vec<(f64, Observed)>,
     health: Payload,
     /// All answers with all blocks, by worker, oldest first.
     dumps: HashMap<Worker, Vec<Recorded>>,
@@ -58,8 +58,8 @@ pub(crate) struct Player {
     source: SourceIx,
     /// Publishers at their addresses.
     channels: HashMap<String, Arc<Subject>>,
-    /// Everything that workers said so far, heard or not.
-    said: HashMap<Worker, Vec<KvEvents>>,
+    /// Everything that workers sent so far, received or not.
+    findings: HashMap<Worker, Vec<KvEvents>>,
     /// Queries that wait for their recorded time.
     waiting: Vec<(f64, TreeQuery)>,
     /// Whether a message is lost on its way, by the number of messages with KV events before it.
@@ -90,14 +90,14 @@ impl Player {
             dumps.entry(worker).or_default().push(recorded);
         }
         let starts = attaches_before.map_or(0.0, |before| first_dump - before);
-        let mut tape: Vec<(f64, Heard)> = Vec::new();
+        let mut tape: Vec<(f64, Observed)> = Vec::new();
         if recording.folder().join("nats.jsonl.gz").is_file() {
-            tape.extend(publications(&recording).map(|(at, payload)| (at, Heard::Payload(payload))));
+            tape.extend(publications(&recording).map(|(at, payload)| (at, Observed::Payload(payload))));
         }
         // Who attaches late finds what is there then, and nothing of what was before.
         let mut there: BTreeMap<String, Bytes> = BTreeMap::new();
         let entry = |at: f64, key: &str, value: Option<Bytes>| {
-            (at, Heard::Payload(Payload::Discovery { key: key.into(), value, lease: None }))
+            (at, Observed::Payload(Payload::Discovery { key: key.into(), value, lease: None }))
         };
         for change in recording.discovery_changes() {
             let value = change.value.map(|value| Bytes::from(value.to_string()));
@@ -110,7 +110,7 @@ impl Player {
         tape.extend(there.into_iter().map(|(key, value)| entry(starts, &key, Some(value))));
         for message in recording.zmq_messages() {
             let envelope = message.envelope();
-            tape.push((message.at_s, Heard::Zmq(message.endpoint, envelope)));
+            tape.push((message.at_s, Observed::Zmq(message.endpoint, envelope)));
         }
         tape.retain(|(at, _)| *at >= starts);
         tape.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -133,7 +133,7 @@ impl Player {
             found: BTreeSet::new(),
             source,
             channels: HashMap::new(),
-            said: HashMap::new(),
+            findings: HashMap::new(),
             waiting: Vec::new(),
             loses: |_| false,
             queries: Vec::new(),
@@ -165,7 +165,7 @@ impl Player {
         self.take(first, Payload::Subscribed { publisher_id: None });
         let mut flushed = first;
         let mut kv_messages = 0;
-        for (at, heard) in tape {
+        for (at, observed) in tape {
             while flushed + 1.0 < at {
                 flushed += 1.0;
                 self.answer_until(flushed);
@@ -175,9 +175,9 @@ impl Player {
             self.answer_until(at);
             meanwhile(&mut self.intake, &self.cluster, at);
             self.obey(at);
-            let payload = match heard {
-                Heard::Payload(payload) => payload,
-                Heard::Zmq(address, message) => match self.channels.get(&address) {
+            let payload = match observed {
+                Observed::Payload(payload) => payload,
+                Observed::Zmq(address, message) => match self.channels.get(&address) {
                     Some(subject) => Payload::Nats { subject: Arc::clone(subject), message },
                     None => continue,
                 },
@@ -253,18 +253,18 @@ impl Player {
                 }
             };
             let payload =
-                Payload::TreeAnswer { query: query.id, outcome: Arc::new(Ok(answer)), size_bytes: 0 };
+                Payload::TreeResponse { query: query.id, outcome: Arc::new(Ok(answer)), size_bytes: 0 };
             self.take(due, payload);
         }
     }
 
     /// What the worker answers who is asked for its events from one on.
-    fn range(&self, worker: Worker, start: u64) -> TreeAnswer {
+    fn range(&self, worker: Worker, start: u64) -> TreeResponse {
         let mut all = KvEvents::default();
         all.batch = true;
         let mut newest = 0;
-        for said in self.said.get(&worker).into_iter().flatten() {
-            for event in &said.events {
+        for findings in self.findings.get(&worker).into_iter().flatten() {
+            for event in &findings.events {
                 newest = newest.max(event.event_id);
                 if event.event_id < start {
                     continue;
@@ -273,12 +273,12 @@ impl Player {
                 match &mut event.data {
                     KvData::Stored { blocks, .. } => {
                         let from = all.blocks.len() as u32;
-                        all.blocks.extend_from_slice(said.blocks_of(blocks));
+                        all.blocks.extend_from_slice(findings.blocks_of(blocks));
                         *blocks = from..all.blocks.len() as u32;
                     }
                     KvData::Removed { hashes } => {
                         let from = all.removed.len() as u32;
-                        all.removed.extend_from_slice(said.removed_of(hashes));
+                        all.removed.extend_from_slice(findings.removed_of(hashes));
                         *hashes = from..all.removed.len() as u32;
                     }
                     KvData::Cleared => {}
@@ -287,8 +287,8 @@ impl Player {
             }
         }
         match all.events.is_empty() {
-            true => TreeAnswer::TooNew { newest_available: newest },
-            false => TreeAnswer::Events { events: all, last_event_id: Some(newest) },
+            true => TreeResponse::TooNew { newest_available: newest },
+            false => TreeResponse::Events { events: all, last_event_id: Some(newest) },
         }
     }
 
@@ -303,7 +303,7 @@ impl Player {
         let mut events = KvEvents::default();
         events.decode(payload, format).unwrap();
         if let Some(worker) = events.events.first().map(|event| event.worker) {
-            self.said.entry(worker).or_default().push(events);
+            self.findings.entry(worker).or_default().push(events);
         }
         true
     }

@@ -2,7 +2,7 @@
 
 use radixscope_captures::{Recording, Scrape, Simulated};
 use radixscope_insight::baseline::Figure;
-use radixscope_insight::recent_window::{ConcurrencySource, Source, live};
+use radixscope_insight::recent_window::{ConcurrencySource, FigureSource, live};
 use radixscope_intake::{Intake, Payload, Received};
 use radixscope_model::id::Millis;
 use radixscope_model::range::Range;
@@ -55,11 +55,14 @@ fn a_window_of_recorded_metrics_agrees_with_the_clients_clock() {
         let ended = asked.iter().filter(|a| within(a.t1).is_some()).count() as f64;
 
         let of = |figure| live.window.figures.get(figure).unwrap_or_else(|| panic!("{name}: {figure:?}"));
-        assert_eq!(live.sources.get(Figure::TtftP50), Some(Source::Scraped), "{name}");
+        assert_eq!(live.sources.get(Figure::TtftP50), Some(FigureSource::Scraped), "{name}");
         // Of Dynamo's histograms a bucket is known: the client's own figure lies in it.
         for (figure, q) in [(Figure::TtftP50, 0.5), (Figure::TtftP95, 0.95)] {
-            let (said, true_ms) = (of(figure), quantile(&mut ttft, q));
-            assert!(said.overlaps(&Range::exact(true_ms)), "{name} {figure:?}: {said:?} against {true_ms}");
+            let (findings, true_ms) = (of(figure), quantile(&mut ttft, q));
+            assert!(
+                findings.overlaps(&Range::exact(true_ms)),
+                "{name} {figure:?}: {findings:?} against {true_ms}"
+            );
         }
         let seconds = last - first;
         let rate = ended / seconds;

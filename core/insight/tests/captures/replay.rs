@@ -52,7 +52,7 @@ pub(crate) fn received_late(name: &str, logs: &[&str], delays: Delays) -> Vec<(M
     all.into_iter().map(|(at, payload)| (millis(at), payload)).collect()
 }
 
-/// A state, and one that is told everything through the frames' codec.
+/// A state, and one that gets everything through the frames' codec.
 struct Both {
     near: Cluster,
     far: Cluster,

@@ -176,7 +176,7 @@ fn with_0_9_and_replica_sync_every_candidate_costs_what_the_router_logged() {
     let (mut logged, mut overlaps, mut costs) = (0, 0, 0);
     for decided in oldest_first(&by_both).filter(|d| d.decision.request_id.is_some()) {
         let same = |d: &&DecisionEntry| d.decision.request_id == decided.decision.request_id;
-        let ours = oldest_first(&by_messages).find(same).expect("heard by messages alone");
+        let ours = oldest_first(&by_messages).find(same).expect("known from messages alone");
         assert_eq!(ours.decision.completeness, Completeness::Reconstructed);
         for theirs in decided.decision.candidates.iter() {
             logged += 1;
@@ -211,9 +211,9 @@ fn with_1_6_sequences_log_and_trace_of_a_request_are_one_decision_recomputed_exa
 #[test]
 fn with_1_6_messages_alone_give_the_routers_own_overlap() {
     let cluster = play(NEW_SYNC, true, false);
-    let told = |d: &&DecisionEntry| d.is_from(DecisionSource::ActiveSequences);
+    let summary = |d: &&DecisionEntry| d.is_from(DecisionSource::ActiveSequences);
     let (mut all, mut same) = (0, 0);
-    for decided in oldest_first(&cluster).filter(told) {
+    for decided in oldest_first(&cluster).filter(summary) {
         all += 1;
         let ours = decided.chosen().map(|c| u64::from(c.overlap_blocks));
         same += usize::from(ours.is_some() && ours == decided.decision.overlap_blocks);

@@ -6,8 +6,10 @@ use std::collections::{BTreeMap, HashMap};
 use radixscope_captures::Recording;
 use radixscope_intake::{Intake, Payload, Received};
 use radixscope_model::id::{BlockHash, Millis, Worker, WorkerIx};
-use radixscope_model::record::{Entry, EventLine, GoneWhy, LifetimeSums, LogSign, Record, SourceKind};
-use radixscope_state::cluster::{Cluster, Sign};
+use radixscope_model::record::{
+    BlockResidency, DepartureCause, Entry, EventTransport, LogSignal, Record, SourceKind,
+};
+use radixscope_state::cluster::{Cluster, Liveness};
 use radixscope_state::sink::RecordSink;
 
 use crate::replay::received;
@@ -32,13 +34,13 @@ impl RecordSink for Played {
     fn append(&mut self, entry: &Entry<'_>) {
         self.cluster.append(entry);
         let kept = match entry.record {
-            Record::EventLine { worker, line, first_event_id } => {
-                Record::EventLine { worker, line, first_event_id }
+            Record::EventTransport { worker, line, first_event_id } => {
+                Record::EventTransport { worker, line, first_event_id }
             }
-            Record::Gone { worker, why } => Record::Gone { worker, why },
-            Record::Returned { worker } => Record::Returned { worker },
+            Record::Left { worker, why } => Record::Left { worker, why },
+            Record::Rejoined { worker } => Record::Rejoined { worker },
             Record::InFlight { worker, now, most } => Record::InFlight { worker, now, most },
-            Record::LifetimeSums { worker, lifetimes } => Record::LifetimeSums { worker, lifetimes },
+            Record::BlockResidency { worker, lifetimes } => Record::BlockResidency { worker, lifetimes },
             Record::Stored { worker, ref blocks, .. } => {
                 for block in blocks.iter() {
                     self.held.entry((worker, block.block_hash)).or_insert(entry.at_ms.0);
@@ -87,21 +89,21 @@ fn count(name: &str, logs: &[&str], words: &str) -> u64 {
 fn signs_in_logs_add_up_to_the_lines_that_say_them() {
     for name in ["0.9.1-mismatch", "1.6.1-mismatch", "0.9.1-healthy", "1.6.1-healthy", "0.9.1-localindexer"] {
         let played = play(name, ALL_LOGS);
-        let said = |sign| played.cluster.sign(|known| *known == sign).map_or(0, |state| state.count);
+        let findings = |sign| played.cluster.sign(|known| *known == sign).map_or(0, |state| state.count);
         for (sign, words) in [
-            (LogSign::RouterStarted, "KV Routing initialized"),
-            (LogSign::UsesJetStream, "using JetStream subscription"),
-            (LogSign::ParentUnknown, "skipping store operation"),
-            (LogSign::BlockUnknown, "skipping remove operation"),
-            (LogSign::PublisherSize { publisher: 16, engine: 32 }, "Block not published."),
+            (LogSignal::RouterStarted, "KV Routing initialized"),
+            (LogSignal::UsesJetStream, "using JetStream subscription"),
+            (LogSignal::ParentUnknown, "skipping store operation"),
+            (LogSignal::BlockUnknown, "skipping remove operation"),
+            (LogSignal::PublisherSize { publisher: 16, engine: 32 }, "Block not published."),
         ] {
-            assert_eq!(said(sign), count(name, ALL_LOGS, words), "{name}: {sign:?}");
+            assert_eq!(findings(sign), count(name, ALL_LOGS, words), "{name}: {sign:?}");
         }
         assert_eq!(
-            said(LogSign::PublisherSize { publisher: 16, engine: 32 }) > 0,
+            findings(LogSignal::PublisherSize { publisher: 16, engine: 32 }) > 0,
             name.ends_with("mismatch")
         );
-        let of_workers = played.cluster.sign(|sign| *sign == LogSign::ParentUnknown);
+        let of_workers = played.cluster.sign(|sign| *sign == LogSignal::ParentUnknown);
         let workers = of_workers.map_or(0, |state| state.workers.len());
         assert_eq!(workers, if name.ends_with("mismatch") { 3 } else { 0 }, "{name}");
     }
@@ -116,17 +118,17 @@ fn a_worker_that_was_killed_is_gone_within_seconds_and_its_blocks_with_it() {
         .records
         .iter()
         .filter_map(|(at, record)| match record {
-            Record::Gone { worker, why } => Some((*at, *worker, *why)),
-            Record::Returned { .. } => panic!("nobody came back under its old id"),
+            Record::Left { worker, why } => Some((*at, *worker, *why)),
+            Record::Rejoined { .. } => panic!("no worker rejoined under its old id"),
             _ => None,
         })
         .collect();
     let [(at, worker, why)] = gone[..] else { panic!("{gone:?}") };
-    assert_eq!((worker, why), (dead, GoneWhy::Log));
+    assert_eq!((worker, why), (dead, DepartureCause::Log));
     let state = cluster.worker(dead).unwrap();
     let last_sign = state.last_sign_ms.expect("it spoke");
     assert!(at.since(last_sign) <= 10_000, "{} ms after its last sign", at.since(last_sign));
-    assert_eq!(state.sign(cluster.now_ms()), Sign::Gone);
+    assert_eq!(state.sign(cluster.now_ms()), Liveness::Left);
     assert_eq!(cluster.blocks(dead), Some(0));
     assert!(
         (0..cluster.workers().len() as u16)
@@ -134,25 +136,29 @@ fn a_worker_that_was_killed_is_gone_within_seconds_and_its_blocks_with_it() {
             .all(|w| (w == dead) == (cluster.blocks(w) == Some(0)))
     );
     let without_log = play("0.9.1-worker-restart", &[]);
-    assert!(without_log.cluster.workers().iter().all(|worker| worker.gone.is_none()), "nobody told");
+    assert!(without_log.cluster.workers().iter().all(|worker| worker.gone.is_none()), "not reported");
 }
 
 #[test]
 fn every_worker_tells_once_how_its_events_come() {
     for (name, line, first) in [
-        ("0.9.1-healthy", EventLine::JetStream, 0),
-        ("0.9.1-localindexer", EventLine::Core, 0),
-        ("1.6.1-healthy", EventLine::Core, 1),
+        ("0.9.1-healthy", EventTransport::JetStream, 0),
+        ("0.9.1-localindexer", EventTransport::Core, 0),
+        ("1.6.1-healthy", EventTransport::Core, 1),
     ] {
         let played = play(name, &[]);
-        let mut told = BTreeMap::new();
+        let mut received = BTreeMap::new();
         for (_, record) in &played.records {
-            if let Record::EventLine { worker, line, first_event_id } = record {
-                assert_eq!(told.insert(*worker, (*line, *first_event_id)), None, "{name}: said twice");
+            if let Record::EventTransport { worker, line, first_event_id } = record {
+                assert_eq!(
+                    received.insert(*worker, (*line, *first_event_id)),
+                    None,
+                    "{name}: reported twice"
+                );
             }
         }
         let want: BTreeMap<_, _> = (0..3).map(|worker| (WorkerIx(worker), (line, first))).collect();
-        assert_eq!(told, want, "{name}");
+        assert_eq!(received, want, "{name}");
         assert!(played.cluster.workers().iter().all(|worker| worker.lines.len() == 1));
     }
 }
@@ -188,9 +194,9 @@ fn requests_in_flight_are_as_many_as_clients_had() {
     let played = play(name, &["frontend"]);
     let mut most: BTreeMap<u64, u32> = BTreeMap::new();
     for (_, record) in &played.records {
-        if let Record::InFlight { worker, most: told, .. } = record {
+        if let Record::InFlight { worker, most: received, .. } = record {
             let known = most.entry(played.cluster.worker(*worker).unwrap().id.id.0).or_default();
-            *known = (*known).max(*told);
+            *known = (*known).max(*received);
         }
     }
     let clients = most_at_once(name);
@@ -219,12 +225,14 @@ fn the_sample_of_blocks_lives_as_long_as_all_of_them_do() {
         let mut judged = 0;
         for worker in (0..3).map(WorkerIx) {
             let latest = played.records.iter().rev().find_map(|(at, record)| match record {
-                Record::LifetimeSums { worker: of, lifetimes: ages } if *of == worker && ages.removed > 0 => {
+                Record::BlockResidency { worker: of, lifetimes: ages }
+                    if *of == worker && ages.removed > 0 =>
+                {
                     Some((at.0, *ages))
                 }
                 _ => None,
             });
-            let (at, ages): (u64, LifetimeSums) = latest.expect("told");
+            let (at, ages): (u64, BlockResidency) = latest.expect("a record");
             let window = at - 60_000..=at;
             let mut all: Vec<u64> = played
                 .lives
@@ -264,9 +272,9 @@ fn messages_alone_and_with_the_log_tell_the_same_numbers_in_flight() {
         let played = play("../routing/1.6.1-replica-sync-trace", logs);
         let mut most: BTreeMap<Worker, u32> = BTreeMap::new();
         for (_, record) in &played.records {
-            if let Record::InFlight { worker, most: told, .. } = record {
+            if let Record::InFlight { worker, most: received, .. } = record {
                 let known = most.entry(played.cluster.worker(*worker).unwrap().id).or_default();
-                *known = (*known).max(*told);
+                *known = (*known).max(*received);
             }
         }
         assert!(played.cluster.workers().iter().all(|worker| worker.in_flight.now() == Some(0)), "all ended");

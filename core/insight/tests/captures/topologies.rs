@@ -242,7 +242,7 @@ fn adapters_salts_and_pictures_are_apart_by_hash() {
         assert_eq!(blocks, Some(of.blocks), "{} of {}", of.tier, of.worker_id);
     }
     let unknown: u64 = cluster.workers().iter().map(|worker| worker.unknown_removed_total).sum();
-    let pictures: u64 = cluster.workers().iter().map(|worker| worker.pictures_total).sum();
+    let pictures: u64 = cluster.workers().iter().map(|worker| worker.multimodal_inputs_total).sum();
     assert_eq!(pictures, 1, "one run with a picture was injected");
     assert_eq!(unknown, 0, "blocks of one path under two names are removed one by one");
 }

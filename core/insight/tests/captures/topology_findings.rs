@@ -5,7 +5,7 @@ use bytes::Bytes;
 use radixscope_captures::Recording;
 use radixscope_dynamo::subject::Subject;
 use radixscope_intake::Payload;
-use radixscope_model::record::{CheckStatus, Finding, GoneWhy, RoutingMode, Severity, Topic};
+use radixscope_model::record::{CheckStatus, DepartureCause, Finding, RoutingMode, Severity, Topic};
 use radixscope_state::cluster::CacheOutcome;
 
 use crate::watch::{
@@ -15,7 +15,7 @@ use crate::watch::{
 /// Decisions whose costs are known, and those of them in which another candidate would have been cheaper.
 fn weighed(watched: &Watched) -> (usize, usize) {
     let decisions = watched.cluster.decisions().newest_first();
-    let margins: Vec<f64> = decisions.filter_map(|decided| decided.margin_blocks().ok()).collect();
+    let margins: Vec<f64> = decisions.filter_map(|decided| decided.cost_gap_blocks().ok()).collect();
     (margins.len(), margins.iter().filter(|&&margin| margin < 0.0).count())
 }
 
@@ -27,8 +27,8 @@ fn play(name: &str, sources: Sources, idle_s: u64) -> Watched {
 
 /// The last word of a finding.
 fn last<'w>(watched: &'w Watched, code: &str) -> &'w Finding {
-    let last = watched.said.iter().rfind(|(_, finding)| finding.code == code);
-    &last.unwrap_or_else(|| panic!("no {code}: {}", watched.told())).1
+    let last = watched.findings.iter().rfind(|(_, finding)| finding.code == code);
+    &last.unwrap_or_else(|| panic!("no {code}: {}", watched.summary())).1
 }
 
 fn ids(watched: &Watched, finding: &Finding) -> Vec<u64> {
@@ -44,20 +44,21 @@ fn workers_that_are_stopped_are_noted_and_the_killed_one_is_a_warning() {
     let stopped = [7_668_682_385_939_503_630, 7_668_682_385_939_503_649, 7_668_682_385_939_503_697];
     for sources in [NATS_AND_LOG, NATS_AND_FRONTEND, ALL_AND_CARDS] {
         let watched = play("1.6.1-scale", sources, 10);
-        let said = |code: &'static str| watched.said.iter().filter(move |(_, finding)| finding.code == code);
-        for (_, finding) in said("worker_gone") {
+        let findings =
+            |code: &'static str| watched.findings.iter().filter(move |(_, finding)| finding.code == code);
+        for (_, finding) in findings("worker_gone") {
             let severity = (finding.severity, ids(&watched, finding));
             assert_eq!(severity, (Severity::Warning, killed.to_vec()), "{sources:?}");
         }
-        for (_, finding) in said("worker_stopped") {
+        for (_, finding) in findings("worker_stopped") {
             let severity = (finding.severity, ids(&watched, finding));
             assert_eq!(severity, (Severity::Info, stopped.to_vec()), "{sources:?}");
         }
-        assert_eq!(last(&watched, "errors").cause, "worker_gone", "{sources:?}: {}", watched.told());
+        assert_eq!(last(&watched, "errors").cause, "worker_gone", "{sources:?}: {}", watched.summary());
         let others = |code: &String| !["errors", "worker_gone"].contains(&&**code);
         let grave = watched.codes(Severity::Warning).into_iter().filter(others).collect::<Vec<_>>();
-        assert_eq!(grave, [""; 0], "{sources:?}: {}", watched.told());
-        assert!(said("worker_gone").count() > 0 && said("worker_stopped").count() > 0, "{sources:?}");
+        assert_eq!(grave, [""; 0], "{sources:?}: {}", watched.summary());
+        assert!(findings("worker_gone").count() > 0 && findings("worker_stopped").count() > 0, "{sources:?}");
         let totals = watched.cluster.trees().map(|(_, tree)| tree.totals());
         let all: Vec<_> = totals.map(|of| (of.nodes, of.shared, of.resident)).filter(|of| of.2 > 0).collect();
         assert_eq!(all, [(2_465, 733, 3_198)], "{sources:?}");
@@ -70,7 +71,7 @@ fn a_departure_counts_as_it_was_found_out_first() {
     let gone: Vec<_> = watched.cluster.workers().iter().filter_map(|worker| worker.last_gone).collect();
     assert_eq!(gone.len(), 4);
     // The router's gauges miss them ten seconds later.
-    assert!(gone.iter().all(|gone| gone.why == GoneWhy::Log), "{gone:?}");
+    assert!(gone.iter().all(|gone| gone.why == DepartureCause::Log), "{gone:?}");
     let late: u64 = watched.cluster.workers().iter().map(|worker| worker.events_after_gone).sum();
     assert!(late > 0, "two of them finish what they have, and that stays known");
 }
@@ -88,7 +89,12 @@ fn a_frontend_that_does_not_route_by_kv_is_found_and_its_mode_named() {
     for sources in [NATS_AND_LOG, NATS_AND_FRONTEND, ALL_AND_CARDS] {
         let watched = play(name, sources, 10);
         let finding = last(&watched, "not_kv_routing");
-        assert_eq!(watched.codes(Severity::Warning), ["not_kv_routing"], "{sources:?}: {}", watched.told());
+        assert_eq!(
+            watched.codes(Severity::Warning),
+            ["not_kv_routing"],
+            "{sources:?}: {}",
+            watched.summary()
+        );
         let by = if sources.frontend_log { "but by round-robin" } else { "the mode is unknown" };
         assert!(finding.title.ends_with(by), "{sources:?}: {}", finding.title);
         let status = |code: &str| {
@@ -110,14 +116,14 @@ fn a_frontend_that_does_not_route_by_kv_is_found_and_its_mode_named() {
         }
         assert_eq!(watched.cluster.decisions().totals().overlap_share(), None, "no hit rate is claimed");
     }
-    assert!(play(name, NATS, 10).said.is_empty(), "messages alone do not tell");
+    assert!(play(name, NATS, 10).findings.is_empty(), "messages alone do not tell");
 }
 
 #[test]
 fn a_router_that_goes_by_its_own_guesses_is_named() {
     for sources in [NATS_AND_LOG, NATS_AND_FRONTEND, ALL_AND_CARDS] {
         let watched = play("1.6.1-approx", sources, 10);
-        assert_eq!(watched.codes(Severity::Info), ["approximate_mode"], "{sources:?}: {}", watched.told());
+        assert_eq!(watched.codes(Severity::Info), ["approximate_mode"], "{sources:?}: {}", watched.summary());
         let deaf = watched
             .cluster
             .checked()
@@ -132,14 +138,14 @@ fn healthy(name: &str) {
     let tape = Tape::of_recording(&Recording::topology(name));
     for sources in [NATS, NATS_AND_LOG, NATS_AND_METRICS, ALL_AND_CARDS] {
         let watched = tape.play(sources, 0.0, 60);
-        assert_eq!(watched.codes(Severity::Info), [""; 0], "{name}, {sources:?}: {}", watched.told());
+        assert_eq!(watched.codes(Severity::Info), [""; 0], "{name}, {sources:?}: {}", watched.summary());
     }
     let watched = tape.play(ALL_AND_CARDS, tape.middle(), 60);
     assert_eq!(
         watched.codes(Severity::Info),
         ["tree_partial"],
         "{name}, from the middle: {}",
-        watched.told()
+        watched.summary()
     );
 }
 
@@ -184,12 +190,12 @@ fn is_events_of(payload: &Payload, of: &str) -> bool {
 fn assert_names(watched: &Watched, code: &str, component: &str) {
     let wanted = workers_of(watched, component);
     assert!(wanted.len() >= 2, "{component}: {wanted:?}");
-    for (_, finding) in watched.said.iter().filter(|(_, finding)| finding.code == code) {
+    for (_, finding) in watched.findings.iter().filter(|(_, finding)| finding.code == code) {
         let named = ids(watched, finding);
         assert!(named.iter().all(|id| wanted.contains(id)), "{code}: {}", finding.title);
     }
-    assert_eq!(ids(watched, last(watched, code)), wanted, "{}", watched.told());
-    assert_eq!(watched.codes(Severity::Warning), [code], "{}", watched.told());
+    assert_eq!(ids(watched, last(watched, code)), wanted, "{}", watched.summary());
+    assert_eq!(watched.codes(Severity::Warning), [code], "{}", watched.summary());
 }
 
 /// Where the value of a field of a MessagePack map begins.

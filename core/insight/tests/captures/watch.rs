@@ -46,32 +46,32 @@ pub(crate) struct Tape {
     received: Vec<(f64, Payload)>,
 }
 
-/// What was said of a capture.
+/// The findings of a capture.
 pub(crate) struct Watched {
     pub(crate) cluster: Cluster,
     /// Every change of a finding, with its Unix time in seconds.
-    pub(crate) said: Vec<(f64, Finding)>,
+    pub(crate) findings: Vec<(f64, Finding)>,
 }
 
 impl Watched {
-    /// The first time that a finding was said, with it.
+    /// Each finding's first time.
     pub(crate) fn first(&self, code: &str) -> Option<(f64, &Finding)> {
-        self.said.iter().find(|(_, finding)| finding.code == code).map(|(t, finding)| (*t, finding))
+        self.findings.iter().find(|(_, finding)| finding.code == code).map(|(t, finding)| (*t, finding))
     }
 
-    /// Codes of at least this severity that were ever said, without those that name another finding as their cause.
+    /// Codes of at least this severity that were ever active, without those that name another finding as their cause.
     pub(crate) fn codes(&self, least: Severity) -> Vec<String> {
         let is_grave = |f: &Finding| f.severity >= least && f.cause.is_empty();
-        let grave = self.said.iter().filter(|(_, finding)| is_grave(finding));
+        let grave = self.findings.iter().filter(|(_, finding)| is_grave(finding));
         let mut codes: Vec<_> = grave.map(|(_, finding)| finding.code.to_string()).collect();
         codes.sort();
         codes.dedup();
         codes
     }
 
-    /// Everything said, a line each, for a test that fails.
-    pub(crate) fn told(&self) -> String {
-        let first = self.said.first().map_or(0.0, |(t, _)| *t);
+    /// All findings, one per line, for the message of a failing test.
+    pub(crate) fn summary(&self) -> String {
+        let first = self.findings.first().map_or(0.0, |(t, _)| *t);
         let line = |(t, f): &(f64, Finding)| {
             format!(
                 "{:7.1} {} {} {} | {}\n",
@@ -82,10 +82,10 @@ impl Watched {
                 f.title
             )
         };
-        self.said.iter().map(line).collect()
+        self.findings.iter().map(line).collect()
     }
 
-    /// Whether it was said and is not over.
+    /// Whether it is active.
     pub(crate) fn holds(&self, code: &str) -> bool {
         self.cluster.findings().iter().any(|f| f.code == code && f.phase != Phase::Cleared)
     }
@@ -102,7 +102,7 @@ impl RecordSink for Keeps {
 
     fn append(&mut self, entry: &Entry<'_>) {
         if let Record::Finding(finding) = &entry.record {
-            self.watched.said.push((entry.at_ms.0 as f64 / 1_000.0, finding.clone()));
+            self.watched.findings.push((entry.at_ms.0 as f64 / 1_000.0, finding.clone()));
         }
         self.watched.cluster.append(entry);
     }
@@ -147,7 +147,7 @@ impl Tape {
     /// Plays it to some sources from a time on, and `idle_s` silent seconds behind it.
     pub(crate) fn play(&self, sources: Sources, from: f64, idle_s: u64) -> Watched {
         let (mut intake, mut checks) = (Intake::default(), Checks::default());
-        let mut keeps = Keeps { watched: Watched { cluster: Cluster::default(), said: Vec::new() } };
+        let mut keeps = Keeps { watched: Watched { cluster: Cluster::default(), findings: Vec::new() } };
         let begin = Millis((from.max(self.received[0].0) * 1_000.0) as u64);
         let mut connect = |name: &str, kind, wanted: bool| -> Option<SourceIx> {
             let source = wanted.then(|| intake.source(name, kind, begin, &mut keeps).unwrap())?;

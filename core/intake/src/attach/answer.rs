@@ -3,12 +3,12 @@
 use std::collections::HashSet;
 
 use radixscope_dynamo::kv_event::KvEvents;
-use radixscope_dynamo::tree_query::{QueryFailed, QueryFault, TreeAnswer};
+use radixscope_dynamo::tree_query::{QueryFailed, QueryFault, TreeResponse};
 use radixscope_model::id::{Millis, Worker, WorkerIx};
-use radixscope_model::record::{Drift, Entry, KnowledgeWhy, Record, TreeKnowledge};
+use radixscope_model::record::{Divergence, Entry, KnowledgeWhy, Record, TreeKnowledge};
 
 use super::target::{Difference, Target};
-use super::watched::{Joining, Query, Want};
+use super::watched::{Joining, Query, WantedQuery};
 use super::{Attach, queue::Queue};
 use crate::ingest::{Sink, kv_record};
 
@@ -20,11 +20,11 @@ const WAITS: u32 = 8;
 const LAST_WAIT_MS: u64 = 5 * 60_000;
 
 impl Attach {
-    /// A query was answered, or was not. Gives a worker that nobody spoke of before.
+    /// Handles the result of a query. Returns a worker that was not known before.
     pub(crate) fn answer(
         &mut self,
         id: u64,
-        outcome: &Result<TreeAnswer, QueryFailed>,
+        outcome: &Result<TreeResponse, QueryFailed>,
         at_ms: Millis,
         out: &mut dyn Sink,
     ) -> Option<Worker> {
@@ -37,34 +37,36 @@ impl Attach {
         let mut new = None;
         let queue = std::mem::take(&mut watched.queue);
         match outcome {
-            Ok(TreeAnswer::TreeDump { events, .. } | TreeAnswer::Events { events, .. })
+            Ok(TreeResponse::TreeDump { events, .. } | TreeResponse::Events { events, .. })
                 if !self.is_its(ix, &query, events) =>
             {
-                // Its own process is asked as soon as anything tells where.
+                // Its own process is queried as soon as its endpoint is known.
                 let words = "another process answered than the one whose events are received";
-                self.failed(ix, Want::Dump, words);
+                self.failed(ix, WantedQuery::Dump, words);
             }
-            Ok(TreeAnswer::TreeDump { events, last_event_id }) => {
+            Ok(TreeResponse::TreeDump { events, last_event_id }) => {
                 self.tree(ix, &query, &queue, events, *last_event_id, out);
             }
-            Ok(TreeAnswer::Events { events, last_event_id }) => {
+            Ok(TreeResponse::Events { events, last_event_id }) => {
                 self.events(ix, &query, &queue, events, *last_event_id, out);
             }
-            Ok(TreeAnswer::TooNew { newest_available }) => self.too_new(ix, &query, *newest_available),
-            Ok(TreeAnswer::Error { rank: Some(rank), .. })
+            Ok(TreeResponse::TooNew { newest_available }) => self.too_new(ix, &query, *newest_available),
+            Ok(TreeResponse::Error { rank: Some(rank), .. })
                 if !query.endpoint.is_rank_known && *rank != query.endpoint.worker.dp_rank =>
             {
                 self.endpoints.has_rank(&query.endpoint, *rank);
                 self.meets = true;
                 new = Some(Worker { dp_rank: *rank, ..query.endpoint.worker });
             }
-            Ok(TreeAnswer::Error { message, .. }) => {
+            Ok(TreeResponse::Error { message, .. }) => {
                 self.failed(ix, query.want, &format!("it refused: {message}"));
             }
-            Ok(TreeAnswer::TreeDumpFailed { message }) => {
+            Ok(TreeResponse::TreeDumpFailed { message }) => {
                 self.failed(ix, query.want, &format!("it could not list its blocks: {message}"));
             }
-            Ok(TreeAnswer::InvalidRange) => self.failed(ix, Want::Dump, "it refused the range of events"),
+            Ok(TreeResponse::InvalidRange) => {
+                self.failed(ix, WantedQuery::Dump, "it refused the range of events")
+            }
             Err(QueryFailed { why: QueryFault::Cancelled, words }) if words.is_empty() => {
                 self.failed(ix, query.want, "the query was cancelled");
             }
@@ -75,14 +77,14 @@ impl Attach {
     }
 
     /// A query brought nothing: it is repeated later.
-    pub(super) fn failed(&mut self, ix: WorkerIx, want: Want, words: &str) {
+    pub(super) fn failed(&mut self, ix: WorkerIx, want: WantedQuery, words: &str) {
         let now = self.now;
         let watched = self.workers.of(ix);
         watched.queue = Queue::default();
         watched.want = match (watched.want, want) {
-            (Want::Dump, _) => Want::Dump,
-            (lost @ Want::Events(_), Want::Verify) => lost,
-            (Want::Events(one), Want::Events(other)) => Want::Events(one.min(other)),
+            (WantedQuery::Dump, _) => WantedQuery::Dump,
+            (lost @ WantedQuery::Events(_), WantedQuery::Verify) => lost,
+            (WantedQuery::Events(one), WantedQuery::Events(other)) => WantedQuery::Events(one.min(other)),
             _ => want,
         };
         watched.failures = watched.failures.saturating_add(1);
@@ -134,7 +136,7 @@ impl Attach {
         let mut target = Target::new(ix);
         events.events.iter().for_each(|event| target.replay(&kv_record(ix, event, events)));
         queue.from(from).for_each(|event| target.replay(&kv_record(ix, event, queue.events())));
-        let is_verified = query.want == Want::Verify && self.workers.of(ix).is_complete();
+        let is_verified = query.want == WantedQuery::Verify && self.workers.of(ix).is_complete();
         let difference = target.difference(out.cluster(), pool, is_verified);
         drop(target);
         let is_behind = last_event_id > self.workers.of(ix).last_event_id;
@@ -148,13 +150,13 @@ impl Attach {
             difference.record(ix, &mut |record| out.record(Entry { at_ms, record }));
         } else {
             let at_ms = self.now;
-            out.record(Entry { at_ms, record: Record::DumpBegan { worker: ix } });
+            out.record(Entry { at_ms, record: Record::TreeDumpBegan { worker: ix } });
             difference.record(ix, &mut |record| out.record(Entry { at_ms, record }));
         }
         self.applied(ix, query, queue, last_event_id, KnowledgeWhy::Dump);
     }
 
-    /// An answer was compared with the tree. Says whether the tree is to follow it.
+    /// Compares a response with the tree. Returns whether the tree is to follow it.
     fn verified(
         &mut self,
         ix: WorkerIx,
@@ -184,14 +186,14 @@ impl Attach {
             watched.suspects = Some(names).filter(|names| !names.is_empty() && is_first);
             if watched.suspects.is_none() && watched.has_drift {
                 watched.has_drift = false;
-                let record = Record::Drift { worker: ix, drift: Drift::default() };
+                let record = Record::Divergence { worker: ix, drift: Divergence::default() };
                 out.record(Entry { at_ms: now, record });
             }
             return false;
         }
         let count =
             |names: &mut dyn Iterator<Item = _>| names.filter(|name| survived.contains(name)).count() as u64;
-        let drift = Drift {
+        let drift = Divergence {
             missing_blocks: count(&mut difference.missing_names()),
             surplus_blocks: count(&mut difference.surplus_names()),
             detached_blocks: difference.detached(),
@@ -199,7 +201,7 @@ impl Attach {
         watched.suspects = None;
         watched.verify_ms = None;
         watched.has_drift = true;
-        out.record(Entry { at_ms: now, record: Record::Drift { worker: ix, drift } });
+        out.record(Entry { at_ms: now, record: Record::Divergence { worker: ix, drift } });
         true
     }
 
@@ -213,10 +215,10 @@ impl Attach {
         last_event_id: Option<u64>,
         out: &mut dyn Sink,
     ) {
-        let Want::Events(start) = query.want else {
+        let WantedQuery::Events(start) = query.want else {
             return self.failed(
                 ix,
-                Want::Dump,
+                WantedQuery::Dump,
                 "it answered with single events where all blocks were asked for",
             );
         };
@@ -242,7 +244,7 @@ impl Attach {
     fn too_new(&mut self, ix: WorkerIx, query: &Query, newest: u64) {
         let watched = self.workers.of(ix);
         match query.want {
-            Want::Events(from)
+            WantedQuery::Events(from)
                 if newest.saturating_add(1) == from
                     && Some(newest) >= query.received_id
                     && !watched.has_gap =>
@@ -254,11 +256,11 @@ impl Attach {
                     watched.restore();
                 }
             }
-            Want::Events(_) => {
+            WantedQuery::Events(_) => {
                 watched.doubt(KnowledgeWhy::EventsLost);
-                watched.want = Want::Dump;
+                watched.want = WantedQuery::Dump;
             }
-            Want::Dump | Want::Verify | Want::Nothing => {
+            WantedQuery::Dump | WantedQuery::Verify | WantedQuery::Nothing => {
                 self.failed(ix, query.want, "it answered with a number where all blocks were asked for");
             }
         }
@@ -306,7 +308,7 @@ impl Attach {
         } else if query.is_overtaken && watched.is_contiguous {
             // Up to its last event nothing is missing; what came after that while it was asked may be lost.
             watched.doubt(KnowledgeWhy::ConnectionBroke);
-            watched.want = watched.next_event().map_or(Want::Dump, Want::Events);
+            watched.want = watched.next_event().map_or(WantedQuery::Dump, WantedQuery::Events);
         } else if query.is_overtaken {
             // Which of its messages came first after the break is forgotten by now.
             watched.has_gap = true;
@@ -320,23 +322,23 @@ impl Attach {
 fn replayed(event: Record<'_>, at_ms: Millis, out: &mut dyn Sink) {
     let record = match event {
         Record::Stored { worker, parent, blocks } => {
-            Record::DumpStored { worker, tier: None, parent, blocks }
+            Record::TreeDumpStored { worker, tier: None, parent, blocks }
         }
-        Record::Removed { worker, hashes } => Record::DumpRemoved { worker, tier: None, hashes },
+        Record::Removed { worker, hashes } => Record::TreeDumpRemoved { worker, tier: None, hashes },
         Record::TierStored { worker, tier, parent, blocks } => {
-            Record::DumpStored { worker, tier: Some(tier), parent, blocks }
+            Record::TreeDumpStored { worker, tier: Some(tier), parent, blocks }
         }
         Record::TierRemoved { worker, tier, hashes } => {
-            Record::DumpRemoved { worker, tier: Some(tier), hashes }
+            Record::TreeDumpRemoved { worker, tier: Some(tier), hashes }
         }
         Record::Cleared { worker, .. } => {
             let hashes = out.cluster().tree_of(worker).names_of(worker);
-            Record::DumpRemoved { worker, tier: None, hashes: hashes.into() }
+            Record::TreeDumpRemoved { worker, tier: None, hashes: hashes.into() }
         }
         Record::TierCleared { worker, tier } => {
             let Some(pool) = out.cluster().pool_of(worker) else { return };
             let hashes = out.cluster().tier_tree(pool, tier).names_of(worker);
-            Record::DumpRemoved { worker, tier: Some(tier), hashes: hashes.into() }
+            Record::TreeDumpRemoved { worker, tier: Some(tier), hashes: hashes.into() }
         }
         _ => return,
     };

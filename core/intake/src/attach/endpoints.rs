@@ -13,9 +13,9 @@ const MAX_FRONTENDS: usize = 64;
 /// The endpoint of 0.9: it is answered inside the loop in which the worker keeps its index.
 const IN_THE_LOOP: &str = "worker_kv_indexer_query";
 
-/// Which entry says it; the best first.
+/// The kind of entry that names it; the best first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(super) enum Told {
+pub(super) enum EndpointPriority {
     /// An event source: it names publisher, worker and rank.
     Source,
     /// An instance.
@@ -27,7 +27,7 @@ pub(super) enum Told {
 /// An endpoint that an entry of discovery leads to.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Registered {
-    pub(super) told: Told,
+    pub(super) priority: EndpointPriority,
     pub(super) endpoint: QueryEndpoint,
     /// The lease that the entry lives by.
     pub(super) lease: Option<u64>,
@@ -35,8 +35,8 @@ pub(super) struct Registered {
 
 /// An endpoint, and what names it.
 #[derive(Clone, Debug)]
-pub(super) struct Named {
-    told: Told,
+pub(super) struct NamedEndpoint {
+    priority: EndpointPriority,
     pub(super) endpoint: QueryEndpoint,
     pub(super) by: NamedBy,
 }
@@ -46,7 +46,7 @@ pub(super) struct Named {
 pub(super) struct Endpoints {
     entries: BTreeMap<Box<str>, Registered>,
     frontends: BTreeMap<Box<str>, Vec<QueryEndpoint>>,
-    by_worker: BTreeMap<WorkerId, Vec<Named>>,
+    by_worker: BTreeMap<WorkerId, Vec<NamedEndpoint>>,
     /// Ranks that endpoints turned out to have, by worker and name of the endpoint.
     ranks: BTreeMap<(WorkerId, String), u32>,
     is_changed: bool,
@@ -84,7 +84,7 @@ impl Endpoints {
         }
     }
 
-    /// Brings the table up to date; says whether it changed.
+    /// Updates the table; returns whether it changed.
     pub(super) fn settle(&mut self) -> bool {
         if !std::mem::take(&mut self.is_changed) {
             return false;
@@ -93,12 +93,12 @@ impl Endpoints {
         let mut named_ranks = BTreeSet::new();
         let listed = self.frontends.iter().flat_map(|(name, listed)| {
             let by = NamedBy::Frontend { name: name.clone() };
-            listed.iter().map(move |endpoint| (Told::Frontend, endpoint, by.clone()))
+            listed.iter().map(move |endpoint| (EndpointPriority::Frontend, endpoint, by.clone()))
         });
-        let entries = self.entries.iter().map(|(key, Registered { told, endpoint, lease })| {
-            (*told, endpoint, NamedBy::Entry { key: key.clone(), lease: *lease })
+        let entries = self.entries.iter().map(|(key, Registered { priority, endpoint, lease })| {
+            (*priority, endpoint, NamedBy::Entry { key: key.clone(), lease: *lease })
         });
-        for (told, endpoint, by) in entries.chain(listed) {
+        for (priority, endpoint, by) in entries.chain(listed) {
             let mut endpoint = endpoint.clone();
             let name = (endpoint.worker.id, endpoint.endpoint.clone());
             if let Some(&rank) = self.ranks.get(&name)
@@ -110,12 +110,12 @@ impl Endpoints {
             named_ranks.insert(name);
             let known = self.by_worker.entry(endpoint.worker.id).or_default();
             if !known.iter().any(|same| same.endpoint == endpoint) {
-                known.push(Named { told, endpoint, by });
+                known.push(NamedEndpoint { priority, endpoint, by });
             }
         }
         // An endpoint that nothing names any more is queried no more.
         self.ranks.retain(|name, _| named_ranks.contains(name));
-        self.by_worker.values_mut().for_each(|known| known.sort_by_key(|named| named.told));
+        self.by_worker.values_mut().for_each(|known| known.sort_by_key(|named| named.priority));
         true
     }
 
@@ -131,19 +131,19 @@ impl Endpoints {
     }
 
     /// Where a worker is asked whose events come from this publisher.
-    pub(super) fn of(&self, worker: Worker, publisher_id: Option<u64>) -> Option<Named> {
+    pub(super) fn of(&self, worker: Worker, publisher_id: Option<u64>) -> Option<NamedEndpoint> {
         let fits = |endpoint: &QueryEndpoint| match (endpoint.publisher_id, publisher_id) {
             (Some(its), Some(ours)) => its == ours,
             _ => endpoint.worker == worker,
         };
         let known = self.by_worker.get(&worker.id)?;
-        let fitting = known.iter().find(|Named { endpoint, .. }| {
+        let fitting = known.iter().find(|NamedEndpoint { endpoint, .. }| {
             fits(endpoint) && (!endpoint.is_rank_known || endpoint.worker == worker)
         })?;
         let its = &fitting.endpoint;
         let is_rank_known = its.is_rank_known || its.publisher_id.is_some() && publisher_id.is_some();
         let endpoint = QueryEndpoint { worker, is_rank_known, ..its.clone() };
-        Some(Named { endpoint, ..fitting.clone() })
+        Some(NamedEndpoint { endpoint, ..fitting.clone() })
     }
 }
 

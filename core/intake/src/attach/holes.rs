@@ -10,11 +10,11 @@ use radixscope_model::record::{KnowledgeWhy, MissedCause, Topic, TreeKnowledge};
 
 use radixscope_state::cluster::Cluster;
 
-use super::watched::{Gap, Loss, Watched};
+use super::watched::{AttachState, Gap, Loss};
 use super::{Attach, MAX_PUBLISHERS};
 
 impl Attach {
-    /// A source receives everything that this publisher says from now on, or all that any does.
+    /// A source receives all messages of this publisher from now on, or of any.
     pub(crate) fn subscribed(&mut self, source: SourceIx, publisher_id: Option<u64>) {
         match publisher_id {
             None => {
@@ -32,7 +32,7 @@ impl Attach {
         }
         for (_, watched) in self.workers.iter_mut() {
             let is_its = match publisher_id {
-                // A stream is read on from where it was: its next event tells.
+                // A stream is read on from where it was: its next event shows it.
                 None => watched.source == Some(source) && !watched.is_stream,
                 Some(id) => watched.publisher_id == Some(id),
             };
@@ -45,9 +45,9 @@ impl Attach {
 
     /// Something that was published came by this source, with its number.
     #[inline]
-    pub(crate) fn heard(&mut self, source: SourceIx) {
-        if !self.heard.contains(&source) {
-            self.heard.insert(source);
+    pub(crate) fn received_from(&mut self, source: SourceIx) {
+        if !self.received_from.contains(&source) {
+            self.received_from.insert(source);
             self.due = Some(Millis(0));
         }
     }
@@ -67,7 +67,7 @@ impl Attach {
     pub(crate) fn broke(&mut self, source: SourceIx) {
         self.open.remove(&source);
         let direct = &self.direct;
-        let is_its = |watched: &Watched| match watched.source {
+        let is_its = |watched: &AttachState| match watched.source {
             Some(its) => its == source,
             None => !watched.publisher_id.is_some_and(|id| direct.contains(&id)),
         };
@@ -89,7 +89,7 @@ impl Attach {
 
     /// The first message of a publisher after a break follows the one before it: nothing of it was missed.
     pub(crate) fn unbroken(&mut self, source: SourceIx, publisher_id: u64) {
-        let its = |watched: &Watched| {
+        let its = |watched: &AttachState| {
             watched.source == Some(source)
                 && watched.publisher_id == Some(publisher_id)
                 && !watched.is_contiguous
@@ -103,12 +103,12 @@ impl Attach {
     }
 
     /// Messages of a publisher are missing before the next one. They may come late, but not across a break. Gives the number
-    /// of the gap, which is told with [`Attach::lost_of`] once it is certain.
+    /// of the gap, which [`Attach::lost_of`] reports once it is certain.
     pub(crate) fn gap_of(&mut self, publisher_id: u64) -> u64 {
         self.gaps += 1;
         let last = self.gaps;
         for (_, watched) in self.workers.iter_mut().filter(|(_, w)| w.publisher_id == Some(publisher_id)) {
-            // Else its ids tell.
+            // Else its ids show it.
             if !watched.is_contiguous && watched.source.is_some() {
                 // Several events may share an id, so that the last is asked for again.
                 let before = watched.last_event_id.unwrap_or(0);
@@ -125,7 +125,7 @@ impl Attach {
         last
     }
 
-    /// So much of what a publisher said is lost, and counted; it was missing since gap number `gap`.
+    /// So many messages of a publisher are lost and counted; they were missing since gap number `gap`.
     pub(crate) fn lost_of(
         &mut self,
         publisher_id: u64,
@@ -164,7 +164,7 @@ impl Attach {
         gone.filter_map(|(ix, _)| self.workers.get(ix)?.publisher_id).collect()
     }
 
-    /// A source lost events, and nothing will tell of whom.
+    /// A source lost events of unknown workers.
     pub(crate) fn lost_for_good(&mut self, source: SourceIx) {
         for (_, watched) in self.workers.iter_mut().filter(|(_, w)| w.source == Some(source)) {
             watched.has_gap = true;
@@ -180,7 +180,7 @@ impl Attach {
 }
 
 /// Anything of a worker may have been missed.
-fn broke(watched: &mut Watched) {
+fn broke(watched: &mut AttachState) {
     if watched.source.is_none() {
         // What it answered is true no more once its events do not come, nor what it is about to answer.
         let is_answered = watched.known == (TreeKnowledge::Partial, KnowledgeWhy::NoEvents);

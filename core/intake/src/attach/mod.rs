@@ -1,12 +1,12 @@
 //! Attaching to workers that run already: how much is known of each worker's blocks, whom to ask for them, and how an answer
 //! and the events that go on arriving become one tree.
 //!
-//! Pure: it sees the events on their way to the state, answers, and what discovery says, and gives commands. Does no I/O.
+//! Pure: its inputs are events on their way to the state, responses and discovery; its outputs are commands. Does no I/O.
 //!
 //! # How it works
 //!
 //! A worker whose first event is its first of all is complete. Any other is asked for its blocks over the request plane, once it
-//! is certain that every later event will be received: after the first event of it, or after its source says that it listens.
+//! is certain that every later event will be received: after the first event of it, or after its source is subscribed.
 //! While the answer is awaited events are applied as they come, and kept. The answer is then replayed into trees of its own,
 //! the kept events after it, and what differs from the tree is recorded (`target`): the answer holds *at least* the
 //! events up to the number that it names, and replaying any run of events that begins no later than its end gives what the
@@ -14,12 +14,12 @@
 //!
 //! Lost events are asked for by number and replayed over the tree; what is older than the worker keeps (1,024 events) is
 //! answered with all blocks. An answer counts only if it is of the publisher whose events are received. A comparison now
-//! and then finds what no number tells; a difference counts if the next answer has it too.
+//! and then finds what sequence numbers cannot show; a difference counts if the next answer has it too.
 
 mod answer;
 mod endpoints;
+mod event_context;
 mod holes;
-mod live;
 mod places;
 mod queue;
 mod schedule;
@@ -39,8 +39,8 @@ use radixscope_state::per_worker::PerWorker;
 use crate::command::Command;
 use crate::ingest::{Sink, present};
 use endpoints::Endpoints;
-pub(crate) use live::Live;
-use watched::{Want, Watched};
+pub(crate) use event_context::EventContext;
+use watched::{AttachState, WantedQuery};
 
 /// Most publishers that are remembered, and most commands that wait.
 const MAX_PUBLISHERS: usize = 40_000;
@@ -64,7 +64,7 @@ const VERIFY_MS: u64 = 30 * 60_000;
 
 /// See the module.
 pub(crate) struct Attach {
-    workers: PerWorker<Watched>,
+    workers: PerWorker<AttachState>,
     endpoints: Endpoints,
     mode: TreeDumps,
     verify_every_ms: Option<u64>,
@@ -72,7 +72,7 @@ pub(crate) struct Attach {
     publishers: BTreeMap<u64, Worker>,
     /// Publishers of KV events with a ZeroMQ socket of their own.
     direct: BTreeSet<u64>,
-    /// Addresses that were said to be listened to, by entry of discovery.
+    /// Addresses that are subscribed to, by entry of discovery.
     channels: BTreeMap<Box<str>, (String, u64)>,
     /// Sockets of brokers, by entry of discovery.
     brokers: BTreeMap<Box<str>, Vec<String>>,
@@ -82,10 +82,10 @@ pub(crate) struct Attach {
     subscribed: BTreeSet<u64>,
     /// Sources that receive all that is published, and those by which anything published came.
     open: BTreeSet<SourceIx>,
-    heard: BTreeSet<SourceIx>,
+    received_from: BTreeSet<SourceIx>,
     running: BTreeMap<u64, WorkerIx>,
     last_query: u64,
-    /// Gaps in what publishers said, so far.
+    /// Gaps in the publishers' messages so far.
     gaps: u64,
     next_slot: Millis,
     /// Most workers that waited to be asked for all their blocks, since none did.
@@ -112,7 +112,7 @@ impl Default for Attach {
             named_by: BTreeMap::new(),
             subscribed: BTreeSet::new(),
             open: BTreeSet::new(),
-            heard: BTreeSet::new(),
+            received_from: BTreeSet::new(),
             running: BTreeMap::new(),
             last_query: 0,
             gaps: 0,
@@ -170,7 +170,7 @@ impl Attach {
                 _ => KnowledgeWhy::ConnectionBroke,
             };
             watched.known = (TreeKnowledge::Partial, why);
-            watched.want = Want::Dump;
+            watched.want = WantedQuery::Dump;
             watched.is_resumed = true;
         }
         self.due = Some(Millis(0));
@@ -181,7 +181,7 @@ impl Attach {
         self.workers.get(worker).filter(|watched| watched.is_resumed).map(|watched| watched.known)
     }
 
-    /// Has a worker asked. `false`: nothing tells where, or nobody may be asked.
+    /// Queries a worker. `false`: its endpoint is unknown, or queries are off.
     pub(crate) fn request_dump(&mut self, ix: WorkerIx, worker: Worker) -> bool {
         self.endpoints.settle();
         let watched = self.workers.of(ix);
@@ -190,8 +190,8 @@ impl Attach {
             return false;
         }
         if watched.query.is_none() {
-            let is_whole = watched.is_complete() && watched.want == Want::Nothing;
-            watched.want = if is_whole { Want::Verify } else { Want::Dump };
+            let is_whole = watched.is_complete() && watched.want == WantedQuery::Nothing;
+            watched.want = if is_whole { WantedQuery::Verify } else { WantedQuery::Dump };
         }
         watched.is_requested = true;
         watched.next_ms = None;
@@ -216,13 +216,13 @@ impl Attach {
     }
 
     /// Other workers take these places.
-    pub(crate) fn vacate(&mut self, workers: &[WorkerIx]) {
+    pub(crate) fn reclaim(&mut self, workers: &[WorkerIx]) {
         for &worker in workers {
-            if let Some(query) = self.workers.get_mut(worker).and_then(Watched::forget) {
+            if let Some(query) = self.workers.get_mut(worker).and_then(AttachState::forget) {
                 self.cancel(query.id);
             }
         }
-        self.workers.vacate(workers);
+        self.workers.reclaim(workers);
     }
 
     fn cancel(&mut self, id: u64) {
@@ -230,20 +230,20 @@ impl Attach {
         self.commands.push(Command::CancelQuery { id });
     }
 
-    /// Whether every event of a worker is received from now on, as far as anything tells.
-    fn is_received(&self, watched: &Watched) -> bool {
+    /// Whether every event of a worker is received from now on, as far as is known.
+    fn is_received(&self, watched: &AttachState) -> bool {
         if watched.is_broken {
             return false;
         }
         let publisher_id = watched.publisher_id;
         watched.source.is_some()
             || publisher_id.is_some_and(|id| self.subscribed.contains(&id))
-            || (self.open.intersection(&self.heard).next().is_some()
+            || (self.open.intersection(&self.received_from).next().is_some()
                 && !publisher_id.is_some_and(|id| self.direct.contains(&id)))
     }
 
     /// Whether it may be, so that it is worth while to ask.
-    fn may_be_received(&self, watched: &Watched) -> bool {
+    fn may_be_received(&self, watched: &AttachState) -> bool {
         let is_direct = watched.publisher_id.is_some_and(|id| self.direct.contains(&id));
         self.is_received(watched) || (!watched.is_broken && !is_direct && !self.open.is_empty())
     }

@@ -8,7 +8,7 @@ use radixscope_dynamo::subject::{self, Subject};
 use radixscope_model::id::Millis;
 use radixscope_model::record::Topic;
 
-use super::endpoints::{Registered, Told};
+use super::endpoints::{EndpointPriority, Registered};
 use super::{Attach, MAX_BROKERS, MAX_PUBLISHERS};
 use crate::command::{Command, NamedSubject, ZmqChannel};
 
@@ -18,10 +18,12 @@ const MAX_SOCKETS: usize = 4;
 impl Attach {
     /// An entry of discovery is so now.
     pub(crate) fn discovered(&mut self, key: &str, entry: &DiscoveryEntry, lease: Option<u64>) {
-        let registered = |told, endpoint| Registered { told, endpoint, lease };
+        let registered = |priority, endpoint| Registered { priority, endpoint, lease };
         match entry {
             DiscoveryEntry::Instance(instance) => {
-                let endpoint = instance.query_endpoint().map(|endpoint| registered(Told::Instance, endpoint));
+                let endpoint = instance
+                    .query_endpoint()
+                    .map(|endpoint| registered(EndpointPriority::Instance, endpoint));
                 self.endpoints.entry(key, endpoint);
             }
             DiscoveryEntry::EventSource(source) if source.subject.topic == Topic::KvEvents => {
@@ -31,7 +33,8 @@ impl Attach {
                     self.publishers.insert(source.publisher_id, worker);
                     self.named_by.insert(key.into(), source.publisher_id);
                 }
-                let endpoint = source.recovery.clone().map(|endpoint| registered(Told::Source, endpoint));
+                let endpoint =
+                    source.recovery.clone().map(|endpoint| registered(EndpointPriority::Source, endpoint));
                 self.endpoints.entry(key, endpoint);
             }
             DiscoveryEntry::EventChannel(channel) => match &channel.transport {
@@ -55,7 +58,7 @@ impl Attach {
             self.direct.insert(publisher_id);
         }
         let is_full = self.channels.len() == MAX_PUBLISHERS && !self.channels.contains_key(key);
-        // What is of no topic that is decoded costs traffic and tells nothing.
+        // Topics that are not decoded only cost traffic.
         if is_full || subject.topic == Topic::Other {
             return;
         }

@@ -1,11 +1,11 @@
-//! Who is asked when, and what is said of it.
+//! Which worker is queried when, and the records about it.
 
 use radixscope_model::id::{Millis, Worker, WorkerIx};
-use radixscope_model::record::{Asking, Entry, KnowledgeWhy, Record, TreeKnowledge};
+use radixscope_model::record::{Entry, KnowledgeWhy, QueryState, Record, TreeKnowledge};
 
-use super::endpoints::{Named, is_in_the_loop};
+use super::endpoints::{NamedEndpoint, is_in_the_loop};
 use super::queue::Queue;
-use super::watched::{Query, Want, Watched};
+use super::watched::{AttachState, Query, WantedQuery};
 use super::{Attach, TreeDumps};
 use crate::command::{Command, TreeQuery};
 use crate::ingest::Sink;
@@ -45,12 +45,12 @@ impl Attach {
         for &ix in &workers {
             self.ask(ix, spacing_ms);
             self.tell(ix, self.now, out);
-            self.tell_asking(ix, out);
+            self.record_query_state(ix, out);
         }
     }
 
-    /// Says what was got back of what was lost; call it after the losses themselves were said.
-    pub(crate) fn tell_recovered(&mut self, at_ms: Millis, out: &mut dyn Sink) {
+    /// Records what was recovered of the losses; call it after the losses were recorded.
+    pub(crate) fn record_recovered(&mut self, at_ms: Millis, out: &mut dyn Sink) {
         for (worker, watched) in self.workers.iter_mut() {
             if !watched.has_everything() {
                 continue;
@@ -65,7 +65,7 @@ impl Attach {
         }
     }
 
-    /// Takes up workers that can be asked and were not heard of.
+    /// Adds workers that can be queried and were not seen yet.
     fn meet(&mut self, index: &dyn Fn(Worker) -> Option<WorkerIx>) {
         self.endpoints.settle();
         let named: Vec<(u64, Worker)> = self.publishers.iter().map(|(&id, &worker)| (id, worker)).collect();
@@ -112,9 +112,9 @@ impl Attach {
         if is_received {
             watched.is_received_now();
         }
-        if watched.want == Want::Nothing && watched.query.is_none() {
+        if watched.want == WantedQuery::Nothing && watched.query.is_none() {
             if !watched.is_complete() && watched.known != (TreeKnowledge::Partial, KnowledgeWhy::NoEvents) {
-                watched.want = Want::Dump;
+                watched.want = WantedQuery::Dump;
             } else if watched.is_complete()
                 && mode == TreeDumps::Auto
                 && let Some(every_ms) = every_ms
@@ -123,7 +123,7 @@ impl Attach {
                 let spread = every_ms / 4 * u64::from(ix.0 % 64) / 64;
                 let at = *watched.verify_ms.get_or_insert(Millis(now.0.saturating_add(every_ms + spread)));
                 if now >= at {
-                    watched.want = Want::Verify;
+                    watched.want = WantedQuery::Verify;
                 }
             }
         }
@@ -134,7 +134,9 @@ impl Attach {
     }
 
     fn wants_all(&self, ix: WorkerIx) -> bool {
-        self.workers.get(ix).is_some_and(|w| w.query.is_none() && matches!(w.want, Want::Dump | Want::Verify))
+        self.workers
+            .get(ix)
+            .is_some_and(|w| w.query.is_none() && matches!(w.want, WantedQuery::Dump | WantedQuery::Verify))
     }
 
     /// Asks a worker, if it is to be asked and may be now.
@@ -142,17 +144,17 @@ impl Attach {
         let now = self.now;
         let Some(watched) = self.workers.get(ix) else { return };
         let Some(worker) = watched.id else { return };
-        if watched.want == Want::Nothing || watched.query.is_some() {
+        if watched.want == WantedQuery::Nothing || watched.query.is_some() {
             return;
         }
         let named = self.endpoints.of(worker, watched.publisher_id);
         let may_ask =
             named.as_ref().is_some_and(|named| self.may_ask(watched, is_in_the_loop(&named.endpoint)));
-        let Some(Named { endpoint, by: named_by, .. }) = named.filter(|_| may_ask) else {
+        let Some(NamedEndpoint { endpoint, by: named_by, .. }) = named.filter(|_| may_ask) else {
             let watched = self.workers.of(ix);
             match watched.want {
-                Want::Verify => (watched.want, watched.verify_ms) = (Want::Nothing, None),
-                Want::Nothing | Want::Dump | Want::Events(_) => {}
+                WantedQuery::Verify => (watched.want, watched.verify_ms) = (WantedQuery::Nothing, None),
+                WantedQuery::Nothing | WantedQuery::Dump | WantedQuery::Events(_) => {}
             }
             return;
         };
@@ -160,7 +162,7 @@ impl Attach {
             return;
         }
         let want = watched.want;
-        let is_all = !matches!(want, Want::Events(_));
+        let is_all = !matches!(want, WantedQuery::Events(_));
         let wait = watched.next_ms.max(Some(self.next_slot).filter(|_| is_all && spacing_ms > 0));
         if let Some(at) = wait.filter(|&at| at > now) {
             self.due = Some(self.due.map_or(at, |due| due.min(at)));
@@ -177,20 +179,20 @@ impl Attach {
         let (id, gap) = (self.last_query, self.gaps);
         let watched = self.workers.of(ix);
         let want = match (want, watched.gap) {
-            (Want::Events(from), Some(gap)) => Want::Events(from.min(gap.from)),
-            (Want::Verify, Some(_)) => Want::Dump,
+            (WantedQuery::Events(from), Some(gap)) => WantedQuery::Events(from.min(gap.from)),
+            (WantedQuery::Verify, Some(_)) => WantedQuery::Dump,
             (want, _) => want,
         };
         let start_event_id = match want {
-            Want::Events(from) => Some(from),
-            Want::Nothing | Want::Dump | Want::Verify => None,
+            WantedQuery::Events(from) => Some(from),
+            WantedQuery::Nothing | WantedQuery::Dump | WantedQuery::Verify => None,
         };
         let publishes_at = self.publishes_at(endpoint.publisher_id);
         let query = TreeQuery { id, endpoint: endpoint.clone(), named_by, publishes_at, start_event_id };
         self.commands.push(Command::Query(query));
         self.running.insert(id, ix);
         let watched = self.workers.of(ix);
-        watched.want = Want::Nothing;
+        watched.want = WantedQuery::Nothing;
         watched.next_ms = None;
         watched.kept_since = None;
         let received_id = watched.last_event_id;
@@ -215,7 +217,7 @@ impl Attach {
         now >= at
     }
 
-    fn may_ask(&self, watched: &Watched, is_in_the_loop: bool) -> bool {
+    fn may_ask(&self, watched: &AttachState, is_in_the_loop: bool) -> bool {
         match self.mode {
             TreeDumps::Auto => watched.is_requested || !is_in_the_loop,
             TreeDumps::OnRequest => watched.is_requested,
@@ -224,40 +226,40 @@ impl Attach {
     }
 
     /// Records where asking a worker stands, if that changed.
-    fn tell_asking(&mut self, ix: WorkerIx, out: &mut dyn Sink) {
+    fn record_query_state(&mut self, ix: WorkerIx, out: &mut dyn Sink) {
         let Some(watched) = self.workers.get(ix) else { return };
         let state = self.asking(watched);
-        let detail = if matches!(state, Asking::Failed { .. }) { watched.words.as_str() } else { "" };
+        let detail = if matches!(state, QueryState::Failed { .. }) { watched.words.as_str() } else { "" };
         if watched.recorded.0 == state && watched.recorded.1 == detail {
             return;
         }
         let recorded = (state, detail.to_owned());
-        let record = Record::Asking { worker: ix, state, detail: detail.into() };
+        let record = Record::QueryState { worker: ix, state, detail: detail.into() };
         out.record(Entry { at_ms: self.now, record });
         self.workers.of(ix).recorded = recorded;
     }
 
-    fn asking(&self, watched: &Watched) -> Asking {
+    fn asking(&self, watched: &AttachState) -> QueryState {
         match &watched.query {
-            Some(Query { want: Want::Events(_), .. }) => return Asking::Range,
-            Some(_) => return Asking::Dump,
-            None if watched.joining.is_some() => return Asking::Joining,
+            Some(Query { want: WantedQuery::Events(_), .. }) => return QueryState::Range,
+            Some(_) => return QueryState::Dump,
+            None if watched.joining.is_some() => return QueryState::Joining,
             None => {}
         }
-        if watched.want == Want::Nothing || self.mode == TreeDumps::Off {
-            return Asking::No;
+        if watched.want == WantedQuery::Nothing || self.mode == TreeDumps::Off {
+            return QueryState::No;
         }
         let endpoint = watched.id.and_then(|worker| self.endpoints.of(worker, watched.publisher_id));
         match endpoint {
-            None => Asking::NoEndpoint,
+            None => QueryState::NoEndpoint,
             Some(named) if !self.may_ask(watched, is_in_the_loop(&named.endpoint)) => {
                 match watched.failures {
-                    0 => Asking::OnRequest,
-                    _ => Asking::Failed { next_ms: None },
+                    0 => QueryState::OnRequest,
+                    _ => QueryState::Failed { next_ms: None },
                 }
             }
-            Some(_) if watched.failures > 0 => Asking::Failed { next_ms: watched.next_ms },
-            Some(_) => Asking::Waiting,
+            Some(_) if watched.failures > 0 => QueryState::Failed { next_ms: watched.next_ms },
+            Some(_) => QueryState::Waiting,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! What a worker holds by its own answer, and how that differs from the tree that is kept of it.
 //!
-//! An answer is replayed into trees of its own, with the events that came meanwhile, and only what differs is told: what is
+//! A response is replayed into separate trees, with the events received meanwhile, and only differences are recorded: what is
 //! equal keeps its times, and an answer that agrees changes nothing.
 
 use std::collections::{BTreeMap, HashSet};
@@ -29,7 +29,7 @@ struct Run {
     tier: Option<Tier>,
     parent: Option<BlockHash>,
     blocks: Vec<Block>,
-    /// Of those, the first ones: they only lead to the others, nobody holds them.
+    /// Of those, the first ones: parents of the others, held by no worker.
     leading: usize,
 }
 
@@ -82,7 +82,7 @@ impl Target {
         }
     }
 
-    /// How the trees that are kept differ. What is detached is told apart only if it `is_verified`: it costs a walk up from each
+    /// How the trees that are kept differ. Detached blocks are counted separately only if it `is_verified`: it costs a walk up from each
     /// block that went.
     pub(super) fn difference(&self, cluster: &Cluster, pool: PoolIx, is_verified: bool) -> Difference {
         let mut difference = Difference { is_verified, ..Difference::default() };
@@ -217,21 +217,21 @@ impl Difference {
         self.missing_names().chain(self.surplus_names()).collect()
     }
 
-    /// What has to be recorded for the tree to be as the worker says. What is detached stays.
+    /// The records that bring the tree in line with the worker's response. Detached blocks stay.
     pub(super) fn record(&self, worker: WorkerIx, to: &mut dyn FnMut(Record<'_>)) {
         for same_tier in self.surplus.chunk_by(|a, b| a.0 == b.0) {
             for chunk in same_tier.chunks(MAX_RUN) {
                 let hashes: Vec<BlockHash> = chunk.iter().map(|(_, name)| *name).collect();
                 let tier = chunk.first().and_then(|(tier, _)| *tier);
-                to(Record::DumpRemoved { worker, tier, hashes: hashes.into() });
+                to(Record::TreeDumpRemoved { worker, tier, hashes: hashes.into() });
             }
         }
         for Run { tier, parent, blocks, leading } in &self.runs {
             let (tier, parent) = (*tier, *parent);
-            to(Record::DumpStored { worker, tier, parent, blocks: blocks.into() });
+            to(Record::TreeDumpStored { worker, tier, parent, blocks: blocks.into() });
             if *leading > 0 {
                 let hashes: Vec<BlockHash> = blocks.iter().take(*leading).map(|b| b.block_hash).collect();
-                to(Record::DumpRemoved { worker, tier, hashes: hashes.into() });
+                to(Record::TreeDumpRemoved { worker, tier, hashes: hashes.into() });
             }
         }
     }

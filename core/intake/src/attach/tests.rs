@@ -10,9 +10,9 @@ use std::sync::Arc;
 use radixscope_dynamo::envelope::Format;
 use radixscope_dynamo::kv_event::KvEvents;
 use radixscope_dynamo::subject::{self, Transport};
-use radixscope_dynamo::tree_query::{QueryFailed, QueryFault, TreeAnswer};
+use radixscope_dynamo::tree_query::{QueryFailed, QueryFault, TreeResponse};
 use radixscope_model::id::{BlockHash, Millis, SourceIx, Worker, WorkerIx};
-use radixscope_model::record::{Asking, KnowledgeWhy, SourceKind, TreeKnowledge};
+use radixscope_model::record::{KnowledgeWhy, QueryState, SourceKind, TreeKnowledge};
 use radixscope_state::cluster::{Cluster, KnowledgeState};
 use serde_json::{Value, json};
 
@@ -60,12 +60,12 @@ fn events_of(worker: u64, events: &[Value]) -> KvEvents {
     read
 }
 
-fn dump(last_event_id: Option<u64>, events: &[Value]) -> TreeAnswer {
-    TreeAnswer::TreeDump { events: events_of(WORKER, events), last_event_id }
+fn dump(last_event_id: Option<u64>, events: &[Value]) -> TreeResponse {
+    TreeResponse::TreeDump { events: events_of(WORKER, events), last_event_id }
 }
 
-fn range(last_event_id: u64, events: &[Value]) -> TreeAnswer {
-    TreeAnswer::Events { events: events_of(WORKER, events), last_event_id: Some(last_event_id) }
+fn range(last_event_id: u64, events: &[Value]) -> TreeResponse {
+    TreeResponse::Events { events: events_of(WORKER, events), last_event_id: Some(last_event_id) }
 }
 
 impl Attached {
@@ -177,14 +177,14 @@ impl Attached {
     }
 
     /// The latest query is answered.
-    fn answer(&mut self, answer: TreeAnswer) -> &mut Self {
+    fn answer(&mut self, answer: TreeResponse) -> &mut Self {
         let query = self.queries.last().expect("asked").id;
         self.answer_to(query, Ok(answer));
         self
     }
 
-    fn answer_to(&mut self, query: u64, outcome: Result<TreeAnswer, QueryFailed>) {
-        self.take(Payload::TreeAnswer { query, outcome: Arc::new(outcome), size_bytes: 1 });
+    fn answer_to(&mut self, query: u64, outcome: Result<TreeResponse, QueryFailed>) {
+        self.take(Payload::TreeResponse { query, outcome: Arc::new(outcome), size_bytes: 1 });
     }
 
     fn subscribe(&mut self) {

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use radixscope_dynamo::request_plane::QueryEndpoint;
 use radixscope_model::id::{BlockHash, Millis, SourceIx, Worker};
-use radixscope_model::record::{Asking, KnowledgeWhy, MissedCause, Topic, TreeKnowledge};
+use radixscope_model::record::{KnowledgeWhy, MissedCause, QueryState, Topic, TreeKnowledge};
 
 use super::queue::Queue;
 
@@ -17,8 +17,8 @@ const OVERLAP_AT_MOST_MS: u64 = 10_000;
 
 /// See the module.
 #[derive(Default)]
-pub(super) struct Watched {
-    /// Who it is; `None`: nobody has this place.
+pub(super) struct AttachState {
+    /// Its id; `None`: the slot is free.
     pub(super) id: Option<Worker>,
     /// Who received its last event. `None`: no event of it was received since it is there.
     pub(super) source: Option<SourceIx>,
@@ -35,7 +35,7 @@ pub(super) struct Watched {
     pub(super) is_resumed: bool,
     /// Why everything was known before something was lost.
     pub(super) was: Option<KnowledgeWhy>,
-    pub(super) want: Want,
+    pub(super) want: WantedQuery,
     /// Events are missing for certain: nothing but an answer makes it whole again.
     pub(super) has_gap: bool,
     /// Messages that are missing and may still come late: the event before the first of them, and the latest such gap.
@@ -68,14 +68,14 @@ pub(super) struct Watched {
     /// It left when nothing of what was lost was missing any more. Losses are counted some time after they were repaired.
     pub(super) left_whole: bool,
     /// What was recorded last.
-    pub(super) recorded: (Asking, String),
+    pub(super) recorded: (QueryState, String),
     /// What went wrong last, in words.
     pub(super) words: String,
 }
 
 /// What a worker is to be asked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(super) enum Want {
+pub(super) enum WantedQuery {
     #[default]
     Nothing,
     /// The events from this one on.
@@ -89,7 +89,7 @@ pub(super) enum Want {
 /// A query that runs.
 pub(super) struct Query {
     pub(super) id: u64,
-    pub(super) want: Want,
+    pub(super) want: WantedQuery,
     pub(super) endpoint: QueryEndpoint,
     pub(super) since_ms: Millis,
     /// Number of the last event that was received before it was asked; `None`: they are not numbered, or none was.
@@ -128,7 +128,7 @@ pub(super) struct Loss {
     pub(super) count: u64,
 }
 
-impl Watched {
+impl AttachState {
     /// Whether nothing has to be looked at but whether the next event follows the one before.
     #[inline]
     pub(super) fn is_quiet(&self) -> bool {
@@ -141,14 +141,14 @@ impl Watched {
 
     /// Whether nothing that was lost is missing, nor was when it left.
     pub(super) fn has_everything(&self) -> bool {
-        self.left_whole || (self.is_complete() && self.query.is_none() && self.want == Want::Nothing)
+        self.left_whole || (self.is_complete() && self.query.is_none() && self.want == WantedQuery::Nothing)
     }
 
     /// Whether nothing of what was lost is missing as it leaves. Its connection may have broken just before: what was lost by
     /// that alone is not counted.
     fn leaves_whole(&self) -> bool {
         let was_whole = self.known.1 == KnowledgeWhy::ConnectionBroke && self.was.is_some() && !self.has_gap;
-        // Messages that did not come, and no number of an event tells whether one was lost with them.
+        // Messages that did not come, and event ids do not show whether one was lost with them.
         let is_open = self.gap.is_some_and(|gap| gap.last > self.covered);
         (self.has_everything() || was_whole) && !is_open
     }
@@ -166,12 +166,12 @@ impl Watched {
     /// Asks for what was lost from an event on, or for everything if not everything was known before.
     pub(super) fn lost_from(&mut self, event_id: u64) {
         self.want = match self.want {
-            Want::Events(from) => Want::Events(from.min(event_id)),
-            Want::Dump => Want::Dump,
-            Want::Nothing | Want::Verify if self.is_complete() || self.was.is_some() => {
-                Want::Events(event_id)
+            WantedQuery::Events(from) => WantedQuery::Events(from.min(event_id)),
+            WantedQuery::Dump => WantedQuery::Dump,
+            WantedQuery::Nothing | WantedQuery::Verify if self.is_complete() || self.was.is_some() => {
+                WantedQuery::Events(event_id)
             }
-            Want::Nothing | Want::Verify => Want::Dump,
+            WantedQuery::Nothing | WantedQuery::Verify => WantedQuery::Dump,
         };
     }
 
@@ -180,7 +180,7 @@ impl Watched {
     pub(super) fn lost_since(&mut self, from: Option<u64>, why: KnowledgeWhy) {
         match from {
             Some(from) => self.lost_from(from),
-            None => self.want = Want::Dump,
+            None => self.want = WantedQuery::Dump,
         }
         if let Some(query) = &mut self.query {
             query.is_overtaken = true;
@@ -194,7 +194,7 @@ impl Watched {
     /// Its events are received. If it was asked before anything showed that, and nothing was lost since, its answer holds.
     pub(super) fn is_received_now(&mut self) {
         let is_awaited = self.known == (TreeKnowledge::Partial, KnowledgeWhy::NoEvents);
-        if is_awaited && self.want == Want::Nothing && self.query.is_none() {
+        if is_awaited && self.want == WantedQuery::Nothing && self.query.is_none() {
             self.known = (TreeKnowledge::Complete, KnowledgeWhy::Dump);
         }
     }
@@ -204,11 +204,11 @@ impl Watched {
         self.last_event_id.map(|last| last.saturating_add(u64::from(self.is_contiguous)))
     }
 
-    /// The next event after a break shows that none was lost. Of what was lost before it tells nothing.
+    /// The next event after a break shows that none was lost. It does not show what was lost before.
     pub(super) fn went_on(&mut self) {
         if self.query.is_none() && !self.has_gap && self.was.is_some() {
             self.is_broken = false;
-            self.want = Want::Nothing;
+            self.want = WantedQuery::Nothing;
             self.restore();
         }
     }

@@ -1,7 +1,7 @@
 //! What ingest hands on to who attaches to running workers, and what it gives back.
 
 use radixscope_dynamo::kv_event::{KvData, KvEvent, ResidencyDomain, StorageTier};
-use radixscope_dynamo::tree_query::{QueryFailed, TreeAnswer};
+use radixscope_dynamo::tree_query::{QueryFailed, TreeResponse};
 use radixscope_model::id::{Millis, SourceIx, Worker, WorkerIx};
 use radixscope_model::record::{Record, Topic};
 
@@ -15,7 +15,7 @@ impl Ingest {
         self.attach.commands()
     }
 
-    /// Has a worker asked for its blocks. `false`: nothing tells where, or nobody may be asked.
+    /// Queries a worker for its blocks. `false`: its endpoint is unknown, or queries are off.
     pub(crate) fn request_dump(&mut self, worker: Worker) -> bool {
         self.interner.known(worker).is_some_and(|ix| self.attach.request_dump(ix, worker))
     }
@@ -34,8 +34,8 @@ impl Ingest {
     pub(crate) fn attend(&mut self, at_ms: Millis, out: &mut dyn Sink) {
         self.attach.look_around();
         self.ask(at_ms, out);
-        self.attach.tell_recovered(at_ms, out);
-        self.tell_who_left(at_ms, out);
+        self.attach.record_recovered(at_ms, out);
+        self.record_departures(at_ms, out);
         self.vacate_departed(at_ms, out);
         self.await_no_departed(out);
     }
@@ -62,7 +62,7 @@ impl Ingest {
         &mut self,
         context: &Context<'_>,
         query: u64,
-        outcome: &Result<TreeAnswer, QueryFailed>,
+        outcome: &Result<TreeResponse, QueryFailed>,
         out: &mut dyn Sink,
     ) {
         if let Some(new) = self.attach.answer(query, outcome, context.received.at_ms, out) {
@@ -72,12 +72,12 @@ impl Ingest {
 }
 
 /// An event that an answer held already.
-pub(super) fn passed(worker: WorkerIx, event: &KvEvent) -> Record<'static> {
+pub(super) fn skipped_event(worker: WorkerIx, event: &KvEvent) -> Record<'static> {
     let in_device_memory = event.tier == StorageTier::Device && event.domain == ResidencyDomain::Worker;
     let (stored, removed) = match &event.data {
         KvData::Stored { blocks, .. } if in_device_memory => (Some(blocks.len() as u32), None),
         KvData::Removed { hashes } if in_device_memory => (None, Some(hashes.len() as u32)),
         _ => (None, None),
     };
-    Record::Passed { worker, stored, removed }
+    Record::SkippedEvent { worker, stored, removed }
 }

@@ -1,4 +1,4 @@
-//! What discovery holds now: which entries speak for which worker, and so who is there. Knows no records.
+//! The entries that discovery holds now, by worker, and so which workers are present. Knows no records.
 //!
 //! A worker is there while the endpoint at which it takes requests and its model card are: Dynamo's own routers go by both.
 //! Other entries of a worker that is going outlive these by half a second.
@@ -8,27 +8,27 @@ use hashbrown::HashMap;
 use radixscope_dynamo::discovery::{DiscoveryEntry, MAX_ENTRIES};
 use radixscope_model::id::{Millis, WorkerId};
 
-/// What an entry, or its end, says of a worker.
+/// What an entry, or its deletion, means for a worker.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Presence {
     /// It is there, and was not before.
     Came(WorkerId),
-    /// It is no longer there. Said again with each entry of it that ends later.
+    /// It left. Reported again with each later deletion of an entry of it.
     Left(WorkerId),
 }
 
 /// Entries of discovery and the workers behind them.
 #[derive(Default)]
 pub(super) struct Discovered {
-    entries: HashMap<Box<str>, Held>,
-    workers: HashMap<WorkerId, Held>,
+    entries: HashMap<Box<str>, EntryCounts>,
+    workers: HashMap<WorkerId, EntryCounts>,
     /// When the first entry of all came.
     first_ms: Option<Millis>,
 }
 
 /// How many entries of each kind a worker has; or what one entry is.
 #[derive(Clone, Copy, Default)]
-struct Held {
+struct EntryCounts {
     worker: Option<WorkerId>,
     requests: u32,
     cards: u32,
@@ -38,7 +38,7 @@ struct Held {
     had_cards: bool,
 }
 
-impl Held {
+impl EntryCounts {
     fn of(entry: &DiscoveryEntry, lease: Option<u64>) -> Self {
         let held = Self::default();
         match entry {
@@ -86,7 +86,7 @@ impl Discovered {
         entry: &DiscoveryEntry,
         lease: Option<u64>,
     ) -> Result<Option<Presence>, ()> {
-        let held = Held::of(entry, lease);
+        let held = EntryCounts::of(entry, lease);
         match self.entries.get(key).copied() {
             Some(was) if was.worker == held.worker => {
                 self.entries.insert(key.into(), held);
@@ -108,7 +108,7 @@ impl Discovered {
     pub(super) fn end(&mut self, key: &str) -> Option<Presence> {
         let held = self.entries.remove(key)?;
         let change = self.of_worker(held.worker, |worker| worker.remove(&held));
-        let has_none = |worker: &Held| worker.requests + worker.cards + worker.others == 0;
+        let has_none = |worker: &EntryCounts| worker.requests + worker.cards + worker.others == 0;
         if let Some(id) = held.worker.filter(|id| self.workers.get(id).is_some_and(has_none)) {
             self.workers.remove(&id);
         }
@@ -141,7 +141,7 @@ impl Discovered {
         Some(held.is_there())
     }
 
-    fn of_worker(&mut self, id: Option<WorkerId>, change: impl FnOnce(&mut Held)) -> Option<Presence> {
+    fn of_worker(&mut self, id: Option<WorkerId>, change: impl FnOnce(&mut EntryCounts)) -> Option<Presence> {
         let id = id?;
         let worker = self.workers.entry(id).or_default();
         let (was_worker, was_there) = (worker.had_requests || worker.had_cards, worker.is_there());
@@ -185,18 +185,18 @@ mod tests {
     const ADAPTER: &str = "v1/mdc/d/b/generate/6a6c/lora";
 
     /// What a row of `+key` and `-key` says.
-    fn said(row: &[(char, &str)]) -> (Vec<Option<Presence>>, Discovered) {
+    fn apply_keys(row: &[(char, &str)]) -> (Vec<Option<Presence>>, Discovered) {
         let mut all = Discovered::default();
-        let said = row.iter().map(|&(op, key)| match op {
+        let presences = row.iter().map(|&(op, key)| match op {
             '+' => all.put(key, &entry(key), None).expect("few entries"),
             _ => all.end(key),
         });
-        (said.collect(), all)
+        (presences.collect(), all)
     }
 
     #[test]
     fn a_worker_that_ends_leaves_with_its_endpoint_and_not_with_its_other_entries() {
-        let (said, all) = said(&[
+        let (presences, all) = apply_keys(&[
             ('+', QUERY),
             ('+', REQUESTS),
             ('+', CARD),
@@ -206,22 +206,23 @@ mod tests {
             ('-', CARD),
         ]);
         let left = Some(Presence::Left(ID));
-        assert_eq!(said, [None, Some(Presence::Came(ID)), None, None, None, left, left]);
+        assert_eq!(presences, [None, Some(Presence::Came(ID)), None, None, None, left, left]);
         assert_eq!(all.is_there(ID), None);
         assert!(all.entries.is_empty() && all.workers.is_empty());
     }
 
     #[test]
     fn a_card_that_goes_takes_the_worker_along_and_an_adapter_does_not() {
-        let (said, all) = said(&[('+', REQUESTS), ('+', CARD), ('+', ADAPTER), ('-', ADAPTER), ('-', CARD)]);
+        let (presences, all) =
+            apply_keys(&[('+', REQUESTS), ('+', CARD), ('+', ADAPTER), ('-', ADAPTER), ('-', CARD)]);
         let came = Some(Presence::Came(ID));
-        assert_eq!(said, [came, None, None, None, Some(Presence::Left(ID))]);
+        assert_eq!(presences, [came, None, None, None, Some(Presence::Left(ID))]);
         assert_eq!(all.is_there(ID), Some(false));
     }
 
     #[test]
     fn a_worker_comes_back_once_all_that_it_had_is_there_again() {
-        let (said, all) = said(&[
+        let (presences, all) = apply_keys(&[
             ('+', REQUESTS),
             ('+', CARD),
             ('-', CARD),
@@ -232,8 +233,8 @@ mod tests {
             ('+', CARD),
         ]);
         let (came, left) = (Some(Presence::Came(ID)), Some(Presence::Left(ID)));
-        // With its last entry it is forgotten, so that either alone tells of it again.
-        assert_eq!(said, [came, None, left, left, came, left, None, came]);
+        // With its last entry it is forgotten, so that either alone reports it again.
+        assert_eq!(presences, [came, None, left, left, came, left, None, came]);
         assert_eq!(all.is_there(ID), Some(true));
     }
 

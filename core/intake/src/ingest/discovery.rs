@@ -1,4 +1,4 @@
-//! Entries of discovery: workers with their component and role before they say anything, what their cards tell, and who
+//! Entries of discovery: workers with their component and role before their first message, their cards, and who
 //! left, at once. What concerns event channels and queries is handed on.
 
 use std::borrow::Cow;
@@ -8,7 +8,7 @@ use super::{Context, Ingest, Sink, within_bounds};
 use radixscope_dynamo::discovery::{self, DiscoveryEntry, MAX_ENTRIES, ModelCard, plain_key};
 use radixscope_dynamo::error::{DecodeError, Reason};
 use radixscope_model::id::Worker;
-use radixscope_model::record::{GoneWhy, Record, RoleEvidence};
+use radixscope_model::record::{DepartureCause, Record, RoleEvidence};
 
 /// Data-parallel ranks taken from one model card; a card that claims more is believed so far.
 const MAX_RANKS: u32 = 256;
@@ -64,8 +64,8 @@ impl Ingest {
         };
         for (_, worker) in self.interner.ranks_of(id) {
             out.record(context.entry(match has_left {
-                true => Record::Gone { worker, why: GoneWhy::Discovery },
-                false => Record::Returned { worker },
+                true => Record::Left { worker, why: DepartureCause::Discovery },
+                false => Record::Rejoined { worker },
             }));
         }
     }

@@ -1,7 +1,7 @@
 //! Whether a jump of a worker's event ids is explained by messages that are counted as lost already.
 //!
 //! A lost message shows twice where its publisher numbers messages and events: in the envelope's sequence and in the
-//! ids of the events it held. The message is what counts; the events are told beside it.
+//! ids of the events it held. The message is counted as lost; its events are reported separately.
 
 use radixscope_model::id::WorkerIx;
 
@@ -22,7 +22,7 @@ impl EventIds {
     }
 
     /// Other workers take these places: nothing was received from them yet.
-    pub(super) fn vacate(&mut self, workers: &[WorkerIx]) {
+    pub(super) fn reclaim(&mut self, workers: &[WorkerIx]) {
         for worker in workers {
             if let Some(last) = self.last.get_mut(worker.at()) {
                 *last = 0;

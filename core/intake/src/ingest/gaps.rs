@@ -1,6 +1,6 @@
 //! Breaks of a source's connection: of which topics they cost an unknown number of messages.
 //!
-//! Where every publisher of a topic numbers its messages, the first message of each after the break tells exactly what
+//! Where every publisher of a topic numbers its messages, the first message of each after the break shows exactly what
 //! it lost, and the gap is then counted as a jump of its numbers. Until all have spoken, and for good where messages
 //! have no numbers, the gap is of unknown size. After that the count stays a lower bound: publishers that came and left during
 //! the break, or began to count anew, have sent what no number shows.
@@ -51,7 +51,7 @@ impl Gaps {
         self.topics.get(&(source, topic)).is_some_and(|gap| gap.numbered && !gap.unnumbered)
     }
 
-    /// The connection broke. `publishers` tells how many are known of a topic.
+    /// The connection broke. `publishers` returns how many are known of a topic.
     pub(super) fn broke(&mut self, source: SourceIx, at: Break, publishers: impl Fn(Topic) -> usize) {
         for (&(_, topic), gap) in self.topics.iter_mut().filter(|((of, _), _)| *of == source) {
             gap.awaited = publishers(topic);
@@ -64,21 +64,21 @@ impl Gaps {
         }
     }
 
-    /// The connection to one publisher broke, whose next message tells what that cost.
+    /// The connection to one publisher broke; its next message shows what that cost.
     pub(super) fn broke_of(&mut self, source: SourceIx, topic: Topic, at: Break) {
         let gap = self.topics.entry((source, topic)).or_default();
         gap.alone += 1;
         gap.reach(at);
     }
 
-    /// A publisher spoke for the first time after its own connection broke, or never will.
+    /// The first message of a publisher after its own connection broke, or none will come.
     pub(super) fn spoke_alone(&mut self, source: SourceIx, topic: Topic) {
         let Some(gap) = self.topics.get_mut(&(source, topic)) else { return };
         gap.alone = gap.alone.saturating_sub(1);
         gap.changed = true;
     }
 
-    /// The connection broke, and nothing will tell what that cost. One break counts once, however many signs of it
+    /// The connection broke, and its loss stays unknown. One break counts once, however many signs of it
     /// there are.
     pub(super) fn unknown(&mut self, source: SourceIx, topic: Topic, at: Break) {
         let gap = self.topics.entry((source, topic)).or_default();
@@ -100,7 +100,7 @@ impl Gaps {
         gap.span = Some(Break { since_ms, until_ms });
     }
 
-    /// A publisher spoke for the first time after a break.
+    /// The first message of a publisher after a break.
     pub(super) fn spoke(&mut self, source: SourceIx, topic: Topic) {
         let Some(gap) = self.topics.get_mut(&(source, topic)) else { return };
         gap.awaited = gap.awaited.saturating_sub(1);
@@ -110,8 +110,8 @@ impl Gaps {
         }
     }
 
-    /// A publisher that nobody knew before a break begins in the middle of its count: what it said earlier may have
-    /// been said during the break.
+    /// A publisher first seen after a break starts in the middle of its count: earlier messages may have
+    /// been lost during the break.
     pub(super) fn begins_late(&mut self, source: SourceIx, topic: Topic, last: Break) {
         self.unknown(source, topic, last);
     }

@@ -14,7 +14,7 @@ use radixscope_model::id::{Millis, WorkerId};
 const MAX_FRONTENDS: usize = 64;
 /// Lists in a row without a worker before that counts.
 const MISSING_LISTS: u8 = 2;
-/// After this time a list no longer says that somebody is there: whose it was may be gone itself.
+/// After this time a list no longer counts: its frontend may have left.
 const LIST_HOLDS_MS: u64 = 30_000;
 
 /// Time that a router's gauges have to be without a worker: scrapes may be as frequent as one likes.
@@ -32,7 +32,7 @@ pub(super) struct List<'f> {
     pub(super) run: u32,
 }
 
-/// How a frontend tells of its workers, the best first.
+/// How a frontend lists its workers, the best first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum ListKind {
     /// `/health` (0.8 to 1.6).
@@ -71,7 +71,7 @@ struct Frontend {
     workers: BTreeMap<WorkerId, (u8, Millis)>,
 }
 
-/// What a list says that was not known.
+/// The changes in a list.
 #[derive(Default, PartialEq, Eq, Debug)]
 pub(super) struct Changes<'h> {
     /// On this frontend's list for the first time.
@@ -177,7 +177,7 @@ mod tests {
     }
 
     /// Who came, left and returned, by list.
-    fn told(lists: &[(&str, u64, Health)]) -> Vec<(Vec<u64>, Vec<u64>, Vec<u64>)> {
+    fn changes_of(lists: &[(&str, u64, Health)]) -> Vec<(Vec<u64>, Vec<u64>, Vec<u64>)> {
         let mut instances = Instances::default();
         let ids = |ids: &[WorkerId]| ids.iter().map(|id| id.0).collect();
         let tell = |(frontend, at, health): &(&str, u64, Health)| {
@@ -202,7 +202,7 @@ mod tests {
         ];
         let none = || (vec![], vec![], vec![]);
         assert_eq!(
-            told(&lists),
+            changes_of(&lists),
             [
                 (vec![1, 2], vec![], vec![]),
                 none(),
@@ -219,27 +219,27 @@ mod tests {
     fn a_worker_on_another_frontends_list_has_not_left() {
         let mut lists = vec![("a", 0, health(&[1])), ("b", 0, health(&[1]))];
         lists.extend((1..5).flat_map(|i| [("a", i * 5_000, health(&[])), ("b", i * 5_000, health(&[1]))]));
-        assert!(told(&lists).iter().all(|(_, gone, _)| gone.is_empty()));
+        assert!(changes_of(&lists).iter().all(|(_, gone, _)| gone.is_empty()));
         // The second frontend is silent for long: its list says nothing any more.
         lists.extend([("a", 50_000, health(&[1])), ("a", 55_000, health(&[])), ("a", 60_000, health(&[]))]);
-        assert_eq!(told(&lists).last().map(|(_, gone, _)| gone.clone()), Some(vec![1]));
+        assert_eq!(changes_of(&lists).last().map(|(_, gone, _)| gone.clone()), Some(vec![1]));
     }
 
     #[test]
     fn a_frontend_that_just_started_does_not_make_anybody_leave() {
         let unready = || Health { is_ready: false, ..health(&[]) };
         let lists = [("a", 0, health(&[1])), ("a", 5, unready()), ("a", 10, unready()), ("a", 15, unready())];
-        assert!(told(&lists).iter().all(|(_, gone, _)| gone.is_empty()));
+        assert!(changes_of(&lists).iter().all(|(_, gone, _)| gone.is_empty()));
     }
 
     #[test]
     fn more_frontends_than_are_kept_apart_are_refused() {
         let mut instances = Instances::default();
-        let told = |i: usize| {
+        let is_kept = |i: usize| {
             let list = List { frontend: &i.to_string(), kind: ListKind::Instances, run: 0 };
             instances.listed(list, Millis(0), &health(&[1])).is_some()
         };
-        assert_eq!((0..MAX_FRONTENDS + 3).map(told).filter(|&told| told).count(), MAX_FRONTENDS);
+        assert_eq!((0..MAX_FRONTENDS + 3).map(is_kept).filter(|&is_kept| is_kept).count(), MAX_FRONTENDS);
     }
 
     fn gauges(lists: &[(ListKind, u32, u64, Health)]) -> Vec<Option<Vec<u64>>> {
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn a_router_that_started_anew_makes_nobody_leave() {
+    fn a_restarted_router_marks_no_worker_as_left() {
         let list = |run, at, ids: &[u64]| (ListKind::RouterStates, run, at, health(ids));
         let lists =
             [list(0, 0, &[1, 2, 3]), list(1, 5_000, &[1]), list(1, 10_000, &[1]), list(1, 15_000, &[1, 2])];

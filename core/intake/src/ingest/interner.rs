@@ -6,10 +6,10 @@ use hashbrown::HashMap;
 use indexmap::IndexSet;
 
 use radixscope_model::id::{Millis, Worker, WorkerId, WorkerIx};
-use radixscope_model::record::EventLine;
+use radixscope_model::record::EventTransport;
 use radixscope_state::cluster::{Cluster, MAX_WORKERS};
 
-/// Departed workers that are remembered, so that a metric that names them for ever makes nobody of them: those of a few
+/// Departed workers that are remembered, so that a metric that never drops them does not bring them back: those of a few
 /// hundred rollouts, 2 MiB.
 const MAX_DEPARTED: usize = 1 << 16;
 
@@ -20,7 +20,7 @@ pub(super) struct Interner {
     by_id: HashMap<Worker, WorkerIx>,
     /// Namespaces and components of workers, each pair once.
     names: IndexSet<(Box<str>, Box<str>), hashbrown::DefaultHashBuilder>,
-    workers: Vec<Known>,
+    workers: Vec<InternedWorker>,
     /// Indices to be given again, by the order in which they became free.
     vacant: VecDeque<WorkerIx>,
     departed: IndexSet<Worker, hashbrown::DefaultHashBuilder>,
@@ -30,11 +30,11 @@ pub(super) struct Interner {
     last: Option<(Worker, WorkerIx)>,
 }
 
-struct Known {
+struct InternedWorker {
     id: Worker,
-    /// When somebody spoke of it last, as far as that shows that it is there.
+    /// When a message named it last, as far as that shows that it is present.
     mentioned: Millis,
-    /// Namespace and component as far as they were told, an index.
+    /// Index of its namespace and component, as far as reported.
     named: Option<u32>,
     /// Ways its KV events come, one bit each.
     lines: u8,
@@ -43,13 +43,13 @@ struct Known {
 
 impl Default for Interner {
     fn default() -> Self {
-        Self::with_places(MAX_WORKERS)
+        Self::with_slots(MAX_WORKERS)
     }
 }
 
 impl Interner {
     /// For so many workers at a time, at most [`MAX_WORKERS`].
-    pub(super) fn with_places(places: usize) -> Self {
+    pub(super) fn with_slots(places: usize) -> Self {
         Self {
             by_id: HashMap::new(),
             names: IndexSet::default(),
@@ -61,12 +61,13 @@ impl Interner {
         }
     }
 
-    /// Goes on with the places of a state that was kept; nobody was heard of since `until`.
+    /// Resumes with the slots of a restored state; nothing was received since `until`.
     pub(super) fn resume(&mut self, until: Millis, cluster: &Cluster) {
         for (worker, state) in (0..).map(WorkerIx).zip(cluster.workers()) {
-            let known = Known { id: state.id, mentioned: until, named: None, lines: 0, last_event_id: None };
+            let known =
+                InternedWorker { id: state.id, mentioned: until, named: None, lines: 0, last_event_id: None };
             self.workers.push(known);
-            if cluster.vacant().contains(&worker) {
+            if cluster.reclaimed().contains(&worker) {
                 self.vacant.push_back(worker);
                 self.departed.insert(state.id);
             } else {
@@ -75,7 +76,7 @@ impl Interner {
         }
     }
 
-    /// Index of a worker, and whether there is news of it to tell: that it exists, or of which component it is. A name that
+    /// Index of a worker, and whether there is news of it to record: that it exists, or of which component it is. A name that
     /// `is_slug` fills a gap and replaces no real one. `None`: it would be one too many.
     pub(super) fn intern(
         &mut self,
@@ -107,7 +108,7 @@ impl Interner {
             return Some((worker, true));
         }
         let named = self.name((namespace.into(), component.into()));
-        let known = Known { id, mentioned: Millis(0), named, lines: 0, last_event_id: None };
+        let known = InternedWorker { id, mentioned: Millis(0), named, lines: 0, last_event_id: None };
         // One that comes back takes its own place if that is free yet.
         let own = self.vacant.iter().position(|ix| self.workers[ix.at()].id == id);
         let worker = match self.vacant.remove(own.unwrap_or(0)) {
@@ -126,15 +127,15 @@ impl Interner {
         Some((worker, true))
     }
 
-    /// Whether exactly these names of a worker were told.
+    /// Whether exactly these names of a worker were reported.
     #[inline]
     fn is_told(&self, worker: WorkerIx, namespace: &str, component: &str) -> bool {
         let Some(named) = self.workers[worker.at()].named else { return false };
-        let told = self.names.get_index(named as usize);
-        told.is_some_and(|(n, c)| **c == *component && **n == *namespace)
+        let known_name = self.names.get_index(named as usize);
+        known_name.is_some_and(|(n, c)| **c == *component && **n == *namespace)
     }
 
-    /// Index of a pair of names. Of more than any deployment has all are told anew, which costs time alone.
+    /// Index of a pair of names. Beyond the limit names are reported again, which costs only time.
     fn name(&mut self, pair: (Box<str>, Box<str>)) -> Option<u32> {
         if self.names.len() == MAX_NAMES {
             self.names.clear();
@@ -143,13 +144,13 @@ impl Interner {
         Some(self.names.insert_full(pair).0 as u32)
     }
 
-    /// Somebody spoke of the worker at `at`.
+    /// A message named the worker at `at`.
     pub(super) fn mention(&mut self, worker: WorkerIx, at: Millis) {
         let mentioned = &mut self.workers[worker.at()].mentioned;
         *mentioned = at.max(*mentioned);
     }
 
-    /// When somebody spoke of the worker last.
+    /// When a message named the worker last.
     pub(super) fn mentioned(&self, worker: WorkerIx) -> Millis {
         self.workers.get(worker.at()).map_or(Millis(0), |known| known.mentioned)
     }
@@ -160,7 +161,7 @@ impl Interner {
     }
 
     /// These give their places to others.
-    pub(super) fn vacate(&mut self, workers: &[WorkerIx]) {
+    pub(super) fn reclaim(&mut self, workers: &[WorkerIx]) {
         self.last = None;
         for &worker in workers {
             let id = self.workers[worker.at()].id;
@@ -175,7 +176,7 @@ impl Interner {
     }
 
     /// Whether an event of `worker` came this way for the first time.
-    pub(super) fn comes_newly_by(&mut self, worker: WorkerIx, line: EventLine) -> bool {
+    pub(super) fn comes_newly_by(&mut self, worker: WorkerIx, line: EventTransport) -> bool {
         let (known, bit) = (&mut self.workers[worker.at()].lines, 1 << line as u8);
         let is_new = *known & bit == 0;
         *known |= bit;

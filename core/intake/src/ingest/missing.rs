@@ -111,7 +111,7 @@ impl Missing {
         }
     }
 
-    /// The connection broke, and nothing will ever tell what it cost of this topic.
+    /// The connection broke, and its loss of this topic will stay unknown.
     pub fn broke_for_good(&mut self, topic: Topic, at: Break) {
         if self.unknown.len() < MAX_BREAKS {
             self.unknown.push((topic, at));

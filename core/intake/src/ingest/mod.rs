@@ -20,6 +20,7 @@ mod event_ids;
 mod gaps;
 mod instances;
 mod interner;
+mod log_signals;
 mod missing;
 mod observation;
 mod publishers;
@@ -27,7 +28,6 @@ mod real_names;
 mod resume;
 mod scrape;
 mod scrapes;
-mod signs;
 mod tally;
 
 #[cfg(test)]
@@ -48,30 +48,30 @@ use radixscope_dynamo::subject::{Subject, Transport};
 use radixscope_dynamo::trace;
 use radixscope_model::id::{Millis, SourceIx, Worker, WorkerIx};
 use radixscope_model::record::{
-    Entry, EventLine, LinkState, MissedCause, Record, Role, RoleEvidence, SourceKind, Tier, Topic,
+    Entry, EventTransport, LinkState, MissedCause, Record, Role, RoleEvidence, SourceKind, Tier, Topic,
 };
 use radixscope_state::cluster::{Cluster, MAX_SOURCES};
 
-use crate::attach::{Attach, Live};
+use crate::attach::{Attach, EventContext};
 use crate::payload::{MAX_LOG_LINE_BYTES, MAX_PAYLOAD_BYTES, Payload, Received};
 use discovered::Discovered;
 use event_ids::EventIds;
 use gaps::Gaps;
 use instances::Instances;
 use interner::Interner;
+use log_signals::LogSignals;
 pub use missing::{Break, Missing};
-pub(crate) use observation::{Out, Published, RequestObservation, RequestSignal, Sink};
-use publishers::{Continuity, Lost, Place, Publishers, Stream};
+pub(crate) use observation::{Published, RecordOut, RequestObservation, RequestSignal, Sink};
+use publishers::{Continuity, Lost, Publishers, SequencePosition, Stream};
 use real_names::RealNames;
 pub(crate) use resume::present;
 use scrapes::Scrapes;
-use signs::Signs;
 use tally::Tally;
 
-/// Publishers whose connection broke before they spoke; beyond it their break is not remembered, and they count as
+/// Publishers whose connection broke before their first message; beyond it their break is not remembered, and they count as
 /// joined late.
 const MAX_EARLY_BREAKS: usize = 16_384;
-/// What a line says is of the present unless the line is older than this. A log is read from its beginning: faults of
+/// A line is about the present unless it is older than this. A log is read from its beginning: faults of
 /// yesterday are none of today.
 pub(crate) const FRESH_MS: u64 = 60_000;
 /// Turns payloads into records.
@@ -95,31 +95,31 @@ pub(crate) struct Ingest {
     scrapes: Scrapes,
     attach: Attach,
     tallies: Vec<Tally>,
-    signs: Signs,
+    signs: LogSignals,
     /// What was recorded of roles; bounded, because workers are.
     roles: BTreeSet<(WorkerIx, RoleEvidence, Role)>,
     /// Latest time that a message or a line reported.
     clock: Option<Millis>,
     /// Sources of the state that was gone on from, as long as they were not announced again.
     kept_sources: Vec<(String, SourceKind, SourceIx)>,
-    /// When nothing was received before it was gone on from that state, until it is said who left meanwhile.
+    /// When nothing was received before it was gone on from that state, until the workers that left meanwhile are reported.
     away: Option<Break>,
     kv: KvEvents,
 }
 
-/// How somebody speaks of a worker.
+/// How a message mentions a worker.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Mention {
+enum MentionKind {
     /// The worker itself, or who sends it requests or lists it as present: it is there.
     Present,
-    /// A gauge that may be there long after its worker: takes nobody's place.
+    /// A gauge that may outlive its worker: reclaims no slot.
     Weak,
 }
 
 impl Ingest {
     /// That keeps at most so many workers apart at a time; otherwise [`radixscope_state::cluster::MAX_WORKERS`].
-    pub(crate) fn with_places(places: usize) -> Self {
-        Self { interner: Interner::with_places(places), ..Self::default() }
+    pub(crate) fn with_slots(places: usize) -> Self {
+        Self { interner: Interner::with_slots(places), ..Self::default() }
     }
 
     /// Announces a source; must come before anything else about it. `None`: there are [`MAX_SOURCES`] already.
@@ -128,7 +128,7 @@ impl Ingest {
         name: &str,
         kind: SourceKind,
         at_ms: Millis,
-        out: &mut Out<'_>,
+        out: &mut RecordOut<'_>,
     ) -> Option<SourceIx> {
         if let Some(source) = self.kept_source(name, kind) {
             let (state, detail) = (LinkState::Connecting, "".into());
@@ -149,7 +149,7 @@ impl Ingest {
         if received.source.at() >= self.tallies.len() {
             return;
         }
-        // What a source says of itself is no message.
+        // A source's own status is no message.
         let is_message = !received.payload.is_of_the_source();
         self.tallies[received.source.at()].received += u64::from(is_message);
         self.taken += 1;
@@ -173,7 +173,7 @@ impl Ingest {
 
     /// What a source knows to be missing before the next message it hands over. A loss counts once: what has a number
     /// by the publisher's numbers, what was dropped here where it was dropped, and what our client dropped on a topic
-    /// with numbers not at all, because its numbers tell.
+    /// with numbers not at all, because the numbers show losses.
     pub(crate) fn missing(&mut self, source: SourceIx, missing: &Missing) {
         if source.at() >= self.tallies.len() {
             return;
@@ -257,10 +257,10 @@ impl Ingest {
         self.publishers.len()
     }
 
-    /// Says what was summed up since the last call: traffic, losses, what was not understood. Call it about once a
-    /// second; it says nothing when nothing changed. A gap between two messages counts as loss at the second call
+    /// Records what was summed up since the last call: traffic, losses, what was not understood. Call it about once a
+    /// second; it records nothing when nothing changed. A gap between two messages counts as loss at the second call
     /// after it: until then the missing ones may come late.
-    pub(crate) fn flush(&mut self, at_ms: Millis, out: &mut Out<'_>) {
+    pub(crate) fn flush(&mut self, at_ms: Millis, out: &mut RecordOut<'_>) {
         for lost in self.publishers.settle() {
             self.lost(&lost);
         }
@@ -275,7 +275,7 @@ impl Ingest {
                 out(Entry { at_ms, record: Record::Worker { worker, id, namespace, component } });
             }
             let worker = known.map(|(_, (worker, _))| worker);
-            out(Entry { at_ms, record: Record::LogSign { worker, sign, count } });
+            out(Entry { at_ms, record: Record::LogSignal { worker, sign, count } });
         }
     }
 
@@ -287,9 +287,9 @@ impl Ingest {
 
     /// Takes a time that a publisher reported. One that is ahead of ours by more than clocks are is passed over: it would make
     /// everything else old.
-    fn note_time(&mut self, told: Millis, at_ms: Millis) {
-        if told.0 <= at_ms.0.saturating_add(FRESH_MS) {
-            self.clock = self.clock.max(Some(told));
+    fn note_time(&mut self, reported: Millis, at_ms: Millis) {
+        if reported.0 <= at_ms.0.saturating_add(FRESH_MS) {
+            self.clock = self.clock.max(Some(reported));
         }
     }
 
@@ -304,7 +304,7 @@ impl Ingest {
             Payload::Discovery { key, value, lease } => {
                 Ok(self.discovery(&context(), key, value.as_deref(), *lease, out)?)
             }
-            Payload::TreeAnswer { query, outcome, .. } => {
+            Payload::TreeResponse { query, outcome, .. } => {
                 self.tree_answer(&context(), *query, outcome, out);
                 Ok(())
             }
@@ -392,20 +392,20 @@ impl Ingest {
 
     fn kv_events(&mut self, context: &Context<'_>, kv: &KvEvents, out: &mut dyn Sink) {
         let line = match context.transport {
-            Transport::JetStream => EventLine::JetStream,
-            Transport::Core => EventLine::Core,
-            Transport::Zmq => EventLine::Zmq,
+            Transport::JetStream => EventTransport::JetStream,
+            Transport::Core => EventTransport::Core,
+            Transport::Zmq => EventTransport::Zmq,
         };
         for event in &kv.events {
             if let Some(worker) = self.worker(context, event.worker, out) {
                 if self.interner.comes_newly_by(worker, line) {
                     let first_event_id = event.event_id;
-                    out.record(context.entry(Record::EventLine { worker, line, first_event_id }));
+                    out.record(context.entry(Record::EventTransport { worker, line, first_event_id }));
                 }
                 if kv.batch {
                     self.event_id(context, worker, event);
                 }
-                let live = Live {
+                let live = EventContext {
                     worker,
                     id: event.worker,
                     source: context.received.source,
@@ -415,7 +415,7 @@ impl Ingest {
                     sequence: context.envelope.map(|envelope| envelope.sequence),
                 };
                 if !self.attach.event(&live, event, kv, out) {
-                    out.record(context.entry(attaching::passed(worker, event)));
+                    out.record(context.entry(attaching::skipped_event(worker, event)));
                     continue;
                 }
                 let by = context.published(event.worker);
@@ -423,7 +423,7 @@ impl Ingest {
                 if let KvData::Stored { pictures, .. } = event.data
                     && pictures > 0
                 {
-                    out.record(context.entry(Record::Pictures { worker, count: pictures.into() }));
+                    out.record(context.entry(Record::MultimodalInputs { worker, count: pictures.into() }));
                 }
             }
         }
@@ -440,7 +440,8 @@ impl Ingest {
 
     fn load(&mut self, context: &Context<'_>, load: &ActiveLoad, out: &mut dyn Sink) {
         let origin = load.origin(context.publisher_id());
-        let mention = if let LoadOrigin::Engine { .. } = origin { Mention::Present } else { Mention::Weak };
+        let mention =
+            if let LoadOrigin::Engine { .. } = origin { MentionKind::Present } else { MentionKind::Weak };
         let at = context.received.at_ms;
         let Some(worker) = self.mentioned(context, load.worker, at, mention, out) else { return };
         let record = match origin {
@@ -478,12 +479,12 @@ impl Ingest {
         let received_ms = context.received.at_ms;
         let at_ms = record.at_ms().unwrap_or(received_ms);
         self.note_time(at_ms, received_ms);
-        if let LogEvent::Sign { sign, worker } = record.event {
+        if let LogEvent::Signal { sign, worker } = record.event {
             self.signs.add(at_ms, sign, worker);
             return Ok(());
         }
         // Of the line's own time: who is named in an old line takes no place from who is there now.
-        let mut mentioned = |id| self.mentioned(context, id, at_ms, Mention::Present, out);
+        let mut mentioned = |id| self.mentioned(context, id, at_ms, MentionKind::Present, out);
         let worker = record.event.worker().and_then(&mut mentioned);
         out.observe(context.observed(self, RequestSignal::Log { log, record: &record, worker }));
         Ok(())
@@ -520,25 +521,25 @@ impl Ingest {
 
     /// Index of a worker, introduced if it is new. `None`: there are too many, which is counted.
     fn worker(&mut self, context: &Context<'_>, id: Worker, out: &mut dyn Sink) -> Option<WorkerIx> {
-        self.mentioned(context, id, context.received.at_ms, Mention::Present, out)
+        self.mentioned(context, id, context.received.at_ms, MentionKind::Present, out)
     }
 
-    /// Index of a worker that somebody spoke of at `at`; see [`Self::worker`].
+    /// Index of a worker that a message named at `at`; see [`Self::worker`].
     fn mentioned(
         &mut self,
         context: &Context<'_>,
         id: Worker,
         at: Millis,
-        mention: Mention,
+        mention: MentionKind,
         out: &mut dyn Sink,
     ) -> Option<WorkerIx> {
         let (namespace, component) = (context.namespace, context.component);
-        let is_present = mention == Mention::Present;
+        let is_present = mention == MentionKind::Present;
         if !is_present && self.interner.has_departed(id) {
             return None;
         }
         let mut known = self.interner.intern(id, (namespace, component), context.is_slug);
-        if known.is_none() && is_present && self.vacate(context, at, out) {
+        if known.is_none() && is_present && self.reclaim(context, at, out) {
             known = self.interner.intern(id, (namespace, component), context.is_slug);
         }
         let Some((worker, news)) = known else {
@@ -558,10 +559,10 @@ impl Ingest {
         Some(worker)
     }
 
-    /// Frees places of departed workers; says whether there are any.
-    fn vacate(&mut self, context: &Context<'_>, at: Millis, out: &mut dyn Sink) -> bool {
+    /// Reclaims slots of departed workers; returns whether there are any.
+    fn reclaim(&mut self, context: &Context<'_>, at: Millis, out: &mut dyn Sink) -> bool {
         let interner = &self.interner;
-        let workers = out.cluster().to_vacate(at, &|worker| interner.mentioned(worker));
+        let workers = out.cluster().to_reclaim(at, &|worker| interner.mentioned(worker));
         self.vacate_these(context.received.at_ms, workers, out)
     }
 
@@ -575,14 +576,14 @@ impl Ingest {
         if workers.is_empty() {
             return false;
         }
-        out.vacate(&workers);
-        self.interner.vacate(&workers);
-        self.publishers.vacate(&workers);
-        self.event_ids.vacate(&workers);
-        self.attach.vacate(&workers);
+        out.reclaim(&workers);
+        self.interner.reclaim(&workers);
+        self.publishers.reclaim(&workers);
+        self.event_ids.reclaim(&workers);
+        self.attach.reclaim(&workers);
         self.roles.retain(|(worker, ..)| !workers.contains(worker));
-        self.tallies.iter_mut().for_each(|tally| tally.vacate(&workers));
-        out.record(Entry { at_ms, record: Record::Vacated { workers: workers.into() } });
+        self.tallies.iter_mut().for_each(|tally| tally.reclaim(&workers));
+        out.record(Entry { at_ms, record: Record::WorkersReclaimed { workers: workers.into() } });
         true
     }
 
@@ -591,7 +592,7 @@ impl Ingest {
         let (source, topic) = (context.received.source, context.topic);
         if context.transport != Transport::JetStream {
             self.gaps.received(source, topic, context.envelope.is_some());
-            self.attach.heard(source);
+            self.attach.received_from(source);
         }
         let Some(envelope) = &context.envelope else { return };
         self.tallies[source.at()].lag(context.received.at_ms, envelope.published_at);
@@ -599,7 +600,7 @@ impl Ingest {
         let stream = Stream { source, topic: context.topic, publisher_id: envelope.publisher_id };
         let place = self.publishers.received(stream, envelope.sequence, self.taken);
         // Up to 0.9 a worker publishes under its own id, so what is lost is known to be its own. Later the
-        // worker's event ids tell, and more exactly (reference §2.4, §2.6).
+        // worker's event ids show it, and more exactly (reference §2.4, §2.6).
         let own = match place.continuity {
             Continuity::Gap(_) => about.filter(|worker| worker.id.0 == envelope.publisher_id),
             _ => None,
@@ -613,7 +614,7 @@ impl Ingest {
         // Whatever it published before was published while nothing was received.
         let continuity = Continuity::Gap(publishers::Missing { from: 0, to: envelope.sequence });
         let own = self.interner.known(worker).filter(|_| worker.id.0 == envelope.publisher_id);
-        self.placed(stream, &Place { continuity, ..place }, own);
+        self.placed(stream, &SequencePosition { continuity, ..place }, own);
         self.gaps.at_least(source, topic, last);
     }
 
@@ -626,20 +627,20 @@ impl Ingest {
     }
 
     /// The break in which messages of a publisher may have been missed whose first one received has number `sequence`. `None`:
-    /// it is its first of all, or nothing broke, so that it only spoke before anybody listened.
-    fn missed_before(&mut self, stream: Stream, place: &Place, sequence: u64) -> Option<Break> {
+    /// it is its first of all, or nothing broke, so its earlier messages were sent before we listened.
+    fn missed_before(&mut self, stream: Stream, place: &SequencePosition, sequence: u64) -> Option<Break> {
         if !place.is_new {
             return None;
         }
         let own = self.early_breaks.remove(&stream);
         let last = own.or_else(|| self.last_breaks.get(&stream.source).copied());
-        // One that was forgotten may have said anything since.
+        // A forgotten publisher may have sent messages since.
         let now = Break { since_ms: self.taken_ms, until_ms: self.taken_ms };
         last.or(place.may_be_forgotten.then_some(now)).filter(|_| sequence > 0)
     }
 
-    /// What the place of a message in its publisher's count tells.
-    fn placed(&mut self, stream: Stream, place: &Place, worker: Option<WorkerIx>) {
+    /// What the sequence number of a message shows.
+    fn placed(&mut self, stream: Stream, place: &SequencePosition, worker: Option<WorkerIx>) {
         let Stream { source, topic, publisher_id } = stream;
         match place.continuity {
             Continuity::InOrder => {}

@@ -9,7 +9,7 @@ use radixscope_model::record::Entry;
 use radixscope_state::cluster::Cluster;
 
 /// Takes records as they arise.
-pub(crate) type Out<'o> = dyn FnMut(Entry<'_>) + 'o;
+pub(crate) type RecordOut<'o> = dyn FnMut(Entry<'_>) + 'o;
 
 /// Something observed of a request.
 #[derive(Debug)]
@@ -18,7 +18,7 @@ pub(crate) struct RequestObservation<'a> {
     pub(crate) source: SourceIx,
     /// When it was received.
     pub(crate) at_ms: Millis,
-    /// When it was published, by the publisher's clock, if it tells.
+    /// When it was published, by the publisher's clock, if reported.
     pub(crate) published_ms: Option<Millis>,
     /// What time it is for who published it, see [`super::Ingest::now`].
     pub(crate) now_ms: Millis,
@@ -51,23 +51,23 @@ pub(crate) enum RequestSignal<'a> {
     Log {
         /// Name of the log. Lines of one log come in order.
         log: &'a str,
-        /// What it says.
+        /// Its contents.
         record: &'a LogRecord<'a>,
         /// The worker it names.
         worker: Option<WorkerIx>,
     },
     /// A request's trace, at its end.
     Trace {
-        /// What it says.
+        /// Its contents.
         trace: &'a RequestTrace<'a>,
         /// Where it was prefilled, or where it ran.
         worker: Option<WorkerIx>,
-        /// Where it was decoded, if that is told.
+        /// Where it was decoded, if reported.
         decode: Option<WorkerIx>,
     },
 }
 
-/// What a message tells of who published it.
+/// The publisher of a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Published {
     /// When, by the publisher's clock.
@@ -87,6 +87,6 @@ pub(crate) trait Sink {
     /// Takes something observed of a request.
     fn observe(&mut self, observation: RequestObservation<'_>);
     /// These workers departed and give their places away: they become a
-    /// [`radixscope_model::record::Record::Vacated`] next.
-    fn vacate(&mut self, workers: &[WorkerIx]);
+    /// [`radixscope_model::record::Record::WorkersReclaimed`] next.
+    fn reclaim(&mut self, workers: &[WorkerIx]);
 }

@@ -4,7 +4,7 @@
 //! process may hold several publishers. So each id has a few *tracks*, and a message continues the one it fits.
 //!
 //! No loss is counted twice. What this program dropped itself is passed as [`Publishers::skipped`], so no jump is seen
-//! where it was dropped; events of a worker that were in lost messages are told by [`Publishers::jumped_at`].
+//! where it was dropped; [`Publishers::jumped_at`] reports the events of a worker that were in lost messages.
 
 use std::collections::VecDeque;
 
@@ -33,7 +33,7 @@ pub(super) struct Stream {
 
 /// A message as its number places it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Place {
+pub(super) struct SequencePosition {
     pub(super) continuity: Continuity,
     /// Whether it is the publisher's first.
     pub(super) is_new: bool,
@@ -45,7 +45,7 @@ pub(super) struct Place {
     pub(super) is_first_after_own_break: bool,
 }
 
-impl Place {
+impl SequencePosition {
     const fn in_order() -> Self {
         let continuity = Continuity::InOrder;
         Self {
@@ -58,7 +58,7 @@ impl Place {
     }
 }
 
-/// What a sequence number tells.
+/// What a sequence number shows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Continuity {
     /// Nothing is missing, or nothing can be known.
@@ -129,12 +129,12 @@ struct Tracks {
 
 impl Publishers {
     /// A message came, which is number `at` of all.
-    pub(super) fn received(&mut self, stream: Stream, sequence: u64, at: u64) -> Place {
+    pub(super) fn received(&mut self, stream: Stream, sequence: u64, at: u64) -> SequencePosition {
         self.pass(stream, sequence, sequence.saturating_add(1), at)
     }
 
     /// Messages `from` up to but not including `to` were there and dropped unopened, before message `at` of all.
-    pub(super) fn skipped(&mut self, stream: Stream, from: u64, to: u64, at: u64) -> Place {
+    pub(super) fn skipped(&mut self, stream: Stream, from: u64, to: u64, at: u64) -> SequencePosition {
         let place = if self.open.is_empty() {
             self.pass(stream, from, to, at)
         } else {
@@ -151,9 +151,9 @@ impl Publishers {
         place
     }
 
-    fn pass(&mut self, stream: Stream, sequence: u64, next: u64, at: u64) -> Place {
+    fn pass(&mut self, stream: Stream, sequence: u64, next: u64, at: u64) -> SequencePosition {
         if !self.open.is_empty() && self.came_late(stream, sequence) {
-            return Place::in_order();
+            return SequencePosition::in_order();
         }
         let breaks = self.breaks.get(stream.source.at()).copied().unwrap_or(0);
         if let Some(tracks) = self.next.get_mut(&stream) {
@@ -165,7 +165,12 @@ impl Publishers {
             if matches!(continuity, Continuity::Gap(_)) {
                 tracks.jumped_at = at;
             }
-            return Place { continuity, is_first_after_break, is_first_after_own_break, ..Place::in_order() };
+            return SequencePosition {
+                continuity,
+                is_first_after_break,
+                is_first_after_own_break,
+                ..SequencePosition::in_order()
+            };
         }
         if self.next.len() == MAX_PUBLISHERS {
             self.forget_silent();
@@ -173,7 +178,11 @@ impl Publishers {
         let mut tracks = Tracks { breaks, last: at, ..Tracks::default() };
         tracks.start(next);
         self.next.insert(stream, tracks);
-        Place { is_new: true, may_be_forgotten: self.has_forgotten, ..Place::in_order() }
+        SequencePosition {
+            is_new: true,
+            may_be_forgotten: self.has_forgotten,
+            ..SequencePosition::in_order()
+        }
     }
 
     /// The source's connection broke.
@@ -184,7 +193,7 @@ impl Publishers {
         self.breaks[source.at()] += 1;
     }
 
-    /// The connection to one publisher broke. `true`: its next message tells what that cost, and it was not awaited
+    /// The connection to one publisher broke. `true`: its next message shows what that cost, and it was not awaited
     /// for that yet.
     pub(super) fn broke_of(&mut self, stream: Stream) -> bool {
         self.next.get_mut(&stream).is_some_and(|tracks| !std::mem::replace(&mut tracks.has_own_break, true))
@@ -226,7 +235,7 @@ impl Publishers {
     }
 
     /// Other workers take these places: what was lost was not theirs.
-    pub(super) fn vacate(&mut self, workers: &[WorkerIx]) {
+    pub(super) fn reclaim(&mut self, workers: &[WorkerIx]) {
         for open in &mut self.open {
             open.worker = open.worker.filter(|worker| !workers.contains(worker));
         }

@@ -1,5 +1,5 @@
 //! Real names of namespaces behind the slugs that streams bear: `my_ns` reads `my-ns` there. Workers of one namespace must
-//! not be two pools because some are heard through a stream first.
+//! not be two pools because some are first received through a stream.
 
 use hashbrown::{HashMap, HashSet};
 

@@ -3,13 +3,13 @@
 
 use radixscope_model::id::{Millis, SourceIx, WorkerIx};
 use radixscope_model::record::{
-    DecisionSource, Entry, EventLine, GoneWhy, LinkState, Record, SourceKind, Topic,
+    DecisionSource, DepartureCause, Entry, EventTransport, LinkState, Record, SourceKind, Topic,
 };
 use radixscope_state::cluster::{Cluster, WorkerState};
 
-use super::{Break, Ingest, Out, Sink, Tally};
+use super::{Break, Ingest, RecordOut, Sink, Tally};
 
-/// After this time a worker that discovery or a frontend would list, and does not, has left while nobody listened: their
+/// After this time a worker that discovery or a frontend would list, and does not, has left while nothing was received: their
 /// lists are there within seconds of the start.
 pub(super) const LISTED_WITHIN_MS: u64 = 30_000;
 const NOT_OF_THIS_RUN: &str = "not among the sources since Radixscope was started again";
@@ -17,7 +17,7 @@ const NOT_OF_THIS_RUN: &str = "not among the sources since Radixscope was starte
 /// Workers that have a place and did not leave.
 pub(crate) fn present(cluster: &Cluster) -> impl Iterator<Item = (WorkerIx, &WorkerState)> {
     let all = (0..).map(WorkerIx).zip(cluster.workers());
-    all.filter(|(ix, state)| state.gone.is_none() && !cluster.vacant().contains(ix))
+    all.filter(|(ix, state)| state.gone.is_none() && !cluster.reclaimed().contains(ix))
 }
 
 impl Ingest {
@@ -49,28 +49,28 @@ impl Ingest {
     }
 
     /// Those that were not announced again have ended.
-    pub(crate) fn end_other_sources(&mut self, at_ms: Millis, out: &mut Out<'_>) {
+    pub(crate) fn end_other_sources(&mut self, at_ms: Millis, out: &mut RecordOut<'_>) {
         for (_, _, source) in std::mem::take(&mut self.kept_sources) {
             let (state, detail) = (LinkState::Ended, NOT_OF_THIS_RUN.into());
             out(Entry { at_ms, record: Record::SourceState { source, state, detail } });
         }
     }
 
-    /// Says who left while nothing was received: who is on no list though others are, and did not speak since.
-    pub(super) fn tell_who_left(&mut self, at_ms: Millis, out: &mut dyn Sink) {
+    /// Records who left while nothing was received: workers on no list, although others are, that sent nothing since.
+    pub(super) fn record_departures(&mut self, at_ms: Millis, out: &mut dyn Sink) {
         let Some(away) = self.away.take_if(|away| at_ms.since(away.until_ms) > LISTED_WITHIN_MS) else {
             return;
         };
         let why = match (self.discovered.is_empty(), self.instances.is_empty()) {
-            (false, _) => GoneWhy::Discovery,
-            (true, false) => GoneWhy::Health,
+            (false, _) => DepartureCause::Discovery,
+            (true, false) => DepartureCause::Health,
             (true, true) => return,
         };
         let present = present(out.cluster()).map(|(worker, _)| worker);
         let silent: Vec<_> =
             present.filter(|&worker| self.interner.mentioned(worker) <= away.since_ms).collect();
         for worker in silent {
-            out.record(Entry { at_ms, record: Record::Gone { worker, why } });
+            out.record(Entry { at_ms, record: Record::Left { worker, why } });
         }
     }
 }
@@ -78,7 +78,8 @@ impl Ingest {
 /// What messages that were missed may have been about, as far as nothing brings them again.
 fn missed_topics(cluster: &Cluster) -> impl Iterator<Item = Topic> {
     let lines = || cluster.workers().iter().flat_map(|state| &state.lines);
-    let is_read_again = lines().next().is_some() && lines().all(|line| line.line == EventLine::JetStream);
+    let is_read_again =
+        lines().next().is_some() && lines().all(|line| line.line == EventTransport::JetStream);
     let newest = cluster.decisions().newest(0);
     let decisions = newest.into_iter().flat_map(|decided| decided.sources()).filter_map(|by| match by {
         DecisionSource::KvHitRate => Some(Topic::KvHitRate),

@@ -1,13 +1,15 @@
 //! What is asked for over HTTP: a process's metrics, and a frontend's list of workers.
 
 use super::instances::{List, ListKind};
-use super::{Context, Ingest, Mention, Sink, within_bounds};
+use super::{Context, Ingest, MentionKind, Sink, within_bounds};
 use radixscope_dynamo::discovery::Instance;
 use radixscope_dynamo::error::{DecodeError, Faults};
 use radixscope_dynamo::health::Health;
 use radixscope_dynamo::{health, prometheus};
 use radixscope_model::id::{Worker, WorkerId};
-use radixscope_model::record::{GoneWhy, MissedCause, Record, RoleEvidence, Scrape, Topic, WorkerFigures};
+use radixscope_model::record::{
+    DepartureCause, MissedCause, Record, RoleEvidence, Scrape, Topic, WorkerFigures,
+};
 
 /// Longest name of a process, in characters; what is longer is cut.
 const MAX_NAME_CHARS: usize = 128;
@@ -26,7 +28,7 @@ impl Ingest {
         let at_ms = context.received.at_ms;
         let mut workers = Vec::with_capacity(scraped.workers.len());
         for routed in &scraped.workers {
-            let mention = self.mentioned(context, routed.worker, at_ms, Mention::Weak, out);
+            let mention = self.mentioned(context, routed.worker, at_ms, MentionKind::Weak, out);
             if let Some(worker) = mention {
                 workers.push(routed.named(worker));
                 if let Some(role) = routed.role {
@@ -36,7 +38,7 @@ impl Ingest {
         }
         for of in &scraped.states {
             for rank in self.ranks_or_first(of.id) {
-                let mention = self.mentioned(context, rank, at_ms, Mention::Weak, out);
+                let mention = self.mentioned(context, rank, at_ms, MentionKind::Weak, out);
                 let Some(worker) = mention else { continue };
                 let ix = workers.iter().position(|known| known.worker == worker).unwrap_or_else(|| {
                     workers.push(WorkerFigures::new(worker));
@@ -100,7 +102,8 @@ impl Ingest {
     /// Takes a frontend's list of workers.
     fn listed(&mut self, context: &Context<'_>, list: List<'_>, health: &Health, out: &mut dyn Sink) {
         let Some(changes) = self.instances.listed(list, context.received.at_ms, health) else { return };
-        let why = if list.kind == ListKind::Instances { GoneWhy::Health } else { GoneWhy::Metrics };
+        let why =
+            if list.kind == ListKind::Instances { DepartureCause::Health } else { DepartureCause::Metrics };
         for new in changes.new {
             let context = context.of_component(&new.namespace, &new.component);
             for rank in self.ranks_or_first(new.instance_id) {
@@ -110,12 +113,12 @@ impl Ingest {
         // Where discovery is read it decides: a frontend's list follows it.
         for id in changes.gone.into_iter().filter(|id| self.discovered.is_there(*id) != Some(true)) {
             for (_, worker) in self.interner.ranks_of(id) {
-                out.record(context.entry(Record::Gone { worker, why }));
+                out.record(context.entry(Record::Left { worker, why }));
             }
         }
         for id in changes.returned.into_iter().filter(|id| self.discovered.is_there(*id) != Some(false)) {
             for (_, worker) in self.interner.ranks_of(id) {
-                out.record(context.entry(Record::Returned { worker }));
+                out.record(context.entry(Record::Rejoined { worker }));
             }
         }
     }
@@ -130,7 +133,7 @@ impl Ingest {
     }
 }
 
-/// The workers that a frontend's router knows, by its own gauges. `None`: they do not tell, which an empty list alone
+/// The workers that a frontend's router knows, by its own gauges. `None`: unknown, which an empty list alone
 /// does not: it may just not be filled yet.
 fn workers_of(scraped: &prometheus::Scraped) -> Option<(Health, ListKind)> {
     let instance = |id| Instance::worker(id, "", "");

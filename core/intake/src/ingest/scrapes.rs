@@ -9,18 +9,18 @@ use radixscope_state::cluster::MAX_PROCESSES;
 /// What is remembered of each process.
 #[derive(Default)]
 pub(super) struct Scrapes {
-    processes: HashMap<String, Known>,
+    processes: HashMap<String, ProcessHistory>,
 }
 
 #[derive(Default)]
-struct Known {
+struct ProcessHistory {
     restarts: u32,
     instance: Option<u64>,
     uptime: Option<f64>,
     /// Whether there was a scrape of which a part was not understood: what was not in it did not stand at 0.
     was_partial: bool,
     counters: Vec<(Counter, Count)>,
-    histograms: Vec<OfHistogram>,
+    histograms: Vec<HistogramHistory>,
 }
 
 /// A counter at the last scrape, and what earlier processes of that name had counted.
@@ -37,7 +37,7 @@ impl Count {
 }
 
 /// The same of a distribution.
-struct OfHistogram {
+struct HistogramHistory {
     last: Histogram,
     before: Histogram,
 }
@@ -49,7 +49,7 @@ impl Scrapes {
             if self.processes.len() == MAX_PROCESSES {
                 return None;
             }
-            self.processes.insert(scrape.process.clone(), Known::default());
+            self.processes.insert(scrape.process.clone(), ProcessHistory::default());
         }
         let known = self.processes.get_mut(&scrape.process)?;
         if known.has_restarted(&scrape) {
@@ -69,8 +69,8 @@ impl Scrapes {
         let kept: Vec<_> =
             known.counters.iter().filter(missing).map(|&(counter, count)| (counter, count.sum())).collect();
         counters.extend(kept);
-        let missing = |h: &&OfHistogram| scrape.histograms.iter().all(|known| known.kind != h.last.kind);
-        let kept: Vec<_> = known.histograms.iter().filter(missing).map(OfHistogram::sum).collect();
+        let missing = |h: &&HistogramHistory| scrape.histograms.iter().all(|known| known.kind != h.last.kind);
+        let kept: Vec<_> = known.histograms.iter().filter(missing).map(HistogramHistory::sum).collect();
         scrape.histograms.extend(kept);
         known.was_partial = !scrape.is_whole;
         scrape.restarts = known.restarts;
@@ -78,7 +78,7 @@ impl Scrapes {
     }
 }
 
-impl Known {
+impl ProcessHistory {
     /// Another process under the same name: it has another id, a shorter uptime, or a counter fell.
     fn has_restarted(&self, scrape: &Scrape) -> bool {
         let is_other = self.instance.zip(scrape.instance).is_some_and(|(old, new)| old != new);
@@ -115,11 +115,11 @@ impl Known {
         let at = match known {
             Some(at) if self.histograms[at].last.bounds == histogram.bounds => at,
             Some(at) => {
-                self.histograms[at] = OfHistogram::new(histogram);
+                self.histograms[at] = HistogramHistory::new(histogram);
                 at
             }
             None => {
-                self.histograms.push(OfHistogram::new(histogram));
+                self.histograms.push(HistogramHistory::new(histogram));
                 self.histograms.len() - 1
             }
         };
@@ -127,7 +127,7 @@ impl Known {
     }
 }
 
-impl OfHistogram {
+impl HistogramHistory {
     fn new(histogram: &Histogram) -> Self {
         let none = Histogram { counts: vec![0; histogram.counts.len()], sum: 0.0, ..histogram.clone() };
         Self { last: none.clone(), before: none }

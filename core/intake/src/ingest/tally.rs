@@ -32,7 +32,7 @@ impl Tally {
     }
 
     /// Other workers take these places: what was lost was not theirs.
-    pub(super) fn vacate(&mut self, workers: &[WorkerIx]) {
+    pub(super) fn reclaim(&mut self, workers: &[WorkerIx]) {
         for ((topic, cause, worker), count) in std::mem::take(&mut self.missed) {
             self.miss(worker.filter(|worker| !workers.contains(worker)), topic, cause, count);
         }

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::*;
 use crate::{Intake, NatsSubjects};
-use radixscope_model::record::{GoneWhy, LogSign, Tier};
+use radixscope_model::record::{DepartureCause, LogSignal, Tier};
 use radixscope_state::cluster::Cluster;
 
 const WORKER: u64 = 7_668_682_361_150_630_931;
@@ -316,7 +316,7 @@ fn with_replica_sync_alone_decisions_come_from_added_requests() {
 }
 
 #[test]
-fn a_model_card_tells_the_capacity_of_every_rank() {
+fn a_model_card_has_the_capacity_of_every_rank() {
     let mut observer = Observer::new();
     let card = json!({"type": "Model", "namespace": "dynamo", "component": "backend", "endpoint": "generate",
         "instance_id": WORKER, "card_json": {"display_name": "m", "kv_cache_block_size": 16,
@@ -349,10 +349,10 @@ fn a_sign_in_a_log_is_summed_with_the_worker_that_it_names() {
         let payload = Payload::LogLine { log: "a".into(), line: line(clock, PARENT).into() };
         intake.take(&Received { source: *source, at_ms, payload }, cluster);
     }
-    assert!(cluster.signs().is_empty(), "said at the flush");
+    assert!(cluster.signs().is_empty(), "reported at the flush");
     intake.flush(at_ms, cluster);
     let [sign] = cluster.signs() else { panic!("one sign: {:?}", cluster.signs()) };
-    assert_eq!((sign.sign, sign.count, &sign.workers[..]), (LogSign::ParentUnknown, 3, &[WorkerIx(0)][..]));
+    assert_eq!((sign.sign, sign.count, &sign.workers[..]), (LogSignal::ParentUnknown, 3, &[WorkerIx(0)][..]));
     assert_eq!(cluster.workers()[0].id, Worker::new(7, 0), "introduced by the line");
 }
 
@@ -362,7 +362,7 @@ fn old_lines_are_no_signs_of_the_present_but_sizes_stay_true() {
     observer.nats(CORE, &enveloped(WORKER, 0, &stored(WORKER, 1, None, &[2])));
     observer.log("a", line("07:00:00.000000", PARENT)).log("a", line("07:00:00.000000", SIZE));
     let signs: Vec<_> = observer.cluster.signs().iter().map(|state| state.sign).collect();
-    assert_eq!(signs, [LogSign::PublisherSize { publisher: 16, engine: 32 }]);
+    assert_eq!(signs, [LogSignal::PublisherSize { publisher: 16, engine: 32 }]);
     observer.log("a", line("07:59:30.000000", PARENT));
     assert_eq!(observer.cluster.signs().len(), 2);
 }
@@ -391,7 +391,7 @@ fn a_worker_whose_events_come_both_ways_says_each_way_once() {
     }
     let lines: Vec<_> =
         observer.cluster.workers()[0].lines.iter().map(|line| (line.line, line.first_event_id)).collect();
-    assert_eq!(lines, [(EventLine::JetStream, 4), (EventLine::Core, 14)]);
+    assert_eq!(lines, [(EventTransport::JetStream, 4), (EventTransport::Core, 14)]);
 }
 
 const REMOVED: &str = "Removing worker WorkerWithDpRank { worker_id: 7668682361150630931, dp_rank: 0 }";
@@ -421,7 +421,7 @@ fn a_worker_that_a_router_removed_is_gone_with_its_blocks() {
     for message in [REMOVED, INSTANCE] {
         let observer = left(message);
         assert_eq!((observer.is_gone(), observer.blocks()), (true, Some(0)), "{message}");
-        assert_eq!(observer.cluster.workers()[0].gone.map(|gone| gone.why), Some(GoneWhy::Log));
+        assert_eq!(observer.cluster.workers()[0].gone.map(|gone| gone.why), Some(DepartureCause::Log));
     }
 }
 
@@ -477,12 +477,12 @@ fn listed(workers: &[u64]) -> serde_json::Value {
 }
 
 #[test]
-fn workers_heard_through_a_stream_and_otherwise_are_of_one_pool() {
+fn workers_received_through_a_stream_and_otherwise_are_of_one_pool() {
     let mut observer = Observer::new();
     let stream = "namespace-my-ns-component-backend-kv-events.kv-events";
     observer.nats_json(stream, stored(WORKER, 0, None, &[1]));
     assert_eq!(observer.cluster.pool(PoolIx(0)).map(|pool| pool.name()).as_deref(), Some("my-ns/backend"));
-    // Now the namespace is called by its name, and another worker is heard.
+    // Now the namespace is named, and another worker is seen.
     let load =
         json!({"worker_id": 7, "dp_rank": 0, "active_decode_blocks": 8, "active_prefill_tokens": null});
     observer.nats("namespace.my_ns.kv_metrics", &enveloped(7, 0, &load));
@@ -495,7 +495,7 @@ fn workers_heard_through_a_stream_and_otherwise_are_of_one_pool() {
 }
 
 #[test]
-fn a_frontends_list_introduces_workers_that_nothing_was_heard_of() {
+fn a_frontends_list_introduces_unseen_workers() {
     let mut observer = Observer::new();
     observer.health(listed(&[WORKER]));
     let worker = &observer.cluster.workers()[0];
@@ -834,13 +834,13 @@ fn a_worker_leaves_when_discovery_says_so_and_returns_with_its_entry() {
     observer.nats(ENDPOINT, &enveloped(WORKER, 0, &stored(WORKER, 1, None, &[2])));
     assert_eq!(gone(&observer), [None, None]);
     discovered(&mut observer, "endpoint", None);
-    assert_eq!(gone(&observer), [Some(GoneWhy::Discovery); 2], "all its ranks");
+    assert_eq!(gone(&observer), [Some(DepartureCause::Discovery); 2], "all its ranks");
     // It still finishes what it has begun, and the rest of its entries ends after that.
     observer.now += 10_000;
     observer.nats(ENDPOINT, &enveloped(WORKER, 1, &stored(WORKER, 2, None, &[3])));
     assert_eq!(gone(&observer)[0], None);
     discovered(&mut observer, "card", None);
-    assert_eq!(gone(&observer), [Some(GoneWhy::Discovery); 2]);
+    assert_eq!(gone(&observer), [Some(DepartureCause::Discovery); 2]);
     discovered(&mut observer, "endpoint", endpoint());
     assert_eq!(gone(&observer), [None, None]);
 }

@@ -38,7 +38,7 @@ const _: () = assert!(size_of::<Change>() <= 56, "the bound above counts on it")
 /// Whether anybody needs the past.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 enum Need {
-    /// Nobody tells prompts.
+    /// Prompts are not visible.
     #[default]
     None,
     /// A log has begun that may tell prompts: its first choice will show.
@@ -135,18 +135,18 @@ impl Changes {
             }
             // What it held before was not what the tree showed.
             Record::Cleared { worker, .. }
-            | Record::Gone { worker, .. }
-            | Record::DumpBegan { worker }
-            | Record::DumpStored { worker, .. }
-            | Record::DumpRemoved { worker, .. } => self.unknown_before(*worker, at),
+            | Record::Left { worker, .. }
+            | Record::TreeDumpBegan { worker }
+            | Record::TreeDumpStored { worker, .. }
+            | Record::TreeDumpRemoved { worker, .. } => self.unknown_before(*worker, at),
             _ => {}
         }
     }
 
     /// Other workers take these places: they held nothing before.
-    pub(super) fn vacate(&mut self, workers: &[WorkerIx]) {
+    pub(super) fn reclaim(&mut self, workers: &[WorkerIx]) {
         self.ring.retain(|change| !workers.contains(&change.worker));
-        self.workers.vacate(workers);
+        self.workers.reclaim(workers);
     }
 
     /// Whether it is known what `worker` held at a time.

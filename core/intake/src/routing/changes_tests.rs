@@ -3,17 +3,17 @@
 use super::super::past::Past;
 use super::*;
 use radixscope_model::id::{Millis, PoolIx, Seq, SourceIx, Worker};
-use radixscope_model::record::{Block, Entry, GoneWhy, SourceKind};
+use radixscope_model::record::{Block, DepartureCause, Entry, SourceKind};
 use radixscope_state::requests::Prompt;
 use radixscope_state::tree::OverlapRule;
 
 /// Two workers, and a prompt whose blocks have the tokens 1, 2, 3 ….
-struct Scene {
+struct Scenario {
     cluster: Cluster,
     changes: Changes,
 }
 
-impl Scene {
+impl Scenario {
     fn new() -> Self {
         let mut scene = Self { cluster: Cluster::default(), changes: Changes::default() };
         scene.pass(0, Record::Source { source: SourceIx(0), name: "n".into(), kind: SourceKind::Nats });
@@ -63,7 +63,7 @@ const PREFIX: OverlapRule = OverlapRule::Prefix;
 
 #[test]
 fn a_block_stored_since_was_not_there() {
-    let mut scene = Scene::new();
+    let mut scene = Scenario::new();
     scene.changes.need();
     scene.stored(10, 0, 1, 3);
     scene.stored(20, 0, 4, 5);
@@ -79,7 +79,7 @@ fn a_block_stored_since_was_not_there() {
 
 #[test]
 fn a_block_removed_since_was_there_though_the_tree_has_lost_it() {
-    let mut scene = Scene::new();
+    let mut scene = Scenario::new();
     scene.changes.need();
     scene.stored(10, 0, 1, 5);
     scene.removed(20, 0, [5, 4]);
@@ -96,7 +96,7 @@ fn a_block_removed_since_was_there_though_the_tree_has_lost_it() {
 
 #[test]
 fn holes_end_a_prefix_and_not_a_path() {
-    let mut scene = Scene::new();
+    let mut scene = Scenario::new();
     scene.changes.need();
     scene.stored(10, 0, 1, 5);
     scene.stored(10, 1, 1, 4);
@@ -106,12 +106,12 @@ fn holes_end_a_prefix_and_not_a_path() {
     assert_eq!(scene.at(PREFIX, 20), (1, 4, 5));
     assert_eq!(scene.at(OverlapRule::PathNodes, 19), (5, 4, 5));
     assert_eq!(scene.at(OverlapRule::PathNodes, 20), (4, 4, 5));
-    assert_eq!(scene.at(OverlapRule::PathNodes, 30), (1, 1, 1), "nobody holds the second block");
+    assert_eq!(scene.at(OverlapRule::PathNodes, 30), (1, 1, 1), "no worker holds the second block");
 }
 
 #[test]
 fn a_chain_of_a_prompt_finds_blocks_that_the_tree_has_lost() {
-    let mut scene = Scene::new();
+    let mut scene = Scenario::new();
     scene.changes.need();
     scene.stored(10, 0, 1, 5);
     scene.removed(20, 0, [5, 4, 3, 2, 1]);
@@ -126,23 +126,23 @@ fn a_chain_of_a_prompt_finds_blocks_that_the_tree_has_lost() {
 
 #[test]
 fn what_was_dropped_at_once_is_not_known_before() {
-    let gone = Record::Gone { worker: WorkerIx(0), why: GoneWhy::Health };
+    let gone = Record::Left { worker: WorkerIx(0), why: DepartureCause::Health };
     let one = Record::Cleared { worker: WorkerIx(0), all_ranks: false };
     for record in [gone, one] {
-        let mut scene = Scene::new();
+        let mut scene = Scenario::new();
         scene.changes.need();
         scene.stored(10, 0, 1, 3);
         scene.pass(20, record);
         assert_eq!((scene.knows(0, 19), scene.knows(0, 20), scene.knows(1, 19)), (false, true, true));
     }
-    let mut scene = Scene::new();
+    let mut scene = Scenario::new();
     scene.pass(20, Record::Cleared { worker: WorkerIx(0), all_ranks: true });
     assert_eq!((scene.knows(0, 19), scene.knows(1, 19), scene.knows(1, 20)), (false, false, true));
 }
 
 #[test]
 fn nothing_is_kept_until_a_prompt_is_told_and_the_past_begins_there() {
-    let mut scene = Scene::new();
+    let mut scene = Scenario::new();
     scene.stored(10, 0, 1, 3);
     assert!(scene.changes.ring.is_empty());
     scene.changes.need();
@@ -153,7 +153,7 @@ fn nothing_is_kept_until_a_prompt_is_told_and_the_past_begins_there() {
 
 #[test]
 fn a_log_that_tells_no_prompt_costs_nothing_after_its_first_choice() {
-    let mut scene = Scene::new();
+    let mut scene = Scenario::new();
     scene.changes.expect();
     scene.stored(10, 0, 1, 3);
     assert_eq!(scene.changes.ring.len(), 3);
@@ -169,7 +169,7 @@ fn a_log_that_tells_no_prompt_costs_nothing_after_its_first_choice() {
 
 #[test]
 fn the_past_is_bounded_in_time_and_number_and_says_how_far_it_reaches() {
-    let mut scene = Scene::new();
+    let mut scene = Scenario::new();
     scene.changes.need();
     scene.stored(10, 0, 1, 1);
     scene.stored(20, 0, 2, 2);
@@ -185,7 +185,7 @@ fn the_past_is_bounded_in_time_and_number_and_says_how_far_it_reaches() {
 
 #[test]
 fn clocks_that_differ_a_little_hide_no_change() {
-    let mut scene = Scene::new();
+    let mut scene = Scenario::new();
     scene.changes.need();
     scene.stored(50, 0, 1, 3);
     // Another publisher is behind.
@@ -246,7 +246,7 @@ proptest::proptest! {
         // Where a worker has holes and names of its own, what lies below them is not found again: then blocks go from
         // the end on, as engines drop them.
         let rule = if own { PREFIX } else { OverlapRule::PathNodes };
-        let mut scene = Scene::new();
+        let mut scene = Scenario::new();
         let (id, empty) = (Worker::new(7, 0), || "dynamo".into());
         scene.pass(0, Record::Worker { worker: WorkerIx(2), id, namespace: empty(), component: empty() });
         scene.changes.need();

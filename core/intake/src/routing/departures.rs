@@ -20,7 +20,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use crate::ingest::FRESH_MS;
 use radixscope_model::id::{Millis, PoolIx, SourceIx, WorkerIx};
-use radixscope_model::record::{Entry, GoneWhy, Record, RoutingState};
+use radixscope_model::record::{DepartureCause, Entry, Record, RoutingState};
 use radixscope_state::cluster::Cluster;
 
 /// What a worker says within this time after it left was on its way already: several queues lie between an engine and
@@ -134,7 +134,7 @@ impl Departures {
     }
 
     /// Other workers take these places.
-    pub(super) fn vacate(&mut self, workers: &[WorkerIx]) {
+    pub(super) fn reclaim(&mut self, workers: &[WorkerIx]) {
         self.latest.retain(|worker, _| !workers.contains(worker));
         self.out.retain(|worker, _| !workers.contains(worker));
         self.unavailable.retain(|worker, _| !workers.contains(worker));
@@ -151,8 +151,8 @@ impl Departures {
                 continue;
             }
             records.push(match change.left {
-                true => Record::Gone { worker, why: GoneWhy::Log },
-                false => Record::Returned { worker },
+                true => Record::Left { worker, why: DepartureCause::Log },
+                false => Record::Rejoined { worker },
             });
         }
         records
@@ -181,8 +181,8 @@ pub(crate) fn returns(entry: &Entry<'_>, cluster: &Cluster) -> Option<WorkerIx> 
 pub(crate) fn is_known(record: &Record<'_>, cluster: &Cluster) -> bool {
     let has_left = |worker| cluster.worker(worker).is_some_and(|state| state.gone.is_some());
     match record {
-        Record::Gone { worker, .. } => has_left(*worker),
-        Record::Returned { worker } => !has_left(*worker),
+        Record::Left { worker, .. } => has_left(*worker),
+        Record::Rejoined { worker } => !has_left(*worker),
         _ => false,
     }
 }

@@ -61,8 +61,8 @@ impl Early {
         }
     }
 
-    /// Other workers take these places: an end on one who had them is an end on nobody.
-    pub(super) fn vacate(&mut self, workers: &[WorkerIx]) {
+    /// These worker slots are reused: ends on their earlier workers are dropped.
+    pub(super) fn reclaim(&mut self, workers: &[WorkerIx]) {
         self.requests.values_mut().flatten().for_each(|(_, steps)| {
             steps.freed = steps.freed.filter(|(_, worker)| !workers.contains(worker));
         });

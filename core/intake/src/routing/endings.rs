@@ -75,7 +75,7 @@ impl Endings {
     }
 
     /// Other workers take these places: no block size of theirs is that of those who had them.
-    pub(super) fn vacate(&mut self, workers: &[WorkerIx]) {
+    pub(super) fn reclaim(&mut self, workers: &[WorkerIx]) {
         self.sizeless.retain(|(placed, _)| !workers.contains(&placed.worker));
     }
 

@@ -66,7 +66,7 @@ impl Halves {
     }
 
     /// Other workers take these places.
-    pub(super) fn vacate(&mut self, workers: &[WorkerIx]) {
+    pub(super) fn reclaim(&mut self, workers: &[WorkerIx]) {
         self.waiting.retain(|(_, half)| !workers.contains(&half.placed.worker));
         self.blocks = self.waiting.iter().map(|(_, half)| half.blocks()).sum();
     }
@@ -108,7 +108,7 @@ mod tests {
             halves.take(&n.to_string(), &half(n, Some(vec![n; 2_048])));
         }
         assert!(halves.waiting.len() <= MAX_REQUESTS && halves.blocks <= MAX_BLOCKS);
-        halves.vacate(&(0..u16::MAX).map(WorkerIx).collect::<Vec<_>>());
+        halves.reclaim(&(0..u16::MAX).map(WorkerIx).collect::<Vec<_>>());
         assert_eq!((halves.waiting.len(), halves.blocks), (0, 0));
     }
 }

@@ -100,11 +100,11 @@ impl InFlight {
     }
 
     /// Other workers take these places: the requests of those who had them are over.
-    pub(super) fn vacate(&mut self, vacated: &[WorkerIx]) {
+    pub(super) fn reclaim(&mut self, reclaimed: &[WorkerIx]) {
         for parts in self.requests.values_mut() {
-            parts.retain(|(worker, _)| !vacated.contains(worker));
+            parts.retain(|(worker, _)| !reclaimed.contains(worker));
         }
-        self.workers.vacate(vacated);
+        self.workers.reclaim(reclaimed);
     }
 
     fn forget_oldest(&mut self) {
@@ -164,69 +164,69 @@ mod tests {
 
     #[test]
     fn numbers_are_told_when_they_change_with_the_most_at_once_in_between() {
-        let mut told = RequestObservation::default();
-        told.begin(0, 1, W);
-        told.begin(0, 2, W);
-        told.end(1, Some(W));
-        assert_eq!(told.flush(1_000), [(1, 1, 2)]);
-        assert_eq!(told.flush(2_000), [(1, 1, 1)]);
-        assert_eq!(told.flush(3_000), []);
-        told.end(2, None);
-        assert_eq!(told.flush(4_000), [(1, 0, 1)]);
-        assert_eq!(told.flush(5_000), [(1, 0, 0)]);
+        let mut counts = RequestObservation::default();
+        counts.begin(0, 1, W);
+        counts.begin(0, 2, W);
+        counts.end(1, Some(W));
+        assert_eq!(counts.flush(1_000), [(1, 1, 2)]);
+        assert_eq!(counts.flush(2_000), [(1, 1, 1)]);
+        assert_eq!(counts.flush(3_000), []);
+        counts.end(2, None);
+        assert_eq!(counts.flush(4_000), [(1, 0, 1)]);
+        assert_eq!(counts.flush(5_000), [(1, 0, 0)]);
     }
 
     #[test]
-    fn without_an_end_ever_heard_there_is_no_number() {
-        let mut told = RequestObservation::default();
-        told.begin(0, 1, W);
-        told.end(7, Some(W));
-        assert_eq!(told.flush(1_000), [], "the end of a request that began before us");
-        told.begin(0, 2, W);
-        told.end(2, Some(W));
-        assert_eq!(told.flush(2_000), [(1, 1, 2)], "now the first one counts as well");
+    fn without_any_received_end_there_is_no_number() {
+        let mut counts = RequestObservation::default();
+        counts.begin(0, 1, W);
+        counts.end(7, Some(W));
+        assert_eq!(counts.flush(1_000), [], "the end of a request that began before us");
+        counts.begin(0, 2, W);
+        counts.end(2, Some(W));
+        assert_eq!(counts.flush(2_000), [(1, 1, 2)], "now the first one counts as well");
     }
 
     #[test]
     fn a_choice_that_is_read_after_its_end_does_not_begin_again() {
-        let mut told = RequestObservation::default();
-        told.begin(0, 1, W);
-        told.end(1, None);
-        told.begin(1, 1, W);
-        assert_eq!(told.flush(1_000), [(1, 0, 1)]);
+        let mut counts = RequestObservation::default();
+        counts.begin(0, 1, W);
+        counts.end(1, None);
+        counts.begin(1, 1, W);
+        assert_eq!(counts.flush(1_000), [(1, 0, 1)]);
     }
 
     #[test]
     fn a_request_on_two_workers_ends_on_each() {
-        let mut told = RequestObservation::default();
-        told.begin(0, 1, WorkerIx(0));
-        told.begin(0, 1, W);
-        told.end(1, Some(WorkerIx(0)));
-        assert_eq!(told.flush(1_000), [(0, 0, 1)]);
-        told.end(1, None);
-        assert_eq!(told.flush(2_000), [(0, 0, 0), (1, 0, 1)]);
+        let mut counts = RequestObservation::default();
+        counts.begin(0, 1, WorkerIx(0));
+        counts.begin(0, 1, W);
+        counts.end(1, Some(WorkerIx(0)));
+        assert_eq!(counts.flush(1_000), [(0, 0, 1)]);
+        counts.end(1, None);
+        assert_eq!(counts.flush(2_000), [(0, 0, 0), (1, 0, 1)]);
     }
 
     #[test]
     fn requests_that_never_end_expire_and_those_of_a_worker_that_left_go_with_it() {
-        let mut told = RequestObservation::default();
-        told.begin(0, 1, W);
-        told.begin(0, 2, W);
-        told.begin(EXPIRE_MS, 3, W);
-        told.end(1, None);
-        assert_eq!(told.flush(EXPIRE_MS), [(1, 2, 3)]);
-        assert_eq!(told.flush(EXPIRE_MS + 1), [(1, 1, 2)]);
-        assert_eq!(told.flush_without(EXPIRE_MS + 2, Some(W)), [(1, 0, 1)]);
+        let mut counts = RequestObservation::default();
+        counts.begin(0, 1, W);
+        counts.begin(0, 2, W);
+        counts.begin(EXPIRE_MS, 3, W);
+        counts.end(1, None);
+        assert_eq!(counts.flush(EXPIRE_MS), [(1, 2, 3)]);
+        assert_eq!(counts.flush(EXPIRE_MS + 1), [(1, 1, 2)]);
+        assert_eq!(counts.flush_without(EXPIRE_MS + 2, Some(W)), [(1, 0, 1)]);
     }
 
     #[test]
     fn memory_stays_bounded() {
-        let mut told = RequestObservation::default();
+        let mut counts = RequestObservation::default();
         for request in 0..2 * MAX_REQUESTS as u64 {
-            told.begin(0, request, W);
+            counts.begin(0, request, W);
         }
-        assert_eq!((told.0.requests.len(), told.0.order.len()), (MAX_REQUESTS, MAX_REQUESTS));
-        told.end(2 * MAX_REQUESTS as u64 - 1, None);
-        assert_eq!(told.flush(1).first().map(|told| told.1), Some(MAX_REQUESTS as u32 - 1));
+        assert_eq!((counts.0.requests.len(), counts.0.order.len()), (MAX_REQUESTS, MAX_REQUESTS));
+        counts.end(2 * MAX_REQUESTS as u64 - 1, None);
+        assert_eq!(counts.flush(1).first().map(|counts| counts.1), Some(MAX_REQUESTS as u32 - 1));
     }
 }

@@ -96,7 +96,7 @@ impl Parts {
         }
     }
 
-    fn vacate(&mut self, workers: &[WorkerIx]) {
+    fn reclaim(&mut self, workers: &[WorkerIx]) {
         for place in &mut self.0 {
             *place = place.filter(|placed| !workers.contains(&placed.worker));
         }
@@ -124,10 +124,10 @@ pub(super) struct Joiner {
 
 impl Joiner {
     /// Other workers take these places: nothing that is reported of those continues what was reported of these.
-    pub(super) fn vacate(&mut self, workers: &[WorkerIx]) {
+    pub(super) fn reclaim(&mut self, workers: &[WorkerIx]) {
         self.recent.retain(|recent| !workers.contains(&recent.worker));
-        self.by_request.known.values_mut().for_each(|parts| parts.vacate(workers));
-        self.by_http.known.values_mut().for_each(|span| span.parts.vacate(workers));
+        self.by_request.known.values_mut().for_each(|parts| parts.reclaim(workers));
+        self.by_http.known.values_mut().for_each(|span| span.parts.reclaim(workers));
     }
 
     /// Goes on counting after this decision.

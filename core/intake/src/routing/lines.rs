@@ -90,7 +90,7 @@ impl Lines {
     }
 
     /// Other workers take these places: a choice among those who had them is not known whole any more.
-    pub(super) fn vacate(&mut self, workers: &[WorkerIx]) {
+    pub(super) fn reclaim(&mut self, workers: &[WorkerIx]) {
         for (.., log) in &mut self.logs {
             log.retain(|open| !open.candidates.iter().any(|candidate| workers.contains(&candidate.worker)));
         }
@@ -510,7 +510,7 @@ impl Routing {
         let ended = Ended {
             ended_ms: time.at_ms,
             elapsed_us: done.elapsed_ms.and_then(micros),
-            // Nobody counted where it says 0: a prompt has a token.
+            // 0 means not counted: a prompt has at least one token.
             isl_tokens: tokens.filter(|&tokens| tokens > 0),
             progress,
         };
@@ -712,7 +712,7 @@ fn cached_on_device(selected: &Selected<'_>) -> Option<u64> {
     Some((selected.cached_blocks?.value - credit(selected)).max(0.0) as u64)
 }
 
-/// What a line that follows the choice counts as cached, less what the lower tiers earned that the choice itself told of.
+/// What a line that follows the choice counts as cached, minus the lower-tier credit that the choice already contained.
 fn on_device_of(decision: &Decision, cluster: &Cluster) -> Option<u64> {
     let known = cluster.decisions().get(decision.id);
     let lower = known.and_then(|known| known.decision.lower_tier_blocks).unwrap_or(0);
@@ -725,7 +725,7 @@ fn is_named_later(selected: &Selected<'_>) -> bool {
     selected.ids.key().is_none() && selected.host_pinned_blocks.is_some()
 }
 
-/// The model of a request is that of the workers it ran on, where nothing told it before: from 1.0 on a component serves one.
+/// The model of a request is that of the workers it ran on, if not known before: from 1.0 on a component serves one.
 /// Earlier logs do not name the workers.
 fn models_shown(done: &RequestDone<'_>, cluster: &Cluster) -> Vec<Record<'static>> {
     let Some(model) = done.model.as_deref().filter(|model| !model.is_empty()) else { return Vec::new() };

@@ -12,7 +12,7 @@
 //! share and outcome; it waits ten seconds for a decision that is read later, and then counts among the latencies
 //! alone. A length waits for the block size. A query that runs nothing is decided but not dispatched: its end says
 //! so, and it is left out of hit rates, as routers leave it out. The first piece is recorded at once; a later one with
-//! the same id completes it in the fold, the best of each source, so that nobody waits for a log. Where a source
+//! the same id completes it in the fold, the best of each source, so that nothing waits for a log. Where a source
 //! reports the prompt's hashes, every worker's cost is computed from the tree, by the deployed version's overlap rule,
 //! and from the requests that run: *reconstructed*, as against *all candidates*, which the router wrote itself, and
 //! *chosen only*. That happens before the record is made: prompts stay in the server (the last ten thousand, shared
@@ -59,7 +59,7 @@ mod waiting;
 mod tests;
 
 use crate::ingest::{FRESH_MS, Published, RequestObservation, RequestSignal};
-use radixscope_dynamo::active_sequence::{ActiveSequence, AddRequest, RouterId, Step};
+use radixscope_dynamo::active_sequence::{ActiveSequence, AddRequest, RouterId, SequenceChange};
 use radixscope_dynamo::trace::RequestTrace;
 use radixscope_model::id::{DecisionId, Millis, PoolIx, WorkerIx};
 use radixscope_model::record::{
@@ -270,7 +270,7 @@ impl Routing {
         }
     }
 
-    /// The other choice for the request of a decision whose messages name no request, if it can be told.
+    /// The other choice for the request of a decision whose messages name no request, if it is unambiguous.
     fn pair(
         &mut self,
         decision: &Decision,
@@ -312,8 +312,8 @@ impl Routing {
         records
     }
 
-    /// Other workers take these places, see [`Record::Vacated`].
-    pub(crate) fn vacate(&mut self, workers: &[WorkerIx]) {
+    /// Other workers take these places, see [`Record::WorkersReclaimed`].
+    pub(crate) fn reclaim(&mut self, workers: &[WorkerIx]) {
         // Every field by name: whoever adds one has to say here whether it knows workers.
         let Self {
             joiner,
@@ -337,19 +337,19 @@ impl Routing {
             clock: _,
             below: _,
         } = self;
-        joiner.vacate(workers);
-        active.vacate(workers);
-        lines.vacate(workers);
-        endings.vacate(workers);
-        departures.vacate(workers);
-        in_flight.vacate(workers);
-        changes.vacate(workers);
-        waiting.vacate(workers);
-        nameless.vacate(workers);
-        early.vacate(workers);
-        halves.vacate(workers);
-        pairs.vacate(workers);
-        counted.vacate(workers);
+        joiner.reclaim(workers);
+        active.reclaim(workers);
+        lines.reclaim(workers);
+        endings.reclaim(workers);
+        departures.reclaim(workers);
+        in_flight.reclaim(workers);
+        changes.reclaim(workers);
+        waiting.reclaim(workers);
+        nameless.reclaim(workers);
+        early.reclaim(workers);
+        halves.reclaim(workers);
+        pairs.reclaim(workers);
+        counted.reclaim(workers);
     }
 
     /// The latest requests with their prompts.
@@ -389,14 +389,16 @@ impl Routing {
     ) -> Vec<Record<'static>> {
         let at = Moment::of(observed.published_ms.unwrap_or(observed.at_ms));
         let steps = match &sequence.step {
-            Step::Added(request) => return self.added(observed, worker, sequence, request, cluster),
-            Step::PrefillCompleted => {
+            SequenceChange::Added(request) => {
+                return self.added(observed, worker, sequence, request, cluster);
+            }
+            SequenceChange::PrefillCompleted => {
                 if sequence.by_worker {
                     self.active.worker_reports();
                 }
                 Steps { first_token: Some(at), ..Steps::default() }
             }
-            Step::Freed => Steps { freed: Some((at, worker)), ..Steps::default() },
+            SequenceChange::Freed => Steps { freed: Some((at, worker)), ..Steps::default() },
         };
         let pool = cluster.pool_of(worker).unwrap_or_default();
         match self.joiner.parts(Some(&sequence.request_id), None).part(worker, pool) {

@@ -88,7 +88,7 @@ impl<T> Nameless<T> {
     }
 
     /// Other workers take these places.
-    pub(super) fn vacate(&mut self, workers: &[WorkerIx]) {
+    pub(super) fn reclaim(&mut self, workers: &[WorkerIx]) {
         self.held.retain(|held| !workers.contains(&held.worker));
     }
 }
@@ -121,7 +121,7 @@ mod tests {
         assert_eq!(nameless.overdue(Millis(10 + HELD_MS)), None);
         assert_eq!(nameless.of_log((SourceIx(2), "frontend")), []);
         nameless.hold(LOG, WorkerIx(0), at(900), "d");
-        nameless.vacate(&[W]);
+        nameless.reclaim(&[W]);
         assert_eq!(nameless.of_log(LOG), [(WorkerIx(0), "d")]);
         assert_eq!(nameless.take(LOG, W, at(102).0, |_| true), None);
     }

@@ -45,7 +45,7 @@ impl Pairs {
         let mut fitting = self.0.iter().enumerate().filter(|(_, choice)| is_it(choice));
         let (place, _) = fitting.next()?;
         if fitting.next().is_some() {
-            // Which is whose nobody can tell; none of them may be taken for another's later.
+            // Which belongs to which is ambiguous, so none of them is matched later.
             self.0.retain(|choice| !is_it(choice));
             return None;
         }
@@ -53,7 +53,7 @@ impl Pairs {
     }
 
     /// Other workers take these places.
-    pub(super) fn vacate(&mut self, workers: &[WorkerIx]) {
+    pub(super) fn reclaim(&mut self, workers: &[WorkerIx]) {
         self.0.retain(|choice| !workers.contains(&choice.worker));
     }
 }

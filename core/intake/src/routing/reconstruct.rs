@@ -17,7 +17,7 @@ use radixscope_router::cost::{self, Common, Load, Overlap, Request, WorkerInput}
 use radixscope_router::{Formula, RouterSettings};
 use radixscope_state::cluster::{Cluster, TierBlocks, TierPaths, is_peer};
 use radixscope_state::per_worker::PerWorker;
-use radixscope_state::requests::{ActiveSequences, PastLoad, Prompt, When};
+use radixscope_state::requests::{ActiveSequences, LoadTime, PastLoad, Prompt};
 use radixscope_state::tree::{OverlapRule, Tree};
 
 /// More candidates than this are not reconstructed: one decision would outweigh all others kept.
@@ -78,8 +78,8 @@ pub(super) struct Reconstructor {
 
 impl Asked<'_> {
     /// Loads at `moment`, as far as the order of choices does not tell more.
-    fn when(&self, moment: Moment) -> When {
-        When { moment, decided: self.report.at, is_logged: self.report.is_logged() }
+    fn when(&self, moment: Moment) -> LoadTime {
+        LoadTime { moment, decided: self.report.at, is_logged: self.report.is_logged() }
     }
 }
 
@@ -173,7 +173,7 @@ impl Reconstructor {
     ) -> Result<Found, NotReconstructed> {
         let Ground { cluster, active, .. } = ground;
         let tree = cluster.tree_of(asked.report.worker);
-        let (mut held_so, mut is_unsure, mut tried) = (false, false, 0);
+        let (mut held_so, mut is_uncertain, mut tried) = (false, false, 0);
         let mut last: Vec<u32> = Vec::new();
         let load_at = |worker, moment, chain: &[u64]| {
             active.load_at(worker, asked.when(moment), asked.report.decision, chain)
@@ -188,7 +188,7 @@ impl Reconstructor {
             }
             let depth = self.past.overlap(tree, rule(asked.settings.formula), state, &mut self.overlaps);
             let ours = self.overlaps.get(asked.report.worker.at()).copied().unwrap_or(0);
-            if asked.report.overlap_blocks.is_some_and(|told| told != u64::from(ours)) {
+            if asked.report.overlap_blocks.is_some_and(|reported| reported != u64::from(ours)) {
                 continue;
             }
             held_so = true;
@@ -206,9 +206,9 @@ impl Reconstructor {
                 if asked
                     .report
                     .logit
-                    .is_some_and(|told| !alone.first().is_some_and(|c| same_cost(c.cost, told)))
+                    .is_some_and(|reported| !alone.first().is_some_and(|c| same_cost(c.cost, reported)))
                 {
-                    is_unsure |= chosens.is_unsure;
+                    is_uncertain |= chosens.is_uncertain;
                     continue;
                 }
                 tried += 1;
@@ -217,10 +217,10 @@ impl Reconstructor {
                 for ix in 0..self.workers.len() {
                     let worker = self.workers[ix];
                     let load = load_at(worker, moment, &self.chain);
-                    is_sure &= !load.is_unsure;
+                    is_sure &= !load.is_uncertain;
                     self.inputs.push(self.input(ground, asked, worker, state, (load, are_listed)));
                 }
-                is_unsure |= !is_sure;
+                is_uncertain |= !is_sure;
                 let candidates = weighed(asked, request, &self.workers, &self.inputs);
                 // Routers choose the cheapest worker unless they are configured otherwise, so that an input differs where
                 // another one is.
@@ -235,7 +235,7 @@ impl Reconstructor {
                 }
             }
         }
-        Err(match (is_unsure, held_so) {
+        Err(match (is_uncertain, held_so) {
             (true, _) => NotReconstructed::State,
             (false, true) => NotReconstructed::Cost,
             (false, false) => NotReconstructed::Overlap,
@@ -260,8 +260,8 @@ impl Reconstructor {
         // Lower tiers change rarely and late: as they are now.
         let pool = ground.cluster.pool_of(worker).unwrap_or_default();
         let mut below = self.tiers.beyond(ground.cluster, pool, worker, overlap_blocks);
-        let told = asked.report.lower_tier_blocks.filter(|_| worker == asked.report.worker);
-        if let Some(host) = told.and_then(|told| u32::try_from(told).ok())
+        let reported = asked.report.lower_tier_blocks.filter(|_| worker == asked.report.worker);
+        if let Some(host) = reported.and_then(|reported| u32::try_from(reported).ok())
             && below.disk == 0
             && below.external == 0
         {

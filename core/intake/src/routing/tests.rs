@@ -10,28 +10,28 @@ const AT: u64 = 1_800_000_000_000;
 const BLOCK: u64 = 16;
 
 /// Two workers of one component; the first holds `1 2 3 … 7` as the first blocks of a prompt.
-struct Scene {
+struct Scenario {
     cluster: Cluster,
     routing: Routing,
     at: u64,
 }
 
-impl Scene {
+impl Scenario {
     fn new() -> Self {
-        let mut told = Self { cluster: Cluster::default(), routing: Routing::default(), at: AT };
-        told.fold(Record::Source { source: SourceIx(0), name: "n".into(), kind: SourceKind::Nats });
+        let mut scenario = Self { cluster: Cluster::default(), routing: Routing::default(), at: AT };
+        scenario.fold(Record::Source { source: SourceIx(0), name: "n".into(), kind: SourceKind::Nats });
         for w in 0..2 {
             let (namespace, component) = ("dynamo".into(), "backend".into());
             let id = Worker::new(100 + u64::from(w), 0);
-            told.fold(Record::Worker { worker: WorkerIx(w), id, namespace, component });
+            scenario.fold(Record::Worker { worker: WorkerIx(w), id, namespace, component });
         }
         let own: Vec<TokensHash> = (1..=7).map(TokensHash).collect();
         let blocks: Vec<Block> = own
             .iter()
             .map(|&tokens_hash| Block { block_hash: BlockHash(tokens_hash.0 + 500), tokens_hash })
             .collect();
-        told.fold(Record::Stored { worker: WorkerIx(0), parent: None, blocks: blocks.into() });
-        told
+        scenario.fold(Record::Stored { worker: WorkerIx(0), parent: None, blocks: blocks.into() });
+        scenario
     }
 
     fn fold(&mut self, record: Record<'_>) {
@@ -39,7 +39,7 @@ impl Scene {
         self.cluster.fold(seq, &Entry { at_ms: Millis(self.at), record });
     }
 
-    fn tell(&mut self, signal: RequestSignal<'_>) {
+    fn observe(&mut self, signal: RequestSignal<'_>) {
         let at = Millis(self.at);
         let observation =
             RequestObservation { source: SourceIx(0), at_ms: at, published_ms: Some(at), now_ms: at, signal };
@@ -53,15 +53,15 @@ impl Scene {
         }
     }
 
-    fn step(&mut self, request: &str, worker: u16, step: Step) {
+    fn step(&mut self, request: &str, worker: u16, step: SequenceChange) {
         let id = Worker::new(100 + u64::from(worker), 0);
         let (request_id, router) = (request.into(), RouterId::Number(9));
         let step = ActiveSequence { request_id, worker: id, router, step, by_worker: false, lora_name: None };
-        self.tell(RequestSignal::Sequence { worker: WorkerIx(worker), step: &step });
+        self.observe(RequestSignal::Sequence { worker: WorkerIx(worker), step: &step });
     }
 
     fn hit_rate(&mut self, worker: u16, isl_blocks: u64, overlap_blocks: u64) {
-        self.tell(RequestSignal::HitRate {
+        self.observe(RequestSignal::HitRate {
             worker: WorkerIx(worker),
             router: Some(9),
             isl_blocks,
@@ -85,15 +85,15 @@ fn prompt(known: u64) -> Vec<u64> {
 }
 
 /// As 0.8 to 1.1 say it.
-fn old(known: u64, isl: u64, overlap: u64) -> Step {
+fn old(known: u64, isl: u64, overlap: u64) -> SequenceChange {
     let (token_sequence, isl, overlap) = (Some(prompt(known)), Some(isl), Some(overlap));
-    Step::Added(AddRequest { token_sequence, isl, overlap, ..AddRequest::default() })
+    SequenceChange::Added(AddRequest { token_sequence, isl, overlap, ..AddRequest::default() })
 }
 
 /// As 1.2 and later say it.
-fn new(known: u64, to_prefill: u64) -> Step {
+fn new(known: u64, to_prefill: u64) -> SequenceChange {
     let initial_effective_prefill_tokens = Some(to_prefill);
-    Step::Added(AddRequest {
+    SequenceChange::Added(AddRequest {
         token_sequence: Some(prompt(known)),
         initial_effective_prefill_tokens,
         ..AddRequest::default()
@@ -102,10 +102,10 @@ fn new(known: u64, to_prefill: u64) -> Step {
 
 #[test]
 fn every_workers_cost_follows_from_the_hashes_and_the_tree() {
-    let mut told = Scene::new();
-    told.step("a", 0, old(7, 122, 7));
-    assert_eq!(told.costs(), [(7, 7.625), (0, 14.625)]);
-    let decided = told.latest();
+    let mut scenario = Scenario::new();
+    scenario.step("a", 0, old(7, 122, 7));
+    assert_eq!(scenario.costs(), [(7, 7.625), (0, 14.625)]);
+    let decided = scenario.latest();
     assert_eq!(decided.decision.block_size_tokens, Some(16), "the only power of two that fits");
     assert_eq!(
         (decided.decision.isl_blocks, decided.decision.completeness),
@@ -117,59 +117,59 @@ fn every_workers_cost_follows_from_the_hashes_and_the_tree() {
 
 #[test]
 fn requests_that_run_load_their_worker_until_first_token_and_end() {
-    let mut told = Scene::new();
-    told.step("busy", 1, old(7, 122, 0));
-    told.step("a", 0, old(7, 122, 7));
-    told.at += 100;
-    told.step("b", 0, old(7, 122, 7));
+    let mut scenario = Scenario::new();
+    scenario.step("busy", 1, old(7, 122, 0));
+    scenario.step("a", 0, old(7, 122, 7));
+    scenario.at += 100;
+    scenario.step("b", 0, old(7, 122, 7));
     // Ten tokens of the first wait there; its seven blocks are this request's too.
-    assert_eq!(told.costs()[0], (7, (10.0 + 10.0) / 16.0 + 7.0));
-    told.at += 100;
-    told.step("a", 0, Step::PrefillCompleted);
-    told.at += 100;
-    told.step("c", 0, old(3, 122, 3));
-    assert_eq!(told.costs()[0], (3, (10.0 + 122.0 - 48.0) / 16.0 + 7.0 + 4.0));
+    assert_eq!(scenario.costs()[0], (7, (10.0 + 10.0) / 16.0 + 7.0));
+    scenario.at += 100;
+    scenario.step("a", 0, SequenceChange::PrefillCompleted);
+    scenario.at += 100;
+    scenario.step("c", 0, old(3, 122, 3));
+    assert_eq!(scenario.costs()[0], (3, (10.0 + 122.0 - 48.0) / 16.0 + 7.0 + 4.0));
     for request in ["a", "b", "c"] {
-        told.step(request, 0, Step::Freed);
+        scenario.step(request, 0, SequenceChange::Freed);
     }
-    told.step("busy", 1, Step::Freed);
-    told.at += 100;
-    told.step("d", 0, old(7, 122, 7));
-    assert_eq!(told.costs(), [(7, 7.625), (0, 14.625)]);
+    scenario.step("busy", 1, SequenceChange::Freed);
+    scenario.at += 100;
+    scenario.step("d", 0, old(7, 122, 7));
+    assert_eq!(scenario.costs(), [(7, 7.625), (0, 14.625)]);
 }
 
 #[test]
 fn later_versions_tell_lengths_only_in_a_roundabout_way() {
-    let mut told = Scene::new();
-    told.fold(Record::ModelCard {
+    let mut scenario = Scenario::new();
+    scenario.fold(Record::ModelCard {
         worker: WorkerIx(0),
         total_kv_blocks: None,
         block_size_tokens: Some(16),
         publishes_events: None,
     });
-    told.step("a", 0, new(7, 10));
-    let decision = &told.latest().decision;
+    scenario.step("a", 0, new(7, 10));
+    let decision = &scenario.latest().decision;
     assert_eq!((decision.isl_tokens, decision.overlap_blocks), (Some(7 * BLOCK + 10), Some(7)));
-    assert_eq!(told.costs(), [(7, 7.625), (0, 14.625)]);
-    assert_eq!(told.latest().decision.formula, Some(Formula::E));
+    assert_eq!(scenario.costs(), [(7, 7.625), (0, 14.625)]);
+    assert_eq!(scenario.latest().decision.formula, Some(Formula::E));
 }
 
 #[test]
 fn a_prompt_that_is_not_held_whole_shows_the_block_size_to_all_that_follow() {
-    let mut told = Scene::new();
-    told.step("a", 1, new(7, 122));
-    assert_eq!(told.latest().decision.block_size_tokens, Some(16));
-    told.at += 100;
-    told.step("b", 0, new(7, 10));
-    assert_eq!(told.latest().decision.isl_tokens, Some(122));
-    assert_eq!(told.costs(), [(7, 7.625), (0, (122.0 + 122.0) / 16.0 + 7.0)]);
+    let mut scenario = Scenario::new();
+    scenario.step("a", 1, new(7, 122));
+    assert_eq!(scenario.latest().decision.block_size_tokens, Some(16));
+    scenario.at += 100;
+    scenario.step("b", 0, new(7, 10));
+    assert_eq!(scenario.latest().decision.isl_tokens, Some(122));
+    assert_eq!(scenario.costs(), [(7, 7.625), (0, (122.0 + 122.0) / 16.0 + 7.0)]);
 }
 
 #[test]
 fn what_would_not_have_been_chosen_is_not_called_reconstructed() {
-    let mut told = Scene::new();
-    told.step("a", 1, old(7, 122, 0));
-    let decision = &told.latest().decision;
+    let mut scenario = Scenario::new();
+    scenario.step("a", 1, old(7, 122, 0));
+    let decision = &scenario.latest().decision;
     assert_eq!(decision.completeness, Completeness::ChosenOnly);
     assert_eq!(decision.not_reconstructed, Some(NotReconstructed::Cost));
 }
@@ -177,26 +177,26 @@ fn what_would_not_have_been_chosen_is_not_called_reconstructed() {
 #[test]
 fn a_worker_of_1_2_has_a_load_once_its_router_counts_it() {
     let costs = |counted: bool, logit: Option<&str>| {
-        let mut told = Scene::new();
-        told.at = 1_795_198_014_428;
-        told.card();
-        told.routing.own_ids = true;
+        let mut scenario = Scenario::new();
+        scenario.at = 1_795_198_014_428;
+        scenario.card();
+        scenario.routing.own_ids = true;
         for worker in [100, 101].iter().filter(|_| counted) {
-            told.says(&format!(
+            scenario.log(&format!(
                 "d::multi_worker: Adding worker WorkerWithDpRank {{ worker_id: {worker}, dp_rank: 0 }}"
             ));
         }
         if let Some(logit) = logit {
-            told.says(&chosen("a").replace("4.625", logit));
+            scenario.log(&chosen("a").replace("4.625", logit));
         }
-        told.step("a", 0, new(7, 10));
-        (told.costs(), told.latest().decision.not_reconstructed)
+        scenario.step("a", 0, new(7, 10));
+        (scenario.costs(), scenario.latest().decision.not_reconstructed)
     };
     let (with, without) = (vec![(7, 7.625), (0, 14.625)], vec![(7, 0.625), (0, 7.625)]);
     assert_eq!(costs(true, None), (with.clone(), None));
     assert_eq!(costs(true, Some("7.625")), (with.clone(), None));
     assert_eq!(costs(true, Some("0.625")), (Vec::new(), Some(NotReconstructed::Cost)));
-    // Attached later, or the router never said so: its word on one tells of all.
+    // Attached later, or not reported by the router: one report counts for all.
     assert_eq!(costs(false, Some("7.625")), (with, None));
     assert_eq!(costs(false, Some("0.625")), (without, None));
     assert_eq!(costs(false, None), (Vec::new(), Some(NotReconstructed::State)));
@@ -204,9 +204,9 @@ fn a_worker_of_1_2_has_a_load_once_its_router_counts_it() {
 
 #[test]
 fn without_a_block_size_nothing_is_made_up() {
-    let mut told = Scene::new();
-    told.step("a", 0, new(7, 10));
-    let decision = &told.latest().decision;
+    let mut scenario = Scenario::new();
+    scenario.step("a", 0, new(7, 10));
+    let decision = &scenario.latest().decision;
     assert_eq!((decision.isl_tokens, decision.overlap_blocks), (None, None));
     assert_eq!(decision.completeness, Completeness::ChosenOnly);
     assert!(decision.path.is_some(), "where the prefix ends is known all the same");
@@ -214,40 +214,40 @@ fn without_a_block_size_nothing_is_made_up() {
 
 #[test]
 fn what_two_topics_say_of_one_request_is_one_decision() {
-    let mut told = Scene::new();
-    told.hit_rate(0, 8, 7);
-    told.step("a", 0, old(7, 122, 7));
-    told.hit_rate(1, 8, 0);
-    assert_eq!(told.cluster.decisions().totals().count, 2);
-    let first = told.cluster.decisions().get(DecisionId(1)).expect("kept");
+    let mut scenario = Scenario::new();
+    scenario.hit_rate(0, 8, 7);
+    scenario.step("a", 0, old(7, 122, 7));
+    scenario.hit_rate(1, 8, 0);
+    assert_eq!(scenario.cluster.decisions().totals().count, 2);
+    let first = scenario.cluster.decisions().get(DecisionId(1)).expect("kept");
     assert_eq!(first.decision.request_id.as_deref(), Some("a"));
     assert_eq!(first.sources().count(), 2);
     assert_eq!(first.decision.candidates.len(), 2);
 }
 
 #[test]
-fn the_life_of_a_request_is_told_of_its_decision() {
-    let mut told = Scene::new();
-    told.step("a", 0, old(7, 122, 7));
-    told.at += 40;
-    told.step("a", 0, Step::PrefillCompleted);
-    told.at += 2;
-    // The router repeats what the worker said.
-    told.step("a", 0, Step::PrefillCompleted);
-    told.at += 500;
-    told.step("a", 0, Step::Freed);
-    told.step("stranger", 0, Step::Freed);
-    let progress = told.latest().progress;
+fn the_progress_of_a_request_belongs_to_its_decision() {
+    let mut scenario = Scenario::new();
+    scenario.step("a", 0, old(7, 122, 7));
+    scenario.at += 40;
+    scenario.step("a", 0, SequenceChange::PrefillCompleted);
+    scenario.at += 2;
+    // The router repeats the worker's report.
+    scenario.step("a", 0, SequenceChange::PrefillCompleted);
+    scenario.at += 500;
+    scenario.step("a", 0, SequenceChange::Freed);
+    scenario.step("stranger", 0, SequenceChange::Freed);
+    let progress = scenario.latest().progress;
     assert_eq!(progress.first_token_ms, Some(Millis(AT + 40)));
     assert_eq!(progress.ended_ms, Some(Millis(AT + 542)));
 }
 
 #[test]
 fn prompts_are_kept_for_playing_them_again() {
-    let mut told = Scene::new();
-    told.step("a", 0, old(7, 122, 7));
-    told.step("b", 1, old(3, 122, 0));
-    let arrivals = told.routing.arrivals();
+    let mut scenario = Scenario::new();
+    scenario.step("a", 0, old(7, 122, 7));
+    scenario.step("b", 1, old(3, 122, 0));
+    let arrivals = scenario.routing.arrivals();
     let mut blocks = Vec::new();
     arrivals.prompt(arrivals.of(DecisionId(2)).expect("kept"), &mut blocks);
     assert_eq!(blocks, prompt(3));
@@ -268,17 +268,17 @@ fn a_trace_alone_is_a_decision_and_more_of_one_that_is_known() {
         input_sequence_hashes: Some(prompt(7).into_iter().chain([99]).collect()),
         ..RequestTrace::default()
     };
-    let mut told = Scene::new();
-    told.step("a", 0, old(7, 122, 7));
-    told.tell(RequestSignal::Trace { trace: &trace("a"), worker: Some(WorkerIx(0)), decode: None });
-    assert_eq!(told.cluster.decisions().totals().count, 1);
-    assert_eq!(told.latest().progress.ttft_us, Some(3_609));
-    told.tell(RequestSignal::Trace { trace: &trace("b"), worker: Some(WorkerIx(1)), decode: None });
-    assert_eq!(told.cluster.decisions().totals().count, 2);
-    let decided = told.latest();
+    let mut scenario = Scenario::new();
+    scenario.step("a", 0, old(7, 122, 7));
+    scenario.observe(RequestSignal::Trace { trace: &trace("a"), worker: Some(WorkerIx(0)), decode: None });
+    assert_eq!(scenario.cluster.decisions().totals().count, 1);
+    assert_eq!(scenario.latest().progress.ttft_us, Some(3_609));
+    scenario.observe(RequestSignal::Trace { trace: &trace("b"), worker: Some(WorkerIx(1)), decode: None });
+    assert_eq!(scenario.cluster.decisions().totals().count, 2);
+    let decided = scenario.latest();
     assert_eq!((decided.overlap_blocks(), decided.decision.isl_blocks), (Some(7), Some(8)));
     assert_eq!(decided.decision.completeness, Completeness::ChosenOnly);
-    let arrivals = told.routing.arrivals();
+    let arrivals = scenario.routing.arrivals();
     assert_eq!(arrivals.of(DecisionId(2)).map(|arrival| arrival.blocks), Some(7), "without the begun one");
 }
 
@@ -294,11 +294,11 @@ fn a_block_size_is_inferred_only_where_one_fits() {
 #[test]
 fn a_choice_uses_up_what_was_logged_of_its_request_and_the_rest_is_bounded() {
     use radixscope_dynamo::log_line;
-    let mut told = Scene::new();
+    let mut scenario = Scenario::new();
     let mut line = |text: String| {
         let line = log_line::decode(text.as_bytes()).expect("well-formed").expect("about routing");
         let worker = line.event.worker().map(|_| WorkerIx(0));
-        told.tell(RequestSignal::Log { log: "frontend", record: &line, worker });
+        scenario.observe(RequestSignal::Log { log: "frontend", record: &line, worker });
     };
     let at = "2026-11-20T18:06:54.428962Z  INFO target: ";
     for n in 0..5_000 {
@@ -313,13 +313,13 @@ fn a_choice_uses_up_what_was_logged_of_its_request_and_the_rest_is_bounded() {
             ));
         }
     }
-    assert_eq!(told.routing.lines.waiting_inputs(), 2_500, "of the requests that were not placed");
-    assert_eq!(told.latest().decision.isl_tokens, Some(42));
+    assert_eq!(scenario.routing.lines.waiting_inputs(), 2_500, "of the requests that were not placed");
+    assert_eq!(scenario.latest().decision.isl_tokens, Some(42));
 }
 
 /// A frontend's log line by line, of worker 100 alone.
-impl Scene {
-    fn says(&mut self, text: &str) {
+impl Scenario {
+    fn log(&mut self, text: &str) {
         self.says_at("2026-11-20T18:06:54.428962Z", text);
     }
 
@@ -328,7 +328,7 @@ impl Scene {
         let text = format!("{time}  INFO {text}");
         let line = log_line::decode(text.as_bytes()).expect("well-formed").expect("about routing");
         let worker = line.event.worker().map(|worker| WorkerIx((worker.id.0 - 100) as u16));
-        self.tell(RequestSignal::Log { log: "frontend", record: &line, worker });
+        self.observe(RequestSignal::Log { log: "frontend", record: &line, worker });
     }
 
     fn flush(&mut self, after_ms: u64) {
@@ -351,15 +351,20 @@ impl Scene {
 
 /// By the router three blocks more of the prompt lie in host memory; by the time its message comes here the worker has them
 /// on its device.
-fn partly_in_host_memory() -> Scene {
-    let mut told = Scene::new();
-    told.card();
+fn partly_in_host_memory() -> Scenario {
+    let mut scenario = Scenario::new();
+    scenario.card();
     let (parent, tokens_hash) = (Some(BlockHash(504)), TokensHash(5));
     let blocks = [Block { block_hash: BlockHash(505), tokens_hash }];
-    told.fold(Record::TierStored { worker: WorkerIx(0), tier: Tier::Host, parent, blocks: (&blocks).into() });
+    scenario.fold(Record::TierStored {
+        worker: WorkerIx(0),
+        tier: Tier::Host,
+        parent,
+        blocks: (&blocks).into(),
+    });
     // Four of seven full blocks on the device: 3 · 16 + 10 tokens, less three times three quarters of a block.
-    told.step("a", 0, new(7, 22));
-    told
+    scenario.step("a", 0, new(7, 22));
+    scenario
 }
 
 const SELECTED: &str = "target: Selected worker router_mode=\"kv\" request_id=\"a\" worker_id=100 worker_type=decode \
@@ -367,46 +372,52 @@ const SELECTED: &str = "target: Selected worker router_mode=\"kv\" request_id=\"
 
 #[test]
 fn the_log_tells_what_of_the_tokens_to_prefill_lower_tiers_took_off() {
-    let mut told = partly_in_host_memory();
-    assert_eq!(told.latest().decision.isl_tokens, Some(118), "by what the trees hold now");
-    told.says(SELECTED);
-    let decided = told.latest();
+    let mut scenario = partly_in_host_memory();
+    assert_eq!(scenario.latest().decision.isl_tokens, Some(118), "by what the trees hold now");
+    scenario.log(SELECTED);
+    let decided = scenario.latest();
     assert_eq!((decided.overlap_blocks(), decided.lower_tier_blocks()), (Some(4), 3));
     assert_eq!((decided.decision.isl_tokens, decided.decision.isl_blocks), (Some(122), Some(8)));
-    assert_eq!(told.cluster.decisions().totals().overlap_blocks, 7, "held on the device and below");
+    assert_eq!(scenario.cluster.decisions().totals().overlap_blocks, 7, "held on the device and below");
 }
 
 #[test]
 fn what_lay_below_the_device_of_the_chosen_worker_is_as_the_log_tells_it() {
-    let mut told = Scene::new();
-    told.card();
+    let mut scenario = Scenario::new();
+    scenario.card();
     let (parent, tokens_hash) = (Some(BlockHash(503)), TokensHash(74));
     let blocks = [Block { block_hash: BlockHash(504), tokens_hash }];
     // Only by the time at which the message comes here.
-    told.fold(Record::TierStored { worker: WorkerIx(0), tier: Tier::Host, parent, blocks: (&blocks).into() });
-    told.step("a", 0, new(3, 74));
+    scenario.fold(Record::TierStored {
+        worker: WorkerIx(0),
+        tier: Tier::Host,
+        parent,
+        blocks: (&blocks).into(),
+    });
+    scenario.step("a", 0, new(3, 74));
     // 2027-01-15T08:00:00Z is AT.
-    told.says_at("2027-01-15T08:00:00.000000Z", &SELECTED.replace("8.375", "11.625").replace("=3 ", "=0 "));
-    told.flush(1_000);
-    let decided = told.latest();
+    scenario
+        .says_at("2027-01-15T08:00:00.000000Z", &SELECTED.replace("8.375", "11.625").replace("=3 ", "=0 "));
+    scenario.flush(1_000);
+    let decided = scenario.latest();
     assert_eq!((decided.decision.isl_tokens, decided.overlap_blocks()), (Some(122), Some(3)));
     assert_eq!(decided.decision.completeness, Completeness::Reconstructed);
-    assert_eq!(told.costs()[0], (3, 11.625));
+    assert_eq!(scenario.costs()[0], (3, 11.625));
 }
 
 #[test]
 fn the_end_of_a_request_counts_lower_tiers_as_cached_and_the_device_does_not() {
     for is_published in [true, false] {
-        let mut told = if is_published { partly_in_host_memory() } else { Scene::new() };
-        told.says(SELECTED);
-        told.says(
+        let mut scenario = if is_published { partly_in_host_memory() } else { Scenario::new() };
+        scenario.log(SELECTED);
+        scenario.log(
             "http-request:kv_router.route_request: request_span: route request completed request.outcome=\"success\" \
              method=POST uri=/v1/chat/completions version=HTTP/1.1 request_id=h model=\"m\" otel.kind=\"client\" \
              request_id=a dp_rank=0 overlap_blocks=6 phase=Aggregated worker_id=100 request.attempt=0",
         );
-        let decided = told.latest();
+        let decided = scenario.latest();
         assert_eq!((decided.overlap_blocks(), decided.lower_tier_blocks()), (Some(4), 3));
-        assert_eq!(told.cluster.decisions().totals().count, 1);
+        assert_eq!(scenario.cluster.decisions().totals().count, 1);
     }
 }
 
@@ -437,73 +448,73 @@ fn given(request: &str, http: &str, overlap: u64) -> String {
 #[test]
 fn a_length_that_comes_with_the_end_is_counted_once_whenever_it_comes() {
     for order in [[0, 1, 2], [2, 0, 1], [0, 2, 1], [1, 0, 2], [2, 1, 0]] {
-        let mut told = Scene::new();
-        told.card();
+        let mut scenario = Scenario::new();
+        scenario.card();
         let lines = [chosen("r"), given("r", "h", 7), done("r", "h", 122, 8)];
-        order.iter().for_each(|&at| told.says(&lines[at]));
-        // Said again, as by a log that is read twice.
-        told.says(&lines[2]);
-        let totals = told.cluster.decisions().totals();
+        order.iter().for_each(|&at| scenario.log(&lines[at]));
+        // Repeated, as by a log that is read twice.
+        scenario.log(&lines[2]);
+        let totals = scenario.cluster.decisions().totals();
         assert_eq!((totals.count, totals.with_blocks), (1, 1), "{order:?}");
         assert_eq!((totals.isl_blocks, totals.overlap_blocks), (8, 7), "{order:?}");
         assert_eq!(totals.mean_hit_rate(), Some(0.875), "{order:?}");
-        let decided = told.latest();
+        let decided = scenario.latest();
         assert_eq!(decided.cache_outcome(), radixscope_state::cluster::CacheOutcome::Hit, "{order:?}");
         assert_eq!(decided.progress.ttft_us, Some(93_570));
-        told.flush(60_000);
-        assert_eq!(told.cluster.requests().total(), 0);
+        scenario.flush(60_000);
+        assert_eq!(scenario.cluster.requests().total(), 0);
     }
 }
 
 #[test]
 fn a_length_waits_for_the_block_size() {
-    let mut told = Scene::new();
-    [chosen("r"), given("r", "h", 7), done("r", "h", 122, 8)].iter().for_each(|line| told.says(line));
-    let decision = &told.latest().decision;
+    let mut scenario = Scenario::new();
+    [chosen("r"), given("r", "h", 7), done("r", "h", 122, 8)].iter().for_each(|line| scenario.log(line));
+    let decision = &scenario.latest().decision;
     assert_eq!((decision.isl_tokens, decision.isl_blocks), (Some(122), None));
-    assert_eq!(told.cluster.decisions().totals().mean_hit_rate(), None);
-    told.card();
-    told.flush(1_000);
-    told.flush(2_000);
-    assert_eq!(told.latest().decision.isl_blocks, Some(8));
-    assert_eq!(told.cluster.decisions().totals().mean_hit_rate(), Some(0.875));
+    assert_eq!(scenario.cluster.decisions().totals().mean_hit_rate(), None);
+    scenario.card();
+    scenario.flush(1_000);
+    scenario.flush(2_000);
+    assert_eq!(scenario.latest().decision.isl_blocks, Some(8));
+    assert_eq!(scenario.cluster.decisions().totals().mean_hit_rate(), Some(0.875));
 }
 
 #[test]
 fn an_end_without_a_decision_is_a_latency_all_the_same_and_a_query_is_none() {
-    let mut told = Scene::new();
-    told.says(&done("stranger", "h", 122, 8));
-    told.says(&done("query", "q", 0, 0));
-    told.flush(1_000);
-    assert_eq!(told.cluster.requests().total(), 0, "its decision may still be read");
-    told.flush(11_000);
-    let ended: Vec<_> = told.cluster.requests().newest_first().collect();
+    let mut scenario = Scenario::new();
+    scenario.log(&done("stranger", "h", 122, 8));
+    scenario.log(&done("query", "q", 0, 0));
+    scenario.flush(1_000);
+    assert_eq!(scenario.cluster.requests().total(), 0, "its decision may still be read");
+    scenario.flush(11_000);
+    let ended: Vec<_> = scenario.cluster.requests().newest_first().collect();
     assert_eq!(ended.len(), 1);
     assert_eq!((ended[0].isl_tokens, ended[0].progress.ttft_us), (Some(122), Some(93_570)));
-    assert_eq!(told.cluster.decisions().totals().count, 0);
+    assert_eq!(scenario.cluster.decisions().totals().count, 0);
 }
 
 #[test]
 fn a_query_that_runs_nothing_counts_in_no_hit_rate() {
-    let mut told = Scene::new();
-    told.card();
+    let mut scenario = Scenario::new();
+    scenario.card();
     // Its choice is not named (1.3): of its worker, between its arrival and its end.
-    told.says(&chosen("").replace(" request_id=\"\"", ""));
-    told.says(&done("query", "q", 0, 0));
-    let decided = told.latest();
+    scenario.log(&chosen("").replace(" request_id=\"\"", ""));
+    scenario.log(&done("query", "q", 0, 0));
+    let decided = scenario.latest();
     assert_eq!(
         (decided.decision.request_id.as_deref(), decided.decision.dispatched),
         (Some("query"), Some(false))
     );
     assert_eq!(
-        (told.cluster.decisions().totals().count, told.cluster.decisions().totals().with_blocks),
+        (scenario.cluster.decisions().totals().count, scenario.cluster.decisions().totals().with_blocks),
         (1, 0)
     );
 }
 
 #[test]
 fn costs_of_two_requests_whose_lines_mix_are_kept_apart() {
-    let mut told = Scene::new();
+    let mut scenario = Scenario::new();
     let formula = |worker: u64, http: &str, cost: &str| {
         format!(
             "http-request:kv_router.schedule: d::selector: Formula for worker_id={worker} dp_rank=0 with 0 cached blocks: \
@@ -516,47 +527,47 @@ fn costs_of_two_requests_whose_lines_mix_are_kept_apart() {
              logit: 4.625 {SPANS} request_id={http}"
         )
     };
-    told.says(&formula(100, "a", "4.625"));
-    told.says(&formula(101, "b", "5.625"));
-    told.says(&formula(101, "a", "6.625"));
-    told.says(&formula(100, "b", "7.625"));
-    told.says(&selected(100, "a"));
-    told.says(&selected(101, "b"));
-    let costs: Vec<Vec<f64>> = told
+    scenario.log(&formula(100, "a", "4.625"));
+    scenario.log(&formula(101, "b", "5.625"));
+    scenario.log(&formula(101, "a", "6.625"));
+    scenario.log(&formula(100, "b", "7.625"));
+    scenario.log(&selected(100, "a"));
+    scenario.log(&selected(101, "b"));
+    let costs: Vec<Vec<f64>> = scenario
         .cluster
         .decisions()
         .newest_first()
         .map(|decided| decided.decision.candidates.iter().map(|c| c.cost).collect())
         .collect();
     assert_eq!(costs, [[5.625, 7.625], [4.625, 6.625]]);
-    told.says(&done("router-a", "a", 42, 3));
-    let first = told.cluster.decisions().get(DecisionId(1)).expect("kept");
+    scenario.log(&done("router-a", "a", 42, 3));
+    let first = scenario.cluster.decisions().get(DecisionId(1)).expect("kept");
     assert_eq!(first.decision.request_id.as_deref(), Some("router-a"));
 }
 
 #[test]
 fn the_path_of_a_prompt_is_known_also_where_the_router_told_all_costs_itself() {
-    let mut told = Scene::new();
-    told.at = 1_795_198_014_428;
+    let mut scenario = Scenario::new();
+    scenario.at = 1_795_198_014_428;
     let hashes = "1, 2, 3, 4, 5, 6, 7";
-    told.says(&format!(
+    scenario.log(&format!(
         "http-request:kv_router.select_worker: d::kv_router: [ROUTING_INPUT] request local hashes request_id=\"r\" \
          isl_tokens=122 block_size=16 num_blocks=7 local_hashes=[{hashes}] {SPANS} request_id=h"
     ));
     // 1.3: neither costs nor choice name the request.
-    told.says(
+    scenario.log(
         "d::selector: Formula for worker_id=100 dp_rank=0 with 7.00 effective cached blocks: 7.625 = prefill_load_scale * \
          adjusted_prefill_blocks + decode_blocks = 1.000 * 0.625 + 7.000 (raw_prefill_blocks: 7.625, overlap_credit_blocks: \
          7.000, overlap_credit_decay: 1.000)",
     );
-    told.says(&chosen("").replace(" request_id=\"\"", "").replace("4.625", "7.625"));
-    told.says(&format!(
+    scenario.log(&chosen("").replace(" request_id=\"\"", "").replace("4.625", "7.625"));
+    scenario.log(&format!(
         "http-request: d::kv_router: [ROUTING] Best: worker_100 dp_rank=0 with 7/8 blocks overlap request_id=r {SPANS} \
          request_id=h"
     ));
-    assert_eq!(told.cluster.decisions().totals().count, 1);
-    let decision = &told.latest().decision;
+    assert_eq!(scenario.cluster.decisions().totals().count, 1);
+    let decision = &scenario.latest().decision;
     assert_eq!(decision.completeness, Completeness::AllCandidates);
     assert_eq!((decision.isl_tokens, decision.path.map(|end| end.blocks)), (Some(122), Some(7)));
-    assert_eq!((decision.dispatched, told.cluster.tree(PoolIx(0)).requests(0)), (Some(true), 1));
+    assert_eq!((decision.dispatched, scenario.cluster.tree(PoolIx(0)).requests(0)), (Some(true), 1));
 }

@@ -124,7 +124,7 @@ impl Waiting {
     }
 
     /// Other workers take these places: costs of choices among those who had them are not computed any more.
-    pub(super) fn vacate(&mut self, workers: &[WorkerIx]) {
+    pub(super) fn reclaim(&mut self, workers: &[WorkerIx]) {
         self.cases.retain(|case| !workers.contains(&case.report.worker));
         self.count();
     }

@@ -15,7 +15,7 @@ fn assert_no_overlap(seen: &Seen) {
     assert!(totals.isl_blocks > 0 && seen.engine_hits() > 0.6);
     assert!(seen.value("frontend", "dynamo_frontend_cached_tokens_sum") > 0.0);
     assert_eq!(seen.value("frontend", "dynamo_frontend_model_kv_cache_block_size"), 16.0);
-    assert_eq!(seen.said("cached blocks: 0, tree size: 0"), report.routed_total as usize);
+    assert_eq!(seen.count_lines("cached blocks: 0, tree size: 0"), report.routed_total as usize);
     assert!((0..3).all(|w| seen.worker(w).block_size_tokens == Some(16)));
 }
 
@@ -34,14 +34,14 @@ fn an_engine_with_longer_blocks_publishes_empty_stores_and_real_removals() {
     assert_eq!(seen.sum(|w| w.unknown_removed_total), removed);
     assert_eq!(seen.held(), [0, 0, 0]);
     // Stores at the root are applied, though there is nothing in them.
-    let unknown = seen.said_by("frontend", UNKNOWN_PARENT);
+    let unknown = seen.count_lines_of("frontend", UNKNOWN_PARENT);
     assert_eq!(unknown as u64, seen.sum(|w| w.unknown_parents_total));
     assert!(unknown > stores as usize / 2 && unknown < stores as usize);
-    assert_eq!(seen.said_by("frontend", UNKNOWN_BLOCK) as u64, removed);
+    assert_eq!(seen.count_lines_of("frontend", UNKNOWN_BLOCK) as u64, removed);
     let words = "WARN dynamo_llm::kv_router::publisher: Block not published. Block size must be 16 tokens to be \
                  published. Block size is: 32";
     for worker in ["worker-1", "worker-2", "worker-3"] {
-        assert_eq!(seen.said_by(worker, words), 3);
+        assert_eq!(seen.count_lines_of(worker, words), 3);
     }
     assert!((0..3).all(|w| seen.worker(w).capacity_blocks == Some(600)), "as its engine counts them");
 }
@@ -54,8 +54,10 @@ fn longer_blocks_on_tensorrt_llms_path_leave_only_removals() {
     let removed = seen.sum(|w| w.removed_total);
     assert!(removed > 500);
     assert_eq!(seen.sum(|w| w.unknown_removed_total), removed);
-    assert_eq!(seen.said_by("frontend", UNKNOWN_BLOCK) as u64, removed);
-    assert!(seen.said_by("worker-2", "contains 32 tokens, which is greater than kv_block_size 16") > 100);
+    assert_eq!(seen.count_lines_of("frontend", UNKNOWN_BLOCK) as u64, removed);
+    assert!(
+        seen.count_lines_of("worker-2", "contains 32 tokens, which is greater than kv_block_size 16") > 100
+    );
 }
 
 #[test]
@@ -66,7 +68,7 @@ fn shorter_blocks_on_tensorrt_llms_path_leave_only_empty_stores() {
     assert!(stores > 500);
     assert_eq!((seen.sum(|w| w.empty_stores_total), seen.sum(|w| w.removed_total)), (stores, 0));
     assert!(seen.simulation.report().evicted_blocks_total.iter().all(|&n| n > 0), "removals are swallowed");
-    assert_eq!(seen.said(UNKNOWN_BLOCK), 0);
+    assert_eq!(seen.count_lines(UNKNOWN_BLOCK), 0);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! KV events that do not come, come half, or come wrong (reference §2.6, §2.7, §9.2).
 
-use radixscope_sim::{Config, EventLine, Fault};
+use radixscope_sim::{Config, EventTransport, Fault};
 
 use crate::observer::{later, run, small, with};
 
@@ -33,17 +33,19 @@ fn one_worker_alone_can_be_silent() {
 #[test]
 fn what_is_lost_on_the_way_is_missed_and_the_router_asks_for_it() {
     let seen = with(Fault::Gap, 60);
-    assert_eq!(seen.simulation.config().events, EventLine::LocalIndexer);
+    assert_eq!(seen.simulation.config().events, EventTransport::LocalIndexer);
     let missed = seen.cluster.missed_total();
-    let asked =
-        seen.said_by("frontend", "WARN dynamo_llm::kv_router::subscriber: Event ID gap detected for worker ");
+    let asked = seen.count_lines_of(
+        "frontend",
+        "WARN dynamo_llm::kv_router::subscriber: Event ID gap detected for worker ",
+    );
     assert!(missed > 20);
     // The last ones may be noticed by one of the two only.
     assert!(missed.abs_diff(asked as u64) <= 3, "{missed} missed, {asked} asked for");
     assert_eq!(seen.complaints(), asked);
     assert!((0..3).all(|w| seen.worker(w).missed_total > 0), "and it is known whose they were");
     assert!(seen.sum(|w| w.unknown_parents_total + w.unknown_removed_total) > 0);
-    let healthy = run(Config { events: EventLine::LocalIndexer, ..small(None) }, 60);
+    let healthy = run(Config { events: EventTransport::LocalIndexer, ..small(None) }, 60);
     assert_eq!(healthy.overlap(), seen.overlap(), "the router misses nothing");
 }
 
@@ -54,7 +56,7 @@ fn engines_with_seeds_of_their_own_differ_in_hashes_and_still_match() {
     assert_eq!(seen.sum(|w| w.unknown_parents_total + w.unknown_removed_total), 0);
     let words = "WARN dynamo_llm::kv_router::indexer: block_hash mismatch: sequence hashes should be uniform across \
                  workers expected=ExternalSequenceBlockHash(";
-    let differing = seen.said_by("frontend", words);
+    let differing = seen.count_lines_of("frontend", words);
     assert!(differing > 300);
     assert_eq!(seen.complaints(), differing);
     assert!(
@@ -66,7 +68,7 @@ fn engines_with_seeds_of_their_own_differ_in_hashes_and_still_match() {
 }
 
 #[test]
-fn a_worker_on_the_other_plane_is_heard_by_everybody_but_the_router() {
+fn a_worker_on_the_other_plane_is_received_by_all_but_the_router() {
     let seen = with(Fault::MixedPlanes, 60);
     let stream = seen.subjects["namespace-dynamo-component-backend-kv-events.kv-events"];
     let core = seen.subjects["namespace.dynamo.component.backend.kv-events"];
@@ -75,7 +77,7 @@ fn a_worker_on_the_other_plane_is_heard_by_everybody_but_the_router() {
     let id = seen.simulation.worker_id(2);
     let formulas = format!("Formula for worker_id={id} ");
     let cold = format!("Formula for worker_id={id} dp_rank=0 with 0 cached blocks");
-    assert_eq!(seen.said(&formulas), seen.said(&cold));
+    assert_eq!(seen.count_lines(&formulas), seen.count_lines(&cold));
     assert!(seen.overlap() > 0.2 && seen.overlap() < seen.engine_hits() - 0.1);
     assert_eq!((seen.complaints(), seen.cluster.missed_total()), (0, 0));
 }
@@ -85,7 +87,7 @@ fn stores_that_an_engine_keeps_to_itself_leave_their_children_without_a_parent()
     let seen = with(Fault::UnknownParents, 120);
     assert!(seen.sum(|w| w.unknown_parents_total) > 20);
     assert_eq!((seen.sum(|w| w.empty_stores_total), seen.cluster.missed_total()), (0, 0));
-    let refused = seen.said_by("frontend", "Failed to find parent block; skipping store operation");
+    let refused = seen.count_lines_of("frontend", "Failed to find parent block; skipping store operation");
     assert!(refused as u64 >= seen.sum(|w| w.unknown_parents_total), "the router drops what we keep");
     assert!(seen.overlap() > 0.2);
 }
@@ -95,7 +97,7 @@ fn removals_of_blocks_never_stored_are_told_by_the_router() {
     let (seen, healthy) = (with(Fault::UnknownRemovals, 60), run(small(None), 60));
     let unknown = seen.sum(|w| w.unknown_removed_total);
     assert!(unknown > 50);
-    assert_eq!(seen.said_by("frontend", "Failed to find block to remove") as u64, unknown);
+    assert_eq!(seen.count_lines_of("frontend", "Failed to find block to remove") as u64, unknown);
     assert_eq!(seen.complaints() as u64, unknown);
     assert_eq!(seen.sum(|w| w.unknown_parents_total + w.empty_stores_total), 0);
     assert_eq!((seen.overlap(), seen.held()), (healthy.overlap(), healthy.held()));

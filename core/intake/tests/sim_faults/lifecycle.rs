@@ -31,12 +31,12 @@ fn a_killed_worker_falls_silent_and_leaves_after_its_lease() {
     let failed = "dynamo_frontend_requests_total{endpoint=\"chat_completions\",\
                   model=\"simulated/llama-70b-fp8\",request_type=\"stream\",status=\"error\"}";
     assert_eq!(seen.value("frontend", failed), report.failed_total as f64);
-    let disconnected = seen.said("Cannot recreate stream: Migration limit exhausted");
-    let refused = seen.said("Failed to generate completions: Connection refused (os error 111)");
+    let disconnected = seen.count_lines("Cannot recreate stream: Migration limit exhausted");
+    let refused = seen.count_lines("Failed to generate completions: Connection refused (os error 111)");
     assert_eq!((disconnected + refused) as u64, report.failed_total);
-    assert_eq!(seen.said(&removed(&seen)), 1);
+    assert_eq!(seen.count_lines(&removed(&seen)), 1);
     let words = format!("Removing worker WorkerWithDpRank {{ worker_id: {id}, dp_rank: 0 }}");
-    assert_eq!(seen.said(&words), 1);
+    assert_eq!(seen.count_lines(&words), 1);
     let after = lines_after(&seen, &words);
     assert!(after.iter().filter(|line| line.contains("Selected worker")).count() > 50);
     assert!(after.iter().all(|line| !line.contains(&format!("worker_id={id} "))));
@@ -48,13 +48,13 @@ fn a_killed_worker_falls_silent_and_leaves_after_its_lease() {
 fn a_ghost_is_removed_and_goes_on() {
     let seen = later(Fault::GhostWorker, 30, 90);
     let id = seen.simulation.worker_id(2);
-    assert_eq!(seen.said(&removed(&seen)), 1);
+    assert_eq!(seen.count_lines(&removed(&seen)), 1);
     let after = lines_after(&seen, &removed(&seen));
     assert!(after.iter().any(|line| line.contains(&format!("Selected worker: worker_id={id} "))));
     assert!(after.iter().any(|line| line.contains(&format!("skipping remove operation worker_id=\"{id}\""))));
     assert!(seen.worker(2).last_event_ms.is_some_and(|at| at.since(START) > 80_000));
     assert_eq!((seen.simulation.report().failed_total, seen.scraped["worker-3"].0), (0, 90_000));
-    // What it held was dropped when it was said to be gone; it spoke on, and now refers to what nobody knows.
+    // Its blocks were dropped when it was reported as left; it continued, and now refers to unknown blocks.
     assert!(seen.worker(2).returned_ms.is_some());
     let unknown = |at| seen.worker(at).unknown_parents_total + seen.worker(at).unknown_removed_total;
     assert_eq!((unknown(0), unknown(1)), (0, 0));

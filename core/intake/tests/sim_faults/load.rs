@@ -88,7 +88,7 @@ fn two_frontends_estimate_the_same_worker_differently() {
     for worker in 0..3 {
         assert_eq!(seen.worker(worker).router_loads.len(), 2);
     }
-    let routed = |log| seen.said_by(log, "Selected worker");
+    let routed = |log| seen.count_lines_of(log, "Selected worker");
     assert!(routed("frontend") > 3 * routed("frontend-2") && routed("frontend-2") > 20);
     assert_eq!((routed("frontend") + routed("frontend-2")) as u64, seen.simulation.report().routed_total);
     let requests = |frontend| seen.value(frontend, "dynamo_frontend_input_sequence_tokens_count");

@@ -82,12 +82,12 @@ pub(crate) fn later(fault: Fault, after_s: u64, seconds: u64) -> Seen {
 
 impl Seen {
     /// How many lines of logs have `words` in them.
-    pub(crate) fn said(&self, words: &str) -> usize {
+    pub(crate) fn count_lines(&self, words: &str) -> usize {
         self.lines.iter().filter(|(_, line)| line.contains(words)).count()
     }
 
     /// Whether a line of the log of `who` has `words` in it.
-    pub(crate) fn said_by(&self, who: &str, words: &str) -> usize {
+    pub(crate) fn count_lines_of(&self, who: &str, words: &str) -> usize {
         self.lines.iter().filter(|(log, line)| log == who && line.contains(words)).count()
     }
 

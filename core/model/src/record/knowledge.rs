@@ -35,19 +35,19 @@ pub enum KnowledgeWhy {
     JoinedLate,
     /// Events of it were lost and not got back.
     EventsLost,
-    /// The connection by which its events come broke, and nothing tells what was missed.
+    /// The connection by which its events come broke, and what was missed is unknown.
     ConnectionBroke,
-    /// Another process speaks under its id, and what that holds is not known.
+    /// Another process uses its id, and its blocks are unknown.
     Restarted,
 }
 
 /// Where asking a worker for its blocks stands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-pub enum Asking {
+pub enum QueryState {
     /// It is not asked and need not be.
     #[default]
     No,
-    /// Nothing says where it could be asked.
+    /// Its query endpoint is unknown.
     NoEndpoint,
     /// It could be asked and is not, unless somebody requests it: its version answers where it works (0.9), or it was set so.
     OnRequest,
@@ -69,24 +69,24 @@ pub enum Asking {
 
 /// What a worker's answer was compared with: the tree as it was kept from events. All are counts of blocks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-pub struct Drift {
+pub struct Divergence {
     /// The worker holds them; the tree had them not, or elsewhere.
     pub missing_blocks: u64,
     /// The tree had them; the worker does not hold them.
     pub surplus_blocks: u64,
-    /// The tree had them below a block that the worker removed; with that block the worker's own index lost them, though no
-    /// event said so. No fault of the events.
+    /// The tree had them below a block that the worker removed; with that block the worker's own index lost them, although no
+    /// event reported it. Not a fault of the events.
     pub detached_blocks: u64,
 }
 
-impl Drift {
+impl Divergence {
     /// Whether events must have been lost or wrong.
     pub const fn is_fault(&self) -> bool {
         self.missing_blocks + self.surplus_blocks > 0
     }
 }
 
-impl Asking {
+impl QueryState {
     /// Whether a query runs.
     pub const fn is_running(self) -> bool {
         matches!(self, Self::Dump | Self::Range)
@@ -107,11 +107,11 @@ impl Asking {
     }
 }
 
-words! {
+str_names! {
     /// Name in the API.
     TreeKnowledge { Unknown => "unknown", Partial => "partial", Complete => "complete" }
 }
-words! {
+str_names! {
     /// Name in the API.
     KnowledgeWhy {
         NoEvents => "no_events", FromFirstEvent => "from_first_event", History => "history", Dump => "dump",

@@ -1,4 +1,4 @@
-//! What a pool of workers does and how its router chooses, in Dynamo's own words. Knows nothing of who says so on which wire.
+//! What a pool of workers does and how its router chooses, in Dynamo's terms. Knows nothing of the wire.
 
 use serde::{Deserialize, Serialize, Serializer};
 
@@ -110,21 +110,21 @@ impl RoutingMode {
     }
 }
 
-words! {
+str_names! {
     /// Name in the API.
     Role { Prefill => "prefill", Decode => "decode", Aggregated => "aggregated" }
 }
-words! {
+str_names! {
     /// Dynamo's name of it.
     Tier { Host => "host_pinned", Disk => "disk", External => "external" }
 }
-words! {
+str_names! {
     /// Name in the API.
     RoleEvidence {
         Card => "model_card", Metrics => "metrics", Log => "log", Wire => "messages", Name => "component_name",
     }
 }
-words! {
+str_names! {
     /// Dynamo's name of it.
     RoutingMode {
         Kv => "kv", RoundRobin => "round-robin", Random => "random", PowerOfTwoChoices => "power-of-two",

@@ -32,13 +32,13 @@ pub struct Scrape {
     pub counters: Vec<(Counter, f64)>,
     /// Distributions, summed over models; they rise as counters do.
     pub histograms: Vec<Histogram>,
-    /// What a frontend says of the models it serves.
+    /// A frontend's metrics of the models it serves.
     pub models: Vec<ModelFigures>,
-    /// What a frontend says of workers (≥ 1.0).
+    /// A frontend's metrics of workers (≥ 1.0).
     pub workers: Vec<WorkerFigures>,
-    /// What a worker says of its ranks.
+    /// A worker's metrics of its ranks.
     pub ranks: Vec<RankFigures>,
-    /// What a frontend says of its routers' queues, one a model and role.
+    /// A frontend's metrics of its routers' queues, one per model and role.
     pub queues: Vec<QueueFigures>,
 }
 
@@ -72,7 +72,7 @@ pub enum ProcessRole {
     Worker,
     /// A frontend's or router's own system port: the router's counters without the requests' (0.9).
     Router,
-    /// Something whose metrics are none of Dynamo's, or do not tell (yet) what it is.
+    /// A process without Dynamo metrics, or whose metrics do not identify it yet.
     Other,
 }
 
@@ -190,7 +190,7 @@ pub struct Histogram {
     pub sum: f64,
 }
 
-/// What a frontend says of a model.
+/// A frontend's metrics of a model.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct ModelFigures {
     /// Its name.
@@ -207,7 +207,7 @@ pub struct ModelFigures {
     pub context_length: Option<u64>,
 }
 
-/// What a frontend says of a worker. `W` names the worker.
+/// A frontend's metrics of a worker. `W` names the worker.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct WorkerFigures<W = WorkerIx> {
     /// Which.
@@ -223,7 +223,7 @@ pub struct WorkerFigures<W = WorkerIx> {
     /// Requests that run there as the router counts them (≥ 1.7).
     pub active_requests: Option<u64>,
     /// What the router takes it for (≥ 1.1). Aggregated workers are called `decode` too: only where some worker is called
-    /// `prefill` does it tell them apart.
+    /// `prefill` does it distinguish them.
     pub role: Option<Role>,
     /// The model that it serves, as an index into [`Scrape::models`] (≥ 1.7).
     pub model: Option<u16>,
@@ -264,7 +264,7 @@ impl<W> WorkerFigures<W> {
 /// Requests that wait in a frontend's router for a worker (≥ 1.1).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct QueueFigures {
-    /// The model, as an index into [`Scrape::models`], if the metric names it and the frontend tells of that model.
+    /// The model, as an index into [`Scrape::models`], if the metric names it and the frontend reports that model.
     pub model: Option<u16>,
     /// For workers of which role; [`Role::Decode`] also where workers do both.
     pub role: Option<Role>,
@@ -287,7 +287,7 @@ pub enum RoutingState {
     Available,
 }
 
-/// What a worker's engine says of one rank.
+/// An engine's metrics of one rank.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct RankFigures {
     /// Data-parallel rank; 0 where there is only one.

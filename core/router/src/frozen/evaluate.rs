@@ -1,8 +1,8 @@
 //! One pass over the columns for one setting.
 
 use super::noise::{PARTS, Part, part_of};
-use super::outcome::{Flip, LoadImbalance, MAX_FLIPS, Outcome, WorkerShare};
-use super::{Frozen, Row};
+use super::outcome::{ChangedChoice, LoadImbalance, MAX_FLIPS, Outcome, WorkerShare};
+use super::{OfflineReplay, Row};
 use crate::pick;
 use crate::settings::{RouterMode, RouterSettings, TieBreak};
 use radixscope_model::id::WorkerIx;
@@ -40,7 +40,7 @@ struct Pass {
     /// By decision: expected prompt tokens that need no computing, more than with the actual choice.
     saved: Vec<f64>,
     parts: Vec<Part>,
-    flips: Vec<Flip>,
+    flips: Vec<ChangedChoice>,
     flips_certain: u64,
     stays_expected: f64,
     ties: u64,
@@ -51,7 +51,7 @@ struct Pass {
     prefill_decisions: u64,
 }
 
-impl Frozen {
+impl OfflineReplay {
     /// What would have become of the decisions under `settings`, each on the state it saw. A credit below the recorded one
     /// is too kind to workers that held more than they had to compute: how much more, recorded prefill blocks of 0 do not
     /// tell.
@@ -195,7 +195,7 @@ impl Frozen {
         if stays < chance && pass.flips.len() < MAX_FLIPS {
             let worker = |at: usize| self.workers[usize::from(slots[at])];
             let (from, to) = (worker(actual), worker(likeliest));
-            pass.flips.push(Flip { decision: at, from, to, actual_probability: stays });
+            pass.flips.push(ChangedChoice { decision: at, from, to, actual_probability: stays });
         }
         let drawn = pick::draw(chances, uniform(at)).unwrap_or(actual);
         pass.drawn[at as usize] = slots[drawn];

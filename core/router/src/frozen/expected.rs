@@ -6,12 +6,12 @@
 use radixscope_model::sort::sort_by;
 use serde::{Deserialize, Serialize};
 
-use super::Frozen;
+use super::OfflineReplay;
 use super::noise::{Interval, gain, part_of, percentile_of};
 use super::outcome::Outcome;
 use crate::settings::RouterSettings;
 
-/// Fewer measured requests tell no pace.
+/// With fewer measured requests the pace is unknown.
 pub const LEAST_REQUESTS: usize = 60;
 
 /// Expected figures of a setting, with their intervals.
@@ -27,7 +27,7 @@ pub struct Expected {
     pub measured_ttft_ms: Option<(f64, f64)>,
 }
 
-impl Frozen {
+impl OfflineReplay {
     /// What is expected under `settings`, of which `outcome` came; `None` where no prompt's length is known.
     pub fn expected(
         &self,
@@ -47,7 +47,7 @@ impl Frozen {
                 expected.push((part, ttft_ms - ms_per_token * saved[at as usize]));
             }
         }
-        // Nobody is faster than the fastest.
+        // No worker is faster than the fastest.
         let least = measured.iter().map(|(_, ms)| *ms).fold(f64::INFINITY, f64::min);
         expected.iter_mut().for_each(|(_, ms)| *ms = ms.max(least));
         let real = |percent| Some(percentile_of(&measured, percent)?.value);

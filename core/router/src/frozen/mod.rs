@@ -21,7 +21,7 @@ use radixscope_model::sort::sort_by_key;
 pub use evaluate::in_turn;
 pub use expected::{Expected, LEAST_REQUESTS, slope};
 pub use noise::{DRAWS, Interval, PARTS, Part};
-pub use outcome::{Flip, LoadImbalance, MAX_FLIPS, Outcome, WorkerShare};
+pub use outcome::{ChangedChoice, LoadImbalance, MAX_FLIPS, Outcome, WorkerShare};
 pub use recommend::{Recommendation, Suggestion, recommend};
 pub use sweep::Grid;
 
@@ -34,7 +34,7 @@ pub const MAX_ROWS: usize = 16_000_000;
 
 /// A decision as it was taken.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
-pub struct FrozenDecision {
+pub struct ReplayDecision {
     /// When it was taken.
     pub at_ms: Millis,
     /// How many decisions were taken before it among the same workers, judged or not.
@@ -88,13 +88,13 @@ impl LeftOut {
 
 /// Collects decisions in any order of time.
 #[derive(Clone, Debug, Default)]
-pub struct FrozenBuilder {
-    frozen: Frozen,
+pub struct OfflineReplayBuilder {
+    frozen: OfflineReplay,
 }
 
 /// Decisions with all their candidates, in columns.
 #[derive(Clone, Debug, Default)]
-pub struct Frozen {
+pub struct OfflineReplay {
     /// Per decision.
     decisions: Vec<Row>,
     /// Per candidate: the columns that a cost is made of.
@@ -149,13 +149,13 @@ impl Row {
     }
 }
 
-impl FrozenBuilder {
+impl OfflineReplayBuilder {
     /// Adds a decision with all its candidates as they were logged or reconstructed. Preferred taints are not part of the
     /// counterfactual.
     ///
     /// # Errors
     /// Why it is left out; it is counted then.
-    pub fn push(&mut self, decision: &FrozenDecision, candidates: &[Candidate]) -> Result<(), LeftOut> {
+    pub fn push(&mut self, decision: &ReplayDecision, candidates: &[Candidate]) -> Result<(), LeftOut> {
         let added = self.frozen.push(decision, candidates);
         if let Err(reason) = added {
             self.leave_out(reason);
@@ -169,8 +169,8 @@ impl FrozenBuilder {
     }
 
     /// Ready to be asked.
-    pub fn finish(mut self) -> Frozen {
-        let Frozen { decisions, by_start, by_end, .. } = &mut self.frozen;
+    pub fn finish(mut self) -> OfflineReplay {
+        let OfflineReplay { decisions, by_start, by_end, .. } = &mut self.frozen;
         by_start.extend(0..decisions.len() as u32);
         sort_by_key(by_start, |&at| decisions[at as usize].at_ms);
         by_end.extend((0..decisions.len() as u32).filter(|&at| decisions[at as usize].is_in_flight()));
@@ -179,7 +179,7 @@ impl FrozenBuilder {
     }
 }
 
-impl Frozen {
+impl OfflineReplay {
     /// Decisions that are judged.
     pub fn len(&self) -> usize {
         self.decisions.len()
@@ -205,7 +205,7 @@ impl Frozen {
         self.latest.map(|(_, recorded)| recorded)
     }
 
-    fn push(&mut self, decision: &FrozenDecision, candidates: &[Candidate]) -> Result<(), LeftOut> {
+    fn push(&mut self, decision: &ReplayDecision, candidates: &[Candidate]) -> Result<(), LeftOut> {
         if candidates.is_empty() {
             return Err(LeftOut::NotAllCandidates);
         }

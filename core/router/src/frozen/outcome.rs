@@ -21,7 +21,7 @@ pub struct Outcome {
     /// Expected number of decisions that go elsewhere; at temperature 0 without ties equal to `flips_certain`.
     pub flips_expected: f64,
     /// The first [`MAX_FLIPS`] decisions whose actual worker is not among the most likely.
-    pub flips: Vec<Flip>,
+    pub flips: Vec<ChangedChoice>,
     /// Decisions whose lowest cost two or more workers share exactly.
     pub ties: u64,
     /// Expected overlap of the chosen workers over blocks of the prompts, 0 … 1, over `overlap_decisions`; `None`
@@ -53,7 +53,7 @@ impl Outcome {
 
 /// A decision that would have gone elsewhere.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
-pub struct Flip {
+pub struct ChangedChoice {
     /// Which, counted as pushed among those judged.
     pub decision: u32,
     /// Who served it.

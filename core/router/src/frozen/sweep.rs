@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use serde::{Deserialize, Serialize};
 
-use super::Frozen;
+use super::OfflineReplay;
 use super::outcome::Outcome;
 use crate::settings::RouterSettings;
 
@@ -33,7 +33,7 @@ impl Grid {
     }
 }
 
-impl Frozen {
+impl OfflineReplay {
     /// Tries every factor at every temperature, credit and ties as recorded, and round-robin.
     ///
     /// `progress(done, total)` is called after each; if it breaks, or there is no decision, there is no grid.

@@ -20,8 +20,8 @@ fn candidate(worker: u16, overlap_blocks: u32, prefill_blocks: f64, decode_block
     }
 }
 
-fn decision(at_ms: u64, ended_ms: Option<u64>, actual: u16) -> FrozenDecision {
-    FrozenDecision {
+fn decision(at_ms: u64, ended_ms: Option<u64>, actual: u16) -> ReplayDecision {
+    ReplayDecision {
         at_ms: Millis(at_ms),
         turn: at_ms / 10,
         ended_ms: ended_ms.map(Millis),
@@ -42,8 +42,8 @@ fn weight(overlap_score_weight: f64) -> RouterSettings {
     RouterSettings { overlap_score_weight, ..RouterSettings::new(Formula::A) }
 }
 
-fn frozen(decisions: &[(FrozenDecision, &[Candidate])]) -> Frozen {
-    let mut builder = FrozenBuilder::default();
+fn frozen(decisions: &[(ReplayDecision, &[Candidate])]) -> OfflineReplay {
+    let mut builder = OfflineReplayBuilder::default();
     for (decision, candidates) in decisions {
         builder.push(decision, candidates).unwrap();
     }
@@ -68,7 +68,7 @@ fn a_weight_of_0_follows_load_alone_and_costs_prefill() {
     let frozen = frozen(&[(decision(1, None, 1), &candidates)]);
     let outcome = frozen.evaluate(&weight(0.0));
     assert_eq!((outcome.flips_certain, outcome.flips_expected), (1, 1.0));
-    let flip = Flip { decision: 0, from: WorkerIx(2), to: WorkerIx(3), actual_probability: 0.0 };
+    let flip = ChangedChoice { decision: 0, from: WorkerIx(2), to: WorkerIx(3), actual_probability: 0.0 };
     assert_eq!(outcome.flips, [flip]);
     assert_eq!(outcome.overlap_share, Some(0.1));
     assert_eq!(outcome.prefill_saved_tokens, Some(-65.0 * 16.0));
@@ -78,7 +78,7 @@ fn a_weight_of_0_follows_load_alone_and_costs_prefill() {
 fn another_credit_changes_what_overlap_is_worth() {
     let recorded = RouterSettings::new(Formula::E);
     let candidates = [candidate(0, 40, 60.0, 90.0), candidate(1, 0, 100.0, 0.0)];
-    let frozen = frozen(&[(FrozenDecision { recorded, ..decision(1, None, 1) }, &candidates)]);
+    let frozen = frozen(&[(ReplayDecision { recorded, ..decision(1, None, 1) }, &candidates)]);
     let with_credit = |overlap_score_credit| {
         frozen.evaluate(&RouterSettings { overlap_score_credit, ..recorded }).flips_certain
     };
@@ -103,7 +103,7 @@ fn with_temperature_flips_and_shares_are_expected_values() {
 #[test]
 fn round_robin_goes_by_the_number_of_the_decision_whatever_was_chosen() {
     let candidates = example();
-    let turn = |turn| FrozenDecision { turn, ..decision(turn, None, 1) };
+    let turn = |turn| ReplayDecision { turn, ..decision(turn, None, 1) };
     let decisions: Vec<_> = (1..5).map(|at| (turn(at), &candidates[..])).collect();
     let outcome = frozen(&decisions).evaluate(&RouterSettings::round_robin());
     let later = frozen(&decisions[2..]).evaluate(&RouterSettings::round_robin());
@@ -158,7 +158,7 @@ fn requests_that_took_no_time_are_never_in_flight() {
 
 #[test]
 fn unknown_lengths_and_sizes_stay_unknown() {
-    let unknown = FrozenDecision { isl_tokens: None, block_size_tokens: None, ..decision(1, None, 1) };
+    let unknown = ReplayDecision { isl_tokens: None, block_size_tokens: None, ..decision(1, None, 1) };
     let outcome = frozen(&[(unknown, &example())]).evaluate(&weight(1.0));
     assert_eq!((outcome.overlap_share, outcome.overlap_decisions), (None, 0));
     assert_eq!((outcome.prefill_saved_tokens, outcome.prefill_decisions), (None, 0));
@@ -166,7 +166,7 @@ fn unknown_lengths_and_sizes_stay_unknown() {
 
 #[test]
 fn a_decision_that_cannot_be_judged_is_counted_with_its_reason() {
-    let mut builder = FrozenBuilder::default();
+    let mut builder = OfflineReplayBuilder::default();
     let mut nan = example();
     nan[0].decode_blocks = f64::NAN;
     let many = vec![candidate(0, 0, 1.0, 1.0); MAX_CANDIDATES + 1];
@@ -194,8 +194,8 @@ fn terms_rounded_by_the_log_still_tie() {
 
 /// Worker 0 is warm and more or less busy, worker 1 cold and idle: weight 1 gives each half of the requests, a higher
 /// one gives all to the warm worker.
-fn contended() -> Frozen {
-    let mut builder = FrozenBuilder::default();
+fn contended() -> OfflineReplay {
+    let mut builder = OfflineReplayBuilder::default();
     for at in 0..200 {
         let busy = f64::from((at * 17 % 20) as u16);
         let candidates = [candidate(0, 20, 80.0, 30.0 + busy), candidate(1, 0, 100.0, 20.0)];
@@ -208,19 +208,19 @@ fn contended() -> Frozen {
 #[test]
 fn a_grid_has_an_outcome_for_every_pair_and_can_be_stopped() {
     let frozen = contended();
-    let mut told = Vec::new();
+    let mut progress = Vec::new();
     let grid = frozen.sweep(&[0.5, 1.0, 2.0], &[0.0, 0.5], |done, total| {
-        told.push((done, total));
+        progress.push((done, total));
         ControlFlow::Continue(())
     });
     let grid = grid.unwrap();
-    assert_eq!(told.last(), Some(&(6, 6)));
+    assert_eq!(progress.last(), Some(&(6, 6)));
     let settings = grid.outcome(2, 1).unwrap().settings.unwrap();
     assert_eq!((settings.overlap_score_weight, settings.router_temperature), (2.0, 0.5));
     assert!(grid.outcome(3, 0).is_none() && grid.outcome(0, 2).is_none());
     assert_eq!(grid.outcome(1, 0).unwrap().flips_certain, 0);
     assert!(frozen.sweep(&[1.0, 2.0], &[0.0], |_, _| ControlFlow::Break(())).is_none());
-    assert!(Frozen::default().sweep(&[1.0], &[0.0], |_, _| ControlFlow::Continue(())).is_none());
+    assert!(OfflineReplay::default().sweep(&[1.0], &[0.0], |_, _| ControlFlow::Continue(())).is_none());
 }
 
 #[test]
@@ -235,7 +235,7 @@ fn more_overlap_is_not_recommended_at_the_price_of_an_uneven_load() {
 #[test]
 fn overlap_that_costs_no_evenness_is_recommended() {
     // Half of the requests went to the cold worker though the warm one was as idle.
-    let mut builder = FrozenBuilder::default();
+    let mut builder = OfflineReplayBuilder::default();
     for at in 0..100 {
         let warm = (at % 2) as u16;
         let mut candidates = [candidate(0, 0, 100.0, 50.0), candidate(1, 0, 100.0, 50.0)];
@@ -255,8 +255,8 @@ fn overlap_that_costs_no_evenness_is_recommended() {
 }
 
 /// Requests of which those at `warms` go to a cold worker though a warm one is as idle; the others have no choice to make.
-fn sometimes(warms: impl Fn(u64) -> bool) -> Frozen {
-    let mut builder = FrozenBuilder::default();
+fn sometimes(warms: impl Fn(u64) -> bool) -> OfflineReplay {
+    let mut builder = OfflineReplayBuilder::default();
     for at in 0..200 {
         let warm = (at % 2) as u16;
         let mut candidates = [candidate(0, 0, 100.0, 50.0), candidate(1, 0, 100.0, 50.0)];
@@ -272,7 +272,7 @@ fn sometimes(warms: impl Fn(u64) -> bool) -> Frozen {
     builder.finish()
 }
 
-fn recommended(frozen: &Frozen, held: Option<(f64, f64)>) -> Recommendation {
+fn recommended(frozen: &OfflineReplay, held: Option<(f64, f64)>) -> Recommendation {
     let grid = frozen.sweep(&[1.0, 1.5, 2.0, 3.0, 4.0], &[0.0], |_, _| ControlFlow::Continue(())).unwrap();
     recommend(&grid, held)
 }
@@ -309,7 +309,7 @@ fn the_smallest_change_with_most_of_the_gain_is_recommended_and_stays() {
 
 #[test]
 fn the_expected_times_follow_from_the_tokens_that_are_saved() {
-    let mut builder = FrozenBuilder::default();
+    let mut builder = OfflineReplayBuilder::default();
     for at in 0..200_u64 {
         // Half find nothing and take 110 ms; the others find 80 of 100 blocks and take 30 ms.
         let held = if at % 2 == 0 { 0 } else { 80 };
@@ -320,7 +320,7 @@ fn the_expected_times_follow_from_the_tokens_that_are_saved() {
         ];
         let ttft_ms = Some(if held == 0 { 110.0 } else { 30.0 });
         builder
-            .push(&FrozenDecision { ttft_ms, ..decision(at * 10, Some(at * 10 + 5), 0) }, &candidates)
+            .push(&ReplayDecision { ttft_ms, ..decision(at * 10, Some(at * 10 + 5), 0) }, &candidates)
             .unwrap();
     }
     let frozen = builder.finish();
@@ -360,7 +360,7 @@ proptest! {
         let mut recorded = RouterSettings::new(formula);
         recorded.set_prefill_factor(factor);
         let tie_break = TieBreak::of_formula(formula);
-        let mut builder = FrozenBuilder::default();
+        let mut builder = OfflineReplayBuilder::default();
         for (at, (workers, pick)) in decisions.iter().enumerate() {
             let candidates: Vec<_> = (0..).zip(workers).map(|(ix, &(overlap, tokens, decode, tree_size))| {
                 let prefill = f64::from(tokens) / f64::from(SIZE);
@@ -373,7 +373,7 @@ proptest! {
             let choices = crate::pick::probabilities(&costs, 0.0, tie_break, tree_size, &mut chances);
             let nth = (*pick as usize) % choices;
             let actual = (0..costs.len()).filter(|&at| chances[at] > 0.0).nth(nth).unwrap() as u16;
-            let decision = FrozenDecision { recorded, ..decision(at as u64, Some(at as u64 + 7), actual) };
+            let decision = ReplayDecision { recorded, ..decision(at as u64, Some(at as u64 + 7), actual) };
             builder.push(&decision, &candidates).unwrap();
         }
         let outcome = builder.finish().evaluate(&recorded);

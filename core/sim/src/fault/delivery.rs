@@ -3,7 +3,7 @@
 
 use super::super::config::Config;
 use super::super::tokens::mix;
-use super::{Fault, Steer};
+use super::{Fault, ForcedWorker};
 
 /// One of so many events is lost on the way.
 const LOST_EVERY: u64 = 100;
@@ -29,7 +29,7 @@ pub(crate) enum Delivery {
     PastTheRouter,
     /// Everybody receives it without its blocks.
     Emptied,
-    /// It is published, and nobody but the router gets it, who asks the worker for it.
+    /// Published, but received by no subscriber; the router queries the worker for it.
     Lost,
     /// It is never published.
     Unpublished,
@@ -52,12 +52,12 @@ pub(crate) struct Faults {
     router_follows: bool,
     events: u64,
     stores: u64,
-    workers: Vec<OfWorker>,
+    workers: Vec<WorkerDelivery>,
 }
 
 /// What is remembered of each worker.
 #[derive(Clone, Copy, Debug, Default)]
-struct OfWorker {
+struct WorkerDelivery {
     /// Number of the first event that was lost and not missed yet.
     lost: Option<u64>,
     /// Warnings about the block size so far.
@@ -74,7 +74,7 @@ impl Faults {
             router_follows: true,
             events: 0,
             stores: 0,
-            workers: vec![OfWorker::default(); usize::from(config.workers)],
+            workers: vec![WorkerDelivery::default(); usize::from(config.workers)],
         }
     }
 
@@ -151,7 +151,7 @@ impl Faults {
         }
     }
 
-    /// The hash of a block that nobody ever stored, if its removal is to follow a stored event.
+    /// The hash of a block that was never stored, if its removal is to follow a stored event.
     pub(crate) fn unknown_removal(&mut self, now_us: u64) -> Option<u64> {
         if self.now(now_us) != Some(Fault::UnknownRemovals) {
             return None;
@@ -161,12 +161,12 @@ impl Faults {
     }
 
     /// Where the requests of a conversation go.
-    pub(crate) fn steer(&self, now_us: u64, conversation: u64) -> Steer {
+    pub(crate) fn forced_worker(&self, now_us: u64, conversation: u64) -> ForcedWorker {
         let draw = mix(conversation) % 100;
         match self.now(now_us) {
-            Some(Fault::HotWorker) if draw < HOT_PERCENT => Steer::To(0),
-            Some(Fault::StarvedWorker) if draw >= STARVED_PERCENT => Steer::NotTo(self.odd_worker),
-            _ => Steer::Free,
+            Some(Fault::HotWorker) if draw < HOT_PERCENT => ForcedWorker::To(0),
+            Some(Fault::StarvedWorker) if draw >= STARVED_PERCENT => ForcedWorker::NotTo(self.odd_worker),
+            _ => ForcedWorker::Free,
         }
     }
 

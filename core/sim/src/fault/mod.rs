@@ -1,5 +1,5 @@
 //! What can go wrong in the simulated cluster, each fault alone, just as a real Dynamo would show it (reference §2.7,
-//! §8.3, §9.1, §9.2). Must not know router, engines or the wire: it says what is different, they do it.
+//! §8.3, §9.1, §9.2). Must not know router, engines or the wire: it defines the difference, they apply it.
 
 mod delivery;
 mod seeds;
@@ -186,7 +186,7 @@ impl Fault {
         matches!(self, Self::RouterRestart | Self::Replicas | Self::Approximate)
     }
 
-    /// Whether it can be wrong with workers that do this: only caches of which events tell can be, or workers that run
+    /// Whether it can be wrong with workers that do this: only caches with events can be, or workers that run
     /// requests for long.
     pub(super) const fn shows_in(self, role: Role) -> bool {
         use Fault::{GhostWorker, HotWorker, KillWorker, MemoryFull, StarvedWorker};
@@ -227,7 +227,7 @@ impl FaultPlan {
 
 /// Which worker a request goes to, whatever it costs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(super) enum Steer {
+pub(super) enum ForcedWorker {
     /// The cheapest.
     #[default]
     Free,
@@ -237,7 +237,7 @@ pub(super) enum Steer {
     NotTo(u16),
 }
 
-impl Steer {
+impl ForcedWorker {
     /// Whether a request may go to a worker.
     pub(super) fn allows(self, worker: u16) -> bool {
         match self {

@@ -1,6 +1,6 @@
 //! Faults of the set-up: what the configuration of the cluster is with them.
 
-use super::super::config::{Config, EventLine, Topology, Workload};
+use super::super::config::{Config, EventTransport, Topology, Workload};
 use super::Fault;
 
 /// Share of its blocks that a worker keeps where blocks churn, in percent.
@@ -22,7 +22,9 @@ impl Config {
         }
         match plan.fault {
             // Lost messages show in the numbers of envelopes, which JetStream does not have.
-            Fault::Gap if real.events == EventLine::JetStream => real.events = EventLine::LocalIndexer,
+            Fault::Gap if real.events == EventTransport::JetStream => {
+                real.events = EventTransport::LocalIndexer
+            }
             Fault::Replicas | Fault::Approximate => real.replica_sync = false,
             Fault::Churn => {
                 real.workload = Workload {
@@ -82,14 +84,18 @@ impl Config {
     }
 
     /// How the KV events of a worker travel.
-    pub(crate) fn event_line(&self, worker: u16) -> EventLine {
+    pub(crate) fn event_transport(&self, worker: u16) -> EventTransport {
         match self.fault.map(|plan| plan.fault) {
             // From 1.4 on routers listen to the event plane, and a worker of an older release publishes past them.
-            Some(Fault::MixedPlanes) if self.events == EventLine::EventPlane => {
-                if worker == self.odd_worker() { EventLine::JetStream } else { EventLine::EventPlane }
+            Some(Fault::MixedPlanes) if self.events == EventTransport::EventPlane => {
+                if worker == self.odd_worker() {
+                    EventTransport::JetStream
+                } else {
+                    EventTransport::EventPlane
+                }
             }
-            Some(Fault::MixedPlanes) if worker == self.odd_worker() => EventLine::LocalIndexer,
-            Some(Fault::MixedPlanes) => EventLine::JetStream,
+            Some(Fault::MixedPlanes) if worker == self.odd_worker() => EventTransport::LocalIndexer,
+            Some(Fault::MixedPlanes) => EventTransport::JetStream,
             _ => self.events,
         }
     }

@@ -6,7 +6,7 @@ use super::{Level, Log};
 use crate::metrics::frontend_name;
 use crate::router::SimulatedCandidate;
 use crate::tokens::mix;
-use crate::wire::Out;
+use crate::wire::WireOut;
 use radixscope_model::id::Millis;
 use radixscope_router::Role;
 
@@ -18,7 +18,7 @@ const SPAN: &str = "method=POST uri=/v1/chat/completions version=HTTP/1.1";
 
 /// Where and when a line is written, and about which request.
 #[derive(Clone, Copy)]
-pub(crate) struct About<'a> {
+pub(crate) struct LogContext<'a> {
     pub(crate) frontend: u8,
     pub(crate) at_us: u64,
     /// The router's id of the request.
@@ -50,10 +50,10 @@ impl Log {
     /// The router chose a worker.
     pub(crate) fn selected(
         &mut self,
-        about: About<'_>,
+        about: LogContext<'_>,
         worker_id: u64,
         chosen: &SimulatedCandidate,
-        out: Out<'_>,
+        out: WireOut<'_>,
     ) {
         let (candidate, host_blocks, id) =
             (&chosen.candidate, chosen.candidate.host_blocks, about.request_id);
@@ -63,7 +63,7 @@ impl Log {
             self.role.worker_type(),
             candidate.cost
         );
-        // Only a pool that prefills tells what it credits and what the worker could hold.
+        // Only a prefill pool logs the credit and the worker's capacity.
         if self.role == Role::Prefill {
             let effective = f64::from(candidate.overlap_blocks) + f64::from(host_blocks) * self.host_weight;
             let total = self.blocks_per_worker;
@@ -71,31 +71,31 @@ impl Log {
                 "{head} effective_cached_blocks={effective:?} host_pinned_blocks={host_blocks} disk_blocks=0 \
                  total_kv_blocks=Some({total})"
             );
-            self.say_of(about, (Level::Info, SELECTOR), words, out);
+            self.write_about(about, (Level::Info, SELECTOR), words, out);
         } else {
             let words = format_args!("{head} host_pinned_blocks={host_blocks} disk_blocks=0");
-            self.say_of(about, (Level::Info, SELECTOR), words, out);
+            self.write_about(about, (Level::Info, SELECTOR), words, out);
         }
     }
 
     /// A router that does not route by cost chose a worker.
-    pub(crate) fn took_turn(&mut self, about: About<'_>, worker_id: u64, out: Out<'_>) {
+    pub(crate) fn took_turn(&mut self, about: LogContext<'_>, worker_id: u64, out: WireOut<'_>) {
         const ROUTER: &str = "http-request: dynamo_runtime::pipeline::network::egress::push_router";
         let (http_id, model) = (http_id(about.request_id), self.model);
         let words = format_args!(
             "Selected worker router_mode=\"round-robin\" worker_id={worker_id} {SPAN} request_id={http_id} \
              model=\"{model}\""
         );
-        self.say_of(about, (Level::Info, ROUTER), words, out);
+        self.write_about(about, (Level::Info, ROUTER), words, out);
     }
 
     /// A request's part in this pool is over.
     pub(crate) fn routed(
         &mut self,
-        about: About<'_>,
+        about: LogContext<'_>,
         (worker_id, overlap_blocks): (u64, u32),
         outcome: Outcome,
-        out: Out<'_>,
+        out: WireOut<'_>,
     ) {
         let (http_id, id, model, phase) =
             (http_id(about.request_id), about.request_id, self.model, self.phase);
@@ -121,11 +121,11 @@ impl Log {
              request_id={id} dp_rank=0 overlap_blocks={overlap_blocks} phase={phase} worker_id={worker_id} \
              request.attempt=0 migration.is_retry=false{migration} {ended}{status}"
         );
-        self.say_of(about, (level, ROUTED), words, out);
+        self.write_about(about, (level, ROUTED), words, out);
     }
 
     /// A request is answered.
-    pub(crate) fn answered(&mut self, about: About<'_>, measured: &Measured, out: Out<'_>) {
+    pub(crate) fn answered(&mut self, about: LogContext<'_>, measured: &Measured, out: WireOut<'_>) {
         let Measured { isl_tokens, osl_tokens, ttft_us, e2e_us, prefill_worker_id, decode_worker_id } =
             *measured;
         let (http_id, id, model) = (http_id(about.request_id), about.request_id, self.model);
@@ -139,11 +139,17 @@ impl Log {
              ttft_ms=\"{ttft_ms:.2}\" avg_itl_ms=\"{itl_ms:.2}\" prefill_worker_id={prefill_worker_id} \
              decode_worker_id={decode_worker_id} request.outcome=\"success\""
         );
-        self.say_of(about, (Level::Info, DONE), words, out);
+        self.write_about(about, (Level::Info, DONE), words, out);
     }
 
     /// A request cannot be answered.
-    pub(crate) fn gave_up(&mut self, about: About<'_>, worker_id: u64, outcome: Outcome, out: Out<'_>) {
+    pub(crate) fn gave_up(
+        &mut self,
+        about: LogContext<'_>,
+        worker_id: u64,
+        outcome: Outcome,
+        out: WireOut<'_>,
+    ) {
         let (http_id, model) = (http_id(about.request_id), self.model);
         let span = format!("{SPAN} request_id={http_id} model=\"{model}\"");
         let reason = match outcome {
@@ -155,26 +161,37 @@ impl Log {
             "migration retries exhausted request.attempt=0 migration.is_retry=true migration.reason=\"{reason}\" \
              migration.from_worker_id={worker_id} migration.tokens_completed=0 {span}"
         );
-        self.say_of(about, (Level::Warn, "http-request: request_span"), exhausted, out);
+        self.write_about(about, (Level::Warn, "http-request: request_span"), exhausted, out);
         if outcome == Outcome::Disconnected {
             const MIGRATION: &str = "http-request: dynamo_llm::migration";
             let ended = format_args!(
                 "Stream disconnected, recreating stream error=Unavailable: Stream ended before generation completed \
                  {span}"
             );
-            self.say_of(about, (Level::Warn, MIGRATION), ended, out);
+            self.write_about(about, (Level::Warn, MIGRATION), ended, out);
             let limit = format_args!("Cannot recreate stream error=Migration limit exhausted");
-            self.say_of(about, (Level::Warn, MIGRATION), limit, out);
+            self.write_about(about, (Level::Warn, MIGRATION), limit, out);
         } else {
             let refused = format_args!(
                 "response failed classification=Status code: 503 Service Unavailable latency=3 ms {span} \
                  input_tokens=0 output_tokens=0 request.outcome=\"error\""
             );
-            self.say_of(about, (Level::Error, "http-request: tower_http::trace::on_failure"), refused, out);
+            self.write_about(
+                about,
+                (Level::Error, "http-request: tower_http::trace::on_failure"),
+                refused,
+                out,
+            );
         }
     }
 
-    fn say_of(&mut self, about: About<'_>, line: (Level, &str), words: Arguments<'_>, out: Out<'_>) {
+    fn write_about(
+        &mut self,
+        about: LogContext<'_>,
+        line: (Level, &str),
+        words: Arguments<'_>,
+        out: WireOut<'_>,
+    ) {
         if self.on {
             let at = (Millis(about.at_us / 1_000), about.at_us);
             self.write(&frontend_name(about.frontend), at, line, words, out);

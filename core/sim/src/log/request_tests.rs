@@ -3,11 +3,14 @@ use crate::config::{Config, Topology};
 use radixscope_model::id::WorkerIx;
 use radixscope_model::record::Candidate;
 
-const ABOUT: About<'_> =
-    About { frontend: 0, at_us: 1_795_294_146_914_653, request_id: "0fa7cfa0-0731-4f3d-8cdb-2c7c2d2ce227" };
+const ABOUT: LogContext<'_> = LogContext {
+    frontend: 0,
+    at_us: 1_795_294_146_914_653,
+    request_id: "0fa7cfa0-0731-4f3d-8cdb-2c7c2d2ce227",
+};
 
 /// What `say` logs in the pool `at` of a topology whose workers hold 1,600 blocks of 16 tokens.
-fn lines(topology: Topology, at: usize, say: impl FnOnce(&mut Log, Out<'_>)) -> Vec<String> {
+fn lines(topology: Topology, at: usize, say: impl FnOnce(&mut Log, WireOut<'_>)) -> Vec<String> {
     let config =
         Config { topology, block_size_tokens: 16, blocks_per_worker: 1_600, ..Config::default() }.set_up();
     let mut lines = Vec::new();
@@ -85,9 +88,9 @@ fn the_ends_of_a_request_read_as_those_of_a_real_frontend() {
 
 #[test]
 fn a_lost_request_reads_as_one_of_a_real_frontend() {
-    let said = lines(Topology::TwoModels, 0, |log, out| {
+    let written = lines(Topology::TwoModels, 0, |log, out| {
         log.routed(ABOUT, (7668682385939503622, 237), Outcome::Disconnected, out);
     });
-    assert!(said[0].contains(" WARN http-request:kv_router.route_request: request_span: route request failed request.outcome=\"worker_disconnected\" error.type=\"disconnected\" method=POST"));
-    assert!(said[0].ends_with("overlap_blocks=237 phase=Aggregated worker_id=7668682385939503622 request.attempt=0 migration.is_retry=false migration.tokens_completed=0 request.outcome=\"worker_disconnected\" error.type=\"disconnected\" otel.status_code=\"error\" otel.status_description=\"disconnected\""));
+    assert!(written[0].contains(" WARN http-request:kv_router.route_request: request_span: route request failed request.outcome=\"worker_disconnected\" error.type=\"disconnected\" method=POST"));
+    assert!(written[0].ends_with("overlap_blocks=237 phase=Aggregated worker_id=7668682385939503622 request.attempt=0 migration.is_retry=false migration.tokens_completed=0 request.outcome=\"worker_disconnected\" error.type=\"disconnected\" otel.status_code=\"error\" otel.status_description=\"disconnected\""));
 }

@@ -17,13 +17,13 @@ use radixscope_router::{Role, RouterMode};
 type Figure<'a> = (&'a str, String, &'a dyn Fn(&Pool) -> u64);
 
 /// A pool as a frontend sees it.
-pub(super) struct Seen<'a> {
+pub(super) struct PoolMetrics<'a> {
     processes: &'a Processes,
     serving: &'a Serving,
     routed: &'a Routed,
 }
 
-impl Seen<'_> {
+impl PoolMetrics<'_> {
     fn pool(&self) -> &Pool {
         &self.processes.pool
     }
@@ -46,16 +46,22 @@ pub(super) fn seen<'a>(
     pools: &'a [Processes],
     serving: &'a [Serving],
     routed: &'a [Routed],
-) -> Vec<Seen<'a>> {
+) -> Vec<PoolMetrics<'a>> {
     let both = pools.iter().zip(serving).zip(routed);
-    both.map(|((processes, serving), routed)| Seen { processes, serving, routed }).collect()
+    both.map(|((processes, serving), routed)| PoolMetrics { processes, serving, routed }).collect()
 }
 
 /// Families in the order of their names, those of requests first.
-pub(super) fn write(frontend: u8, models: &[Frontend], pools: &[Seen<'_>], now_us: u64, text: &mut String) {
+pub(super) fn write(
+    frontend: u8,
+    models: &[Frontend],
+    pools: &[PoolMetrics<'_>],
+    now_us: u64,
+    text: &mut String,
+) {
     // The pool that answers for each model.
     let of_model = |at: usize| pools.iter().rev().find(|of| of.pool().model_at == at);
-    let models: Vec<(&Frontend, &Seen<'_>)> =
+    let models: Vec<(&Frontend, &PoolMetrics<'_>)> =
         models.iter().enumerate().filter_map(|(at, model)| Some((model, of_model(at)?))).collect();
     write_requests(&models, text);
     let Some(last) = pools.last() else { return };
@@ -75,7 +81,7 @@ pub(super) fn write(frontend: u8, models: &[Frontend], pools: &[Seen<'_>], now_u
     );
 }
 
-fn write_requests(models: &[(&Frontend, &Seen<'_>)], text: &mut String) {
+fn write_requests(models: &[(&Frontend, &PoolMetrics<'_>)], text: &mut String) {
     let histogram = |text: &mut String, rest: &str, help: &str, of: fn(&Frontend) -> &Histogram| {
         let name = format!("dynamo_frontend_{rest}");
         family(text, &name, "histogram", help);
@@ -83,15 +89,18 @@ fn write_requests(models: &[(&Frontend, &Seen<'_>)], text: &mut String) {
             of(model).write(text, &name, &format!("model=\"{}\"", seen.model()));
         }
     };
-    let of_models =
-        |text: &mut String, rest: &str, kind: &str, help: &str, of: &dyn Fn(&Frontend, &Seen<'_>) -> u64| {
-            let name = format!("dynamo_frontend_{rest}");
-            family(text, &name, kind, help);
-            for (model, seen) in models {
-                // Writing to a String cannot fail.
-                let _ = writeln!(text, "{name}{{model=\"{}\"}} {}", seen.model(), of(model, seen));
-            }
-        };
+    let of_models = |text: &mut String,
+                     rest: &str,
+                     kind: &str,
+                     help: &str,
+                     of: &dyn Fn(&Frontend, &PoolMetrics<'_>) -> u64| {
+        let name = format!("dynamo_frontend_{rest}");
+        family(text, &name, kind, help);
+        for (model, seen) in models {
+            // Writing to a String cannot fail.
+            let _ = writeln!(text, "{name}{{model=\"{}\"}} {}", seen.model(), of(model, seen));
+        }
+    };
     let of_worker = |what: &str| format!("{what} for a worker serving the model");
     histogram(text, "cached_tokens", "Number of cached tokens (prefix cache hits) per request", |of| {
         &of.cached
@@ -147,7 +156,7 @@ fn write_requests(models: &[(&Frontend, &Seen<'_>)], text: &mut String) {
 }
 
 /// What the routers have given the workers to do.
-fn write_load(frontend: u8, pools: &[Seen<'_>], text: &mut String) {
+fn write_load(frontend: u8, pools: &[PoolMetrics<'_>], text: &mut String) {
     let name = "dynamo_frontend_router_queue_pending_requests";
     family(text, name, "gauge", "Number of requests pending in the router scheduler queue");
     for of in pools {
@@ -178,7 +187,7 @@ fn write_load(frontend: u8, pools: &[Seen<'_>], text: &mut String) {
 }
 
 /// What the routers count. Their series carry the component of the workers that answer, and the frontend's own id.
-fn write_routers(router_id: u64, last: &Seen<'_>, pools: &[Seen<'_>], text: &mut String) {
+fn write_routers(router_id: u64, last: &PoolMetrics<'_>, pools: &[PoolMetrics<'_>], text: &mut String) {
     let namespace = &last.pool().config.namespace;
     let component = pools.iter().find(|of| of.pool().role != Role::Prefill).unwrap_or(last);
     let component = &component.pool().config.component;
@@ -188,8 +197,9 @@ fn write_routers(router_id: u64, last: &Seen<'_>, pools: &[Seen<'_>], text: &mut
     );
     let router = format!("router_id=\"{router_id}\"");
     write_index(namespace, &me, pools, text);
-    let by_phase =
-        |seen: &Seen<'_>| format!("{of},model=\"{}\",phase=\"{}\",{router},{me}", seen.model(), seen.phase());
+    let by_phase = |seen: &PoolMetrics<'_>| {
+        format!("{of},model=\"{}\",phase=\"{}\",{router},{me}", seen.model(), seen.phase())
+    };
     let name = "dynamo_component_router_input_sequence_tokens";
     family(text, name, "histogram", "Input sequence length in tokens observed at the router");
     pools.iter().for_each(|seen| seen.routed.input.write(text, name, &by_phase(seen)));
@@ -229,9 +239,9 @@ fn write_routers(router_id: u64, last: &Seen<'_>, pools: &[Seen<'_>], text: &mut
 }
 
 /// Workers without a source of events, for each router that wants one: here all have theirs.
-fn write_mismatches(namespace: &str, of: &str, me: &str, pools: &[Seen<'_>], text: &mut String) {
+fn write_mismatches(namespace: &str, of: &str, me: &str, pools: &[PoolMetrics<'_>], text: &mut String) {
     let receives_events =
-        |seen: &&Seen<'_>| seen.pool().publishes_events() && !seen.serving.router.predicts();
+        |seen: &&PoolMetrics<'_>| seen.pool().publishes_events() && !seen.serving.router.predicts();
     let mut pools = pools.iter().filter(receives_events).peekable();
     if pools.peek().is_none() {
         return;
@@ -257,7 +267,7 @@ fn write_mismatches(namespace: &str, of: &str, me: &str, pools: &[Seen<'_>], tex
 }
 
 /// Events in the routers' indexes. One series counts those of all pools, under the component whose index came last.
-fn write_index(namespace: &str, me: &str, pools: &[Seen<'_>], text: &mut String) {
+fn write_index(namespace: &str, me: &str, pools: &[PoolMetrics<'_>], text: &mut String) {
     let Some(last) = pools.iter().rev().find(|seen| seen.pool().publishes_events()) else { return };
     let component = &last.pool().config.component;
     let applied = "dynamo_component_kv_cache_events_applied";
@@ -281,7 +291,7 @@ fn write_index(namespace: &str, me: &str, pools: &[Seen<'_>], text: &mut String)
 }
 
 /// Every choice is an observation; that of a worker to decode on repeats what was found where the prompt is computed.
-fn write_hit_rate(labels: &str, pools: &[Seen<'_>], text: &mut String) {
+fn write_hit_rate(labels: &str, pools: &[PoolMetrics<'_>], text: &mut String) {
     let name = "dynamo_component_router_kv_hit_rate";
     family(text, name, "histogram", "Predicted KV cache hit rate at routing time (0.0-1.0)");
     let mut all = Histogram::of_shares();

@@ -16,7 +16,7 @@ use super::processes::Processes;
 use super::router::{Choice, Router};
 use super::serving::{Served, Serving};
 use super::topology::{Pool, Release};
-use super::wire::{Channel, Out, WireMessage};
+use super::wire::{Channel, WireMessage, WireOut};
 use radixscope_model::id::Millis;
 
 /// Time between two scrapes, in microseconds.
@@ -188,7 +188,7 @@ impl Metrics {
         pools: &[Processes],
         serving: &[Serving],
         (at_ms, now_us): (Millis, u64),
-        out: Out<'_>,
+        out: WireOut<'_>,
     ) {
         let Self { release, frontends, routed, workers, text, .. } = self;
         let mut say = |name: &str, text: &str| {

@@ -1,7 +1,7 @@
 //! Re-simulation: recorded arrivals once more, at their own times, through another fleet or another router.
 //!
 //! The engines, the router and the timing are those of the simulation; only the requests come from a recording. So
-//! caches and loads react to every choice, which a frozen comparison of costs cannot show. What is assumed is said by
+//! caches and loads react to every choice, which a replay of fixed costs cannot show. The assumptions are listed by
 //! [`ResimulationSettings::assumptions`] and belongs beside every figure.
 
 mod outcome;
@@ -13,11 +13,11 @@ use std::ops::ControlFlow;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use super::agenda::Agenda;
 use super::config::ConfigError;
-use super::engine::{Job, Texts};
+use super::engine::{Job, RequestTexts};
+use super::event_queue::EventQueue;
 use super::router::{Choice, Router};
-use super::serving::{Served, Serving, Surroundings};
+use super::serving::{Served, Serving, ServingContext};
 use super::stream;
 use radixscope_model::id::Millis;
 use radixscope_model::record::Block;
@@ -45,10 +45,10 @@ pub struct Arrival<'a> {
     pub at_ms: Millis,
     /// Prompt tokens.
     pub isl_tokens: u32,
-    /// Answer tokens, where the recording tells.
+    /// Output tokens, if recorded.
     pub osl_tokens: Option<u32>,
     /// Chain hashes of the prompt's full blocks, of [`ResimulationSettings::block_size_tokens`] each. Blocks that are missing
-    /// count as nobody else's.
+    /// count as shared with no other prompt.
     pub blocks: &'a [u64],
 }
 
@@ -127,10 +127,10 @@ pub fn run<'a>(
     let span_ms = last.since(first);
     let mut tally = Tally::new(settings, warm_up, count, span_ms);
     tally.counted_ms(last.since(arrivals[warm_up].at_ms));
-    let mut scene = Scene {
+    let mut scene = RecordedTraffic {
         tally,
         prompts: Prompts::new(arrivals, settings),
-        agenda: Agenda::new(),
+        agenda: EventQueue::new(),
         next: 0,
         done: 0,
         first,
@@ -165,9 +165,9 @@ fn check(arrivals: &[Arrival<'_>]) -> Result<(Millis, Millis), ResimulationError
 }
 
 /// The recording as the surroundings of router and engines.
-struct Scene<'a> {
+struct RecordedTraffic<'a> {
     prompts: Prompts<'a>,
-    agenda: Agenda<Event>,
+    agenda: EventQueue<Event>,
     tally: Tally,
     /// The next arrival.
     next: usize,
@@ -176,7 +176,7 @@ struct Scene<'a> {
     first: Millis,
 }
 
-impl Scene<'_> {
+impl RecordedTraffic<'_> {
     fn progress(&self) -> Progress {
         Progress { arrived: self.next, done: self.done, arrivals: self.prompts.len() }
     }
@@ -213,13 +213,13 @@ impl Scene<'_> {
     }
 }
 
-impl Texts for Scene<'_> {
+impl RequestTexts for RecordedTraffic<'_> {
     fn blocks(&self, request: u32) -> &[Block] {
         self.prompts.blocks(request)
     }
 }
 
-impl Surroundings for Scene<'_> {
+impl ServingContext for RecordedTraffic<'_> {
     fn now_us(&self) -> u64 {
         self.agenda.now_us()
     }

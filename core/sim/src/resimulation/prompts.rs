@@ -14,7 +14,7 @@ use radixscope_model::id::{BlockHash, TokensHash};
 use radixscope_model::record::Block;
 
 /// Of an arrival that no later one continues.
-const NOBODY: u32 = u32::MAX;
+const NO_USER: u32 = u32::MAX;
 /// Most requests with equal prompts that wait for their next turn; the oldest ends there.
 const MAX_OPEN: usize = 256;
 /// Most blocks of all requests in flight together; what comes on top is refused. It bounds memory at 256 MB.
@@ -24,7 +24,7 @@ const MAX_BLOCKS_IN_FLIGHT: usize = 16 << 20;
 pub(super) struct Prompts<'a> {
     arrivals: Vec<Arrival<'a>>,
     settings: ResimulationSettings,
-    /// For each arrival the later one that continues it, or [`NOBODY`].
+    /// For each arrival the later one that continues it, or [`NO_USER`].
     continued_by: Vec<u32>,
     /// Blocks of prompt and answer, of requests in flight.
     texts: Vec<Vec<Block>>,
@@ -57,7 +57,7 @@ impl<'a> Prompts<'a> {
     pub(super) fn job(&self, request: u32) -> Job {
         let arrival = &self.arrivals[request as usize];
         let osl_tokens = self.settings.osl_tokens(arrival);
-        // A recording does not tell what an answer was limited to; the engine is given what it will be.
+        // A recording does not contain the output limit of a request; the engine is given what it will be.
         let isl_tokens = arrival.isl_tokens;
         Job { request, isl_tokens, osl_tokens, max_answer_tokens: osl_tokens, is_prefilled: false }
     }
@@ -112,7 +112,7 @@ impl<'a> Prompts<'a> {
 /// For each arrival the first later one whose prompt begins with all full blocks of its own and has room for its
 /// answer. A later prompt continues at most one of several equal ones, the latest.
 fn continuations(arrivals: &[Arrival<'_>], settings: &ResimulationSettings) -> Vec<u32> {
-    let mut continued_by = vec![NOBODY; arrivals.len()];
+    let mut continued_by = vec![NO_USER; arrivals.len()];
     // Requests not continued yet, by the last full block of the prompt.
     let mut open: FxHashMap<u64, Vec<u32>> = FxHashMap::default();
     for (at, arrival) in (0..).zip(arrivals) {
@@ -129,7 +129,7 @@ fn continuations(arrivals: &[Arrival<'_>], settings: &ResimulationSettings) -> V
                 continued_by[waiting.remove(found) as usize] = at;
             }
         }
-        // Only where all of a prompt's blocks are known can what follows them be told.
+        // Only if all of a prompt's blocks are known can its continuation be recognised.
         if prompt.len() == arrival.full_blocks(settings) {
             let waiting = open.entry(*last).or_default();
             if waiting.len() == MAX_OPEN {

@@ -8,7 +8,7 @@ use crate::config::{Config, ConfigError, Fleet};
 use crate::timing::Timing;
 use radixscope_router::{Formula, Role, RouterMode, RouterSettings};
 
-/// Share of the arrivals that fill the caches and are not counted, in percent, unless told otherwise.
+/// Share of the arrivals that fill the caches and are not counted, in percent, by default.
 pub const WARM_UP_PERCENT: u32 = 20;
 
 /// The fleet, the router and the assumptions that can be chosen. [`Default`] is the fleet of the reference scenario.
@@ -28,7 +28,7 @@ pub struct ResimulationSettings {
     pub router: RouterSettings,
     /// Decides ties and draws.
     pub seed: u64,
-    /// Tokens of an answer of which the recording does not tell the length; at least 1.
+    /// Output tokens of a request whose length is not recorded; at least 1.
     pub mean_output_tokens: u32,
     /// Share of the arrivals that only warm the caches and are not counted, in percent, below 100.
     pub warm_up_percent: u32,
@@ -75,11 +75,11 @@ impl ResimulationSettings {
     /// What every figure of an outcome rests on, as whole sentences with the numbers of these settings.
     pub fn assumptions(&self) -> Vec<String> {
         let Self { blocks_per_worker, block_size_tokens, max_batch, max_num_tokens, .. } = self;
-        let mut said = vec![
+        let mut sentences = vec![
             "Requests arrive when they were recorded, however long the answers take here: users neither wait nor \
              give up (open loop)."
                 .to_owned(),
-            self.steps_in_words(),
+            self.steps_to_text(),
             format!(
                 "Every worker has {blocks_per_worker} blocks of {block_size_tokens} tokens, runs at most {max_batch} \
                  requests at once and computes at most {max_num_tokens} tokens a step, prompts in chunks."
@@ -107,7 +107,7 @@ impl ResimulationSettings {
                 self.warm_up_percent
             ),
         ];
-        said.push(match self.router.router_mode {
+        sentences.push(match self.router.router_mode {
             RouterMode::Kv => format!(
                 "The router is that of Dynamo 0.9: cost = {} × prefill blocks + decode blocks, router_temperature {}.",
                 self.router.prefill_factor(),
@@ -115,11 +115,11 @@ impl ResimulationSettings {
             ),
             RouterMode::RoundRobin => "The router chooses workers round-robin.".to_owned(),
         });
-        said
+        sentences
     }
 
-    fn steps_in_words(&self) -> String {
-        let takes = self.timing.in_words();
+    fn steps_to_text(&self) -> String {
+        let takes = self.timing.in_text();
         if self.timing == Timing::REFERENCE {
             format!(
                 "Every worker is an engine of the reference scenario, Llama 70B in FP8 on one H200: a step takes {takes}, \

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use radixscope_dynamo::active_sequence::Step;
+use radixscope_dynamo::active_sequence::SequenceChange;
 use radixscope_dynamo::log_line::{LogEvent, Selected};
 use radixscope_model::record::Role;
 use radixscope_sim::{Config, Simulation, Topology};
@@ -55,7 +55,7 @@ fn choices(messages: &[Message]) -> Vec<Choice> {
             let router = routers.entry(reported.component.clone()).or_default();
             let key = (reported.request_id.clone(), reported.worker);
             match &reported.step {
-                Step::Added(added) => {
+                SequenceChange::Added(added) => {
                     let choice = chosen.last_mut().expect("a choice comes first");
                     assert_eq!(choice.selected.ids.key(), Some(&*reported.request_id));
                     let chain = added.token_sequence.clone().unwrap_or_default();
@@ -71,10 +71,10 @@ fn choices(messages: &[Message]) -> Vec<Choice> {
                     router.prefilling.extend(choice.hint.map(|tokens| (key.clone(), tokens)));
                     router.running.insert(key, chain);
                 }
-                Step::PrefillCompleted => {
+                SequenceChange::PrefillCompleted => {
                     router.prefilling.remove(&key);
                 }
-                Step::Freed => {
+                SequenceChange::Freed => {
                     router.prefilling.remove(&key);
                     router.running.remove(&key);
                 }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use radixscope_dynamo::active_sequence::Step;
+use radixscope_dynamo::active_sequence::SequenceChange;
 use radixscope_sim::{Channel, Config, Fault, FaultPlan, Simulation, Topology};
 
 use crate::OF_1_6;
@@ -59,9 +59,11 @@ fn whatever_fails_is_freed_everywhere() {
         for reported in &seen.reported {
             let key = (&*reported.request_id, &*reported.component);
             match reported.step {
-                Step::Added(_) => assert_eq!(open.insert(key, reported.at_ms), None, "added once"),
-                Step::PrefillCompleted => assert!(open.contains_key(&key), "{} {key:?}", fault.name()),
-                Step::Freed => assert!(open.remove(&key).is_some(), "freed once"),
+                SequenceChange::Added(_) => assert_eq!(open.insert(key, reported.at_ms), None, "added once"),
+                SequenceChange::PrefillCompleted => {
+                    assert!(open.contains_key(&key), "{} {key:?}", fault.name())
+                }
+                SequenceChange::Freed => assert!(open.remove(&key).is_some(), "freed once"),
             }
         }
         let (name, report) = (fault.name(), simulation.report());
@@ -97,8 +99,11 @@ fn a_killed_prefill_worker_is_missed_where_it_worked() {
     }
     let texts =
         messages.iter().filter(|m| m.channel == Channel::Log).map(|m| String::from_utf8_lossy(&m.payload));
-    let said: Vec<_> = texts.filter(|line| line.contains("route request failed")).collect();
-    assert!(!said.is_empty() && said.iter().all(|line| line.contains("phase=Prefill")), "{said:?}");
+    let matching: Vec<_> = texts.filter(|line| line.contains("route request failed")).collect();
+    assert!(
+        !matching.is_empty() && matching.iter().all(|line| line.contains("phase=Prefill")),
+        "{matching:?}"
+    );
     let gone: Vec<_> = messages
         .iter()
         .filter(|m| m.channel == Channel::Metrics && m.name == "frontend")
@@ -178,9 +183,9 @@ fn a_router_that_predicts_leaves_the_fingerprints_of_one() {
     let (_, messages) = run(faulty(Topology::Disaggregated, Fault::Approximate), 60);
     let lines =
         messages.iter().filter(|m| m.channel == Channel::Log).map(|m| String::from_utf8_lossy(&m.payload));
-    let said: Vec<_> = lines.filter(|line| line.contains("KV event subscri")).collect();
-    assert_eq!(said.len(), 2, "{said:?}");
-    assert!(said[0].ends_with(
+    let matching: Vec<_> = lines.filter(|line| line.contains("KV event subscri")).collect();
+    assert_eq!(matching.len(), 2, "{matching:?}");
+    assert!(matching[0].ends_with(
         "dynamo_llm::kv_router::indexer::ingress: Skipping KV event subscription requirement=not_required \
          cache_required=true use_kv_events=false use_remote_indexer=false"
     ));

@@ -86,21 +86,24 @@ fn model_cards_say_what_each_worker_does_and_serves() {
             assert_eq!(card.component, simulation.component(worker));
             assert_eq!(card.block_size_tokens, Some(16));
         }
-        let said = |card: &ModelCard| {
+        let summary = |card: &ModelCard| {
             let role = card.worker_type.clone().expect("1.6 tells");
             (role, card.display_name.clone(), card.runtime.kv_event_publishing_enabled)
         };
-        (said(&cards[0]), said(&cards[cards.len() - 1]))
+        (summary(&cards[0]), summary(&cards[cards.len() - 1]))
     };
-    let said = |role: &str, model: &str, publishes| (role.to_owned(), model.to_owned(), Some(publishes));
+    let summary = |role: &str, model: &str, publishes| (role.to_owned(), model.to_owned(), Some(publishes));
     const LLAMA: &str = "simulated/Llama-70B-FP8";
-    assert_eq!(cards(Topology::Disaggregated), (said("prefill", LLAMA, true), said("decode", LLAMA, false)));
+    assert_eq!(
+        cards(Topology::Disaggregated),
+        (summary("prefill", LLAMA, true), summary("decode", LLAMA, false))
+    );
     let other = "simulated/Qwen-72B-FP8";
     assert_eq!(
         cards(Topology::TwoModels),
-        (said("aggregated", LLAMA, true), said("aggregated", other, true))
+        (summary("aggregated", LLAMA, true), summary("aggregated", other, true))
     );
-    assert_eq!(cards(Topology::Tiers).0, said("aggregated", LLAMA, true));
+    assert_eq!(cards(Topology::Tiers).0, summary("aggregated", LLAMA, true));
 }
 
 #[test]

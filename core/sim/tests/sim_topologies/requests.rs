@@ -17,7 +17,7 @@ fn ended(seen: &Seen) -> HashMap<&str, Vec<&Reported>> {
     }
     requests.retain(|_, steps| {
         steps.last().is_some_and(|last| {
-            last.in_words().ends_with("backend Free R") || last.in_words().ends_with("backend2 Free R")
+            last.in_text().ends_with("backend Free R") || last.in_text().ends_with("backend2 Free R")
         })
     });
     requests
@@ -31,7 +31,7 @@ fn a_disaggregated_request_is_told_of_in_the_recorded_order() {
     assert!(requests.len() > 60, "{}", requests.len());
     assert_eq!(requests.len() as u64, simulation.report().finished_total);
     for steps in requests.values() {
-        let words: Vec<String> = steps.iter().map(|reported| reported.in_words()).collect();
+        let words: Vec<String> = steps.iter().map(|reported| reported.in_text()).collect();
         assert_eq!(
             words,
             [
@@ -102,7 +102,7 @@ fn every_prompt_goes_to_both_models() {
     let mut prompts: [Vec<&Vec<u64>>; 2] = Default::default();
     for (request, steps) in ended(&seen) {
         let component = &steps[0].component;
-        let words: Vec<String> = steps.iter().map(|reported| reported.in_words()).collect();
+        let words: Vec<String> = steps.iter().map(|reported| reported.in_text()).collect();
         let order = ["AddRequest R", "MarkPrefillCompleted W", "MarkPrefillCompleted R", "Free R"];
         assert_eq!(words, order.map(|step| format!("{component} {step}")), "{request}");
         let added = steps[0].added().expect("added");
@@ -129,7 +129,7 @@ fn without_replica_sync_only_those_who_answer_tell_of_first_tokens() {
         let seen = Seen::of(&messages);
         assert!(seen.reported.len() > 30);
         let word = format!("{component} MarkPrefillCompleted W");
-        assert!(seen.reported.iter().all(|reported| reported.in_words() == word));
+        assert!(seen.reported.iter().all(|reported| reported.in_text() == word));
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use radixscope_dynamo::active_sequence::Step;
+use radixscope_dynamo::active_sequence::SequenceChange;
 use radixscope_dynamo::prometheus;
 use radixscope_model::record::{Counter, ProcessRole};
 use radixscope_sim::{Channel, Topology};
@@ -54,7 +54,7 @@ fn a_frontend_tells_of_each_pool_by_role_and_phase() {
     let text = last["frontend"];
     let added = |component: &str| {
         let of = |reported: &&crate::seen::Reported| {
-            reported.component == component && matches!(reported.step, Step::Added(_))
+            reported.component == component && matches!(reported.step, SequenceChange::Added(_))
         };
         seen.reported.iter().filter(of).count() as f64
     };

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use radixscope_dynamo::active_sequence::{self, AddRequest, Step};
+use radixscope_dynamo::active_sequence::{self, AddRequest, SequenceChange};
 use radixscope_dynamo::envelope::{self, Body};
 use radixscope_dynamo::kv_event::{KvData, KvEvents, StorageTier};
 use radixscope_dynamo::load::ActiveLoad;
@@ -81,23 +81,23 @@ pub(crate) struct Reported {
     pub(crate) request_id: String,
     pub(crate) worker: u64,
     pub(crate) by_worker: bool,
-    pub(crate) step: Step,
+    pub(crate) step: SequenceChange,
 }
 
 impl Reported {
     /// As the reference writes it: component, step, and who tells of it.
-    pub(crate) fn in_words(&self) -> String {
+    pub(crate) fn in_text(&self) -> String {
         let step = match self.step {
-            Step::Added(_) => "AddRequest",
-            Step::PrefillCompleted => "MarkPrefillCompleted",
-            Step::Freed => "Free",
+            SequenceChange::Added(_) => "AddRequest",
+            SequenceChange::PrefillCompleted => "MarkPrefillCompleted",
+            SequenceChange::Freed => "Free",
         };
         format!("{} {step} {}", self.component, if self.by_worker { "W" } else { "R" })
     }
 
     pub(crate) fn added(&self) -> Option<&AddRequest> {
         match &self.step {
-            Step::Added(added) => Some(added),
+            SequenceChange::Added(added) => Some(added),
             _ => None,
         }
     }

@@ -18,7 +18,7 @@ pub enum CacheOutcome {
     Miss,
     /// The prompt's length or its cached part is unknown.
     Unknown,
-    /// Nobody asked: choices among decode workers, or by another mode than KV, do not look at what workers hold.
+    /// Not applicable: choices among decode workers, or by another mode than KV, ignore cached blocks.
     Ignored,
 }
 
@@ -46,7 +46,7 @@ pub struct LostAffinity {
 
 /// Why there is no margin.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum NoMargin {
+pub enum NoCostGap {
     /// Only the chosen worker is known.
     ChosenOnly,
     /// The candidates were known, but are no longer kept.
@@ -59,17 +59,17 @@ pub enum NoMargin {
     PartialTree,
 }
 
-impl NoMargin {
+impl NoCostGap {
     /// In words.
     pub const fn as_str(self) -> &'static str {
         match self {
-            NoMargin::ChosenOnly => "only the chosen worker's part is known",
-            NoMargin::Forgotten => "the candidates of this decision are no longer retained",
-            NoMargin::Alone => "there was one candidate",
-            NoMargin::PartialTree => {
+            NoCostGap::ChosenOnly => "only the chosen worker's part is known",
+            NoCostGap::Forgotten => "the candidates of this decision are no longer retained",
+            NoCostGap::Alone => "there was one candidate",
+            NoCostGap::PartialTree => {
                 "the tree lacked blocks, so others may have had more cached and cost less"
             }
-            NoMargin::ChosenUnknown => "the chosen worker is not among the known candidates",
+            NoCostGap::ChosenUnknown => "the chosen worker is not among the known candidates",
         }
     }
 }
@@ -106,7 +106,7 @@ impl DecisionEntry {
         costs().filter(|&cost| cost == least).count()
     }
 
-    /// The candidate that held more of the prompt than the chosen one, if there is one. Nobody, where the tree lacked blocks: by
+    /// The candidate that held more of the prompt than the chosen one, if there is one. `None` if the tree lacked blocks: by
     /// how much, and of whom, would be a guess.
     pub fn lost_affinity(&self) -> Option<LostAffinity> {
         if self.ignores_cache || self.partial {
@@ -128,9 +128,9 @@ impl DecisionEntry {
     ///
     /// # Errors
     /// What is missing.
-    pub fn margin_blocks(&self) -> Result<f64, NoMargin> {
+    pub fn cost_gap_blocks(&self) -> Result<f64, NoCostGap> {
         let next = self.next_best()?;
-        let chosen = self.chosen().ok_or(NoMargin::ChosenUnknown)?;
+        let chosen = self.chosen().ok_or(NoCostGap::ChosenUnknown)?;
         // Two infinite costs tie, though their difference is no number.
         Ok(if next.cost == chosen.cost { 0.0 } else { next.cost - chosen.cost })
     }
@@ -139,18 +139,18 @@ impl DecisionEntry {
     ///
     /// # Errors
     /// What is missing.
-    pub fn next_best(&self) -> Result<&Candidate, NoMargin> {
+    pub fn next_best(&self) -> Result<&Candidate, NoCostGap> {
         if self.candidates_forgotten() {
-            return Err(NoMargin::Forgotten);
+            return Err(NoCostGap::Forgotten);
         }
         if self.decision.completeness == Completeness::ChosenOnly || self.decision.candidates.is_empty() {
-            return Err(NoMargin::ChosenOnly);
+            return Err(NoCostGap::ChosenOnly);
         }
         if self.partial {
-            return Err(NoMargin::PartialTree);
+            return Err(NoCostGap::PartialTree);
         }
         let others = self.decision.candidates.iter().filter(|c| c.worker != self.decision.worker);
-        others.min_by(|a, b| a.cost.total_cmp(&b.cost).then(a.worker.cmp(&b.worker))).ok_or(NoMargin::Alone)
+        others.min_by(|a, b| a.cost.total_cmp(&b.cost).then(a.worker.cmp(&b.worker))).ok_or(NoCostGap::Alone)
     }
 
     /// Cost of the chosen worker in blocks: among the candidates, else as the router gave it, else as its messages add up.

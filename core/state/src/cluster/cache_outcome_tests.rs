@@ -54,7 +54,7 @@ fn what_was_held_decides_between_hit_and_miss() {
 }
 
 #[test]
-fn a_block_that_is_only_begun_can_be_held_by_nobody_and_does_not_count() {
+fn an_incomplete_block_has_no_owner_and_does_not_count() {
     let mut short = decided(Some(3), Some(2), &[]);
     assert_eq!(short.cache_outcome(), CacheOutcome::Partial);
     (short.decision.isl_tokens, short.decision.block_size_tokens) = (Some(47), Some(16));
@@ -64,32 +64,32 @@ fn a_block_that_is_only_begun_can_be_held_by_nobody_and_does_not_count() {
 #[test]
 fn the_margin_is_to_the_cheapest_other_one() {
     let example = decided(Some(100), None, &[(20, 90.0), (75, 30.0), (10, 99.0)]);
-    assert_eq!(example.margin_blocks(), Ok(60.0));
+    assert_eq!(example.cost_gap_blocks(), Ok(60.0));
     assert_eq!((example.is_tie(), example.lost_affinity()), (false, None));
     let dearer = decided(Some(100), None, &[(0, 25.0), (0, 30.0)]);
-    assert_eq!(dearer.margin_blocks(), Ok(-5.0));
+    assert_eq!(dearer.cost_gap_blocks(), Ok(-5.0));
 }
 
 #[test]
 fn without_candidates_the_margin_is_unknown_and_says_why() {
-    assert_eq!(decided(Some(9), Some(3), &[]).margin_blocks(), Err(NoMargin::ChosenOnly));
+    assert_eq!(decided(Some(9), Some(3), &[]).cost_gap_blocks(), Err(NoCostGap::ChosenOnly));
     let mut alone = decided(Some(9), None, &[(0, 4.0), (3, 1.0)]);
     alone.decision.candidates.remove(0);
-    assert_eq!(alone.margin_blocks(), Err(NoMargin::Alone));
+    assert_eq!(alone.cost_gap_blocks(), Err(NoCostGap::Alone));
     let mut elsewhere = decided(Some(9), None, &[(0, 4.0), (3, 1.0)]);
     elsewhere.decision.candidates.remove(1);
-    assert_eq!(elsewhere.margin_blocks(), Err(NoMargin::ChosenUnknown));
+    assert_eq!(elsewhere.cost_gap_blocks(), Err(NoCostGap::ChosenUnknown));
 }
 
 #[test]
 fn equal_lowest_costs_tie_even_where_the_router_does_not_say_so() {
     let tie = decided(Some(9), None, &[(0, 9.0), (0, 9.0), (0, 10.0)]);
-    assert_eq!((tie.is_tie(), tie.tied_at_lowest(), tie.margin_blocks()), (true, 2, Ok(0.0)));
-    let mut said = decided(Some(9), None, &[(0, 9.0), (0, 8.0)]);
-    said.decision.tied = true;
-    assert!(said.is_tie());
+    assert_eq!((tie.is_tie(), tie.tied_at_lowest(), tie.cost_gap_blocks()), (true, 2, Ok(0.0)));
+    let mut entry = decided(Some(9), None, &[(0, 9.0), (0, 8.0)]);
+    entry.decision.tied = true;
+    assert!(entry.is_tie());
     let endless = decided(Some(9), None, &[(0, f64::INFINITY), (0, f64::INFINITY)]);
-    assert_eq!(endless.margin_blocks(), Ok(0.0));
+    assert_eq!(endless.cost_gap_blocks(), Ok(0.0));
 }
 
 #[test]
@@ -104,7 +104,7 @@ proptest! {
         weighed in prop::collection::vec((0u32..200, -1e6f64..1e6), 2..40)
     ) {
         let decided = decided(Some(200), None, &weighed);
-        let margin = decided.margin_blocks().unwrap();
+        let margin = decided.cost_gap_blocks().unwrap();
         let least = weighed.iter().map(|w| w.1).fold(f64::INFINITY, f64::min);
         prop_assert_eq!(margin >= 0.0, weighed[1].1 == least);
         let most = weighed.iter().map(|w| w.0).max().unwrap();

@@ -3,7 +3,7 @@
 
 use super::{Cluster, WorkerState};
 use radixscope_model::id::{Millis, PoolIx, WorkerIx};
-use radixscope_model::record::{Asking, TreeKnowledge};
+use radixscope_model::record::{QueryState, TreeKnowledge};
 
 /// How much of what the workers of some pools hold is known. Workers that publish no KV events by design do not count.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -16,7 +16,7 @@ pub struct Coverage {
     pub incomplete: u32,
     /// Blocks known, of the workers of which anything is known.
     pub known_blocks: u64,
-    /// Blocks that they hold; `None`: of one of them nothing tells.
+    /// Blocks that they hold; `None`: unknown for one of them.
     pub used_blocks: Option<u64>,
 }
 
@@ -35,14 +35,14 @@ impl Coverage {
 
 /// What of a pool decides what is expected of each of its workers.
 #[derive(Clone, Copy)]
-struct Peers {
+struct PoolExpectation {
     /// Its workers decode, and none of them ever published.
     is_silent: bool,
     /// One of them is known in part: somebody was there before us.
     is_old: bool,
 }
 
-impl Peers {
+impl PoolExpectation {
     fn publishes(self, state: &WorkerState) -> bool {
         state.last_event_ms.is_some() || !(state.publishes_events == Some(false) || self.is_silent)
     }
@@ -51,7 +51,9 @@ impl Peers {
         let lacks = match state.knowledge.state {
             TreeKnowledge::Complete => false,
             TreeKnowledge::Partial => true,
-            TreeKnowledge::Unknown => self.is_old || matches!(state.knowledge.asking, Asking::Failed { .. }),
+            TreeKnowledge::Unknown => {
+                self.is_old || matches!(state.knowledge.asking, QueryState::Failed { .. })
+            }
         };
         lacks && self.publishes(state)
     }
@@ -64,16 +66,16 @@ impl Cluster {
         workers.filter(|(_, state)| state.gone.is_none())
     }
 
-    fn peers(&self, pool: PoolIx) -> Peers {
+    fn peers(&self, pool: PoolIx) -> PoolExpectation {
         let decodes = self.pool(pool).is_some_and(|pool| pool.ignores_cache);
         let mut all = self.workers_in(pool).filter_map(|peer| self.worker(peer));
-        Peers {
+        PoolExpectation {
             is_silent: decodes && all.all(|peer| peer.last_event_ms.is_none()),
             is_old: self.present(pool).any(|(_, peer)| peer.knowledge.state == TreeKnowledge::Partial),
         }
     }
 
-    /// Whether a worker may be expected to publish KV events: one that did may; decode workers in a pool where nobody does need
+    /// Whether a worker may be expected to publish KV events: one that did may; decode workers in a pool without publishers need
     /// not, and others may say in their cards that they do not.
     pub fn publishes(&self, worker: WorkerIx) -> bool {
         self.worker(worker).is_some_and(|state| self.peers(state.pool).publishes(state))
@@ -126,7 +128,7 @@ impl Cluster {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster::{DecisionEntry, NoMargin, SnapshotReader};
+    use crate::cluster::{DecisionEntry, NoCostGap, SnapshotReader};
     use radixscope_model::id::{DecisionId, Seq, Worker};
     use radixscope_model::record::{
         Candidate, Completeness, Decision, DecisionSource, Entry, KnowledgeWhy, NotReconstructed, Record,
@@ -185,11 +187,11 @@ mod tests {
         let mut cluster = cluster();
         let partial = decide(&mut cluster, 2_000, Completeness::Reconstructed);
         assert!(partial.partial);
-        assert_eq!((partial.margin_blocks(), partial.lost_affinity()), (Err(NoMargin::PartialTree), None));
+        assert_eq!((partial.cost_gap_blocks(), partial.lost_affinity()), (Err(NoCostGap::PartialTree), None));
         assert_eq!(partial.overlap_blocks(), None, "no router reported it");
         assert_eq!(cluster.decisions().totals().with_blocks, 0, "it is in no hit rate");
         assert!(partial.why(|_| "W1".to_owned()).contains("lacked blocks"));
-        assert!(partial.known_words().ends_with("on a tree that lacked blocks"));
+        assert!(partial.known_text().ends_with("on a tree that lacked blocks"));
 
         let written = decide(&mut cluster, 2_000, Completeness::AllCandidates);
         assert!(!written.partial, "the router itself wrote them");

@@ -30,7 +30,7 @@ pub struct DecisionEntry {
     pub progress: Progress,
     /// The pool that was chosen from.
     pub pool: PoolIx,
-    /// Nobody asked what the workers hold of the prompt: a choice among decode workers, or by a mode that looks at no cache.
+    /// Cached blocks were not considered: a choice among decode workers, or by a mode that looks at no cache.
     pub ignores_cache: bool,
     /// What was computed here of the candidates rests on a tree that lacked blocks: workers may have held more than it shows.
     pub partial: bool,
@@ -226,13 +226,13 @@ fn fill<T: Copy>(known: &mut Option<T>, more: Option<T>) {
 pub struct DecisionTotals {
     /// Decisions.
     pub count: u64,
-    /// Decisions that tell both numbers: prompt blocks and what the chosen worker held of them.
+    /// Decisions with both numbers: prompt blocks and what the chosen worker held of them.
     pub with_blocks: u64,
-    /// Prompt blocks, of decisions that tell both numbers.
+    /// Prompt blocks, of decisions with both numbers.
     pub isl_blocks: u64,
-    /// Blocks the chosen workers held, of decisions that tell both numbers.
+    /// Blocks the chosen workers held, of decisions with both numbers.
     pub overlap_blocks: u64,
-    /// Sum of the hit rates of decisions that tell both numbers.
+    /// Sum of the hit rates of decisions with both numbers.
     pub hit_rates: f64,
 }
 
@@ -294,7 +294,7 @@ impl DecisionTotals {
     }
 }
 
-/// Prompt and overlap of a decision that tells both, if the prompt has a block and the request was not a query alone.
+/// Prompt and overlap of a decision with both, if the prompt has a block and the request was not a query alone.
 fn blocks(decided: &DecisionEntry) -> Option<(u64, u64)> {
     let is_query = decided.decision.dispatched == Some(false);
     let counts = !is_query && !decided.ignores_cache;
@@ -361,7 +361,7 @@ impl Decisions {
         self.forget_candidates();
     }
 
-    /// Takes how the request of a decision went on. Of a decision that is no longer kept nobody asks.
+    /// Applies the progress of a request. Progress of a decision that is no longer retained is ignored.
     pub(super) fn progress(&mut self, id: DecisionId, more: &Progress) {
         if let Some(at) = self.position(id) {
             self.change(at, |decided| {
@@ -480,7 +480,7 @@ impl Decisions {
 
     /// Another worker takes the place.
     pub(super) fn begin_worker(&mut self, worker: WorkerIx) {
-        self.per_worker.vacate(&[worker]);
+        self.per_worker.reclaim(&[worker]);
     }
 
     /// Calls `named` with every worker that a kept decision names.

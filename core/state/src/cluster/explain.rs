@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 
 use super::DecisionEntry;
-use super::cache_outcome::NoMargin;
+use super::cache_outcome::NoCostGap;
 use radixscope_model::id::WorkerIx;
 use radixscope_model::record::{Candidate, Completeness};
 use radixscope_model::sort;
@@ -149,19 +149,19 @@ impl DecisionEntry {
     }
 
     /// How its costs are known, in a few words.
-    pub fn known_words(&self) -> String {
-        let mut words = self.known_by_words();
+    pub fn known_text(&self) -> String {
+        let mut words = self.known_by_text();
         if self.partial {
             words += ", on a tree that lacked blocks";
         }
         words
     }
 
-    fn known_by_words(&self) -> String {
+    fn known_by_text(&self) -> String {
         let decision = &self.decision;
         let how = decision.completeness.as_str();
         match (decision.completeness, decision.not_reconstructed) {
-            (Completeness::ChosenOnly, Some(missing)) => format!("{how}: {}", missing.words()),
+            (Completeness::ChosenOnly, Some(missing)) => format!("{how}: {}", missing.to_text()),
             (Completeness::Reconstructed, _) if decision.logit.is_some() => {
                 format!("{how}, cost as the router reported")
             }
@@ -173,7 +173,7 @@ impl DecisionEntry {
         }
     }
 
-    /// What speaks for the chosen one against the next best.
+    /// The advantages of the chosen worker over the next best.
     fn held_and_loaded(&self, chosen: &Candidate, next: &Candidate) -> String {
         let of = self.decision.isl_blocks.map_or(String::new(), |isl| format!(" of {isl}"));
         let decode = Short(tenth(chosen.decode_blocks));
@@ -196,10 +196,10 @@ impl DecisionEntry {
     }
 
     /// By how much the chosen worker won, in a few words that follow its name.
-    pub fn margin_words(&self, name: impl Fn(WorkerIx) -> String) -> String {
-        let (margin, next) = match (self.margin_blocks(), self.next_best()) {
+    pub fn margin_text(&self, name: impl Fn(WorkerIx) -> String) -> String {
+        let (margin, next) = match (self.cost_gap_blocks(), self.next_best()) {
             (Ok(margin), Ok(next)) => (margin, name(next.worker)),
-            (Err(NoMargin::Alone), _) => return "the only candidate".to_owned(),
+            (Err(NoCostGap::Alone), _) => return "the only candidate".to_owned(),
             (Err(why), _) | (_, Err(why)) => return format!("cost gap unknown: {}", why.as_str()),
         };
         match margin {
@@ -209,7 +209,7 @@ impl DecisionEntry {
         }
     }
 
-    /// Who held more and why it lost, in a sentence; `None` where nobody held more.
+    /// The worker with more cached blocks and why it was not chosen; `None` if there is none.
     pub fn why_affinity_was_lost(&self, name: impl Fn(WorkerIx) -> String) -> Option<String> {
         let lost = self.lost_affinity()?;
         let chosen = self.chosen()?;
@@ -279,7 +279,7 @@ mod tests {
 
     #[test]
     fn the_margin_names_the_next_best() {
-        let words = |candidates: &[(u32, f64)]| decided(Some(100), None, candidates).margin_words(name);
+        let words = |candidates: &[(u32, f64)]| decided(Some(100), None, candidates).margin_text(name);
         assert_eq!(words(&[(20, 90.04), (75, 30.0)]), "60 blocks below the cost of W1");
         assert_eq!(words(&[(20, 30.0), (75, 30.0), (1, 31.0)]), "ties with W1");
         assert_eq!(words(&[(20, 29.0), (75, 30.0)]), "1 block above the cost of W1");
@@ -348,20 +348,20 @@ mod tests {
     }
 
     #[test]
-    fn how_costs_are_known_and_why_not_is_said() {
+    fn the_source_of_costs_or_the_reason_for_none_is_shown() {
         let mut alone = decided(Some(9), Some(3), &[]);
-        assert_eq!(alone.known_words(), "chosen only");
+        assert_eq!(alone.known_text(), "chosen only");
         alone.decision.not_reconstructed = Some(NotReconstructed::State);
-        assert_eq!(alone.known_words(), "chosen only: state at that time unknown");
+        assert_eq!(alone.known_text(), "chosen only: state at that time unknown");
         assert!(alone.why(name).ends_with("is unknown for that time."), "{}", alone.why(name));
         let mut known = example();
         known.decision.completeness = Completeness::Reconstructed;
         known.decision.overlap_blocks = Some(75);
-        assert_eq!(known.known_words(), "reconstructed, overlap as the router reported");
+        assert_eq!(known.known_text(), "reconstructed, overlap as the router reported");
         known.decision.logit = Some(30.0);
-        assert_eq!(known.known_words(), "reconstructed, cost as the router reported");
+        assert_eq!(known.known_text(), "reconstructed, cost as the router reported");
         (known.decision.logit, known.decision.overlap_blocks) = (None, None);
-        assert_eq!(known.known_words(), "reconstructed, not verified: the router reported no cost");
+        assert_eq!(known.known_text(), "reconstructed, not verified: the router reported no cost");
     }
 
     #[test]

@@ -40,7 +40,7 @@ impl Findings {
     }
 
     /// Other workers take these places: what was found of those who had them names them in words alone.
-    pub(super) fn vacate(&mut self, workers: &[WorkerIx]) {
+    pub(super) fn reclaim(&mut self, workers: &[WorkerIx]) {
         for found in &mut self.found {
             found.workers.retain(|worker| !workers.contains(worker));
         }

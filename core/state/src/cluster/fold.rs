@@ -4,12 +4,12 @@ use super::decisions::is_computed;
 use super::process::ProcessState;
 use super::router::Routers;
 use super::{
-    Cluster, MAX_PROCESSES, MAX_SOURCES, MAX_WORKERS, RouterLoad, SignState, SourceState, UnknownGaps,
+    Cluster, LogSignalState, MAX_PROCESSES, MAX_SOURCES, MAX_WORKERS, RouterLoad, SourceState, UnknownGaps,
     WorkerState,
 };
 use crate::tree::{HIT_WINDOW, NodeId, StoreOutcome, Tree};
 use radixscope_model::id::{Millis, Seq, WorkerIx};
-use radixscope_model::record::{Completeness, Decision, Entry, LogSign, Record, Scrape, SequenceStep};
+use radixscope_model::record::{Completeness, Decision, Entry, LogSignal, Record, Scrape, SequenceStep};
 
 /// Resolution of "last touched" in the tree: four bytes then last for thirteen years.
 pub const TOUCH_MS: u64 = 100;
@@ -29,7 +29,7 @@ pub fn touched_ms(touched: u32) -> Millis {
     Millis(TOUCH_EPOCH_MS + u64::from(touched) * TOUCH_MS)
 }
 
-/// Whether the decision tells where in the tree the prompt's held prefix ended, or that nobody held its first block.
+/// Whether the decision contains the position where the prompt's cached prefix ended, or that no worker held its first block.
 fn has_prompt(decision: &Decision) -> bool {
     decision.path.is_some() || decision.completeness == Completeness::Reconstructed
 }
@@ -81,7 +81,7 @@ impl Cluster {
                     w.recovered_total = w.recovered_total.saturating_add(*count).min(w.missed_total);
                 }
             }
-            Record::DumpBegan { .. } | Record::DumpStored { .. } | Record::DumpRemoved { .. } => {
+            Record::TreeDumpBegan { .. } | Record::TreeDumpStored { .. } | Record::TreeDumpRemoved { .. } => {
                 self.fold_dump(&entry.record);
             }
             Record::Gaps { source, topic, count, since_ms, until_ms } => {
@@ -103,10 +103,10 @@ impl Cluster {
             Record::Progress { decision, progress } => self.head.decisions.progress(*decision, progress),
             Record::Request(ended) => self.head.requests.push(ended),
             Record::Scrape(scrape) => self.fold_scrape(at, scrape),
-            Record::LogSign { worker, sign, count } => self.fold_sign(at, *worker, *sign, *count),
+            Record::LogSignal { worker, sign, count } => self.fold_sign(at, *worker, *sign, *count),
             Record::Finding(finding) => self.head.findings.found(finding),
             Record::Checked(rules) => self.head.findings.checked(rules),
-            Record::Vacated { workers } => self.fold_vacated(at, workers),
+            Record::WorkersReclaimed { workers } => self.fold_reclaimed(at, workers),
             about_worker => self.fold_worker(at, about_worker),
         }
     }
@@ -153,7 +153,7 @@ impl Cluster {
         let worker = decided.decision.worker;
         let Some(pool) = head.workers.get(worker.at()).map(|state| state.pool) else { return };
         let Some(tree) = trees.get_mut(pool.at()) else { return };
-        // What was computed from the tree counts before what the router says: its blocks may be of another size.
+        // Figures computed from the tree take precedence over the router's: its blocks may be of another size.
         let ours = new.candidates.iter().find(|candidate| candidate.worker == worker);
         let known = ours.or_else(|| decided.chosen()).map(|candidate| u64::from(candidate.overlap_blocks));
         let Some(held_blocks) = known.or(decided.decision.overlap_blocks) else { return };
@@ -179,7 +179,7 @@ impl Cluster {
         }
     }
 
-    fn fold_sign(&mut self, at: Millis, worker: Option<WorkerIx>, sign: LogSign, count: u64) {
+    fn fold_sign(&mut self, at: Millis, worker: Option<WorkerIx>, sign: LogSignal, count: u64) {
         let signs = &mut self.head.signs;
         let known = signs.iter().position(|state| state.sign == sign);
         let ix = known.unwrap_or(signs.len());
@@ -187,7 +187,7 @@ impl Cluster {
             if ix == MAX_SIGNS {
                 return;
             }
-            signs.push(SignState::new(sign, at));
+            signs.push(LogSignalState::new(sign, at));
         }
         signs[ix].add(at, worker, count);
     }
@@ -197,9 +197,11 @@ impl Cluster {
             if worker.at() == self.head.workers.len() && worker.at() < MAX_WORKERS {
                 let pool = self.pool_named(namespace, component, at);
                 self.head.workers.push(WorkerState::new(*id, pool, at));
-            } else if let Some(at_vacant) = self.head.vacant.iter().position(|vacant| vacant == worker) {
+            } else if let Some(at_vacant) =
+                self.head.reclaimed.iter().position(|reclaimed| reclaimed == worker)
+            {
                 let pool = self.pool_named(namespace, component, at);
-                self.head.vacant.swap_remove(at_vacant);
+                self.head.reclaimed.swap_remove(at_vacant);
                 self.head.decisions.begin_worker(*worker);
                 self.head.workers[worker.at()] = WorkerState::new(*id, pool, at);
             } else if let Some(known) = self.worker(*worker).filter(|known| known.id == *id) {
@@ -233,7 +235,7 @@ impl Cluster {
         }
         match record {
             Record::Stored { parent, blocks, .. } => {
-                // What a worker that left says, until it is known to be back, is late: nobody can use those blocks.
+                // Events of a worker that left are late until it rejoined: its blocks are unusable.
                 let is_late = w.gone.is_some();
                 let outcome = match is_late {
                     true => StoreOutcome::default(),
@@ -268,7 +270,7 @@ impl Cluster {
                     tree.store_below(device, ix, *parent, blocks, touch(at));
                 }
             }
-            Record::Pictures { count, .. } => w.pictures_total += u64::from(*count),
+            Record::MultimodalInputs { count, .. } => w.multimodal_inputs_total += u64::from(*count),
             Record::TierRemoved { tier, hashes, .. } => {
                 w.received_event(at);
                 w.tiers[*tier as usize].removed += hashes.len() as u64;
@@ -283,12 +285,12 @@ impl Cluster {
                     tree.clear(ix);
                 }
             }
-            Record::Passed { stored, removed, .. } => w.passed(at, *stored, *removed),
+            Record::SkippedEvent { stored, removed, .. } => w.skipped_event(at, *stored, *removed),
             Record::Knowledge { knowledge, why, .. } => {
                 w.knowledge.know(*knowledge, *why, w.unknown_removed_total, at);
             }
-            Record::Asking { state, detail, .. } => w.knowledge.ask(*state, detail, at),
-            Record::Drift { drift, .. } => w.knowledge.drifted(*drift, at),
+            Record::QueryState { state, detail, .. } => w.knowledge.ask(*state, detail, at),
+            Record::Divergence { drift, .. } => w.knowledge.diverged(*drift, at),
             Record::OtherTier { stored, removed, .. } => {
                 w.received(at);
                 w.other_tier.stored += u64::from(*stored);
@@ -322,17 +324,19 @@ impl Cluster {
                     (SequenceStep::Freed, _) => w.sequences.freed += 1,
                 }
             }
-            Record::EventLine { line, first_event_id, .. } => w.comes_by(*line, *first_event_id, at),
-            Record::Gone { why, .. } => {
+            Record::EventTransport { line, first_event_id, .. } => {
+                w.add_transport(*line, *first_event_id, at)
+            }
+            Record::Left { why, .. } => {
                 w.left(at, *why);
                 tree.clear(ix);
                 tiers.values_mut().for_each(|tree| {
                     tree.clear(ix);
                 });
             }
-            Record::Returned { .. } => w.returned(at),
+            Record::Rejoined { .. } => w.returned(at),
             Record::InFlight { now, most, .. } => w.in_flight.set(at, *now, *most),
-            Record::LifetimeSums { lifetimes, .. } => w.lifetimes = Some(*lifetimes),
+            Record::BlockResidency { lifetimes, .. } => w.lifetimes = Some(*lifetimes),
             Record::ModelCard { total_kv_blocks, block_size_tokens, publishes_events, .. } => {
                 w.capacity_blocks = *total_kv_blocks;
                 w.block_size_tokens = *block_size_tokens;
@@ -361,11 +365,11 @@ impl Cluster {
         }
     }
 
-    /// What a worker says that it holds, or does not: no event, so that nothing of it is counted.
+    /// A worker's response about its blocks: no event, so nothing is counted.
     fn fold_dump(&mut self, record: &Record<'_>) {
-        let (Record::DumpBegan { worker }
-        | Record::DumpStored { worker, .. }
-        | Record::DumpRemoved { worker, .. }) = record
+        let (Record::TreeDumpBegan { worker }
+        | Record::TreeDumpStored { worker, .. }
+        | Record::TreeDumpRemoved { worker, .. }) = record
         else {
             return;
         };
@@ -374,11 +378,11 @@ impl Cluster {
         };
         let pool = state.pool;
         match record {
-            Record::DumpBegan { worker } => {
+            Record::TreeDumpBegan { worker } => {
                 let own = self.all_trees_mut().filter(|((of, _), _)| *of == pool);
                 own.for_each(|(_, tree)| tree.forget_hidden(*worker));
             }
-            Record::DumpStored { worker, tier, parent, blocks } => {
+            Record::TreeDumpStored { worker, tier, parent, blocks } => {
                 let limit = self.share_of_limit(pool, *tier);
                 let Self { trees, tiers, .. } = self;
                 let Some(device) = trees.get_mut(pool.at()) else { return };
@@ -394,7 +398,7 @@ impl Cluster {
                     }
                 }
             }
-            Record::DumpRemoved { worker, tier, hashes } => {
+            Record::TreeDumpRemoved { worker, tier, hashes } => {
                 let tree = match tier {
                     None => self.trees.get_mut(pool.at()),
                     Some(tier) => self.tiers.get_mut(&(pool, *tier)),

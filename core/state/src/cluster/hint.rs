@@ -80,7 +80,7 @@ const INPUT_LOG: HintOption = HintOption {
     shows: "the prompt of each request ([ROUTING_INPUT]), from which every candidate's cost is reconstructed",
 };
 
-/// Dynamo from 1.0 on, known by something that only it says.
+/// Dynamo from 1.0 on, recognised by a message that only it sends.
 const FROM_1_0: Hint = Hint {
     text: "These workers are of Dynamo 1.0 or later, whose routers do not publish their decisions by themselves. \
            They do when asked:",
@@ -94,7 +94,7 @@ const ANY: Hint = Hint {
     settings: &[EVENTS, REPLICA_SYNC, TRACE],
 };
 
-/// What would tell all candidates of a decision of which only the chosen one is known.
+/// The option that reports all candidates of a decision, if only the chosen one is known.
 const CANDIDATES: Hint = Hint {
     text: "Only the chosen worker is known: cached blocks and costs of the others are not reported. Any of these reports \
            them:",

@@ -28,7 +28,7 @@ impl InFlight {
         self.now = now;
     }
 
-    /// Requests at the last word; `None`: no source tells when requests end.
+    /// Latest number of requests; `None`: no source reports when requests end.
     pub fn now(&self) -> Option<u32> {
         self.seconds.ends().map(|_| self.now)
     }

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{CapacitySource, Cluster, Sourced};
 use radixscope_model::id::{Millis, PoolIx, WorkerIx};
-use radixscope_model::record::{Asking, Drift, KnowledgeWhy, TreeKnowledge};
+use radixscope_model::record::{Divergence, KnowledgeWhy, QueryState, TreeKnowledge};
 
 /// How much is known of the blocks of a worker, why, and what is done about it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -20,7 +20,7 @@ pub struct KnowledgeState {
     /// Removals of unknown blocks up to then: they were of those that were missing.
     pub removed_while_lacking_total: u64,
     /// Where asking it stands.
-    pub asking: Asking,
+    pub asking: QueryState,
     /// The same in words; empty where there is nothing to say.
     pub asking_detail: String,
     /// Since when.
@@ -28,7 +28,7 @@ pub struct KnowledgeState {
     /// Queries to it.
     pub queries: QueryTotals,
     /// How its last answers differed from the tree; `None`: they did not, or it was not asked twice.
-    pub drift: Option<Drift>,
+    pub drift: Option<Divergence>,
     /// When that was found.
     pub drift_ms: Option<Millis>,
 }
@@ -52,14 +52,14 @@ pub struct QueryTotals {
 
 /// Where it is known from how many blocks a worker holds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum UsedSource {
+pub enum ResidentSource {
     /// Everything that it holds is known.
     Complete,
     /// It removes blocks, so its cache is full; this is how many that holds.
     Full(CapacitySource),
 }
 
-impl UsedSource {
+impl ResidentSource {
     /// Name in the API.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -112,7 +112,7 @@ impl KnowledgeState {
             since_ms: at,
             lacked_until_ms: None,
             removed_while_lacking_total: 0,
-            asking: Asking::default(),
+            asking: QueryState::default(),
             asking_detail: String::new(),
             asking_since_ms: at,
             queries: QueryTotals::default(),
@@ -128,7 +128,7 @@ impl KnowledgeState {
 
     /// Whether events may arrive that an answer already held: what they contradict is nothing to count.
     pub(super) fn is_joining(&self) -> bool {
-        self.asking == Asking::Joining
+        self.asking == QueryState::Joining
     }
 
     /// `unknown_removed_total`: of the worker.
@@ -149,12 +149,12 @@ impl KnowledgeState {
         }
     }
 
-    pub(super) fn ask(&mut self, asking: Asking, detail: &str, at: Millis) {
+    pub(super) fn ask(&mut self, asking: QueryState, detail: &str, at: Millis) {
         match (self.asking, asking) {
-            (_, Asking::Dump) => self.queries.dumps += 1,
-            (_, Asking::Range) => self.queries.ranges += 1,
-            (before, Asking::Failed { .. }) if before.is_running() => self.queries.failed += 1,
-            (before, Asking::Joining) if before.is_running() => self.queries.applied += 1,
+            (_, QueryState::Dump) => self.queries.dumps += 1,
+            (_, QueryState::Range) => self.queries.ranges += 1,
+            (before, QueryState::Failed { .. }) if before.is_running() => self.queries.failed += 1,
+            (before, QueryState::Joining) if before.is_running() => self.queries.applied += 1,
             _ => {}
         }
         if self.asking != asking {
@@ -164,36 +164,36 @@ impl KnowledgeState {
         self.asking_detail.push_str(detail);
     }
 
-    pub(super) fn drifted(&mut self, drift: Drift, at: Millis) {
-        self.drift = (drift != Drift::default()).then_some(drift);
+    pub(super) fn diverged(&mut self, drift: Divergence, at: Millis) {
+        self.drift = (drift != Divergence::default()).then_some(drift);
         self.drift_ms = self.drift.map(|_| at);
     }
 
     /// The worker left: what it held is gone.
     pub(super) fn left(&mut self, at: Millis) {
         self.know(TreeKnowledge::Unknown, KnowledgeWhy::NoEvents, 0, at);
-        self.ask(Asking::No, "", at);
+        self.ask(QueryState::No, "", at);
         self.drift = None;
         self.drift_ms = None;
     }
 }
 
 impl Cluster {
-    /// Blocks of `worker` that are known with all that lead to them, and how many it holds as far as anything tells: a cache from which blocks are removed
+    /// Blocks of `worker` that are known with all that lead to them, and how many it holds as far as is known: a cache from which blocks are removed
     /// is full.
-    pub fn known_of_used(&self, worker: WorkerIx) -> (u64, Option<Sourced<u64, UsedSource>>) {
+    pub fn known_of_used(&self, worker: WorkerIx) -> (u64, Option<Sourced<u64, ResidentSource>>) {
         let held = self.tree_of(worker).holdings(worker);
         let known = held.resident + held.hidden + held.further;
         let Some(state) = self.worker(worker) else { return (known, None) };
         if state.knowledge.is_complete() {
-            return (known, Some(Sourced { value: known, source: UsedSource::Complete, at_ms: None }));
+            return (known, Some(Sourced { value: known, source: ResidentSource::Complete, at_ms: None }));
         }
         // What waits for a parent that is missing is in no path, so nothing about prompts follows from it.
         let known = known.saturating_sub(held.unattached);
         let capacity = self.capacity(worker).filter(|_| state.removed_total > 0);
         let used = capacity.map(|of| Sourced {
             value: of.value.max(known),
-            source: UsedSource::Full(of.source),
+            source: ResidentSource::Full(of.source),
             at_ms: of.at_ms,
         });
         (known, used)
@@ -234,7 +234,7 @@ impl Cluster {
     /// The workers of a pool that are there.
     fn present_in(&self, pool: PoolIx) -> impl Iterator<Item = WorkerIx> + '_ {
         self.workers_in(pool).filter(|worker| {
-            !self.head.vacant.contains(worker)
+            !self.head.reclaimed.contains(worker)
                 && self.worker(*worker).is_some_and(|state| state.gone.is_none())
         })
     }

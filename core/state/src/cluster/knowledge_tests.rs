@@ -1,9 +1,10 @@
 //! How dumps and what is known of workers change the state, record by record.
 
-use super::{Cluster, SnapshotReader, UsedSource};
+use super::{Cluster, ResidentSource, SnapshotReader};
 use radixscope_model::id::{BlockHash, Millis, PoolIx, Seq, SourceIx, TokensHash, Worker, WorkerIx};
 use radixscope_model::record::{
-    Asking, Block, Drift, Entry, GoneWhy, KnowledgeWhy, MissedCause, Record, SourceKind, Topic, TreeKnowledge,
+    Block, DepartureCause, Divergence, Entry, KnowledgeWhy, MissedCause, QueryState, Record, SourceKind,
+    Topic, TreeKnowledge,
 };
 
 const NOW: u64 = 1_800_000_000_000;
@@ -42,7 +43,7 @@ impl Fold {
 
     fn dump(&mut self, parent: Option<u64>, names: &[u64]) -> &mut Self {
         let blocks = blocks(names).into();
-        self.fold(Record::DumpStored { worker: W, tier: None, parent: parent.map(BlockHash), blocks })
+        self.fold(Record::TreeDumpStored { worker: W, tier: None, parent: parent.map(BlockHash), blocks })
     }
 
     fn store(&mut self, parent: Option<u64>, names: &[u64]) -> &mut Self {
@@ -58,8 +59,8 @@ impl Fold {
         self.fold(Record::Knowledge { worker: W, knowledge, why })
     }
 
-    fn ask(&mut self, state: Asking) -> &mut Self {
-        self.fold(Record::Asking { worker: W, state, detail: "words".into() })
+    fn ask(&mut self, state: QueryState) -> &mut Self {
+        self.fold(Record::QueryState { worker: W, state, detail: "words".into() })
     }
 }
 
@@ -67,7 +68,7 @@ impl Fold {
 fn a_dump_changes_the_tree_and_no_total() {
     let mut fold = Fold::new();
     fold.dump(None, &[1, 2, 3]).dump(Some(2), &[4]);
-    fold.fold(Record::DumpRemoved { worker: W, tier: None, hashes: hashes(&[3, 9]).into() });
+    fold.fold(Record::TreeDumpRemoved { worker: W, tier: None, hashes: hashes(&[3, 9]).into() });
     let state = &fold.cluster.workers()[0];
     let counted =
         (state.stored_total, state.removed_total, state.store_events_total, state.remove_events_total);
@@ -77,7 +78,7 @@ fn a_dump_changes_the_tree_and_no_total() {
     assert_eq!(tree.totals().nodes, 3);
     assert_eq!(tree.totals().unattached, 0);
     let node = tree.find(W, BlockHash(4)).expect("held");
-    assert_eq!((tree.touched(node), tree.first_stored(node)), (0, 0), "nobody saw it stored");
+    assert_eq!((tree.touched(node), tree.first_stored(node)), (0, 0), "its stored event was not received");
 }
 
 #[test]
@@ -114,9 +115,9 @@ fn in_the_overlap_unknown_removals_and_parents_are_nothing_to_count() {
         (state.unknown_removed_total, state.unknown_parents_total)
     };
     assert_eq!(counts(&fold), (1, 1));
-    fold.ask(Asking::Dump).ask(Asking::Joining).remove(&[17]).store(Some(18), &[19]);
+    fold.ask(QueryState::Dump).ask(QueryState::Joining).remove(&[17]).store(Some(18), &[19]);
     assert_eq!(counts(&fold), (1, 1));
-    fold.ask(Asking::No).remove(&[27]).store(Some(28), &[29]);
+    fold.ask(QueryState::No).remove(&[27]).store(Some(28), &[29]);
     assert_eq!(counts(&fold), (2, 2));
     let queries = fold.cluster.workers()[0].knowledge.queries;
     assert_eq!((queries.dumps, queries.applied, queries.failed), (1, 1, 0));
@@ -125,8 +126,8 @@ fn in_the_overlap_unknown_removals_and_parents_are_nothing_to_count() {
 #[test]
 fn events_that_a_dump_held_count_as_received_and_are_not_applied() {
     let mut fold = Fold::new();
-    fold.fold(Record::Passed { worker: W, stored: Some(3), removed: None });
-    fold.fold(Record::Passed { worker: W, stored: None, removed: Some(2) });
+    fold.fold(Record::SkippedEvent { worker: W, stored: Some(3), removed: None });
+    fold.fold(Record::SkippedEvent { worker: W, stored: None, removed: Some(2) });
     let state = &fold.cluster.workers()[0];
     assert_eq!((state.stored_total, state.removed_total), (3, 2));
     assert_eq!((state.store_events_total, state.remove_events_total), (1, 1));
@@ -144,7 +145,7 @@ fn knowledge_is_kept_with_its_reason_and_its_time_and_lost_with_the_worker() {
     assert_eq!(fold.cluster.workers()[0].knowledge.since_ms, since, "nothing changed");
     fold.know(TreeKnowledge::Complete, KnowledgeWhy::Dump);
     assert!(fold.cluster.workers()[0].knowledge.since_ms > since);
-    fold.fold(Record::Gone { worker: W, why: GoneWhy::Log });
+    fold.fold(Record::Left { worker: W, why: DepartureCause::Log });
     let state = &fold.cluster.workers()[0].knowledge;
     assert_eq!((state.state, state.why), (TreeKnowledge::Unknown, KnowledgeWhy::NoEvents));
     fold.dump(None, &[1]);
@@ -185,7 +186,7 @@ fn a_worker_that_removes_blocks_uses_its_whole_capacity() {
     let (known, used) = fold.cluster.known_of_used(W);
     let used = used.expect("its cache is full");
     assert_eq!((known, used.value), (2, 1_600));
-    assert!(matches!(used.source, UsedSource::Full(_)));
+    assert!(matches!(used.source, ResidentSource::Full(_)));
 }
 
 #[test]
@@ -215,9 +216,12 @@ fn snapshot_and_digest_hold_what_is_known() {
     differs(&fold);
     fold.know(TreeKnowledge::Complete, KnowledgeWhy::Dump);
     differs(&fold);
-    fold.ask(Asking::Failed { next_ms: Some(Millis(NOW)) });
+    fold.ask(QueryState::Failed { next_ms: Some(Millis(NOW)) });
     differs(&fold);
-    fold.fold(Record::Drift { worker: W, drift: Drift { missing_blocks: 1, ..Drift::default() } });
+    fold.fold(Record::Divergence {
+        worker: W,
+        drift: Divergence { missing_blocks: 1, ..Divergence::default() },
+    });
     differs(&fold);
     let mut parts = Vec::new();
     fold.cluster.snapshot(|part| parts.push(part)).expect("encodes");

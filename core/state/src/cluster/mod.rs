@@ -16,9 +16,9 @@ mod in_flight;
 mod knowledge;
 #[cfg(test)]
 mod knowledge_tests;
+mod log_signal;
 mod order;
 mod parts;
-mod places;
 mod pool;
 mod process;
 mod quantile;
@@ -26,7 +26,6 @@ mod rates;
 mod redact;
 mod requests;
 mod router;
-mod sign;
 mod sizes;
 mod snapshot;
 mod source;
@@ -34,6 +33,7 @@ mod ticket;
 mod tiers;
 mod ttft;
 mod worker;
+mod worker_slots;
 
 #[cfg(test)]
 mod tests;
@@ -43,15 +43,15 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use radixscope_model::id::{Millis, PoolIx, Seq, SourceIx, Worker, WorkerIx};
-use radixscope_model::record::{Finding, LogSign, Record, RuleStatus, Tier, TreeKnowledge};
+use radixscope_model::record::{Finding, LogSignal, Record, RuleStatus, Tier, TreeKnowledge};
 use radixscope_model::sort;
 
 use crate::tree::forest::Arrangement;
 use crate::tree::{DEFAULT_LIMIT_NODES, Tree};
 use findings::Findings;
-use places::Departed;
+use worker_slots::DepartedWorkers;
 
-pub use cache_outcome::{CacheOutcome, HIT_SHARE, LostAffinity, NoMargin};
+pub use cache_outcome::{CacheOutcome, HIT_SHARE, LostAffinity, NoCostGap};
 pub use completeness::Coverage;
 pub use decisions::{DecisionEntry, DecisionTotals, Decisions, MAX_CANDIDATES, MAX_DECISIONS};
 pub use explain::CostParts;
@@ -60,23 +60,25 @@ pub use fold::{TOUCH_MS, touch, touched_ms};
 pub use hint::{Hint, HintOption, candidates_hint};
 pub use history::{HISTORY_S, HISTORY_STEP_S, TimeSteps};
 pub use in_flight::InFlight;
-pub use knowledge::{KnowledgeState, PoolKnowledge, QueryTotals, UsedSource};
+pub use knowledge::{KnowledgeState, PoolKnowledge, QueryTotals, ResidentSource};
+pub use log_signal::LogSignalState;
 pub use order::{Column, Sort};
 pub use parts::RequestParts;
-pub use places::{MAX_DEPARTED, SILENT_AFTER_MS};
 pub use pool::{PoolState, is_peer};
 pub use process::{MAX_PROCESSES, ProcessState, SCRAPE_WINDOW_MS};
 pub use quantile::{Distribution, Quantile};
 pub use rates::{Bucket, RATE_BUCKET_MS, RATE_WINDOW_S, Rates};
 pub use requests::Requests;
 pub use router::{MAX_ROUTERS_KNOWN, RouterState};
-pub use sign::SignState;
 pub use sizes::{BlockSizeSource, CapacitySource, Sourced};
 pub use snapshot::{SnapshotError, SnapshotPart, SnapshotReader};
 pub use source::{MissedCount, RejectedCount, SourceState, UnknownGaps};
 pub use tiers::{TierBlocks, TierPaths};
 pub use ttft::TtftPart;
-pub use worker::{Gone, Line, QUIET_AFTER_MS, RouterLoad, Sequences, Sign, TierCounts, WorkerState};
+pub use worker::{
+    Departure, Liveness, QUIET_AFTER_MS, RouterLoad, Sequences, TierCounts, WorkerState, WorkerTransport,
+};
+pub use worker_slots::{MAX_DEPARTED, SILENT_AFTER_MS};
 
 /// Most workers kept apart. More would make every per-worker panel useless long before memory is a problem.
 pub const MAX_WORKERS: usize = 4096;
@@ -91,14 +93,14 @@ struct Head {
     sources: Vec<SourceState>,
     workers: Vec<WorkerState>,
     pools: Vec<PoolState>,
-    /// Places whose workers departed and that nobody has taken yet.
-    vacant: Vec<WorkerIx>,
-    departed: Departed,
+    /// Reclaimed worker slots that are free.
+    reclaimed: Vec<WorkerIx>,
+    departed: DepartedWorkers,
     decisions: Decisions,
     requests: Requests,
     processes: Vec<ProcessState>,
     routers: Vec<RouterState>,
-    signs: Vec<SignState>,
+    signs: Vec<LogSignalState>,
     findings: Findings,
     limit_nodes: u32,
 }
@@ -128,8 +130,8 @@ impl Cluster {
                 sources: Vec::new(),
                 workers: Vec::new(),
                 pools: Vec::new(),
-                vacant: Vec::new(),
-                departed: Departed::default(),
+                reclaimed: Vec::new(),
+                departed: DepartedWorkers::default(),
                 decisions: Decisions::default(),
                 requests: Requests::default(),
                 processes: Vec::new(),
@@ -174,16 +176,16 @@ impl Cluster {
         for (at, tree) in self.all_trees_mut() {
             if at == (pool, tier) {
                 tree.grow_forest(arrangement);
-                tree.settle_forest();
+                tree.update_forest();
             } else {
-                tree.fell_forest();
+                tree.drop_forest();
             }
         }
     }
 
     /// Brings the forest up to date, if one is kept.
-    pub fn settle_forest(&mut self) {
-        self.all_trees_mut().for_each(|(_, tree)| tree.settle_forest());
+    pub fn update_forest(&mut self) {
+        self.all_trees_mut().for_each(|(_, tree)| tree.update_forest());
     }
 
     /// Whether bringing the forest up to date is to tell what appeared and what went. Does nothing without a forest.
@@ -192,8 +194,8 @@ impl Cluster {
     }
 
     /// Keeps no forest any more.
-    pub fn fell_forest(&mut self) {
-        self.all_trees_mut().for_each(|(_, tree)| tree.fell_forest());
+    pub fn drop_forest(&mut self) {
+        self.all_trees_mut().for_each(|(_, tree)| tree.drop_forest());
     }
 
     fn all_trees_mut(&mut self) -> impl Iterator<Item = ((PoolIx, Option<Tier>), &mut Tree)> {
@@ -211,9 +213,9 @@ impl Cluster {
         &self.head.workers
     }
 
-    /// Places whose workers departed and that nobody has taken yet.
-    pub fn vacant(&self) -> &[WorkerIx] {
-        &self.head.vacant
+    /// Reclaimed worker slots that are free.
+    pub fn reclaimed(&self) -> &[WorkerIx] {
+        &self.head.reclaimed
     }
 
     /// Most nodes from now on, of all trees together.
@@ -232,7 +234,7 @@ impl Cluster {
         let workers = &self.head.workers;
         let places = (0..workers.len() as u16).map(WorkerIx).filter(|ix| workers[ix.at()].id == id);
         // One that came back after it gave its place away has another.
-        places.min_by_key(|ix| self.head.vacant.contains(ix))
+        places.min_by_key(|ix| self.head.reclaimed.contains(ix))
     }
 
     /// Workers by ascending id: the order of the API. The page keeps the order of first sight, so that no row jumps.
@@ -262,7 +264,7 @@ impl Cluster {
         &self.head.routers
     }
 
-    /// Decisions of one router. Logs do not name theirs, so that with several routers such decisions are nobody's.
+    /// Decisions of one router. Logs do not name theirs, so with several routers such decisions belong to none.
     /// `None`: how many are its own is not known.
     pub fn decisions_of(&self, router: &RouterState) -> Option<u64> {
         let all = self.head.decisions.totals().count;
@@ -274,12 +276,12 @@ impl Cluster {
     }
 
     /// What logs reported of the event path.
-    pub fn signs(&self) -> &[SignState] {
+    pub fn signs(&self) -> &[LogSignalState] {
         &self.head.signs
     }
 
     /// What one sign in the logs adds up to; `None`: no log reported it.
-    pub fn sign(&self, wanted: impl Fn(&LogSign) -> bool) -> Option<&SignState> {
+    pub fn sign(&self, wanted: impl Fn(&LogSignal) -> bool) -> Option<&LogSignalState> {
         self.head.signs.iter().find(|state| wanted(&state.sign))
     }
 
@@ -317,8 +319,8 @@ impl Cluster {
         self.head.sources.iter().any(SourceState::is_missed_at_least)
     }
 
-    /// Whether more events of a worker may be lost than its count says: a connection broke in its life or before its first event,
-    /// or messages were lost of which nothing tells whose they were.
+    /// Whether a worker's count of lost events is a lower bound: a connection broke in its life or before its first event,
+    /// or messages of unknown workers were lost.
     pub fn is_missed_at_least(&self, worker: WorkerIx) -> bool {
         self.worker(worker).is_some_and(|state| {
             let mut planes = self.head.sources.iter().filter(|source| source.kind.is_event_plane());
@@ -333,10 +335,18 @@ impl Cluster {
 
     /// Digest of the whole state: equal exactly (but for chance) if the state is.
     pub fn digest(&self) -> u64 {
-        let Head { seq, now_ms, sources, workers, pools, vacant, departed, decisions, .. } = &self.head;
+        let Head { seq, now_ms, sources, workers, pools, reclaimed, departed, decisions, .. } = &self.head;
         let Head { processes, routers, signs, findings, limit_nodes, .. } = &self.head;
-        let known =
-            (seq, now_ms, sources, workers, vacant, departed.digest(), decisions.sums(), decisions.digest());
+        let known = (
+            seq,
+            now_ms,
+            sources,
+            workers,
+            reclaimed,
+            departed.digest(),
+            decisions.sums(),
+            decisions.digest(),
+        );
         let known = (known, pools, self.head.requests.digest());
         let processes: Vec<u64> = processes.iter().map(ProcessState::digest).collect();
         let small = (known, processes, routers, signs, findings, limit_nodes);
@@ -374,16 +384,16 @@ pub fn worker_of(record: &Record<'_>) -> Option<WorkerIx> {
         | Record::Cleared { worker, .. }
         | Record::OtherTier { worker, .. }
         | Record::TierStored { worker, .. }
-        | Record::Pictures { worker, .. }
+        | Record::MultimodalInputs { worker, .. }
         | Record::TierRemoved { worker, .. }
         | Record::TierCleared { worker, .. }
-        | Record::DumpBegan { worker }
-        | Record::DumpStored { worker, .. }
-        | Record::DumpRemoved { worker, .. }
-        | Record::Passed { worker, .. }
+        | Record::TreeDumpBegan { worker }
+        | Record::TreeDumpStored { worker, .. }
+        | Record::TreeDumpRemoved { worker, .. }
+        | Record::SkippedEvent { worker, .. }
         | Record::Knowledge { worker, .. }
-        | Record::Asking { worker, .. }
-        | Record::Drift { worker, .. }
+        | Record::QueryState { worker, .. }
+        | Record::Divergence { worker, .. }
         | Record::Recovered { worker, .. }
         | Record::EngineLoad { worker, .. }
         | Record::RouterLoad { worker, .. }
@@ -391,13 +401,13 @@ pub fn worker_of(record: &Record<'_>) -> Option<WorkerIx> {
         | Record::ModelCard { worker, .. }
         | Record::Role { worker, .. }
         | Record::Model { worker, .. }
-        | Record::EventLine { worker, .. }
-        | Record::Gone { worker, .. }
-        | Record::Returned { worker }
+        | Record::EventTransport { worker, .. }
+        | Record::Left { worker, .. }
+        | Record::Rejoined { worker }
         | Record::InFlight { worker, .. }
-        | Record::LifetimeSums { worker, .. } => Some(*worker),
+        | Record::BlockResidency { worker, .. } => Some(*worker),
         Record::Decision(decision) => Some(decision.worker),
-        Record::Missed { worker, .. } | Record::LogSign { worker, .. } => *worker,
+        Record::Missed { worker, .. } | Record::LogSignal { worker, .. } => *worker,
         Record::Source { .. }
         | Record::SourceState { .. }
         | Record::Traffic { .. }
@@ -407,7 +417,7 @@ pub fn worker_of(record: &Record<'_>) -> Option<WorkerIx> {
         | Record::Finding(_)
         | Record::Checked(_)
         | Record::Gaps { .. }
-        | Record::Vacated { .. }
+        | Record::WorkersReclaimed { .. }
         | Record::Rejected { .. } => None,
     }
 }

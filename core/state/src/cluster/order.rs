@@ -81,7 +81,7 @@ impl Column {
             Column::Cached => of.held_blocks().filter(|_| !of.ignores_cache),
             Column::HitRate => of.overlap_share().map(ordered),
             Column::Cost => of.chosen_cost().map(ordered),
-            Column::CostGap => of.margin_blocks().ok().map(ordered),
+            Column::CostGap => of.cost_gap_blocks().ok().map(ordered),
             Column::Outcome => match of.cache_outcome() {
                 CacheOutcome::Miss => Some(0),
                 CacheOutcome::Partial => Some(1),

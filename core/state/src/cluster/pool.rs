@@ -54,7 +54,7 @@ impl PoolState {
         self.roles.contains(&(evidence, role))
     }
 
-    /// Whether anything says that its workers compute prompts for others.
+    /// Whether there is evidence that its workers prefill for others.
     fn may_prefill(&self) -> bool {
         self.component == PREFILL_COMPONENT || self.roles.iter().any(|(_, role)| *role == Role::Prefill)
     }
@@ -93,7 +93,7 @@ impl Cluster {
         let mut used = vec![false; self.head.pools.len()];
         for (ix, worker) in self.head.workers.iter().enumerate() {
             used[worker.pool.at()] |=
-                worker.gone.is_none() && !self.head.vacant.contains(&WorkerIx(ix as u16));
+                worker.gone.is_none() && !self.head.reclaimed.contains(&WorkerIx(ix as u16));
         }
         (0..used.len() as u16).map(PoolIx).filter(|pool| used[pool.at()]).collect()
     }
@@ -149,9 +149,9 @@ impl Cluster {
         self.trees.iter().map(Tree::totals).fold(Totals::default(), Totals::plus)
     }
 
-    /// What the workers of a pool do, and how that is known; `None`: nothing tells.
+    /// What the workers of a pool do, and how that is known; `None`: not reported.
     ///
-    /// Metrics and logs call the workers of an aggregated deployment `decode` too, and its routers may be told not to count
+    /// Metrics and logs call the workers of an aggregated deployment `decode` too, and its routers may be configured not to count
     /// prompts, as decode routers do not: all of that means decode only beside a pool that prefills (reference: topologies
     /// §1).
     pub fn role(&self, pool: PoolIx) -> Option<(Role, RoleEvidence)> {
@@ -198,7 +198,7 @@ impl Cluster {
     }
 
     /// The models that workers of a pool serve, each once, in order of first sight, else the only one that frontends serve.
-    /// One component of Dynamo from 1.0 on serves one; empty: nobody told.
+    /// One component of Dynamo from 1.0 on serves one; empty: not reported.
     pub fn models_in(&self, pool: PoolIx) -> Vec<&str> {
         let mut models: Vec<&str> = Vec::new();
         for worker in
@@ -223,7 +223,7 @@ impl Cluster {
     }
 
     /// The model of a worker: its own, else that of other workers of its pool, else the one that frontends' metrics name beside
-    /// it (≥ 1.7). `None`: nothing tells.
+    /// it (≥ 1.7). `None`: not reported.
     pub fn model_of(&self, worker: WorkerIx) -> Option<&str> {
         let state = self.worker(worker)?;
         let named = |state: &WorkerState| !state.model.is_empty();

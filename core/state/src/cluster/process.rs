@@ -153,7 +153,7 @@ impl ProcessState {
         self.steps_digest = self.steps_digest.wrapping_sub(hash(step));
     }
 
-    /// Takes what a scrape says of the present.
+    /// Applies the current values of a scrape.
     fn take_present(&mut self, at: Millis, scrape: &Scrape) {
         self.role = scrape.role;
         self.engine = scrape.engine.or(self.engine);
@@ -167,7 +167,7 @@ impl ProcessState {
     }
 
     /// Other workers take these places: the figures are not theirs.
-    pub(super) fn vacate(&mut self, workers: &[WorkerIx]) {
+    pub(super) fn reclaim(&mut self, workers: &[WorkerIx]) {
         self.workers.retain(|figures| !workers.contains(&figures.worker));
     }
 
@@ -210,17 +210,17 @@ impl ProcessState {
         self.instance
     }
 
-    /// What a frontend says of its models.
+    /// A frontend's metrics of its models.
     pub fn models(&self) -> &[ModelFigures] {
         &self.models
     }
 
-    /// What a frontend says of workers.
+    /// A frontend's metrics of workers.
     pub fn workers(&self) -> &[WorkerFigures] {
         &self.workers
     }
 
-    /// What a worker says of its ranks.
+    /// A worker's metrics of its ranks.
     pub fn ranks(&self) -> &[RankFigures] {
         &self.ranks
     }

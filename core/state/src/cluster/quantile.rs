@@ -45,7 +45,7 @@ impl Distribution {
         self.sum += sum;
     }
 
-    /// Adds the samples of another one with the same bounds; of others it takes nothing and says so.
+    /// Adds the samples of another one with the same bounds; samples with other bounds are refused.
     pub fn merge(&mut self, other: &Self) -> bool {
         let same = self.bounds == other.bounds;
         if same {

@@ -1,5 +1,5 @@
 //! Blocks stored and removed per second over the last minutes, in a ring of buckets; and of which seconds they are known:
-//! nobody listened before the first connection and while there was none, and a rate of 0 would be made up.
+//! without a connection nothing is received, and a rate of 0 would be wrong.
 
 use std::cell::OnceCell;
 
@@ -71,7 +71,7 @@ impl Cluster {
     /// The same for every step of `steps`: sums over the step.
     pub fn rates_in(&self, worker: WorkerIx, steps: TimeSteps) -> impl Iterator<Item = Option<Bucket>> + '_ {
         let state = self.worker(worker).filter(|state| state.last_event_ms.is_some());
-        let listened = Listened::of(self);
+        let listened = ReceptionSeconds::of(self);
         steps.numbers().map(move |step| {
             let bucket = state?.rates.bucket(step, steps.len_s());
             let is_known = || steps.seconds_of(step).all(|second| listened.to(second));
@@ -93,14 +93,14 @@ impl Cluster {
 }
 
 /// In which seconds KV events could be received.
-struct Listened<'c> {
+struct ReceptionSeconds<'c> {
     cluster: &'c Cluster,
     /// History is read from before the first connection on: from its first event to that connection it is whole. Asked for
-    /// only where no connection tells, because all workers have to be asked.
+    /// only if no connection is known, because it looks at all workers.
     history: OnceCell<Option<(u64, u64)>>,
 }
 
-impl<'c> Listened<'c> {
+impl<'c> ReceptionSeconds<'c> {
     const fn of(cluster: &'c Cluster) -> Self {
         Self { cluster, history: OnceCell::new() }
     }

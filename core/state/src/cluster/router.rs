@@ -22,7 +22,7 @@ pub struct RouterState {
 
 /// The list of them.
 pub(super) trait Routers {
-    /// A router spoke.
+    /// A message of a router was received.
     fn received(&mut self, id: u64, at: Millis, decided: bool);
 }
 

@@ -5,8 +5,8 @@ use super::{Cluster, ProcessState, WorkerState, is_peer};
 use radixscope_model::id::{Millis, PoolIx, WorkerIx};
 use radixscope_model::record::{Decision, ModelFigures, ProcessRole, RankFigures};
 
-/// Latest decisions that are asked for a block size. Every one that tells of its prompt has it, so that the first few do;
-/// where none tells, asking more would cost time and give nothing.
+/// Latest decisions that are asked for a block size. Every decision with its prompt has it, so the first few are enough;
+/// if none has it, looking at more would only cost time.
 const DECISIONS_ASKED: usize = 1_000;
 
 /// A value with its source.
@@ -149,7 +149,7 @@ impl Cluster {
     /// The same by every source, the best first.
     pub fn capacities(&self, worker: WorkerIx) -> [Option<Sourced<u64, CapacitySource>>; 3] {
         let sourced = |blocks: Option<u64>, source, at_ms| {
-            // A worker that registers before its engine is up says 0.
+            // A worker that registers before its engine is up reports 0.
             blocks.filter(|&blocks| blocks > 0).map(|value| Sourced { value, source, at_ms })
         };
         let rank = self.rank_of(worker);
@@ -166,7 +166,7 @@ impl Cluster {
         ]
     }
 
-    /// What the scraped process that is `worker` says of its rank. A worker is known by its id alone, which its metrics
+    /// The metrics of `worker`'s own process for its rank. A worker is known by its id alone, which its metrics
     /// carry from Dynamo 1.0 on.
     pub fn rank_of(&self, worker: WorkerIx) -> Option<(&ProcessState, &RankFigures)> {
         let id = self.worker(worker)?.id;
@@ -191,7 +191,7 @@ impl Cluster {
         })
     }
 
-    /// A figure of the frontends' models, if all that tell it tell the same.
+    /// A figure of the frontends' models, if all reported values are equal.
     pub fn models_agree<T: PartialEq>(&self, figure: impl Fn(&ModelFigures) -> Option<T>) -> Option<T> {
         agreed(self.processes().iter().flat_map(|process| process.models()).filter_map(figure))
     }

@@ -67,7 +67,7 @@ pub struct MissedCount {
 /// Messages that were lost at one time, and were not got back.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 struct Loss {
-    /// Of whom. `None`: nothing tells, or of many.
+    /// The worker. `None`: unknown, or several.
     worker: Option<WorkerIx>,
     at_ms: Millis,
     count: u64,
@@ -110,7 +110,7 @@ impl MissedCount {
     }
 }
 
-/// Breaks of a connection of which nothing tells, or not in full, how many messages of a topic they cost.
+/// Breaks of a connection for which the number of lost messages of a topic is unknown or incomplete.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct UnknownGaps {
     /// What the messages would have been about.
@@ -187,7 +187,7 @@ impl SourceState {
         }
     }
 
-    /// Whether it is connected now: what it says is current, or is being read.
+    /// Whether it is connected now: its data is current, or is being read.
     pub const fn is_connected(&self) -> bool {
         matches!(self.state, LinkState::Live | LinkState::CatchingUp)
     }
@@ -232,7 +232,7 @@ impl SourceState {
     }
 
     /// Other workers take these places.
-    pub(super) fn vacate(&mut self, workers: &[WorkerIx]) {
+    pub(super) fn reclaim(&mut self, workers: &[WorkerIx]) {
         let losses = self.missed.iter_mut().flat_map(|missed| &mut missed.losses);
         losses.for_each(|loss| loss.worker = loss.worker.filter(|worker| !workers.contains(worker)));
     }
@@ -309,7 +309,7 @@ impl SourceState {
             || self.missed.iter().any(|m| m.topic == topic && m.cause.is_lower_bound())
     }
 
-    /// Whether more of a count may be lost than it says. A break of the connection makes those counts incomplete that come from
+    /// Whether a count of losses is a lower bound. A break of the connection makes those counts incomplete that come from
     /// publishers' numbers; what was dropped here was counted here.
     pub fn is_at_least(&self, missed: &MissedCount) -> bool {
         let is_by_numbers = matches!(

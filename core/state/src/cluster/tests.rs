@@ -269,9 +269,9 @@ fn a_worker_is_quiet_after_ten_seconds_and_never_heard_if_only_routers_speak_of_
         prefill_tokens: Some(1),
     });
     let sign = |fold: &Fold, w: usize, after| fold.cluster.workers()[w].sign(Millis(NOW + after));
-    assert_eq!(sign(&fold, 0, QUIET_AFTER_MS), Sign::Active);
-    assert_eq!(sign(&fold, 0, QUIET_AFTER_MS + 1), Sign::Quiet);
-    assert_eq!(sign(&fold, 1, 0), Sign::NeverHeard);
+    assert_eq!(sign(&fold, 0, QUIET_AFTER_MS), Liveness::Active);
+    assert_eq!(sign(&fold, 0, QUIET_AFTER_MS + 1), Liveness::Quiet);
+    assert_eq!(sign(&fold, 1, 0), Liveness::NeverSeen);
 }
 
 #[test]

@@ -68,12 +68,12 @@ impl DecisionEntry {
             row(ticket, worker(decision.worker), [held, None, None, self.chosen_cost()], true)?;
         }
         ticket.push('\n');
-        self.write_margin(ticket)?;
+        self.write_cost_gap(ticket)?;
         let sources: Vec<&str> = self.sources().map(DecisionSource::as_str).collect();
-        writeln!(ticket, "- Known from: {} ({})", sources.join(", "), self.known_words())
+        writeln!(ticket, "- Known from: {} ({})", sources.join(", "), self.known_text())
     }
 
-    fn write_margin(&self, ticket: &mut String) -> fmt::Result {
+    fn write_cost_gap(&self, ticket: &mut String) -> fmt::Result {
         let candidates = &self.decision.candidates;
         if self.partial && candidates.len() > 1 {
             return writeln!(
@@ -105,7 +105,7 @@ impl DecisionEntry {
     }
 }
 
-/// A worker's row: what it held, its terms and its cost. Nobody reports its probability.
+/// A worker's row: cached blocks, cost terms and cost. Its probability is not reported.
 fn row(
     ticket: &mut String,
     (label, id): (String, Option<Worker>),

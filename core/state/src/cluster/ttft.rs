@@ -3,7 +3,7 @@
 
 use super::{DecisionEntry, RequestParts};
 
-/// What tells when a request was decided, prefilled and freed.
+/// The source of the times when a request was decided, prefilled and freed.
 const NO_MESSAGES: &str = "replica sync has it (--router-replica-sync), or request traces";
 
 /// A part of the time to first token.
@@ -13,7 +13,7 @@ pub struct TtftPart {
     pub name: &'static str,
     /// How long it took; `None`: not reported.
     pub ms: Option<f64>,
-    /// Where it is known from; for what is not reported, what would tell it.
+    /// Where it is known from; for a missing figure, the source that would report it.
     pub source: &'static str,
 }
 

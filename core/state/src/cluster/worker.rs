@@ -4,9 +4,9 @@ use serde::{Deserialize, Serialize};
 
 use super::{InFlight, KnowledgeState, Rates};
 use radixscope_model::id::{Millis, PoolIx, Worker, decimal, optional_decimal};
-use radixscope_model::record::{EventLine, GoneWhy, LifetimeSums, Tier};
+use radixscope_model::record::{BlockResidency, DepartureCause, EventTransport, Tier};
 
-/// A worker is *quiet* when nothing was received from it for this long while others spoke.
+/// A worker is *quiet* when nothing was received from it for this long while others sent messages.
 pub const QUIET_AFTER_MS: u64 = 10_000;
 /// Routers whose estimates are kept per worker; a deployment has one to a few frontends.
 const MAX_ROUTERS: usize = 8;
@@ -27,7 +27,7 @@ pub struct WorkerState {
     /// Blocks in stored events.
     pub stored_total: u64,
     /// Pictures and the like in the prompts of those, each once a stored event.
-    pub pictures_total: u64,
+    pub multimodal_inputs_total: u64,
     /// Hashes in removed events, unknown ones included.
     pub removed_total: u64,
     /// Removed hashes that it never stored as far as was received.
@@ -66,7 +66,7 @@ pub struct WorkerState {
     pub capacity_blocks: Option<u64>,
     /// Tokens per block, by its model card. `None`: no card was read, or it does not say.
     pub block_size_tokens: Option<u32>,
-    /// The model that it serves; empty: nobody told.
+    /// The model that it serves; empty: not reported.
     pub model: String,
     /// Whether it publishes KV events, by its model card. `None`: no card was read, or it does not say.
     pub publishes_events: Option<bool>,
@@ -75,11 +75,11 @@ pub struct WorkerState {
     /// Blocks stored and removed per second.
     pub rates: Rates,
     /// How its KV events come, in order of first sight; empty: none was received.
-    pub lines: Vec<Line>,
+    pub lines: Vec<WorkerTransport>,
     /// It left. `None`: as far as we know it is there.
-    pub gone: Option<Gone>,
+    pub gone: Option<Departure>,
     /// When and how it left last, also when it is back.
-    pub last_gone: Option<Gone>,
+    pub last_gone: Option<Departure>,
     /// When it last came back after it had left: what it held until then is not known. `None`: it never did.
     pub returned_ms: Option<Millis>,
     /// KV events of it after it left, since it left last.
@@ -89,7 +89,7 @@ pub struct WorkerState {
     /// Requests on it, second by second.
     pub in_flight: InFlight,
     /// How long its blocks live. `None`: not known yet.
-    pub lifetimes: Option<LifetimeSums>,
+    pub lifetimes: Option<BlockResidency>,
 }
 
 /// Blocks that came to a tier and went, since the server started to listen.
@@ -105,9 +105,9 @@ pub struct TierCounts {
 
 /// A way that KV events of a worker come.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Line {
+pub struct WorkerTransport {
     /// Which.
-    pub line: EventLine,
+    pub line: EventTransport,
     /// First event received that way.
     pub first_ms: Millis,
     /// Its id. Publishers count from 0 or 1, so a larger one means that we came late.
@@ -117,11 +117,11 @@ pub struct Line {
 
 /// That a worker left.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Gone {
+pub struct Departure {
     /// When we learned of it.
     pub at_ms: Millis,
     /// How.
-    pub why: GoneWhy,
+    pub why: DepartureCause,
 }
 
 /// Requests on a worker, as far as their steps are published.
@@ -154,25 +154,25 @@ pub struct RouterLoad {
 
 /// Whether a worker shows signs of life.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Sign {
+pub enum Liveness {
     /// Seen within the last [`QUIET_AFTER_MS`].
     Active,
     /// Not seen for longer: idle, or gone.
     Quiet,
-    /// Only routers speak of it.
-    NeverHeard,
+    /// Known only from routers.
+    NeverSeen,
     /// It left.
-    Gone,
+    Left,
 }
 
-impl Sign {
+impl Liveness {
     /// Name in the API.
     pub const fn as_str(self) -> &'static str {
         match self {
-            Sign::Active => "active",
-            Sign::Quiet => "quiet",
-            Sign::NeverHeard => "never_heard",
-            Sign::Gone => "gone",
+            Liveness::Active => "active",
+            Liveness::Quiet => "quiet",
+            Liveness::NeverSeen => "never_heard",
+            Liveness::Left => "gone",
         }
     }
 }
@@ -186,7 +186,7 @@ impl WorkerState {
             last_sign_ms: None,
             last_event_ms: None,
             stored_total: 0,
-            pictures_total: 0,
+            multimodal_inputs_total: 0,
             removed_total: 0,
             unknown_removed_total: 0,
             store_events_total: 0,
@@ -230,12 +230,12 @@ impl WorkerState {
     }
 
     /// Whether it shows signs of life at `now`.
-    pub fn sign(&self, now: Millis) -> Sign {
+    pub fn sign(&self, now: Millis) -> Liveness {
         match self.last_sign_ms {
-            _ if self.gone.is_some() => Sign::Gone,
-            None => Sign::NeverHeard,
-            Some(last) if now.since(last) <= QUIET_AFTER_MS => Sign::Active,
-            Some(_) => Sign::Quiet,
+            _ if self.gone.is_some() => Liveness::Left,
+            None => Liveness::NeverSeen,
+            Some(last) if now.since(last) <= QUIET_AFTER_MS => Liveness::Active,
+            Some(_) => Liveness::Quiet,
         }
     }
 
@@ -262,7 +262,7 @@ impl WorkerState {
     }
 
     /// An event came that was known already.
-    pub(super) fn passed(&mut self, at: Millis, stored: Option<u32>, removed: Option<u32>) {
+    pub(super) fn skipped_event(&mut self, at: Millis, stored: Option<u32>, removed: Option<u32>) {
         self.received_event(at);
         self.store_events_total += u64::from(stored.is_some());
         self.empty_stores_total += u64::from(stored == Some(0));
@@ -273,19 +273,19 @@ impl WorkerState {
         self.rates.add(at, stored, removed);
     }
 
-    pub(super) fn comes_by(&mut self, line: EventLine, first_event_id: u64, at: Millis) {
+    pub(super) fn add_transport(&mut self, line: EventTransport, first_event_id: u64, at: Millis) {
         if self.lines.iter().all(|known| known.line != line) {
-            self.lines.push(Line { line, first_ms: at, first_event_id });
+            self.lines.push(WorkerTransport { line, first_ms: at, first_event_id });
         }
     }
 
     /// It left, as became known at `at`. Who has left already does not leave again: another source that finds it out later
     /// changes nothing.
-    pub(super) fn left(&mut self, at: Millis, why: GoneWhy) {
+    pub(super) fn left(&mut self, at: Millis, why: DepartureCause) {
         if self.gone.is_some() {
             return;
         }
-        let gone = Gone { at_ms: at, why };
+        let gone = Departure { at_ms: at, why };
         self.gone = Some(gone);
         self.last_gone = Some(gone);
         self.events_after_gone = 0;

@@ -2,7 +2,7 @@
 //! last seconds.
 //!
 //! Knows nothing of where a step was read. Dynamo forgets a request after [`EXPIRE_MS`]; so does this. First token and
-//! end of a request may be received before its beginning: they are kept until then. A request whose steps nobody
+//! end of a request may be received before its beginning: they are kept until then. A request whose steps no source
 //! reports loads its worker for a time that is not known.
 
 use std::collections::VecDeque;
@@ -46,13 +46,13 @@ pub struct PastLoad {
     pub new_blocks: u64,
     /// Whether any request had ever been routed there.
     pub was_used: bool,
-    /// Whether a request was routed there whose first token and end nobody reports: how busy the worker was is not known.
-    pub is_unsure: bool,
+    /// Whether a request was routed there whose first token and end are not reported: the worker's load is unknown.
+    pub is_uncertain: bool,
 }
 
 /// At which time loads are asked for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct When {
+pub struct LoadTime {
     /// Steps that were reported with a time until then had happened.
     pub moment: Moment,
     /// When the router decided.
@@ -65,13 +65,13 @@ pub struct When {
 #[derive(Default)]
 pub struct ActiveSequences {
     requests: HashMap<DecisionId, Active>,
-    workers: PerWorker<OfWorker>,
+    workers: PerWorker<WorkerLoad>,
     /// In order of addition, for expiry. Those already freed are passed over.
     order: VecDeque<(Moment, DecisionId)>,
     blocks: usize,
     refused: u64,
     /// The steps of the last seconds, in the order in which they were reported.
-    passed: VecDeque<Passed>,
+    passed: VecDeque<PastStep>,
     /// Latest time of any step.
     latest: Moment,
     /// Before this time loads are not known.
@@ -110,13 +110,13 @@ struct Steps {
 }
 
 /// One step, as it changed a load.
-struct Passed {
+struct PastStep {
     at: Moment,
     /// Latest time of this step and all before it.
     latest: Moment,
     request: DecisionId,
     worker: WorkerIx,
-    step: Step,
+    step: LoadStep,
     /// Whether `at` is the time of a choice in the router's log.
     is_logged: bool,
     /// How many steps had been received before.
@@ -127,25 +127,25 @@ struct Passed {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Step {
+enum LoadStep {
     Added,
     FirstToken,
     Freed,
 }
 
 #[derive(Default)]
-struct OfWorker {
+struct WorkerLoad {
     load: ActiveLoad,
     /// How many requests have each block.
     held: HashMap<u64, u32>,
     /// The earliest request that was routed there, and when.
     first: Option<(Moment, DecisionId)>,
-    /// Requests whose steps nobody has reported, oldest first.
-    unsure: VecDeque<Unsure>,
+    /// Requests without reported steps, oldest first.
+    unsure: VecDeque<UntrackedRequest>,
 }
 
 /// A request that loads its worker for a time that is not known: from its choice to its end, if that is known.
-struct Unsure {
+struct UntrackedRequest {
     request: DecisionId,
     added: Moment,
     freed: Option<Moment>,
@@ -189,7 +189,7 @@ impl ActiveSequences {
         self.order.push_back((at, request));
         let blocks: Arc<[u64]> = blocks.into();
         let is_logged = steps.chosen.is_some();
-        self.pass(at, request, worker, (Step::Added, is_logged), prefill_tokens, blocks.clone());
+        self.pass(at, request, worker, (LoadStep::Added, is_logged), prefill_tokens, blocks.clone());
         self.requests
             .insert(request, Active { worker, blocks, prefill_tokens, added: at, is_logged, reported: None });
         if let Some(at) = steps.first_token {
@@ -215,7 +215,7 @@ impl ActiveSequences {
             || self.ended.get(&request).is_some_and(|steps| steps.is_over || steps.first_token.is_some());
         self.add(at, request, worker, blocks, prefill_tokens);
         let Some(active) = self.requests.get(&request).filter(|_| !is_reported) else { return };
-        let unsure = Unsure { request, added: active.added, freed: None };
+        let unsure = UntrackedRequest { request, added: active.added, freed: None };
         self.workers.of(worker).unsure.push_back(unsure);
     }
 
@@ -249,12 +249,12 @@ impl ActiveSequences {
         let of = self.workers.of(active.worker);
         of.first =
             of.first.map(|first| if first.1 == request { (at, request) } else { first.min((at, request)) });
-        let is_it = |passed: &Passed| passed.request == request && passed.step == Step::Added;
+        let is_it = |passed: &PastStep| passed.request == request && passed.step == LoadStep::Added;
         let Some(place) = self.passed.iter().rposition(is_it) else { return };
         for passed in self.passed.range_mut(place..) {
             if passed.request == request {
                 (passed.at, passed.is_logged) = match passed.step {
-                    Step::Added => (at, true),
+                    LoadStep::Added => (at, true),
                     _ => (passed.at.max(at), false),
                 };
             }
@@ -275,7 +275,7 @@ impl ActiveSequences {
             let (at, worker) = (at.max(active.added), active.worker);
             let load = &mut self.workers.of(worker).load;
             load.prefill_tokens = load.prefill_tokens.saturating_sub(tokens);
-            self.pass(at, request, worker, (Step::FirstToken, false), tokens, [].into());
+            self.pass(at, request, worker, (LoadStep::FirstToken, false), tokens, [].into());
         }
     }
 
@@ -305,7 +305,7 @@ impl ActiveSequences {
         if let Some(unsure) = of.unsure.iter_mut().find(|unsure| unsure.request == request) {
             unsure.freed = Some(at);
         }
-        self.pass(at, request, active.worker, (Step::Freed, false), active.prefill_tokens, active.blocks);
+        self.pass(at, request, active.worker, (LoadStep::Freed, false), active.prefill_tokens, active.blocks);
     }
 
     /// What `worker` is busy with.
@@ -327,8 +327,8 @@ impl ActiveSequences {
 
     /// What `worker` was busy with at a time at which loads are known, without the request that was weighed: `except`,
     /// with the prompt `blocks`.
-    pub fn load_at(&self, worker: WorkerIx, when: When, except: DecisionId, blocks: &[u64]) -> PastLoad {
-        let When { moment, decided, is_logged } = when;
+    pub fn load_at(&self, worker: WorkerIx, when: LoadTime, except: DecisionId, blocks: &[u64]) -> PastLoad {
+        let LoadTime { moment, decided, is_logged } = when;
         let Some(of) = self.workers.get(worker) else {
             return PastLoad { new_blocks: blocks.len() as u64, ..PastLoad::default() };
         };
@@ -339,19 +339,19 @@ impl ActiveSequences {
         let own = self.order_of(except).filter(|_| is_logged && moment == decided);
         // Messages are stamped in whole milliseconds. One of the decision's own that came behind the message of the
         // decision was published after it.
-        let is_behind = |passed: &Passed| {
+        let is_behind = |passed: &PastStep| {
             !passed.is_logged
                 && passed.at == Moment::of(decided.millis())
                 && own.is_some_and(|own| passed.received >= own)
         };
-        let undone = |passed: &&Passed| {
+        let undone = |passed: &&PastStep| {
             passed.worker == worker
                 && (passed.at > until(passed.is_logged) || passed.request == except || is_behind(passed))
         };
         for passed in self.passed.range(first..).filter(undone) {
-            let one = if passed.step == Step::Added { -1 } else { 1 };
+            let one = if passed.step == LoadStep::Added { -1 } else { 1 };
             tokens += i128::from(one) * i128::from(passed.tokens);
-            requests += if passed.step == Step::FirstToken { 0 } else { one };
+            requests += if passed.step == LoadStep::FirstToken { 0 } else { one };
             passed.blocks.iter().for_each(|&block| *more.entry(block).or_insert(0_i64) += one);
         }
         let mut load = of.load;
@@ -366,12 +366,12 @@ impl ActiveSequences {
         }
         let shared = blocks.partition_point(|&block| count(block) > 0);
         let was_used = of.first.is_some_and(|(first, request)| first <= until(true) && request != except);
-        let is_unsure = of.unsure.iter().any(|unsure| {
+        let is_uncertain = of.unsure.iter().any(|unsure| {
             unsure.request != except
                 && unsure.added <= until(true)
                 && unsure.freed.is_none_or(|freed| freed >= moment)
         });
-        PastLoad { load, new_blocks: (blocks.len() - shared) as u64, was_used, is_unsure }
+        PastLoad { load, new_blocks: (blocks.len() - shared) as u64, was_used, is_uncertain }
     }
 
     /// How many steps had been received when the message of a request was.
@@ -405,7 +405,7 @@ impl ActiveSequences {
         at: Moment,
         request: DecisionId,
         worker: WorkerIx,
-        (step, is_logged): (Step, bool),
+        (step, is_logged): (LoadStep, bool),
         tokens: u64,
         blocks: Arc<[u64]>,
     ) {
@@ -419,7 +419,7 @@ impl ActiveSequences {
         }
         let received = self.received;
         self.received += 1;
-        self.passed.push_back(Passed {
+        self.passed.push_back(PastStep {
             at,
             latest,
             request,
@@ -430,7 +430,7 @@ impl ActiveSequences {
             tokens,
             blocks,
         });
-        if step == Step::Freed
+        if step == LoadStep::Freed
             && let Some(of) = self.workers.get_mut(worker)
         {
             while of.unsure.front().is_some_and(|unsure| unsure.freed.is_some_and(|freed| freed < kept)) {
@@ -451,14 +451,14 @@ impl ActiveSequences {
         self.ended.entry(request).or_default()
     }
 
-    /// Other workers take these places: the requests of those who had them are over, and their past is nobody's.
-    pub fn vacate(&mut self, workers: &[WorkerIx]) {
+    /// These worker slots are reused: the requests of the earlier workers are over and their history is dropped.
+    pub fn reclaim(&mut self, workers: &[WorkerIx]) {
         let of_them = self.requests.iter().filter(|(_, active)| workers.contains(&active.worker));
         let over: Vec<DecisionId> = of_them.map(|(&request, _)| request).collect();
         let latest = self.latest;
         over.into_iter().for_each(|request| self.free(latest, request));
         self.passed.retain(|passed| !workers.contains(&passed.worker));
-        self.workers.vacate(workers);
+        self.workers.reclaim(workers);
     }
 
     fn expire(&mut self, now: Moment) {
@@ -546,7 +546,7 @@ mod tests {
     }
 
     fn past(active: &ActiveSequences, ms: u64, blocks: &[u64]) -> PastLoad {
-        active.load_at(W, When { moment: at(ms), decided: at(10), is_logged: false }, id(9), blocks)
+        active.load_at(W, LoadTime { moment: at(ms), decided: at(10), is_logged: false }, id(9), blocks)
     }
 
     #[test]
@@ -593,7 +593,7 @@ mod tests {
         assert_eq!(seen(35), ActiveLoad { prefill_tokens: 0, blocks: 1, requests: 1 });
         assert_eq!(seen(40), ActiveLoad::default());
         active.add(at(10), id(1), W, &[1], 5);
-        assert_eq!(active.load(W), ActiveLoad::default(), "told again");
+        assert_eq!(active.load(W), ActiveLoad::default(), "reported again");
     }
 
     #[test]
@@ -611,7 +611,7 @@ mod tests {
     #[test]
     fn a_choice_counts_from_its_line_in_the_log_not_from_its_late_message() {
         let seen = |active: &ActiveSequences, moment, decided| {
-            let when = When { moment: at(moment), decided: at(decided), is_logged: true };
+            let when = LoadTime { moment: at(moment), decided: at(decided), is_logged: true };
             let past = active.load_at(W, when, id(9), &[]);
             (past.load.prefill_tokens, past.load.requests, past.was_used)
         };
@@ -644,21 +644,21 @@ mod tests {
     fn a_request_of_which_nobody_reports_a_step_makes_its_worker_s_load_unknown() {
         let mut active = ActiveSequences::default();
         active.add_logged(at(10), id(1), W, &[1], 16);
-        assert!(!past(&active, 9, &[]).is_unsure && past(&active, 10, &[]).is_unsure);
-        assert!(past(&active, 5_000, &[]).is_unsure, "it may have ended since, or not");
+        assert!(!past(&active, 9, &[]).is_uncertain && past(&active, 10, &[]).is_uncertain);
+        assert!(past(&active, 5_000, &[]).is_uncertain, "it may have ended since, or not");
         active.prefill_completed(at(30), id(1));
-        assert!(!past(&active, 10, &[]).is_unsure, "what is reported late is known");
+        assert!(!past(&active, 10, &[]).is_uncertain, "what is reported late is known");
         active.add_logged(at(40), id(2), W, &[1], 16);
         active.free(at(60), id(2));
-        let unsure = |ms| past(&active, ms, &[]).is_unsure;
+        let unsure = |ms| past(&active, ms, &[]).is_uncertain;
         assert_eq!([39, 40, 60, 61].map(unsure), [false, true, true, false], "an end without a first token");
         active.add_logged(at(70), id(3), W, &[1], 16);
         active.reported(id(3));
-        assert!(!past(&active, 75, &[]).is_unsure, "its router publishes its steps");
+        assert!(!past(&active, 75, &[]).is_uncertain, "its router publishes its steps");
         active.add_logged(at(80), id(4), W, &[1], 16);
         active.worker_reports();
         active.add_logged(at(81), id(5), W, &[1], 16);
-        assert!(!past(&active, 90, &[]).is_unsure, "workers publish first tokens");
+        assert!(!past(&active, 90, &[]).is_uncertain, "workers publish first tokens");
     }
     #[test]
     fn of_one_millisecond_what_is_published_behind_a_decision_came_after_it() {
@@ -672,7 +672,7 @@ mod tests {
         active.reported(id(9));
         active.prefill_completed(at(20), id(2));
         let seen = |moment, is_logged| {
-            active.load_at(W, When { moment, decided, is_logged }, id(9), &[]).load.prefill_tokens
+            active.load_at(W, LoadTime { moment, decided, is_logged }, id(9), &[]).load.prefill_tokens
         };
         assert_eq!(seen(decided, true), 16);
         assert_eq!(seen(Moment(20_100), true), 0, "another state is tried apart");

@@ -57,7 +57,7 @@ impl Prompt<'_> {
     }
 
     /// Hashes of each block alone, written to `into`; of chain hashes as far as the tree knows the path: beyond that
-    /// nobody holds a block anyway.
+    /// no worker holds a block anyway.
     pub fn local(&self, tree: &Tree, into: &mut Vec<TokensHash>) {
         into.clear();
         match self {

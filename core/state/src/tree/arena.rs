@@ -104,7 +104,7 @@ impl Arena {
         self.live
     }
 
-    /// Adds a node that nobody holds, below `parent` but not among its children yet; attached if `parent` is. It is
+    /// Adds a node without owners, below `parent` but not among its children yet; attached if `parent` is. It is
     /// first stored and touched at `touched`.
     #[inline]
     pub(super) fn add(&mut self, parent: NodeId, tokens: u64, block: u64, touched: u32) -> NodeId {

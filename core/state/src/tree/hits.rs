@@ -208,7 +208,7 @@ impl Tree {
 
     /// Forgets the ends that are more than [`HIT_WINDOW`] older than `now`.
     pub fn expire_hits(&mut self, now: u32) {
-        self.tell(|forest, _| forest.passed(now));
+        self.tell(|forest, _| forest.skipped_event(now));
         while self.hits.ring.front().is_some_and(|oldest| now.saturating_sub(oldest.touch) > HIT_WINDOW) {
             self.drop_oldest_hit();
         }

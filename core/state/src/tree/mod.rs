@@ -174,7 +174,7 @@ impl Default for Tree {
 }
 
 impl Tree {
-    /// The time of a block that a worker was found to hold, when nobody saw it stored.
+    /// The time of a block whose stored event was not received.
     pub const TIME_UNKNOWN: u32 = 0;
 
     /// An empty tree that keeps at most `limit` nodes.

@@ -37,7 +37,7 @@ impl OwnerSet {
         self.low.count_ones() as usize + self.high.len()
     }
 
-    /// Whether nobody is in it.
+    /// Whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.low == 0 && self.high.is_empty()
     }

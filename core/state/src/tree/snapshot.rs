@@ -142,8 +142,8 @@ pub enum RestoreError {
     /// The same node, anchor or block twice.
     #[error("the snapshot has node {0} twice")]
     Twice(u32),
-    /// A leaf that nobody holds.
-    #[error("nobody holds the snapshot's node {0} or anything below it")]
+    /// A leaf without owners.
+    #[error("the snapshot's node {0} and everything below it have no owner")]
     Unheld(u32),
     /// Counts of blocks outside the picture that cannot be.
     #[error("the snapshot's blocks outside the picture cannot be counted")]

@@ -1,5 +1,5 @@
 //! A copy of the tree that a reader looks at while the tree itself goes on: what came and went since, and which of its
-//! blocks nobody holds any more.
+//! blocks that no worker holds any more.
 
 use super::forest::Chain;
 use super::{NodeId, Tree};
@@ -43,13 +43,13 @@ impl Tree {
         self.turnover
     }
 
-    /// Whether a block of an earlier copy of this tree, which somebody held then, is held by nobody now.
+    /// Whether a block of an earlier copy of this tree, which had an owner then, has none now.
     pub fn has_evicted(&self, earlier: &Tree, node: NodeId) -> bool {
         !earlier.owners(node).is_empty()
             && !self.same(earlier, node).is_some_and(|now| self.is_held(now, None))
     }
 
-    /// The blocks of a chain of an earlier copy that nobody holds any more, or that `worker` does not, as stretches of
+    /// The blocks of a chain of an earlier copy without an owner now, or without `worker` as owner, as stretches of
     /// positions: the first, and the one behind the last. Walks the chain only where something in it has changed.
     pub fn evicted_in(
         &self,
@@ -152,32 +152,32 @@ mod tests {
         let before = then.forest().expect("kept").rows(Default::default(), 100, |_| true);
         remove(&mut tree, 0, (1..=8).rev());
         store(&mut tree, 2, 20..30);
-        tree.settle_forest();
+        tree.update_forest();
         assert_eq!(then.forest().expect("kept").rows(Default::default(), 100, |_| true), before);
         assert_eq!(tree.turnover().since(then.turnover()), Turnover { stored: 10, evicted: 8 });
     }
 
     #[test]
-    fn what_nobody_holds_any_more_is_told_by_its_place() {
+    fn evicted_blocks_are_identified_by_position() {
         let mut tree = tree();
         let then = tree.copy_with_forest();
         assert_eq!(gone(&tree, &then, None), []);
         remove(&mut tree, 0, [8, 7]);
-        tree.settle_forest();
+        tree.update_forest();
         assert_eq!(gone(&tree, &then, None), [(6, 8)]);
         remove(&mut tree, 0, [5]);
-        tree.settle_forest();
+        tree.update_forest();
         assert_eq!(gone(&tree, &then, None), [(4, 5), (6, 8)], "block 6 leads on, and is held");
         let node = |t| then.find_any(BlockHash(t)).expect("it was there");
         assert!(tree.has_evicted(&then, node(8)) && !tree.has_evicted(&then, node(6)));
     }
 
     #[test]
-    fn a_lane_tells_what_its_worker_lost() {
+    fn a_lane_shows_what_its_worker_lost() {
         let mut tree = tree();
         let then = tree.copy_with_forest();
         remove(&mut tree, 1, [4, 3]);
-        tree.settle_forest();
+        tree.update_forest();
         assert_eq!(gone(&tree, &then, None), []);
         assert_eq!(gone(&tree, &then, Some(0)), []);
         let forest = then.forest().expect("kept");
@@ -193,10 +193,10 @@ mod tests {
         let then = tree.copy_with_forest();
         remove(&mut tree, 0, [8, 7, 6]);
         store(&mut tree, 0, 100..=103);
-        tree.settle_forest();
+        tree.update_forest();
         assert_eq!(gone(&tree, &then, None), [(5, 8)]);
         store(&mut tree, 0, 1..=8);
-        tree.settle_forest();
+        tree.update_forest();
         assert_eq!(gone(&tree, &then, None), []);
     }
 
@@ -205,7 +205,7 @@ mod tests {
         let mut tree = tree();
         let then = tree.copy_with_forest();
         store(&mut tree, 2, 1..=12);
-        tree.settle_forest();
+        tree.update_forest();
         assert_eq!(gone(&tree, &then, None), []);
     }
 }

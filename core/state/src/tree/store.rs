@@ -25,7 +25,7 @@ pub struct StoreOutcome {
 pub(super) enum Acquired {
     /// It held it before, under the same name.
     Known,
-    /// It held it under another name, or nobody did.
+    /// It held it under another hash, or no worker did.
     New,
     /// Others held it, under the same name or another one.
     Joined { differs: bool },
@@ -352,7 +352,7 @@ impl Tree {
         }
     }
 
-    /// Frees `node` and what is above it as far as nobody holds it and nothing hangs below it. Hits at what goes are
+    /// Frees `node` and what is above it as far as it has neither owners nor children. Hits at what goes are
     /// hits at what is above it.
     pub(super) fn prune(&mut self, node: NodeId) {
         let mut at = node;

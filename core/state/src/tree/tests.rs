@@ -57,7 +57,7 @@ fn copies_are_the_holders_beyond_the_first_of_what_is_in_the_picture() {
     let copies = |tree: &Tree| tree.totals().copies();
     assert_eq!(copies(&tree), 2);
     tree.store(B, Some(BlockHash(999)), &blocks(&[150, 151]), 0);
-    assert_eq!(copies(&tree), 2, "blocks that wait for a parent are nobody's copies");
+    assert_eq!(copies(&tree), 2, "blocks that wait for a parent are not duplicates");
     assert!(tree.remove(B, BlockHash(102)));
     assert_eq!(copies(&tree), 1);
 }
@@ -108,7 +108,7 @@ fn the_prefix_rule_stops_at_a_hole_and_the_path_rule_counts_on() {
 }
 
 #[test]
-fn both_rules_stop_where_nobody_holds_the_block() {
+fn both_rules_stop_where_no_worker_holds_the_block() {
     let mut tree = tree(&[(A, &[101, 102, 103]), (B, &[101, 102, 103])]);
     for worker in [A, B] {
         tree.remove(worker, BlockHash(102));
@@ -212,7 +212,7 @@ fn a_lower_tier_has_the_way_to_its_blocks_without_holding_it() {
     assert_eq!((host.holdings(A).resident, host.totals().nodes, host.totals().unattached), (2, 2, 0));
     assert_eq!(host.position(host.find(A, BlockHash(104)).unwrap()), 2);
     assert_eq!(host.find(A, BlockHash(102)), None, "held on the device alone");
-    // What is held here already stays so, and what nobody knows waits.
+    // Blocks held already stay, and blocks with unknown parents wait.
     host.store_below(&device, A, Some(BlockHash(104)), &blocks(&[106]), 0);
     host.store_below(&device, A, Some(BlockHash(999)), &blocks(&[107]), 0);
     assert_eq!((host.holdings(A).resident, host.holdings(A).unattached), (4, 1));
@@ -286,7 +286,7 @@ fn children_come_in_the_order_in_which_they_were_first_seen() {
 }
 
 #[test]
-fn the_digest_tells_place_name_and_holder() {
+fn the_digest_covers_position_hash_and_owner() {
     let digest = |worker, parent: &[u64], hash: u64, tokens: u64| {
         let mut tree = tree(&[(A, &[101, 102]), (B, &[101, 102])]);
         let block = Block { block_hash: BlockHash(hash), tokens_hash: TokensHash(tokens) };

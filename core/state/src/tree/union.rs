@@ -114,7 +114,7 @@ impl Maker<'_> {
         for (tree, node) in known {
             let of = &tree.arena[node];
             tokens = of.tokens;
-            // Where nobody holds it any more, its holders of before named it.
+            // A block without owners now is named by its earlier owners.
             block = if tree.owners(node).is_empty() && block != 0 { block } else { of.block };
             touched = of.touched.max(touched);
         }
@@ -176,7 +176,7 @@ mod tests {
         tree.store(WorkerIx(worker), None, &blocks, 1);
     }
 
-    /// Marks: 0 nobody any more, 1 nobody before, 2 both.
+    /// Marks: 0 no owner now, 1 no owner before, 2 both.
     fn mark(before: &OwnerSet, after: &OwnerSet) -> Option<WorkerIx> {
         match (before.is_empty(), after.is_empty()) {
             (true, true) => None,

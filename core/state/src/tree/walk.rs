@@ -58,7 +58,7 @@ impl Tree {
     }
 
     /// Every block that `worker` holds, with the name of the one before it and when it was stored, each after those before
-    /// it. Of a block below one that another worker holds and this one does not, nobody would find the place again: it
+    /// it. Of a block below one that another worker holds and this one does not, the position could not be found again: it
     /// comes as one whose parent is unknown.
     pub fn held_by(&self, worker: WorkerIx) -> Vec<(Option<BlockHash>, Block, u32)> {
         let mut held = Vec::new();

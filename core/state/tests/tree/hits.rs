@@ -315,7 +315,7 @@ fn blocks_are_found_by_their_tokens_those_of_known_paths_first() {
         let nodes = tree.find_tokens(radixscope_model::id::TokensHash(7), most);
         nodes.into_iter().map(|node| tree.block_hash(node).0).collect::<Vec<_>>()
     };
-    assert_eq!(found(9), [3, 1], "nobody holds the first of the path");
+    assert_eq!(found(9), [3, 1], "no worker holds the first block of the path");
     assert_eq!((found(1), found(0)), (vec![3], vec![]));
     assert_eq!(tree.find_tokens(radixscope_model::id::TokensHash(0), 9), []);
 }

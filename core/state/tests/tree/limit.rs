@@ -1,4 +1,4 @@
-//! The bound on memory: what leaves the picture, what stays true, and that all who heard the same drop the same.
+//! The bound on memory: what leaves the picture, what stays true, and that equal input drops equal blocks.
 
 use proptest::prelude::*;
 use radixscope_model::id::{BlockHash, WorkerIx};

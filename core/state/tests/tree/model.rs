@@ -282,7 +282,7 @@ fn check_nodes(tree: &Tree, model: &Model) {
                         }
                     }
             });
-            let key = key.unwrap_or_else(|| panic!("nobody holds {path:?}")).clone();
+            let key = key.unwrap_or_else(|| panic!("no worker holds {path:?}")).clone();
             let names = want.remove(&key).unwrap_or_default();
             assert_eq!(holders, names.keys().copied().collect::<Vec<_>>(), "holders of {key:?}");
             let distinct: BTreeSet<u64> = names.values().flatten().copied().collect();
@@ -310,7 +310,7 @@ pub(crate) fn chain(seed: u64, path: &[u64]) -> u64 {
     })
 }
 
-/// Changes as engines make them: hashes are chains, blocks come below held or not yet heard parents.
+/// Changes as engines make them: hashes are chains, blocks come below held or not yet received parents.
 pub(crate) fn engine_op(seeds: u64) -> impl Strategy<Value = Op> {
     let worker = proptest::sample::select(&WORKERS[..]);
     let path = proptest::collection::vec(0..FEW_TOKENS, 1..6);

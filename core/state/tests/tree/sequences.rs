@@ -39,7 +39,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn after_every_change_the_tree_says_what_the_model_says(ops in ops(40), prompts in prompts()) {
+    fn after_every_change_the_tree_equals_the_model(ops in ops(40), prompts in prompts()) {
         let (mut tree, mut model) = (Tree::default(), Model::default());
         let hashes: Vec<u64> = (0..FEW_HASHES).collect();
         for (i, op) in ops.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Depth and breadth beyond what engines make: time linear in what was said, stack independent of it, memory used
+//! Depth and breadth beyond what engines make: time linear in the input, stack independent of it, memory used
 //! again. The sizes are such that anything quadratic would take minutes.
 
 use radixscope_model::id::{BlockHash, TokensHash, WorkerIx};
@@ -47,7 +47,7 @@ fn a_chain_removed_from_its_root_stays_until_its_last_block_goes() {
 }
 
 #[test]
-fn a_chain_heard_backwards_joins_block_by_block() {
+fn a_chain_received_backwards_joins_block_by_block() {
     let blocks = deep_chain(100_000);
     let mut tree = Tree::default();
     for pair in blocks.windows(2).rev() {
@@ -144,7 +144,7 @@ fn a_block_takes_36_bytes_and_its_place_in_the_index() {
 }
 
 #[test]
-fn owner_sets_that_nobody_needs_any_more_are_forgotten() {
+fn unused_owner_sets_are_dropped() {
     let mut tree = Tree::default();
     tree.store(W, None, &[block(1, 1)], 0);
     // A block walks through thousands of distinct sets of owners.

@@ -133,7 +133,7 @@ fn a_part_written_by_hand_is_read() {
 }
 
 #[test]
-fn a_leaf_that_nobody_holds_is_refused() {
+fn a_leaf_without_owners_is_refused() {
     let refused = |c: &Columns| matches!(read_columns(c), Err(ReadError::Restore(RestoreError::Unheld(_))));
     assert!(refused(&columns(&[&[0], &[]])));
     let mut between = columns(&[&[0], &[], &[0]]);

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use radixscope_export::Wanted;
+use radixscope_export::FindingFilter;
 use radixscope_model::number_format::count;
 use radixscope_model::record::{LinkState, Severity, SourceKind};
 use radixscope_state::cluster::Cluster;
@@ -26,7 +26,7 @@ impl Progress {
         let shows_nothing = |kind| matches!(kind, SourceKind::WorkerTrees | SourceKind::Recording);
         let shows = cluster.sources().iter().filter(|s| !shows_nothing(s.kind));
         let any = |wanted: &[LinkState]| shows.clone().any(|s| wanted.contains(&s.state));
-        let findings = Wanted::default().of(cluster);
+        let findings = FindingFilter::default().of(cluster);
         Self {
             any_live: any(&[LinkState::Live, LinkState::Ended]),
             catching_up: any(&[LinkState::CatchingUp]),

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use radixscope_export::finding_ticket::finding_ticket;
-use radixscope_export::{Findings, Summary, Wanted, pending_words};
+use radixscope_export::{FindingFilter, Findings, Summary, pending_text};
 use radixscope_model::id::Millis;
 use radixscope_model::number_format::{count, plural};
 use radixscope_model::record::{CheckStatus, LinkState, RuleStatus, Severity, SourceKind};
@@ -52,7 +52,7 @@ impl Report {
         output: Output,
     ) -> Result<Self, serde_json::Error> {
         let no_data_reason = no_data_reason(cluster, period);
-        let worst = Wanted::default().of(cluster).iter().map(|finding| finding.severity).max();
+        let worst = FindingFilter::default().of(cluster).iter().map(|finding| finding.severity).max();
         let exit_code = match worst {
             _ if no_data_reason.is_some() => EXIT_NO_DATA,
             Some(Severity::Critical) => EXIT_CRITICAL,
@@ -85,7 +85,7 @@ impl Report {
 }
 
 /// Active and resolved findings.
-const ALL: Wanted = Wanted { severity: Severity::Info, cleared: true };
+const ALL: FindingFilter = FindingFilter { severity: Severity::Info, cleared: true };
 
 fn text(cluster: &Cluster, period: ObservedPeriod, no_data_reason: Option<&str>) -> String {
     let mut out = match no_data_reason {
@@ -108,7 +108,7 @@ fn text(cluster: &Cluster, period: ObservedPeriod, no_data_reason: Option<&str>)
         cluster.checked().iter().filter(|rule| rule.status == status).map(line).collect()
     };
     let pending = Summary::of(cluster).pending;
-    let pending = pending.iter().map(|pending| pending_words(pending, cluster.now_ms()));
+    let pending = pending.iter().map(|pending| pending_text(pending, cluster.now_ms()));
     list("Pending:", pending.collect());
     list("Ok:", with(CheckStatus::Ok, |rule| rule.subject.to_string()));
     list("No data:", with(CheckStatus::NoData, |rule| format!("{}: {}", rule.subject, rule.missing)));
@@ -129,7 +129,7 @@ fn headline(cluster: &Cluster, period: ObservedPeriod) -> String {
         plural(cluster.workers().len() as u64, "worker", "workers"),
         count(received(cluster))
     );
-    let present = Wanted::default().of(cluster);
+    let present = FindingFilter::default().of(cluster);
     let coverage = Summary::of(cluster).coverage();
     if present.is_empty() {
         return format!("{period}: no findings; {coverage}.\n");

@@ -14,7 +14,7 @@ use anyhow::{Context as _, anyhow};
 
 use radixscope_export::{csv, decision_row};
 use radixscope_model::id::Millis;
-use radixscope_recording::Step;
+use radixscope_recording::FoldStep;
 use radixscope_state::cluster::{Cluster, DecisionEntry};
 
 use super::Failure;
@@ -46,8 +46,8 @@ pub(super) fn run(options: &Export) -> Result<ExitCode, Failure> {
     let mut ended = FinishedDecisions::default();
     let mut last_ms = Millis(0);
     let folded = series.play(&mut |step| match step {
-        Step::Record { entry, .. } => ended.note(entry),
-        Step::Batch { message, after, .. } if message.at_ms.since(last_ms) >= 1_000 => {
+        FoldStep::Record { entry, .. } => ended.note(entry),
+        FoldStep::Batch { message, after, .. } if message.at_ms.since(last_ms) >= 1_000 => {
             last_ms = message.at_ms;
             ended.take(message.at_ms, after, |decided| outputs.write(after, decided));
         }

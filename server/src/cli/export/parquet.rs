@@ -59,7 +59,7 @@ const COLUMNS: [(&str, Of); 34] = [
         Of::Whole(|row| row.decided.lost_affinity().map(|lost| lost.more_blocks.into())),
     ),
     ("cost_blocks", Of::Real(|row| row.decided.chosen_cost())),
-    ("margin_blocks", Of::Real(|row| row.decided.margin_blocks().ok())),
+    ("margin_blocks", Of::Real(|row| row.decided.cost_gap_blocks().ok())),
     ("formula", Of::Text(|row| row.decided.decision.formula.map(|formula| formula.as_str().to_owned()))),
     ("overlap_score_weight", Of::Real(|row| row.prefill_factor(true))),
     ("prefill_load_scale", Of::Real(|row| row.prefill_factor(false))),

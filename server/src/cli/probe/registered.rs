@@ -207,7 +207,7 @@ pub(super) enum EventPlane {
 }
 
 impl EventPlane {
-    pub(super) fn words(self) -> &'static str {
+    pub(super) fn to_text(self) -> &'static str {
         match self {
             Self::Zmq => "ZeroMQ, a socket for each publisher",
             Self::ZmqBroker => "ZeroMQ through a broker",

@@ -60,7 +60,7 @@ impl Report {
             endpoints: ProbedSource::all(endpoints, cluster),
             dynamo: registered.version(),
             request_plane: registered.request_plane(),
-            event_plane: registered.event_plane().map(EventPlane::words),
+            event_plane: registered.event_plane().map(EventPlane::to_text),
             pools: Pool::all(cluster),
             topics: topics(from, registered, cluster),
             command: command(from, registered, cluster),

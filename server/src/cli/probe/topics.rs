@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use radixscope_model::record::{EventLine, LinkState, SourceKind};
+use radixscope_model::record::{EventTransport, LinkState, SourceKind};
 use radixscope_state::cluster::Cluster;
 
 use super::registered::{EventPlane, Registered};
@@ -54,8 +54,8 @@ impl Observed<'_> {
     }
 
     /// Number of workers whose KV events arrived over one of these transports.
-    fn workers_with_events(&self, lines: &[EventLine]) -> usize {
-        let by = |line: EventLine| lines.contains(&line);
+    fn workers_with_events(&self, lines: &[EventTransport]) -> usize {
+        let by = |line: EventTransport| lines.contains(&line);
         self.cluster.workers().iter().filter(|worker| worker.lines.iter().any(|of| by(of.line))).count()
     }
 
@@ -63,7 +63,7 @@ impl Observed<'_> {
         let name = "KV events";
         let (zmq, nats) = (self.publishers(&self.registered.zmq), self.publishers(&self.registered.nats));
         let workers_with_events =
-            self.workers_with_events(&[EventLine::Core, EventLine::JetStream, EventLine::Zmq]);
+            self.workers_with_events(&[EventTransport::Core, EventTransport::JetStream, EventTransport::Zmq]);
         let while_listening = match workers_with_events {
             0 => "no events in 3 s; is there traffic?".to_owned(),
             count => format!("from {} in 3 s", workers(count)),
@@ -148,7 +148,7 @@ impl Observed<'_> {
             let how = format!("{} block queries", answer(answering));
             return Topic::new(name, Some(true), how);
         }
-        if self.workers_with_events(&[EventLine::JetStream]) > 0 {
+        if self.workers_with_events(&[EventTransport::JetStream]) > 0 {
             return Topic::new(name, Some(true), "JetStream retains the last hour");
         }
         if self.registered.workers.is_empty() {

@@ -10,13 +10,13 @@ use radixscope_export::Totals;
 use radixscope_insight::whatif;
 use radixscope_model::id::{Decimal, Millis, PoolIx, Seq, Worker, WorkerIx};
 use radixscope_model::record::{
-    LifetimeSums, LinkState, ModelFigures, ProcessRole, RankFigures, Role, RoleEvidence, SourceKind, Tier,
+    BlockResidency, LinkState, ModelFigures, ProcessRole, RankFigures, Role, RoleEvidence, SourceKind, Tier,
 };
-use radixscope_replay::Kept;
+use radixscope_replay::Retention;
 use radixscope_router::RouterSettings;
 use radixscope_state::cluster::{
-    Cluster, Gone, Line, MissedCount, ProcessState, RejectedCount, RouterLoad, RouterState, Sequences,
-    SourceState, TierCounts, UnknownGaps, WorkerState,
+    Cluster, Departure, MissedCount, ProcessState, RejectedCount, RouterLoad, RouterState, Sequences,
+    SourceState, TierCounts, UnknownGaps, WorkerState, WorkerTransport,
 };
 
 use super::knowledge::{PoolKnowledge, WorkerKnowledge};
@@ -44,7 +44,7 @@ pub(super) struct ClusterResponse {
     decisions: Totals,
     tree: TreeRow,
     /// History in memory; `null`: disabled.
-    history: Option<Kept>,
+    history: Option<Retention>,
     /// Status of the recording; `null`: disabled.
     recording: Option<RecordingStatus>,
     /// Requests that were not sent, and responses that were not read, because the target or origin is not Dynamo's.
@@ -149,11 +149,11 @@ struct WorkerRow {
     /// Requests in flight; `null`: no source reports when requests end.
     in_flight: Option<u32>,
     /// Transports of its KV events.
-    lines: Vec<Line>,
+    lines: Vec<WorkerTransport>,
     /// Departure; `null`: present.
     gone: Option<DepartureRow>,
     /// Block lifetimes, from a sample; `null`: unknown.
-    block_ages: Option<LifetimeSums>,
+    block_ages: Option<BlockResidency>,
 }
 
 #[derive(Serialize)]
@@ -203,7 +203,7 @@ struct PoolRow {
 #[derive(Serialize)]
 struct DepartureRow {
     #[serde(flatten)]
-    known: Gone,
+    known: Departure,
     /// Its KV events and requests routed to it since then.
     events_after: u64,
     choices_after: u64,
@@ -341,8 +341,8 @@ fn worker(cluster: &Cluster, ix: WorkerIx) -> Option<WorkerRow> {
         block_size_source: size.map(|size| size.source.as_str()),
         used_blocks: w.engine_used_blocks,
         stored_total: w.stored_total,
-        multimodal_inputs_total: w.pictures_total,
-        pictures_total: w.pictures_total,
+        multimodal_inputs_total: w.multimodal_inputs_total,
+        pictures_total: w.multimodal_inputs_total,
         removed_total: w.removed_total,
         cleared_total: w.cleared_total,
         store_events_total: w.store_events_total,

@@ -4,7 +4,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::Uri;
 
-use radixscope_export::{Findings, Wanted};
+use radixscope_export::{FindingFilter, Findings};
 use radixscope_model::record::Severity;
 
 use super::params::Params;
@@ -17,8 +17,8 @@ const SEVERITIES: [(&str, Severity); 3] =
 
 pub(super) async fn findings(State(hub): State<Hub>, uri: Uri) -> Result<Json<Findings>, ApiError> {
     let params = Params::of(&uri, &["state", "severity"])?;
-    let default = Wanted::default();
-    let wanted = Wanted {
+    let default = FindingFilter::default();
+    let wanted = FindingFilter {
         severity: params.one_of("severity", &SEVERITIES)?.unwrap_or(default.severity),
         cleared: params.one_of("state", &STATES)?.unwrap_or(default.cleared),
     };

@@ -2,9 +2,9 @@
 
 use serde::Serialize;
 
-use radixscope_insight::completeness::{Trust, asking_words, coverage_words, why_words};
+use radixscope_insight::completeness::{Trust, coverage_text, query_text, why_text};
 use radixscope_model::id::{Millis, PoolIx, WorkerIx};
-use radixscope_model::record::{Asking, Drift, KnowledgeWhy, TreeKnowledge};
+use radixscope_model::record::{Divergence, KnowledgeWhy, QueryState, TreeKnowledge};
 use radixscope_state::cluster::{Cluster, QueryTotals, WorkerState};
 
 /// Knowledge about a worker's cache.
@@ -28,7 +28,7 @@ pub(super) struct WorkerKnowledge {
     message: String,
     queries: QueryTotals,
     /// How its last two full responses differed from the tree; `null`: they did not, or there were none.
-    drift: Option<Drift>,
+    drift: Option<Divergence>,
 }
 
 /// Knowledge about the caches of a pool. Workers that publish no KV events by design do not count.
@@ -55,8 +55,8 @@ impl WorkerKnowledge {
     pub(super) fn of(cluster: &Cluster, ix: WorkerIx, worker: &WorkerState) -> Self {
         let knowledge = &worker.knowledge;
         let (known_blocks, used) = cluster.known_of_used(ix);
-        let asking = asking_words(knowledge, cluster.now_ms());
-        let why = why_words(knowledge.why);
+        let asking = query_text(knowledge, cluster.now_ms());
+        let why = why_text(knowledge.why);
         Self {
             state: knowledge.state,
             why: knowledge.why,
@@ -66,7 +66,7 @@ impl WorkerKnowledge {
             used_source: used.map(|used| used.source.as_str()),
             asking: knowledge.asking.as_str(),
             next_query_ms: match knowledge.asking {
-                Asking::Failed { next_ms } => next_ms,
+                QueryState::Failed { next_ms } => next_ms,
                 _ => None,
             },
             message: asking.map_or_else(|| why.to_owned(), |asking| format!("{why}; {asking}")),
@@ -91,7 +91,7 @@ impl PoolKnowledge {
             known_blocks: coverage.known_blocks,
             used_blocks: coverage.used_blocks,
             known_share: coverage.share(),
-            message: coverage_words(&coverage),
+            message: coverage_text(&coverage),
             withheld: Trust::of(cluster, ix).withheld().map(str::to_owned),
         }
     }

@@ -7,7 +7,7 @@ use axum::extract::State;
 use axum::http::Uri;
 use serde::Serialize;
 
-use radixscope_insight::latency::{self, Quantity, Source, Times};
+use radixscope_insight::latency::{self, Quantity, Times, TimingSource};
 use radixscope_model::id::{Millis, Seq};
 use radixscope_model::range::Range;
 use radixscope_model::record::HistogramKind;
@@ -159,7 +159,7 @@ fn histogram(cluster: &Cluster, kind: HistogramKind, now: Millis, window_ms: u64
     let (window, source) =
         latency::merged(cluster, kind, |process, kind| process.distribution(kind, after, now))?;
     let (session, _) = latency::merged(cluster, kind, ProcessState::session)?;
-    let Source::Histograms { processes, left_out } = source else { return None };
+    let TimingSource::Histograms { processes, left_out } = source else { return None };
     Some(Histogram { window: samples(&window), session: samples(&session), sources: processes, left_out })
 }
 
@@ -178,7 +178,7 @@ fn displayed_figure(
     let all = latency::within(cluster, quantity, now, window_ms);
     let times = all.into_iter().find(|times| times.samples > 0)?;
     Some(DisplayedFigure {
-        by: if matches!(times.source, Source::Histograms { .. }) { "histogram" } else { "requests" },
+        by: if matches!(times.source, TimingSource::Histograms { .. }) { "histogram" } else { "requests" },
         from_ms: times.window.0,
         until_ms: times.window.1,
         target: target_ms.map(|ms| ms * scale(quantity)),
@@ -193,7 +193,7 @@ fn window(times: &Times, quantity: Quantity) -> Window {
         None => [None; 3],
     };
     let percentiles = Percentiles { p50, p95, p99 };
-    Window { count: times.samples, of: times.of, percentiles, source: times.source.words() }
+    Window { count: times.samples, of: times.of, percentiles, source: times.source.to_text() }
 }
 
 /// Core returns milliseconds; the response uses seconds, the unit of Dynamo's histograms.

@@ -3,7 +3,7 @@
 use axum::http::Uri;
 use url::form_urlencoded;
 
-use radixscope_insight::shown::is_all;
+use radixscope_insight::view_context::is_all;
 use radixscope_model::id::{BlockHash, PoolIx, TokensHash, Worker, WorkerIx};
 use radixscope_state::cluster::{Cluster, PoolState};
 use radixscope_state::tree::Tree;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use radixscope_insight::in_flight::{self, Gap, Series};
-use radixscope_insight::latency::{self, Quantity, Source};
+use radixscope_insight::latency::{self, Quantity, TimingSource};
 use radixscope_model::id::{Millis, PoolIx};
 use radixscope_model::record::{Phase, Severity};
 use radixscope_state::cluster::{Cluster, DecisionTotals, WorkerState};
@@ -124,7 +124,11 @@ impl Families {
                 self.gauges(name, help, []);
                 continue;
             };
-            let by = if matches!(times.source, Source::Histograms { .. }) { "histogram" } else { "requests" };
+            let by = if matches!(times.source, TimingSource::Histograms { .. }) {
+                "histogram"
+            } else {
+                "requests"
+            };
             samples.push((labels([("figure", figure), ("by", by)]), times.samples as f64));
             let percentiles = ["50", "95", "99"].into_iter().zip(times.quantiles.into_iter().flatten());
             let bounds = percentiles.flat_map(|(percentile, range)| {

@@ -197,7 +197,7 @@ impl Families {
 #[cfg(test)]
 mod tests {
     use radixscope_model::id::{Millis, Seq};
-    use radixscope_model::record::{Entry, GoneWhy, Record};
+    use radixscope_model::record::{DepartureCause, Entry, Record};
 
     use super::*;
 
@@ -240,7 +240,7 @@ mod tests {
         let mut scraped = Scraped::default();
         (0..4).for_each(|at| scraped.come(at));
         assert_eq!(scraped.rows(), rows([("0", 1), ("1", 1), ("other", 2)]));
-        scraped.fold(Record::Gone { worker: WorkerIx(0), why: GoneWhy::Health });
+        scraped.fold(Record::Left { worker: WorkerIx(0), why: DepartureCause::Health });
         assert_eq!(scraped.rows(), rows([("1", 1), ("other", 2)]), "none that is in the sum leaves it");
         scraped.come(4);
         assert_eq!(
@@ -248,7 +248,7 @@ mod tests {
             rows([("1", 1), ("4", 1), ("other", 2)]),
             "a new one takes the free place"
         );
-        scraped.fold(Record::Gone { worker: WorkerIx(2), why: GoneWhy::Health });
+        scraped.fold(Record::Left { worker: WorkerIx(2), why: DepartureCause::Health });
         assert_eq!(scraped.rows(), rows([("1", 1), ("4", 1), ("other", 2)]));
     }
 }

@@ -1,7 +1,9 @@
-use radixscope_insight::timeline::{Change, FindingMark, WorkerMark};
+use radixscope_insight::timeline::{FindingMark, WorkerMark, WorkerTransition};
 use radixscope_model::frame::Frame;
 use radixscope_model::id::{BlockHash, DecisionId, TokensHash, Worker, WorkerIx};
-use radixscope_model::record::{Block, Decision, DecisionSource, Finding, GoneWhy, Phase, Record, Severity};
+use radixscope_model::record::{
+    Block, Decision, DecisionSource, DepartureCause, Finding, Phase, Record, Severity,
+};
 use radixscope_state::cluster::SnapshotReader;
 use radixscope_state::sink::RecordSink;
 
@@ -217,22 +219,22 @@ fn a_row_tells_what_a_second_brought() {
     finding.code = "pain".into();
     append(&mut state, at(1), Record::Finding(finding.clone()));
     append(&mut state, at(1), Record::Finding(finding.clone()));
-    append(&mut state, at(1), Record::Gone { worker: WORKER, why: GoneWhy::Health });
-    append(&mut state, at(1), Record::Gone { worker: WORKER, why: GoneWhy::Log });
+    append(&mut state, at(1), Record::Left { worker: WORKER, why: DepartureCause::Health });
+    append(&mut state, at(1), Record::Left { worker: WORKER, why: DepartureCause::Log });
     state.end_second(at(2));
     finding.phase = Phase::Recheck;
     append(&mut state, at(2), Record::Finding(finding.clone()));
     finding.phase = Phase::Cleared;
     append(&mut state, at(2), Record::Finding(finding));
-    append(&mut state, at(2), Record::Returned { worker: WORKER });
+    append(&mut state, at(2), Record::Rejoined { worker: WORKER });
     state.end_second(at(3));
     let rows = history(&state).rows_after(Millis(0));
     let sums: Vec<_> = rows.iter().map(|row| (row.at_ms, row.stored, row.removed, row.decisions)).collect();
     assert_eq!(sums, [(at(1), 5, 2, 1), (at(2), 0, 3, 0), (at(3), 0, 0, 0)]);
     let mark = |what| WorkerMark { what, worker: Some(Worker::new(1, 0)), process: None };
-    assert_eq!(rows[0].workers, [mark(Change::Joined)]);
-    assert_eq!(rows[1].workers, [mark(Change::Left)], "it can leave once only");
-    assert_eq!(rows[2].workers, [mark(Change::Returned)]);
+    assert_eq!(rows[0].workers, [mark(WorkerTransition::Joined)]);
+    assert_eq!(rows[1].workers, [mark(WorkerTransition::Left)], "it can leave once only");
+    assert_eq!(rows[2].workers, [mark(WorkerTransition::Rejoined)]);
     let mark = |opened| FindingMark {
         code: "pain".into(),
         severity: Severity::Critical,

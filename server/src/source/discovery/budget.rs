@@ -58,7 +58,7 @@ impl Pass {
     }
 
     /// Describes why a list was cut.
-    pub(super) fn words(&self) -> String {
+    pub(super) fn to_text(&self) -> String {
         let by = match self.left_bytes {
             0 => "256 MiB".to_owned(),
             _ => format!("{} s", PASS_WITHIN.as_secs()),
@@ -104,8 +104,8 @@ mod tests {
         pass.took(MAX_PASS_BYTES - 1);
         assert!(!pass.is_over());
         tokio::time::advance(PASS_WITHIN).await;
-        assert!(pass.is_over() && pass.words().contains("after 60 s"), "{}", pass.words());
+        assert!(pass.is_over() && pass.to_text().contains("after 60 s"), "{}", pass.to_text());
         pass.took(5);
-        assert!(pass.words().contains("after 256 MiB"), "{}", pass.words());
+        assert!(pass.to_text().contains("after 256 MiB"), "{}", pass.to_text());
     }
 }

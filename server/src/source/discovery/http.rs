@@ -13,7 +13,7 @@ use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client as HyperClient;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
-use radixscope_dynamo::discovery::pieces::{Part, Splitter};
+use radixscope_dynamo::discovery::pieces::{DocumentPart, Splitter};
 use tokio::time::Instant;
 
 use crate::source::nats::tls::find as find_tls;
@@ -134,7 +134,7 @@ impl Parts {
     }
 
     /// The next part. Cancel-safe.
-    pub(super) async fn next(&mut self) -> Result<Part, NoAnswer> {
+    pub(super) async fn next(&mut self) -> Result<DocumentPart, NoAnswer> {
         let Some(until) = self.until else { return self.receive().await };
         let soon = Instant::now() + WITHIN;
         let late = if until < soon { NoAnswer::Endless } else { NoAnswer::Silent };
@@ -151,7 +151,7 @@ impl Parts {
         &self.splitter
     }
 
-    async fn receive(&mut self) -> Result<Part, NoAnswer> {
+    async fn receive(&mut self) -> Result<DocumentPart, NoAnswer> {
         loop {
             if self.turn_bytes >= TURN_BYTES {
                 self.turn_bytes = 0;

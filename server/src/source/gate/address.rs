@@ -80,7 +80,7 @@ impl Special {
     }
 
     /// In a sentence, after "is".
-    pub const fn in_words(self) -> &'static str {
+    pub const fn in_text(self) -> &'static str {
         match self {
             Self::Unspecified => "the unspecified address, which means this machine",
             Self::Loopback => "a loopback address, which means this machine",

@@ -287,7 +287,7 @@ impl Gate {
         format!(
             "Not connected: {name}{ip}, named by {by}, {verb} {}. If a worker is there, allow it with --allow-target \
              (RADIXSCOPE_ALLOW_TARGET).",
-            special.in_words()
+            special.in_text()
         )
     }
 

@@ -71,7 +71,7 @@ impl DeniedSubjects {
     }
 
     /// Describes what is denied and what to do.
-    pub(super) fn words(&self, namespace: Option<&str>) -> String {
+    pub(super) fn to_text(&self, namespace: Option<&str>) -> String {
         let subjects: Vec<_> = self.0.iter().map(|denied| format!("\"{}\"", denied.subject)).collect();
         let narrow = match namespace {
             Some(_) => "",
@@ -127,9 +127,10 @@ mod tests {
         assert!(denied.note(COMPLAINT, &subjects, Millis(2)));
         assert_eq!(denied.len(), 1);
         assert!(
-            denied.words(None).contains("\"a.*.kv-events\"") && denied.words(None).contains("--namespace")
+            denied.to_text(None).contains("\"a.*.kv-events\"")
+                && denied.to_text(None).contains("--namespace")
         );
-        assert!(!denied.words(Some("x")).contains("--namespace"));
+        assert!(!denied.to_text(Some("x")).contains("--namespace"));
     }
 
     #[test]

@@ -521,7 +521,7 @@ impl<'s> Session<'s> {
         if self.denied.is_empty() {
             return (if is_reading { LinkState::CatchingUp } else { LinkState::Live }, words);
         }
-        words.push_str(&format!(" {}", self.denied.words(self.options.namespace.as_deref())));
+        words.push_str(&format!(" {}", self.denied.to_text(self.options.namespace.as_deref())));
         let is_all = self.denied.len() == self.subjects.len();
         (if is_all { LinkState::Refused } else { LinkState::Partial }, words)
     }

@@ -21,7 +21,7 @@ use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, Id, JoinError, JoinSet};
 use tokio::time::MissedTickBehavior;
 
-use radixscope_dynamo::tree_query::{QueryFailed, QueryFault, TreeAnswer};
+use radixscope_dynamo::tree_query::{QueryFailed, QueryFault, TreeResponse};
 use radixscope_intake::command::TreeQuery;
 use radixscope_intake::{Command, Payload};
 use radixscope_model::id::Worker;
@@ -55,7 +55,7 @@ pub struct Source {
 }
 
 /// The result of a query, and the bytes read.
-type QueryResult = (Result<TreeAnswer, QueryFailed>, usize);
+type QueryResult = (Result<TreeResponse, QueryFailed>, usize);
 
 impl Source {
     /// A source as the command line describes it.
@@ -193,15 +193,15 @@ impl<'s> Queries<'s> {
     async fn response(
         &self,
         query: u64,
-        outcome: Result<TreeAnswer, QueryFailed>,
+        outcome: Result<TreeResponse, QueryFailed>,
         size_bytes: usize,
     ) -> Result<(), HubEnded> {
-        let payload = Payload::TreeAnswer { query, outcome: Arc::new(outcome), size_bytes };
+        let payload = Payload::TreeResponse { query, outcome: Arc::new(outcome), size_bytes };
         self.to.deliver(now(), payload).await
     }
 
     async fn say(&mut self) -> Result<(), HubEnded> {
-        let (state, mut words) = self.status.words(Instant::now(), self.client.callback.closed());
+        let (state, mut words) = self.status.to_text(Instant::now(), self.client.callback.closed());
         for (what, of) in [(Crossing::TreeQuery, "Queries"), (Crossing::Response, "Responses")] {
             if let Some(refused) = self.client.gate.refusals().sentence(what.as_str()) {
                 words.push_str(&format!(" {of}: {refused}"));

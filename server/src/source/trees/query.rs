@@ -12,7 +12,7 @@ use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
 use radixscope_dynamo::request_plane::{Call, Codec, MAX_REFUSAL_BYTES, foreign_reply, frame, refusal};
-use radixscope_dynamo::tree_query::{QueryFailed, QueryFault, Question, TreeAnswer};
+use radixscope_dynamo::tree_query::{QueryFailed, QueryFault, Question, TreeResponse};
 use radixscope_intake::command::TreeQuery;
 
 use super::callback::{Callback, ExpectedConnection, Origin};
@@ -62,7 +62,7 @@ impl QueryClient {
     }
 
     /// Queries a worker. Also returns the number of bytes read.
-    pub(super) async fn query(&self, query: &TreeQuery) -> (Result<TreeAnswer, QueryFailed>, usize) {
+    pub(super) async fn query(&self, query: &TreeQuery) -> (Result<TreeResponse, QueryFailed>, usize) {
         let mut size_bytes = 0;
         let codec = query.endpoint.codec;
         let outcome = match self.once(query, codec, CALLBACK_WITHIN, &mut size_bytes).await {
@@ -86,7 +86,7 @@ impl QueryClient {
         codec: Codec,
         within: Duration,
         size_bytes: &mut usize,
-    ) -> Result<TreeAnswer, Fault> {
+    ) -> Result<TreeResponse, Fault> {
         let body =
             Question { worker: query.endpoint.worker, start_event_id: query.start_event_id }.encode(codec);
         let (mut home, sent) = match self.gate.query(&query.endpoint).map_err(not_sent)? {

@@ -9,7 +9,7 @@ use tokio::time::timeout;
 
 use radixscope_dynamo::error::{DecodeError, Reason};
 use radixscope_dynamo::request_plane::{Codec, Control, PRELUDE_BYTES, PartSize};
-use radixscope_dynamo::tree_query::{QueryFailed, QueryFault, TreeAnswer, decode_answer};
+use radixscope_dynamo::tree_query::{QueryFailed, QueryFault, TreeResponse, decode_answer};
 use radixscope_model::id::Worker;
 
 /// Maximum size of an item: a tree of two million blocks in 0.9's JSON, of eight million in MessagePack.
@@ -30,7 +30,7 @@ const CLOSE_WITHIN: Duration = Duration::from_secs(1);
 /// A response that is being read.
 #[derive(Default)]
 pub(super) struct Read {
-    response: Option<TreeAnswer>,
+    response: Option<TreeResponse>,
     /// Bytes read.
     pub(super) size_bytes: usize,
 }
@@ -41,7 +41,7 @@ pub(super) async fn read(
     (codec, worker): (Codec, Worker),
     large: &Semaphore,
     size_bytes: &mut usize,
-) -> Result<TreeAnswer, QueryFailed> {
+) -> Result<TreeResponse, QueryFailed> {
     let mut read = Read::default();
     let outcome = timeout(RESPONSE_WITHIN, read.parts(from, (codec, worker), large)).await;
     *size_bytes += read.size_bytes;
@@ -153,7 +153,7 @@ impl Read {
 }
 
 /// Decodes on a blocking thread.
-async fn decoded(item: Vec<u8>, codec: Codec, worker: Worker) -> Result<Option<TreeAnswer>, QueryFailed> {
+async fn decoded(item: Vec<u8>, codec: Codec, worker: Worker) -> Result<Option<TreeResponse>, QueryFailed> {
     let decode = tokio::task::spawn_blocking(move || decode_answer(&item, codec, worker));
     match decode.await {
         Ok(response) => response.map_err(|error| malformed(&error)),

@@ -62,14 +62,14 @@ fn tree(blocks: u64) -> Value {
     json!({"TreeDump": {"events": [event], "last_event_id": 40, "reset_scope": "all"}})
 }
 
-fn blocks(response: &TreeAnswer) -> usize {
+fn blocks(response: &TreeResponse) -> usize {
     match response {
-        TreeAnswer::TreeDump { events, last_event_id: Some(40) } => events.blocks.len(),
+        TreeResponse::TreeDump { events, last_event_id: Some(40) } => events.blocks.len(),
         other => panic!("{other:?}"),
     }
 }
 
-async fn query_worker(client: &QueryClient, worker: &FakeWorker) -> Result<TreeAnswer, QueryFailed> {
+async fn query_worker(client: &QueryClient, worker: &FakeWorker) -> Result<TreeResponse, QueryFailed> {
     timeout(LONG, client.query(&query(worker.port(), Codec::Json))).await.expect("it ends").0
 }
 
@@ -114,8 +114,8 @@ async fn recorded_answers_come_over_real_sockets_byte_for_byte() {
             RequestTransport::Tcp { address: format!("127.0.0.1:{}", worker.port()), path: path.clone() };
         let (response, size_bytes) = client().query(&query).await;
         match response.unwrap() {
-            TreeAnswer::TooNew { newest_available } => assert!(newest_available > 1_000),
-            TreeAnswer::Events { events, last_event_id } => {
+            TreeResponse::TooNew { newest_available } => assert!(newest_available > 1_000),
+            TreeResponse::Events { events, last_event_id } => {
                 let ids: Vec<u64> = events.events.iter().map(|event| event.event_id).collect();
                 assert_eq!(ids.first(), exchange.start.as_ref(), "{path}");
                 assert!(last_event_id.is_none_or(|last| ids.last() == Some(&last)), "{path}");
@@ -150,7 +150,7 @@ async fn a_query_names_the_worker_the_start_and_where_to_call() {
         address: format!("127.0.0.1:{}", worker.port()),
         path: format!("fffffffffffffffe/{ENDPOINT}"),
     };
-    assert_eq!(client().query(&query).await.0.unwrap(), TreeAnswer::TooNew { newest_available: 4 });
+    assert_eq!(client().query(&query).await.0.unwrap(), TreeResponse::TooNew { newest_available: 4 });
     let call = worker.calls().remove(0);
     let queries = call.query();
     assert_eq!(queries["start_event_id"], u64::MAX);
@@ -324,7 +324,7 @@ async fn a_rank_that_is_not_the_workers_own_comes_back_as_an_answer() {
     let words = "WorkerKvQueryEngine::generate dp_rank mismatch: request.dp_rank=0 this.dp_rank=1";
     let worker = FakeWorker::start(move |_| Script::answer(whole_json(&json!({"Error": words})))).await;
     let response = query_worker(&client(), &worker).await.unwrap();
-    assert_eq!(response, TreeAnswer::Error { message: words.to_owned(), rank: Some(1) });
+    assert_eq!(response, TreeResponse::Error { message: words.to_owned(), rank: Some(1) });
 }
 
 #[tokio::test]
@@ -545,9 +545,9 @@ impl Running {
         self.inbox.command(Command::Query(query)).await;
     }
 
-    async fn response(&mut self) -> (u64, Result<TreeAnswer, QueryFault>, usize) {
+    async fn response(&mut self) -> (u64, Result<TreeResponse, QueryFault>, usize) {
         let (payload, _) = self.inbox.payload().await;
-        let Payload::TreeAnswer { query, outcome, size_bytes } = payload else { panic!("{payload:?}") };
+        let Payload::TreeResponse { query, outcome, size_bytes } = payload else { panic!("{payload:?}") };
         (query, outcome.as_ref().clone().map_err(|failed| failed.why), size_bytes)
     }
 }

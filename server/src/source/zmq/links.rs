@@ -70,7 +70,7 @@ impl Links {
     }
 
     /// The source's state and its description.
-    pub(super) fn words(&self) -> (LinkState, String) {
+    pub(super) fn to_text(&self) -> (LinkState, String) {
         let Self { what, .. } = self;
         let all = self.links.len();
         if all == 0 {
@@ -154,24 +154,24 @@ mod tests {
     fn the_description_counts_publishers_and_names_an_unreachable_one() {
         let mut links = Links::new("publishers");
         (0..12).for_each(|id| links.add(id, format!("tcp://w{id}:1")));
-        assert_eq!(links.words(), (LinkState::Connecting, "0 of 12 publishers connected.".to_owned()));
+        assert_eq!(links.to_text(), (LinkState::Connecting, "0 of 12 publishers connected.".to_owned()));
         (0..12).for_each(|id| links.set_status(id, LinkStatus::Connected));
-        assert_eq!(links.words(), (LinkState::Live, "12 of 12 publishers connected.".to_owned()));
+        assert_eq!(links.to_text(), (LinkState::Live, "12 of 12 publishers connected.".to_owned()));
         links.set_status(3, broken(false));
         links.links.get_mut(&3).unwrap().since = ago(9);
         let words =
             "11 of 12 publishers connected; tcp://w3:1 not reachable for 8 s: connection refused. Retrying.";
-        assert_eq!(links.words(), (LinkState::Live, words.to_owned()));
+        assert_eq!(links.to_text(), (LinkState::Live, words.to_owned()));
         // Another failed attempt does not restart the time.
         links.set_status(3, broken(false));
-        assert_eq!(links.words().1, words);
+        assert_eq!(links.to_text().1, words);
         links.links.get_mut(&3).unwrap().since = ago(61);
-        let (state, words) = links.words();
+        let (state, words) = links.to_text();
         assert_eq!(state, LinkState::Partial);
         assert!(words.contains("for 1 min") && words.contains("firewalls"), "{words}");
         links.remove(3);
         links.set_status(3, LinkStatus::Connected);
-        assert_eq!(links.words().1, "11 of 11 publishers connected.");
+        assert_eq!(links.to_text().1, "11 of 11 publishers connected.");
     }
 
     #[test]
@@ -181,16 +181,16 @@ mod tests {
         links.add(2, "tcp://b:1".to_owned());
         links.set_status(1, broken(true));
         links.set_status(2, broken(false));
-        assert_eq!(links.words().0, LinkState::Connecting);
+        assert_eq!(links.to_text().0, LinkState::Connecting);
         links.set_status(2, broken(true));
-        assert_eq!(links.words().0, LinkState::Refused);
+        assert_eq!(links.to_text().0, LinkState::Refused);
     }
 
     #[test]
     fn no_named_publisher_is_not_an_error() {
         let mut links = Links::new("publishers");
-        assert_eq!(links.words().0, LinkState::Connecting);
+        assert_eq!(links.to_text().0, LinkState::Connecting);
         links.started = ago(6);
-        assert_eq!(links.words().0, LinkState::Live);
+        assert_eq!(links.to_text().0, LinkState::Live);
     }
 }

@@ -150,7 +150,7 @@ impl Subscriptions {
                 Some((id, status)) = self.reports.recv() => self.links.set_status(id, status),
                 command = next_command(&mut commands) => self.handle_command(command),
             }
-            let (state, mut words) = self.links.words();
+            let (state, mut words) = self.links.to_text();
             if let Some(refused) = self.source.gate.refusals().sentence(Crossing::ZmqConnection.as_str()) {
                 words.push_str(&format!(" Connections: {refused}"));
             }

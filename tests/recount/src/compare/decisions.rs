@@ -241,8 +241,8 @@ impl Agreement {
         let Some(worker) = decision.other_part else {
             let is_said = decision.request_id.reported().is_some();
             // The other choice may be one whose request is not sure.
-            let is_unsure = |one: &Decision| one.request_id == Fact::Unsure;
-            if row["other_part"].is_null() || recording.decisions.iter().any(is_unsure) {
+            let is_uncertain = |one: &Decision| one.request_id == Fact::Unsure;
+            if row["other_part"].is_null() || recording.decisions.iter().any(is_uncertain) {
                 return;
             }
             // Nothing names the request: then both have to be able to be of one.

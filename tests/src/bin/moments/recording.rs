@@ -9,7 +9,7 @@ use std::time::Instant;
 use radixscope_captures::recorded::{BEGIN_MS, Recorded, Recorder, meta};
 use radixscope_model::id::{Millis, Worker, WorkerIx};
 use radixscope_model::record::{Entry, Record};
-use radixscope_recording::{Recording, Series, Step};
+use radixscope_recording::{FoldStep, Recording, Series};
 use radixscope_state::cluster::Cluster;
 use radixscope_state::sink::RecordSink;
 use radixscope_tests::grown::{Change, Event, Grown, worker_id};
@@ -73,7 +73,7 @@ fn played(path: &Path) -> Vec<Recorded> {
     let mut states = Vec::new();
     let mut series = Series::of(vec![open(path)]).expect("one file");
     let played = series.play(&mut |step| {
-        if let Step::Batch { message, after, .. } = step {
+        if let FoldStep::Batch { message, after, .. } = step {
             states.push(Recorded { at_ms: message.at_ms, seq: after.seq(), digest: after.digest() });
         }
     });

@@ -70,10 +70,10 @@ fn lists_and_watches_hand_over_objects_as_they_are() {
     assert_eq!((&*page_of.version, &*page_of.next), ("7", "abc"));
     assert_eq!(page_of.objects, [&br#"{"a":1}"#[..], b"{}"]);
     assert_eq!(page(br#"{"metadata":{"resourceVersion":"7"},"items":null}"#).unwrap().objects.len(), 0);
-    assert_eq!(change(br#"{"type":"MODIFIED","object":{"a":1}}"#), Ok(Change::Put(br#"{"a":1}"#)));
-    assert_eq!(change(br#"{"type":"DELETED","object":{}}"#), Ok(Change::End(b"{}")));
+    assert_eq!(change(br#"{"type":"MODIFIED","object":{"a":1}}"#), Ok(WatchEvent::Put(br#"{"a":1}"#)));
+    assert_eq!(change(br#"{"type":"DELETED","object":{}}"#), Ok(WatchEvent::End(b"{}")));
     let gone = change(br#"{"type":"ERROR","object":{"kind":"Status","code":410,"message":"too old"}}"#);
-    assert_eq!(gone, Ok(Change::Failed(Status { code: 410, message: "too old".into() })));
+    assert_eq!(gone, Ok(WatchEvent::Failed(Status { code: 410, message: "too old".into() })));
 }
 
 #[test]

@@ -9,7 +9,7 @@ const LIMITS: Limits = Limits { text_bytes: 40, piece_bytes: 400 };
 const ITEMS: Array = Array { field: "\"items\"", depth: 1 };
 
 /// All parts of what arrives in pieces.
-fn parts(array: Option<Array>, pieces: &[&[u8]]) -> Vec<Part> {
+fn parts(array: Option<Array>, pieces: &[&[u8]]) -> Vec<DocumentPart> {
     let mut splitter = Splitter::new(array, LIMITS);
     let mut all = Vec::new();
     for mut piece in pieces.iter().copied() {
@@ -21,8 +21,8 @@ fn parts(array: Option<Array>, pieces: &[&[u8]]) -> Vec<Part> {
     all
 }
 
-fn text(part: &Part) -> (&str, LeftOut) {
-    let (Part::Element(piece) | Part::End(piece)) = part;
+fn text(part: &DocumentPart) -> (&str, Skipped) {
+    let (DocumentPart::Element(piece) | DocumentPart::End(piece)) = part;
     (std::str::from_utf8(&piece.json).unwrap(), piece.left_out)
 }
 
@@ -35,7 +35,13 @@ fn a_list_comes_apart_into_its_elements_and_what_is_around_them() {
     assert_eq!(texts, [r#"{"a":[1,2],"items":[3]}"#, r#""x,]""#, "7", around, r#"{"items":[]}"#]);
     assert!(matches!(
         all[..],
-        [Part::Element(_), Part::Element(_), Part::Element(_), Part::End(_), Part::End(_)]
+        [
+            DocumentPart::Element(_),
+            DocumentPart::Element(_),
+            DocumentPart::Element(_),
+            DocumentPart::End(_),
+            DocumentPart::End(_)
+        ]
     ));
 }
 
@@ -45,14 +51,14 @@ fn long_texts_and_long_elements_are_left_out_and_measured() {
     let list = json!({"items": [{"key": "a", "value": long}, {"key": "b", "n": (0..300).collect::<Vec<_>>()}, {"key": "c"}]});
     let list = list.to_string();
     let all = parts(Some(ITEMS), &[list.as_bytes()]);
-    assert_eq!(text(&all[0]), (r#"{"key":"a","value":""}"#, LeftOut::Texts));
-    let Part::Element(first) = &all[0] else { panic!("{all:?}") };
+    assert_eq!(text(&all[0]), (r#"{"key":"a","value":""}"#, Skipped::Texts));
+    let DocumentPart::Element(first) = &all[0] else { panic!("{all:?}") };
     assert_eq!(first.bytes, 1_000 + r#"{"key":"a","value":""}"#.len() as u64);
-    assert_eq!(text(&all[1]).1, LeftOut::End);
+    assert_eq!(text(&all[1]).1, Skipped::End);
     assert!(
         text(&all[1]).0.starts_with(r#"{"key":"b","n":[0,1,"#) && text(&all[1]).0.len() <= LIMITS.piece_bytes
     );
-    assert_eq!(text(&all[2]), (r#"{"key":"c"}"#, LeftOut::Nothing));
+    assert_eq!(text(&all[2]), (r#"{"key":"c"}"#, Skipped::Nothing));
 }
 
 #[test]
@@ -107,12 +113,12 @@ proptest! {
             let (text, left_out) = text(part);
             prop_assert!(text.len() <= LIMITS.piece_bytes);
             match left_out {
-                LeftOut::Nothing => prop_assert_eq!(&serde_json::from_str::<Value>(text).unwrap(), item),
-                LeftOut::Texts => prop_assert!(serde_json::from_str::<Value>(text).is_ok(), "{}", text),
-                LeftOut::End => {}
+                Skipped::Nothing => prop_assert_eq!(&serde_json::from_str::<Value>(text).unwrap(), item),
+                Skipped::Texts => prop_assert!(serde_json::from_str::<Value>(text).is_ok(), "{}", text),
+                Skipped::End => {}
             }
         }
-        prop_assert!(matches!(end, Part::End(_)));
+        prop_assert!(matches!(end, DocumentPart::End(_)));
     }
 
     #[test]

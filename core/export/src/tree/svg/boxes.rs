@@ -15,16 +15,16 @@ use radixscope_state::cluster::TOUCH_MS;
 use radixscope_state::tree::Tree;
 use radixscope_state::tree::forest::{Chain, Forest, Holder, Run, Seen, Sliver, Window};
 
-/// More owners than this are told as a number.
+/// More owners than this are shown as a number.
 const MAX_TICKS: usize = 16;
 /// Least and most of the side of an owner's tick, and the gap to the next.
 const TICK_PX: (f64, f64) = (3.0, 7.0);
 const TICK_GAP_PX: f64 = 2.0;
-/// A box at least this wide and high says what it is when pointed at.
+/// A box at least this wide and high has a tooltip.
 const TOLD_PX: f64 = 3.0;
 /// A box at least this high has a label.
 const LABELLED_PX: f64 = 13.0;
-/// Boxes are told apart downward to so many pixels.
+/// Narrowest box that is drawn separately, in pixels.
 const ROW_PX: f64 = 0.5;
 /// Columns below which a picture is not made coarser.
 const MIN_COLUMNS: u32 = 16;
@@ -141,12 +141,12 @@ struct Rect {
     y: f64,
     width: f64,
     height: f64,
-    line: Line,
+    line: Border,
 }
 
 /// What is round a box.
 #[derive(Clone, Copy)]
-enum Line {
+enum Border {
     None,
     /// A hairline: the colours of a scale may be near that of the ground.
     Hair,
@@ -164,7 +164,7 @@ impl Rect {
             y: self.y + 0.5,
             width,
             height,
-            line: Line::Frame(colour),
+            line: Border::Frame(colour),
         })
     }
 }
@@ -183,8 +183,8 @@ impl Painter<'_> {
             width: apart(width),
             height: apart(height).max(ROW_PX),
             line: match self.drawing.heat != Heat::Owner && width > 3.0 && height > 3.0 {
-                true => Line::Hair,
-                false => Line::None,
+                true => Border::Hair,
+                false => Border::None,
             },
         }
     }
@@ -268,9 +268,9 @@ impl Painter<'_> {
     fn is_wanted(&self, holder: Holder, workers: u64) -> bool {
         self.drawing.only.is_none_or(|only| {
             only.iter().any(|&worker| match holder {
-                Holder::Nobody => false,
+                Holder::NoWorker => false,
                 Holder::One(holder) => holder == worker,
-                // Of workers beyond the 64th a sliver does not tell.
+                // A sliver does not list workers beyond the 64th.
                 Holder::Several => worker.0 >= 64 || workers & (1 << worker.0) != 0,
             })
         })
@@ -283,7 +283,7 @@ impl Painter<'_> {
             Heat::Owner => {
                 let workers = self.drawing.workers.len();
                 return match holder {
-                    Holder::Nobody => (css(theme.nobody), theme.nobody),
+                    Holder::NoWorker => (css(theme.no_worker), theme.no_worker),
                     Holder::Several => (css(theme.shared), theme.shared),
                     Holder::One(worker) => (fill_of(theme, worker, workers), theme.worker(worker, workers)),
                 };
@@ -369,7 +369,7 @@ impl Painter<'_> {
     }
 }
 
-/// A worker's colour, or the pattern in it that tells it from the one with the same hue.
+/// A worker's colour, or the pattern that distinguishes it from the one with the same hue.
 pub(crate) fn fill_of(theme: &Theme, worker: WorkerIx, workers: usize) -> String {
     match worker.at() < theme.many.len() {
         true => css(theme.worker(worker, workers)),
@@ -381,9 +381,9 @@ fn write_rect(svg: &mut String, rect: &Rect, fill: &str, inside: impl FnOnce(&mu
     let (x, y, width, height) = (Px(rect.x), Px(rect.y), Px(rect.width), Px(rect.height));
     let _ = write!(svg, "<rect x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\" fill=\"{fill}\"");
     match rect.line {
-        Line::None => {}
-        Line::Hair => svg.push_str(" stroke-width=\"0.5\""),
-        Line::Frame(colour) => {
+        Border::None => {}
+        Border::Hair => svg.push_str(" stroke-width=\"0.5\""),
+        Border::Frame(colour) => {
             let _ = write!(svg, " stroke=\"{}\" stroke-width=\"1\"", css(colour));
         }
     }

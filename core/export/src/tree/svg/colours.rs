@@ -32,8 +32,8 @@ pub struct Theme {
     pub edge: Rgb,
     /// Blocks that several workers hold.
     pub shared: Rgb,
-    /// Blocks that nobody holds but that lead to held ones.
-    pub nobody: Rgb,
+    /// Evicted blocks with cached blocks below them.
+    pub no_worker: Rgb,
     /// Behind what stands out of the ground.
     pub raised: Rgb,
     /// What is looked at first.
@@ -67,7 +67,7 @@ impl Theme {
         line: rgb(0xdcdfe4),
         edge: rgb(0x8a919c),
         shared: rgb(0x8b929c),
-        nobody: rgb(0xe3e6ea),
+        no_worker: rgb(0xe3e6ea),
         raised: rgb(0xeef0f2),
         focus: rgb(0x1a56cf),
         warn: rgb(0xb87a00),
@@ -96,7 +96,7 @@ impl Theme {
         line: rgb(0x2c3038),
         edge: rgb(0x6b7280),
         shared: rgb(0x767d8a),
-        nobody: rgb(0x2a2d34),
+        no_worker: rgb(0x2a2d34),
         raised: rgb(0x22252b),
         focus: rgb(0x8ab4ff),
         warn: rgb(0xe0a82e),
@@ -126,7 +126,7 @@ impl Theme {
     }
 }
 
-/// From little to much, told apart with any colour-vision deficiency; the same in both themes.
+/// From little to much, distinguishable with any colour-vision deficiency; the same in both themes.
 pub const HEAT: [Rgb; 9] = [
     rgb(0x00224e),
     rgb(0x123570),

@@ -38,7 +38,7 @@ fn no_worker_looks_like_a_state() {
 }
 
 #[test]
-fn workers_are_told_apart_in_every_vision() {
+fn workers_are_distinguishable_in_every_vision() {
     each_set(|set, _, _, hues| {
         let least = if hues.len() == FEW { 20.0 } else { 13.0 };
         for vision in Vision::ALL {
@@ -103,7 +103,7 @@ fn the_colours_are_those_of_the_style_sheet() {
             ("--line", theme.line),
             ("--edge", theme.edge),
             ("--tree-shared", theme.shared),
-            ("--tree-nobody", theme.nobody),
+            ("--tree-no-worker", theme.no_worker),
             ("--raised", theme.raised),
             ("--focus", theme.focus),
             ("--warn", theme.warn),

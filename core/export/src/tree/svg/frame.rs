@@ -201,7 +201,7 @@ pub(super) fn legend(tree: &Tree, forest: &Forest, drawing: &Drawing<'_>, boxes:
     match drawing.heat {
         Heat::Owner => workers(drawing, y, svg),
         Heat::Recency => {
-            let end = recency::end_in_words(boxes.oldest_ms);
+            let end = recency::end_to_text(boxes.oldest_ms);
             scale("last stored or used, or below it", &end, "just now", y, svg);
         }
         Heat::Hits => {

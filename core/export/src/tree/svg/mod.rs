@@ -3,7 +3,7 @@
 //! Boxes are as wide as their subtrees have units, see [`Forest`]. Colours stand in attributes, so that the picture needs
 //! no style sheet and a strict content security policy changes nothing. Its size is bounded however large the tree is: what
 //! is too narrow is drawn together, ever more coarsely until there are at most [`MAX_BOXES`] boxes, and what even then is
-//! too much is left out and said so.
+//! what exceeds the limits is left out, with a note.
 
 pub(crate) mod boxes;
 #[cfg(test)]
@@ -30,7 +30,7 @@ pub const MAX_BOXES: usize = 20_000;
 /// Least and most width and height in pixels.
 pub const SIZE_PX: std::ops::RangeInclusive<u32> = 240..=8_192;
 
-/// What a box's colour says.
+/// What a box's colour means.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Heat {
     /// Who holds it.

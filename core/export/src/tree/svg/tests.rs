@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use roxmltree::{Document, Node};
 
-use super::super::Picture;
+use super::super::TreeSnapshot;
 use super::colours::{HEAT, ramp, shared_body};
 use super::*;
 use crate::colour::{css, ink};
@@ -283,7 +283,7 @@ fn colours_are_those_of_the_design_tokens() {
         ("--text-quiet", light.quiet, dark.quiet),
         ("--line", light.line, dark.line),
         ("--tree-shared", light.shared, dark.shared),
-        ("--tree-nobody", light.nobody, dark.nobody),
+        ("--tree-no-worker", light.no_worker, dark.no_worker),
     ] {
         assert_eq!(token(name), pair(l, d), "{name}");
     }
@@ -348,7 +348,7 @@ proptest! {
 #[test]
 fn a_copy_of_a_cluster_can_be_drawn() {
     let picture =
-        Picture::of(&Cluster::default(), radixscope_model::id::PoolIx(0), Millis(1_800_000_000_000));
-    let svg = picture.svg(&super::super::Shown::default()).expect("the top");
+        TreeSnapshot::of(&Cluster::default(), radixscope_model::id::PoolIx(0), Millis(1_800_000_000_000));
+    let svg = picture.svg(&super::super::DrawOptions::default()).expect("the top");
     assert!(Document::parse(&svg).is_ok());
 }

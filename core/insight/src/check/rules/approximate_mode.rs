@@ -5,14 +5,14 @@ use super::prelude::*;
 use super::{no_events, not_kv_routing};
 use crate::check::missing;
 use crate::check::view::median;
-use radixscope_model::record::{Counter, DecisionSource, Gauge, HistogramKind, LogSign, ProcessRole};
+use radixscope_model::record::{Counter, DecisionSource, Gauge, HistogramKind, LogSignal, ProcessRole};
 use radixscope_state::cluster::ProcessState;
 
 /// Requests that a KV router would have published.
 const MIN_REQUESTS: u64 = 10;
 
 pub(in crate::check) const RULE: Rule =
-    Rule { hold_ms: 20_000, ..Rule::new("approximate_mode", "KV events used by routers", look) };
+    Rule { hold_ms: 20_000, ..Rule::new("approximate_mode", "KV events used by routers", evaluate) };
 
 /// Whether a router of 1.x is known to go by its own guesses, for rules that see the consequences.
 pub(super) fn is_there(view: &View<'_>) -> bool {
@@ -21,9 +21,9 @@ pub(super) fn is_there(view: &View<'_>) -> bool {
     view.fresh().any(guesses) || is_logged(view) && !view.fresh().any(takes_events)
 }
 
-/// Whether a router's log says that it takes no KV events.
+/// Whether a router's log reports that it uses no KV events.
 fn is_logged(view: &View<'_>) -> bool {
-    view.cluster.sign(|sign| *sign == LogSign::KvEventsOff).is_some()
+    view.cluster.sign(|sign| *sign == LogSignal::KvEventsOff).is_some()
 }
 
 /// Whether a frontend counts stores in its router's index, and none of the workers' sources of KV events, which routers of
@@ -38,7 +38,7 @@ fn guesses(process: &ProcessState) -> bool {
 /// The note that a router counts blocks as cached before they are.
 fn predicts(view: &View<'_>) -> Option<String> {
     let ttl_ms = view.cluster.signs().iter().find_map(|state| match state.sign {
-        LogSign::PredictsOnRoute { ttl_ms } => Some(ttl_ms),
+        LogSignal::PredictsOnRoute { ttl_ms } => Some(ttl_ms),
         _ => None,
     })?;
     let ttl = ttl_ms.map_or_else(String::new, |ms| format!(" for {:.0} s", f64::from(ms) / 1_000.0));
@@ -48,7 +48,7 @@ fn predicts(view: &View<'_>) -> Option<String> {
     ))
 }
 
-fn look(view: &View<'_>) -> RuleOutcome {
+fn evaluate(view: &View<'_>) -> RuleOutcome {
     if is_there(view) {
         return deaf(view).into();
     }
@@ -70,7 +70,7 @@ fn deaf(view: &View<'_>) -> Finding {
     .log_lines(
         view,
         "Lines \"Skipping KV event subscription\" with use_kv_events=false, by the router's log",
-        LogSign::KvEventsOff,
+        LogSignal::KvEventsOff,
     );
     let found = guessing.fold(found, |found, process| {
         let stored = process.counter_value(Counter::StoredOk).unwrap_or(0.0);

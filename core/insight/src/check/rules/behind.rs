@@ -9,9 +9,9 @@ const LATE_MS: i64 = 2_000;
 const FRESH_MS: u64 = 10_000;
 
 pub(in crate::check) const RULE: Rule =
-    Rule { hold_ms: 10_000, ..Rule::new("behind", "Delay of this dashboard", look) };
+    Rule { hold_ms: 10_000, ..Rule::new("behind", "Delay of this dashboard", evaluate) };
 
-fn look(view: &View<'_>) -> RuleOutcome {
+fn evaluate(view: &View<'_>) -> RuleOutcome {
     let live = view.cluster.sources().iter().filter(|s| s.state == LinkState::Live);
     let fresh = live.filter(|s| s.last_ms.is_some_and(|last| view.now.since(last) <= FRESH_MS));
     let late = fresh.filter_map(|s| Some((s, s.lag_ms.filter(|&lag| lag > LATE_MS)?)));

@@ -11,9 +11,9 @@ const WINDOW_S: u64 = 180;
 const MOVES_WITHIN_S: u64 = FOLLOW_S;
 
 pub(in crate::check) const RULE: Rule =
-    Rule { clear_ms: 60_000, ..Rule::new("cascade", "Spikes moving from worker to worker", look) };
+    Rule { clear_ms: 60_000, ..Rule::new("cascade", "Spikes moving from worker to worker", evaluate) };
 
-fn look(view: &View<'_>) -> RuleOutcome {
+fn evaluate(view: &View<'_>) -> RuleOutcome {
     let Some(spikes) = harmful(view, WINDOW_S) else { return RuleOutcome::no_data(MISSING) };
     let Some((from, to)) = latest_move(&spikes) else { return RuleOutcome::Ok };
     let mut found = Finding::new(

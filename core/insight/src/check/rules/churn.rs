@@ -5,7 +5,7 @@ use super::prelude::*;
 use crate::capacity::RemedyKind;
 use crate::check::causes::{Cause, code};
 use radixscope_model::id::PoolIx;
-use radixscope_model::record::LifetimeSums;
+use radixscope_model::record::BlockResidency;
 
 /// Removed blocks, scaled up from the sample, that a share needs.
 const MIN_REMOVED: u64 = 200;
@@ -20,22 +20,22 @@ const CAME_BACK_SHARE: f64 = 0.3;
 const LOW_OVERLAP: f64 = 0.5;
 
 pub(in crate::check) const RULE: Rule =
-    Rule { hold_ms: 10_000, ..Rule::new("churn", "Premature eviction", look) };
+    Rule { hold_ms: 10_000, ..Rule::new("churn", "Premature eviction", evaluate) };
 
 const NOT_FOLLOWED: &str = "No block was sampled yet; blocks are once KV events are received";
 
-fn look(view: &View<'_>) -> RuleOutcome {
+fn evaluate(view: &View<'_>) -> RuleOutcome {
     let pools = view.cluster.pools_in_use().into_iter();
-    RuleOutcome::of_pools(pools.map(|pool| look_at(view, pool)), NOT_FOLLOWED)
+    RuleOutcome::of_pools(pools.map(|pool| evaluate_pool(view, pool)), NOT_FOLLOWED)
 }
 
-fn look_at(view: &View<'_>, pool: PoolIx) -> RuleOutcome {
+fn evaluate_pool(view: &View<'_>, pool: PoolIx) -> RuleOutcome {
     let lifetimes = |ix: WorkerIx| Some((ix, view.worker(ix)?.lifetimes?));
-    let followed: Vec<(WorkerIx, LifetimeSums)> = view.present_in(pool).filter_map(lifetimes).collect();
+    let followed: Vec<(WorkerIx, BlockResidency)> = view.present_in(pool).filter_map(lifetimes).collect();
     if followed.is_empty() {
         return RuleOutcome::no_data(NOT_FOLLOWED);
     }
-    let sum = |of: fn(&LifetimeSums) -> u64| followed.iter().map(|(_, ages)| of(ages)).sum::<u64>();
+    let sum = |of: fn(&BlockResidency) -> u64| followed.iter().map(|(_, ages)| of(ages)).sum::<u64>();
     let removed = sum(|ages| u64::from(ages.removed));
     let scaled = sum(|ages| u64::from(ages.removed) * u64::from(ages.one_in.max(1)));
     let came_back = sum(|ages| u64::from(ages.came_back));
@@ -102,15 +102,15 @@ mod tests {
 
     fn with(removed: u32, came_back: u32, overlap_blocks: u64) -> Stage {
         let mut stage = Stage::new(1);
-        let ages = LifetimeSums {
+        let ages = BlockResidency {
             one_in: 8,
             removed,
             lifetime_p50_ms: Some(4_000),
             came_back,
             came_back_p50_ms: Some(2_500),
-            ..LifetimeSums::default()
+            ..BlockResidency::default()
         };
-        stage.tell(Record::LifetimeSums { worker: WorkerIx(0), lifetimes: ages });
+        stage.tell(Record::BlockResidency { worker: WorkerIx(0), lifetimes: ages });
         stage.choose(&[30], overlap_blocks);
         stage
     }

@@ -3,7 +3,7 @@
 use super::prelude::*;
 use super::router_restarted::restarts;
 use radixscope_model::id::PoolIx;
-use radixscope_model::record::LogSign;
+use radixscope_model::record::LogSignal;
 
 /// Decisions after the restart that can be judged.
 const MIN_DECISIONS: u64 = 10;
@@ -16,9 +16,9 @@ const FINDS_ONE_IN: u64 = 20;
 /// … while the workers hold at least one in so many.
 const HELD_ONE_IN: u64 = 4;
 
-pub(in crate::check) const RULE: Rule = Rule::new("cold_tree", "The router's tree after a restart", look);
+pub(in crate::check) const RULE: Rule = Rule::new("cold_tree", "The router's tree after a restart", evaluate);
 
-fn look(view: &View<'_>) -> RuleOutcome {
+fn evaluate(view: &View<'_>) -> RuleOutcome {
     cold(view).map_or(RuleOutcome::Ok, |cold| found(view, &cold).into())
 }
 
@@ -82,7 +82,7 @@ fn found(view: &View<'_>, cold: &Cold) -> Finding {
     .log_lines(
         view,
         "Lines \"does not have local indexer enabled\", by the router's log, since we listen",
-        LogSign::NoLocalIndexer,
+        LogSignal::NoLocalIndexer,
     )
     .fixes("cold_tree")
     .panel(PanelRef::Decisions)

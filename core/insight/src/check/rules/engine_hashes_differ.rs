@@ -1,23 +1,23 @@
 //! Engines name the same tokens differently: harmless while a router runs, harmful when it restores a tree.
 
 use super::prelude::*;
-use radixscope_model::record::LogSign;
+use radixscope_model::record::LogSignal;
 
 /// Blocks, or lines of a log, that are more than a coincidence.
 const MIN_BLOCKS: u64 = 10;
-/// What a log says is believed for this long.
+/// A log signal counts for this long.
 const SIGN_MS: u64 = 300_000;
 
 pub(in crate::check) const RULE: Rule =
-    Rule::new("engine_hashes_differ", "Same hash for the same tokens on all engines", look);
+    Rule::new("engine_hashes_differ", "Same hash for the same tokens on all engines", evaluate);
 
-fn look(view: &View<'_>) -> RuleOutcome {
+fn evaluate(view: &View<'_>) -> RuleOutcome {
     let pools = view.cluster.pools_in_use().into_iter();
     let trees: Vec<_> = pools.map(|pool| (pool, view.cluster.tree(pool))).collect();
     // Where a worker has several names for one path, its names carry what tokens do not: a salt, or an adapter that Dynamo
     // does not hash. Those of two workers then need not agree.
     let (mixed, plain): (Vec<_>, Vec<_>) = trees.into_iter().partition(|(_, tree)| tree.further_names() > 0);
-    let sign = view.cluster.sign(|sign| *sign == LogSign::HashMismatch);
+    let sign = view.cluster.sign(|sign| *sign == LogSignal::HashMismatch);
     let logged = sign.filter(|sign| view.now.since(sign.last_ms) <= SIGN_MS).map_or(0, |sign| sign.count);
     let worst = plain.iter().max_by_key(|(_, tree)| tree.differing_names());
     let differing = worst.map_or(0, |(_, tree)| tree.differing_names());

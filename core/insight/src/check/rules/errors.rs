@@ -25,10 +25,10 @@ struct Ended {
 pub(in crate::check) const RULE: Rule = Rule {
     // As long as it takes to learn that a worker is gone.
     hold_ms: 10_000,
-    ..Rule::new("errors", "Requests that fail", look)
+    ..Rule::new("errors", "Requests that fail", evaluate)
 };
 
-fn look(view: &View<'_>) -> RuleOutcome {
+fn evaluate(view: &View<'_>) -> RuleOutcome {
     let Some(ended) = by_frontends(view).or_else(|| by_requests(view)) else {
         return RuleOutcome::no_data(missing::of_frontends(view, "how requests end", ""));
     };

@@ -1,16 +1,16 @@
 //! KV events that were published and did not arrive: a picture with holes, here and perhaps at the router.
 
 use super::prelude::*;
-use radixscope_model::record::{LogSign, MissedCause, Topic};
+use radixscope_model::record::{LogSignal, MissedCause, Topic};
 use radixscope_state::cluster::MissedCount;
 
 /// Workers that can be asked for what was lost have answered by then.
 const RECOVERED_MS: u64 = 2_000;
 
 pub(in crate::check) const RULE: Rule =
-    Rule { hold_ms: RECOVERED_MS, ..Rule::new("event_gaps", "Lost KV events", look) };
+    Rule { hold_ms: RECOVERED_MS, ..Rule::new("event_gaps", "Lost KV events", evaluate) };
 
-fn look(view: &View<'_>) -> RuleOutcome {
+fn evaluate(view: &View<'_>) -> RuleOutcome {
     let lost = |missed: &&MissedCount| {
         let on_the_way = matches!(missed.cause, MissedCause::EnvelopeGap | MissedCause::EventIdGap);
         on_the_way
@@ -45,7 +45,7 @@ fn look(view: &View<'_>) -> RuleOutcome {
         return RuleOutcome::Ok;
     }
     let found =
-        found.log_lines(view, "Gaps found by the router, by its log, since we listen", LogSign::EventGap);
+        found.log_lines(view, "Gaps found by the router, by its log, since we listen", LogSignal::EventGap);
     let found = found.each(view, &workers, |found, worker, who| {
         let rise = view.rise(worker, WINDOW_MS);
         let label = format!("Events missing, {who}, by event ids, last 60 s");
@@ -56,7 +56,7 @@ fn look(view: &View<'_>) -> RuleOutcome {
     found.fixes("event_gaps").into()
 }
 
-/// Said before a number that is a lower bound.
+/// Prefix of a number that is a lower bound.
 const fn at_least(is_lower_bound: bool) -> &'static str {
     if is_lower_bound { "at least " } else { "" }
 }

@@ -1,27 +1,28 @@
 //! Some workers publish over JetStream and some over plain NATS (0.9): a router receives only one kind (reference §2.7).
 
 use super::prelude::*;
-use crate::check::view::event_line;
+use crate::check::view::event_transport;
 use radixscope_model::id::PoolIx;
-use radixscope_model::record::{EventLine, LogSign};
+use radixscope_model::record::{EventTransport, LogSignal};
 use radixscope_state::cluster::WorkerState;
 
 /// Workers that published within this time count; an old stream may be of workers that are long gone.
 const RECENT_MS: u64 = 600_000;
 
 pub(in crate::check) const RULE: Rule =
-    Rule::new("event_planes_mixed", "Same event plane on all workers", look);
+    Rule::new("event_planes_mixed", "Same event plane on all workers", evaluate);
 
-fn look(view: &View<'_>) -> RuleOutcome {
+fn evaluate(view: &View<'_>) -> RuleOutcome {
     let pools = view.cluster.pools_in_use().into_iter();
-    RuleOutcome::of_pools(pools.map(|pool| look_at(view, pool)), NOTHING)
+    RuleOutcome::of_pools(pools.map(|pool| evaluate_pool(view, pool)), NOTHING)
 }
 
 const NOTHING: &str = "No KV event was received lately.";
 
 /// A router reads the events of one pool.
-fn look_at(view: &View<'_>, pool: PoolIx) -> RuleOutcome {
-    let (jetstream, core) = (on_line(view, pool, EventLine::JetStream), on_line(view, pool, EventLine::Core));
+fn evaluate_pool(view: &View<'_>, pool: PoolIx) -> RuleOutcome {
+    let (jetstream, core) =
+        (on_line(view, pool, EventTransport::JetStream), on_line(view, pool, EventTransport::Core));
     if jetstream.is_empty() && core.is_empty() {
         return RuleOutcome::no_data(NOTHING);
     }
@@ -35,13 +36,14 @@ fn look_at(view: &View<'_>, pool: PoolIx) -> RuleOutcome {
 pub(super) fn is_mixed(view: &View<'_>) -> bool {
     let is_on = |pool, line| !on_line(view, pool, line).is_empty();
     let mut pools = view.cluster.pools_in_use().into_iter();
-    pools.any(|pool| is_on(pool, EventLine::JetStream) && is_on(pool, EventLine::Core))
+    pools.any(|pool| is_on(pool, EventTransport::JetStream) && is_on(pool, EventTransport::Core))
 }
 
-fn on_line(view: &View<'_>, pool: PoolIx, line: EventLine) -> Vec<WorkerIx> {
+fn on_line(view: &View<'_>, pool: PoolIx, line: EventTransport) -> Vec<WorkerIx> {
     let is_recent = |w: &WorkerState| w.last_event_ms.is_some_and(|last| view.now.since(last) <= RECENT_MS);
-    let wanted =
-        |worker: &WorkerIx| view.worker(*worker).is_some_and(|w| is_recent(w) && event_line(w) == Some(line));
+    let wanted = |worker: &WorkerIx| {
+        view.worker(*worker).is_some_and(|w| is_recent(w) && event_transport(w) == Some(line))
+    };
     view.present_in(pool).filter(wanted).collect()
 }
 
@@ -54,7 +56,7 @@ fn overlap(view: &View<'_>, workers: &[WorkerIx]) -> (u64, u64) {
 fn found(view: &View<'_>, jetstream: &[WorkerIx], core: &[WorkerIx]) -> Finding {
     let (by_stream, by_core) = (overlap(view, jetstream), overlap(view, core));
     // A router takes JetStream unless every worker it saw at its start has a local indexer. What it matches shows it.
-    let says_stream = view.cluster.sign(|sign| *sign == LogSign::UsesJetStream).is_some();
+    let says_stream = view.cluster.sign(|sign| *sign == LogSignal::UsesJetStream).is_some();
     let matches_core_only = by_core.0 > 0 && by_stream.0 == 0 && by_stream.1 > 0;
     let not_received = if matches_core_only && !says_stream { jetstream } else { core };
     let title = format!(

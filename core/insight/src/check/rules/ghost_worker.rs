@@ -1,4 +1,4 @@
-//! A worker left, and still gets requests or still speaks: somebody did not notice.
+//! A worker left, and still gets requests or still sends messages.
 
 use super::prelude::*;
 
@@ -13,15 +13,15 @@ const REPORTED_MS: u64 = 300_000;
 const MIN_CHOICES: u64 = 3;
 
 pub(in crate::check) const RULE: Rule =
-    Rule::new("ghost_worker", "Requests and events of workers that left", look);
+    Rule::new("ghost_worker", "Requests and events of workers that left", evaluate);
 
-fn look(view: &View<'_>) -> RuleOutcome {
+fn evaluate(view: &View<'_>) -> RuleOutcome {
     let all = 0..view.cluster.workers().len() as u16;
     let ghosts: Vec<_> = all.map(WorkerIx).filter(|&worker| is_ghost(view, worker)).collect();
     if ghosts.is_empty() { RuleOutcome::Ok } else { found(view, &ghosts).into() }
 }
 
-/// Choices lately that a router made when the worker had been gone for a while. A trace tells of a request at its
+/// Choices lately that a router made when the worker had been gone for a while. A trace reports a request at its
 /// end, so what counts is when it was decided.
 fn choices(view: &View<'_>, worker: WorkerIx, gone_ms: Millis) -> u64 {
     let late = Millis(gone_ms.0 + SPREADS_MS);

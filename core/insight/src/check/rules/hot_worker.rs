@@ -31,10 +31,10 @@ struct Hot<'v> {
 
 pub(in crate::check) const RULE: Rule = Rule {
     hold_ms: 30_000,
-    ..Rule::new("hot_worker", "Workers with far more requests or blocks than the others", look)
+    ..Rule::new("hot_worker", "Workers with far more requests or blocks than the others", evaluate)
 };
 
-fn look(view: &View<'_>) -> RuleOutcome {
+fn evaluate(view: &View<'_>) -> RuleOutcome {
     let mut pools = view.pools();
     // All new conversations go where the first prefixes are.
     pools.retain(|pool| !view.is_any_warming_up(pool));
@@ -203,7 +203,8 @@ mod tests {
         stage.worker(1);
         stage.choose(&[90, 2], 50);
         assert!(stage.is_unknown(&RULE));
-        let gone = || Record::Gone { worker: WorkerIx(3), why: radixscope_model::record::GoneWhy::Log };
+        let gone =
+            || Record::Left { worker: WorkerIx(3), why: radixscope_model::record::DepartureCause::Log };
         let mut stage = Stage::new(4);
         stage.choose(&[60, 15, 15], 50);
         let failed = Progress { outcome: Some(Outcome::Failed), ..Progress::default() };
@@ -232,7 +233,7 @@ mod tests {
         let (worker, id) = (WorkerIx(3), radixscope_model::id::Worker::new(200, 0));
         stage.tell(Record::Worker { worker, id, namespace, component });
         stage.choose(&[60, 15, 15], 50);
-        stage.tell(Record::Gone { worker, why: radixscope_model::record::GoneWhy::Silent });
+        stage.tell(Record::Left { worker, why: radixscope_model::record::DepartureCause::Silent });
         assert_eq!(stage.found(&RULE).unwrap().workers, [WorkerIx(0)]);
     }
 }

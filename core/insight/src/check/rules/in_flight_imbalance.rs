@@ -13,10 +13,10 @@ const WINDOW_S: u64 = 30;
 
 pub(in crate::check) const RULE: Rule = Rule {
     clear_ms: 60_000,
-    ..Rule::new("in_flight_imbalance", "In-flight imbalance between workers", look)
+    ..Rule::new("in_flight_imbalance", "In-flight imbalance between workers", evaluate)
 };
 
-fn look(view: &View<'_>) -> RuleOutcome {
+fn evaluate(view: &View<'_>) -> RuleOutcome {
     let Some(mut spikes) = harmful(view, WINDOW_S) else { return RuleOutcome::no_data(MISSING) };
     // What makes it last, a worker that gets nearly nothing, is known by decisions since we listen.
     if view.listening_ms().is_some_and(|ms| ms < WINDOW_S * 1_000) {
@@ -38,7 +38,7 @@ fn look(view: &View<'_>) -> RuleOutcome {
         format!("{peak} requests on one worker, {} on another", worst.least),
         format!(
             "Conversations arrive in bursts at the workers where their prefixes are cached, so requests queue on one worker while another one has room. {}",
-            cause.map_or("Averages hide it, because the spike lasts seconds and moves.", Cause::words)
+            cause.map_or("Averages hide it, because the spike lasts seconds and moves.", Cause::to_text)
         ),
     )
     .cause(code(cause))
@@ -51,8 +51,8 @@ fn look(view: &View<'_>) -> RuleOutcome {
     .evidence(format!("Seconds with this imbalance, of the last {WINDOW_S}"), worst.seconds, "s")
     .batch_limit(view);
     if let Some(ttft) = Latency::of(view, Quantity::Ttft) {
-        let label = format!("TTFT p95, {}, last 60 s, {} requests", ttft.source.words(), ttft.samples);
-        found = found.evidence(label, ttft.words(&ttft.p95), "");
+        let label = format!("TTFT p95, {}, last 60 s, {} requests", ttft.source.to_text(), ttft.samples);
+        found = found.evidence(label, ttft.to_text(&ttft.p95), "");
     }
     found
         .workers(spikes.iter().map(|harmful| harmful.worker).collect::<BTreeSet<_>>())
@@ -98,9 +98,9 @@ mod tests {
         let mut stage = stage_of(3);
         stage.scrape(&Process::frontend().batch_limit(64));
         for_seconds(&mut stage, 10, &[62, 38, 40]);
-        assert!(stage.is_ok(&RULE), "nobody waits");
+        assert!(stage.is_ok(&RULE), "no request waits");
         for_seconds(&mut stage, 10, &[75, 52, 60]);
-        assert!(stage.is_ok(&RULE), "nobody has room");
+        assert!(stage.is_ok(&RULE), "no worker has a free slot");
         for_seconds(&mut stage, 2, &[72, 44, 60]);
         for_seconds(&mut stage, 5, &[60, 55, 60]);
         assert!(stage.is_ok(&RULE), "too short");

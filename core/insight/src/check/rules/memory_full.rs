@@ -13,7 +13,7 @@ const FULL_SHARE_WAITING: f64 = 0.9;
 const AIM_SHARE: f64 = 0.8;
 
 /// How full the cache of one rank is.
-struct Fill {
+struct CacheFill {
     name: String,
     worker: Option<WorkerIx>,
     /// Used and there.
@@ -24,9 +24,9 @@ struct Fill {
 }
 
 pub(in crate::check) const RULE: Rule =
-    Rule { hold_ms: 10_000, ..Rule::new("memory_full", "KV cache filled by running requests", look) };
+    Rule { hold_ms: 10_000, ..Rule::new("memory_full", "KV cache filled by running requests", evaluate) };
 
-fn look(view: &View<'_>) -> RuleOutcome {
+fn evaluate(view: &View<'_>) -> RuleOutcome {
     let fills = fills(view);
     if fills.is_empty() {
         return RuleOutcome::no_data(
@@ -35,7 +35,7 @@ fn look(view: &View<'_>) -> RuleOutcome {
         );
     }
     let known = fills.len();
-    let full: Vec<Fill> = fills.into_iter().filter(Fill::is_full).collect();
+    let full: Vec<CacheFill> = fills.into_iter().filter(CacheFill::is_full).collect();
     let Some(worst) = full.iter().max_by(|a, b| a.share.total_cmp(&b.share)) else {
         return RuleOutcome::Ok;
     };
@@ -72,7 +72,7 @@ pub(in crate::check) fn sequences_that_fit(view: &View<'_>) -> Option<u64> {
     fills(view).iter().filter_map(|fill| fill.sequences_that_fit(view)).map(|(_, fits)| fits).min()
 }
 
-impl Fill {
+impl CacheFill {
     fn is_full(&self) -> bool {
         let waits = self.waiting.is_some_and(|n| n > 0.0);
         self.share >= if waits { FULL_SHARE_WAITING } else { FULL_SHARE }
@@ -87,8 +87,8 @@ impl Fill {
 }
 
 /// By the workers' metrics, else by what engines publish; processes that report no worker id go by their name.
-fn fills(view: &View<'_>) -> Vec<Fill> {
-    let mut fills: Vec<Fill> = view.present().filter_map(|ix| of_worker(view, ix)).collect();
+fn fills(view: &View<'_>) -> Vec<CacheFill> {
+    let mut fills: Vec<CacheFill> = view.present().filter_map(|ix| of_worker(view, ix)).collect();
     if fills.is_empty() {
         for process in view.scraped(ProcessRole::Worker) {
             let ranks = process.ranks().iter().filter(|rank| view.worker_of(process, rank.dp_rank).is_none());
@@ -98,7 +98,7 @@ fn fills(view: &View<'_>) -> Vec<Fill> {
     fills
 }
 
-fn of_worker(view: &View<'_>, worker: WorkerIx) -> Option<Fill> {
+fn of_worker(view: &View<'_>, worker: WorkerIx) -> Option<CacheFill> {
     let state = view.worker(worker)?;
     let process = view.process_of(worker);
     let name = view.name(worker);
@@ -110,7 +110,7 @@ fn of_worker(view: &View<'_>, worker: WorkerIx) -> Option<Fill> {
         let used = state.engine_used_blocks?;
         let all = view.cluster.capacity(worker)?;
         let (all, source) = (all.value, all.source.label());
-        Some(Fill {
+        Some(CacheFill {
             name,
             worker: Some(worker),
             blocks: Some((used, all)),
@@ -126,11 +126,11 @@ fn of_rank(
     rank: &RankFigures,
     name: String,
     worker: Option<WorkerIx>,
-) -> Option<Fill> {
+) -> Option<CacheFill> {
     let blocks = rank.used_blocks.zip(rank.total_blocks.filter(|&all| all > 0));
     let share = blocks.map(|(used, all)| used as f64 / all as f64).or(rank.kv_usage)?;
     let waiting = process.gauge(Gauge::EngineWaitingRequests);
-    Some(Fill { name, worker, blocks, share, waiting, source: "its metrics".to_owned() })
+    Some(CacheFill { name, worker, blocks, share, waiting, source: "its metrics".to_owned() })
 }
 
 #[cfg(test)]

@@ -6,14 +6,15 @@ use radixscope_model::id::PoolIx;
 
 const UNKNOWN: &str = "No model card reports which model a worker serves.";
 
-pub(in crate::check) const RULE: Rule = Rule::new("models_share_a_pool", "One model in each component", look);
+pub(in crate::check) const RULE: Rule =
+    Rule::new("models_share_a_pool", "One model in each component", evaluate);
 
-fn look(view: &View<'_>) -> RuleOutcome {
+fn evaluate(view: &View<'_>) -> RuleOutcome {
     let pools = view.cluster.pools_in_use().into_iter();
-    RuleOutcome::of_pools(pools.map(|pool| look_at(view, pool)), UNKNOWN)
+    RuleOutcome::of_pools(pools.map(|pool| evaluate_pool(view, pool)), UNKNOWN)
 }
 
-fn look_at(view: &View<'_>, pool: PoolIx) -> RuleOutcome {
+fn evaluate_pool(view: &View<'_>, pool: PoolIx) -> RuleOutcome {
     let mut models: Vec<(&str, Vec<WorkerIx>)> = Vec::new();
     for worker in view.present_in(pool) {
         let Some(model) = view.worker(worker).map(|state| &*state.model).filter(|model| !model.is_empty())

@@ -1,5 +1,5 @@
 //! Requests go to a worker, but it publishes no KV events, or none any more: the router knows nothing of its cache. Of workers
-//! that need not publish, because they decode or their card says so, nothing is said.
+//! that need not publish, because they decode or by their model card, there is no finding.
 
 use super::prelude::*;
 use super::{block_size, not_kv_routing};
@@ -12,13 +12,13 @@ const MIN_LISTENING_MS: u64 = 15_000;
 const MIN_CHOSEN: u64 = 10;
 /// Blocks that running requests use, where no source reports choices: more than short prompts need.
 const MIN_USED_BLOCKS: u64 = 16;
-/// A worker spoke so lately that it is alive.
+/// A worker with a message this recent is alive.
 const ALIVE_MS: u64 = 10_000;
 
 pub(in crate::check) const RULE: Rule =
-    Rule::new("no_events", "KV events of every worker that gets requests", look);
+    Rule::new("no_events", "KV events of every worker that gets requests", evaluate);
 
-fn look(view: &View<'_>) -> RuleOutcome {
+fn evaluate(view: &View<'_>) -> RuleOutcome {
     let Some(listening) = view.listening_ms() else {
         return RuleOutcome::no_data(missing::of_event_plane(view));
     };
@@ -33,7 +33,7 @@ fn look(view: &View<'_>) -> RuleOutcome {
     } else if silent.iter().all(is_mismatched) {
         RuleOutcome::Explained("block_size_mismatch")
     } else if not_kv_routing::is_there(view) {
-        // Nobody would read them.
+        // Nothing would read them.
         RuleOutcome::Explained("not_kv_routing")
     } else {
         found(view, &silent).into()
@@ -120,7 +120,7 @@ fn found(view: &View<'_>, silent: &[WorkerIx]) -> Finding {
         .fixes("no_events")
 }
 
-/// Whether the silent ones are exactly a component of which nobody publishes, while another component does, and nothing tells
+/// Whether the silent ones are exactly a component without a publisher, while another component publishes, and no source reports
 /// what they do.
 fn may_only_decode(view: &View<'_>, silent: &[WorkerIx]) -> bool {
     let pool = |worker: WorkerIx| view.worker(worker).map(|w| w.pool);

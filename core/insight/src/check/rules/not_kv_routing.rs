@@ -6,16 +6,16 @@ use radixscope_model::record::{Counter, HistogramKind, ProcessRole, RoutingMode}
 use radixscope_state::cluster::{DecisionEntry, ProcessState};
 use std::collections::BTreeMap;
 
-/// Requests without which nothing is said.
+/// Fewest requests for a finding.
 const MIN_REQUESTS: u64 = 5;
 /// Latest choices that are looked at. They count however old they are: an idle hour changes no mode.
 const LATEST: usize = 200;
 /// Times that prompts share a block before they can be taken to share prefixes.
 const MIN_SHARED: u64 = 5;
 
-pub(in crate::check) const RULE: Rule = Rule::new("not_kv_routing", "Routing by cached blocks", look);
+pub(in crate::check) const RULE: Rule = Rule::new("not_kv_routing", "Routing by cached blocks", evaluate);
 
-fn look(view: &View<'_>) -> RuleOutcome {
+fn evaluate(view: &View<'_>) -> RuleOutcome {
     let modes = modes(view);
     let frontends: Vec<_> = view.scraped(ProcessRole::Frontend).filter(|p| is_other(p)).collect();
     if modes.is_empty() && frontends.is_empty() {

@@ -12,10 +12,10 @@ const MIN_REQUESTS: u64 = 5;
 pub(in crate::check) const RULE: Rule = Rule {
     hold_ms: 0,
     clear_ms: 0,
-    ..Rule::new("nothing_received", "Dynamo's messages on its event plane", look)
+    ..Rule::new("nothing_received", "Dynamo's messages on its event plane", evaluate)
 };
 
-fn look(view: &View<'_>) -> RuleOutcome {
+fn evaluate(view: &View<'_>) -> RuleOutcome {
     let is_plane = |s: &&SourceState| matches!(s.kind, SourceKind::Nats | SourceKind::Zmq);
     let planes = || view.cluster.sources().iter().filter(is_plane);
     let Some(first) = planes().next() else {

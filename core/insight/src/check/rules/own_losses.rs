@@ -10,9 +10,9 @@ use radixscope_state::cluster::{MissedCount, SourceState, UnknownGaps};
 const RECENT_MS: u64 = 60_000;
 
 pub(in crate::check) const RULE: Rule =
-    Rule { hold_ms: 0, ..Rule::new("own_losses", "Messages lost by this dashboard", look) };
+    Rule { hold_ms: 0, ..Rule::new("own_losses", "Messages lost by this dashboard", evaluate) };
 
-fn look(view: &View<'_>) -> RuleOutcome {
+fn evaluate(view: &View<'_>) -> RuleOutcome {
     let dropped = |missed: &&MissedCount| {
         missed.cause.is_own() && missed.lost_since(Millis(view.now.0.saturating_sub(RECENT_MS))) > 0
     };

@@ -30,7 +30,7 @@ const EXPLAINED_BY: [&str; 13] = [
 ];
 
 /// Both sides over the same scrapes.
-struct Compared {
+struct HitRatePair {
     /// Cached tokens of a request, or share of its prompt; the same for both.
     predicted: f64,
     delivered: f64,
@@ -43,10 +43,10 @@ struct Compared {
 
 pub(in crate::check) const RULE: Rule = Rule {
     hold_ms: 30_000,
-    ..Rule::new("prediction_differs", "Cached tokens: router's prediction vs engines", look)
+    ..Rule::new("prediction_differs", "Cached tokens: router's prediction vs engines", evaluate)
 };
 
-fn look(view: &View<'_>) -> RuleOutcome {
+fn evaluate(view: &View<'_>) -> RuleOutcome {
     let Some(interval) = Interval::of(view) else {
         return RuleOutcome::no_data(missing::of_frontends(view, "what engines found cached", ""));
     };
@@ -133,7 +133,7 @@ impl Interval {
 }
 
 /// Router and engine, both by the frontends' counters (1.6).
-fn by_router_counters(view: &View<'_>, interval: &Interval) -> Option<Compared> {
+fn by_router_counters(view: &View<'_>, interval: &Interval) -> Option<HitRatePair> {
     let sum = |counter| {
         let rise = |p: &ProcessState| p.counted_since(counter, interval.after);
         view.scraped(ProcessRole::Frontend).filter_map(rise).reduce(|a, b| a + b)
@@ -152,7 +152,7 @@ fn by_router_counters(view: &View<'_>, interval: &Interval) -> Option<Compared> 
         return None;
     }
     let (predicted, delivered) = (selected / count as f64, delivered / count as f64);
-    Some(Compared {
+    Some(HitRatePair {
         predicted,
         delivered,
         unit: "tokens a request",
@@ -163,11 +163,11 @@ fn by_router_counters(view: &View<'_>, interval: &Interval) -> Option<Compared> 
 }
 
 /// The router by its decisions, engines by the cached tokens that frontends count.
-fn by_requests(view: &View<'_>, interval: &Interval) -> Option<Compared> {
+fn by_requests(view: &View<'_>, interval: &Interval) -> Option<HitRatePair> {
     let (cached, requests) = cached(view, interval).filter(|&(_, requests)| requests >= MIN_REQUESTS)?;
     let overlap = Overlap::of(view, interval).filter(|overlap| overlap.decisions >= MIN_REQUESTS)?;
     let (predicted, delivered) = (overlap.tokens / overlap.decisions as f64, cached / requests as f64);
-    Some(Compared {
+    Some(HitRatePair {
         predicted,
         delivered,
         unit: "tokens a request",
@@ -178,7 +178,7 @@ fn by_requests(view: &View<'_>, interval: &Interval) -> Option<Compared> {
 }
 
 /// The router by its decisions, engines by their prefix cache's own counters: shares of the prompts.
-fn by_engine_counters(view: &View<'_>, interval: &Interval) -> Option<Compared> {
+fn by_engine_counters(view: &View<'_>, interval: &Interval) -> Option<HitRatePair> {
     let overlap = Overlap::of(view, interval).filter(|overlap| overlap.decisions >= MIN_REQUESTS)?;
     let sum = |counter| -> f64 {
         let of = |p: &ProcessState| p.counted_since(counter, interval.after);
@@ -191,7 +191,7 @@ fn by_engine_counters(view: &View<'_>, interval: &Interval) -> Option<Compared> 
     let (predicted, delivered) =
         (overlap.tokens / overlap.prompt_tokens, sum(Counter::EnginePrefixHits) / queries);
     let mean_prompt = overlap.prompt_tokens / overlap.decisions as f64;
-    Some(Compared {
+    Some(HitRatePair {
         predicted,
         delivered,
         unit: "of the prompts' tokens, 0 to 1",
@@ -202,7 +202,7 @@ fn by_engine_counters(view: &View<'_>, interval: &Interval) -> Option<Compared> 
 }
 
 /// Cached tokens by the frontends' histogram, and of how many requests. Where prefill and decode are apart the answer, and
-/// what it says of the cache, comes from the decode worker, while routers predict for the prefill worker.
+/// its cache metric, comes from the decode worker, while routers predict for the prefill worker.
 fn cached(view: &View<'_>, interval: &Interval) -> Option<(f64, u64)> {
     if view.cluster.pools_in_use().into_iter().any(|pool| view.decodes(pool)) {
         return None;

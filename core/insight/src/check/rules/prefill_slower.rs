@@ -2,7 +2,7 @@
 
 use super::prelude::*;
 use crate::check::causes::Cause;
-use crate::check::pace::Change;
+use crate::check::pace::PaceChange;
 use radixscope_model::id::PoolIx;
 use radixscope_model::record::{Counter, ProcessRole};
 
@@ -20,18 +20,18 @@ const THROUGHPUT_MS: u64 = 60_000;
 
 pub(in crate::check) const RULE: Rule = Rule {
     hold_ms: 10_000,
-    ..Rule::new("prefill_slower", "Prefill time per uncached token against the last hour", look)
+    ..Rule::new("prefill_slower", "Prefill time per uncached token against the last hour", evaluate)
 };
 
-fn look(view: &View<'_>) -> RuleOutcome {
+fn evaluate(view: &View<'_>) -> RuleOutcome {
     let pools = view.cluster.pools_in_use().into_iter();
-    RuleOutcome::of_pools(pools.map(|pool| look_at(view, pool)), NO_TIMES)
+    RuleOutcome::of_pools(pools.map(|pool| evaluate_pool(view, pool)), NO_TIMES)
 }
 
 const NO_TIMES: &str = "The first tokens of too few prompts with at least 384 uncached tokens were received; they are with \
     --router-replica-sync on the frontends, their logs (--logs), or request traces";
 
-fn look_at(view: &View<'_>, pool: PoolIx) -> RuleOutcome {
+fn evaluate_pool(view: &View<'_>, pool: PoolIx) -> RuleOutcome {
     let pace = view.history.pace();
     let Some(change) = pace.change(pool) else {
         return match pace.now(view.now, THROUGHPUT_MS) {
@@ -49,14 +49,14 @@ fn look_at(view: &View<'_>, pool: PoolIx) -> RuleOutcome {
     }
 }
 
-fn is_slower(change: &Change) -> bool {
+fn is_slower(change: &PaceChange) -> bool {
     let grows = change.extra_of_short_ms.is_none_or(|short| change.extra_of_long_ms >= GROWS * short);
     let by_tokens = change.ms_per_1000.1 / change.ms_per_1000.0.max(f64::MIN_POSITIVE);
     let more_work = change.tokens_per_s.1 / change.tokens_per_s.0.max(f64::MIN_POSITIVE);
     more_work < MORE_WORK && change.factor >= SLOWER && by_tokens >= SLOWER_BY_TOKENS && grows
 }
 
-fn found(view: &View<'_>, pool: PoolIx, change: &Change) -> Finding {
+fn found(view: &View<'_>, pool: PoolIx, change: &PaceChange) -> Finding {
     let of_pool: Vec<WorkerIx> = view.present_in(pool).collect();
     let who = match change.workers.len() {
         n if n == of_pool.len() => format!("all {n} workers{}", view.of_pool(pool)),
@@ -113,7 +113,7 @@ fn found(view: &View<'_>, pool: PoolIx, change: &Change) -> Finding {
 }
 
 /// Tokens to clients a second in the minute before the change and since, as far back as a minute.
-fn throughput(view: &View<'_>, change: &Change) -> Option<String> {
+fn throughput(view: &View<'_>, change: &PaceChange) -> Option<String> {
     let since = |at: Millis| {
         let each = view
             .scraped(ProcessRole::Frontend)

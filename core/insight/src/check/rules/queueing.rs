@@ -8,17 +8,17 @@ use radixscope_model::record::{Gauge, ProcessRole};
 /// Fewer are no queue: one or two wait for the next step now and then, and come and go.
 const MIN_WAITING: u64 = 3;
 
-/// Said while a worker's cache is cold.
+/// Shown while a worker's cache is cold.
 pub(super) const WARMING_UP: &str =
     "A worker started less than 90 s ago: its cache is cold, and requests wait for it";
 
 pub(in crate::check) const RULE: Rule = Rule {
     // A queue is what does not go away.
     hold_ms: 20_000,
-    ..Rule::new("queueing", "Queued requests", look)
+    ..Rule::new("queueing", "Queued requests", evaluate)
 };
 
-fn look(view: &View<'_>) -> RuleOutcome {
+fn evaluate(view: &View<'_>) -> RuleOutcome {
     let Some((most, source)) = view.waiting() else {
         let what = "the number of queued requests";
         return RuleOutcome::no_data(missing::of_frontends(view, what, "from 1.1 on; else engines' metrics"));
@@ -35,7 +35,7 @@ fn look(view: &View<'_>) -> RuleOutcome {
         format!("{} requests queued", count(most)),
         format!(
             "They were accepted, but are not computed yet, so their TTFT grows by the wait. {}",
-            cause.map_or("A lasting queue means more work than the workers finish, or more than their batch limit allows.", Cause::words)
+            cause.map_or("A lasting queue means more work than the workers finish, or more than their batch limit allows.", Cause::to_text)
         ),
     )
     .cause(code(cause))

@@ -2,7 +2,7 @@
 //! lose what they report to each other.
 
 use super::prelude::*;
-use crate::check::loads::{By, Mean};
+use crate::check::loads::{LoadReporter, Mean};
 use crate::check::missing;
 
 /// Messages are compared over this time.
@@ -18,7 +18,7 @@ const CERTAIN: f64 = 3.0;
 
 /// The means of one worker that are furthest apart.
 #[derive(Clone, Copy)]
-struct Apart {
+struct LoadDisagreement {
     worker: WorkerIx,
     most: Mean,
     least: Mean,
@@ -27,9 +27,9 @@ struct Apart {
 }
 
 pub(in crate::check) const RULE: Rule =
-    Rule { hold_ms: 10_000, ..Rule::new("replicas_disagree", "Same load counted by all routers", look) };
+    Rule { hold_ms: 10_000, ..Rule::new("replicas_disagree", "Same load counted by all routers", evaluate) };
 
-fn look(view: &View<'_>) -> RuleOutcome {
+fn evaluate(view: &View<'_>) -> RuleOutcome {
     let pairs: Vec<(WorkerIx, Mean, Mean, u64)> =
         view.present().filter_map(|worker| furthest(view, worker)).collect();
     if pairs.is_empty() {
@@ -37,13 +37,13 @@ fn look(view: &View<'_>) -> RuleOutcome {
     }
     let known = |&(worker, most, least, window_ms): &(WorkerIx, Mean, Mean, u64)| {
         let capacity = view.capacity_blocks(worker)?;
-        Some(Apart { worker, most, least, capacity, window_ms })
+        Some(LoadDisagreement { worker, most, least, capacity, window_ms })
     };
-    let judged: Vec<Apart> = pairs.iter().filter_map(known).collect();
+    let judged: Vec<LoadDisagreement> = pairs.iter().filter_map(known).collect();
     if judged.is_empty() {
         return RuleOutcome::no_data("The capacity of the workers' KV cache is unknown.");
     }
-    let mut differ: Vec<Apart> = judged.into_iter().filter(Apart::is_certain).collect();
+    let mut differ: Vec<LoadDisagreement> = judged.into_iter().filter(LoadDisagreement::is_certain).collect();
     differ.sort_by(|a, b| b.difference().total_cmp(&a.difference()));
     match differ.first() {
         Some(worst) => {
@@ -58,12 +58,12 @@ fn look(view: &View<'_>) -> RuleOutcome {
 fn furthest(view: &View<'_>, worker: WorkerIx) -> Option<(WorkerIx, Mean, Mean, u64)> {
     [MESSAGES_MS, METRICS_MS].into_iter().find_map(|ms| {
         let (most, least) = view.history.loads.apart(worker, view.now, ms)?;
-        let by_messages = matches!(most.by, By::Messages(_));
+        let by_messages = matches!(most.by, LoadReporter::Messages(_));
         (by_messages == (ms == MESSAGES_MS)).then_some((worker, most, least, ms))
     })
 }
 
-impl Apart {
+impl LoadDisagreement {
     fn difference(&self) -> f64 {
         self.most.blocks - self.least.blocks
     }
@@ -92,8 +92,8 @@ fn alone(view: &View<'_>) -> RuleOutcome {
     }
 }
 
-fn found(view: &View<'_>, worst: &Apart, workers: impl Iterator<Item = WorkerIx>) -> Finding {
-    // Routers tell each other of the requests that they route.
+fn found(view: &View<'_>, worst: &LoadDisagreement, workers: impl Iterator<Item = WorkerIx>) -> Finding {
+    // Routers publish the requests that they route to each other.
     let is_synced = view.cluster.workers().iter().any(|worker| worker.sequences.added > 0);
     let (explanation, fixes) = if is_synced {
         (
@@ -123,10 +123,10 @@ fn found(view: &View<'_>, worst: &Apart, workers: impl Iterator<Item = WorkerIx>
     found.workers(workers).panel_of_worker(PanelRef::Decisions).fixes(fixes)
 }
 
-fn who(view: &View<'_>, by: By) -> String {
+fn who(view: &View<'_>, by: LoadReporter) -> String {
     match by {
-        By::Messages(router) => format!("router {router} (its messages)"),
-        By::Metrics(at) => {
+        LoadReporter::Messages(router) => format!("router {router} (its messages)"),
+        LoadReporter::Metrics(at) => {
             let name = view.cluster.processes().get(at).map_or("frontend", |process| process.name.as_str());
             format!("{name} (its metrics)")
         }

@@ -14,10 +14,10 @@ const GUESSED_SHARE: f64 = 0.5;
 
 pub(in crate::check) const RULE: Rule = Rule {
     hold_ms: 15_000,
-    ..Rule::new("router_receives_no_events", "KV events applied by the routers", look)
+    ..Rule::new("router_receives_no_events", "KV events applied by the routers", evaluate)
 };
 
-fn look(view: &View<'_>) -> RuleOutcome {
+fn evaluate(view: &View<'_>) -> RuleOutcome {
     let mismatched = mismatched_workers(view);
     if mismatched > 0 {
         return source_mismatch(view, mismatched).into();

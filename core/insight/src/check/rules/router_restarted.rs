@@ -1,7 +1,7 @@
 //! A router restarted: worth knowing, because everything it had in memory it had to learn again.
 
 use super::prelude::*;
-use radixscope_model::record::{LogSign, ProcessRole};
+use radixscope_model::record::{LogSignal, ProcessRole};
 use radixscope_state::cluster::RouterState;
 
 /// A restart is reported for this long.
@@ -12,9 +12,9 @@ const SETTLED_MS: u64 = 10_000;
 const REPLACED_MS: u64 = 5_000;
 
 pub(in crate::check) const RULE: Rule =
-    Rule { hold_ms: 0, ..Rule::new("router_restarted", "Restarts of routers", look) };
+    Rule { hold_ms: 0, ..Rule::new("router_restarted", "Restarts of routers", evaluate) };
 
-fn look(view: &View<'_>) -> RuleOutcome {
+fn evaluate(view: &View<'_>) -> RuleOutcome {
     let restarts = restarts(view);
     if restarts.is_empty() {
         return RuleOutcome::Ok;
@@ -54,7 +54,7 @@ pub(super) fn restarts(view: &View<'_>) -> Vec<Restart> {
         }
     }
     let Some(first) = first_seen(view) else { return restarts };
-    if let Some(sign) = view.cluster.sign(|sign| *sign == LogSign::RouterStarted)
+    if let Some(sign) = view.cluster.sign(|sign| *sign == LogSignal::RouterStarted)
         && sign.last_ms.since(first) >= SETTLED_MS
     {
         add(sign.last_ms, format!("Start of a router, by a frontend's log, {} since we listen", sign.count));

@@ -8,7 +8,7 @@ use crate::check::latency::Latency;
 use crate::check::missing::{self, has_logs};
 use crate::check::spikes::harmful;
 use crate::latency::{MIN_SAMPLES, Quantity, latest};
-use radixscope_model::range::{Range, Standing};
+use radixscope_model::range::{Range, TargetComparison};
 
 /// How far back a spike counts as the cause, seconds.
 const SPIKE_S: u64 = 90;
@@ -21,7 +21,7 @@ const FAR_ABOVE: f64 = 3.0;
 
 /// What most likely makes requests slow.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Why {
+enum LikelyCause {
     /// Another fault.
     Other(Cause),
     /// Requests crowd on one worker for seconds.
@@ -36,10 +36,10 @@ pub(in crate::check) const RULE: Rule = Rule {
     // Faults that explain it are found over longer windows: they come first.
     hold_ms: 45_000,
     clear_ms: 60_000,
-    ..Rule::new("slo_breach", "TTFT and ITL against their targets", look)
+    ..Rule::new("slo_breach", "TTFT and ITL against their targets", evaluate)
 };
 
-fn look(view: &View<'_>) -> RuleOutcome {
+fn evaluate(view: &View<'_>) -> RuleOutcome {
     let targets = view.criteria.targets;
     let targets = [(Quantity::Ttft, targets.ttft_ms), (Quantity::Tpot, targets.tpot_ms)];
     let judge = |(quantity, target_ms)| {
@@ -47,7 +47,8 @@ fn look(view: &View<'_>) -> RuleOutcome {
         Some((latency, standing, target_ms))
     };
     let judged: Vec<_> = targets.into_iter().filter_map(judge).collect();
-    let above: Vec<_> = judged.iter().filter(|(_, standing, _)| *standing == Standing::Above).collect();
+    let above: Vec<_> =
+        judged.iter().filter(|(_, standing, _)| *standing == TargetComparison::Above).collect();
     if above.is_empty() {
         return no_breach(view, &judged);
     }
@@ -55,27 +56,28 @@ fn look(view: &View<'_>) -> RuleOutcome {
         return RuleOutcome::no_data(WARMING_UP);
     }
     let names: Vec<&str> = above.iter().map(|(latency, ..)| label(latency.quantity)).collect();
-    let why = Why::of(view);
+    let why = LikelyCause::of(view);
     let tpot_alone = above.iter().all(|(latency, ..)| latency.quantity == Quantity::Tpot);
-    let is_far =
-        |(latency, _, target_ms): &&(Latency, Standing, f64)| latency.p95_at_least() >= FAR_ABOVE * target_ms;
+    let is_far = |(latency, _, target_ms): &&(Latency, TargetComparison, f64)| {
+        latency.p95_at_least() >= FAR_ABOVE * target_ms
+    };
     let severity = if above.iter().any(is_far) { Severity::Critical } else { Severity::Warning };
     let mut found = Finding::new(
         severity,
         format!("{} p95 above target", names.join(" and ")),
-        format!("{} {}", shares_above(view, &above), why.words(tpot_alone)),
+        format!("{} {}", shares_above(view, &above), why.to_text(tpot_alone)),
     )
     .cause(why.code(view));
     for (latency, _, target_ms) in &judged {
         let what = label(latency.quantity);
-        let from = format!("{}, last 60 s, {} samples", latency.source.words(), count(latency.samples));
-        let p95 = format!("{}; target {target_ms} ms", latency.words(&latency.p95));
-        let percent = |share: Range| share.words(|share| format!("{:.1}", share * 100.0));
+        let from = format!("{}, last 60 s, {} samples", latency.source.to_text(), count(latency.samples));
+        let p95 = format!("{}; target {target_ms} ms", latency.to_text(&latency.p95));
+        let percent = |share: Range| share.to_text(|share| format!("{:.1}", share * 100.0));
         let above = latency.share_above(view, *target_ms);
         let above = above.map(|share| format!("{} % of the samples", percent(share)));
         found = found
             .evidence(format!("{what} p95, {from}"), p95, "")
-            .evidence(format!("{what} p50, {from}"), latency.words(&latency.p50), "")
+            .evidence(format!("{what} p50, {from}"), latency.to_text(&latency.p50), "")
             .evidence_if(format!("{what} above its target, {from}"), above, "");
     }
     if let Some((requests, source)) = view.waiting() {
@@ -85,7 +87,7 @@ fn look(view: &View<'_>) -> RuleOutcome {
     let overlap = window.overlap_share().map(|overlap| format!("{:.0} %", overlap * 100.0));
     let label = format!("Overlap of the prompts' blocks, {} decisions, last 60 s", count(window.count));
     found = found.evidence_if(label, overlap, "");
-    if why == Why::Load
+    if why == LikelyCause::Load
         && let Some((pace, prompts)) = view.history.pace().now(view.now, WINDOW_MS)
     {
         let label = format!(
@@ -98,10 +100,10 @@ fn look(view: &View<'_>) -> RuleOutcome {
 }
 
 /// How much is above its target, in one sentence: at least a twentieth, but often far more.
-fn shares_above(view: &View<'_>, above: &[&(Latency, Standing, f64)]) -> String {
-    let of = |(latency, _, target_ms): &&(Latency, Standing, f64)| {
+fn shares_above(view: &View<'_>, above: &[&(Latency, TargetComparison, f64)]) -> String {
+    let of = |(latency, _, target_ms): &&(Latency, TargetComparison, f64)| {
         let share = latency.share_above(view, *target_ms)?;
-        let percent = share.words(|share| format!("{:.0}", share * 100.0));
+        let percent = share.to_text(|share| format!("{:.0}", share * 100.0));
         Some(format!("{} of {percent} % of the samples", label(latency.quantity)))
     };
     let shares: Vec<String> = above.iter().filter_map(of).collect();
@@ -128,17 +130,17 @@ fn too_few(view: &View<'_>) -> String {
     }
 }
 
-fn no_breach(view: &View<'_>, judged: &[(Latency, Standing, f64)]) -> RuleOutcome {
+fn no_breach(view: &View<'_>, judged: &[(Latency, TargetComparison, f64)]) -> RuleOutcome {
     if judged.is_empty() {
         return RuleOutcome::no_data(too_few(view));
     }
-    let unclear = judged.iter().find(|(_, standing, _)| *standing == Standing::Unknown);
+    let unclear = judged.iter().find(|(_, standing, _)| *standing == TargetComparison::Unknown);
     let Some((latency, _, target_ms)) = unclear else { return RuleOutcome::Ok };
     RuleOutcome::no_data(format!(
         "{} p95 is {}: the target of {target_ms} ms lies within this range, so above or within is unknown; a frontend's log \
              (Dynamo ≥ 1.1) or request traces (≥ 1.4) report each request",
         label(latency.quantity),
-        latency.words(&latency.p95)
+        latency.to_text(&latency.p95)
     ))
 }
 
@@ -149,7 +151,7 @@ const fn label(quantity: Quantity) -> &'static str {
     }
 }
 
-impl Why {
+impl LikelyCause {
     fn of(view: &View<'_>) -> Self {
         if let Some(cause) = Cause::of(view) {
             return Self::Other(cause);
@@ -167,7 +169,7 @@ impl Why {
         }
     }
 
-    /// Code of the finding that says more; empty: there is none.
+    /// Code of the finding with details; empty: none.
     fn code(self, view: &View<'_>) -> &'static str {
         let if_it_holds = |code| if view.is_active(code) { code } else { "" };
         match self {
@@ -178,9 +180,9 @@ impl Why {
         }
     }
 
-    const fn words(self, tpot_alone: bool) -> &'static str {
+    const fn to_text(self, tpot_alone: bool) -> &'static str {
         match self {
-            Self::Other(cause) => cause.words(),
+            Self::Other(cause) => cause.to_text(),
             Self::Spread => {
                 "The likeliest cause is in-flight imbalance: one worker is full while another one has room."
             }
@@ -229,7 +231,7 @@ mod tests {
     use super::*;
     use crate::check::tests::stage::{Process, Stage};
     use radixscope_model::id::WorkerIx;
-    use radixscope_model::record::{EventLine, Gauge, HistogramKind, Progress, Record};
+    use radixscope_model::record::{EventTransport, Gauge, HistogramKind, Progress, Record};
 
     const BOUNDS: [f64; 4] = [0.22, 0.47, 1.0, 2.2];
 
@@ -302,11 +304,11 @@ mod tests {
     #[test]
     fn while_a_worker_warms_up_it_is_unknown() {
         let mut stage = stage_of([50, 20, 20, 10, 0]);
-        let (worker, line) = (WorkerIx(0), EventLine::JetStream);
-        stage.tell(Record::EventLine { worker, line, first_event_id: 0 });
+        let (worker, line) = (WorkerIx(0), EventTransport::JetStream);
+        stage.tell(Record::EventTransport { worker, line, first_event_id: 0 });
         assert!(stage.is_unknown(&RULE));
         let mut stage = stage_of([50, 20, 20, 10, 0]);
-        stage.tell(Record::EventLine { worker, line, first_event_id: 7_000 });
+        stage.tell(Record::EventTransport { worker, line, first_event_id: 7_000 });
         assert!(stage.found(&RULE).is_some(), "it is only us who came late");
     }
 

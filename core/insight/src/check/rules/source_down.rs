@@ -7,8 +7,11 @@ use radixscope_state::cluster::SourceState;
 /// A link may break for so long without a word.
 const DOWN_MS: u64 = 10_000;
 
-pub(in crate::check) const RULE: Rule =
-    Rule { hold_ms: 0, clear_ms: 5_000, ..Rule::new("source_down", "Links to all configured sources", look) };
+pub(in crate::check) const RULE: Rule = Rule {
+    hold_ms: 0,
+    clear_ms: 5_000,
+    ..Rule::new("source_down", "Links to all configured sources", evaluate)
+};
 
 /// The one that is written to and not read: what one sees is whole, what one can go back to is not.
 fn not_recorded(view: &View<'_>, recording: &SourceState) -> RuleOutcome {
@@ -20,7 +23,7 @@ fn not_recorded(view: &View<'_>, recording: &SourceState) -> RuleOutcome {
     found.evidence(label, view.seconds_since(recording.since_ms), "s").fixes("source_down/recording").into()
 }
 
-fn look(view: &View<'_>) -> RuleOutcome {
+fn evaluate(view: &View<'_>) -> RuleOutcome {
     let is_down = |s: &&SourceState| {
         matches!(s.state, LinkState::Connecting | LinkState::Refused | LinkState::Partial)
             && view.now.since(s.since_ms) > DOWN_MS

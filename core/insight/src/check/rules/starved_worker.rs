@@ -2,7 +2,7 @@
 
 use super::hot_worker;
 use super::prelude::*;
-use radixscope_state::cluster::Sign;
+use radixscope_state::cluster::Liveness;
 
 /// Windows tried, shortest first, milliseconds.
 const WINDOWS_MS: [u64; 3] = [60_000, 120_000, 180_000];
@@ -12,9 +12,9 @@ const MIN_EXPECTED: f64 = 30.0;
 const STARVED_SHARE: f64 = 0.2;
 
 pub(in crate::check) const RULE: Rule =
-    Rule { hold_ms: 30_000, ..Rule::new("starved_worker", "Workers that get nearly no requests", look) };
+    Rule { hold_ms: 30_000, ..Rule::new("starved_worker", "Workers that get nearly no requests", evaluate) };
 
-fn look(view: &View<'_>) -> RuleOutcome {
+fn evaluate(view: &View<'_>) -> RuleOutcome {
     let pools = view.pools();
     let judged: Vec<_> = pools.iter().filter_map(|pool| Some((pool, enough(view, pool)?))).collect();
     if judged.is_empty() {
@@ -46,7 +46,7 @@ fn look(view: &View<'_>) -> RuleOutcome {
         found = found.evidence(label, value, "requests");
         let Some(worker) = view.worker(ix) else { continue };
         let (sign, unit) = match (worker.last_sign_ms, worker.sign(view.now)) {
-            (None, _) | (_, Sign::NeverHeard) => ("never".to_owned(), ""),
+            (None, _) | (_, Liveness::NeverSeen) => ("never".to_owned(), ""),
             (Some(at), _) => (view.seconds_since(at).to_string(), "s ago"),
         };
         let blocks = worker.router_loads.first().and_then(|load| load.decode_blocks).map(count);

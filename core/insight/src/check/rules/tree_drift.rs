@@ -1,17 +1,17 @@
 //! A worker that was asked twice holds other blocks than its events say: events are lost or wrong though none is missing.
 
 use super::prelude::*;
-use radixscope_model::record::Drift;
+use radixscope_model::record::Divergence;
 
 pub(in crate::check) const RULE: Rule =
-    Rule { hold_ms: 0, ..Rule::new("tree_drift", "Workers' own blocks vs their KV events", look) };
+    Rule { hold_ms: 0, ..Rule::new("tree_drift", "Workers' own blocks vs their KV events", evaluate) };
 
-fn look(view: &View<'_>) -> RuleOutcome {
+fn evaluate(view: &View<'_>) -> RuleOutcome {
     let drift = |worker: WorkerIx| view.worker(worker)?.knowledge.drift;
-    let drifted: Vec<WorkerIx> =
+    let diverged: Vec<WorkerIx> =
         view.present().filter(|&worker| drift(worker).is_some_and(|drift| drift.is_fault())).collect();
-    if !drifted.is_empty() {
-        return found(view, &drifted, drift).into();
+    if !diverged.is_empty() {
+        return found(view, &diverged, drift).into();
     }
     let is_asked = |worker| view.worker(worker).is_some_and(|state| state.knowledge.queries.applied > 0);
     if !view.present().any(is_asked) {
@@ -23,7 +23,7 @@ fn look(view: &View<'_>) -> RuleOutcome {
         0 => RuleOutcome::Ok,
         detached => RuleOutcome::Noted(
             format!(
-                "{} blocks whose parents were removed are in no router's index any more, though no event said so.",
+                "{} blocks whose parents were removed are in no router's index any more, although no event reported their removal.",
                 count(detached)
             )
             .into(),
@@ -31,15 +31,15 @@ fn look(view: &View<'_>) -> RuleOutcome {
     }
 }
 
-fn found(view: &View<'_>, drifted: &[WorkerIx], drift: impl Fn(WorkerIx) -> Option<Drift>) -> Finding {
+fn found(view: &View<'_>, diverged: &[WorkerIx], drift: impl Fn(WorkerIx) -> Option<Divergence>) -> Finding {
     Finding::new(
         Severity::Warning,
-        format!("KV events differ from the worker's own blocks: {}", view.names(drifted)),
+        format!("KV events differ from the worker's own blocks: {}", view.names(diverged)),
         "Two responses of the worker with all its blocks differ from the tree built from its events, though no event is \
          missing by their ids. A router that follows the same events counts hits wrongly in the same way.",
     )
-    .about(PanelRef::Tree, drifted)
-    .each(view, drifted, |found, worker, who| {
+    .about(PanelRef::Tree, diverged)
+    .each(view, diverged, |found, worker, who| {
         let Some(drift) = drift(worker) else { return found };
         let held = view.cluster.known_of_used(worker).0;
         let rows = [

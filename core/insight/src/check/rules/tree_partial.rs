@@ -2,14 +2,14 @@
 //! computed from the tree is then of a part.
 
 use super::prelude::*;
-use crate::completeness::{Trust, asking_words, coverage_words, share_words, used_words, why_words};
-use radixscope_model::record::{Asking, KnowledgeWhy, MissedCause};
+use crate::completeness::{Trust, coverage_text, query_text, share_text, used_text, why_text};
+use radixscope_model::record::{KnowledgeWhy, MissedCause, QueryState};
 use radixscope_state::cluster::WorkerState;
 
 pub(in crate::check) const RULE: Rule =
-    Rule { hold_ms: 0, clear_ms: 5_000, ..Rule::new("tree_partial", "Completeness of the tree", look) };
+    Rule { hold_ms: 0, clear_ms: 5_000, ..Rule::new("tree_partial", "Completeness of the tree", evaluate) };
 
-fn look(view: &View<'_>) -> RuleOutcome {
+fn evaluate(view: &View<'_>) -> RuleOutcome {
     let pools = view.cluster.pools_in_use();
     let lacking: Vec<WorkerIx> = pools.iter().flat_map(|&pool| view.cluster.incomplete_in(pool)).collect();
     if lacking.is_empty() {
@@ -34,7 +34,7 @@ fn found(view: &View<'_>, lacking: &[WorkerIx]) -> Finding {
         None => (Severity::Info, MARKED),
     };
     let share = match coverage.share() {
-        Some(_) => format!("{} of the used blocks are known", share_words(&coverage)),
+        Some(_) => format!("{} of the used blocks are known", share_text(&coverage)),
         None => "how many is unknown".to_owned(),
     };
     let whose = match lacking {
@@ -49,7 +49,7 @@ fn found(view: &View<'_>, lacking: &[WorkerIx]) -> Finding {
     let mut found = Finding::new(severity, format!("The tree lacks blocks of {whose}: {share}"), explanation)
         .cause(cause(view, lacking))
         .about(PanelRef::Tree, lacking)
-        .evidence("Coverage, by KV events and workers' answers", coverage_words(&coverage), "");
+        .evidence("Coverage, by KV events and workers' answers", coverage_text(&coverage), "");
     found = found.evidence_if(
         "Blocks whose parent is missing, which are not among the known ones, of all that were received",
         unattached,
@@ -91,13 +91,12 @@ fn of_worker(view: &View<'_>, found: Finding, worker: WorkerIx, who: &str) -> Fi
     let knowledge = &state.knowledge;
     let (known, used) = view.cluster.known_of_used(worker);
     let value = used.map_or_else(|| count(known), |used| part(known, used.value));
-    let label = format!("Known blocks of {who}, of all ({})", used_words(used));
-    let why =
-        format!("{}; known {}", why_words(knowledge.why), since(view.seconds_since(knowledge.since_ms)));
+    let label = format!("Known blocks of {who}, of all ({})", used_text(used));
+    let why = format!("{}; known {}", why_text(knowledge.why), since(view.seconds_since(knowledge.since_ms)));
     found
         .evidence(label, value, "blocks")
         .evidence(format!("Reason, {who}"), why, "")
-        .evidence_if(format!("Next step for {who}"), asking_words(knowledge, view.now), "")
+        .evidence_if(format!("Next step for {who}"), query_text(knowledge, view.now), "")
         .evidence_if(
             format!("Number of the first event of {who} that was received"),
             state.lines.last().map(|line| line.first_event_id),
@@ -127,10 +126,12 @@ fn remedies(view: &View<'_>, lacking: &[WorkerIx]) -> Vec<&'static str> {
 
 fn remedy(state: &WorkerState) -> &'static str {
     match state.knowledge.asking {
-        Asking::No => "tree_partial/not_asked",
-        Asking::NoEndpoint => "tree_partial/no_endpoint",
-        Asking::OnRequest => "tree_partial/on_request",
-        Asking::Failed { .. } => "tree_partial/failed",
-        Asking::Waiting | Asking::Dump | Asking::Range | Asking::Joining => "tree_partial/asking",
+        QueryState::No => "tree_partial/not_asked",
+        QueryState::NoEndpoint => "tree_partial/no_endpoint",
+        QueryState::OnRequest => "tree_partial/on_request",
+        QueryState::Failed { .. } => "tree_partial/failed",
+        QueryState::Waiting | QueryState::Dump | QueryState::Range | QueryState::Joining => {
+            "tree_partial/asking"
+        }
     }
 }

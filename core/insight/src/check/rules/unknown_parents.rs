@@ -3,7 +3,7 @@
 use super::block_size;
 use super::prelude::*;
 use crate::check::view::is_joined_late;
-use radixscope_model::record::{Counter, LogSign};
+use radixscope_model::record::{Counter, LogSignal};
 
 /// Stored events with an unknown parent that are more than a coincidence, of all workers and of one.
 const MIN_EVENTS: u64 = 10;
@@ -19,9 +19,9 @@ const REACH_MS: u64 = 120_000;
 const AFTER_LOSS_MS: u64 = 300_000;
 
 pub(in crate::check) const RULE: Rule =
-    Rule::new("unknown_parents", "Stored blocks that continue a known block", look);
+    Rule::new("unknown_parents", "Stored blocks that continue a known block", evaluate);
 
-fn look(view: &View<'_>) -> RuleOutcome {
+fn evaluate(view: &View<'_>) -> RuleOutcome {
     if view.cluster.workers().iter().all(|w| w.last_event_ms.is_none()) {
         return RuleOutcome::no_data("No KV event was received.");
     }
@@ -107,12 +107,12 @@ fn found(view: &View<'_>, workers: &[WorkerIx], (missed, stored): (u64, u64)) ->
     .log_lines(
         view,
         "Lines \"Failed to find parent block\", by logs, since we listen",
-        LogSign::ParentUnknown,
+        LogSignal::ParentUnknown,
     )
     .log_lines(
         view,
         "Lines \"does not have local indexer enabled\", by logs, since we listen",
-        LogSign::NoLocalIndexer,
+        LogSignal::NoLocalIndexer,
     )
     .each(view, workers, |found, worker, who| {
         let rise = view.rise(worker, REACH_MS);

@@ -13,10 +13,12 @@ const FAULT_ONE_IN: u64 = 10;
 /// Losses explain unknown removals for this long.
 const AFTER_LOSS_MS: u64 = 300_000;
 
-pub(in crate::check) const RULE: Rule =
-    Rule { hold_ms: 10_000, ..Rule::new("unknown_removals", "Removed blocks that had been stored", look) };
+pub(in crate::check) const RULE: Rule = Rule {
+    hold_ms: 10_000,
+    ..Rule::new("unknown_removals", "Removed blocks that had been stored", evaluate)
+};
 
-fn look(view: &View<'_>) -> RuleOutcome {
+fn evaluate(view: &View<'_>) -> RuleOutcome {
     if view.cluster.workers().iter().all(|w| w.remove_events_total == 0) {
         return RuleOutcome::no_data("No worker removed a block yet.");
     }

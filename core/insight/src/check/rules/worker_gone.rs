@@ -14,18 +14,18 @@ const SHOWS_MS: u64 = 1_000;
 const MIN_CHOICES: u64 = 3;
 /// What a worker publishes within this time after a router gave it up was on its way.
 const LATE_MS: u64 = 2_000;
-/// A scrape of a frontend older than this says nothing of now.
+/// A scrape of a frontend older than this is outdated.
 const FRESH_MS: u64 = 15_000;
 /// Scrapes that fail for so long while others succeed.
 const UNSCRAPED_MS: u64 = 15_000;
 
 pub(in crate::check) const RULE: Rule = Rule {
-    // Who goes on speaking was only removed from a list. What comes within 2 s was on its way, later events tell.
+    // A worker that keeps sending was only removed from a list. Messages within 2 s were in transit; later ones count.
     hold_ms: 3_000,
-    ..Rule::new("worker_gone", "Workers that left or stopped responding", look)
+    ..Rule::new("worker_gone", "Workers that left or stopped responding", evaluate)
 };
 
-fn look(view: &View<'_>) -> RuleOutcome {
+fn evaluate(view: &View<'_>) -> RuleOutcome {
     let gone = worker_stopped::departed(view, |is_stopped| !is_stopped);
     let suspects: Vec<_> = suspects(view);
     if gone.is_empty() && suspects.is_empty() {
@@ -61,7 +61,7 @@ fn sent_into_silence(view: &View<'_>) -> Vec<u64> {
     sent
 }
 
-/// Whether a request has to show on the worker: in its load if it tells that, else by blocks that it must store.
+/// Whether a request has to show on the worker: in its load if reported, else by blocks that it must store.
 fn must_show(state: &WorkerState, decided: &DecisionEntry) -> bool {
     let new_blocks =
         decided.decision.isl_blocks.unwrap_or(0).saturating_sub(decided.overlap_blocks().unwrap_or(0));

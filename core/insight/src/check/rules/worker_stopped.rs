@@ -1,5 +1,5 @@
 //! A worker was stopped: it left, and nothing that was sent to it failed or went unanswered. Knows departures of both kinds;
-//! those that nobody planned are `worker_gone`'s.
+//! unplanned ones are found by `worker_gone`.
 //!
 //! A worker that is asked to stop leaves the discovery store at once and finishes what it has, so that it is received until it
 //! leaves or beyond. One that was killed is registered until its lease ends, 6 to 23 s later [live 0.9.1, 1.6.1]; what
@@ -7,8 +7,8 @@
 
 use super::ghost_worker::{RESTARTS_MS, is_ghost};
 use super::prelude::*;
-use radixscope_model::record::{GoneWhy, Outcome};
-use radixscope_state::cluster::{Gone, WorkerState};
+use radixscope_model::record::{DepartureCause, Outcome};
+use radixscope_state::cluster::{Departure, WorkerState};
 
 /// A departure is reported for this long.
 pub(super) const REPORTED_MS: u64 = 300_000;
@@ -24,10 +24,10 @@ const FAILS_WITHIN_MS: u64 = 30_000;
 pub(in crate::check) const RULE: Rule = Rule {
     // As long as `worker_gone`: who goes on speaking was only removed from a list.
     hold_ms: 3_000,
-    ..Rule::new("worker_stopped", "Workers that were stopped", look)
+    ..Rule::new("worker_stopped", "Workers that were stopped", evaluate)
 };
 
-fn look(view: &View<'_>) -> RuleOutcome {
+fn evaluate(view: &View<'_>) -> RuleOutcome {
     let stopped = departed(view, |is_stopped| is_stopped);
     if stopped.is_empty() {
         return RuleOutcome::Ok;
@@ -54,21 +54,21 @@ pub(super) fn departed(view: &View<'_>, wanted: impl Fn(bool) -> bool) -> Vec<Wo
 }
 
 /// How a worker left, if it was lately and it did not come back.
-pub(super) fn left_lately(view: &View<'_>, worker: WorkerIx) -> Option<Gone> {
+pub(super) fn left_lately(view: &View<'_>, worker: WorkerIx) -> Option<Departure> {
     let state = view.worker(worker)?;
     let gone = state.gone.or_else(|| state.last_gone.filter(|gone| has_drained(view, worker, state, gone)));
     gone.filter(|gone| view.now.since(gone.at_ms) <= REPORTED_MS)
 }
 
-/// Whether a worker spoke on after it had left, and fell silent: it finished what it had.
-fn has_drained(view: &View<'_>, worker: WorkerIx, state: &WorkerState, gone: &Gone) -> bool {
+/// Whether a worker sent messages after it had left, then stopped: it drained.
+fn has_drained(view: &View<'_>, worker: WorkerIx, state: &WorkerState, gone: &Departure) -> bool {
     let spoke_on = state.returned_ms.is_some_and(|at| at.since(gone.at_ms) <= RESTARTS_MS);
     let is_silent = state.last_sign_ms.is_some_and(|last| view.now.since(last) >= DRAINED_MS);
     spoke_on && is_silent && !is_ghost(view, worker)
 }
 
 /// Whether a worker that left was asked to, as far as its last seconds show.
-pub(in crate::check) fn is_stopped(view: &View<'_>, worker: WorkerIx, gone: &Gone) -> bool {
+pub(in crate::check) fn is_stopped(view: &View<'_>, worker: WorkerIx, gone: &Departure) -> bool {
     let Some(state) = view.worker(worker) else { return false };
     let spoke = state.last_sign_ms.is_some_and(|last| gone.at_ms.since(last) <= SPOKE_MS);
     let requests_are_known = view.cluster.decisions().totals_of(worker).count > 0;
@@ -76,7 +76,7 @@ pub(in crate::check) fn is_stopped(view: &View<'_>, worker: WorkerIx, gone: &Gon
 }
 
 /// Whether a request failed on a worker about when it left, or was sent there and showed nowhere.
-fn has_lost_requests(view: &View<'_>, worker: WorkerIx, state: &WorkerState, gone: &Gone) -> bool {
+fn has_lost_requests(view: &View<'_>, worker: WorkerIx, state: &WorkerState, gone: &Departure) -> bool {
     let reach = view.now.since(gone.at_ms).saturating_add(FAILS_WITHIN_MS);
     let mut sent = view.decisions(reach).filter(|decided| decided.decision.worker == worker);
     sent.any(|decided| {
@@ -96,11 +96,11 @@ fn has_lost_requests(view: &View<'_>, worker: WorkerIx, state: &WorkerState, gon
 pub(super) fn departure(found: Finding, view: &View<'_>, worker: WorkerIx, who: &str) -> Finding {
     let Some(gone) = left_lately(view, worker) else { return found };
     let how = match gone.why {
-        GoneWhy::Log => "a frontend's log",
-        GoneWhy::Health => "a frontend's list of instances",
-        GoneWhy::Metrics => "a frontend's metrics",
-        GoneWhy::Silent => "its long silence",
-        GoneWhy::Discovery => "discovery",
+        DepartureCause::Log => "a frontend's log",
+        DepartureCause::Health => "a frontend's list of instances",
+        DepartureCause::Metrics => "a frontend's metrics",
+        DepartureCause::Silent => "its long silence",
+        DepartureCause::Discovery => "discovery",
     };
     let found =
         found.evidence(format!("Departure of {who}, by {how}"), view.seconds_since(gone.at_ms), "s ago");

@@ -6,7 +6,7 @@ use crate::check::causes::{Cause, code};
 use crate::check::latency::Latency;
 use crate::check::missing;
 use crate::latency::Quantity;
-use radixscope_model::range::Standing;
+use radixscope_model::range::TargetComparison;
 use radixscope_model::record::{Gauge, ProcessRole};
 
 /// So much slower than the baseline: sweeps differ by a few per cent among themselves.
@@ -15,10 +15,10 @@ const MARGIN: f64 = 1.2;
 pub(in crate::check) const RULE: Rule = Rule {
     hold_ms: 30_000,
     clear_ms: 60_000,
-    ..Rule::new("worse_than_round_robin", "KV-aware routing vs a round-robin baseline", look)
+    ..Rule::new("worse_than_round_robin", "KV-aware routing vs a round-robin baseline", evaluate)
 };
 
-fn look(view: &View<'_>) -> RuleOutcome {
+fn evaluate(view: &View<'_>) -> RuleOutcome {
     let by_router =
         |router| view.criteria.baselines.iter().filter(move |baseline| baseline.router() == router);
     let Some(round_robin) = by_router(Router::RoundRobin).next() else {
@@ -35,8 +35,8 @@ fn look(view: &View<'_>) -> RuleOutcome {
         let Some((latency, standing)) = Latency::judged(view, quantity, MARGIN * then_ms) else {
             continue;
         };
-        is_judged |= standing != Standing::Unknown;
-        if standing == Standing::Above {
+        is_judged |= standing != TargetComparison::Unknown;
+        if standing == TargetComparison::Above {
             let kv_aware = by_router(Router::KvAware).find(|other| other.name() == round_robin.name());
             return found(view, &latency, concurrency, figure, (round_robin, then_ms), kv_aware).into();
         }
@@ -68,8 +68,8 @@ fn found(
     )
     .cause(code(Cause::of(view)))
     .evidence(
-        format!("{name} now, {}, last 60 s, {} samples", latency.source.words(), latency.samples),
-        latency.words(&latency.p95),
+        format!("{name} now, {}, last 60 s, {} samples", latency.source.to_text(), latency.samples),
+        latency.to_text(&latency.p95),
         "",
     )
     .evidence(
@@ -101,14 +101,14 @@ fn concurrency(view: &View<'_>) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::baseline::Row;
+    use crate::baseline::SweepLevel;
     use crate::check::tests::stage::{Process, Stage};
     use radixscope_model::record::HistogramKind;
 
     fn baseline(router: Router, p95: [f64; 2]) -> Baseline {
         let mut baseline = Baseline::new("ours", "", router);
         for (concurrency, ms) in [100.0, 200.0].into_iter().zip(p95) {
-            let mut row = Row::new(concurrency);
+            let mut row = SweepLevel::new(concurrency);
             row.figures.set(Figure::TtftP95, Some(ms));
             baseline.set_row(row);
         }

@@ -16,19 +16,19 @@ const MIN_SHARED: u64 = 5;
 pub(in crate::check) const RULE: Rule = Rule {
     // Silent workers, which would explain it, are found after 15 s of listening.
     hold_ms: 20_000,
-    ..Rule::new("zero_overlap", "Prefix cache hits", look)
+    ..Rule::new("zero_overlap", "Prefix cache hits", evaluate)
 };
 
-fn look(view: &View<'_>) -> RuleOutcome {
+fn evaluate(view: &View<'_>) -> RuleOutcome {
     let met = overlaps(view);
     if met.is_empty() && not_kv_routing::is_there(view) {
         return RuleOutcome::Explained("not_kv_routing");
     }
     let few = "Fewer than 30 routed requests with their cached blocks were received in the last 60 s.";
-    RuleOutcome::of_pools(met.iter().map(|met| look_at(view, met)), few)
+    RuleOutcome::of_pools(met.iter().map(|met| evaluate_pool(view, met)), few)
 }
 
-fn look_at(view: &View<'_>, met: &Met) -> RuleOutcome {
+fn evaluate_pool(view: &View<'_>, met: &PrefixHits) -> RuleOutcome {
     if met.blocks > 0.0 {
         return RuleOutcome::Ok;
     }
@@ -58,7 +58,7 @@ fn look_at(view: &View<'_>, met: &Met) -> RuleOutcome {
 }
 
 /// What routed prompts met lately.
-struct Met {
+struct PrefixHits {
     /// Where; `None`: in all pools together.
     pool: Option<PoolIx>,
     requests: u64,
@@ -67,14 +67,14 @@ struct Met {
 }
 
 /// By decisions, pool by pool, else by the routers' hit rates.
-fn overlaps(view: &View<'_>) -> Vec<Met> {
+fn overlaps(view: &View<'_>) -> Vec<PrefixHits> {
     let pools = view.cluster.pools_in_use().into_iter();
     let sums: Vec<_> = pools.map(|pool| (pool, block_size::overlap(view, pool))).collect();
     let judged = sums.iter().filter(|(_, sum)| sum.decisions >= MIN_REQUESTS);
     if judged.clone().next().is_some() {
         // A prompt below one block has none to share.
         let has_blocks = judged.filter(|(_, sum)| sum.isl_blocks >= 2 * sum.decisions);
-        let met = has_blocks.map(|(pool, sum)| Met {
+        let met = has_blocks.map(|(pool, sum)| PrefixHits {
             pool: Some(*pool),
             requests: sum.decisions,
             blocks: sum.blocks as f64,
@@ -87,10 +87,14 @@ fn overlaps(view: &View<'_>) -> Vec<Met> {
     let (requests, blocks) =
         rates.fold((0, 0.0), |(count, sum), rates| (count + rates.count(), sum + rates.sum()));
     let value = format!("mean hit rate {:.2}", blocks / requests as f64);
-    if requests >= MIN_REQUESTS { vec![Met { pool: None, requests, blocks, value }] } else { Vec::new() }
+    if requests >= MIN_REQUESTS {
+        vec![PrefixHits { pool: None, requests, blocks, value }]
+    } else {
+        Vec::new()
+    }
 }
 
-/// The finding that says why.
+/// The finding with the cause.
 fn explained_by(view: &View<'_>, pool: Option<PoolIx>) -> Option<&'static str> {
     let is_mismatched =
         || pool.map_or_else(|| block_size::is_there(view), |pool| block_size::is_in(view, pool));

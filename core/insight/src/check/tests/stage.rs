@@ -3,9 +3,9 @@
 use crate::check::{Criteria, History, Rule, RuleOutcome, View};
 use radixscope_model::id::{DecisionId, Millis, Seq, SourceIx, Worker, WorkerIx};
 use radixscope_model::record::{
-    Counter, Decision, DecisionSource, Engine, Entry, EventLine, Finding, Gauge, Histogram, HistogramKind,
-    LinkState, ModelFigures, ProcessRole, Progress, RankFigures, Record, Scrape, Severity, SourceKind,
-    WorkerFigures,
+    Counter, Decision, DecisionSource, Engine, Entry, EventTransport, Finding, Gauge, Histogram,
+    HistogramKind, LinkState, ModelFigures, ProcessRole, Progress, RankFigures, Record, Scrape, Severity,
+    SourceKind, WorkerFigures,
 };
 use radixscope_state::cluster::Cluster;
 
@@ -108,8 +108,8 @@ impl Stage {
 
     /// A worker publishes its first KV event, so its cache is cold.
     pub(in crate::check) fn starts_to_publish(&mut self, worker: u16) {
-        let line = EventLine::Core;
-        self.tell(Record::EventLine { worker: WorkerIx(worker), line, first_event_id: 0 });
+        let line = EventTransport::Core;
+        self.tell(Record::EventTransport { worker: WorkerIx(worker), line, first_event_id: 0 });
     }
 
     /// Blocks of running requests by the engine, and those there are.
@@ -138,19 +138,19 @@ impl Stage {
     }
 
     /// What is seen now.
-    pub(in crate::check) fn view<T>(&self, look: impl FnOnce(&View<'_>) -> T) -> T {
+    pub(in crate::check) fn view<T>(&self, evaluate: impl FnOnce(&View<'_>) -> T) -> T {
         let (cluster, now) = (&self.cluster, Millis(self.now));
-        look(&View { cluster, now, history: &self.history, criteria: &self.criteria })
+        evaluate(&View { cluster, now, history: &self.history, criteria: &self.criteria })
     }
 
     /// What a rule says.
-    pub(in crate::check) fn look(&self, rule: &Rule) -> RuleOutcome {
-        self.view(|view| (rule.look)(view))
+    pub(in crate::check) fn evaluate(&self, rule: &Rule) -> RuleOutcome {
+        self.view(|view| (rule.evaluate)(view))
     }
 
     /// The finding that explains what a rule looks for.
     pub(in crate::check) fn explained_by(&self, rule: &Rule) -> Option<&'static str> {
-        match self.look(rule) {
+        match self.evaluate(rule) {
             RuleOutcome::Explained(by) => Some(by),
             _ => None,
         }
@@ -158,7 +158,7 @@ impl Stage {
 
     /// What a rule finds. Whatever it is, it has to be complete.
     pub(in crate::check) fn found(&self, rule: &Rule) -> Option<Finding> {
-        let RuleOutcome::Found(finding) = self.look(rule) else { return None };
+        let RuleOutcome::Found(finding) = self.evaluate(rule) else { return None };
         let now = Millis(self.now);
         let finding = Finding { code: rule.code.into(), first_ms: now, last_ms: now, ..finding };
         let text = &finding.explanation;
@@ -170,11 +170,11 @@ impl Stage {
     }
 
     pub(in crate::check) fn is_ok(&self, rule: &Rule) -> bool {
-        matches!(self.look(rule), RuleOutcome::Ok)
+        matches!(self.evaluate(rule), RuleOutcome::Ok)
     }
 
     pub(in crate::check) fn is_unknown(&self, rule: &Rule) -> bool {
-        matches!(self.look(rule), RuleOutcome::NoData(missing) if !missing.is_empty())
+        matches!(self.evaluate(rule), RuleOutcome::NoData(missing) if !missing.is_empty())
     }
 }
 

@@ -3,10 +3,10 @@
 use super::{View, WINDOW, WINDOW_MS};
 use crate::check::Totals;
 use radixscope_model::id::{Millis, WorkerIx};
-use radixscope_model::record::{EventLine, MissedCause, Topic, TreeKnowledge};
+use radixscope_model::record::{EventTransport, MissedCause, Topic, TreeKnowledge};
 use radixscope_state::cluster::{UnknownGaps, WorkerState};
 
-/// A worker of which nothing was received for so long while others published says nothing of the present.
+/// A worker of which nothing was received for so long while others published has no current data.
 const STALE_MS: u64 = 300_000;
 
 impl View<'_> {
@@ -80,6 +80,6 @@ pub(in crate::check) fn is_joined_late(worker: &WorkerState) -> bool {
 }
 
 /// The event plane that a worker's KV events came by last.
-pub(in crate::check) fn event_line(worker: &WorkerState) -> Option<EventLine> {
+pub(in crate::check) fn event_transport(worker: &WorkerState) -> Option<EventTransport> {
     worker.lines.last().map(|line| line.line)
 }

@@ -11,7 +11,7 @@ use radixscope_model::number_format::count;
 use radixscope_model::record::{Finding, LinkState, Phase};
 use radixscope_state::cluster::{Cluster, DecisionEntry, ProcessState, WorkerState};
 
-pub(super) use events::{event_line, is_joined_late};
+pub(super) use events::{event_transport, is_joined_late};
 pub(super) use peers::median;
 
 /// What "lately" means to most rules.

@@ -1,4 +1,4 @@
-//! Who is asked, when, and what is said of it.
+//! Which worker is queried when, and the records about it.
 
 use super::*;
 use KnowledgeWhy::{Dump, FromFirstEvent, JoinedLate, NoEvents};
@@ -10,7 +10,7 @@ fn from_its_first_event_on_a_worker_is_complete_and_not_asked() {
     attached.hear(&[stored(1, None, &[1, 2]), removed(2, &[2])]).pass(1_000);
     attached.knows(Complete, FromFirstEvent);
     assert_eq!(attached.queries, []);
-    assert_eq!(attached.knowledge().asking, Asking::No);
+    assert_eq!(attached.knowledge().asking, QueryState::No);
 }
 
 #[test]
@@ -20,12 +20,12 @@ fn a_rank_that_nothing_named_is_taken_from_the_answer() {
     attached.subscribe();
     assert_eq!(attached.queries[0].endpoint.worker, Worker::new(WORKER, 0));
     let message = "dp_rank mismatch: request.dp_rank=0 this.dp_rank=1".to_owned();
-    attached.answer(TreeAnswer::Error { message, rank: Some(1) });
+    attached.answer(TreeResponse::Error { message, rank: Some(1) });
     assert_eq!(attached.queries.len(), 2, "at once");
     assert_eq!(attached.queries[1].endpoint.worker, Worker::new(WORKER, 1));
     let mut events = events_of(WORKER, &[stored(0, None, &[1])]);
     events.events[0].worker.dp_rank = 1;
-    attached.answer(TreeAnswer::TreeDump { events, last_event_id: Some(3) });
+    attached.answer(TreeResponse::TreeDump { events, last_event_id: Some(3) });
     let ix = attached.cluster.worker_ix(Worker::new(WORKER, 1)).expect("introduced");
     assert_eq!(attached.cluster.tree_of(ix).holdings(ix).resident, 1);
 }
@@ -57,7 +57,7 @@ fn many_workers_are_asked_one_after_the_other() {
         if attached.now.is_multiple_of(300) && answered < attached.queries.len() {
             let query = attached.queries[answered].id;
             answered += 1;
-            let none = TreeAnswer::TreeDump { events: KvEvents::default(), last_event_id: Some(1) };
+            let none = TreeResponse::TreeDump { events: KvEvents::default(), last_event_id: Some(1) };
             attached.answer_to(query, Ok(none));
         }
         if attached.queries.len() >= workers as usize {
@@ -74,8 +74,10 @@ fn where_it_cannot_list_its_blocks_it_is_asked_again_and_again() {
     let mut attached = Attached::new();
     attached.hear(&[stored(90, None, &[9])]);
     for (n, wait) in [200, 400, 800, 1_600, 3_200, 6_400, 12_800, 25_600, 300_000].into_iter().enumerate() {
-        attached.answer(TreeAnswer::TreeDumpFailed { message: "busy".into() });
-        let Asking::Failed { next_ms: Some(next) } = attached.knowledge().asking else { panic!("failed") };
+        attached.answer(TreeResponse::TreeDumpFailed { message: "busy".into() });
+        let QueryState::Failed { next_ms: Some(next) } = attached.knowledge().asking else {
+            panic!("failed")
+        };
         assert_eq!(next.0 - attached.now, wait, "after failure {}", n + 1);
         assert!(attached.knowledge().asking_detail.contains("busy"));
         attached.pass(wait - 1);
@@ -90,7 +92,7 @@ fn where_it_cannot_list_its_blocks_it_is_asked_again_and_again() {
 }
 
 #[test]
-fn a_query_that_fails_says_why() {
+fn a_failed_query_has_its_reason() {
     let mut attached = Attached::new();
     attached.hear(&[stored(90, None, &[9])]);
     let query = attached.queries[0].id;
@@ -107,14 +109,14 @@ fn a_number_where_blocks_were_asked_for_is_a_failure_and_no_loop() {
     let mut attached = Attached::new();
     attached.hear(&[stored(90, None, &[9])]);
     for answer in [
-        TreeAnswer::TooNew { newest_available: 3 },
-        TreeAnswer::InvalidRange,
+        TreeResponse::TooNew { newest_available: 3 },
+        TreeResponse::InvalidRange,
         range(90, &[stored(90, None, &[9])]),
     ] {
         let before = attached.queries.len();
         attached.answer(answer);
         assert_eq!(attached.queries.len(), before);
-        assert!(matches!(attached.knowledge().asking, Asking::Failed { .. }));
+        assert!(matches!(attached.knowledge().asking, QueryState::Failed { .. }));
         attached.pass(1_000);
         assert_eq!(attached.queries.len(), before + 1);
     }
@@ -125,9 +127,9 @@ fn who_left_while_it_was_asked_holds_nothing() {
     let mut attached = Attached::new();
     attached.hear(&[stored(90, None, &[9])]);
     let query = attached.queries[0].id;
-    let gone = radixscope_model::record::Record::Gone {
+    let gone = radixscope_model::record::Record::Left {
         worker: WorkerIx(0),
-        why: radixscope_model::record::GoneWhy::Health,
+        why: radixscope_model::record::DepartureCause::Health,
     };
     let entry = radixscope_model::record::Entry { at_ms: Millis(attached.now), record: gone };
     radixscope_state::sink::RecordSink::append(&mut attached.cluster, &entry);
@@ -139,7 +141,7 @@ fn who_left_while_it_was_asked_holds_nothing() {
 }
 
 #[test]
-fn nobody_is_asked_where_that_is_off() {
+fn no_worker_is_queried_if_queries_are_off() {
     let mut attached = Attached::new();
     attached.intake.set_tree_dumps(TreeDumps::Off);
     attached.hear(&[stored(90, None, &[9])]).pass(1_000);
@@ -158,13 +160,13 @@ fn nobody_is_asked_where_that_is_off() {
 fn where_nothing_tells_whom_to_ask_that_is_said() {
     let mut attached = Attached::with_endpoints(&[]);
     attached.hear(&[stored(90, None, &[9])]).pass(1_000);
-    assert_eq!(attached.knowledge().asking, Asking::NoEndpoint);
+    assert_eq!(attached.knowledge().asking, QueryState::NoEndpoint);
     attached.hear(&[stored(91, None, &[10]), stored(95, None, &[11])]);
     attached.knows(Partial, JoinedLate);
 }
 
 #[test]
-fn an_idle_worker_is_asked_once_its_plane_is_heard() {
+fn an_idle_worker_is_queried_once_its_plane_is_received() {
     let mut attached = Attached::new();
     attached.list_worker(&["worker_kv_query_source_abc"]);
     assert_eq!(attached.queries, []);

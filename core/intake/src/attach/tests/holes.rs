@@ -1,4 +1,4 @@
-//! Breaks, losses and answers in every order: a worker of which everything is said to be known is as it is known.
+//! Breaks, losses and answers in every order: a worker whose knowledge is `Complete` matches the tree.
 
 use std::collections::BTreeSet;
 
@@ -72,7 +72,7 @@ struct World {
     /// Events that were published when the connection was there again.
     at_mend: u64,
     /// The query that is awaited, and what the worker read of it.
-    open: Option<(u64, Option<TreeAnswer>)>,
+    open: Option<(u64, Option<TreeResponse>)>,
     seen: usize,
     /// A message was lost, and nothing could show it yet: looks that are left until something must.
     unseen: Option<u32>,
@@ -155,10 +155,10 @@ impl World {
         let first_kept = index.saturating_sub(KEPT_EVENTS) + 1;
         let number = |id| if self.attached.is_old { None } else { Some(id) };
         let read = match query.start_event_id {
-            Some(from) if from > index => TreeAnswer::TooNew { newest_available: index },
+            Some(from) if from > index => TreeResponse::TooNew { newest_available: index },
             Some(from) if from >= first_kept => {
                 let events: Vec<Value> = (from..=index).map(|id| self.event(id)).collect();
-                TreeAnswer::Events { events: events_of(WORKER, &events), last_event_id: number(index) }
+                TreeResponse::Events { events: events_of(WORKER, &events), last_event_id: number(index) }
             }
             _ => {
                 let blocks = self.held(index).into_iter().enumerate();
@@ -250,7 +250,7 @@ impl World {
 }
 
 #[test]
-fn nobody_is_complete_while_the_connection_is_lost() {
+fn no_worker_is_complete_while_the_connection_is_lost() {
     let mut attached = Attached::new();
     attached.hear(&[stored(1, None, &[1])]);
     attached.unsubscribe();
@@ -294,7 +294,7 @@ fn what_a_worker_of_which_nothing_was_heard_read_before_the_connection_was_there
     attached.subscribe();
     attached.request();
     attached.pass(500);
-    // It reads its blocks, says another event that nobody hears, and then the connection is there again.
+    // It reads its blocks, sends another event that is not received, and then the connection is there again.
     attached.sequence += 1;
     attached.break_connection();
     attached.subscribe();

@@ -11,13 +11,13 @@ fn a_worker_that_has_run_is_asked_after_its_first_event() {
     attached.hear(&[stored(90, Some(2), &[3])]);
     attached.knows(Partial, JoinedLate);
     assert_eq!(attached.starts(), [None]);
-    assert_eq!(attached.knowledge().asking, Asking::Dump);
+    assert_eq!(attached.knowledge().asking, QueryState::Dump);
     attached.answer(dump(Some(90), &[stored(0, None, &[1, 2, 3]), stored(1, Some(1), &[4])]));
     attached.knows(Complete, Dump);
     assert_eq!(attached.held(), [(1, None), (2, Some(1)), (3, Some(2)), (4, Some(1))]);
-    assert_eq!(attached.knowledge().asking, Asking::Joining);
+    assert_eq!(attached.knowledge().asking, QueryState::Joining);
     attached.pass(3_000).pass(10_000);
-    assert_eq!(attached.knowledge().asking, Asking::No);
+    assert_eq!(attached.knowledge().asking, QueryState::No);
 }
 
 #[test]
@@ -90,14 +90,14 @@ fn who_begins_anew_while_it_is_asked_is_another() {
 fn an_answer_of_another_process_than_the_one_that_speaks_does_not_count() {
     let mut attached = Attached::new();
     attached.subscribe();
-    assert_eq!(attached.queries.len(), 0, "nobody knows the worker");
+    assert_eq!(attached.queries.len(), 0, "the worker is unknown");
     attached.hear(&[stored(90, None, &[9])]);
     let mut foreign = events_of(WORKER, &[stored(0, None, &[1])]);
     foreign.events[0].worker = Worker::new(43, 0);
-    attached.answer(TreeAnswer::TreeDump { events: foreign, last_event_id: Some(90) });
+    attached.answer(TreeResponse::TreeDump { events: foreign, last_event_id: Some(90) });
     assert_eq!(attached.held(), [(9, None)]);
     attached.knows(Partial, JoinedLate);
-    assert!(matches!(attached.knowledge().asking, Asking::Failed { next_ms: Some(_) }));
+    assert!(matches!(attached.knowledge().asking, QueryState::Failed { next_ms: Some(_) }));
 }
 
 #[test]
@@ -155,7 +155,7 @@ fn events_of_0_9_that_share_an_id_are_all_applied_after_the_dump() {
     attached.hear(&[stored(50, None, &[5])]);
     attached.knows(Partial, JoinedLate);
     assert_eq!(attached.queries, []);
-    assert_eq!(attached.knowledge().asking, Asking::OnRequest);
+    assert_eq!(attached.knowledge().asking, QueryState::OnRequest);
     attached.request();
     assert_eq!(attached.queries, [], "its index may be behind what was received");
     attached.pass(500);

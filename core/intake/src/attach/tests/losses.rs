@@ -95,7 +95,7 @@ fn what_was_not_got_back_is_lost_though_the_worker_left_before_that_was_certain(
 fn lost_events_that_nobody_gives_back_are_lost_and_then_everything_is_asked_for() {
     let mut attached = Attached::new();
     attached.hear(&[stored(1, None, &[1]), stored(4, None, &[4])]);
-    attached.answer(TreeAnswer::TreeDumpFailed { message: String::new() });
+    attached.answer(TreeResponse::TreeDumpFailed { message: String::new() });
     attached.knows(Partial, EventsLost);
     attached.pass(1_000);
     assert_eq!(attached.starts(), [Some(2), Some(2)]);
@@ -110,7 +110,7 @@ fn lost_events_that_nobody_gives_back_are_lost_and_then_everything_is_asked_for(
 fn a_worker_that_does_not_know_what_it_said_is_asked_for_everything() {
     let mut attached = Attached::new();
     attached.hear(&[stored(1, None, &[1]), stored(4, None, &[4])]);
-    attached.answer(TreeAnswer::TooNew { newest_available: 1 });
+    attached.answer(TreeResponse::TooNew { newest_available: 1 });
     assert_eq!(attached.starts(), [Some(2), None]);
     attached.knows(Partial, EventsLost);
 }
@@ -136,7 +136,7 @@ fn after_a_break_the_worker_is_asked_what_it_said() {
     assert_eq!(attached.queries, [], "not before everything is received again");
     attached.subscribe();
     assert_eq!(attached.starts(), [Some(2)]);
-    attached.answer(TreeAnswer::TooNew { newest_available: 1 });
+    attached.answer(TreeResponse::TooNew { newest_available: 1 });
     attached.knows(Complete, FromFirstEvent);
     attached.break_connection();
     attached.hear(&[stored(2, None, &[2])]);

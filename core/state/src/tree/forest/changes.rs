@@ -12,7 +12,7 @@ use super::grow::Ground;
 use super::{ChainId, Forest, Holder};
 use crate::tree::Tree;
 
-/// Most changes listed of one settling: more cannot be told apart.
+/// Most changes listed of one update: more could not be distinguished.
 pub const MAX_CHANGES: usize = 256;
 /// Most boxes noted as gone between two settlings; of more, only the largest are kept.
 const MAX_NOTED: usize = 16 * MAX_CHANGES;
@@ -223,7 +223,7 @@ impl Forest {
     }
 
     /// Tells what appeared, now that it has its place, and what went.
-    pub(super) fn tell_changes(&mut self, ground: Ground<'_>, stale: &[ChainId]) {
+    pub(super) fn record_changes(&mut self, ground: Ground<'_>, stale: &[ChainId]) {
         if self.changes.is_kept && !self.changes.is_skipped {
             let mut all = std::mem::take(&mut self.changes.gone);
             let appeared = stale.iter().map(|&id| (id, self.chain(id)));

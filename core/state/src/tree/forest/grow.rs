@@ -50,7 +50,7 @@ impl Forest {
     }
 
     /// It is `at` now, in units of `touched`.
-    pub(in crate::tree) fn passed(&mut self, at: u32) {
+    pub(in crate::tree) fn skipped_event(&mut self, at: u32) {
         self.now = self.now.max(at);
     }
 
@@ -95,7 +95,7 @@ impl Forest {
             let chain = &mut self.chains[id.at()];
             (chain.last, chain.len, chain.own_touched) = (last, len, touched);
             chain.new += len - before;
-            self.passed(touched);
+            self.skipped_event(touched);
             self.mark(id);
         }
         last
@@ -139,7 +139,7 @@ impl Forest {
     /// A worker stored `node`, or a request used it.
     #[inline]
     pub(in crate::tree) fn touched(&mut self, node: NodeId, at: u32) {
-        self.passed(at);
+        self.skipped_event(at);
         let Some(id) = self.chain_of(node) else { return };
         let chain = &mut self.chains[id.at()];
         if chain.own_touched < at {

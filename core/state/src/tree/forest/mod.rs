@@ -5,7 +5,7 @@
 //! subtree has units, wherever it stands, so that widths compare; its children stand side by side from its left edge,
 //! and what they leave free at the right are the chain's own units.
 //!
-//! The tree tells of every change (`grow`); that touches one or two chains. [`Tree::settle_forest`] then sums up and
+//! The tree tells of every change (`grow`); that touches one or two chains. [`Tree::update_forest`] then sums up and
 //! orders what changed and the way from there to the top. [`Forest::visit`] goes through what a window shows and
 //! nothing else. Knows nothing of pixels, colours or zoom. A tree keeps a forest only if asked to, see
 //! [`Tree::grow_forest`]: the server does not.
@@ -98,9 +98,9 @@ impl Default for Arrangement {
 /// Who holds the blocks of a subtree.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Holder {
-    /// Nobody.
+    /// No worker.
     #[default]
-    Nobody,
+    NoWorker,
     /// This worker alone holds every held block.
     One(WorkerIx),
     /// Two workers or more.
@@ -112,7 +112,7 @@ impl Holder {
     pub fn of(owners: &OwnerSet) -> Self {
         let mut workers = owners.iter();
         match (workers.next(), workers.next()) {
-            (None, _) => Holder::Nobody,
+            (None, _) => Holder::NoWorker,
             (Some(only), None) => Holder::One(only),
             _ => Holder::Several,
         }
@@ -122,7 +122,7 @@ impl Holder {
     #[must_use]
     pub fn with(self, other: Self) -> Self {
         match (self, other) {
-            (Holder::Nobody, any) | (any, Holder::Nobody) => any,
+            (Holder::NoWorker, any) | (any, Holder::NoWorker) => any,
             (a, b) if a == b => a,
             _ => Holder::Several,
         }
@@ -400,7 +400,7 @@ impl Tree {
     }
 
     /// Keeps no forest any more.
-    pub fn fell_forest(&mut self) {
+    pub fn drop_forest(&mut self) {
         self.forest = None;
     }
 
@@ -410,7 +410,7 @@ impl Tree {
     }
 
     /// Brings sums and orders up to date with all that changed. Without a forest it does nothing.
-    pub fn settle_forest(&mut self) {
+    pub fn update_forest(&mut self) {
         if let Some(mut forest) = self.forest.take() {
             forest.settle(self);
             self.forest = Some(forest);
@@ -418,7 +418,7 @@ impl Tree {
     }
 
     /// What waits for the next settling: chains to sum up and dead ones, whose memory is used again after it. Grows for
-    /// as long as nobody settles; who only folds, such as a page in a hidden tab, should settle when it is some ten
+    /// until the next update; a caller that only folds, such as a page in a hidden tab, should settle when it is some ten
     /// thousands. 0 without a forest.
     pub fn forest_backlog(&self) -> usize {
         self.forest.as_ref().map_or(0, |forest| forest.stale.len() + forest.dead.len())

@@ -82,7 +82,7 @@ fn apply(tree: &mut Tree, i: usize, op: Op) {
         Op::Clear { worker } => {
             tree.clear(w(worker));
         }
-        Op::Settle => tree.settle_forest(),
+        Op::Settle => tree.update_forest(),
     }
 }
 
@@ -90,7 +90,7 @@ fn grown(arrangement: Arrangement, ops: Vec<Op>, limit: u32) -> Tree {
     let mut tree = Tree::with_limit(limit);
     tree.grow_forest(arrangement);
     ops.into_iter().enumerate().for_each(|(i, op)| apply(&mut tree, i, op));
-    tree.settle_forest();
+    tree.update_forest();
     tree
 }
 
@@ -230,11 +230,11 @@ proptest! {
             }
         }
         let (kept, since, now) = (shapes(&tree), forest.hits_since(), forest.now);
-        tree.fell_forest();
+        tree.drop_forest();
         tree.grow_forest(arrangement);
         // The time that was given may have been that of blocks that are gone.
         tree.expire_hits(now);
-        tree.settle_forest();
+        tree.update_forest();
         prop_assert_eq!(since, tree.forest().expect("grown").hits_since());
         prop_assert_eq!(kept, shapes(&tree));
     }

@@ -103,7 +103,7 @@ mod tests {
         tree
     }
 
-    fn told(tree: &Tree, order: RowOrder, most: usize, open: bool) -> Vec<(u64, u32, u32, u32)> {
+    fn rows_of(tree: &Tree, order: RowOrder, most: usize, open: bool) -> Vec<(u64, u32, u32, u32)> {
         let forest = tree.forest().expect("grown");
         let rows = forest.rows(order, most, |_| open);
         let tokens = |row: &Row| tree.tokens_hash(forest.chain(row.id).first).0;
@@ -112,34 +112,34 @@ mod tests {
 
     #[test]
     fn open_boxes_are_followed_by_what_is_below_them() {
-        let rows = told(&tree(), RowOrder::Blocks, 100, true);
+        let rows = rows_of(&tree(), RowOrder::Blocks, 100, true);
         assert_eq!(rows, [(1, 1, 1, 2), (3, 2, 1, 2), (6, 2, 2, 2), (8, 1, 2, 2)]);
     }
 
     #[test]
     fn closed_boxes_stand_alone() {
-        assert_eq!(told(&tree(), RowOrder::Blocks, 100, false), [(1, 1, 1, 2), (8, 1, 2, 2)]);
+        assert_eq!(rows_of(&tree(), RowOrder::Blocks, 100, false), [(1, 1, 1, 2), (8, 1, 2, 2)]);
     }
 
     #[test]
     fn the_latest_come_first_if_asked_for() {
-        let rows = told(&tree(), RowOrder::Recency, 100, true);
+        let rows = rows_of(&tree(), RowOrder::Recency, 100, true);
         assert_eq!(rows.iter().map(|row| row.0).collect::<Vec<_>>(), [8, 1, 6, 3]);
     }
 
     #[test]
     fn lines_have_a_bound() {
-        assert_eq!(told(&tree(), RowOrder::Blocks, 2, true).len(), 2);
+        assert_eq!(rows_of(&tree(), RowOrder::Blocks, 2, true).len(), 2);
     }
 
     #[test]
-    fn what_nobody_holds_is_no_line() {
+    fn blocks_without_owners_are_not_listed() {
         let mut tree = tree();
-        tree.settle_forest();
+        tree.update_forest();
         [1, 2].into_iter().for_each(|t| assert!(tree.remove(WorkerIx(0), BlockHash(t))));
         [1, 2, 6].into_iter().for_each(|t| assert!(tree.remove(WorkerIx(1), BlockHash(t))));
-        tree.settle_forest();
-        let rows = told(&tree, RowOrder::Blocks, 100, true);
+        tree.update_forest();
+        let rows = rows_of(&tree, RowOrder::Blocks, 100, true);
         assert_eq!(
             rows,
             [(1, 1, 1, 2), (3, 2, 1, 1), (8, 1, 2, 2)],

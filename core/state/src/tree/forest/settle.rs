@@ -58,7 +58,7 @@ impl Forest {
         self.width = top.line_up(&mut kin, &mut sums);
         (self.top, self.sums) = (top, sums);
         self.top_is_stale = false;
-        self.tell_changes(ground, &stale);
+        self.record_changes(ground, &stale);
         for &id in &stale {
             self.marks.unset(id);
             let chain = &mut self.chains[id.at()];

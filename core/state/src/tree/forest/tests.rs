@@ -20,7 +20,7 @@ fn forked(order: Order) -> Tree {
     tree.store(w(0), None, &blocks(1..=5), 0);
     tree.store(w(1), None, &blocks([1, 2, 6, 7]), 0);
     tree.store(w(2), None, &blocks([9]), 0);
-    tree.settle_forest();
+    tree.update_forest();
     tree
 }
 
@@ -60,10 +60,10 @@ fn runs_with_the_same_owners_are_one_box_and_larger_siblings_stand_left() {
 fn stable_order_ignores_sizes() {
     let mut tree = forked(Order::Stable);
     tree.store(w(2), None, &blocks([9, 10, 11, 12, 13, 14, 15, 16, 17, 18]), 0);
-    tree.settle_forest();
+    tree.update_forest();
     assert_eq!(shapes(&tree).iter().map(|s| s.0).collect::<Vec<_>>(), [1, 3, 6, 9]);
     tree.grow_forest(Arrangement::default());
-    tree.settle_forest();
+    tree.update_forest();
     assert_eq!(shapes(&tree)[0].0, 9);
 }
 
@@ -107,12 +107,12 @@ fn a_long_run_is_several_boxes_of_the_same_width() {
     tree.grow_forest(Arrangement::default());
     let long = u64::from(MAX_CHAIN) * 2 + 3;
     tree.store(w(0), None, &blocks(1..=long), 0);
-    tree.settle_forest();
+    tree.update_forest();
     let forest = tree.forest().expect("grown");
     assert_eq!(lens_below(forest, 0.0), [MAX_CHAIN, MAX_CHAIN, 3]);
     assert_eq!(shapes(&tree), [(1, 0, long as u32, 0, long as u32)]);
     tree.remove(w(0), BlockHash(20_000));
-    tree.settle_forest();
+    tree.update_forest();
     let forest = tree.forest().expect("grown");
     assert_eq!(lens_below(forest, 0.0), [MAX_CHAIN, 7, 1, MAX_CHAIN - 8, 3], "a hole");
 }
@@ -136,7 +136,7 @@ fn hit(hits_window: u32) -> Tree {
         tree.hit(node(&tree, token), at);
     }
     tree.hit(NodeId::ROOT, 340);
-    tree.settle_forest();
+    tree.update_forest();
     tree
 }
 
@@ -161,7 +161,7 @@ fn what_was_drawn_of_a_forest_is_not_taken_for_that_of_another() {
     let copy = other.copy_with_forest();
     assert_eq!(revision(&copy), revision(&other));
     other.remove(w(2), BlockHash(9_000));
-    other.settle_forest();
+    other.update_forest();
     assert!(revision(&other) > revision(&copy));
 }
 
@@ -172,12 +172,12 @@ fn hits_that_leave_the_window_leave_the_picture() {
     let forest = tree.forest().expect("grown");
     assert_eq!((forest.sums().hits, forest.requests(), forest.hits_since()), (3, 4, 190));
     tree.expire_hits(475);
-    tree.settle_forest();
+    tree.update_forest();
     let forest = tree.forest().expect("grown");
     assert_eq!((forest.hits_since(), forest.sums().hits), (320, 2), "in whole seconds");
     let revision = forest.revision();
     tree.expire_hits(479);
-    tree.settle_forest();
+    tree.update_forest();
     assert_eq!(tree.forest().expect("grown").revision(), revision, "nothing has moved");
 }
 
@@ -186,12 +186,12 @@ fn hits_of_a_block_that_goes_are_hits_of_the_one_above() {
     let mut tree = hit(u32::MAX);
     tree.remove(w(1), BlockHash(5000));
     tree.remove(w(1), BlockHash(4000));
-    tree.settle_forest();
+    tree.update_forest();
     assert_eq!(shapes(&tree), [(1, 0, 2, 0, 4), (3, 2, 1, 0, 1)]);
     assert_eq!(tree.forest().expect("grown").sums().touched, 330);
 }
 
-fn told(tree: &Tree) -> Vec<(ChangeKind, f64, f64, u32, u32, Holder)> {
+fn changes_of(tree: &Tree) -> Vec<(ChangeKind, f64, f64, u32, u32, Holder)> {
     let changes = tree.forest().expect("grown").changes();
     changes.iter().map(|c| (c.kind, c.x0, c.width, c.top, c.bottom, c.holder)).collect()
 }
@@ -200,8 +200,8 @@ fn told(tree: &Tree) -> Vec<(ChangeKind, f64, f64, u32, u32, Holder)> {
 fn watched() -> Tree {
     let mut tree = forked(Order::LeftHeavy);
     tree.store(w(1), Some(BlockHash(7000)), &blocks([8]), 1);
-    tree.settle_forest();
-    assert_eq!(told(&tree), [], "not asked for");
+    tree.update_forest();
+    assert_eq!(changes_of(&tree), [], "not asked for");
     tree.keep_forest_changes(true);
     tree
 }
@@ -215,34 +215,34 @@ fn what_appears_and_what_goes_is_told_where_it_stands_and_stood() {
     tree.store(w(0), Some(BlockHash(2000)), &blocks([12]), 2);
     tree.remove(w(1), BlockHash(8000));
     tree.remove(w(1), BlockHash(7000));
-    tree.settle_forest();
+    tree.update_forest();
     let expected = [
         (Appeared, 7.0, 3.0, 1, 3, one(2)),
         (Gone, 3.0, 3.0, 3, 5, one(1)),
         (Appeared, 4.0, 1.0, 2, 3, one(0)),
     ];
-    assert_eq!(told(&tree), expected);
+    assert_eq!(changes_of(&tree), expected);
     tree.clear(w(2));
-    tree.settle_forest();
-    assert_eq!(told(&tree), [(Gone, 7.0, 3.0, 0, 3, one(2))]);
+    tree.update_forest();
+    assert_eq!(changes_of(&tree), [(Gone, 7.0, 3.0, 0, 3, one(2))]);
 }
 
 #[test]
 fn a_change_of_owners_a_visit_between_two_settlings_and_a_new_arrangement_are_no_changes() {
     let mut tree = watched();
-    tree.settle_forest();
-    assert_eq!(told(&tree), [], "nothing happened");
+    tree.update_forest();
+    assert_eq!(changes_of(&tree), [], "nothing happened");
     tree.store(w(1), None, &blocks(1..=5), 3);
-    tree.settle_forest();
-    assert_eq!(told(&tree), [], "only owners changed");
+    tree.update_forest();
+    assert_eq!(changes_of(&tree), [], "only owners changed");
     tree.store(w(2), None, &blocks([13]), 4);
     tree.remove(w(2), BlockHash(13_000));
-    tree.settle_forest();
-    assert_eq!(told(&tree), [], "came and went");
+    tree.update_forest();
+    assert_eq!(changes_of(&tree), [], "came and went");
     tree.store(w(2), None, &blocks([13]), 4);
     tree.grow_forest(Arrangement { order: Order::Stable, ..Arrangement::default() });
-    tree.settle_forest();
-    assert_eq!(told(&tree), [], "arranged anew");
+    tree.update_forest();
+    assert_eq!(changes_of(&tree), [], "arranged anew");
 }
 
 #[test]
@@ -251,8 +251,8 @@ fn blocks_that_split_off_go_from_where_they_stood() {
     tree.remove(w(0), BlockHash(3000));
     tree.remove(w(0), BlockHash(4000));
     tree.remove(w(0), BlockHash(5000));
-    tree.settle_forest();
-    let changes = told(&tree);
+    tree.update_forest();
+    let changes = changes_of(&tree);
     assert_eq!(changes.iter().map(|c| c.4 - c.3).sum::<u32>(), 3);
     assert!(changes.iter().all(|c| (c.0, c.1, c.2) == (ChangeKind::Gone, 0.0, 3.0)), "{changes:?}");
 }
@@ -266,14 +266,14 @@ fn of_very_many_changes_the_largest_are_told() {
         let len = if i < 3 { 2 } else { 1 };
         tree.store(w(0), None, &blocks(10 * i + 1..=10 * i + len), 0);
     }
-    tree.settle_forest();
+    tree.update_forest();
     let changes = tree.forest().expect("grown").changes();
     assert_eq!(changes.len(), MAX_CHANGES);
     assert_eq!(changes[..4].iter().map(|c| c.bottom).collect::<Vec<_>>(), [2, 2, 2, 1]);
     assert_eq!(tree.forest_backlog(), 0);
     tree.clear(w(0));
     assert!(tree.forest_backlog() > 0);
-    tree.settle_forest();
+    tree.update_forest();
     assert_eq!(tree.forest().expect("grown").changes().len(), MAX_CHANGES);
 }
 

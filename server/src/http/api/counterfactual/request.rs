@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use radixscope_insight::counterfactual::{Selection, Span, validate_axes};
+use radixscope_insight::counterfactual::{DecisionRange, Selection, validate_axes};
 use radixscope_router::{RouterMode, RouterOverrides};
 use radixscope_state::cluster::{Cluster, MAX_DECISIONS};
 
@@ -53,7 +53,7 @@ pub(super) enum Work {
 /// A validated request.
 pub(super) struct CounterfactualRequest {
     pub(super) work: Work,
-    pub(super) span: Span,
+    pub(super) span: DecisionRange,
     worker: Option<WorkerFilter>,
     pools: PoolFilter,
 }
@@ -62,14 +62,14 @@ impl CounterfactualRequest {
     pub(super) fn of(body: Body) -> Result<Self, ApiError> {
         let span = match (body.last, body.window_ms) {
             (Some(_), Some(_)) => return Err(bad("give last or window_ms, not both")),
-            (None, Some(ms)) if (1..=MAX_WINDOW_MS).contains(&ms) => Span::Ms(ms),
+            (None, Some(ms)) if (1..=MAX_WINDOW_MS).contains(&ms) => DecisionRange::Ms(ms),
             (None, Some(_)) => return Err(bad(format!("window_ms must be 1 to {MAX_WINDOW_MS}"))),
             (last, None) => {
                 let last = last.unwrap_or(DEFAULT_LAST);
                 if !(1..=MAX_DECISIONS as u32).contains(&last) {
                     return Err(bad(format!("last is {last}; it must be 1 to {MAX_DECISIONS}")));
                 }
-                Span::Last(last)
+                DecisionRange::Last(last)
             }
         };
         let worker = body.worker.as_deref().map(WorkerFilter::parse).transpose()?;
@@ -188,6 +188,6 @@ mod tests {
     fn without_settings_the_recorded_ones_are_tried() {
         let request = request(r#"{"mode":"frozen"}"#).unwrap();
         assert!(matches!(request.work, Work::Frozen(settings) if settings == RouterOverrides::default()));
-        assert_eq!(request.span, Span::Last(DEFAULT_LAST));
+        assert_eq!(request.span, DecisionRange::Last(DEFAULT_LAST));
     }
 }

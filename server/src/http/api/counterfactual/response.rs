@@ -3,8 +3,8 @@
 use serde::Serialize;
 
 use radixscope_insight::counterfactual::{
-    About, FROZEN_LIMITS, Flipped, FrozenReport, ModelReport, NO_CANDIDATES_HINT, SweepReport, headline,
-    options_to_set, present_setting,
+    About, ChangedDecision, FROZEN_LIMITS, ModelReport, NO_CANDIDATES_HINT, OfflineReplayReport, SweepReport,
+    headline, options_to_set, present_setting,
 };
 use radixscope_model::id::{DecisionId, Worker, WorkerIx};
 use radixscope_router::RouterSettings;
@@ -130,7 +130,7 @@ pub(super) struct SimulatedResponse {
 }
 
 impl CounterfactualResponse {
-    pub(super) fn frozen(report: FrozenReport, workers: &Workers) -> Self {
+    pub(super) fn frozen(report: OfflineReplayReport, workers: &Workers) -> Self {
         CounterfactualResponse::Frozen(Box::new(FixedStateResponse {
             headline: headline(&report),
             decisions: Decisions::of(report.about),
@@ -214,7 +214,7 @@ impl OutcomeRow {
 }
 
 impl ChangedChoice {
-    fn of(flip: &Flipped, workers: &Workers) -> Option<Self> {
+    fn of(flip: &ChangedDecision, workers: &Workers) -> Option<Self> {
         Some(Self {
             decision: flip.decision,
             from: workers.get(flip.from)?,

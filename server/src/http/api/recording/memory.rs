@@ -4,7 +4,7 @@ use std::io;
 
 use tokio::runtime::Handle;
 
-use radixscope_insight::timeline::Row;
+use radixscope_insight::timeline::SecondRow;
 use radixscope_model::id::{Millis, Seq};
 use radixscope_recording::{Channel, RecordingError, Target};
 
@@ -14,7 +14,7 @@ use crate::hub::{Hub, SegmentId, StoredSegment};
 pub(super) struct Memory {
     pub(super) hub: Hub,
     pub(super) segments: Vec<SegmentId>,
-    pub(super) rows: Vec<Row>,
+    pub(super) rows: Vec<SecondRow>,
     /// The last record at the time of the request.
     pub(super) last: Seq,
 }

@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde::de::{self, Deserializer, Visitor};
 use serde_json::Value;
 
-use radixscope_insight::whatif::{Adjust, Blocks, Busy, Hashes, Prompt};
+use radixscope_insight::whatif::{Adjustment, Blocks, Busy, Hashes, Prompt};
 use radixscope_model::id::{BlockHash, DecisionId, Worker};
 use radixscope_router::hash::Seed;
 use radixscope_router::{RouterOverrides, RouterSettings};
@@ -203,15 +203,15 @@ struct BusyWorker {
     #[serde(default)]
     dp_rank: u32,
     #[serde(default, deserialize_with = "adjust")]
-    prefill_tokens: Adjust,
+    prefill_tokens: Adjustment,
     #[serde(default, deserialize_with = "adjust")]
-    decode_blocks: Adjust,
+    decode_blocks: Adjustment,
     #[serde(default, deserialize_with = "adjust")]
-    active_requests: Adjust,
+    active_requests: Adjustment,
 }
 
 /// `{"set":N}`, `{"add":N}` or `{}`.
-fn adjust<'de, D: Deserializer<'de>>(from: D) -> Result<Adjust, D::Error> {
+fn adjust<'de, D: Deserializer<'de>>(from: D) -> Result<Adjustment, D::Error> {
     #[derive(Deserialize)]
     #[serde(deny_unknown_fields)]
     struct PromptForm {
@@ -220,9 +220,9 @@ fn adjust<'de, D: Deserializer<'de>>(from: D) -> Result<Adjust, D::Error> {
     }
     let PromptForm { set, add } = PromptForm::deserialize(from)?;
     match (set, add) {
-        (None, None) => Ok(Adjust::Keep),
-        (Some(Id(to)), None) => Ok(Adjust::Set(to)),
-        (None, Some(more)) => Ok(Adjust::Add(more)),
+        (None, None) => Ok(Adjustment::Keep),
+        (Some(Id(to)), None) => Ok(Adjustment::Set(to)),
+        (None, Some(more)) => Ok(Adjustment::Add(more)),
         (Some(_), Some(_)) => Err(de::Error::custom("expected set or add, not both")),
     }
 }

@@ -9,7 +9,7 @@ use axum::Json;
 use axum::extract::{Request, State};
 use tokio::sync::Semaphore;
 
-use radixscope_insight::whatif::{self, Changes, Prompt, Question, WhatIf, Who};
+use radixscope_insight::whatif::{self, CandidateRef, Changes, Prompt, Question, WhatIf};
 use radixscope_model::id::PoolIx;
 
 use super::posted::{read, unwanted, within};
@@ -102,7 +102,7 @@ fn compute(view: &View<'_>, score_request: ScoreRequest) -> Result<ScoreResponse
             Prompt::After { worker: known(view, "after", worker)?, block_hash, new_tokens }
         }
     };
-    let who = |worker| Ok(Who::Worker(known(view, "workers", worker)?));
+    let who = |worker| Ok(CandidateRef::Worker(known(view, "workers", worker)?));
     let changes = Changes {
         left_out: score_request.without.into_iter().map(who).collect::<Result<_, ApiError>>()?,
         added: score_request.added,

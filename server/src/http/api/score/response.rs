@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use radixscope_insight::whatif::{Answer, RankedCandidate, Versus, Who};
+use radixscope_insight::whatif::{CandidateRef, RankedCandidate, Versus, WhatIfResponse};
 use radixscope_model::id::{DecisionId, Seq, WorkerId};
 use radixscope_model::record::Candidate;
 use radixscope_router::{Load, RouterSettings};
@@ -21,7 +21,8 @@ pub(in crate::http::api) struct ScoreResponse {
     /// By cost, lowest first.
     candidates: Vec<CandidateRow>,
     /// Cost gap: second lowest cost minus the lowest; null with one candidate.
-    margin_blocks: Option<f64>,
+    #[serde(rename = "margin_blocks")]
+    cost_gap_blocks: Option<f64>,
     /// Whether several candidates have exactly the lowest cost.
     tied: bool,
     /// Number of candidates that can be chosen.
@@ -91,7 +92,7 @@ struct VersusRow {
 }
 
 impl ScoreResponse {
-    pub(super) fn of(cluster: &Cluster, response: &Answer<'_>) -> Self {
+    pub(super) fn of(cluster: &Cluster, response: &WhatIfResponse<'_>) -> Self {
         let scores = response.scores;
         let likeliest = scores.probabilities().iter().copied().fold(0.0, f64::max);
         Self {
@@ -102,7 +103,7 @@ impl ScoreResponse {
             block_size_tokens: response.request.block_size_tokens,
             options: response.options,
             candidates: response.ranked().map(|ranked| of_one(cluster, &ranked, likeliest)).collect(),
-            margin_blocks: scores.margin_blocks(),
+            cost_gap_blocks: scores.cost_gap_blocks(),
             tied: scores.is_tie(),
             choices: scores.choice_count(),
             versus: response.versus.map(|versus| of_versus(cluster, &versus)),
@@ -112,13 +113,13 @@ impl ScoreResponse {
     }
 }
 
-fn name(cluster: &Cluster, who: Who) -> String {
+fn name(cluster: &Cluster, who: CandidateRef) -> String {
     match who {
-        Who::Worker(worker) => {
+        CandidateRef::Worker(worker) => {
             cluster.worker(worker).map_or_else(|| "unknown".to_owned(), |worker| worker.id.to_string())
         }
-        Who::Added(number) => format!("added {}", number + 1),
-        Who::Example(number) => format!("example {}", number + 1),
+        CandidateRef::Added(number) => format!("added {}", number + 1),
+        CandidateRef::Example(number) => format!("example {}", number + 1),
     }
 }
 
@@ -134,8 +135,8 @@ fn of_one(cluster: &Cluster, ranked: &RankedCandidate, likeliest: f64) -> Candid
         ..
     } = ranked.candidate;
     let id = match worker {
-        Who::Worker(worker) => cluster.worker(worker).map(|worker| worker.id),
-        Who::Added(_) | Who::Example(_) => None,
+        CandidateRef::Worker(worker) => cluster.worker(worker).map(|worker| worker.id),
+        CandidateRef::Added(_) | CandidateRef::Example(_) => None,
     };
     CandidateRow {
         worker_id: id.map(|id| id.id),

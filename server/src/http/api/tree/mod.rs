@@ -12,7 +12,9 @@ use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use tokio::sync::Semaphore;
 
-use radixscope_export::tree::{Asked, By, Cursor, MAX_HITS_WINDOW_MS, NotFound, Page, Picture, Sort};
+use radixscope_export::tree::{
+    BlockQuery, Cursor, MAX_HITS_WINDOW_MS, NotFound, Page, PrefixOrder, Sort, TreeSnapshot,
+};
 use radixscope_model::id::{BlockHash, TokensHash, WorkerIx};
 
 use super::params::{Params, PoolFilter, WorkerFilter};
@@ -70,8 +72,8 @@ pub(super) async fn block(State(app): State<App>, uri: Uri) -> Result<Response, 
     let params = Params::of(&uri, &["pool", "model", "hash", "tokens", "worker", "window_s"])?;
     let workers = workers(&app.hub, params.worker()?).await?;
     let asked = match (params.u64("hash")?, params.u64("tokens")?, workers) {
-        (Some(hash), None, workers) => Asked::Block(BlockHash(hash), workers),
-        (None, Some(tokens), None) => Asked::Tokens(TokensHash(tokens)),
+        (Some(hash), None, workers) => BlockQuery::Block(BlockHash(hash), workers),
+        (None, Some(tokens), None) => BlockQuery::Tokens(TokensHash(tokens)),
         _ => {
             let message = "expected hash= (the engine's hash, with worker= if several blocks have it) or tokens= (the router's hash)";
             return Err(ApiError::new(code::BAD_PARAMETER, message));
@@ -90,13 +92,13 @@ pub(super) async fn prefixes(State(app): State<App>, uri: Uri) -> Result<Respons
         .await
 }
 
-const BY: [(&str, By); 2] = [("blocks", By::Blocks), ("hits", By::Hits)];
+const BY: [(&str, PrefixOrder); 2] = [("blocks", PrefixOrder::Blocks), ("hits", PrefixOrder::Hits)];
 
 /// Runs `read` on a copy of the tree, outside the hub.
 async fn read<T: Send + 'static>(
     app: &App,
     pools: PoolFilter,
-    read: impl FnOnce(&Picture) -> T + Send + 'static,
+    read: impl FnOnce(&TreeSnapshot) -> T + Send + 'static,
 ) -> Result<T, ApiError> {
     let ended = || ApiError::new(code::SHUTTING_DOWN, "the server is shutting down");
     let permit = Arc::clone(&app.tree_reads).acquire_owned().await.map_err(|_| ended())?;
@@ -122,7 +124,7 @@ async fn read<T: Send + 'static>(
 async fn read_json(
     app: &App,
     pools: PoolFilter,
-    json: impl FnOnce(&Picture) -> Result<Vec<u8>, NotFound> + Send + 'static,
+    json: impl FnOnce(&TreeSnapshot) -> Result<Vec<u8>, NotFound> + Send + 'static,
 ) -> Result<Response, ApiError> {
     Ok(([(header::CONTENT_TYPE, "application/json")], read(app, pools, json).await??).into_response())
 }

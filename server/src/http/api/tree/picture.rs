@@ -6,7 +6,7 @@ use axum::extract::State;
 use axum::http::{HeaderValue, Uri, header};
 use axum::response::{IntoResponse, Response};
 
-use radixscope_export::tree::Shown;
+use radixscope_export::tree::DrawOptions;
 use radixscope_export::tree::svg::{Heat, SIZE_PX};
 use radixscope_model::id::BlockHash;
 use radixscope_state::tree::forest::{Order, Width};
@@ -27,9 +27,9 @@ pub(in crate::http::api) async fn svg(State(app): State<App>, uri: Uri) -> Resul
         "download",
     ];
     let params = Params::of(&uri, &known)?;
-    let standard = Shown::default();
+    let standard = DrawOptions::default();
     let px = |name| params.within(name, (*SIZE_PX.start()).into(), (*SIZE_PX.end()).into());
-    let shown = Shown {
+    let shown = DrawOptions {
         root: params.u64("root")?.map(BlockHash),
         width_px: px("width")?.map_or(standard.width_px, |px| px as u32),
         height_px: px("height")?.map_or(standard.height_px, |px| px as u32),
@@ -44,7 +44,7 @@ pub(in crate::http::api) async fn svg(State(app): State<App>, uri: Uri) -> Resul
     let is_download = params.one_of("download", &YES_OR_NO)?.unwrap_or(false);
     let svg = read(&app, params.pools(), move |picture| {
         let at = UNIX_EPOCH + Duration::from_millis(picture.at_ms().0);
-        picture.svg(&Shown { at: humantime::format_rfc3339_seconds(at).to_string(), ..shown })
+        picture.svg(&DrawOptions { at: humantime::format_rfc3339_seconds(at).to_string(), ..shown })
     });
     let svg = svg.await??;
     let kind = [

@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use url::Url;
 
-use radixscope_dynamo::discovery::pieces::{LeftOut, Part, Piece, Splitter};
+use radixscope_dynamo::discovery::pieces::{DocumentPart, Piece, Skipped, Splitter};
 
 use super::super::budget::{Pass, size};
 use super::super::http::{Http, NoAnswer, Parts, WITHIN};
@@ -97,7 +97,7 @@ pub(super) struct Answer {
 
 impl Answer {
     /// The next part; `None`: the answer is longer than is read. Cancel-safe.
-    pub(super) async fn next(&mut self) -> Result<Option<Part>, Failed> {
+    pub(super) async fn next(&mut self) -> Result<Option<DocumentPart>, Failed> {
         match self.parts.next().await {
             Ok(part) => Ok(Some(part)),
             Err(NoAnswer::Endless) => Ok(None),
@@ -118,7 +118,7 @@ impl Answer {
     /// Reads a part, and gives its length if its value is left out.
     pub(super) fn read<A: DeserializeOwned>(&self, piece: &Piece) -> Result<(A, Option<u64>), Failed> {
         let read = serde_json::from_slice(&piece.json).map_err(|error| strange(&self.server, &error))?;
-        Ok((read, (piece.left_out != LeftOut::Nothing).then_some(piece.bytes)))
+        Ok((read, (piece.left_out != Skipped::Nothing).then_some(piece.bytes)))
     }
 
     /// It cannot be followed because of what is in it.
@@ -153,7 +153,7 @@ fn failed(server: &Url, why: NoAnswer) -> Failed {
         NoAnswer::Refused(status, body) => {
             let refusal: Refusal = serde_json::from_slice(&body).unwrap_or_default();
             let text = String::from_utf8_lossy(&body);
-            let words = if refusal.words().is_empty() { text.trim() } else { refusal.words() };
+            let words = if refusal.to_text().is_empty() { text.trim() } else { refusal.to_text() };
             refused(server, status, words)
         }
         NoAnswer::Tls(tls) => Failed::refused(format!(

@@ -10,7 +10,7 @@ use axum::http::HeaderValue;
 use tokio::time::MissedTickBehavior;
 use url::Url;
 
-use radixscope_dynamo::discovery::pieces::Part;
+use radixscope_dynamo::discovery::pieces::DocumentPart;
 use radixscope_model::record::LinkState;
 
 use super::budget::Pass;
@@ -103,7 +103,7 @@ impl Etcd {
             self.list_range(range, listed.revision, &mut pass, to).await?;
         }
         if pass.is_over() {
-            to.cut(&pass.words());
+            to.cut(&pass.to_text());
         } else {
             to.end_pass().await?;
         }
@@ -164,10 +164,10 @@ impl Etcd {
                     continue;
                 }
             };
-            is_line_over = matches!(part, Some(Part::End(_)));
+            is_line_over = matches!(part, Some(DocumentPart::End(_)));
             match part {
                 None => return Ok(Ended::Failed(lines.endless())),
-                Some(Part::Element(event)) => {
+                Some(DocumentPart::Element(event)) => {
                     let (event, left_out_bytes): (Event, _) = lines.read(&event)?;
                     count += event.adds();
                     match event.change(left_out_bytes) {
@@ -176,7 +176,7 @@ impl Etcd {
                         None => {}
                     }
                 }
-                Some(Part::End(line)) => {
+                Some(DocumentPart::End(line)) => {
                     if let Some(ended) = self.line(lines.read(&line)?.0) {
                         return Ok(ended);
                     }
@@ -260,13 +260,13 @@ async fn read_page(
     let mut read = PageRead { entries: 0, last: after.unwrap_or_default().to_vec(), is_over: None };
     loop {
         let (entry, is_cut) = match page.next().await? {
-            Some(Part::End(around)) => {
+            Some(DocumentPart::End(around)) => {
                 let (around, _): (RangeAnswer, _) = page.read(&around)?;
                 // Without an entry there is no key to continue from.
                 read.is_over = Some(!around.more || read.entries == 0);
                 return Ok(read);
             }
-            Some(Part::Element(entry)) => (entry, false),
+            Some(DocumentPart::Element(entry)) => (entry, false),
             None if read.entries > 0 || pass.is_over() => return Ok(read),
             // A single entry exceeds the page limit.
             None => (page.unfinished().ok_or_else(|| page.endless())?, true),

@@ -239,7 +239,7 @@ pub(super) struct Refusal {
 }
 
 impl Refusal {
-    pub(super) fn words(&self) -> &str {
+    pub(super) fn to_text(&self) -> &str {
         if self.message.is_empty() { &self.error } else { &self.message }
     }
 }

@@ -162,7 +162,7 @@ impl Client {
 
     /// A list is cut before it says from where on to watch.
     pub(super) fn cut(&self, pass: &Pass) -> Failed {
-        let (api, words) = (&self.api, pass.words());
+        let (api, words) = (&self.api, pass.to_text());
         Failed::refused(format!("{words}, and {api} does not say where to go on; is it Kubernetes' API?"))
     }
 

@@ -7,8 +7,8 @@ mod registry;
 
 use std::time::Duration;
 
-use radixscope_dynamo::discovery::kubernetes::{Change, change, object_in_front, page, version};
-use radixscope_dynamo::discovery::pieces::{LeftOut, Part, Piece};
+use radixscope_dynamo::discovery::kubernetes::{WatchEvent, change, object_in_front, page, version};
+use radixscope_dynamo::discovery::pieces::{DocumentPart, Piece, Skipped};
 use radixscope_model::record::LinkState;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
@@ -88,7 +88,7 @@ impl Kubernetes {
         self.registry.begin_pass();
         loop {
             if pass.is_over() {
-                to.cut(&pass.words());
+                to.cut(&pass.to_text());
                 return version.ok_or_else(|| self.client.cut(&pass).into());
             }
             let mut parts = match self.client.page(resource(kind), &next, &pass).await {
@@ -127,13 +127,13 @@ impl Kubernetes {
     ) -> Result<Option<Piece>, Stop> {
         loop {
             match parts.next().await {
-                Ok(Part::Element(Piece { json, left_out: LeftOut::Nothing, .. })) => {
+                Ok(DocumentPart::Element(Piece { json, left_out: Skipped::Nothing, .. })) => {
                     self.registry.put(kind, &json);
                 }
-                Ok(Part::Element(Piece { json, bytes, .. })) => {
+                Ok(DocumentPart::Element(Piece { json, bytes, .. })) => {
                     self.registry.put_too_large(kind, &json, bytes);
                 }
-                Ok(Part::End(around)) => return Ok(Some(around)),
+                Ok(DocumentPart::End(around)) => return Ok(Some(around)),
                 Err(NoAnswer::Endless) => return Ok(None),
                 Err(why) => return Err(self.client.failed("list", resource(kind), why).into()),
             }
@@ -167,7 +167,7 @@ impl Kubernetes {
                 }
             };
             let taken = match line {
-                Ok(Some(line)) if line.left_out == LeftOut::Nothing => self.take(watch, &line.json),
+                Ok(Some(line)) if line.left_out == Skipped::Nothing => self.take(watch, &line.json),
                 Ok(Some(line)) => {
                     self.take_too_large(watch.kind, &line);
                     Ok(())
@@ -187,17 +187,17 @@ impl Kubernetes {
     /// Takes a line of a watch.
     fn take(&mut self, watch: &mut Watch, line: &[u8]) -> Result<(), Ended> {
         let object = match change(line) {
-            Ok(Change::Put(object)) => {
+            Ok(WatchEvent::Put(object)) => {
                 self.registry.put(watch.kind, object);
                 object
             }
-            Ok(Change::End(object)) => {
+            Ok(WatchEvent::End(object)) => {
                 self.registry.end(watch.kind, object);
                 object
             }
-            Ok(Change::Bookmark(object)) => object,
-            Ok(Change::Failed(status)) if status.code == 410 => return Err(Ended::ReadAgain),
-            Ok(Change::Failed(status)) => return Err(Ended::Failed(self.client.ended(&status.message))),
+            Ok(WatchEvent::Bookmark(object)) => object,
+            Ok(WatchEvent::Failed(status)) if status.code == 410 => return Err(Ended::ReadAgain),
+            Ok(WatchEvent::Failed(status)) => return Err(Ended::Failed(self.client.ended(&status.message))),
             Err(error) => return Err(Ended::Failed(self.client.strange(&error))),
         };
         // An object that says no version is one that cannot be read: the watch goes on after the one before.
@@ -210,8 +210,8 @@ impl Kubernetes {
     /// Takes a line of a watch with an object that is larger than one may be. The watch goes on after the one before.
     fn take_too_large(&mut self, kind: Kind, line: &Piece) {
         match change(&line.json) {
-            Ok(Change::End(object)) => self.registry.end_too_large(kind, object, line.bytes),
-            Ok(Change::Put(object)) => self.registry.put_too_large(kind, object, line.bytes),
+            Ok(WatchEvent::End(object)) => self.registry.end_too_large(kind, object, line.bytes),
+            Ok(WatchEvent::Put(object)) => self.registry.put_too_large(kind, object, line.bytes),
             // Of a line that is cut only the front can be read.
             _ => {
                 let object = object_in_front(&line.json).unwrap_or_default();
@@ -282,7 +282,7 @@ impl Watch {
     async fn next(&mut self, client: &Client) -> Result<Option<Piece>, Ended> {
         let until = self.since + Duration::from_secs(WATCH_S) + OVERTIME;
         match timeout_at(until, self.lines.next()).await.unwrap_or(Err(NoAnswer::Silent)) {
-            Ok(Part::Element(line) | Part::End(line)) => Ok(Some(line)),
+            Ok(DocumentPart::Element(line) | DocumentPart::End(line)) => Ok(Some(line)),
             // Silent: its connection is dead, or it goes on for longer than it should.
             Err(NoAnswer::Ended | NoAnswer::Silent) if self.since.elapsed() >= SHORTEST_WATCH => Ok(None),
             Err(why) => Err(Ended::Failed(client.failed("watch", resource(self.kind), why))),

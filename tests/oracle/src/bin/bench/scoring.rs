@@ -11,7 +11,7 @@ use radixscope_model::id::{Millis, TokensHash, WorkerIx};
 use radixscope_model::record::Candidate;
 use radixscope_oracle::selector::{Selection, Taints};
 use radixscope_oracle::{Change, Event, ours, theirs};
-use radixscope_router::frozen::{Frozen, FrozenBuilder, FrozenDecision};
+use radixscope_router::frozen::{OfflineReplay, OfflineReplayBuilder, ReplayDecision};
 use radixscope_router::{Formula, Load, Request, RouterSettings, Scores, TieBreak, WorkerInput, score};
 use radixscope_state::tree::{OverlapRule, Tree};
 use rand::{RngExt, SeedableRng};
@@ -157,9 +157,9 @@ fn rounds<T>(rounds: usize, mut work: impl FnMut() -> T) -> Vec<f64> {
     (0..rounds).map(|_| once()).map(|took: Duration| took.as_secs_f64() * 1e3).collect()
 }
 
-fn session() -> anyhow::Result<Frozen> {
+fn session() -> anyhow::Result<OfflineReplay> {
     let mut rng = Pcg64Mcg::seed_from_u64(11);
-    let mut builder = FrozenBuilder::default();
+    let mut builder = OfflineReplayBuilder::default();
     for at in 0..DECISIONS {
         let isl_tokens: u64 = rng.random_range(200..12_000);
         let full = isl_tokens / u64::from(BLOCK_SIZE_TOKENS);
@@ -179,7 +179,7 @@ fn session() -> anyhow::Result<Frozen> {
                 }
             })
             .collect();
-        let decision = FrozenDecision {
+        let decision = ReplayDecision {
             at_ms: Millis(at * 40),
             turn: at,
             ended_ms: Some(Millis(at * 40 + rng.random_range(500..40_000))),

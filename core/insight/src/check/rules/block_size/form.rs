@@ -4,7 +4,7 @@ use super::super::prelude::*;
 use crate::check::Totals;
 use crate::check::chains::Chains;
 use radixscope_model::id::PoolIx;
-use radixscope_model::record::{Counter, LogSign};
+use radixscope_model::record::{Counter, LogSignal};
 use radixscope_state::cluster::ProcessState;
 
 /// Stored or removed events of a worker that make a signature.
@@ -19,12 +19,12 @@ pub(super) const MIN_DECISIONS: u64 = 30;
 const MIN_RESIDENT: u64 = 100;
 /// Times that prompts share a block before they can be taken to share prefixes.
 const MIN_SHARED: u64 = 5;
-/// What a log says is believed for this long.
+/// A log signal counts for this long.
 const SIGN_MS: u64 = 300_000;
 
 /// The forms. E: engine, P: publisher, C: router.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Form {
+pub(super) enum MismatchKind {
     /// 1: E above P, TensorRT-LLM: stores are dropped whole.
     Oversize,
     /// 2: E below P, TensorRT-LLM: stores are empty, removals swallowed.
@@ -39,15 +39,17 @@ pub(super) enum Form {
     Cards,
 }
 
-impl Form {
-    pub(super) const fn words(self) -> &'static str {
+impl MismatchKind {
+    pub(super) const fn to_text(self) -> &'static str {
         match self {
-            Form::Oversize => "1: E above P, TensorRT-LLM up to 1.5",
-            Form::Partial => "2: E below P, TensorRT-LLM up to 1.5",
-            Form::Relay => "3: E differs from P, vLLM or SGLang",
-            Form::Emptied => "2 or 3: E differs from P; no removal was received that would show which",
-            Form::Router => "4: E and P agree, C differs",
-            Form::Cards => "C differs between workers",
+            MismatchKind::Oversize => "1: E above P, TensorRT-LLM up to 1.5",
+            MismatchKind::Partial => "2: E below P, TensorRT-LLM up to 1.5",
+            MismatchKind::Relay => "3: E differs from P, vLLM or SGLang",
+            MismatchKind::Emptied => {
+                "2 or 3: E differs from P; no removal was received that would show which"
+            }
+            MismatchKind::Router => "4: E and P agree, C differs",
+            MismatchKind::Cards => "C differs between workers",
         }
     }
 }
@@ -60,10 +62,10 @@ pub(in crate::check::rules) struct Overlap {
     pub(in crate::check::rules) isl_blocks: u64,
 }
 
-/// A form and whom it strikes.
+/// A kind of mismatch and the workers affected.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct Diagnosis {
-    pub(super) form: Form,
+    pub(super) form: MismatchKind,
     pub(super) workers: Vec<WorkerIx>,
     /// Of form 4.
     pub(super) overlap: Option<Overlap>,
@@ -74,7 +76,7 @@ pub(super) struct Diagnosis {
 }
 
 impl Diagnosis {
-    fn new(form: Form, workers: Vec<WorkerIx>) -> Self {
+    fn new(form: MismatchKind, workers: Vec<WorkerIx>) -> Self {
         Self { form, workers, overlap: None, chains: None, engine_per_router: None }
     }
 }
@@ -84,7 +86,7 @@ pub(super) fn diagnose(view: &View<'_>) -> Option<Diagnosis> {
     let (mut dropped, mut emptied) = (Vec::new(), Vec::new());
     for worker in view.present() {
         match signature(view, worker) {
-            Some(Form::Oversize) => dropped.push(worker),
+            Some(MismatchKind::Oversize) => dropped.push(worker),
             Some(_) => emptied.push(worker),
             None => {}
         }
@@ -93,13 +95,13 @@ pub(super) fn diagnose(view: &View<'_>) -> Option<Diagnosis> {
         return router_differs(view).or_else(|| cards_differ(view));
     }
     if dropped.len() > emptied.len() {
-        return Some(Diagnosis::new(Form::Oversize, dropped));
+        return Some(Diagnosis::new(MismatchKind::Oversize, dropped));
     }
     Some(Diagnosis::new(form_of_empty_stores(view, &emptied), emptied))
 }
 
 /// What the KV events of a worker alone say: dropped stores, emptied stores, or neither.
-fn signature(view: &View<'_>, worker: WorkerIx) -> Option<Form> {
+fn signature(view: &View<'_>, worker: WorkerIx) -> Option<MismatchKind> {
     let state = view.worker(worker)?;
     if view.now.since(state.first_ms) < MIN_AGE_MS {
         return None;
@@ -111,16 +113,16 @@ fn signature(view: &View<'_>, worker: WorkerIx) -> Option<Form> {
     // An engine evicts because it stores: removals alone mean that the stores were dropped on the way.
     if state.store_events_total == 0 && (unknown_removals || logs_dropped_stores(view, worker, totals.chosen))
     {
-        return Some(Form::Oversize);
+        return Some(MismatchKind::Oversize);
     }
     let all_empty = totals.store_events >= MIN_EVENTS && totals.empty_stores * 20 >= totals.store_events * 19;
-    (all_empty && continues_something(&totals)).then_some(Form::Emptied)
+    (all_empty && continues_something(&totals)).then_some(MismatchKind::Emptied)
 }
 
-/// Whether a worker's log says that stores are dropped, and this worker, which gets requests, stores nothing.
+/// Whether a worker's log reports dropped stores, and this worker, which gets requests, stores nothing.
 fn logs_dropped_stores(view: &View<'_>, worker: WorkerIx, chosen: u64) -> bool {
     let signs = view.cluster.signs().iter();
-    let mut dropped = signs.filter(|state| matches!(state.sign, LogSign::Oversize { .. }));
+    let mut dropped = signs.filter(|state| matches!(state.sign, LogSignal::Oversize { .. }));
     let says = dropped.any(|state| state.workers.is_empty() || state.workers.contains(&worker));
     says && chosen >= MIN_EVENTS
 }
@@ -133,21 +135,21 @@ fn continues_something(totals: &Totals) -> bool {
     with_parent || long_prompts
 }
 
-fn form_of_empty_stores(view: &View<'_>, workers: &[WorkerIx]) -> Form {
-    let is_logged = |wanted: fn(&LogSign) -> bool| view.cluster.sign(wanted).is_some();
-    if is_logged(|sign| matches!(sign, LogSign::PublisherSize { .. })) || relays(view) {
-        return Form::Relay;
+fn form_of_empty_stores(view: &View<'_>, workers: &[WorkerIx]) -> MismatchKind {
+    let is_logged = |wanted: fn(&LogSignal) -> bool| view.cluster.sign(wanted).is_some();
+    if is_logged(|sign| matches!(sign, LogSignal::PublisherSize { .. })) || relays(view) {
+        return MismatchKind::Relay;
     }
     let totals = workers.iter().map(|&worker| view.session(worker));
     let all = totals.fold(Totals::default(), Totals::plus);
     if all.unknown_removed >= MIN_UNKNOWN_BLOCKS {
-        return Form::Relay;
+        return MismatchKind::Relay;
     }
     // Every stored event is a new block at least: more than the caches hold and no removal means that they are swallowed.
     let capacities: Option<u64> = workers.iter().map(|&worker| view.capacity_blocks(worker)).sum();
     match capacities {
-        Some(capacity) if all.remove_events == 0 && all.store_events > capacity => Form::Partial,
-        _ => Form::Emptied,
+        Some(capacity) if all.remove_events == 0 && all.store_events > capacity => MismatchKind::Partial,
+        _ => MismatchKind::Emptied,
     }
 }
 
@@ -164,7 +166,7 @@ fn router_differs(view: &View<'_>) -> Option<Diagnosis> {
 
 fn router_differs_in(view: &View<'_>, pool: PoolIx) -> Option<Diagnosis> {
     let overlap = overlap(view, pool);
-    let negative = view.cluster.sign(|sign| *sign == LogSign::NegativePrefill);
+    let negative = view.cluster.sign(|sign| *sign == LogSignal::NegativePrefill);
     let negative = negative.is_some_and(|state| view.now.since(state.last_ms) <= SIGN_MS);
     let zero = overlap.decisions >= MIN_DECISIONS
         && overlap.blocks == 0
@@ -184,7 +186,7 @@ fn router_differs_in(view: &View<'_>, pool: PoolIx) -> Option<Diagnosis> {
         overlap: Some(overlap),
         chains: Some(chains),
         engine_per_router: ratio.filter(|&ratio| ratio != 1.0),
-        ..Diagnosis::new(Form::Router, holders(view, pool))
+        ..Diagnosis::new(MismatchKind::Router, holders(view, pool))
     })
 }
 
@@ -232,5 +234,5 @@ fn cards_differ(view: &View<'_>) -> Option<Diagnosis> {
     let differs = |pool: PoolIx, size: u32| known.iter().any(|(_, (p, s))| *p == pool && *s != size);
     let workers: Vec<_> =
         known.iter().filter(|(_, (pool, size))| differs(*pool, *size)).map(|(w, _)| *w).collect();
-    (!workers.is_empty()).then(|| Diagnosis::new(Form::Cards, workers))
+    (!workers.is_empty()).then(|| Diagnosis::new(MismatchKind::Cards, workers))
 }

@@ -1,5 +1,5 @@
 //! Engine, publisher and router count in blocks of different sizes: the fault everybody meets first, and the one that no
-//! version of Dynamo reports (reference §9.1). `evidence` tells the forms apart, this file words them.
+//! version of Dynamo reports (reference §9.1). `evidence` distinguishes the kinds, this file has their texts.
 
 mod form;
 mod sizes;
@@ -9,7 +9,7 @@ use radixscope_model::id::PoolIx;
 use radixscope_model::record::Counter;
 
 pub(super) use form::overlap;
-use form::{Diagnosis, Form, diagnose};
+use form::{Diagnosis, MismatchKind, diagnose};
 use sizes::Sizes;
 
 /// Whether this fault is there, so that rules which see its consequences leave them to it.
@@ -24,9 +24,9 @@ pub(super) fn is_in(view: &View<'_>, pool: PoolIx) -> bool {
 }
 
 pub(in crate::check) const RULE: Rule =
-    Rule::new("block_size_mismatch", "Block sizes of engine, publisher and router", look);
+    Rule::new("block_size_mismatch", "Block sizes of engine, publisher and router", evaluate);
 
-fn look(view: &View<'_>) -> RuleOutcome {
+fn evaluate(view: &View<'_>) -> RuleOutcome {
     if view.cluster.workers().is_empty() {
         return RuleOutcome::no_data(
             "No worker is known yet; sizes are compared once KV events or logs are received.",
@@ -39,38 +39,38 @@ fn found(view: &View<'_>, diagnosis: &Diagnosis) -> Finding {
     let sizes = Sizes::of(view, diagnosis);
     let sides = sizes.sides();
     let (severity, title, explanation) = match diagnosis.form {
-        Form::Oversize => (
+        MismatchKind::Oversize => (
             Severity::Critical,
             format!("Block size mismatch: {sides}: all stored events dropped"),
             "The publisher drops each stored event because its block has another size, and publishes only removals, so \
              the router's tree stays empty and every overlap is 0. Requests succeed, but routing ignores what is cached.",
         ),
-        Form::Partial => (
+        MismatchKind::Partial => (
             Severity::Critical,
             format!("Block size mismatch: {sides}: all stored events empty"),
             "The publisher treats each first block as incomplete and publishes stored events without a block, so \
              the router's tree stays empty and every overlap is 0. Requests succeed, but routing ignores what is cached.",
         ),
-        Form::Relay => (
+        MismatchKind::Relay => (
             Severity::Critical,
             format!("Block size mismatch: {sides}: all KV events dropped"),
             "The publisher drops each block whose size is not its own and publishes stored events without a block, \
              so the router's tree stays empty and every overlap is 0. Requests succeed, but routing ignores what is cached.",
         ),
-        Form::Emptied => (
+        MismatchKind::Emptied => (
             Severity::Critical,
             format!("Block size mismatch: {sides}: all stored events empty"),
             "Stored events come without a block, so the router's tree stays empty and every overlap is 0. Whether the \
              engine's blocks are smaller (TensorRT-LLM) or just different (vLLM, SGLang) shows with the first removals \
              or in the worker's log.",
         ),
-        Form::Router => (
+        MismatchKind::Router => (
             Severity::Critical,
             "Block size mismatch: the router uses other blocks than engine and publisher".to_owned(),
             "The trees fill, but the router cuts prompts into blocks of another size, so their hashes never match and the \
              overlap is always 0. Requests succeed, but routing ignores what is cached.",
         ),
-        Form::Cards => (
+        MismatchKind::Cards => (
             Severity::Warning,
             "Block size mismatch: workers of one component register different block sizes".to_owned(),
             "A router uses one size for a model, so the caches of the workers with another size are never matched. Such \
@@ -83,7 +83,7 @@ fn found(view: &View<'_>, diagnosis: &Diagnosis) -> Finding {
         .about(PanelRef::Tree, &diagnosis.workers)
         .evidence(
             "Form of the fault (engine E, publisher P, router C), by the signature of KV events",
-            diagnosis.form.words(),
+            diagnosis.form.to_text(),
             "",
         )
         .evidence(
@@ -115,9 +115,9 @@ fn found(view: &View<'_>, diagnosis: &Diagnosis) -> Finding {
         named.into_iter().filter_map(|(name, size)| Some((name, size?.to_string()))).collect();
     let values: Vec<(&str, &str)> = known.iter().map(|(name, size)| (*name, size.as_str())).collect();
     let engines: &[&str] = match diagnosis.form {
-        Form::Oversize | Form::Partial => &["block_size_mismatch/trtllm"],
-        Form::Relay => &["block_size_mismatch/relay"],
-        Form::Emptied | Form::Router | Form::Cards => {
+        MismatchKind::Oversize | MismatchKind::Partial => &["block_size_mismatch/trtllm"],
+        MismatchKind::Relay => &["block_size_mismatch/relay"],
+        MismatchKind::Emptied | MismatchKind::Router | MismatchKind::Cards => {
             &["block_size_mismatch/trtllm", "block_size_mismatch/relay"]
         }
     };

@@ -1,8 +1,8 @@
 //! The sizes on the three sides as far as they are known, each with where it was read.
 
 use super::super::prelude::*;
-use super::form::{Diagnosis, Form};
-use radixscope_model::record::LogSign;
+use super::form::{Diagnosis, MismatchKind};
+use radixscope_model::record::LogSignal;
 use radixscope_state::cluster::BlockSizeSource;
 use std::borrow::Cow;
 
@@ -40,7 +40,7 @@ impl Sizes {
             (sizes.publisher, sizes.publisher_from) = (Some(publisher), "by the worker's log");
             (sizes.engine, sizes.engine_from) = (Some(engine), "by the worker's log");
         }
-        if diagnosis.form == Form::Router && sizes.engine.is_none() {
+        if diagnosis.form == MismatchKind::Router && sizes.engine.is_none() {
             let estimate =
                 diagnosis.engine_per_router.zip(router).map(|(ratio, c)| (f64::from(c) * ratio) as u32);
             sizes.engine = estimate;
@@ -52,7 +52,7 @@ impl Sizes {
             (sizes.publisher, sizes.publisher_from) =
                 (estimate, "the engine's, because its events are complete");
         }
-        if diagnosis.form == Form::Cards {
+        if diagnosis.form == MismatchKind::Cards {
             let mut known: Vec<u32> =
                 diagnosis.workers.iter().filter_map(|&w| view.worker(w)?.block_size_tokens).collect();
             known.sort_unstable();
@@ -90,7 +90,7 @@ impl Sizes {
 /// What a worker's log reports of publisher and engine.
 pub(super) fn logged(view: &View<'_>) -> Option<(u32, u32)> {
     view.cluster.signs().iter().rev().find_map(|state| match state.sign {
-        LogSign::PublisherSize { publisher, engine } | LogSign::Oversize { publisher, engine } => {
+        LogSignal::PublisherSize { publisher, engine } | LogSignal::Oversize { publisher, engine } => {
             Some((publisher, engine))
         }
         _ => None,

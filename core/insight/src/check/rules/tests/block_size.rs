@@ -1,7 +1,7 @@
 //! The forms of the block size mismatch, and what only looks like one.
 
 use super::{Stage, evidence};
-use radixscope_model::record::{LogSign, Record, Severity};
+use radixscope_model::record::{LogSignal, Record, Severity};
 
 const CODE: &str = "block_size_mismatch";
 
@@ -70,7 +70,7 @@ fn removals_without_any_store_are_blocks_too_large_for_the_publisher() {
     assert_eq!(stage.grave(), [CODE], "and nothing else");
     assert_eq!(evidence(stage.found(CODE), "Engine's size"), "unknown");
     assert_eq!(evidence(stage.found(CODE), "Router's size"), "16");
-    stage.says(LogSign::Oversize { publisher: 16, engine: 32 }, 3);
+    stage.says(LogSignal::Oversize { publisher: 16, engine: 32 }, 3);
     stage.pass(6);
     assert_eq!(evidence(stage.found(CODE), "Engine's size"), "32", "the worker's log says it");
     assert!(stage.found(CODE).fix.iter().any(|f| f.setting == "--kv-block-size" && f.value == "32"));
@@ -80,7 +80,7 @@ fn removals_without_any_store_are_blocks_too_large_for_the_publisher() {
 fn stores_that_a_log_says_are_dropped_are_found_before_the_first_removal() {
     let mut stage = Stage::new();
     let worker = stage.quiet_worker(7);
-    stage.says(LogSign::Oversize { publisher: 16, engine: 32 }, 3);
+    stage.says(LogSignal::Oversize { publisher: 16, engine: 32 }, 3);
     for _ in 0..30 {
         stage.used(worker, 100);
         stage.decide(worker, 260, 0);
@@ -137,13 +137,13 @@ fn an_overlap_of_0_with_chains_as_long_as_prompts_is_another_fault() {
 #[test]
 fn an_overlap_beyond_the_prompt_in_the_log_is_a_router_of_another_size() {
     let mut stage = router(130);
-    stage.says(LogSign::NegativePrefill, 1);
+    stage.says(LogSignal::NegativePrefill, 1);
     stage.pass(10);
     assert!(form(&stage).starts_with("4:"));
 }
 
 #[test]
-fn cards_that_differ_within_a_component_are_told() {
+fn cards_that_differ_within_a_component_are_found() {
     let stage = cards();
     assert_eq!(stage.found(CODE).severity, Severity::Warning);
     assert_eq!(evidence(stage.found(CODE), "Sizes registered"), "16, 32");

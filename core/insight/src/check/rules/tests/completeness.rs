@@ -4,25 +4,25 @@ use super::events::late;
 use super::{Stage, evidence};
 use radixscope_model::id::{Millis, SourceIx, WorkerIx};
 use radixscope_model::record::{
-    Asking, CheckStatus, Drift, KnowledgeWhy, MissedCause, Record, Severity, Topic, TreeKnowledge,
+    CheckStatus, Divergence, KnowledgeWhy, MissedCause, QueryState, Record, Severity, Topic, TreeKnowledge,
 };
 
 /// A worker that could not be asked.
 pub(super) fn failed() -> Stage {
     let mut stage = late();
     let next_ms = Some(Millis(stage.now().0 + 300_000));
-    stage.asks(WorkerIx(0), Asking::Failed { next_ms }, "no answer within 3 s at 10.0.0.1:4444");
+    stage.asks(WorkerIx(0), QueryState::Failed { next_ms }, "no answer within 3 s at 10.0.0.1:4444");
     stage.pass(10);
     stage
 }
 
 /// A worker that holds other blocks than its events say.
-pub(super) fn drifted() -> Stage {
+pub(super) fn diverged() -> Stage {
     let mut stage = Stage::new();
     let worker = stage.worker(7);
     stage.store(worker, None, 1..101);
-    let drift = Drift { missing_blocks: 12, surplus_blocks: 3, detached_blocks: 40 };
-    stage.tell(Record::Drift { worker, drift });
+    let drift = Divergence { missing_blocks: 12, surplus_blocks: 3, detached_blocks: 40 };
+    stage.tell(Record::Divergence { worker, drift });
     stage.pass(1);
     stage
 }
@@ -62,9 +62,11 @@ fn the_setting_proposed_is_the_one_that_is_missing() {
     assert_eq!(settings(&stage), [""], "its value is the reader's");
     assert!(stage.found("tree_partial").fix[0].text.contains("`--callback`"));
     let mut stage = late();
-    for (state, setting) in
-        [(Asking::NoEndpoint, ""), (Asking::OnRequest, "POST /api/v1/tree-dumps"), (Asking::Waiting, "")]
-    {
+    for (state, setting) in [
+        (QueryState::NoEndpoint, ""),
+        (QueryState::OnRequest, "POST /api/v1/tree-dumps"),
+        (QueryState::Waiting, ""),
+    ] {
         stage.asks(WorkerIx(0), state, "");
         stage.pass(10);
         assert_eq!(settings(&stage)[0], setting, "{state:?}");
@@ -138,17 +140,17 @@ fn a_break_that_cost_the_tree_nothing_is_no_loss() {
 
 #[test]
 fn a_difference_that_survives_a_second_answer_is_a_fault_of_the_events() {
-    let stage = drifted();
+    let stage = diverged();
     assert_eq!(stage.grave(), ["tree_drift"]);
     let finding = stage.found("tree_drift");
     assert_eq!(evidence(finding, "has and its events did not store"), "12 of 100 (12 %)");
     assert_eq!(evidence(finding, "no fault of the events"), "40 of 100 (40 %)");
     let mut stage = Stage::new();
     let worker = stage.worker(7);
-    stage.asks(worker, Asking::Dump, "");
-    stage.asks(worker, Asking::Joining, "");
-    let drift = Drift { detached_blocks: 40, ..Drift::default() };
-    stage.tell(Record::Drift { worker, drift });
+    stage.asks(worker, QueryState::Dump, "");
+    stage.asks(worker, QueryState::Joining, "");
+    let drift = Divergence { detached_blocks: 40, ..Divergence::default() };
+    stage.tell(Record::Divergence { worker, drift });
     stage.pass(5);
     assert!(stage.codes().is_empty(), "{:?}", stage.codes());
     let noted = stage.cluster.checked().iter().find(|rule| rule.code == "tree_drift").unwrap();

@@ -3,8 +3,8 @@
 use super::{Stage, evidence};
 use radixscope_model::id::{SourceIx, WorkerIx};
 use radixscope_model::record::{
-    Counter, EventLine, KnowledgeWhy, LogSign, MissedCause, PanelRef, ProcessRole, Record, Severity, Topic,
-    TreeKnowledge,
+    Counter, EventTransport, KnowledgeWhy, LogSignal, MissedCause, PanelRef, ProcessRole, Record, Severity,
+    Topic, TreeKnowledge,
 };
 
 /// A worker that gets requests and publishes its load alone, beside one that publishes all.
@@ -26,8 +26,10 @@ pub(super) fn one_silent() -> Stage {
 pub(super) fn two_lines() -> Stage {
     let mut stage = Stage::new();
     let workers: Vec<WorkerIx> = (7..10).map(|id| stage.quiet_worker(id)).collect();
-    for (&worker, line) in workers.iter().zip([EventLine::JetStream, EventLine::JetStream, EventLine::Core]) {
-        stage.comes_by(worker, line, 0);
+    for (&worker, line) in
+        workers.iter().zip([EventTransport::JetStream, EventTransport::JetStream, EventTransport::Core])
+    {
+        stage.add_transport(worker, line, 0);
     }
     for n in 0..30 {
         for &worker in &workers {
@@ -93,7 +95,7 @@ pub(super) fn other_hashes() -> Stage {
 pub(super) fn late() -> Stage {
     let mut stage = Stage::new();
     let worker = stage.quiet_worker(7);
-    stage.comes_by(worker, EventLine::Core, 4_711);
+    stage.add_transport(worker, EventTransport::Core, 4_711);
     stage.knows(worker, TreeKnowledge::Partial, KnowledgeWhy::JoinedLate);
     stage.tell(Record::ModelCard {
         worker,
@@ -196,10 +198,10 @@ fn workers_of_the_line_that_the_router_does_not_hear_are_named() {
 fn an_old_stream_of_workers_that_left_is_no_mixture() {
     let mut stage = Stage::new();
     let (old, new) = (stage.quiet_worker(7), stage.quiet_worker(8));
-    stage.comes_by(old, EventLine::JetStream, 0);
+    stage.add_transport(old, EventTransport::JetStream, 0);
     stage.store(old, None, 1..20);
     stage.pass(700);
-    stage.comes_by(new, EventLine::Core, 0);
+    stage.add_transport(new, EventTransport::Core, 0);
     stage.store(new, None, 1..20);
     stage.pass(30);
     assert!(stage.finding("event_planes_mixed").is_none());
@@ -275,8 +277,8 @@ fn a_worker_that_came_back_is_like_one_that_we_came_late_to() {
     let mut stage = Stage::new();
     let worker = stage.worker(7);
     stage.store(worker, None, 1..200);
-    stage.tell(Record::Gone { worker, why: radixscope_model::record::GoneWhy::Health });
-    stage.tell(Record::Returned { worker });
+    stage.tell(Record::Left { worker, why: radixscope_model::record::DepartureCause::Health });
+    stage.tell(Record::Rejoined { worker });
     stage.knows(worker, TreeKnowledge::Partial, KnowledgeWhy::Restarted);
     for n in 0..20 {
         stage.remove(worker, n * 9 + 1..n * 9 + 10);
@@ -302,7 +304,7 @@ fn engines_that_hash_differently_are_told_by_the_tree_or_by_the_log() {
     );
     let mut stage = Stage::new();
     stage.worker(7);
-    stage.says(LogSign::HashMismatch, 200);
+    stage.says(LogSignal::HashMismatch, 200);
     stage.pass(10);
     assert_eq!(stage.grave(), ["engine_hashes_differ"]);
 }

@@ -2,7 +2,7 @@
 
 use super::{Stage, evidence};
 use radixscope_model::record::{
-    CheckStatus, Counter, Gauge, Histogram, HistogramKind, LogSign, ProcessRole, Record, RoutingMode,
+    CheckStatus, Counter, Gauge, Histogram, HistogramKind, LogSignal, ProcessRole, Record, RoutingMode,
     Severity,
 };
 
@@ -88,12 +88,12 @@ pub(super) fn nothing_shared() -> Stage {
 pub(super) fn restart(found_after: u64) -> Stage {
     let mut stage = Stage::new();
     let worker = stage.worker(7);
-    stage.says(LogSign::RouterStarted, 1);
+    stage.says(LogSignal::RouterStarted, 1);
     for n in 0..80 {
         stage.store(worker, None, n * 100..n * 100 + 5);
         stage.decide(worker, 20, if n < 40 { 15 } else { found_after });
         if n == 40 {
-            stage.says(LogSign::RouterStarted, 1);
+            stage.says(LogSignal::RouterStarted, 1);
         }
         stage.pass(1);
     }
@@ -160,7 +160,7 @@ fn whether_an_old_router_of_1_x_guesses_is_not_known_without_its_log() {
         stage.pass(1);
     }
     assert_eq!(stage.status("router_receives_no_events"), (CheckStatus::NoData, ""));
-    stage.says(LogSign::KvEventsOff, 1);
+    stage.says(LogSignal::KvEventsOff, 1);
     stage.pass(30);
     assert_eq!(stage.status("router_receives_no_events"), (CheckStatus::Explained, "approximate_mode"));
 }
@@ -169,7 +169,7 @@ fn whether_an_old_router_of_1_x_guesses_is_not_known_without_its_log() {
 fn a_router_that_predicts_on_route_is_well_with_a_note() {
     let mut stage = Stage::new();
     stage.worker(7);
-    stage.says(LogSign::PredictsOnRoute { ttl_ms: Some(5_000) }, 1);
+    stage.says(LogSignal::PredictsOnRoute { ttl_ms: Some(5_000) }, 1);
     stage.pass(5);
     let status = stage.cluster.checked().iter().find(|rule| rule.code == "approximate_mode").unwrap();
     assert_eq!(status.status, CheckStatus::Ok);
@@ -226,7 +226,7 @@ fn a_restart_is_noted_and_a_tree_that_was_recovered_is_no_fault() {
 }
 
 #[test]
-fn a_tree_that_was_not_recovered_is_told() {
+fn a_tree_that_was_not_recovered_is_reported() {
     let stage = restart(0);
     assert_eq!(stage.grave(), ["cold_tree"]);
     let finding = stage.found("cold_tree");
@@ -237,7 +237,7 @@ fn a_tree_that_was_not_recovered_is_told() {
 fn routers_that_all_start_at_the_beginning_did_not_restart() {
     let mut stage = Stage::new();
     stage.worker(7);
-    stage.says(LogSign::RouterStarted, 3);
+    stage.says(LogSignal::RouterStarted, 3);
     stage.pass(20);
     assert!(stage.codes().is_empty());
 }

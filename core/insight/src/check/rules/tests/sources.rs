@@ -36,7 +36,7 @@ pub(super) fn silence() -> Stage {
 }
 
 #[test]
-fn messages_that_come_late_for_10_s_are_told() {
+fn messages_late_for_10_s_are_reported() {
     let stage = behind();
     assert_eq!(stage.grave(), ["behind"]);
     assert_eq!(evidence(stage.found("behind"), "Delay"), "5000");
@@ -106,7 +106,7 @@ fn a_gap_of_unknown_size_is_told_for_a_minute_and_never_as_a_number() {
 }
 
 #[test]
-fn subjects_that_are_denied_are_told() {
+fn denied_subjects_are_reported() {
     let mut stage = Stage::new();
     stage.link(SourceIx(0), LinkState::Partial);
     stage.pass(15);

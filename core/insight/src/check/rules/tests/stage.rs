@@ -5,9 +5,9 @@ use std::borrow::Cow;
 use crate::check::Checks;
 use radixscope_model::id::{BlockHash, DecisionId, Millis, Seq, SourceIx, TokensHash, Worker, WorkerIx};
 use radixscope_model::record::{
-    Asking, Block, CheckStatus, Counter, Decision, DecisionSource, Entry, EventLine, Finding, Gauge,
-    Histogram, KnowledgeWhy, LinkState, LogSign, Phase, ProcessRole, Record, RoutingMode, Scrape, Severity,
-    SourceKind, TreeKnowledge,
+    Block, CheckStatus, Counter, Decision, DecisionSource, Entry, EventTransport, Finding, Gauge, Histogram,
+    KnowledgeWhy, LinkState, LogSignal, Phase, ProcessRole, QueryState, Record, RoutingMode, Scrape,
+    Severity, SourceKind, TreeKnowledge,
 };
 use radixscope_state::cluster::Cluster;
 
@@ -76,7 +76,7 @@ impl Stage {
     /// A worker that publishes over plain NATS and was received from its first event on.
     pub(super) fn worker(&mut self, id: u64) -> WorkerIx {
         let worker = self.quiet_worker(id);
-        self.comes_by(worker, EventLine::Core, 1);
+        self.add_transport(worker, EventTransport::Core, 1);
         self.knows(worker, TreeKnowledge::Complete, KnowledgeWhy::FromFirstEvent);
         worker
     }
@@ -89,16 +89,16 @@ impl Stage {
         worker
     }
 
-    pub(super) fn comes_by(&mut self, worker: WorkerIx, line: EventLine, first_event_id: u64) {
-        self.tell(Record::EventLine { worker, line, first_event_id });
+    pub(super) fn add_transport(&mut self, worker: WorkerIx, line: EventTransport, first_event_id: u64) {
+        self.tell(Record::EventTransport { worker, line, first_event_id });
     }
 
     pub(super) fn knows(&mut self, worker: WorkerIx, knowledge: TreeKnowledge, why: KnowledgeWhy) {
         self.tell(Record::Knowledge { worker, knowledge, why });
     }
 
-    pub(super) fn asks(&mut self, worker: WorkerIx, state: Asking, detail: &'static str) {
-        self.tell(Record::Asking { worker, state, detail: detail.into() });
+    pub(super) fn asks(&mut self, worker: WorkerIx, state: QueryState, detail: &'static str) {
+        self.tell(Record::QueryState { worker, state, detail: detail.into() });
     }
 
     /// Stores a chain of blocks named by `tokens`, of which the first continues `parent`.
@@ -140,8 +140,8 @@ impl Stage {
         self.tell(Record::Decision(Decision { mode: Some(mode), isl_blocks: Some(20), ..decision }));
     }
 
-    pub(super) fn says(&mut self, sign: LogSign, count: u64) {
-        self.tell(Record::LogSign { worker: None, sign, count });
+    pub(super) fn says(&mut self, sign: LogSignal, count: u64) {
+        self.tell(Record::LogSignal { worker: None, sign, count });
     }
 
     pub(super) fn scrape(

@@ -19,7 +19,7 @@ fn stages() -> Vec<(&'static str, Stage)> {
         ("engine_hashes_differ", events::other_hashes()),
         ("tree_partial", events::late()),
         ("tree_partial", completeness::failed()),
-        ("tree_drift", completeness::drifted()),
+        ("tree_drift", completeness::diverged()),
         ("router_receives_no_events", routers::deaf()),
         ("approximate_mode", routers::guesses()),
         ("approximate_mode", routers::guesses_of_1_6()),
@@ -54,12 +54,12 @@ fn sentences(text: &str) -> usize {
     text.matches(". ").count() + usize::from(text.ends_with('.'))
 }
 
-fn assert_well_said(finding: &Finding) {
+fn assert_well_worded(finding: &Finding) {
     assert_eq!(sentences(&finding.explanation), 2, "{}: {}", finding.code, finding.explanation);
     assert!(!finding.title.is_empty() && !finding.title.ends_with('.'), "{}", finding.title);
     assert!(!finding.evidence.is_empty(), "{} has no evidence", finding.code);
     assert!(!finding.fix.is_empty(), "{} has no remedy, and does not say why", finding.code);
-    assert!(!finding.selects_worker || !finding.workers.is_empty(), "{} selects nobody", finding.code);
+    assert!(!finding.selects_worker || !finding.workers.is_empty(), "{} selects no worker", finding.code);
     let rows = finding.evidence.iter();
     let labels = rows.clone().map(|row| row.label.trim());
     assert!(labels.clone().all(|label| !label.is_empty()), "{finding:#?}");
@@ -73,10 +73,10 @@ fn assert_well_said(finding: &Finding) {
 }
 
 #[test]
-fn every_finding_is_well_said() {
+fn every_finding_is_well_worded() {
     for (code, stage) in stages() {
-        assert_well_said(stage.found(code));
-        stage.cluster.findings().iter().for_each(assert_well_said);
+        assert_well_worded(stage.found(code));
+        stage.cluster.findings().iter().for_each(assert_well_worded);
     }
 }
 
@@ -95,14 +95,14 @@ fn codes_are_unique_and_in_snake_case_and_every_rule_says_what_it_looks_at() {
 }
 
 #[test]
-fn nothing_is_found_where_nothing_was_heard() {
+fn without_input_there_are_no_findings() {
     let mut stage = Stage::new();
     stage.pass(20);
     assert!(stage.codes().is_empty());
     assert_eq!(stage.cluster.checked().len(), ALL.len(), "every rule says what came of it");
 }
 
-/// What shows on the screen as removals without stores, parents that nobody knows or an overlap of 0 is not ticked off.
+/// What shows on the screen as removals without stores, unknown parents or an overlap of 0 is not ticked off.
 #[test]
 fn what_follows_from_a_fault_is_explained_by_it_and_not_ok() {
     for (stage, code, by) in [

@@ -2,11 +2,12 @@
 
 use radixscope_model::id::{BlockHash, DecisionId, Millis, PoolIx, Seq, TokensHash, Worker, WorkerIx};
 use radixscope_model::record::{
-    Block, Decision, DecisionSource, Entry, GoneWhy, KnowledgeWhy, Record, Role, RoleEvidence, TreeKnowledge,
+    Block, Decision, DecisionSource, DepartureCause, Entry, KnowledgeWhy, Record, Role, RoleEvidence,
+    TreeKnowledge,
 };
 use radixscope_state::cluster::Cluster;
 
-use super::{PoolQuery, Shown, ShownPools, Sums, Unit};
+use super::{PoolQuery, ShownPools, Sums, Unit, ViewContext};
 
 const NOW: u64 = 1_800_000_000_000;
 
@@ -56,15 +57,15 @@ impl Fixture {
         }));
     }
 
-    fn shown(&self, query: PoolQuery) -> Shown<'_> {
-        Shown::new(&self.0, ShownPools::of(&self.0, &query))
+    fn shown(&self, query: PoolQuery) -> ViewContext<'_> {
+        ViewContext::new(&self.0, ShownPools::of(&self.0, &query))
     }
 
-    fn all(&self) -> Shown<'_> {
+    fn all(&self) -> ViewContext<'_> {
         self.shown(PoolQuery::default())
     }
 
-    fn only(&self, pool: &str) -> Shown<'_> {
+    fn only(&self, pool: &str) -> ViewContext<'_> {
         self.shown(PoolQuery { pool: Some(pool.to_owned()), model: None })
     }
 }
@@ -94,11 +95,11 @@ fn disaggregated() -> Fixture {
     fixture
 }
 
-fn words(shown: Shown<'_>) -> Vec<String> {
-    shown.pool_labels().iter().map(|label| label.words()).collect()
+fn words(shown: ViewContext<'_>) -> Vec<String> {
+    shown.pool_labels().iter().map(|label| label.to_text()).collect()
 }
 
-fn beside(shown: Shown<'_>) -> Vec<String> {
+fn beside(shown: ViewContext<'_>) -> Vec<String> {
     let all = shown.pool_labels();
     all.iter().map(|label| label.beside(&all)).collect()
 }
@@ -131,7 +132,7 @@ fn a_worker_is_told_apart_by_what_differs() {
 }
 
 #[test]
-fn workers_whose_component_nobody_named_are_no_pool_beside_a_named_one() {
+fn workers_without_a_component_are_no_pool_beside_a_named_one() {
     let mut fixture = Fixture::default();
     fixture.worker("dynamo", "backend");
     fixture.worker("dynamo", "");
@@ -208,7 +209,7 @@ fn coverage_is_of_the_pools_shown_and_of_who_publishes_by_design() {
     assert_eq!(workers(&fixture), 3, "one of them does, so the other should");
     fixture.card(WorkerIx(2), None, Some(false));
     assert_eq!(workers(&fixture), 2, "by its card it does not");
-    fixture.fold(Record::Gone { worker: WorkerIx(1), why: GoneWhy::Log });
+    fixture.fold(Record::Left { worker: WorkerIx(1), why: DepartureCause::Log });
     assert_eq!(workers(&fixture), 1, "who left does not count");
     assert_eq!(two_models().only("dynamo/backend").coverage().workers, 2);
 }

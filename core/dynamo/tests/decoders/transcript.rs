@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use radixscope_dynamo::active_sequence::{self, Step};
+use radixscope_dynamo::active_sequence::{self, SequenceChange};
 use radixscope_dynamo::envelope::{Format, open};
 use radixscope_dynamo::error::{DecodeError, Faults};
 use radixscope_dynamo::hit_rate::HitRate;
@@ -18,24 +18,24 @@ pub fn payload(
     format: Format,
     publisher: Option<u64>,
 ) -> (String, Vec<DecodeError>) {
-    let mut said = String::new();
+    let mut text = String::new();
     let errors = match topic {
         Topic::KvEvents => {
             let mut events = KvEvents::default();
             let result = events.decode(body, format);
-            kv_events(&events, &mut said);
+            kv_events(&events, &mut text);
             all(result)
         }
         Topic::KvHitRate => match HitRate::decode(body, format) {
             Ok(hit) => {
-                let _ = writeln!(said, "{} overlap {} of {}", hit.worker, hit.overlap_blocks, hit.isl_blocks);
+                let _ = writeln!(text, "{} overlap {} of {}", hit.worker, hit.overlap_blocks, hit.isl_blocks);
                 Vec::new()
             }
             Err(error) => vec![error],
         },
         Topic::KvMetrics => match ActiveLoad::decode(body, format) {
             Ok(load) => {
-                let _ = writeln!(said, "{} {:?}", load.worker, load.origin(publisher));
+                let _ = writeln!(text, "{} {:?}", load.worker, load.origin(publisher));
                 Vec::new()
             }
             Err(error) => vec![error],
@@ -45,17 +45,17 @@ pub fn payload(
             let result = active_sequence::decode(body, format, &mut steps);
             for step in steps {
                 let what = match step.step {
-                    Step::Added(request) => format!("{request:?}"),
+                    SequenceChange::Added(request) => format!("{request:?}"),
                     other => format!("{other:?}"),
                 };
                 let by = if step.by_worker { " by worker" } else { "" };
-                let _ = writeln!(said, "{} on {}{by}: {what}", step.request_id, step.worker);
+                let _ = writeln!(text, "{} on {}{by}: {what}", step.request_id, step.worker);
             }
             all(result)
         }
         Topic::RequestTrace => match trace::decode(body) {
             Ok(trace) => {
-                let _ = trace.map(|trace| writeln!(said, "{trace:?}"));
+                let _ = trace.map(|trace| writeln!(text, "{trace:?}"));
                 Vec::new()
             }
             Err(error) => vec![error],
@@ -64,7 +64,7 @@ pub fn payload(
             unreachable!("not on NATS")
         }
     };
-    (said, errors)
+    (text, errors)
 }
 
 fn all(result: Result<(), Faults>) -> Vec<DecodeError> {
@@ -73,7 +73,7 @@ fn all(result: Result<(), Faults>) -> Vec<DecodeError> {
     faults.iter().map(|(error, _)| error.clone()).collect()
 }
 
-pub fn kv_events(events: &KvEvents, said: &mut String) {
+pub fn kv_events(events: &KvEvents, text: &mut String) {
     for event in &events.events {
         let id = event.event_id;
         let _ = match &event.data {
@@ -83,13 +83,13 @@ pub fn kv_events(events: &KvEvents, said: &mut String) {
                 for block in events.blocks_of(blocks) {
                     let _ = write!(line, " {}={}", block.block_hash, block.tokens_hash);
                 }
-                writeln!(said, "{line}")
+                writeln!(text, "{line}")
             }
             KvData::Removed { hashes } => {
                 let hashes: Vec<String> = events.removed_of(hashes).iter().map(ToString::to_string).collect();
-                writeln!(said, "{} #{id} {:?} removed {}", event.worker, event.tier, hashes.join(" "))
+                writeln!(text, "{} #{id} {:?} removed {}", event.worker, event.tier, hashes.join(" "))
             }
-            KvData::Cleared => writeln!(said, "{} #{id} {:?} cleared", event.worker, event.tier),
+            KvData::Cleared => writeln!(text, "{} #{id} {:?} cleared", event.worker, event.tier),
         };
     }
 }

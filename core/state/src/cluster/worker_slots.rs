@@ -4,10 +4,10 @@ use serde::{Deserialize, Serialize};
 
 use super::{Cluster, Head, MAX_WORKERS, WorkerState, hash};
 use radixscope_model::id::{Millis, WorkerIx};
-use radixscope_model::record::GoneWhy;
+use radixscope_model::record::DepartureCause;
 use radixscope_model::sort;
 
-/// A worker of which nobody spoke for this long may have departed: longer than a request lasts, and than an idle cluster is
+/// A worker that no message named for this long may have left: longer than a request lasts, and than an idle cluster is
 /// silent between two reports of load.
 pub const SILENT_AFTER_MS: u64 = 600_000;
 /// Most departed workers that are named on, as long as decisions that are kept name them. Beyond it those that departed
@@ -19,13 +19,13 @@ const MAX_GONE: usize = 128;
 /// Places that are freed at once: whatever names their workers is looked through once for all of them.
 const AT_ONCE: usize = 64;
 
-/// Nobody that is known.
+/// No known worker.
 const UNNAMED: WorkerIx = WorkerIx(u16::MAX);
 const _: () = assert!(MAX_WORKERS + MAX_DEPARTED < UNNAMED.at());
 
 /// Workers that gave their places away and are still named, by [`WorkerIx`] from [`MAX_WORKERS`] on.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
-pub(super) struct Departed {
+pub(super) struct DepartedWorkers {
     workers: Vec<Option<WorkerState>>,
     count: usize,
     /// Sum of hashes of who has which index: nothing else of them ever changes, and the state's digest is taken often.
@@ -33,7 +33,7 @@ pub(super) struct Departed {
     digest: u64,
 }
 
-impl Departed {
+impl DepartedWorkers {
     pub(super) fn get(&self, worker: WorkerIx) -> Option<&WorkerState> {
         self.workers.get(worker.at().checked_sub(MAX_WORKERS)?)?.as_ref()
     }
@@ -118,14 +118,14 @@ fn index(at: usize) -> WorkerIx {
 
 impl Cluster {
     /// Who may give their places away at `at`: departed workers, the one that left first ahead; without any, those of whom
-    /// nobody spoke for [`SILENT_AFTER_MS`]. `mentioned`: when somebody spoke of a worker last.
-    pub fn to_vacate(&self, at: Millis, mentioned: &dyn Fn(WorkerIx) -> Millis) -> Vec<WorkerIx> {
+    /// no message named for [`SILENT_AFTER_MS`]. `mentioned`: when a message named a worker last.
+    pub fn to_reclaim(&self, at: Millis, mentioned: &dyn Fn(WorkerIx) -> Millis) -> Vec<WorkerIx> {
         let (mut gone, mut silent) = (Vec::new(), Vec::new());
         for (ix, worker) in self.head.workers.iter().enumerate() {
             let ix = WorkerIx(ix as u16);
             let last = mentioned(ix).max(worker.last_sign_ms.unwrap_or_default());
             match worker.gone {
-                _ if self.head.vacant.contains(&ix) => {}
+                _ if self.head.reclaimed.contains(&ix) => {}
                 Some(left) => gone.push((left.at_ms, ix)),
                 None if at.since(last) > SILENT_AFTER_MS => silent.push((last, ix)),
                 None => {}
@@ -144,7 +144,7 @@ impl Cluster {
         if gone.len() <= MAX_GONE {
             return Vec::new();
         }
-        gone.retain(|(_, ix)| !self.head.vacant.contains(ix));
+        gone.retain(|(_, ix)| !self.head.reclaimed.contains(ix));
         if gone.len() <= MAX_GONE {
             return Vec::new();
         }
@@ -152,17 +152,17 @@ impl Cluster {
         gone.into_iter().take(AT_ONCE).map(|(_, ix)| ix).collect()
     }
 
-    pub(super) fn fold_vacated(&mut self, at: Millis, workers: &[WorkerIx]) {
+    pub(super) fn fold_reclaimed(&mut self, at: Millis, workers: &[WorkerIx]) {
         let Self { head, trees, tiers } = self;
-        let is_held = |ix: &&WorkerIx| ix.at() < head.workers.len() && !head.vacant.contains(ix);
+        let is_held = |ix: &&WorkerIx| ix.at() < head.workers.len() && !head.reclaimed.contains(ix);
         let mut leaving: Vec<WorkerIx> = workers.iter().filter(is_held).copied().collect();
         sort::sort_by(&mut leaving, Ord::cmp);
         leaving.dedup();
-        head.sources.iter_mut().for_each(|source| source.vacate(&leaving));
+        head.sources.iter_mut().for_each(|source| source.reclaim(&leaving));
         for &ix in &leaving {
             let worker = &mut head.workers[ix.at()];
             if worker.gone.is_none() {
-                worker.left(at, GoneWhy::Silent);
+                worker.left(at, DepartureCause::Silent);
             }
             if let Some(tree) = trees.get_mut(worker.pool.at()) {
                 tree.clear(ix);
@@ -172,14 +172,14 @@ impl Cluster {
             });
         }
         for process in &mut head.processes {
-            process.vacate(&leaving);
+            process.reclaim(&leaving);
         }
-        head.findings.vacate(&leaving);
+        head.findings.reclaim(&leaving);
         for sign in &mut head.signs {
             sign.workers.retain(|worker| !leaving.contains(worker));
         }
         name_on(head, &leaving);
-        head.vacant.extend(leaving);
+        head.reclaimed.extend(leaving);
     }
 }
 

@@ -1,10 +1,10 @@
-//! Events on their way to the state: what each tells of what is known, and whether it is applied.
+//! Events on their way to the state: how each changes what is known, and whether it is applied.
 
 use radixscope_dynamo::kv_event::{KvData, KvEvent, KvEvents, ResidencyDomain, StorageTier};
 use radixscope_model::id::{Millis, SourceIx, Worker, WorkerIx};
-use radixscope_model::record::{Entry, EventLine, KnowledgeWhy, Record, TreeKnowledge};
+use radixscope_model::record::{Entry, EventTransport, KnowledgeWhy, Record, TreeKnowledge};
 
-use super::watched::{Want, Watched};
+use super::watched::{AttachState, WantedQuery};
 use super::{Attach, target};
 use crate::ingest::Sink;
 
@@ -13,12 +13,12 @@ const RESTART_EVENTS: u64 = 1_024;
 
 /// What is known around an event.
 #[derive(Clone, Copy)]
-pub(crate) struct Live {
+pub(crate) struct EventContext {
     pub(crate) worker: WorkerIx,
     pub(crate) id: Worker,
     pub(crate) source: SourceIx,
     pub(crate) at_ms: Millis,
-    pub(crate) line: EventLine,
+    pub(crate) line: EventTransport,
     /// Publisher and number of the message.
     pub(crate) publisher_id: Option<u64>,
     pub(crate) sequence: Option<u64>,
@@ -27,7 +27,13 @@ pub(crate) struct Live {
 impl Attach {
     /// An event is on its way. `false`: an answer holds it already, so that it is not to be applied.
     #[inline]
-    pub(crate) fn event(&mut self, live: &Live, event: &KvEvent, kv: &KvEvents, out: &mut dyn Sink) -> bool {
+    pub(crate) fn event(
+        &mut self,
+        live: &EventContext,
+        event: &KvEvent,
+        kv: &KvEvents,
+        out: &mut dyn Sink,
+    ) -> bool {
         let watched = self.workers.of(live.worker);
         let follows = match (kv.batch, watched.last_event_id) {
             (true, Some(last)) => event.event_id == last.wrapping_add(1),
@@ -47,9 +53,15 @@ impl Attach {
         self.unusual_event(live, event, kv, out)
     }
 
-    fn unusual_event(&mut self, live: &Live, event: &KvEvent, kv: &KvEvents, out: &mut dyn Sink) -> bool {
+    fn unusual_event(
+        &mut self,
+        live: &EventContext,
+        event: &KvEvent,
+        kv: &KvEvents,
+        out: &mut dyn Sink,
+    ) -> bool {
         self.now = self.now.max(live.at_ms);
-        // What somebody says who has left is late; if he is back, the state learns of it by this event.
+        // Events of a worker that left are late; if it is back, this event shows it to the state.
         if out.cluster().worker(live.worker).is_some_and(|state| state.gone.is_some()) {
             return true;
         }
@@ -77,7 +89,7 @@ impl Attach {
         watched.source = Some(live.source);
         watched.publisher_id = live.publisher_id.or(watched.publisher_id);
         watched.is_contiguous = kv.batch;
-        watched.is_stream = live.line == EventLine::JetStream;
+        watched.is_stream = live.line == EventTransport::JetStream;
         let applies = if is_first { first(watched, live, event, kv) } else { next(watched, event) };
         if is_cleared(event) && applies {
             cleared(watched);
@@ -107,7 +119,7 @@ impl Attach {
     }
 
     /// Another process speaks for a worker: what the one before held is gone.
-    fn restarted(&mut self, live: &Live, out: &mut dyn Sink) {
+    fn restarted(&mut self, live: &EventContext, out: &mut dyn Sink) {
         let ix = live.worker;
         let watched = self.workers.of(ix);
         watched.retired_id = watched.publisher_id.filter(|&id| Some(id) != live.publisher_id);
@@ -117,18 +129,18 @@ impl Attach {
         }
         if let Some(pool) = out.cluster().pool_of(ix) {
             let nothing = target::Target::new(ix).difference(out.cluster(), pool, false);
-            out.record(Entry { at_ms: live.at_ms, record: Record::DumpBegan { worker: ix } });
+            out.record(Entry { at_ms: live.at_ms, record: Record::TreeDumpBegan { worker: ix } });
             nothing.record(ix, &mut |record| out.record(Entry { at_ms: live.at_ms, record }));
         }
         let watched = self.workers.of(ix);
         watched.known = (TreeKnowledge::Partial, KnowledgeWhy::Restarted);
-        watched.want = Want::Dump;
+        watched.want = WantedQuery::Dump;
     }
 }
 
 /// Whether another process begins, under the same publisher id.
-fn is_restart(watched: &Watched, live: &Live, event: &KvEvent) -> bool {
-    if live.line == EventLine::JetStream || watched.source.is_none() {
+fn is_restart(watched: &AttachState, live: &EventContext, event: &KvEvent) -> bool {
+    if live.line == EventTransport::JetStream || watched.source.is_none() {
         return false;
     }
     let Some(last) = watched.last_event_id else { return false };
@@ -136,8 +148,8 @@ fn is_restart(watched: &Watched, live: &Live, event: &KvEvent) -> bool {
     begins || event.event_id.saturating_add(RESTART_EVENTS) < last
 }
 
-/// Whether a worker said nothing before this event.
-fn is_its_first(live: &Live, event: &KvEvent, kv: &KvEvents) -> bool {
+/// Whether this is the first event of a worker.
+fn is_its_first(live: &EventContext, event: &KvEvent, kv: &KvEvents) -> bool {
     match event.event_id {
         0 => true,
         1 => kv.batch || live.sequence.is_none_or(|sequence| sequence == 0),
@@ -146,12 +158,12 @@ fn is_its_first(live: &Live, event: &KvEvent, kv: &KvEvents) -> bool {
 }
 
 /// The first event of a worker that was received.
-fn first(watched: &mut Watched, live: &Live, event: &KvEvent, kv: &KvEvents) -> bool {
+fn first(watched: &mut AttachState, live: &EventContext, event: &KvEvent, kv: &KvEvents) -> bool {
     if is_its_first(live, event, kv) {
-        let is_history = live.line == EventLine::JetStream;
+        let is_history = live.line == EventTransport::JetStream;
         let why = if is_history { KnowledgeWhy::History } else { KnowledgeWhy::FromFirstEvent };
         watched.known = (TreeKnowledge::Complete, why);
-        watched.want = Want::Nothing;
+        watched.want = WantedQuery::Nothing;
         return true;
     }
     let Some(joining) = watched.joining.or(watched
@@ -162,8 +174,8 @@ fn first(watched: &mut Watched, live: &Live, event: &KvEvent, kv: &KvEvents) -> 
         if watched.known.0 == TreeKnowledge::Unknown {
             watched.known = (TreeKnowledge::Partial, KnowledgeWhy::JoinedLate);
         }
-        if !watched.is_complete() && watched.want == Want::Nothing && watched.query.is_none() {
-            watched.want = Want::Dump;
+        if !watched.is_complete() && watched.want == WantedQuery::Nothing && watched.query.is_none() {
+            watched.want = WantedQuery::Dump;
         }
         return true;
     };
@@ -174,7 +186,7 @@ fn first(watched: &mut Watched, live: &Live, event: &KvEvent, kv: &KvEvents) -> 
 }
 
 /// An event after others of the same process.
-fn next(watched: &mut Watched, event: &KvEvent) -> bool {
+fn next(watched: &mut AttachState, event: &KvEvent) -> bool {
     // An id may be shared by several events where they come one by one, so that the last is taken once more.
     let from = watched.joining.and_then(|joining| joining.from);
     let passes = if watched.is_contiguous { 0 } else { 1 };
@@ -208,12 +220,12 @@ fn is_cleared(event: &KvEvent) -> bool {
 }
 
 /// It holds nothing: everything is known.
-fn cleared(watched: &mut Watched) {
+fn cleared(watched: &mut AttachState) {
     if !watched.is_complete() {
         watched.known = (TreeKnowledge::Complete, KnowledgeWhy::Cleared);
         watched.was = None;
     }
-    watched.want = Want::Nothing;
+    watched.want = WantedQuery::Nothing;
     watched.has_gap = false;
     watched.gap = None;
     if let Some(query) = &mut watched.query {

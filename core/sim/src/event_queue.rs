@@ -6,14 +6,14 @@ use std::collections::BinaryHeap;
 
 /// Events to come, and the time of the last one that came, in microseconds since the start.
 #[derive(Debug)]
-pub(super) struct Agenda<E> {
+pub(super) struct EventQueue<E> {
     now_us: u64,
     /// The order of the events themselves decides nothing: every one has its own number.
     planned: BinaryHeap<Reverse<(u64, u64, E)>>,
     count: u64,
 }
 
-impl<E: Copy + Ord> Agenda<E> {
+impl<E: Copy + Ord> EventQueue<E> {
     pub(super) fn new() -> Self {
         Self { now_us: 0, planned: BinaryHeap::new(), count: 0 }
     }

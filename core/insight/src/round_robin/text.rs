@@ -86,7 +86,7 @@ impl RoundRobin {
     }
 }
 
-/// What is missing, where nothing can be said.
+/// The missing input, if there is no result.
 pub fn not_known(missing: Reason) -> String {
     format!("What round-robin would have done is unknown for decisions {}.", missing.as_str())
 }

@@ -92,7 +92,7 @@ impl ShownPools {
 
 /// The state as it is shown: what a panel asks of it, and of which pool.
 #[derive(Clone, Copy)]
-pub struct Shown<'a> {
+pub struct ViewContext<'a> {
     /// Everything.
     pub cluster: &'a Cluster,
     /// The pool whose tree is drawn.
@@ -107,7 +107,7 @@ pub struct Shown<'a> {
     pub changes: Option<&'a ChangeTree>,
 }
 
-impl<'a> Shown<'a> {
+impl<'a> ViewContext<'a> {
     /// Looks at `pools` of a state.
     pub fn new(cluster: &'a Cluster, pools: ShownPools) -> Self {
         Self { cluster, pool: pools.pool, only: pools.only, tier: pools.tier, still: None, changes: None }
@@ -157,7 +157,7 @@ impl<'a> Shown<'a> {
     }
 }
 
-impl Shown<'_> {
+impl ViewContext<'_> {
     /// How much of what the workers of the pools shown hold is known.
     pub fn coverage(&self) -> Coverage {
         self.cluster.coverage(self.cluster.pools_in_use().into_iter().filter(|&pool| self.has(pool)))
@@ -184,7 +184,7 @@ impl Shown<'_> {
     }
 }
 
-impl Deref for Shown<'_> {
+impl Deref for ViewContext<'_> {
     type Target = Cluster;
 
     fn deref(&self) -> &Cluster {

@@ -2,16 +2,16 @@
 
 use radixscope_insight::imbalance::Imbalance;
 use radixscope_insight::in_flight;
-use radixscope_insight::shown::Shown;
-use radixscope_insight::time_range::Span;
+use radixscope_insight::time_range::TimeSpan;
+use radixscope_insight::view_context::ViewContext;
 use radixscope_model::id::{Millis, WorkerIx};
 use radixscope_model::number_format::{UNKNOWN, plural};
 use radixscope_state::cluster::TimeSteps;
 
-use super::axis::{Axes, span_words};
+use super::axis::{Axes, span_text};
+use super::chart_area::{Area, ChartArea, LINE_PX};
 use super::lanes::more;
-use super::paper::{Area, LINE_PX, Paper};
-use super::{Asked, Body, Content};
+use super::{Body, Content, PanelRequest};
 use crate::colour::css;
 
 const TITLE: &str = "In-flight imbalance";
@@ -21,23 +21,23 @@ const STRIP_PX: (f64, f64) = (26.0, 60.0);
 const HEAD_PX: [f64; 2] = [212.0, 154.0];
 
 /// One worker; `None`: the gap.
-struct Strip {
+struct Lane {
     worker: Option<WorkerIx>,
     figures: String,
     values: Vec<Option<u32>>,
     spikes: Vec<(Millis, Millis)>,
 }
 
-struct Spread {
-    strips: Vec<Strip>,
-    gap: Strip,
+struct InFlightPanel {
+    strips: Vec<Lane>,
+    gap: Lane,
     times: Vec<Millis>,
     step_ms: u64,
-    span: Span,
+    span: TimeSpan,
     limit: Option<f64>,
 }
 
-pub(super) fn content(shown: &Shown<'_>, asked: &Asked, now: Millis) -> Content {
+pub(super) fn content(shown: &ViewContext<'_>, asked: &PanelRequest, now: Millis) -> Content {
     let of = Imbalance::of(shown, now);
     if of.series.workers.is_empty() {
         let text = "Known from active_sequences_events (routers with --router-replica-sync), or from a frontend's log: --logs \
@@ -53,7 +53,7 @@ pub(super) fn content(shown: &Shown<'_>, asked: &Asked, now: Millis) -> Content 
         let [now, most] = of.figures(worker).map(words);
         let end = |spike_s: u64| Millis(spike_s * 1_000);
         let spikes = of.spikes_of(worker).map(|spike| (end(spike.from_s), end(spike.until_s + 1)));
-        Strip {
+        Lane {
             worker: Some(worker),
             figures: format!("{now} now, max {most}"),
             values,
@@ -61,7 +61,7 @@ pub(super) fn content(shown: &Shown<'_>, asked: &Asked, now: Millis) -> Content 
         }
     };
     let is_meant = |worker: WorkerIx| asked.worker.is_none_or(|only| only == worker);
-    let strips: Vec<Strip> =
+    let strips: Vec<Lane> =
         over_time.into_iter().filter(|(worker, _)| is_meant(*worker)).map(strip).collect();
     let [gap_now, gap_max, gap_p95] = of.gap_figures().map(words);
     let figures = format!("{gap_now} now, max {gap_max}, p95 {gap_p95}");
@@ -69,23 +69,23 @@ pub(super) fn content(shown: &Shown<'_>, asked: &Asked, now: Millis) -> Content 
     let facts = format!(
         "Requests in flight per worker, max of each step, tracked from decisions; figures: last 5 min. Max − min {figures}; {moved} \
          from worker to worker; {}. Chart: {}",
-        of.limit_words(),
-        span_words(asked.span)
+        of.limit_text(),
+        span_text(asked.span)
     );
-    let gap = Strip { worker: None, figures, values: gap_values, spikes: Vec::new() };
+    let gap = Lane { worker: None, figures, values: gap_values, spikes: Vec::new() };
     let limit = of.limit.map(|limit| limit as f64);
     let (times, step_ms) = (steps.begins().collect(), steps.len_s() * 1_000);
-    Content::new(TITLE, facts, Spread { strips, gap, times, step_ms, span: asked.span, limit })
+    Content::new(TITLE, facts, InFlightPanel { strips, gap, times, step_ms, span: asked.span, limit })
 }
 
-impl Spread {
+impl InFlightPanel {
     fn most(&self) -> f64 {
         let all = self.strips.iter().chain([&self.gap]);
         let most = all.flat_map(|strip| strip.values.iter().copied().flatten()).max();
         f64::from(most.unwrap_or(0)).max(self.limit.unwrap_or(0.0)).max(4.0) * 1.05
     }
 
-    fn strip(&self, paper: &mut Paper<'_>, area: Area, strip: &Strip) -> Axes {
+    fn strip(&self, paper: &mut ChartArea<'_>, area: Area, strip: &Lane) -> Axes {
         let middle = area.y + area.height / 2.0 + 1.0;
         let head = match strip.worker {
             Some(worker) => paper.chip(area.x, middle, worker),
@@ -123,8 +123,8 @@ impl Spread {
     }
 }
 
-impl Body for Spread {
-    fn draw(&self, paper: &mut Paper<'_>, area: Area) {
+impl Body for InFlightPanel {
+    fn draw(&self, paper: &mut ChartArea<'_>, area: Area) {
         let room = area.height - LINE_PX;
         let fit = ((room / STRIP_PX.0) as usize).saturating_sub(1).max(1);
         let has_more = self.strips.len() > fit;

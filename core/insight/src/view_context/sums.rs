@@ -6,7 +6,7 @@ use radixscope_model::record::DecisionSource;
 use radixscope_state::cluster::{DecisionEntry, DecisionTotals};
 use radixscope_state::tree::Totals;
 
-use super::Shown;
+use super::ViewContext;
 
 /// In what figures over several pools are added.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -19,7 +19,7 @@ pub enum Unit {
 
 impl Unit {
     /// Name on screen.
-    pub const fn words(self) -> &'static str {
+    pub const fn to_text(self) -> &'static str {
         match self {
             Self::Blocks => "blocks",
             Self::Tokens => "tokens",
@@ -47,7 +47,7 @@ impl Sums {
     }
 
     /// The same in words; of pools that cannot be summed side by side.
-    pub fn rate_words(&self) -> String {
+    pub fn rate_text(&self) -> String {
         if self.apart.is_empty() {
             return self.hit_rate().map_or(UNKNOWN.to_owned(), percent);
         }
@@ -63,7 +63,7 @@ impl Sums {
                 "{} of {} prompt {} were cached on the chosen worker, as the router counted them, over {over} {when}",
                 count(cached),
                 count(prompts),
-                unit.words(),
+                unit.to_text(),
             ),
             None => {
                 format!(
@@ -83,7 +83,7 @@ pub fn caption(recent: &Sums, all: &Sums) -> String {
     )
 }
 
-/// What first told of a decision, in a word for a narrow column.
+/// The first source of a decision, as one word for a narrow column.
 pub const fn source_name(source: DecisionSource) -> &'static str {
     match source {
         DecisionSource::KvHitRate => "hit rate",
@@ -96,7 +96,7 @@ pub const fn source_name(source: DecisionSource) -> &'static str {
 /// Window of the latest hit rate.
 const WINDOW_MS: u64 = 60_000;
 
-impl<'a> Shown<'a> {
+impl<'a> ViewContext<'a> {
     /// The decisions of the pools shown, for one worker if one is picked, newest first.
     pub fn decisions_on(
         &self,
@@ -108,7 +108,7 @@ impl<'a> Shown<'a> {
     }
 }
 
-impl Shown<'_> {
+impl ViewContext<'_> {
     /// Sums over the decisions of the last minute, and over all of them.
     pub fn decision_figures(&self, picked: Option<WorkerIx>, now: Millis) -> (Sums, Sums) {
         let Some(worker) = picked else { return (self.recent_sums(now, WINDOW_MS), self.decision_sums()) };

@@ -1,6 +1,6 @@
 //! The memory in sentences: what engine and KV events say of each other, what lifetimes mean, what would make the unknown known.
 
-use super::{Belief, CHURN_S, Memory};
+use super::{CHURN_S, EstimateStatus, Memory};
 use radixscope_model::number_format::{count, plural};
 
 /// What to do for the engine's own figures.
@@ -13,37 +13,39 @@ const ENABLE_AGES: &str = "lifetimes: KV events over some time; none of the samp
 
 impl Memory {
     /// How the count by KV events compares with the engine.
-    pub fn belief_words(&self) -> String {
+    pub fn estimate_status_text(&self) -> String {
         match self.belief() {
-            Belief::Gone => "It left the deployment.".to_owned(),
-            Belief::Nothing => "Neither its engine nor its KV events report its blocks.".to_owned(),
-            Belief::NoEngine => "Its engine did not report what running requests use.".to_owned(),
-            Belief::NoEvents => "No KV event of it was received, so what is cached is unknown.".to_owned(),
-            Belief::Partial => {
+            EstimateStatus::Left => "It left the deployment.".to_owned(),
+            EstimateStatus::Nothing => "Neither its engine nor its KV events report its blocks.".to_owned(),
+            EstimateStatus::NoEngine => "Its engine did not report what running requests use.".to_owned(),
+            EstimateStatus::NoEvents => {
+                "No KV event of it was received, so what is cached is unknown.".to_owned()
+            }
+            EstimateStatus::Partial => {
                 "The tree lacks blocks of it, so how many are cached and how many are free is unknown."
                     .to_owned()
             }
-            Belief::Plausible(0) => {
+            EstimateStatus::Plausible(0) => {
                 "Radixscope and the engine agree: nothing is cached beside running requests.".to_owned()
             }
-            Belief::Plausible(more) => {
+            EstimateStatus::Plausible(more) => {
                 format!(
                     "Radixscope counts {} more than the engine uses: estimated cached, evictable.",
                     blocks(more)
                 )
             }
-            Belief::EngineAbove(more) => format!(
+            EstimateStatus::EngineAbove(more) => format!(
                 "The engine uses {} more than Radixscope counts: blocks being filled are not published yet, or stores were missed.",
                 blocks(more)
             ),
-            Belief::AboveCapacity(more) => {
+            EstimateStatus::AboveCapacity(more) => {
                 format!("Radixscope counts {} more than the capacity: removals were missed.", blocks(more))
             }
         }
     }
 
     /// Whether the capacity's sources contradict each other; the sentence names them.
-    pub fn capacity_words(&self) -> Option<String> {
+    pub fn capacity_text(&self) -> Option<String> {
         let best = self.capacity?;
         let other = self.capacities.iter().find(|other| other.value != best.value)?;
         Some(format!(
@@ -56,7 +58,7 @@ impl Memory {
     }
 
     /// What lifetimes and gaps say together; `None` where they say nothing.
-    pub fn lifetime_words(&self) -> Option<String> {
+    pub fn lifetime_text(&self) -> Option<String> {
         let ages = self.ages.as_ref()?;
         let life = ages.lifetime_p50_ms?;
         let sample = format!(
@@ -81,7 +83,7 @@ impl Memory {
     }
 
     /// Removed against stored, in words.
-    pub fn churn_words(&self) -> Option<String> {
+    pub fn eviction_ratio_text(&self) -> Option<String> {
         let churn = self.churn?;
         Some(format!(
             "{} removed ÷ {} stored blocks in the last {CHURN_S} s",

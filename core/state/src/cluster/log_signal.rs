@@ -3,16 +3,16 @@
 use serde::{Deserialize, Serialize};
 
 use radixscope_model::id::{Millis, WorkerIx};
-use radixscope_model::record::LogSign;
+use radixscope_model::record::LogSignal;
 
 /// Most workers named beside one sign.
 const MAX_NAMED: usize = 64;
 
 /// One sign.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct SignState {
+pub struct LogSignalState {
     /// Which.
-    pub sign: LogSign,
+    pub sign: LogSignal,
     /// How many times it was reported.
     pub count: u64,
     /// First time.
@@ -23,8 +23,8 @@ pub struct SignState {
     pub workers: Vec<WorkerIx>,
 }
 
-impl SignState {
-    pub(super) fn new(sign: LogSign, at: Millis) -> Self {
+impl LogSignalState {
+    pub(super) fn new(sign: LogSignal, at: Millis) -> Self {
         Self { sign, count: 0, first_ms: at, last_ms: at, workers: Vec::new() }
     }
 

@@ -1,4 +1,4 @@
-//! What fits, in sentences: each says whether it is enough and by how much.
+//! What fits, as sentences: whether it is enough and by how much.
 
 use super::{Capacity, Inputs};
 use radixscope_model::number_format::count;

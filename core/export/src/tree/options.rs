@@ -2,14 +2,14 @@
 
 use super::svg::colours::Theme;
 use super::svg::{Drawing, EMPTY, Heat, draw};
-use super::{MAX_HITS_WINDOW_MS, NotFound, Picture};
+use super::{MAX_HITS_WINDOW_MS, NotFound, TreeSnapshot};
 use radixscope_model::id::{BlockHash, WorkerIx};
 use radixscope_state::cluster::{TOUCH_MS, touch};
 use radixscope_state::tree::forest::{Arrangement, Forest, Order, Region, Width};
 
 /// What is to be drawn.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Shown {
+pub struct DrawOptions {
     /// The block whose box fills the picture; `None`: everything.
     pub root: Option<BlockHash>,
     /// Only what one of these holds.
@@ -36,7 +36,7 @@ pub struct Shown {
     pub empty: String,
 }
 
-impl Default for Shown {
+impl Default for DrawOptions {
     fn default() -> Self {
         Self {
             root: None,
@@ -55,12 +55,12 @@ impl Default for Shown {
     }
 }
 
-impl Picture {
+impl TreeSnapshot {
     /// The tree as SVG, see [`draw`].
     ///
     /// # Errors
     /// The root is not in the tree, or below a parent that was never seen.
-    pub fn svg(&self, shown: &Shown) -> Result<String, NotFound> {
+    pub fn svg(&self, shown: &DrawOptions) -> Result<String, NotFound> {
         let tree = self.tree();
         let hits_window = u32::try_from(shown.hits_window_ms / TOUCH_MS).unwrap_or(u32::MAX);
         let forest = Forest::of(tree, Arrangement { order: shown.order, width: shown.width, hits_window });

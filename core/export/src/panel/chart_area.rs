@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use radixscope_model::id::WorkerIx;
 
-use super::{Body, Head};
+use super::{Body, PanelHeading};
 use crate::colour::{Rgb, blend, css};
 use crate::tree::svg::boxes::fill_of;
 use crate::tree::svg::colours::Theme;
@@ -100,7 +100,7 @@ impl Style {
 }
 
 /// A picture that is being drawn.
-pub(super) struct Paper<'a> {
+pub(super) struct ChartArea<'a> {
     pub(super) theme: &'a Theme,
     workers: usize,
     width: f64,
@@ -111,7 +111,7 @@ pub(super) struct Paper<'a> {
     pub(super) whole: Option<String>,
 }
 
-impl<'a> Paper<'a> {
+impl<'a> ChartArea<'a> {
     pub(super) fn new(theme: &'a Theme, workers: usize, width: f64, height: f64) -> Self {
         let (svg, patterns) = (String::new(), BTreeSet::new());
         Self { theme, workers, width, height, svg, patterns, whole: None }
@@ -130,7 +130,7 @@ impl<'a> Paper<'a> {
     }
 
     /// Writes title, time and words; gives what is free below them.
-    pub(super) fn head(&mut self, head: &Head, at: &str) -> Area {
+    pub(super) fn head(&mut self, head: &PanelHeading, at: &str) -> Area {
         let room = self.width - 2.0 * MARGIN_PX;
         let is_wide = room >= WIDE_PX;
         let title = self.plain().bold().size(TITLE_PX);
@@ -276,7 +276,7 @@ impl<'a> Paper<'a> {
     }
 
     /// The whole as a document.
-    pub(super) fn finish(self, head: &Head, at: &str) -> String {
+    pub(super) fn finish(self, head: &PanelHeading, at: &str) -> String {
         if let Some(whole) = self.whole {
             return whole;
         }
@@ -308,7 +308,7 @@ pub(super) struct Empty {
 }
 
 impl Body for Empty {
-    fn draw(&self, paper: &mut Paper<'_>, area: Area) {
+    fn draw(&self, paper: &mut ChartArea<'_>, area: Area) {
         let y = paper.lines((area.x, area.y + 14.0), area.width, paper.plain().bold(), &self.head, 2);
         let most = ((area.bottom() - y) / LINE_PX).max(1.0) as usize;
         paper.lines((area.x, y + 2.0), area.width, paper.quiet(), &self.text, most);

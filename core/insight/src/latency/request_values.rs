@@ -8,29 +8,29 @@ use radixscope_model::sort;
 use radixscope_state::cluster::{Cluster, ProcessState};
 
 use super::Quantity;
-use super::times::{Source, Times, frontends};
+use super::times::{Times, TimingSource, frontends};
 
 /// Share of the requests that must be known one by one for their figure to go before the histograms'.
 const COVERS: f64 = 0.95;
 /// Requests that waited this long for their first token are still found, milliseconds.
 const LONGEST_WAIT_MS: u64 = 60_000;
-/// A frontend whose last scrape is older does not tell how many requests a window had.
+/// A frontend's older scrape does not count for the number of requests in a window.
 const STALE_MS: u64 = 30_000;
 
 /// Values of requests within a window, in no order, and how many requests are missing.
-pub(super) struct Singles {
+pub(super) struct RequestValues {
     pub(super) values: Vec<f64>,
     /// Requests of the window whose value is not known.
     missing: u64,
     /// Whether frontends' counters say how many there were; else it is the decisions that ended.
     is_counted: bool,
-    pub(super) source: Source,
+    pub(super) source: TimingSource,
     window: (Millis, Millis),
 }
 
-impl Singles {
-    /// Of all requests, or of those routed to one worker: how many those were only their decisions tell. `None`: no request
-    /// tells the quantity.
+impl RequestValues {
+    /// Of all requests, or of those routed to one worker: their number is only known from decisions. `None`: no request
+    /// has the quantity.
     pub(super) fn of(
         cluster: &Cluster,
         quantity: Quantity,
@@ -58,7 +58,7 @@ impl Singles {
             let at = quantity.counts_at(decided, is_measured);
             all += u64::from(at.is_some_and(holds));
         }
-        // Of a request without a decision nobody knows the worker.
+        // The worker of a request without a decision is unknown.
         let without = cluster.requests().newest_first().filter(|_| only.is_none());
         for ended in without.filter(|ended| holds(ended.ended_ms)) {
             let single = quantity.of_ended(ended).filter(|single| single.is_measured == is_measured);
@@ -67,7 +67,7 @@ impl Singles {
         }
         let all = counted.map_or(all, |counted| counted.ended);
         let missing = all.saturating_sub(values.len() as u64);
-        let source = if is_measured { Source::Measured } else { Source::Derived };
+        let source = if is_measured { TimingSource::Measured } else { TimingSource::Derived };
         Some(Self { values, missing, is_counted: counted.is_some(), source, window })
     }
 
@@ -76,7 +76,7 @@ impl Singles {
     pub(super) fn covers(&self, histogram_samples: Option<u64>) -> bool {
         let known = self.values.len() as f64;
         let all = histogram_samples.filter(|_| !self.is_counted).unwrap_or(0) as f64;
-        self.source == Source::Measured && known >= COVERS * all.max(known + self.missing as f64)
+        self.source == TimingSource::Measured && known >= COVERS * all.max(known + self.missing as f64)
     }
 
     pub(super) fn times(mut self) -> Times {
@@ -84,7 +84,7 @@ impl Singles {
         let at = |q: f64| {
             let range = bounds(&self.values, self.missing, q)?;
             // A time between choice and first token leaves out what the frontend does before, a queue included.
-            Some(if self.source == Source::Derived { Range::between(range.low(), None) } else { range })
+            Some(if self.source == TimingSource::Derived { Range::between(range.low(), None) } else { range })
         };
         let quantiles = || Some([at(0.5)?, at(0.95)?, at(0.99)?]);
         Times {
@@ -97,7 +97,7 @@ impl Singles {
     }
 }
 
-/// Whether frontends measured the quantity themselves, as far as requests tell it; `None`: none does.
+/// Whether frontends measured the quantity themselves, as far as requests have it; `None`: none has.
 fn is_measured(cluster: &Cluster, quantity: Quantity) -> Option<bool> {
     let mut is_known = None;
     let of_decisions = cluster.decisions().newest_first().map(|decided| quantity.of(decided));

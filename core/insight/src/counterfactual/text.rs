@@ -1,7 +1,7 @@
 //! Reports in words: the same on the page, in the API and in a ticket.
 
 use super::calibration::{Calibration, HIT_RATE_TOLERANCE, P50_TOLERANCE, P95_TOLERANCE};
-use super::frozen::{About, FrozenReport, SweepReport};
+use super::frozen::{About, OfflineReplayReport, SweepReport};
 use radixscope_model::number_format::count;
 use radixscope_router::RouterSettings;
 use radixscope_router::frozen::{Expected, Interval};
@@ -31,7 +31,7 @@ pub const NO_ARRIVALS_HINT: &str = "Prompts can be played again once their block
 
 /// The report in one sentence: `With overlap_score_weight 1.5, router_temperature 0.2: 37 of 1,000
 /// decisions flip.`
-pub fn headline(report: &FrozenReport) -> String {
+pub fn headline(report: &OfflineReplayReport) -> String {
     let Some(settings) = report.settings else {
         return format!("None of {} decisions can be judged.", count(report.about.considered));
     };
@@ -82,14 +82,14 @@ pub fn present_setting(report: &SweepReport) -> Option<String> {
 }
 
 /// How well the model fits the cluster, as whole sentences.
-pub fn calibration_in_words(calibration: &Calibration) -> Vec<String> {
+pub fn calibration_to_text(calibration: &Calibration) -> Vec<String> {
     let whole = |share: f64| (share * 100.0).round();
-    let mut said = Vec::new();
+    let mut sentences = Vec::new();
     let misfits = calibration.misfits();
     if calibration.fits() {
-        said.push("The model fits this cluster.".to_owned());
+        sentences.push("The model fits this cluster.".to_owned());
     } else {
-        said.push(format!(
+        sentences.push(format!(
             "The model does not fit this cluster: {}. Absolute figures are hidden; only which setting is better is \
              shown, and in how many parts of the window.",
             misfits.join("; ")
@@ -97,7 +97,7 @@ pub fn calibration_in_words(calibration: &Calibration) -> Vec<String> {
     }
     for (name, compared) in [("TTFT", &calibration.ttft_ms), ("End to end", &calibration.e2e_ms)] {
         if let Some(of) = compared {
-            said.push(format!(
+            sentences.push(format!(
                 "{name} p50 / p95: {:.0} / {:.0} ms simulated, {:.0} / {:.0} ms measured, of {} requests.",
                 of.simulated.p50_ms,
                 of.simulated.p95_ms,
@@ -108,13 +108,13 @@ pub fn calibration_in_words(calibration: &Calibration) -> Vec<String> {
         }
     }
     if let Some((measured, simulated)) = calibration.hit_rate {
-        said.push(format!(
+        sentences.push(format!(
             "KV hit rate: {:.1} % simulated, {:.1} % measured.",
             simulated * 100.0,
             measured * 100.0
         ));
     }
-    said.push(format!(
+    sentences.push(format!(
         "It fits where p50 is within {} %, p95 within {} % and the hit rate within {} points. Each half of the window is \
          judged by a model fitted to the other half.",
         whole(P50_TOLERANCE),
@@ -122,17 +122,17 @@ pub fn calibration_in_words(calibration: &Calibration) -> Vec<String> {
         whole(HIT_RATE_TOLERANCE)
     ));
     if calibration.answers_by_duration > 0 {
-        said.push(format!(
+        sentences.push(format!(
             "The output tokens of {} requests are unknown: they got as many as last as long as measured, so the end-to-end \
              figures are no test.",
             count(calibration.answers_by_duration)
         ));
     }
-    said
+    sentences
 }
 
 /// What is expected of a recommended setting, in one sentence; intervals hold 95 of 100 draws.
-pub fn expected_in_words(expected: &Expected) -> Option<String> {
+pub fn expected_to_text(expected: &Expected) -> Option<String> {
     let text = |of: Interval| format!("{:.0} ms ({:.0}–{:.0})", of.value, of.low, of.high);
     let (p50, p95) = (expected.ttft_p50_ms?, expected.ttft_p95_ms?);
     let (from_p50, from_p95) = expected.measured_ttft_ms?;

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use super::FRESH_MS;
 use radixscope_model::id::{Millis, Worker};
-use radixscope_model::record::LogSign;
+use radixscope_model::record::LogSignal;
 
 /// Sums kept apart. Beyond it lines that younger ones have made old are dropped, and others are added up without the
 /// worker that they name.
@@ -20,9 +20,9 @@ const SECOND_MS: u64 = 1_000;
 const ALWAYS: u64 = u64::MAX;
 
 #[derive(Default)]
-pub(super) struct Signs {
+pub(super) struct LogSignals {
     /// By second, so that the oldest come first.
-    sums: BTreeMap<(u64, LogSign, Option<Worker>), u64>,
+    sums: BTreeMap<(u64, LogSignal, Option<Worker>), u64>,
     /// Latest line since the last flush.
     latest: Millis,
 }
@@ -33,20 +33,20 @@ fn oldest_second(now: Millis) -> u64 {
 }
 
 /// Whether it is still true however old the line is: sizes and options do not change while a process runs.
-fn stays_true(sign: LogSign) -> bool {
+fn stays_true(sign: LogSignal) -> bool {
     let is_size =
-        matches!(sign, LogSign::PublisherSize { .. } | LogSign::Oversize { .. } | LogSign::CardSizes);
-    is_size || matches!(sign, LogSign::KvEventsOff | LogSign::PredictsOnRoute { .. })
+        matches!(sign, LogSignal::PublisherSize { .. } | LogSignal::Oversize { .. } | LogSignal::CardSizes);
+    is_size || matches!(sign, LogSignal::KvEventsOff | LogSignal::PredictsOnRoute { .. })
 }
 
-impl Signs {
-    /// A line written at `at` says so.
-    pub(super) fn add(&mut self, at: Millis, sign: LogSign, worker: Option<Worker>) {
+impl LogSignals {
+    /// A line written at `at` reported it.
+    pub(super) fn add(&mut self, at: Millis, sign: LogSignal, worker: Option<Worker>) {
         self.latest = self.latest.max(at);
         let second = if stays_true(sign) { ALWAYS } else { at.0 / SECOND_MS };
         let is_new = !self.sums.contains_key(&(second, sign, worker));
         if is_new && self.sums.len() >= MAX_SUMS {
-            let oldest = (oldest_second(self.latest), LogSign::RouterStarted, None);
+            let oldest = (oldest_second(self.latest), LogSignal::RouterStarted, None);
             self.sums = self.sums.split_off(&oldest);
         }
         let worker = worker.filter(|_| !is_new || self.sums.len() < MAX_SUMS);
@@ -56,7 +56,7 @@ impl Signs {
     }
 
     /// What was added since the last flush, without what is old at `now`.
-    pub(super) fn flush(&mut self, now: Millis) -> BTreeMap<(LogSign, Option<Worker>), u64> {
+    pub(super) fn flush(&mut self, now: Millis) -> BTreeMap<(LogSignal, Option<Worker>), u64> {
         let oldest = oldest_second(now);
         self.latest = Millis::default();
         let mut fresh = BTreeMap::new();
@@ -81,30 +81,30 @@ mod tests {
 
     #[test]
     fn an_old_line_is_no_sign_of_the_present_unless_it_tells_a_size() {
-        let mut signs = Signs::default();
-        let size = LogSign::PublisherSize { publisher: 16, engine: 32 };
-        signs.add(ago(FRESH_MS + 1_000), LogSign::ParentUnknown, None);
-        signs.add(ago(FRESH_MS), LogSign::BlockUnknown, None);
+        let mut signs = LogSignals::default();
+        let size = LogSignal::PublisherSize { publisher: 16, engine: 32 };
+        signs.add(ago(FRESH_MS + 1_000), LogSignal::ParentUnknown, None);
+        signs.add(ago(FRESH_MS), LogSignal::BlockUnknown, None);
         signs.add(ago(FRESH_MS * 1_000), size, None);
         signs.add(ago(0), size, None);
         let sums: Vec<_> = signs.flush(NOW).into_iter().collect();
-        assert_eq!(sums, [((LogSign::BlockUnknown, None), 1), ((size, None), 2)]);
-        assert!(signs.flush(NOW).is_empty(), "said once");
+        assert_eq!(sums, [((LogSignal::BlockUnknown, None), 1), ((size, None), 2)]);
+        assert!(signs.flush(NOW).is_empty(), "reported once");
     }
 
     #[test]
     fn memory_stays_bounded_and_no_line_of_the_present_goes_uncounted() {
-        let mut signs = Signs::default();
+        let mut signs = LogSignals::default();
         for i in 0..3 * MAX_SUMS as u64 {
-            signs.add(ago(FRESH_MS * 1_000 - i), LogSign::ParentUnknown, Some(Worker::new(i, 0)));
-            signs.add(ago(0), LogSign::BlockUnknown, Some(Worker::new(i, 0)));
+            signs.add(ago(FRESH_MS * 1_000 - i), LogSignal::ParentUnknown, Some(Worker::new(i, 0)));
+            signs.add(ago(0), LogSignal::BlockUnknown, Some(Worker::new(i, 0)));
         }
         assert!(signs.sums.len() <= MAX_SUMS + 1, "{}", signs.sums.len());
         let sums = signs.flush(NOW);
         assert_eq!(sums.values().sum::<u64>(), 3 * MAX_SUMS as u64);
-        assert!(sums.keys().all(|(sign, _)| *sign == LogSign::BlockUnknown));
+        assert!(sums.keys().all(|(sign, _)| *sign == LogSignal::BlockUnknown));
         for publisher in 0..3 * MAX_ALL as u32 {
-            signs.add(NOW, LogSign::PublisherSize { publisher, engine: 1 }, None);
+            signs.add(NOW, LogSignal::PublisherSize { publisher, engine: 1 }, None);
         }
         assert_eq!(signs.sums.len(), MAX_ALL);
     }

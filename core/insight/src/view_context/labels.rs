@@ -4,7 +4,7 @@ use radixscope_model::id::PoolIx;
 use radixscope_model::record::Role;
 use radixscope_state::cluster::{Cluster, PoolState};
 
-use super::Shown;
+use super::ViewContext;
 
 /// What a pool is called on screen.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -33,12 +33,12 @@ impl PoolLabel {
         Some(Self { pool, name, short, role, models: cluster.models_in(pool).join(", ") })
     }
 
-    /// What tells its workers from those of the other pools: role and model where they differ, else the name.
+    /// What distinguishes its workers from those of the other pools: role and model where they differ, else the name.
     pub fn beside(&self, all: &[PoolLabel]) -> String {
         let role = self.role.filter(|role| all.iter().any(|other| other.role != Some(*role)));
         let is_model_apart = all.iter().any(|other| other.models != self.models);
         let model = Some(self.models.as_str()).filter(|models| is_model_apart && !models.is_empty());
-        // Of `organisation/model` the last part tells enough in a narrow column; the whole stands in the switch.
+        // Of `organisation/model` the last part is enough in a narrow column; the whole stands in the switch.
         let model = model.map(|model| model.rsplit('/').next().unwrap_or(model));
         let parts: Vec<&str> = [role.map(Role::as_str), model].into_iter().flatten().collect();
         let is_only = all
@@ -48,14 +48,14 @@ impl PoolLabel {
     }
 
     /// `backend · decode · tiny-llama`, as far as it is known.
-    pub fn words(&self) -> String {
+    pub fn to_text(&self) -> String {
         let role = self.role.map(Role::as_str).filter(|role| *role != self.short);
         let models = Some(self.models.as_str()).filter(|models| !models.is_empty());
         [Some(self.short.as_str()), role, models].into_iter().flatten().collect::<Vec<_>>().join(" · ")
     }
 }
 
-impl Shown<'_> {
+impl ViewContext<'_> {
     /// The pools that a reader can choose from: those that workers are in, and the one shown. Workers of whom no message
     /// named the pool may be of any; they have none of their own here.
     pub fn pool_list(&self) -> Vec<PoolIx> {
