@@ -54,7 +54,7 @@ pub async fn with_page_and(arguments: &[&str], test: impl AsyncFnOnce(&Page)) {
     with_page_of(true, arguments, test).await;
 }
 
-/// The same, but nobody keeps what goes over the network, for measuring: the page's own thread copies every frame of a
+/// The same, but network traffic is not recorded, for measuring: the page's own thread copies every frame of a
 /// socket for whoever does.
 pub async fn with_unrecorded_page(test: impl AsyncFnOnce(&Page)) {
     with_page_of(false, &[], test).await;
@@ -521,7 +521,7 @@ impl Page {
         sockets.into_iter().map(|(_, url, frames)| (url, frames)).collect()
     }
 
-    /// The page must not have complained, and nobody but this machine may have been asked.
+    /// The page must not have complained, and may have requested nothing from other machines.
     async fn check_conduct(&self) {
         let complaints = self.complaints().await;
         let may = self.complaints_are_expected.load(Ordering::Relaxed);

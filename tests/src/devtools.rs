@@ -40,7 +40,7 @@ impl Devtools {
         let targets = Http::default().get(&list).await.expect("Chromium answers").json();
         let target = targets.as_array().and_then(|all| all.iter().find(|target| target["type"] == "page"));
         let url = target.and_then(|target| target["webSocketDebuggerUrl"].as_str()).expect("a page");
-        // Pieces of a trace are larger than what is taken unless told otherwise.
+        // Pieces of a trace are larger than the default limit.
         let mut config = WebSocketConfig::default();
         (config.max_message_size, config.max_frame_size) = (None, None);
         let (socket, _) =

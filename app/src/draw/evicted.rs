@@ -14,8 +14,8 @@ fn fill(palette: &Palette) -> Fill {
     Fill { colour: palette.evicted_parent, mark, pattern: Pattern::Stripes }
 }
 
-/// Draws over the picture of `tree` which of its blocks were evicted since, as `now` has it. What is too narrow to be told
-/// apart stays as it was.
+/// Draws over the picture of `tree` which of its blocks were evicted since, as `now` has it. What is too narrow to be told apart
+/// stays as it was.
 pub fn paint(
     (tree, now): (&Tree, &Tree),
     view: &Viewport,

@@ -90,7 +90,7 @@ impl Palette {
         Self {
             ground: colour("--panel"),
             shared: colour("--tree-shared"),
-            evicted_parent: colour("--tree-nobody"),
+            evicted_parent: colour("--tree-no-worker"),
             text: colour("--text"),
             quiet: colour("--text-quiet"),
             line: colour("--line"),

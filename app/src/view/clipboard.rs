@@ -80,7 +80,7 @@ pub(super) fn CopyLink(store: Store) -> impl IntoView {
             <button class="icon" title=move || name() aria-label=move || name() data-testid="copy-link" on:click=press>
                 <svg viewBox="0 0 16 16" aria-hidden="true"><path d="M7 5l2-2a2.8 2.8 0 0 1 4 4l-2 2M9 11l-2 2a2.8 2.8 0 0 1-4-4l2-2M6 10l4-4"/></svg>
             </button>
-            <span role="status" class="copied" data-testid="copy-link-said">{status_text}</span>
+            <span role="status" class="copied" data-testid="copy-link-status">{status_text}</span>
             {move || refused.get().map(|address| view! {
                 <input node_ref=field readonly prop:value=address aria-label="Link to this view: copy it by hand"
                     data-testid="copy-link-text" on:blur=move |_| refused.set(None)/>

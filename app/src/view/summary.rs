@@ -81,7 +81,7 @@ pub(super) fn Summary(store: Store) -> impl IntoView {
                 title=of(|tile| &tile.title)>
                 <span class="tile-label">{label}</span>
                 <b>{of(|tile| &tile.value)}</b>
-                <span class="tile-said">{of(|tile| &tile.status_text)}</span>
+                <span class="tile-status">{of(|tile| &tile.status_text)}</span>
                 <span class="tile-more">{move || tiles.with(|all| match all[at].more.as_str() {
                     "" => all[at].hint.to_owned(),
                     more => more.to_owned(),

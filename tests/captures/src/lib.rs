@@ -127,7 +127,7 @@ impl Recording {
         &self.folder
     }
 
-    /// All NATS messages, delivery copies and topics that nobody subscribes to included.
+    /// All NATS messages, delivery copies and topics without subscriber included.
     pub fn messages(&self) -> impl Iterator<Item = Message> + use<> {
         self.lines(MESSAGES).map(|line| Message::read(&line))
     }

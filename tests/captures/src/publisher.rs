@@ -76,7 +76,7 @@ impl Publisher {
         self.wait("connections", |state| state.accepted >= count);
     }
 
-    /// Waits until nobody is subscribed any more.
+    /// Waits until there is no subscriber any more.
     pub fn wait_for_nobody(&self) {
         self.wait("the last subscriber to go", |state| state.subscribers.is_empty());
     }

@@ -55,7 +55,7 @@ pub enum FoundBy {
     Kubernetes,
 }
 
-enum Said {
+enum TapeItem {
     Nats(Message),
     Zmq(ZmqMessage),
     Registered(DiscoveryChange),
@@ -63,7 +63,7 @@ enum Said {
 
 /// The deployment.
 pub struct Deployment {
-    tape: Vec<(f64, Said)>,
+    tape: Vec<(f64, TapeItem)>,
     /// Recorded time from which on answers were given, and by how many workers.
     answers_from: Option<(f64, usize)>,
     truth: BTreeMap<u64, Held>,
@@ -145,20 +145,20 @@ impl Deployment {
 
     /// Takes what was published from then on, and registers what was registered by then.
     async fn load(&mut self, recording: &Recording, from: f64) {
-        let mut tape: Vec<(f64, Said)> = Vec::new();
+        let mut tape: Vec<(f64, TapeItem)> = Vec::new();
         if self.nats.is_some() {
             // Subjects without subscribers are not published.
             let messages = recording.subscribed().filter(|message| message.subject.starts_with("namespace."));
-            tape.extend(messages.map(|message| (message.at_s, Said::Nats(message))));
+            tape.extend(messages.map(|message| (message.at_s, TapeItem::Nats(message))));
         }
-        tape.extend(recording.zmq_messages().map(|message| (message.at_s, Said::Zmq(message))));
+        tape.extend(recording.zmq_messages().map(|message| (message.at_s, TapeItem::Zmq(message))));
         tape.retain(|(at, _)| *at >= from);
         let begins = tape.iter().map(|(at, _)| *at).fold(f64::INFINITY, f64::min);
         for change in recording.discovery_changes() {
             if change.at_s < begins {
                 self.register(&change).await;
             } else {
-                tape.push((change.at_s, Said::Registered(change)));
+                tape.push((change.at_s, TapeItem::Registered(change)));
             }
         }
         tape.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -197,9 +197,9 @@ impl Deployment {
             }
             self.workers.pass(at);
             match published {
-                Said::Nats(message) => self.publish(message).await,
-                Said::Zmq(message) => self.publish_zmq(&message),
-                Said::Registered(change) => {
+                TapeItem::Nats(message) => self.publish(message).await,
+                TapeItem::Zmq(message) => self.publish_zmq(&message),
+                TapeItem::Registered(change) => {
                     if change.value.is_none() {
                         self.until_repaired(server).await;
                     }

@@ -104,7 +104,7 @@ fn pairs(value: Value) -> Vec<(String, String)> {
 pub struct Faults(BTreeMap<String, BTreeMap<String, BTreeMap<String, BTreeSet<String>>>>);
 
 impl Faults {
-    /// Adds what was found in a view. What stands around every view is said once.
+    /// Adds what was found in a view. What stands around every view is reported once.
     pub fn add(&mut self, view: &View, at: &str, found: Vec<(String, String)>) {
         for (fault, how) in found {
             let is_frame = fault.contains("in header.bar") || fault.contains("in nav");

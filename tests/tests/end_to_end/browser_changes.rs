@@ -350,7 +350,7 @@ async fn two_files_are_compared_as_two_moments_are() {
         let has = |key: &str| url.query_pairs().any(|(name, _)| name == key);
         assert!(has("a") && has("b"), "{url}");
         page.screenshot("changes-two-files").await;
-        // Another moment of the second one: its first, at which nobody holds anything.
+        // Another moment of the second one: its first, at which no worker holds anything.
         let go = "(() => { const at = document.querySelector('[data-testid=second-at]'); at.value = at.min; \
                   at.dispatchEvent(new Event('change')); return at.min; })()";
         let begin = page.eval(go).await;
@@ -395,7 +395,7 @@ async fn a_moment_that_cannot_be_compared_is_answered_in_words() {
             ("a=soon", "changes-empty", "Mark a moment"),
         ] {
             page.open(&server.url(&format!("/?view=changes&{query}"))).await;
-            page.until("it is said", async |page| {
+            page.until("it is shown", async |page| {
                 let announced = page.text(id).await.unwrap_or_default();
                 wait::expect(announced.contains(words), || announced)
             })

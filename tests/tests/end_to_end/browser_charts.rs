@@ -291,7 +291,7 @@ async fn a_copied_link_restores_the_view_and_without_a_clipboard_it_stands_selec
         .await;
         page.eval("(navigator.clipboard.writeText = async text => { window.copied = text; }, true)").await;
         page.click("copy-link").await;
-        page.until_true("it says so", "document.querySelector('[data-testid=copy-link-said]').innerText === 'Link copied'").await;
+        page.until_true("it says so", "document.querySelector('[data-testid=copy-link-status]').innerText === 'Link copied'").await;
         let link = page.eval("window.copied").await;
         page.open(link.as_str().expect("a link")).await;
         page.until_true(

@@ -103,10 +103,11 @@ async fn files_are_taken_whole_or_refused_with_line_and_column() {
     with_page(async |page| {
         open(page, &server, VIEW).await;
         page.choose_files("#cmp-file", &[&bad]).await;
-        says(page, "cmp-said", "bad.csv was not imported: line 2, column ttft_p50_ms: \"fast\" is not").await;
+        says(page, "cmp-status", "bad.csv was not imported: line 2, column ttft_p50_ms: \"fast\" is not")
+            .await;
         assert_eq!(page.texts("[data-testid=cmp-baseline]").await.len(), 2);
         page.choose_files("#cmp-file", &[&good]).await;
-        says(page, "cmp-said", "mine.csv: 1 baseline with 2 levels taken.").await;
+        says(page, "cmp-status", "mine.csv: 1 baseline with 2 levels taken.").await;
         assert_eq!(page.texts("[data-testid=cmp-baseline]").await.len(), 3);
         page.reload().await;
         page.until_true("it is kept", "document.querySelectorAll('[data-testid=cmp-baseline]').length === 3")
@@ -132,7 +133,7 @@ async fn a_dropped_file_is_taken_by_the_panel_and_not_as_a_recording() {
             .await;
         assert_eq!(page.eval("document.body.classList.contains('recording-over')").await, false);
         page.drag_file("drop", &path, target).await;
-        says(page, "cmp-said", "dropped.csv: 1 baseline with 2 levels taken.").await;
+        says(page, "cmp-status", "dropped.csv: 1 baseline with 2 levels taken.").await;
         assert_eq!(page.texts("[data-testid=cmp-baseline]").await.len(), 3);
         assert_eq!(page.eval("!!document.querySelector('[data-testid=cmp-drop].over')").await, false);
         assert_eq!(page.text("notice-file").await, None);
@@ -147,7 +148,7 @@ async fn a_window_is_saved_plays_its_role_and_survives_a_reload() {
     with_page(async |page| {
         open(page, &server, VIEW).await;
         page.eval("(document.querySelector('[data-testid=cmp-save]').click(), true)").await;
-        says(page, "cmp-said", "Saved as My sweep, concurrency").await;
+        says(page, "cmp-status", "Saved as My sweep, concurrency").await;
         page.eval(
             "(e => { e.value = 'kv-aware:My sweep'; e.dispatchEvent(new Event('change', {bubbles: true})); return true; })\
              (document.querySelector('[data-testid=cmp-kv]'))",

@@ -183,17 +183,17 @@ async fn the_map_marks_the_present_setting_and_is_walked_with_the_keyboard() {
         assert_eq!(set.is_some(), is_marked, "{set:?}");
         assert!(set.is_none_or(|set| set.starts_with("--")), "flags, with their values");
         page.eval("(document.querySelector('.cf-cell[tabindex=\"0\"]').focus(), true)").await;
-        let expected = async || page.text("cf-said").await.unwrap();
+        let expected = async || page.text("cf-status").await.unwrap();
         page.press("PageUp").await;
         page.press("Home").await;
-        page.until("the corner is said", async |_| {
+        page.until("the corner is announced", async |_| {
             let now = expected().await;
             wait::expect(now.starts_with("overlap_score_weight 0, router_temperature 0:"), || now)
         })
         .await;
         page.press("ArrowRight").await;
         page.press("ArrowDown").await;
-        page.until("the next cell is said", async |_| {
+        page.until("the next cell is announced", async |_| {
             let now = expected().await;
             wait::expect(now.starts_with("overlap_score_weight 0.1, router_temperature 0.02:"), || now)
         })

@@ -20,7 +20,7 @@ const FRAMES: [&str; 4] = [
 ];
 /// What Grafana's text panel makes of any frame unless its sanitiser is off.
 const GRAFANAS: &str = "sandbox credentialless referrerpolicy=no-referrer";
-/// Chromium with cookies of third parties off, for a certificate that nobody signed.
+/// Chromium with cookies of third parties off, for a certificate that is self-signed.
 const STRICT: [&str; 2] = ["--test-third-party-cookie-phaseout", "--ignore-certificate-errors"];
 
 /// The server under another name than the site's, hence another site.
@@ -140,7 +140,7 @@ async fn over_http_a_token_opens_frames_of_the_same_site_and_pictures_everywhere
     with_page_and(&STRICT, async |page| {
         page.expect_complaints();
         let path = format!("/?view=workers&chrome=0&token={TOKEN}");
-        // A file that does not come is said, not waited for.
+        // A file that does not come is shown as missing, not waited for.
         page.devtools("Network.enable", json!({})).await;
         page.devtools("Network.setBlockedURLs", json!({"urls": ["*/page-*.js"]})).await;
         page.open(&server.url(&path)).await;
@@ -157,7 +157,7 @@ async fn over_http_a_token_opens_frames_of_the_same_site_and_pictures_everywhere
         }
         let picture = |query: &str| abroad(&server, "http", &format!("/panel/tree.svg?width=420{query}"));
         assert_eq!(image(page, &site, &picture(&format!("&token={TOKEN}"))).await, 420);
-        // What is missing is said in a picture too.
+        // what is missing stands in a picture too.
         assert_eq!(image(page, &site, &picture("")).await, 420);
     })
     .await;
@@ -179,7 +179,7 @@ async fn pictures_are_shown_where_no_script_runs_and_are_loaded_again_where_fram
     with_page(async |page| {
         page.expect_complaints();
         let wrong = abroad(&server, "http", "/panel/tree.svg?theme=blue&width=500");
-        assert_eq!(image(page, &site, &wrong).await, 500, "what is wrong is said in a picture");
+        assert_eq!(image(page, &site, &wrong).await, 500, "what is wrong stands in the picture");
         let all = ["tree", "lanes", "occupancy", "rates", "latency", "decisions", "findings", "spread"];
         for name in all {
             let url = abroad(&server, "http", &format!("/panel/{name}.svg?width=640&height=300&theme=dark"));

@@ -15,9 +15,9 @@ const SHOWN: &str = r#"(() => {
     const all = id => [...document.querySelectorAll(`[data-testid="${id}"]`)].map(line);
     const tile = (at, id, kiosk) => {
         const e = find(id);
-        if (e) return { value: line(e.querySelector("b")), said: line(e.querySelector(".tile-said")), more: line(e.querySelector(".tile-more")), state: e.className };
+        if (e) return { value: line(e.querySelector("b")), status: line(e.querySelector(".tile-status")), more: line(e.querySelector(".tile-more")), state: e.className };
         const shown = find(kiosk);
-        return { value: line(shown), said: line(shown?.nextElementSibling), more: line(shown?.nextElementSibling), state: shown?.parentElement.className ?? "" };
+        return { value: line(shown), status: line(shown?.nextElementSibling), more: line(shown?.nextElementSibling), state: shown?.parentElement.className ?? "" };
     };
     const worst = find("notice-findings");
     return {
@@ -137,7 +137,7 @@ fn compare(shown: &Value, expected: &ApiFigures) -> Result<(), String> {
     let tiled = numbers(&tile(3, "value"));
     if let (Some(most), [in_flight]) = (most, &tiled[..]) {
         wait::expect(*in_flight == sum, || format!("in flight: the tile {in_flight}, the API {sum}"))?;
-        let named = numbers(&tile(3, "said"));
+        let named = numbers(&tile(3, "status"));
         wait::expect(named.first() == Some(most), || format!("most in flight: {named:?}, the API {most}"))?;
     }
     for place in ["inFlight", "spread"] {

@@ -1,4 +1,4 @@
-//! The kiosk is read from afar and by nobody's hand: large enough, with the figures that the API gives, nothing to click.
+//! The kiosk is read from afar and without a pointer: large enough, with the figures that the API gives, nothing to click.
 //! Panels alone, for frames, show what is true of them and nothing that leads elsewhere.
 
 use radixscope_app::url::Panel;
@@ -50,7 +50,7 @@ async fn the_kiosk_is_large_says_why_and_has_nothing_to_click() {
         .await;
         // Decisions go on: the latest of both sides, asked for until they are of the same moment.
         page.until("it says why the latest decision went there", async |page| {
-            let why = page.text("kiosk-why").await.ok_or("nothing is said")?;
+            let why = page.text("kiosk-why").await.ok_or("nothing is shown")?;
             let latest = server.json("/api/v1/decisions?limit=1").await;
             let chosen = &latest["decisions"][0]["worker_id"];
             let mut workers = cluster["workers"].as_array().ok_or("no workers")?.iter();

@@ -315,7 +315,7 @@ async fn what_is_saved_is_what_is_shown_and_equals_the_api() {
         assert_eq!(whole["decisions"], json!(decisions));
         let api = server.json("/api/v1/decisions?limit=1").await;
         assert_eq!(whole["totals"], api["totals"]);
-        let announced = page.eval("document.querySelector('[data-testid=ledger-said]').textContent").await;
+        let announced = page.eval("document.querySelector('[data-testid=ledger-status]').textContent").await;
         assert!(announced.as_str().unwrap().starts_with("decisions.json saved with"), "{announced}");
         page.click("kind-partial").await;
         let partial: Vec<&Value> = decisions.iter().filter(|d| kinds(d).contains(&"partial")).collect();

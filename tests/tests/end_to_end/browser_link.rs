@@ -255,7 +255,7 @@ async fn below_a_base_path_the_page_finds_its_files_and_its_socket() {
 
 #[tokio::test]
 async fn in_a_frame_of_another_origin_it_lives_if_allowed() {
-    // The framing site has to exist before the server can be told of it, and it has to name the server: so the frame
+    // The framing site has to exist before the server can be configured with it, and it has to name the server: so the frame
     // is put in by script.
     let site = Site::of_page("<!doctype html><link rel=icon href='data:,'><body></body>").await;
     let allowed = format!("'self' {}", site.origin());

@@ -69,7 +69,7 @@ async fn every_workers_figures_are_the_apis() {
                 .await;
             }
             let announced = page
-                .texts(&format!("[data-testid=mem-worker][data-worker^='{id}'] [data-testid=mem-said]"))
+                .texts(&format!("[data-testid=mem-worker][data-worker^='{id}'] [data-testid=mem-status]"))
                 .await;
             assert!(announced[0].contains(worker["belief_words"].as_str().unwrap()), "{announced:?}");
             assert!(worker["mirror_blocks"].is_u64(), "{worker}");

@@ -207,7 +207,7 @@ async fn a_skeleton_stands_where_the_panels_will_be() {
         }
         page.screenshot("skeleton").await;
         page.until_true(
-            "it is said that the program did not come",
+            "it is shown that the program did not come",
             "getComputedStyle(document.querySelector('.skeleton-failed[data-why=load]')).display === 'block'",
         )
         .await;

@@ -46,7 +46,7 @@ async fn the_page_of_a_capture_shows_the_figures_counted_from_it() {
         assert_eq!(page.text("coverage").await.unwrap(), "4 of 4 workers");
         assert_eq!(page.text("drops").await.unwrap(), "0");
         assert_eq!(page.text("connection").await.unwrap(), "Live");
-        // Findings go on to be told.
+        // Findings are still announced.
         let (seq, now) = (counted(page, "seq").await, server.cluster().await);
         assert!((number(&cluster, "seq")..=number(&now, "seq")).contains(&seq), "{seq}");
         let latest = server.json("/api/v1/decisions?limit=1").await;
@@ -202,8 +202,8 @@ async fn everything_can_be_reached_with_the_keyboard() {
                 focused().await.filter(|now| *now != first).ok_or_else(|| "still there".to_owned())
             })
             .await;
-        let announced = page.eval("document.querySelector('[data-testid=tree-said]').textContent").await;
-        assert!(announced.as_str().unwrap().contains(&second), "it is said aloud: {announced}");
+        let announced = page.eval("document.querySelector('[data-testid=tree-status]').textContent").await;
+        assert!(announced.as_str().unwrap().contains(&second), "it is announced: {announced}");
         page.press("Enter").await;
         page.until_true("Enter zooms", "document.querySelector('#tree').dataset.zoom !== 'all'").await;
         page.press("Home").await;

@@ -97,7 +97,7 @@ async fn a_part_that_did_not_come_is_said_and_asked_for_again() {
         page.devtools("Network.enable", json!({})).await;
         page.devtools("Network.setBlockedURLs", json!({"urls": ["*/split_memory-*", "*/shared-*"]})).await;
         page.open(&server.url("/?view=memory&theme=light")).await;
-        page.until_true("it is said", "!!document.querySelector('[data-testid=part-failed] [role=alert]')")
+        page.until_true("it is shown", "!!document.querySelector('[data-testid=part-failed] [role=alert]')")
             .await;
         assert!(page.text("part-failed").await.is_some_and(|text| text.contains("Memory was not loaded")));
         page.screenshot("part-failed").await;

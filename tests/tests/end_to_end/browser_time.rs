@@ -283,7 +283,7 @@ async fn a_moment_that_is_not_kept_is_answered_in_words() {
     store(&mut stage, 1_000..1_100, 100).await;
     with_page(async |page| {
         let announced = async |page: &Page, wanted: &str| {
-            page.until("it is said", async |page| {
+            page.until("it is shown", async |page| {
                 let announced = page.text("timeline-fault").await.unwrap_or_default();
                 wait::expect(announced.contains(wanted), || announced)
             })

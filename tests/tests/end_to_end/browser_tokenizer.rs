@@ -93,7 +93,7 @@ async fn a_prompt_as_text_finds_the_blocks_that_workers_hold_of_it() {
         .await;
 
         fill(page, "prompt-text", &format!("x{prompt}"), "input").await;
-        page.until("nobody holds a block of another prompt", async |page| {
+        page.until("no worker holds a block of another prompt", async |page| {
             let overlap = page.eval(most).await;
             wait::expect(overlap == 0, || overlap.to_string())
         })

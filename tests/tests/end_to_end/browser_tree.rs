@@ -126,7 +126,7 @@ async fn wheel_and_hand_move_the_camera_as_computed_and_a_drag_is_no_click() {
         page.wheel(at, (0.0, 5000.0), 0).await;
         page.wheel(at, (0.0, 5000.0), 0).await;
         until_region(page, "everything and no more", |r| r == all).await;
-        page.until_true("which is said", "document.querySelector('#tree').dataset.zoom === 'all'").await;
+        page.until_true("which is announced", "document.querySelector('#tree').dataset.zoom === 'all'").await;
     })
     .await;
 }
@@ -205,7 +205,7 @@ async fn the_keyboard_alone_reaches_everything() {
         };
         let announced = async |words: &str| {
             page.until(words, async |page| {
-                let now = page.eval("document.getElementById('tree-said').textContent").await;
+                let now = page.eval("document.getElementById('tree-status').textContent").await;
                 wait::expect(now.as_str().unwrap().contains(words), || now.to_string())
             })
             .await;

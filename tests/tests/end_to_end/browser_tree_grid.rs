@@ -1,5 +1,5 @@
 //! The tree as a table: its lines are the API's elements, the keyboard alone reaches all of them, and who hears the
-//! page is told level, place and state.
+//! page exposes level, position and state.
 
 use std::collections::BTreeMap;
 

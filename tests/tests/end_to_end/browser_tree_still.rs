@@ -1,5 +1,5 @@
 //! The tree holds still while somebody points at it: what is under a resting pointer stays, what was evicted keeps its place,
-//! it is said what waits, and all of it comes in when the pointer leaves.
+//! it is shown what waits, and all of it comes in when the pointer leaves.
 
 use radixscope_tests::browser::{Page, with_page};
 use radixscope_tests::capture::Capture;
@@ -134,11 +134,11 @@ async fn a_click_selects_what_was_said_and_evicted_blocks_stay_in_their_place() 
         until_note(page, "Held while the pointer is here: +300 blocks stored, −30 evicted since").await;
         page.click_at(place.0, place.1).await;
         let focus = format!("document.querySelector('#tree').dataset.focusHash === '{before}'");
-        page.until_true("the block that was said is selected", &focus).await;
+        page.until_true("the announced block is selected", &focus).await;
         // The 46th block of the second prompt: 45.5 of 100 positions down.
         let gone = rest(page, 0.8, 0.455).await;
         assert_eq!(gone, (SECOND + 45).to_string(), "where it stood");
-        page.until("it is said that it was evicted", async |page| {
+        page.until("it is shown that it was evicted", async |page| {
             let tip = page.text("tree-tip").await.unwrap_or_default();
             wait::expect(tip.contains("evicted since"), || tip)
         })

@@ -64,7 +64,7 @@ async fn the_worked_example_is_one_click_away_and_without_its_winner_the_next_on
             page.click("whatif-example").await;
             until_costs(page, "the example's costs", &[30.0, 90.0, 99.0]).await;
             until_winner(page, "Worker 2 wins").await;
-            assert_eq!(page.text("whatif-margin").await.expect("told"), "Cost gap 60 blocks to the next");
+            assert_eq!(page.text("whatif-margin").await.expect("a text"), "Cost gap 60 blocks to the next");
             page.screenshot(&format!("whatif-example-{theme}")).await;
             page.eval("document.querySelector('[data-testid=whatif-fleet] [data-name=\"Worker 2\"] [type=checkbox]').click()")
                 .await;
@@ -143,15 +143,15 @@ async fn sliders_by_keyboard_and_pasted_token_ids_give_what_the_api_says() {
         let options = json!({"version": "0.9", "overlap_score_weight": weight});
         let by_tokens = asked(&server, json!({"token_ids": tokens, "options": options})).await;
         until_costs(page, "the costs of the pasted prompt", &by_tokens).await;
-        let complaint = page.text("whatif-complaint").await.expect("told");
+        let complaint = page.text("whatif-complaint").await.expect("a text");
         assert!(complaint.contains("1 piece is not a whole number") && complaint.contains('x'), "{complaint}");
-        let notes = page.text("whatif-notes").await.expect("told");
+        let notes = page.text("whatif-notes").await.expect("a text");
         assert!(notes.contains("estimates of router"), "{notes}");
         page.screenshot("whatif-tokens").await;
 
         page.click("whatif-freeze").await;
         until_costs(page, "the same costs on the kept state", &by_tokens).await;
-        assert!(page.text("whatif-moment").await.expect("told").starts_with("Fixed at"));
+        assert!(page.text("whatif-moment").await.expect("a text").starts_with("Fixed at"));
     })
     .await;
 }

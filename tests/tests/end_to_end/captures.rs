@@ -1,4 +1,4 @@
-//! Every capture of real Dynamo, said again through a real NATS server, comes to the figures counted from it by other means:
+//! Every capture of real Dynamo, replayed through a real NATS server, comes to the figures counted from it by other means:
 //! received live, read from a stream's history, or half and half.
 
 use radixscope_tests::capture::{self, Capture, Message};

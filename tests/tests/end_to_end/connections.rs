@@ -66,7 +66,7 @@ async fn with_few_file_descriptors_and_more_half_open_connections_it_still_answe
     }
     let viewer = server.viewer().await;
     viewer.until("it is served", |seen| seen.state.as_ref().map(drop).ok_or_else(String::new)).await;
-    assert!(server.process().output().contains("ulimit -n"), "it is said: {}", server.process().output());
+    assert!(server.process().output().contains("ulimit -n"), "it is logged: {}", server.process().output());
 }
 
 #[tokio::test]

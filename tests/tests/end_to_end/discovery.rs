@@ -1,4 +1,4 @@
-//! Discovery in a real etcd and in a folder of entries: who is there, who leaves, and what is said when it cannot be read.
+//! Discovery in a real etcd and in a folder of entries: who is there, who leaves, and what is shown when it cannot be read.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! What the checks make of real Dynamo: recorded deployments said again through a real NATS server, real scrapes and
+//! What the checks make of real Dynamo: recorded deployments replayed through a real NATS server, real scrapes and
 //! growing logs, several times as fast as they were. `cargo xtask test findings` does the same at the recorded pace.
 
 use radixscope_tests::figures;

@@ -1,4 +1,4 @@
-//! Recordings of real Dynamo that ran already, said again through real sockets to the program that attaches to them: what
+//! Recordings of real Dynamo that ran already, replayed through real sockets to the program that attaches to them: what
 //! it shows in the end is what the workers held in truth, block for block, and nothing is found that is not so.
 
 use std::collections::BTreeSet;
@@ -34,7 +34,7 @@ fn losses(source: &Value) -> (u64, u64) {
 }
 
 /// Findings of attaching late, and of departed workers.
-const SAID: [&str; 3] = ["tree_partial", "worker_stopped", "worker_gone"];
+const ALWAYS: [&str; 3] = ["tree_partial", "worker_stopped", "worker_gone"];
 /// What is judged by how fast requests and events follow each other, which is not as it was recorded.
 const BY_PACE: [&str; 6] =
     ["slo_breach", "queueing", "churn", "hot_worker", "starved_worker", "in_flight_imbalance"];
@@ -42,7 +42,7 @@ const BY_PACE: [&str; 6] =
 /// Nothing else was found.
 async fn finds_nothing_else(server: &Radixscope) {
     let found = truth::found(server).await;
-    let is_expected = |code: &&String| SAID.iter().chain(&BY_PACE).any(|one| one == code);
+    let is_expected = |code: &&String| ALWAYS.iter().chain(&BY_PACE).any(|one| one == code);
     let others: Vec<&String> = found.iter().filter(|code| !is_expected(code)).collect();
     assert!(others.is_empty(), "{others:?}");
     let cluster = server.cluster().await;

@@ -1,4 +1,4 @@
-//! A real disk that fills up: what is shown goes on, the fault is said and found, and once there is room it is recorded again.
+//! A real disk that fills up: what is shown goes on, the fault is shown and found, and once there is room it is recorded again.
 
 use std::path::PathBuf;
 

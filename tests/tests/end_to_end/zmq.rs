@@ -95,7 +95,7 @@ async fn what_is_lost_while_the_broker_is_away_is_a_gap_and_then_a_number() {
     let publisher = |message: &ZmqMessage| (message.publisher_id(), message.topic().to_owned());
     let known: BTreeSet<_> = before.iter().map(publisher).collect();
     let received_count: BTreeSet<_> = after.iter().map(publisher).collect();
-    // Those who said nothing before or nothing afterwards leave no number.
+    // Publishers without a message before or afterwards leave no number.
     let counted =
         lost.iter().map(publisher).filter(|one| known.contains(one) && received_count.contains(one)).count();
     assert!(counted > 40, "{counted}");
@@ -220,6 +220,6 @@ async fn publishers_are_found_by_discovery_and_followed_through_restarts() {
     publishers.insert(victim.endpoint.clone(), again);
     rest.iter().for_each(|message| publishers[&message.endpoint].publish(&message.frames));
     let cluster = until_received(&server, messages.len() as u64).await;
-    assert_eq!(zmq_source(&cluster)["missed"], Value::Array(vec![]), "nothing was said meanwhile");
+    assert_eq!(zmq_source(&cluster)["missed"], Value::Array(vec![]), "nothing was published meanwhile");
     assert_eq!(zmq_source(&cluster)["rejected"], Value::Array(vec![]));
 }

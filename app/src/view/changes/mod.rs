@@ -55,7 +55,7 @@ pub fn ChangesPanel(store: Store, dark: Memo<bool>) -> impl IntoView {
             </PanelHead>
             <div class="changes-marks">{mark(store, 0)}{mark(store, 1)}{move || second(store)}</div>
             <Show when=move || is_there.get() fallback=move || view! { <Nothing store/> }>
-                <div class="changes-said">{move || sentences()}</div>
+                <div class="changes-status">{move || sentences()}</div>
                 <div class="changes-body">
                     <div class="scroll changes-scroll" tabindex="0" role="region" aria-label="Changes by worker"><Table store compared/></div>
                     <div class="changes-tree tree"><ChangedTree store dark compared/></div>

@@ -48,7 +48,7 @@ pub(super) fn Manage(baselines: Baselines, live: Memo<RecentFigures>) -> impl In
                     <button type="button" class="plain" data-testid="cmp-export" on:click=export>"Export all"</button></p>
             </FileDrop>
             <Save baselines live/>
-            <p class="cmp-said" aria-live="polite" data-testid="cmp-said" class:field-fault=move || baselines.status_text.with(Result::is_err)>
+            <p class="cmp-status" aria-live="polite" data-testid="cmp-status" class:field-fault=move || baselines.status_text.with(Result::is_err)>
                 {move || match baselines.status_text.get() { Ok(status_text) | Err(status_text) => status_text }}
             </p>
             <ul class="cmp-list">

@@ -260,7 +260,7 @@ pub(super) fn HeatMap(report: Arc<SweepReport>, take: Callback<(f64, f64)>) -> i
                     <span class="quiet">"◆ current weight, ★ recommended"</span>
                 </span>
             </div>
-            <table role="grid" class="cf-grid" data-testid="cf-grid" on:keydown=go aria-describedby="cf-said"
+            <table role="grid" class="cf-grid" data-testid="cf-grid" on:keydown=go aria-describedby="cf-status"
                 aria-label=format!("Sweep: {option} down, --router-temperature across")>
                 <thead>
                     <tr role="row">
@@ -272,7 +272,7 @@ pub(super) fn HeatMap(report: Arc<SweepReport>, take: Callback<(f64, f64)>) -> i
                 </thead>
                 <tbody>{body}</tbody>
             </table>
-            <p id="cf-said" class="cf-said" aria-live="polite" data-testid="cf-said">{move || status_text()}</p>
+            <p id="cf-status" class="cf-status" aria-live="polite" data-testid="cf-status">{move || status_text()}</p>
             <p class="quiet">"Arrow keys move between cells; Enter takes the cell's setting into the form above."</p>
         </div>
     })

@@ -55,7 +55,7 @@ pub fn LedgerPanel(store: Store) -> impl IntoView {
                     <Details ledger/>
                 </div>
             </Show>
-            <p class="hidden" role="status" aria-live="polite" data-testid="ledger-said">{move || ledger.status_text.get()}</p>
+            <p class="hidden" role="status" aria-live="polite" data-testid="ledger-status">{move || ledger.status_text.get()}</p>
         </section>
     }
 }

@@ -121,8 +121,8 @@ fn WorkerRow(store: Store, bytes: Memo<Option<u64>>, worker: WorkerIx) -> impl I
                 {cell("mem-lifetime", |row| &row.lifetime)}
                 {cell("mem-gap", |row| &row.gap)}
             </tr>
-            <tr class="mem-said"><td colspan="9">
-                {move || status_text.get().into_iter().map(|text| view! { <span data-testid="mem-said">{text}</span>" " }).collect_view()}
+            <tr class="mem-status"><td colspan="9">
+                {move || status_text.get().into_iter().map(|text| view! { <span data-testid="mem-status">{text}</span>" " }).collect_view()}
             </td></tr>
         </tbody>
     }

@@ -27,7 +27,7 @@ pub(super) fn Save(tree: TreeView) -> impl IntoView {
         <span class="side-save" role="group" aria-label="Save this view">
             <button class="plain" data-testid="save-svg" on:click=svg title="This view as vector graphics, up to 20,000 boxes">"Save as SVG"</button>
             <button class="plain" data-testid="save-png" on:click=png title="This view as it is on the screen">"Save as PNG"</button>
-            <span class="hidden" role="status" data-testid="save-said">{status_text}</span>
+            <span class="hidden" role="status" data-testid="save-status">{status_text}</span>
         </span>
     }
 }

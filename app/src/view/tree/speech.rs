@@ -44,7 +44,7 @@ pub(super) fn Speech(tree: TreeView) -> impl IntoView {
         );
     });
     view! {
-        <p id="tree-said" class="hidden" aria-live="polite" data-testid="tree-said">
+        <p id="tree-status" class="hidden" aria-live="polite" data-testid="tree-status">
             {move || block.get().map(|block| format!("{block}. "))}{place}
         </p>
     }

@@ -113,7 +113,7 @@ pub(super) fn Canvas(tree: TreeView) -> impl IntoView {
     view! {
         <div class="icicle" class:stage=is_whole id="tree" node_ref=frame tabindex="0" role="application" aria-roledescription="icicle"
             aria-label="Prefix tree. Arrow keys move between boxes, Enter zooms to one, Escape goes up and lets changes in, plus and minus zoom, Home shows everything."
-            aria-describedby="tree-said" data-testid="tree" class:dragging=input.dragging
+            aria-describedby="tree-status" data-testid="tree" class:dragging=input.dragging
             data-hover-hash=pointed(|block| block.hash.to_string()) data-hover-workers=move || workers()
             data-hover-blocks=pointed(|block| (block.blocks - block.above).to_string())
             data-path-end=tree.painted.end

@@ -190,7 +190,7 @@ async fn compared(viewer: &Viewer<'_>, hour: &Hour) -> Vec<Value> {
     viewer.eval("new Promise(done => requestAnimationFrame(() => setTimeout(done, 100)))").await;
     let longest = viewer.number("__moments.longest()").await;
     vec![
-        row(&what(hour, "changes over half an hour, until they are said"), took, "ms", None),
+        row(&what(hour, "changes over half an hour, until they are shown"), took, "ms", None),
         row(&what(hour, "changes, longest task of the main thread"), longest, "ms", None),
     ]
 }

@@ -120,7 +120,7 @@ impl<'a> Viewer<'a> {
         let received_count = stage.received().await - received_before;
         let behind = resyncs(&stage.server).await - resyncs_before;
         let complaint = if received_count != published_events.messages {
-            Some(format!("{received_count} of {} messages heard", published_events.messages))
+            Some(format!("{received_count} of {} messages received", published_events.messages))
         } else if behind > 0 {
             Some(format!("fell behind {behind} times"))
         } else {

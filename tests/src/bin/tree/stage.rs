@@ -117,7 +117,7 @@ impl Stage {
             if received + on_their_way >= self.published {
                 return cluster;
             }
-            assert!(since.elapsed() < PATIENCE, "{received} of {} messages heard", self.published);
+            assert!(since.elapsed() < PATIENCE, "{received} of {} messages received", self.published);
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     }

@@ -193,7 +193,7 @@ impl Client {
                 Failed::refused(format!("{api} sends a line without end; is it Kubernetes' API?"))
             }
             NoAnswer::Ended => Failed::connecting(format!("Kubernetes' API at {api} ended the connection.")),
-            NoAnswer::Refused(code, said) => self.refused(verb, of, code, &said),
+            NoAnswer::Refused(code, text) => self.refused(verb, of, code, &text),
             NoAnswer::Tls(tls) => Failed::refused(format!(
                 "TLS with Kubernetes' API at {api} fails: {tls}. Name the authority that signed its certificate with \
                  --discovery-tls-ca."
@@ -210,18 +210,18 @@ impl Client {
         }
     }
 
-    fn refused(&self, verb: &str, of: Resource, code: StatusCode, said: &[u8]) -> Failed {
+    fn refused(&self, verb: &str, of: Resource, code: StatusCode, text: &[u8]) -> Failed {
         let Self { api, namespace, .. } = self;
         let Resource { name, group, version, .. } = of;
-        let message = status(said).message;
-        let said = if message.is_empty() { String::new() } else { format!(" It says: {message}.") };
+        let message = status(text).message;
+        let text = if message.is_empty() { String::new() } else { format!(" It says: {message}.") };
         match code {
             StatusCode::UNAUTHORIZED => Failed::refused(format!(
-                "Kubernetes' API at {api} does not accept the token (401).{said} Apply {COMPONENT}, which mounts one; outside a \
+                "Kubernetes' API at {api} does not accept the token (401).{text} Apply {COMPONENT}, which mounts one; outside a \
                  cluster use kubectl proxy or --discovery-token-file."
             )),
             StatusCode::FORBIDDEN => Failed::refused(format!(
-                "Radixscope may not {verb} {name} of {group} in the namespace {namespace} (403).{said} Apply {COMPONENT}: its \
+                "Radixscope may not {verb} {name} of {group} in the namespace {namespace} (403).{text} Apply {COMPONENT}: its \
                  role allows get, list and watch."
             )),
             StatusCode::NOT_FOUND if name == WORKERS.name => Failed::refused(format!(
@@ -229,7 +229,7 @@ impl Client {
                  version. If Dynamo uses another discovery backend (DYN_DISCOVERY_BACKEND), name that with --discovery, as \
                  etcd://HOST:2379."
             )),
-            _ => Failed::connecting(format!("Kubernetes' API at {api} answers {code}.{said}")),
+            _ => Failed::connecting(format!("Kubernetes' API at {api} answers {code}.{text}")),
         }
     }
 }
