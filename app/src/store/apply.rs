@@ -145,6 +145,8 @@ impl Store {
         }
         if !self.ready.get_untracked() {
             self.ready.set(true);
+            // Panels that were opened before the state came show none of it for a moment otherwise.
+            self.beat_now();
         }
         if untrack(|| self.at.get()) == 0 {
             self.changed();

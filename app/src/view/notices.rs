@@ -133,8 +133,8 @@ fn of_completeness(store: Store) -> Option<Notice> {
 fn of_past(store: Store) -> Option<Notice> {
     let is_bare = store.address.with(Address::is_bare);
     let at = Some(store.at.get()).filter(|at| is_bare && *at != 0)?;
-    let text = ["ViewContext is ", &time_of_day(Millis(at)), ", not the present. ", &store.past_fault.get()]
-        .concat();
+    let text =
+        ["Shown is ", &time_of_day(Millis(at)), ", not the present. ", &store.past_fault.get()].concat();
     Some(Notice { act: Some(Act::BackToLive), ..Notice::new("notice-past", "warn", text) })
 }
 
@@ -142,15 +142,8 @@ fn of_past(store: Store) -> Option<Notice> {
 fn of_file(store: Store) -> impl Iterator<Item = Notice> {
     let shown = store.file.get().map(|file| {
         let (from, until) = (time_of_day(file.from), time_of_day(file.until));
-        let text = [
-            "ViewContext is the recording ",
-            &file.name,
-            ", ",
-            &from,
-            " to ",
-            &until,
-            "; no server is asked",
-        ];
+        let text =
+            ["Shown is the recording ", &file.name, ", ", &from, " to ", &until, "; no server is asked"];
         let act = store.can_close_file().then_some(Act::CloseFile);
         Notice { act, ..Notice::new("notice-file", "info", text.concat()) }
     });
@@ -164,7 +157,7 @@ fn of_link(store: Store) -> Option<Notice> {
     let (since, seen) = match store.as_of(Feed::Any) {
         Some(at) => {
             let at = time_of_day(at);
-            (format!(" since {at}"), format!(" ViewContext is the last known state, as of {at}."))
+            (format!(" since {at}"), format!(" Shown is the last known state, as of {at}."))
         }
         None => (String::new(), String::new()),
     };

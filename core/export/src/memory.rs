@@ -42,6 +42,7 @@ struct WorkerMemory {
     /// `gone`, `nothing`, `no_engine`, `no_events`, `partial`, `plausible`, `engine_above` or `above_capacity`.
     belief: &'static str,
     /// The same in a sentence.
+    #[serde(rename = "belief_words")]
     estimate_status_text: String,
     ages: Option<BlockResidency>,
     stored_blocks: Option<u64>,

@@ -293,3 +293,23 @@ async fn figures_agree_when_caches_are_not_known_or_not_used() {
     ])
     .await;
 }
+
+#[tokio::test]
+#[ignore = "slow: `cargo xtask test slow`"]
+async fn figures_agree_under_every_other_fault() {
+    all_agree(&[
+        &["--fault", "block-size", "--warm-up", "60"],
+        &["--fault", "block-size-oversize", "--warm-up", "60"],
+        &["--fault", "block-size-partial", "--warm-up", "60"],
+        &["--fault", "no-events-one", "--warm-up", "90"],
+        &["--fault", "starved-worker", "--warm-up", "120"],
+        &["--fault", "ghost-worker", "--warm-up", "60"],
+        &["--fault", "hash-seed", "--warm-up", "60"],
+        &["--fault", "mixed-planes", "--warm-up", "60"],
+        &["--fault", "unknown-parents", "--warm-up", "60"],
+        &["--fault", "unknown-removals", "--warm-up", "60"],
+        &["--fault", "churn", "--warm-up", "240"],
+        &["--fault", "approximate", "--warm-up", "90"],
+    ])
+    .await;
+}

@@ -200,7 +200,7 @@ async fn sources_says_what_is_there_and_how_to_see_it() {
         "Request plane  TCP, MessagePack",
         "Event plane    ZeroMQ, a socket for each publisher",
         "Dynamo         1.4 or later",
-        "2 workers answer to queries",
+        "2 workers answer block queries",
         &format!("radixscope serve --discovery {}", etcd.url()),
     ] {
         assert!(text.contains(words), "{words:?} is not in:\n{text}");

@@ -210,7 +210,8 @@ async fn a_flood_at_the_port_for_responses_leaves_few_lines_in_the_log() {
     }
     let lines = wait::until("the lines are summed up", async || {
         let lines = server.process().lines();
-        let is_sum = |line: &&String| line.contains("more in 10 s: a connection was closed");
+        let is_sum =
+            |line: &&String| line.contains("similar lines suppressed in 10 s: unexpected connection closed");
         let sum = lines.iter().find(is_sum).is_some();
         wait::expect(sum, || format!("{} lines", lines.len())).map(|()| lines)
     })

@@ -102,22 +102,22 @@ const EXPECTED: Expect = expect![[r#"
     Info SelectedWithoutKv(SelectedWithoutKv { ids: RequestIds { router: None, http: None }, worker: WorkerId(7), mode: DeviceAwareWeighted, candidate_count: None, occupancy: None })
     Info SelectedWithoutKv(SelectedWithoutKv { ids: RequestIds { router: None, http: None }, worker: WorkerId(7), mode: Other, candidate_count: None, occupancy: None })
     Warn Unreachable(Unreachable { ids: RequestIds { router: Some("71128c4b"), http: Some("ffe1b34c") }, worker: WorkerId(7), why: ConnectionFailed })
-    Info Sign { sign: KvEventsOff, worker: None }
-    Info Sign { sign: PredictsOnRoute { ttl_ms: Some(2500) }, worker: None }
+    Info Signal { sign: KvEventsOff, worker: None }
+    Info Signal { sign: PredictsOnRoute { ttl_ms: Some(2500) }, worker: None }
     Warn InstanceRemoved(WorkerId(7668682361245869064))
-    Warn Sign { sign: ParentUnknown, worker: Some(Worker { id: WorkerId(7668682361161377814), dp_rank: 1 }) }
-    Warn Sign { sign: BlockUnknown, worker: Some(Worker { id: WorkerId(7), dp_rank: 0 }) }
-    Warn Sign { sign: HashMismatch, worker: None }
-    Warn Sign { sign: PublisherSize { publisher: 16, engine: 32 }, worker: None }
-    Error Sign { sign: Oversize { publisher: 16, engine: 32 }, worker: None }
-    Error Sign { sign: Oversize { publisher: 32, engine: 64 }, worker: None }
-    Error Sign { sign: NegativePrefill, worker: None }
-    Warn Sign { sign: CardSizes, worker: None }
-    Error Sign { sign: CardSizes, worker: None }
-    Warn Sign { sign: EventGap, worker: Some(Worker { id: WorkerId(7), dp_rank: 0 }) }
-    Warn Sign { sign: NoLocalIndexer, worker: Some(Worker { id: WorkerId(7), dp_rank: 0 }) }
-    Info Sign { sign: UsesJetStream, worker: None }
-    Info Sign { sign: RouterStarted, worker: None }
+    Warn Signal { sign: ParentUnknown, worker: Some(Worker { id: WorkerId(7668682361161377814), dp_rank: 1 }) }
+    Warn Signal { sign: BlockUnknown, worker: Some(Worker { id: WorkerId(7), dp_rank: 0 }) }
+    Warn Signal { sign: HashMismatch, worker: None }
+    Warn Signal { sign: PublisherSize { publisher: 16, engine: 32 }, worker: None }
+    Error Signal { sign: Oversize { publisher: 16, engine: 32 }, worker: None }
+    Error Signal { sign: Oversize { publisher: 32, engine: 64 }, worker: None }
+    Error Signal { sign: NegativePrefill, worker: None }
+    Warn Signal { sign: CardSizes, worker: None }
+    Error Signal { sign: CardSizes, worker: None }
+    Warn Signal { sign: EventGap, worker: Some(Worker { id: WorkerId(7), dp_rank: 0 }) }
+    Warn Signal { sign: NoLocalIndexer, worker: Some(Worker { id: WorkerId(7), dp_rank: 0 }) }
+    Info Signal { sign: UsesJetStream, worker: None }
+    Info Signal { sign: RouterStarted, worker: None }
 "#]];
 
 #[test]
@@ -167,7 +167,7 @@ fn other_modes_other_spans_and_other_parts_are_not_ours() {
         "http-request:round_robin.route_request: request_span: route request completed request_id=1 worker_id=7",
         "http-request: dynamo_llm::http::service::service_v2: request completed with server error status=500 latency_ms=7",
         "http-request: dynamo_llm::http::service::service_v2: request completed request_id=1 status=200",
-        "dynamo_llm::x: quoted: Selected worker: worker_id=7 dp_rank=0, logit: 7.625",
+        "dynamo_llm::x: a user quoted: Selected worker: worker_id=7 dp_rank=0, logit: 7.625",
         "dynamo_llm::x: prompt=\"Formula for worker_id=7 dp_rank=0\"",
     ] {
         assert_eq!(decode(format!("{frame}{rest}").as_bytes()), Ok(None), "{rest}");

@@ -58,7 +58,7 @@ impl Pass {
     }
 
     /// Describes why a list was cut.
-    pub(super) fn to_text(&self) -> String {
+    pub(super) fn to_text(self) -> String {
         let by = match self.left_bytes {
             0 => "256 MiB".to_owned(),
             _ => format!("{} s", PASS_WITHIN.as_secs()),

@@ -201,7 +201,7 @@ impl<'s> Queries<'s> {
     }
 
     async fn say(&mut self) -> Result<(), HubEnded> {
-        let (state, mut words) = self.status.to_text(Instant::now(), self.client.callback.closed());
+        let (state, mut words) = self.status.report(Instant::now(), self.client.callback.closed());
         for (what, of) in [(Crossing::TreeQuery, "Queries"), (Crossing::Response, "Responses")] {
             if let Some(refused) = self.client.gate.refusals().sentence(what.as_str()) {
                 words.push_str(&format!(" {of}: {refused}"));

@@ -47,7 +47,7 @@ impl QueryStatus {
     }
 
     /// The state and its description.
-    pub(super) fn to_text(&mut self, now: Instant, closed: u64) -> (LinkState, String) {
+    pub(super) fn report(&mut self, now: Instant, closed: u64) -> (LinkState, String) {
         self.last
             .retain(|_, last| last.failure.is_none() || now.duration_since(last.at) < FAILURE_REMEMBERED);
         let failing = self.last.iter().filter_map(|(worker, last)| Some((worker, last.failure.as_ref()?)));
@@ -92,22 +92,22 @@ mod tests {
         let mut status = QueryStatus::default();
         let start = Instant::now();
         let [one, two] = [1, 2].map(|id| Worker::new(id, 0));
-        assert_eq!(status.to_text(start, 0).0, LinkState::Live);
+        assert_eq!(status.report(start, 0).0, LinkState::Live);
         let failure = |why| QueryFailed { why, words: "Open port 9.".to_owned() };
         status.note(one, Some(&failure(QueryFault::NoCallback)), start);
-        let (state, words) = status.to_text(start, 0);
+        let (state, words) = status.report(start, 0);
         assert_eq!(state, LinkState::Refused);
         assert_eq!(words, "1 of 1 workers did not answer block queries. Worker 1/0: Open port 9.");
         status.note(two, None, start);
-        assert_eq!(status.to_text(start, 0).0, LinkState::Partial);
+        assert_eq!(status.report(start, 0).0, LinkState::Partial);
         status.note(two, Some(&failure(QueryFault::Cancelled)), start);
-        assert_eq!(status.to_text(start, 0).0, LinkState::Partial, "cancelled");
+        assert_eq!(status.report(start, 0).0, LinkState::Partial, "cancelled");
         let later = start + FAILURE_REMEMBERED;
-        assert_eq!(status.to_text(later, 0).0, LinkState::Live, "it was not queried again");
+        assert_eq!(status.report(later, 0).0, LinkState::Live, "it was not queried again");
         status.note(one, Some(&failure(QueryFault::Unreachable)), later);
         status.note(one, None, later);
         status.note(one, Some(&failure(QueryFault::Unreachable)), later);
-        let (state, words) = status.to_text(later, 3);
+        let (state, words) = status.report(later, 3);
         assert_eq!(state, LinkState::Live);
         assert!(words.starts_with("2 workers answer") && words.contains("closed"), "{words}");
     }
