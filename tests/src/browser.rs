@@ -162,6 +162,8 @@ impl Page {
         self.open(&server.url(path)).await;
         let (seq, digest) = self.agrees_with(server).await;
         assert!(seq >= number(cluster, "seq"), "at {seq}");
+        let loaded = "!document.querySelector('[data-testid=part-loading]')";
+        self.until_true("every panel is loaded", loaded).await;
         digest
     }
 
