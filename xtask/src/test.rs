@@ -37,7 +37,7 @@ pub(crate) enum Part {
     /// 5 min. `-- --sockets`: through real sockets at the recorded pace
     Decisions,
     /// Every topology and fault compared figure by figure between page, API and exports; every text at nine sizes in three
-    /// deployments; about 5 min
+    /// deployments; about 2 min
     Slow,
     /// What every browser must show, and that every text can be read, in Firefox and in WebKit; about 5 min
     Browsers,
@@ -196,7 +196,7 @@ fn run_slow(workspace: &Workspace) -> Result<ExitCode> {
         workspace,
         &[
             ("Figures of API and exports", "about 1 min", figures),
-            ("Figures and texts of the page", "about 4 min", pages),
+            ("Figures and texts of the page", "about 2 min", pages),
         ],
     )
 }
