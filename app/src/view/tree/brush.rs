@@ -141,7 +141,7 @@ impl Brush {
     }
 
     /// Writes into boxes and beside the picture.
-    pub(super) fn to_text(
+    pub(super) fn draw_text(
         &self,
         how: &How,
         surface: &Surface,

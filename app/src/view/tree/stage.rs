@@ -226,7 +226,7 @@ impl Stage {
         how: &How,
     ) {
         let (surface, palette, mirror) = (&self.surface, &self.palette, cluster.tree());
-        self.brush.to_text(how, surface, (cluster, forest), view, palette, &self.drawn);
+        self.brush.draw_text(how, surface, (cluster, forest), view, palette, &self.drawn);
         let outline = |id: ChainId, colour, width: f64, dash: f64| {
             for place in how.places(mirror, forest, view, id) {
                 surface.outline(place, colour, width, dash);
