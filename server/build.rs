@@ -42,8 +42,11 @@ fn main() -> Result<(), Failure> {
     let kept = out.join("page");
     fs::create_dir_all(&kept)?;
     let mut files = found(&dist)?;
+    // A program that is not optimised is for the machine that builds it (`xtask demo`): smallest files would only delay it.
+    let effort = if env::var("OPT_LEVEL")? == "0" { Effort::Medium } else { Effort::Most };
     thread::scope(|scope| {
-        let packing: Vec<_> = files.iter_mut().map(|file| scope.spawn(|| pack(file, &kept))).collect();
+        let packing: Vec<_> =
+            files.iter_mut().map(|file| scope.spawn(|| pack(file, &kept, effort))).collect();
         packing.into_iter().try_for_each(|one| one.join().map_err(|_| "compressing a file panicked")?)
     })?;
     forget_others(&files, &kept)?;
@@ -74,10 +77,10 @@ fn found(dist: &Path) -> Result<Vec<File>, Failure> {
 }
 
 /// Compresses a file, unless that was done for an earlier build. A form that is no smaller than the file is kept empty.
-fn pack(file: &mut File, kept: &Path) -> Result<(), Failure> {
+fn pack(file: &mut File, kept: &Path, effort: Effort) -> Result<(), Failure> {
     let [brotli, gzip] = ["br", "gz"].map(|form| kept.join(format!("{}.{form}", file.hash)));
     if !(brotli.is_file() && gzip.is_file()) {
-        let forms = forms(&file.name, &fs::read(&file.path)?, Effort::Most);
+        let forms = forms(&file.name, &fs::read(&file.path)?, effort);
         for (path, form) in [&brotli, &gzip].into_iter().zip(forms) {
             // Renamed when it is whole: a build that was ended half-way leaves no half a file.
             let half = path.with_extension("half");

@@ -45,6 +45,8 @@ pub(crate) enum Part {
     Attack,
     /// Sizes of what the browser loads
     Sizes,
+    /// From the request of the page to its first figures, over loopback and over a slow line
+    FirstView,
     /// Counterfactuals of 10,000 decisions, natively and in the browser
     Counterfactual,
     /// The simulated reference scenario: seven levels under two routers
@@ -80,6 +82,7 @@ impl Part {
             Self::Zmq => "zmq",
             Self::Attack => "attack",
             Self::Sizes => "sizes",
+            Self::FirstView => "first-view",
             Self::Counterfactual => "counterfactual",
             Self::Scenario => "scenario",
             Self::Colours => "colours",
@@ -99,6 +102,7 @@ impl Part {
             Self::Dump => ("radixscope-tests", "dump"),
             Self::Zmq => ("radixscope-tests", "zmq"),
             Self::Tree => ("radixscope-tests", "tree"),
+            Self::FirstView => ("radixscope-tests", "first_view"),
             Self::Counterfactual => ("radixscope-tests", "counterfactual"),
             Self::Attack => ("radixscope-tests", "attack"),
             Self::Scenario => ("radixscope-insight", "scenario"),
