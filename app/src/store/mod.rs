@@ -383,10 +383,7 @@ impl Store {
 
     /// Whether any KV event of the workers shown was received; before, nothing is known of any cache. Tracked.
     pub fn has_kv_events(self) -> bool {
-        self.on_beat(|shown| {
-            let mut workers = shown.worker_list().filter_map(|worker| shown.cluster.worker(worker));
-            workers.any(|worker| worker.last_event_ms.is_some())
-        })
+        self.on_beat(|shown| shown.has_kv_events())
     }
 
     /// The worker picked out everywhere, if the state knows it. Tracked.

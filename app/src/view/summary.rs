@@ -3,6 +3,7 @@
 
 use leptos::prelude::*;
 use radixscope_export::finding_ticket::{setting_line, severity_word, summary};
+use radixscope_export::panel::latency::NO_SAMPLE;
 use radixscope_export::{FindingFilter, Summary, pending_text};
 use radixscope_insight::latency::{self, ENABLE_FRONTEND, MIN_SAMPLES, Quantity, WINDOW_MS};
 use radixscope_insight::queues::Queues;
@@ -76,7 +77,7 @@ pub(super) fn Summary(store: Store) -> impl IntoView {
     let tile = move |(at, label, id, panel): (usize, &'static str, &'static str, Panel)| {
         let of = move |part: fn(&Tile) -> &String| move || tiles.with(|all| part(&all[at]).clone());
         view! {
-            <a class=move || tiles.with(|all| ["tile ", all[at].state].concat()) data-testid=id
+            <a class=move || tiles.with(|all| format!("tile {}", all[at].state)) data-testid=id
                 href=move || nav::href(store, panel) on:click=move |event| { nav::open(store, panel, &event); }
                 title=of(|tile| &tile.title)>
                 <span class="tile-label">{label}</span>
@@ -130,7 +131,7 @@ fn latency_tile(
                     "Not reported. Scrape a frontend's metrics: {ENABLE_FRONTEND}, or read a frontend's log: --logs FILE (Dynamo ≥ 1.5)"
                 ),
             ),
-            false => ("no sample in 60 s", "No request ended in the last 60 s".to_owned()),
+            false => (NO_SAMPLE, "No request ended in the last 60 s".to_owned()),
         };
         return Tile {
             value: UNKNOWN.to_owned(),
@@ -142,15 +143,15 @@ fn latency_tile(
     let target_text = quantity.to_text(target);
     let comparison = if is_current { times.standing(target) } else { TargetComparison::Unknown };
     let status_text = match comparison {
-        TargetComparison::Within => ["✓ within target ", &target_text].concat(),
-        TargetComparison::Above => ["◆ above target ", &target_text].concat(),
+        TargetComparison::Within => format!("✓ within target {target_text}"),
+        TargetComparison::Above => format!("◆ above target {target_text}"),
         TargetComparison::Unknown if !is_current => "not current".to_owned(),
         TargetComparison::Unknown if times.samples < MIN_SAMPLES => {
             format!("{} of {MIN_SAMPLES} samples", times.samples)
         }
-        TargetComparison::Unknown => ["target ", &target_text, " in range"].concat(),
+        TargetComparison::Unknown => format!("target {target_text} in range"),
     };
-    let why = times.why_unknown(quantity, target).map_or(String::new(), |why| [". ", &why].concat());
+    let why = times.why_unknown(quantity, target).map_or(String::new(), |why| format!(". {why}"));
     let above_ms = match comparison {
         TargetComparison::Above => above_since(shown, quantity, target, now).map(|at| now.since(at)),
         TargetComparison::Within | TargetComparison::Unknown => None,
@@ -225,8 +226,8 @@ fn throughput(shown: &ViewContext<'_>, now: Millis) -> Tile {
         "Requests that ended and output tokens per second, mean of the last 60 s, all pools, {}",
         found.source
     );
-    let value = [&number_format::digits(found.requests_per_s), " req/s"].concat();
-    Tile { value, status_text: [&tokens, " tokens/s"].concat(), title, ..Tile::default() }
+    let value = format!("{} req/s", number_format::digits(found.requests_per_s));
+    Tile { value, status_text: format!("{tokens} tokens/s"), title, ..Tile::default() }
 }
 
 fn in_flight(shown: &ViewContext<'_>, now: Millis) -> Tile {
@@ -287,7 +288,7 @@ fn Worst(store: Store, tiles: Memo<[Tile; 5]>) -> impl IntoView {
     let (text, setting, fix, more) = (of(|l| &l.text), of(|l| &l.setting), of(|l| &l.fix), of(|l| &l.more));
     let has_setting = Memo::new(move |_| setting.with(|setting| !setting.is_empty()));
     view! {
-        <div class=move || line.with(|line| ["worst ", line.level].concat()) role="status" data-testid="notice-findings">
+        <div class=move || line.with(|line| format!("worst {}", line.level)) role="status" data-testid="notice-findings">
             <span class="worst-text" title=text>{text}</span>
             <Show when=move || has_setting.get()>
                 <code title=move || format!("{} {}", fix.get(), setting.get()) data-testid="worst-setting">{setting}</code>

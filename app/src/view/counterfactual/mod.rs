@@ -27,7 +27,7 @@ use crate::format;
 use crate::store::{Store, time_of_day};
 use crate::url::Panel;
 use crate::view::control::view;
-use crate::view::figure::{Empty, PanelHead};
+use crate::view::figure::{Empty, PanelHead, Waiting};
 use crate::view::hint::HintList;
 
 /// The panel.
@@ -234,7 +234,7 @@ fn Assumptions(done: Done<ModelReport>) -> impl IntoView {
 fn Nothing(store: Store) -> impl IntoView {
     move || {
         if !store.ready() {
-            return view! { <Empty id="cf-wait" head="Waiting for the server's state"/> };
+            return view! { <Waiting id="cf-wait"/> };
         }
         let hint = store.on_beat(|cluster| cluster.decisions_hint());
         let head = "No routing decision received yet";

@@ -2,6 +2,7 @@
 
 use leptos::prelude::*;
 use radixscope_export::finding_ticket::{finding_ticket, phase_word, setting_line, severity_word};
+use radixscope_export::panel::findings::last_word;
 use radixscope_model::id::{Millis, WorkerIx};
 use radixscope_model::record::{Evidence, Finding, Fix, Phase};
 
@@ -61,8 +62,8 @@ pub(super) fn Card(store: Store, code: String) -> impl IntoView {
         let now = store.now_ms();
         finding.with(|f| {
             f.as_ref().map(|f| {
-                let last = if f.phase == Phase::Warn { ", last seen " } else { ", seen until " };
-                ["since ", &moment(f.first_ms, now), last, &moment(f.last_ms, now)].concat()
+                let (first, last) = (moment(f.first_ms, now), moment(f.last_ms, now));
+                format!("since {first}, {} {last}", last_word(f.phase))
             })
         })
     };

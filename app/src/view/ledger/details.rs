@@ -21,6 +21,7 @@ use crate::url::Panel;
 use crate::view::chip::Chip;
 use crate::view::clipboard::copy;
 use crate::view::control::view;
+use crate::view::figure::WAITING;
 use crate::view::hint::HintList;
 
 /// Beside candidates that were computed on a tree that lacked blocks.
@@ -61,7 +62,7 @@ pub(super) fn Details(ledger: Ledger) -> impl IntoView {
                     </header>
                     {move || match open.get() {
                         Some(open) => view! { <One ledger open/> },
-                        None if !store.ready() => view! { <p class="caption">"Waiting for the server's state"</p> },
+                        None if !store.ready() => view! { <p class="caption">{WAITING}</p> },
                         None => view! {
                             <p class="caption" data-testid="details-gone">"This decision is no longer retained: the server retains the latest 10,000 since it started."</p>
                         },
@@ -263,7 +264,7 @@ fn ttft_split(ledger: Ledger, decided: &DecisionEntry) -> impl IntoView + use<> 
     let class = ["queued", "computed", "handed"];
     let bar = move |(part, class): (&TtftPart, &'static str)| {
         let ms = part.ms.filter(|ms| *ms > 0.0 && sum > 0.0)?;
-        Some(view! { <i class=class style=["width:", &format::width(ms / sum)].concat()></i> })
+        Some(view! { <i class=class style=format!("width:{}", format::width(ms / sum))></i> })
     };
     let row = |(part, class): (&TtftPart, &'static str)| {
         let time = part.ms.map_or("not reported".to_owned(), duration);

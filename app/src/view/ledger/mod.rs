@@ -29,7 +29,7 @@ use crate::format;
 use crate::store::Store;
 use crate::url::Panel;
 use crate::view::control::view;
-use crate::view::figure::{Empty, PanelHead};
+use crate::view::figure::{Empty, PanelHead, Waiting};
 use details::Details;
 pub(super) use details::ON_PARTIAL_TREE;
 use filters::Filters;
@@ -121,7 +121,7 @@ fn Nothing(store: Store) -> impl IntoView {
     let hint = Memo::new(move |_| store.on_beat(|cluster| cluster.decisions_hint()));
     view! {
         <Show when=move || store.ready()
-            fallback=|| view! { <Empty id="ledger-wait" head="Waiting for the server's state"/> }>
+            fallback=|| view! { <Waiting id="ledger-wait"/> }>
             <Empty id="ledger-empty" head="No decision received yet">
                 <p>"Every request that the KV router places is listed here, with the cost of every candidate."</p>
                 {move || hint.get().map(|hint| view! { <HintList hint/> })}

@@ -15,7 +15,7 @@ use crate::format::{self, UNKNOWN};
 use crate::store::{Store, ViewContext};
 use crate::url::Panel;
 use crate::view::control::view;
-use crate::view::figure::{Empty, Figure, PanelHead, prose};
+use crate::view::figure::{Empty, Figure, PanelHead, Waiting, prose};
 use crate::view_context::PoolLabel;
 
 /// The calculator's keys in the address begin so.
@@ -183,7 +183,7 @@ const fn class(part: MemorySegment) -> &'static str {
 #[component]
 fn Nothing(store: Store) -> impl IntoView {
     view! {
-        <Show when=move || store.ready() fallback=|| view! { <Empty id="mem-wait" head="Waiting for the server's state"/> }>
+        <Show when=move || store.ready() fallback=|| view! { <Waiting id="mem-wait"/> }>
             <Empty id="mem-empty" head="No worker known yet">
                 {prose(
                     "Workers appear with their first KV event or load report. `--prometheus frontend=http://HOST:8000/metrics` adds block \
