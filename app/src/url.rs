@@ -318,7 +318,7 @@ impl Address {
             parts.push(format!("to={}", self.range.to));
         }
         for (key, at) in MARKS.into_iter().zip(self.marks) {
-            parts.extend(at.map(|at| [key, "=", &at.0.to_string()].concat()));
+            parts.extend(at.map(|at| format!("{key}={}", at.0)));
         }
         parts.extend(self.rest.iter().cloned());
         if parts.is_empty() { String::new() } else { format!("?{}", parts.join("&")) }

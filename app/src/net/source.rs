@@ -88,7 +88,7 @@ pub async fn open(files: &Array, is_second: bool) -> Result<Opened, String> {
     let first = File::from(files.get(0)).name();
     let name = match files.length() {
         0 | 1 => first,
-        many => [&first, " and ", &(many - 1).to_string(), " more"].concat(),
+        many => format!("{first} and {} more", many - 1),
     };
     let (player, opened) = Player::start(files);
     let failed = |_: JsValue| "This browser starts no worker".to_owned();
@@ -96,7 +96,7 @@ pub async fn open(files: &Array, is_second: bool) -> Result<Opened, String> {
     let body = response.array_buffer().map_err(failed)?;
     let body = js_sys::Uint8Array::new(&JsFuture::from(body).await.map_err(failed)?).to_vec();
     if !response.ok() {
-        return Err([&name, ": ", &String::from_utf8_lossy(&body)].concat());
+        return Err(format!("{name}: {}", String::from_utf8_lossy(&body)));
     }
     let number = |at: usize| {
         body.get(at * 8..at * 8 + 8).and_then(|bytes| bytes.try_into().ok()).map_or(0, u64::from_le_bytes)
@@ -150,7 +150,7 @@ impl Player {
         let weak = Rc::downgrade(&player);
         let broken = move |why: String| {
             if let Some(player) = weak.upgrade() {
-                player.fail(&["the player failed: ", &why].concat());
+                player.fail(&format!("the player failed: {why}"));
             }
         };
         let worker = Running::start(SCRIPT, on_message, broken);

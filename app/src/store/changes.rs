@@ -197,9 +197,7 @@ impl Store {
 
     async fn state_at(self, of: Marked) -> Result<Fixed, String> {
         let (is_second, at) = of;
-        let words = |what: &str, known: Millis| {
-            [time_of_day(at).as_str(), what, time_of_day(known).as_str()].concat()
-        };
+        let words = |what: &str, known: Millis| format!("{}{what}{}", time_of_day(at), time_of_day(known));
         match self.kept_span() {
             // The player says what it has.
             _ if is_second => {}
@@ -214,7 +212,7 @@ impl Store {
         }
         let whose = if is_second { SECOND } else { "" };
         let time = at.0.to_string();
-        let address = [whose, "history/segment?at_ms=", &time, "&until_ms=", &time].concat();
+        let address = format!("{whose}history/segment?at_ms={time}&until_ms={time}");
         let body = net::past::bytes(&address).await?;
         let mut segment = Segment::open(body, at)?;
         let mut cluster = Cluster::default();

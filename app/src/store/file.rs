@@ -48,7 +48,7 @@ impl Store {
                         self.ask_anew();
                     }
                 }
-                Err(why) => self.file_words.set(["Not opened: ", &why].concat()),
+                Err(why) => self.file_words.set(format!("Not opened: {why}")),
             }
         });
     }
@@ -102,14 +102,11 @@ impl Store {
 fn lost(opened: &Opened) -> String {
     match opened.lost_bytes {
         0 => String::new(),
-        bytes => [
-            &opened.name,
-            " was not written to its end: ",
-            &format::short(bytes),
-            " bytes after ",
-            &time_of_day(opened.until),
-            " are lost",
-        ]
-        .concat(),
+        bytes => format!(
+            "{} was not written to its end: {} bytes after {} are lost",
+            opened.name,
+            format::short(bytes),
+            time_of_day(opened.until)
+        ),
     }
 }

@@ -56,7 +56,7 @@ impl Store {
     async fn ask_for_timeline(self) {
         self.live.update_value(|live| live.kept.is_asked = true);
         let after = self.live.with_value(|live| live.kept.rows.last().map_or(0, |row| row.at_ms.0));
-        let index = net::past::json(&["history?after_ms=", &after.to_string()].concat()).await;
+        let index = net::past::json(&format!("history?after_ms={after}")).await;
         self.live.update_value(|live| live.kept.is_asked = false);
         // The link says that the server does not answer; what was known of the past stays.
         let Ok(index) = index else { return };
@@ -163,7 +163,7 @@ fn finding(mark: &JsValue) -> Mark {
     let severity = text(mark, "severity");
     let code = text(mark, "code");
     // It began earlier: a fault has to hold before it is reported.
-    let words = [code.as_str(), if opened { ": reported, " } else { ": resolved, " }, &severity].concat();
+    let words = format!("{code}{}{severity}", if opened { ": reported, " } else { ": resolved, " });
     let kind = if opened { severity } else { "resolved".to_owned() };
     Mark { kind, words }
 }
@@ -172,8 +172,8 @@ fn worker(mark: &JsValue) -> Mark {
     let what = text(mark, "what");
     let id = field(mark, "worker");
     let words = match field(mark, "process").as_string() {
-        Some(process) => ["Process ", &process, " ", &what].concat(),
-        None => ["Worker ", &text(&id, "worker_id"), " ", &what].concat(),
+        Some(process) => format!("Process {process} {what}"),
+        None => format!("Worker {} {what}", text(&id, "worker_id")),
     };
     Mark { kind: what, words }
 }

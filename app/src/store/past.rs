@@ -168,13 +168,12 @@ impl Store {
         let Some(span) = self.kept_span() else { return };
         let nearest = Millis(at.0.clamp(span.from.0, span.until.0));
         let fault = if at < span.from {
-            [
-                "That moment is no longer retained: the first that is kept is shown, ",
-                &super::time_of_day(span.from),
-            ]
-            .concat()
+            format!(
+                "That moment is no longer retained: the first that is kept is shown, {}",
+                super::time_of_day(span.from)
+            )
         } else if at > span.until {
-            ["That moment is still to come: the latest is shown, ", &super::time_of_day(span.until)].concat()
+            format!("That moment is still to come: the latest is shown, {}", super::time_of_day(span.until))
         } else {
             String::new()
         };
@@ -342,7 +341,7 @@ impl Store {
         }
         self.speed.set(0);
         self.past_waits.set(false);
-        self.set_fault(["That moment cannot be shown: ", why].concat());
+        self.set_fault(format!("That moment cannot be shown: {why}"));
         self.at.set(shown);
     }
 
@@ -363,9 +362,9 @@ impl Store {
     /// Fetches the segment of `at`, or what is behind a record of it, up to a time.
     async fn fetch(self, at: Millis, after: Option<Seq>, until: Millis) -> Result<(), String> {
         let known_to = self.kept_span().map_or(at, |span| span.until.max(at)).min(until);
-        let after = after.map_or(String::new(), |after| ["&after=", &after.0.to_string()].concat());
+        let after = after.map_or(String::new(), |after| format!("&after={}", after.0));
         let [time, end] = [at, until].map(|at| at.0.to_string());
-        let address = ["history/segment?at_ms=", &time, "&until_ms=", &end, &after].concat();
+        let address = format!("history/segment?at_ms={time}&until_ms={end}{after}");
         self.live.update_value(|live| live.fetched.is_fetching = true);
         let come = net::past::bytes(&address).await;
         self.live.update_value(|live| live.fetched.is_fetching = false);
@@ -452,7 +451,7 @@ impl Store {
             Some(found) => self.go(found),
             None => {
                 let side = if is_forward { "later" } else { "earlier" };
-                self.set_fault(["No ", side, " finding or worker change is kept"].concat());
+                self.set_fault(format!("No {side} finding or worker change is kept"));
             }
         }
     }
@@ -514,5 +513,5 @@ fn nothing(is_forward: bool, step: Step) -> String {
         Step::Decision => " decision is kept",
         Step::BlocksOf(_) => " block of this worker is kept",
     };
-    ["No ", side, what].concat()
+    format!("No {side}{what}")
 }

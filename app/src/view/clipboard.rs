@@ -95,7 +95,7 @@ pub(super) fn address(store: Store) -> String {
     let view = address.split('#').next().unwrap_or_default();
     match untrack(|| store.at.get()) {
         0 => view.to_owned(),
-        at => [view, "#t=", &at.to_string()].concat(),
+        at => format!("{view}#t={at}"),
     }
 }
 

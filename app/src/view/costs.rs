@@ -84,7 +84,7 @@ impl CostScale {
                 if sum > 0.0 && sum.is_finite() { more[at] / sum } else { f64::from(u8::from(at == 2)) };
             (beyond > 0.0 && share > 0.0).then(|| {
                 let width = self.width(self.base + beyond * share);
-                view! { <i class=classes[at] style=["width:", &width].concat()></i> }
+                view! { <i class=classes[at] style=format!("width:{width}")></i> }
             })
         };
         [part(0), part(1), part(2)].collect_view().into_any()
@@ -174,7 +174,7 @@ pub(super) fn CostRows(store: Store, rows: Memo<Vec<CostRow>>) -> impl IntoView 
 fn OneRow(store: Store, row: CostRow, scale: CostScale) -> impl IntoView {
     let bars = scale.bar(row.terms.cost, row.parts(), ["prefill", "decode", "requests"]);
     let ghost = row.ghost.map(|ghost| {
-        let left = ["left:", &scale.width(ghost)].concat();
+        let left = format!("left:{}", scale.width(ghost));
         view! { <b class="ghost" style=left title=format!("{} blocks, to compare with", Short(ghost))></b> }
     });
     let saved = match row.saved_blocks() {

@@ -32,7 +32,7 @@ pub(super) fn keep_moment(store: Store) {
         let is_settled = before.is_some_and(|before| before != settled);
         // Where the reader has changed it meanwhile, the browser is about to say so.
         if is_settled && known.get_value() == fragment() {
-            let fragment = if settled == 0 { String::new() } else { [MOMENT, &settled.to_string()].concat() };
+            let fragment = if settled == 0 { String::new() } else { format!("{MOMENT}{settled}") };
             write(&store.address.with_untracked(Address::query), &fragment, false);
             known.set_value(fragment);
         }
@@ -58,12 +58,9 @@ fn take(store: Store, asked: Option<(String, Option<u64>)>) {
             if nothing.is_empty() { store.go(Millis(at)) } else { store.past_fault.set(nothing.to_owned()) }
         }
         Some((text, None)) => {
-            let status_text = [
-                "t=",
-                &text,
-                " in the address is invalid: a moment is Unix milliseconds; the present is shown",
-            ];
-            store.past_fault.set(status_text.concat());
+            store.past_fault.set(format!(
+                "t={text} in the address is invalid: a moment is Unix milliseconds; the present is shown"
+            ));
         }
         None if untrack(|| store.at.get()) != 0 => store.back_to_live(),
         None => {}

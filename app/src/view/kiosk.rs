@@ -118,13 +118,13 @@ struct DecisionText {
 
 impl DecisionText {
     fn of(shown: &ViewContext<'_>, decided: &DecisionEntry) -> Self {
-        let blocks = |isl| [", a prompt of ", &format::plural(isl, "block", "blocks")].concat();
+        let blocks = |isl| format!(", a prompt of {}", format::plural(isl, "block", "blocks"));
         let prompt = decided.decision.isl_blocks.map_or(String::new(), blocks);
         Self {
             worker: decided.decision.worker,
             why: decided.why(label),
             instead: RoundRobin::of(shown.cluster, decided).ok().map(|found| found.sentence(label)),
-            at: ["at ", &time_of_day(decided.decided_ms()), &prompt].concat(),
+            at: format!("at {}{prompt}", time_of_day(decided.decided_ms())),
         }
     }
 }

@@ -19,9 +19,9 @@ const MARKS: &str = "nav.svg#";
 pub(super) fn href(store: Store, panel: Panel) -> String {
     let moment = match store.settled.get() {
         0 => String::new(),
-        at => ["#t=", &at.to_string()].concat(),
+        at => format!("#t={at}"),
     };
-    ["./", &store.address.with(|a| a.with_panel(panel).query()), &moment].concat()
+    format!("./{}{moment}", store.address.with(|a| a.with_panel(panel).query()))
 }
 
 /// Whether a click on a link changes this view, and then keeps the browser from following it; else it asks for another tab
@@ -82,7 +82,7 @@ pub(super) fn Nav(store: Store) -> impl IntoView {
             }
         };
         // A panel without a mark has none.
-        let mark = [&crate::asset::address(MARKS), panel.as_str()].concat();
+        let mark = format!("{}{}", crate::asset::address(MARKS), panel.as_str());
         let group = if matches!(panel, Panel::Latency | Panel::WhatIf) { "group" } else { "" };
         view! {
             <a href=move || address() on:click=open on:pointerenter=move |_| lazy::preload(panel)

@@ -133,8 +133,7 @@ fn of_completeness(store: Store) -> Option<Notice> {
 fn of_past(store: Store) -> Option<Notice> {
     let is_bare = store.address.with(Address::is_bare);
     let at = Some(store.at.get()).filter(|at| is_bare && *at != 0)?;
-    let text =
-        ["Shown is ", &time_of_day(Millis(at)), ", not the present. ", &store.past_fault.get()].concat();
+    let text = format!("Shown is {}, not the present. {}", time_of_day(Millis(at)), store.past_fault.get());
     Some(Notice { act: Some(Act::BackToLive), ..Notice::new("notice-past", "warn", text) })
 }
 
@@ -142,10 +141,9 @@ fn of_past(store: Store) -> Option<Notice> {
 fn of_file(store: Store) -> impl Iterator<Item = Notice> {
     let shown = store.file.get().map(|file| {
         let (from, until) = (time_of_day(file.from), time_of_day(file.until));
-        let text =
-            ["Shown is the recording ", &file.name, ", ", &from, " to ", &until, "; no server is asked"];
+        let text = format!("Shown is the recording {}, {from} to {until}; no server is asked", file.name);
         let act = store.can_close_file().then_some(Act::CloseFile);
-        Notice { act, ..Notice::new("notice-file", "info", text.concat()) }
+        Notice { act, ..Notice::new("notice-file", "info", text) }
     });
     let words = Some(store.file_words.get()).filter(|words| !words.is_empty());
     let words =

@@ -97,14 +97,13 @@ pub(super) fn RecordingMenu(
         }
         None => "Nothing is kept that could be saved".to_owned(),
         Some(span) => {
-            ["Save this window, ", &time_of_day(span.from), " to ", &time_of_day(span.until), ":"].concat()
+            format!("Save this window, {} to {}:", time_of_day(span.from), time_of_day(span.until))
         }
     };
     let save = move |path: &'static str, is_page: bool, id: &'static str, name: &'static str| {
         let link = move || {
             let span = window().filter(|_| store.file.with(Option::is_none))?;
-            let mut link =
-                [path, "?from_ms=", &span.from.0.to_string(), "&to_ms=", &span.until.0.to_string()].concat();
+            let mut link = format!("{path}?from_ms={}&to_ms={}", span.from.0, span.until.0);
             if is_page {
                 // It opens with what is shown.
                 store.at.track();

@@ -83,15 +83,15 @@ fn past_words(store: Store) -> String {
     let at = time_of_day(Millis(store.at.get()));
     if store.past_waits.get() {
         let shown = store.past_ms();
-        return ["Loading ", &at, "; shown: ", &time_of_day(Millis(shown))].concat();
+        return format!("Loading {at}; shown: {}", time_of_day(Millis(shown)));
     }
     match store.speed.get() {
         0 => {
             // It grows older while it stands.
             store.kept_version.track();
-            ["Paused at ", &at, ", ", &store.age_of_past()].concat()
+            format!("Paused at {at}, {}", store.age_of_past())
         }
-        speed => ["Replay ", timeline::speed_name(speed), ", ", &at].concat(),
+        speed => format!("Replay {}, {at}", timeline::speed_name(speed)),
     }
 }
 

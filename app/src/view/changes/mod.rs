@@ -81,8 +81,8 @@ fn mark(store: Store, side: usize) -> AnyView {
     view! {
         <span class="changes-mark">
             <b>{name}</b>" "
-            <button class="plain" title=["Show the moment ", name].concat() disabled=move || side == 0 && at().is_none() || is_second(store, side)
-                data-testid=["changes-at-", name].concat() on:click=go>{move || words()}</button>
+            <button class="plain" title=format!("Show the moment {name}") disabled=move || side == 0 && at().is_none() || is_second(store, side)
+                data-testid=format!("changes-at-{name}") on:click=go>{move || words()}</button>
         </span>
     }
 }

@@ -92,7 +92,7 @@ fn Line(store: Store, rows: Memo<Vec<Row>>, at: usize, worker: Option<(Worker, W
     let name = move || row.with(|row| row.name.clone());
     let head = move || match worker {
         Some((id, ix)) => view! {
-            <button class="pick" aria-pressed=move || (picked.get() == Some(id)).to_string() title=["Worker ", &id.to_string(), ", click to select it"].concat()>
+            <button class="pick" aria-pressed=move || (picked.get() == Some(id)).to_string() title=format!("Worker {id}, click to select it")>
                 <Chip store worker=ix/><span class="hidden">{id.to_string()}</span>
             </button>
             <span class="quiet" data-testid="changes-presence">{move || name()}</span>
@@ -103,7 +103,7 @@ fn Line(store: Store, rows: Memo<Vec<Row>>, at: usize, worker: Option<(Worker, W
         row.with(|row| {
             let cell = |((id, name, _), [text, below, title]): (&(&'static str, &str, &str), &Cell)| {
                 let below = (!below.is_empty()).then(|| view! { <span class="cell-sub">{below.clone()}</span> });
-                view! { <td class="n" title=title.clone() data-name=*name><span data-testid=["changes-", *id].concat()>{text.clone()}</span>{below}</td> }
+                view! { <td class="n" title=title.clone() data-name=*name><span data-testid=format!("changes-{id}")>{text.clone()}</span>{below}</td> }
             };
             COLUMNS.iter().zip(&row.cells).map(cell).collect_view()
         })
@@ -168,7 +168,7 @@ fn of_worker(worker: &WorkerChange, at: [Millis; 2]) -> Row {
     let mut cells = of_blocks(&worker.blocks);
     if let Some((stored, removed)) = worker.events {
         let status_text = |events: u64| {
-            ["Its events between A and B: ", &format::plural(events, "block", "blocks")].concat()
+            format!("Its events between A and B: {}", format::plural(events, "block", "blocks"))
         };
         cells[1][2] = status_text(stored);
         cells[2][2] = status_text(removed);
@@ -185,5 +185,5 @@ fn of_worker(worker: &WorkerChange, at: [Millis; 2]) -> Row {
 }
 
 fn of_tier(tier: Tier, blocks: &Blocks) -> Row {
-    Row { worker: None, name: ["in ", tier.as_str()].concat(), note: "", cells: of_blocks(blocks) }
+    Row { worker: None, name: format!("in {}", tier.as_str()), note: "", cells: of_blocks(blocks) }
 }

@@ -151,7 +151,7 @@ impl Baselines {
         let Some(has_kept) = self.has_kept.try_get_untracked() else { return };
         if !has_kept {
             let status_text = "was not imported: the baselines kept in this browser are not read yet.";
-            return self.status_text.set(Err([&file, " ", status_text].concat()));
+            return self.status_text.set(Err(format!("{file} {status_text}")));
         }
         let name = file.trim_end_matches(".csv").to_owned();
         self.read(self.importing, Some(text), &name, move |import| match import {

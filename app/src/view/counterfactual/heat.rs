@@ -172,8 +172,7 @@ pub(super) fn HeatMap(report: Arc<SweepReport>, take: Callback<(f64, f64)>) -> i
             if meaning.is_empty() { words } else { words.map(|words| format!("{words} ({meaning})")) };
         let title = label.clone();
         // What is seen comes first: who speaks to the page says that.
-        let label =
-            move || label.as_ref().map(|label| [metric.get().text(value()).as_str(), ": ", label].concat());
+        let label = move || label.as_ref().map(|label| format!("{}: {label}", metric.get().text(value())));
         view! {
             <td role="gridcell" id=cell_id((row, column)) class=move || step() title=title aria-label=move || label()
                 tabindex=move || if at.get() == (row, column) { "0" } else { "-1" }

@@ -85,7 +85,7 @@ fn bar(
         let (from, to) = (chosen.min(next), chosen.max(next));
         let text = if next < chosen { "blocks above the lowest cost" } else { "blocks to the next best" };
         let (left, width) = (scale.width(from), scale.width(scale.base + to - from));
-        let style = ["left:", &left, ";width:", &width].concat();
+        let style = format!("left:{left};width:{width}");
         let text = format!("Cost gap {} {text}", Short(to - from));
         view! {
             <span class="margin" data-testid="margin"><i style=style aria-hidden="true"></i><span>{text}</span></span>

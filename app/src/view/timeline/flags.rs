@@ -14,14 +14,14 @@ pub(in crate::view) fn Flags(store: Store) -> impl IntoView {
         let name = MARK_NAMES[side];
         let title = move || {
             let is = match marked(side) {
-                Some(at) => ["; it is ", &time_of_day(at)].concat(),
+                Some(at) => format!("; it is {}", time_of_day(at)),
                 None => String::new(),
             };
-            ["Mark the moment shown as ", name, " (", name, ")", &is].concat()
+            format!("Mark the moment shown as {name} ({name}){is}")
         };
         view! {
             <button class="plain" title=move || title() aria-label=move || title() aria-pressed=move || marked(side).is_some().to_string()
-                data-testid=["mark-", name].concat() on:click=move |_| store.mark(side)>{name}</button>
+                data-testid=format!("mark-{name}") on:click=move |_| store.mark(side)>{name}</button>
         }
     };
     let is_second = move || store.second.with(Option::is_some);
@@ -56,7 +56,7 @@ pub(super) fn drawn(timeline: Line) -> AnyView {
         // Its name stands on the side where there is room.
         let is_late = share > 0.5;
         Some(view! {
-            <i class="moments-flag" class:end=is_late style=left(share) data-testid=["flag-", name].concat() title=[name, ": ", &time_of_day(at)].concat()>
+            <i class="moments-flag" class:end=is_late style=left(share) data-testid=format!("flag-{name}") title=format!("{name}: {}", time_of_day(at))>
                 <b>{name}</b>
             </i>
         })

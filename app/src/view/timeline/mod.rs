@@ -101,7 +101,7 @@ fn Field(timeline: Line) -> impl IntoView {
     };
     let words = move || match store.at.get() {
         0 => store.newest_name().to_owned(),
-        at => [&time_of_day(Millis(at)), ", ", &store.age_of_past()].concat(),
+        at => format!("{}, {}", time_of_day(Millis(at)), store.age_of_past()),
     };
     let head = move || {
         let at = store.at.get();
@@ -184,15 +184,15 @@ fn marks(timeline: Line) -> AnyView {
             let worst = ["critical", "warning", "left", "restarted", "info"];
             let kind = worst.into_iter().find(|kind| row.marks.iter().any(|mark| mark.kind == *kind));
             let words: Vec<&str> = row.marks.iter().map(|mark| mark.words.as_str()).collect();
-            let title = [&time_of_day(row.at_ms), "\n", &words.join("\n")].concat();
-            let class = ["moments-mark ", kind.unwrap_or("resolved")].concat();
+            let title = format!("{}\n{}", time_of_day(row.at_ms), words.join("\n"));
+            let class = format!("moments-mark {}", kind.unwrap_or("resolved"));
             sign("timeline-mark", class, left(span.share(row.at_ms)), title, row.at_ms)
         };
         let gap = |gap: TimeSpan| {
             let (from, until) = (span.share(gap.from).max(0.0), span.share(gap.until).min(1.0));
             let (begin, end) = (time_of_day(gap.from), time_of_day(gap.until));
-            let title = ["Nothing was received or recorded from ", &begin, " to ", &end].concat();
-            let style = [&left(from), "; width: ", &format::width(until - from)].concat();
+            let title = format!("Nothing was received or recorded from {begin} to {end}");
+            let style = format!("{}; width: {}", left(from), format::width(until - from));
             sign("timeline-gap", "moments-gap".to_owned(), style, title, gap.from)
         };
         let is_seen = |gap: &TimeSpan| gap.until > span.from && gap.from < span.until;
@@ -218,5 +218,5 @@ fn axis(timeline: Line) -> AnyView {
 }
 
 fn left(share: f64) -> String {
-    ["left: ", &format::width(share)].concat()
+    format!("left: {}", format::width(share))
 }

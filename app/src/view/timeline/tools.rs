@@ -60,8 +60,9 @@ pub(super) fn Tools(timeline: Line) -> impl IntoView {
         }
     };
     let stepper = move |is_forward: bool, id: &'static str, path: &'static str| {
-        let name =
-            move || ["To the ", if is_forward { "next " } else { "previous " }, STEPS[wanted.get()]].concat();
+        let name = move || {
+            format!("To the {}{}", if is_forward { "next " } else { "previous " }, STEPS[wanted.get()])
+        };
         view! {
             <button class="icon" title=name aria-label=name data-testid=id on:click=move |_| step(is_forward)>
                 <svg viewBox="0 0 16 16" aria-hidden="true"><path d=path/></svg>

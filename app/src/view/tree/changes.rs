@@ -42,8 +42,8 @@ pub(in crate::view) fn ChangedTree(store: Store, dark: Memo<bool>, compared: Com
         (change != BlockChange::Elsewhere || count > 0).then(|| {
             view! {
                 <span title=SAYS[change as usize]>
-                    <i class=["key changes-", name].concat() aria-hidden="true"></i>
-                    <b data-testid=["changes-blocks-", name].concat()>{format::count(count)}</b>" "{words}
+                    <i class=format!("key changes-{name}") aria-hidden="true"></i>
+                    <b data-testid=format!("changes-blocks-{name}")>{format::count(count)}</b>" "{words}
                 </span>
             }
         })

@@ -94,8 +94,7 @@ pub(super) fn Many(tree: TreeView, narrow: Narrow) -> impl IntoView {
 fn changed_words(narrow: Narrow) -> String {
     let changes: Vec<&str> = ChangeTree::in_bits(narrow.workers).map(BlockChange::as_str).collect();
     let boxes = format::plural(narrow.boxes.into(), "box", "boxes");
-    [&boxes, ", ", &format::plural(narrow.blocks.into(), "block", "blocks"), ": ", &changes.join(", ")]
-        .concat()
+    format!("{boxes}, {}: {}", format::plural(narrow.blocks.into(), "block", "blocks"), changes.join(", "))
 }
 
 /// `37 boxes, 1,204 blocks, 3 workers`. Of more than 64 workers the mask knows only the first.

@@ -88,7 +88,7 @@ fn Moment(
         }
         None => match store.at.get() {
             0 => "Live state".to_owned(),
-            at => ["State at ", &time_of_day(Millis(at))].concat(),
+            at => format!("State at {}", time_of_day(Millis(at))),
         },
     };
     view! {
