@@ -5,7 +5,7 @@ use wasm_bindgen::{JsCast, JsValue};
 use wasm_bindgen_futures::JsFuture;
 use web_sys::{RequestInit, Response};
 
-use super::source::{self, Source};
+use super::source::{self, DataSource};
 use crate::json::field;
 
 fn lost(_: JsValue) -> String {
@@ -14,7 +14,7 @@ fn lost(_: JsValue) -> String {
 
 /// What was promised, if what is asked is still the same then: bytes, or the body of a response, as JSON or as a buffer.
 async fn come(promise: Promise, is_json: bool) -> Result<JsValue, String> {
-    let asked = Source::now();
+    let asked = DataSource::now();
     let mut come = JsFuture::from(promise).await.map_err(lost)?;
     if let Some(response) = come.dyn_ref::<Response>() {
         let is_ok = response.ok();
@@ -27,7 +27,7 @@ async fn come(promise: Promise, is_json: bool) -> Result<JsValue, String> {
         come = body.map_err(lost)?;
     }
     // Also between the head of an answer and its body.
-    if asked != Source::now() {
+    if asked != DataSource::now() {
         return Err("something else is shown now".to_owned());
     }
     Ok(come)

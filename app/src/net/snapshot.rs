@@ -9,7 +9,7 @@ use wasm_bindgen_futures::JsFuture;
 use web_sys::{ReadableStreamDefaultReader, RequestInit, Response};
 
 use super::parts::{Parts, TooLong};
-use super::source::{self, Source};
+use super::source::{self, DataSource};
 use crate::store::{Broken, Store};
 
 /// Below whatever path the page is served at.
@@ -33,9 +33,9 @@ pub(super) async fn fetch(store: Store) -> Result<(), Broken> {
 
 async fn take_all(store: Store, reader: &ReadableStreamDefaultReader) -> Result<(), Broken> {
     let mut parts = Parts::default();
-    let of = Source::now();
+    let of = DataSource::now();
     while let Some(bytes) = read(reader).await {
-        if of != Source::now() {
+        if of != DataSource::now() {
             return Ok(());
         }
         parts.push(&bytes);

@@ -8,7 +8,7 @@ use leptos::prelude::*;
 
 use super::backoff::Backoff;
 use super::snapshot;
-use super::source::Source;
+use super::source::DataSource;
 use crate::store::{Broken, Link, Store};
 
 /// The server sends at least one frame a second; after this long without one, what is shown is called stale.
@@ -30,11 +30,11 @@ enum End {
 
 /// Keeps the store fed for as long as its source is the present one.
 pub async fn run(store: Store) {
-    let of = Source::now();
+    let of = DataSource::now();
     let mut backoff = Backoff::default();
     loop {
         let end = connection(store, of).await;
-        if of != Source::now() || of.is_file() {
+        if of != DataSource::now() || of.is_file() {
             return;
         }
         match end {
@@ -54,7 +54,7 @@ pub async fn run(store: Store) {
     }
 }
 
-async fn connection(store: Store, of: Source) -> End {
+async fn connection(store: Store, of: DataSource) -> End {
     store.link.set(Link::Connecting);
     if store.resume().is_none()
         && let Some(end) = ended(store, snapshot::fetch(store).await)
@@ -72,7 +72,7 @@ async fn connection(store: Store, of: Source) -> End {
     let mut silent_ms = 0;
     loop {
         let come = select(socket.next(), TimeoutFuture::new(STALE_AFTER_MS)).await;
-        if of != Source::now() {
+        if of != DataSource::now() {
             return End::Lost { spoke };
         }
         match come {

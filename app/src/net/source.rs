@@ -23,17 +23,17 @@ pub const SECOND: &str = "second/";
 thread_local! {
     static PLAYER: RefCell<Option<Rc<Player>>> = const { RefCell::new(None) };
     static SECOND_PLAYER: RefCell<Option<Rc<Player>>> = const { RefCell::new(None) };
-    static SOURCE: Cell<Source> = const { Cell::new(Source { number: 0, is_file: false }) };
+    static SOURCE: Cell<DataSource> = const { Cell::new(DataSource { number: 0, is_file: false }) };
 }
 
 /// What is asked: it changes whenever a recording is opened or closed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Source {
+pub struct DataSource {
     number: u32,
     is_file: bool,
 }
 
-impl Source {
+impl DataSource {
     /// The present one.
     pub fn now() -> Self {
         SOURCE.get()
@@ -122,7 +122,7 @@ pub fn close() {
 }
 
 fn change(player: Option<Rc<Player>>) {
-    SOURCE.set(Source { number: SOURCE.get().number + 1, is_file: player.is_some() });
+    SOURCE.set(DataSource { number: SOURCE.get().number + 1, is_file: player.is_some() });
     PLAYER.set(player);
 }
 

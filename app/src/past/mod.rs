@@ -31,7 +31,7 @@ fn words(error: impl ToString) -> Unreadable {
 
 /// What one steps to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Step {
+pub enum StepTarget {
     /// A routing decision.
     Decision,
     /// Blocks that this worker stored or evicted.
@@ -47,7 +47,7 @@ struct At {
 }
 
 /// A keyframe, the batches after it, and copies of states on the way.
-pub struct Segment {
+pub struct HistorySegment {
     body: Vec<u8>,
     /// The run of the server that it is of.
     pub epoch: u64,
@@ -67,7 +67,7 @@ pub struct Segment {
     is_gone_back: bool,
 }
 
-impl Segment {
+impl HistorySegment {
     /// Reads what the server sent, which has every batch up to `known_to_ms`; of one before its keyframe, that alone.
     ///
     /// # Errors
@@ -226,7 +226,7 @@ impl Segment {
     }
 
     /// The next moment after `at`, or the last one before it, that brought what is looked for.
-    pub fn find(&self, at: Millis, is_forward: bool, step: Step) -> Option<Millis> {
+    pub fn find(&self, at: Millis, is_forward: bool, step: StepTarget) -> Option<Millis> {
         let has = |batch: &&At| self.has(batch, step);
         let found = if is_forward {
             let after = self.batches.partition_point(|batch| batch.at_ms <= at);
@@ -238,11 +238,11 @@ impl Segment {
         found.map(|batch| batch.at_ms)
     }
 
-    fn has(&self, batch: &At, step: Step) -> bool {
+    fn has(&self, batch: &At, step: StepTarget) -> bool {
         let Ok(Frame::Batch(batch)) = Frame::decode(&self.body[batch.frame.clone()]) else { return false };
         batch.entries().map_while(Result::ok).any(|(_, entry)| match step {
-            Step::Decision => matches!(entry.record, Record::Decision(_)),
-            Step::BlocksOf(worker) => {
+            StepTarget::Decision => matches!(entry.record, Record::Decision(_)),
+            StepTarget::BlocksOf(worker) => {
                 let is_of_blocks = matches!(
                     entry.record,
                     Record::Stored { .. } | Record::Removed { .. } | Record::Cleared { .. }

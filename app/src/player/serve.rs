@@ -13,7 +13,7 @@ use super::slices::Slices;
 use super::{OPENED, READY, Reply};
 
 /// A file, its slices read by the browser.
-type Opened = Slices<Box<dyn FnMut(u64, usize) -> io::Result<Vec<u8>>>>;
+type RecordingSlices = Slices<Box<dyn FnMut(u64, usize) -> io::Result<Vec<u8>>>>;
 
 /// Reading on for the timeline waits until no request came for a moment for so long: who scrubs asks again once the state is
 /// drawn, which takes a second where it is large, and a piece that is being read holds up the answer.
@@ -23,7 +23,7 @@ const QUIET_MS: i32 = 1_500;
 pub fn start() {
     console_error_panic_hook::set_once();
     let Ok(scope) = js_sys::global().dyn_into::<DedicatedWorkerGlobalScope>() else { return };
-    let replay = Rc::new(RefCell::new(None::<Replay<Opened>>));
+    let replay = Rc::new(RefCell::new(None::<Replay<RecordingSlices>>));
     let asked = Rc::new(Cell::new(false));
     let reading = read_on(&replay, &asked);
     let listen = {
@@ -62,7 +62,10 @@ pub fn start() {
 }
 
 /// Reads on for the timeline whenever there is no request, until all is read. `asked`: somebody asked since the last look.
-fn read_on(replay: &Rc<RefCell<Option<Replay<Opened>>>>, asked: &Rc<Cell<bool>>) -> impl Fn() + use<> {
+fn read_on(
+    replay: &Rc<RefCell<Option<Replay<RecordingSlices>>>>,
+    asked: &Rc<Cell<bool>>,
+) -> impl Fn() + use<> {
     let again = Rc::new(RefCell::new(None::<Closure<dyn Fn()>>));
     let next = {
         let again = Rc::clone(&again);
@@ -85,12 +88,13 @@ fn read_on(replay: &Rc<RefCell<Option<Replay<Opened>>>>, asked: &Rc<Cell<bool>>)
     move || next(0)
 }
 
-fn open(files: &Array) -> Result<Replay<Opened>, ReplayError> {
-    let files: Vec<Opened> = files.iter().filter_map(|file| file.dyn_into().ok()).map(slices).collect();
+fn open(files: &Array) -> Result<Replay<RecordingSlices>, ReplayError> {
+    let files: Vec<RecordingSlices> =
+        files.iter().filter_map(|file| file.dyn_into().ok()).map(slices).collect();
     Replay::open(files)
 }
 
-fn slices(file: Blob) -> Opened {
+fn slices(file: Blob) -> RecordingSlices {
     let len = file.size() as u64;
     let read = move |at: u64, len: usize| -> io::Result<Vec<u8>> {
         // Sizes are exact in a JavaScript number far beyond any file's.

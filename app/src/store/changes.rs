@@ -11,7 +11,7 @@ use radixscope_state::cluster::{Cluster, PoolState};
 use super::{Live, Store, now_ms, time_of_day};
 use crate::net;
 use crate::net::source::SECOND;
-use crate::past::Segment;
+use crate::past::HistorySegment;
 use crate::url::Marks;
 use crate::view_context::{DrawnTree, ShownPools};
 
@@ -214,7 +214,7 @@ impl Store {
         let time = at.0.to_string();
         let address = format!("{whose}history/segment?at_ms={time}&until_ms={time}");
         let body = net::past::bytes(&address).await?;
-        let mut segment = Segment::open(body, at)?;
+        let mut segment = HistorySegment::open(body, at)?;
         let mut cluster = Cluster::default();
         segment.go(&mut cluster, at)?;
         Ok(Fixed { of, epoch: segment.epoch, cluster })

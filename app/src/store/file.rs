@@ -91,7 +91,7 @@ impl Store {
         self.kept_version.set(0);
         leptos::task::spawn_local(async move {
             // The end of a file is there at once, and asking for what is kept begins with it.
-            if source::Source::now().is_file() {
+            if source::DataSource::now().is_file() {
                 self.replayed.set(true);
             }
             socket::run(self).await;

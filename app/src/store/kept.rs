@@ -12,14 +12,14 @@ use super::Store;
 use crate::json::field;
 use crate::net;
 use crate::time_range::TimeSpan;
-use crate::timeline::{Mark, Row};
+use crate::timeline::{TimelineMark, TimelineRow};
 
 /// How often.
 const ASK_EVERY: Duration = Duration::from_secs(2);
 
 /// What is kept.
 #[derive(Default)]
-pub(super) struct Kept {
+pub(super) struct RetainedHistory {
     /// The run of the server, as it writes it.
     epoch: String,
     /// The first moment; 0: none.
@@ -29,7 +29,7 @@ pub(super) struct Kept {
     /// Where segments begin, oldest first.
     pub(super) segments: Vec<Millis>,
     /// What each second brought.
-    rows: Vec<Row>,
+    rows: Vec<TimelineRow>,
     /// Why nothing is kept.
     none: &'static str,
     is_asked: bool,
@@ -77,7 +77,7 @@ impl Store {
     }
 
     /// Looks at what each second brought.
-    pub fn with_rows<T>(self, look: impl FnOnce(&[Row]) -> T) -> T {
+    pub fn with_rows<T>(self, look: impl FnOnce(&[TimelineRow]) -> T) -> T {
         self.live.with_value(|live| look(&live.kept.rows))
     }
 
@@ -93,7 +93,7 @@ impl Store {
     }
 }
 
-impl Kept {
+impl RetainedHistory {
     /// A segment begins there.
     pub(super) fn begins(&mut self, from: Millis) {
         let at = self.segments.partition_point(|begin| *begin < from);
@@ -143,12 +143,12 @@ fn text(of: &JsValue, name: &str) -> String {
     field(of, name).as_string().unwrap_or_default()
 }
 
-fn read_row(row: &JsValue) -> Row {
+fn read_row(row: &JsValue) -> TimelineRow {
     let number_of = |name| number(row, name).unwrap_or_default();
     let findings = list(row, "findings");
     let workers = list(row, "workers");
     let marks = findings.iter().map(|mark| finding(&mark)).chain(workers.iter().map(|mark| worker(&mark)));
-    Row {
+    TimelineRow {
         at_ms: millis(row, "at_ms"),
         stored: number_of("stored"),
         removed: number_of("removed"),
@@ -158,22 +158,22 @@ fn read_row(row: &JsValue) -> Row {
     }
 }
 
-fn finding(mark: &JsValue) -> Mark {
+fn finding(mark: &JsValue) -> TimelineMark {
     let opened = field(mark, "opened").is_truthy();
     let severity = text(mark, "severity");
     let code = text(mark, "code");
     // It began earlier: a fault has to hold before it is reported.
     let words = format!("{code}{}{severity}", if opened { ": reported, " } else { ": resolved, " });
     let kind = if opened { severity } else { "resolved".to_owned() };
-    Mark { kind, words }
+    TimelineMark { kind, words }
 }
 
-fn worker(mark: &JsValue) -> Mark {
+fn worker(mark: &JsValue) -> TimelineMark {
     let what = text(mark, "what");
     let id = field(mark, "worker");
     let words = match field(mark, "process").as_string() {
         Some(process) => format!("Process {process} {what}"),
         None => format!("Worker {} {what}", text(&id, "worker_id")),
     };
-    Mark { kind: what, words }
+    TimelineMark { kind: what, words }
 }

@@ -43,13 +43,13 @@ pub(crate) const TIER_KEY: &str = "tree.tier";
 #[derive(Default)]
 struct Live {
     /// What the server sends goes here, whatever moment is shown.
-    present: State,
+    present: MomentState,
     /// The moment that is shown instead, while the reader looks back.
-    past: Option<State>,
+    past: Option<MomentState>,
     /// What of the past was fetched.
-    fetched: past::Fetched,
+    fetched: past::SegmentCache,
     /// What the server keeps, and what each second brought.
-    kept: kept::Kept,
+    kept: kept::RetainedHistory,
     /// Run of the server that `present` belongs to; `None` before the first state.
     epoch: Option<u64>,
     /// Run of the server that is speaking.
@@ -67,7 +67,7 @@ struct Live {
 
 /// What is known of one moment.
 #[derive(Default)]
-struct State {
+struct MomentState {
     cluster: Cluster,
     /// The server's clock: in the last frame, or at the moment looked back to.
     now_ms: Millis,
@@ -77,11 +77,11 @@ struct State {
 
 impl Live {
     /// What panels show.
-    fn shown(&self) -> &State {
+    fn shown(&self) -> &MomentState {
         self.past.as_ref().unwrap_or(&self.present)
     }
 
-    fn shown_mut(&mut self) -> &mut State {
+    fn shown_mut(&mut self) -> &mut MomentState {
         self.past.as_mut().unwrap_or(&mut self.present)
     }
 }

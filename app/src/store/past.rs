@@ -10,10 +10,10 @@ use std::time::Duration;
 use leptos::prelude::*;
 use radixscope_model::id::{Millis, Seq};
 
-use super::{Live, State, Store, now_ms};
+use super::{Live, MomentState, Store, now_ms};
 use crate::format;
 use crate::net;
-use crate::past::{Segment, Step};
+use crate::past::{HistorySegment, StepTarget};
 use crate::timeline;
 
 /// Most bytes of segments that are kept here; the one shown is kept in any case.
@@ -31,8 +31,8 @@ pub const REAL_TIME: u32 = 4;
 
 /// Segments that were fetched, the one used last at the end.
 #[derive(Default)]
-pub(super) struct Fetched {
-    segments: Vec<Segment>,
+pub(super) struct SegmentCache {
+    segments: Vec<HistorySegment>,
     is_fetching: bool,
     /// Whether the next frame looks which moment is asked for.
     is_due: bool,
@@ -45,13 +45,13 @@ pub(super) struct Fetched {
     played_at_ms: f64,
 }
 
-impl Fetched {
+impl SegmentCache {
     /// Whether the state shown is of the segment used last.
     fn is_shown(&self) -> bool {
-        self.segments.last().is_some_and(Segment::is_shown)
+        self.segments.last().is_some_and(HistorySegment::is_shown)
     }
 
-    fn add(&mut self, new: Segment) {
+    fn add(&mut self, new: HistorySegment) {
         let known = self.segments.iter().position(|known| known.from_ms == new.from_ms);
         if new.is_whole() {
             known.map(|at| self.segments.remove(at));
@@ -67,7 +67,7 @@ impl Fetched {
             self.segments.remove(at);
         }
         while self.segments.len() > 1
-            && self.segments.iter().map(Segment::len_bytes).sum::<usize>() > MOST_BYTES
+            && self.segments.iter().map(HistorySegment::len_bytes).sum::<usize>() > MOST_BYTES
         {
             self.segments.remove(0);
         }
@@ -84,7 +84,7 @@ enum Missing {
 
 impl Live {
     /// The segment of `at`, which has all that led to it, made the one used last.
-    fn segment(&mut self, at: Millis) -> Result<&mut Segment, Missing> {
+    fn segment(&mut self, at: Millis) -> Result<&mut HistorySegment, Missing> {
         let begin = self.kept.place(at).and_then(|place| self.kept.segments.get(place)).copied();
         let segments = &mut self.fetched.segments;
         let Some(known) = segments.iter().position(|known| Some(known.from_ms) == begin) else {
@@ -265,10 +265,10 @@ impl Store {
     fn hold(self) {
         self.live.update_value(|live| {
             if live.past.is_none() {
-                let State { cluster, now_ms, digest } = &mut live.present;
+                let MomentState { cluster, now_ms, digest } = &mut live.present;
                 cluster.drop_forest();
                 let now_ms = (*now_ms).max(cluster.now_ms());
-                live.past = Some(State { cluster: cluster.frozen(), now_ms, digest: *digest });
+                live.past = Some(MomentState { cluster: cluster.frozen(), now_ms, digest: *digest });
                 live.still.end();
             }
         });
@@ -368,7 +368,7 @@ impl Store {
         self.live.update_value(|live| live.fetched.is_fetching = true);
         let come = net::past::bytes(&address).await;
         self.live.update_value(|live| live.fetched.is_fetching = false);
-        let new = Segment::open(come?, known_to)?;
+        let new = HistorySegment::open(come?, known_to)?;
         self.live.update_value(|live| {
             live.kept.begins(new.from_ms);
             live.fetched.come = live.fetched.is_dragged.then_some(new.from_ms);
@@ -378,7 +378,7 @@ impl Store {
     }
 
     /// Steps to the next moment on one side that brought what is looked for; segments are fetched until it is found.
-    pub fn step(self, is_forward: bool, step: Step) {
+    pub fn step(self, is_forward: bool, step: StepTarget) {
         self.pause();
         leptos::task::spawn_local(async move {
             let at = Millis(self.at.get_untracked());
@@ -396,7 +396,7 @@ impl Store {
         });
     }
 
-    async fn find(self, at: Millis, is_forward: bool, step: Step) -> Result<Option<Millis>, String> {
+    async fn find(self, at: Millis, is_forward: bool, step: StepTarget) -> Result<Option<Millis>, String> {
         // Forward, to its end.
         let mut looked_at = if is_forward { self.end_of_segment(at) } else { at };
         loop {
@@ -507,11 +507,11 @@ impl Store {
     }
 }
 
-fn nothing(is_forward: bool, step: Step) -> String {
+fn nothing(is_forward: bool, step: StepTarget) -> String {
     let side = if is_forward { "later" } else { "earlier" };
     let what = match step {
-        Step::Decision => " decision is kept",
-        Step::BlocksOf(_) => " block of this worker is kept",
+        StepTarget::Decision => " decision is kept",
+        StepTarget::BlocksOf(_) => " block of this worker is kept",
     };
     format!("No {side}{what}")
 }

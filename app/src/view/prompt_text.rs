@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use leptos::prelude::*;
-use radixscope_tokenizer_messages::{Answer, MAX_TEXT_BYTES, Summary, Text};
+use radixscope_tokenizer_messages::{MAX_TEXT_BYTES, Summary, Text, TokenizerResponse};
 use web_sys::File;
 
 use super::file::FileDrop;
@@ -17,7 +17,7 @@ const PAUSE: Duration = Duration::from_millis(250);
 
 /// The file in use.
 #[derive(Clone, PartialEq)]
-enum Loaded {
+enum FileState {
     None,
     /// Its name.
     Loading(String),
@@ -42,7 +42,7 @@ enum Counted {
 /// What the reader gave. Kept by the panel, so that it is still there when the reader comes back to it.
 #[derive(Clone, Copy)]
 pub(super) struct PromptTextState {
-    loaded: RwSignal<Loaded>,
+    loaded: RwSignal<FileState>,
     text: RwSignal<String>,
     add_special_tokens: RwSignal<bool>,
     counted: RwSignal<Counted>,
@@ -56,34 +56,34 @@ pub(super) struct PromptTextState {
 impl PromptTextState {
     /// Nothing given. The worker is started with the first file.
     pub(super) fn new() -> Self {
-        let loaded = RwSignal::new(Loaded::None);
+        let loaded = RwSignal::new(FileState::None);
         let text = RwSignal::new(String::new());
         let counted = RwSignal::new(Counted::Nothing);
         let tokens = RwSignal::new(None);
         let again = RwSignal::new(0_u32);
         let is_asked = StoredValue::new(false);
         let tokenizer = Tokenizer::new(move |answer| match answer {
-            Answer::Ready => {}
-            Answer::Loaded(Ok(summary)) => {
+            TokenizerResponse::Ready => {}
+            TokenizerResponse::Loaded(Ok(summary)) => {
                 loaded.try_update(|loaded| {
-                    if let Loaded::Loading(name) = loaded {
-                        *loaded = Loaded::Ready(std::mem::take(name), summary);
+                    if let FileState::Loading(name) = loaded {
+                        *loaded = FileState::Ready(std::mem::take(name), summary);
                     }
                 });
                 again.try_update(|times| *times += 1);
             }
-            Answer::Loaded(Err(why)) => {
-                loaded.try_set(Loaded::Failed(why));
+            TokenizerResponse::Loaded(Err(why)) => {
+                loaded.try_set(FileState::Failed(why));
                 counted.try_set(Counted::Nothing);
             }
-            Answer::Tokens(_) if is_asked.try_get_value() != Some(true) => {}
-            Answer::Tokens(Ok(ids)) => {
+            TokenizerResponse::Tokens(_) if is_asked.try_get_value() != Some(true) => {}
+            TokenizerResponse::Tokens(Ok(ids)) => {
                 let bytes = text.try_with_untracked(String::len).unwrap_or_default() as u64;
                 let described = loaded.try_with_untracked(|loaded| describe(loaded, ids.len() as u64, bytes));
                 counted.try_set(Counted::Tokens { tokens: ids.len() as u64, bytes });
                 tokens.try_set(described.map(|described| (ids, described)));
             }
-            Answer::Tokens(Err(why)) => {
+            TokenizerResponse::Tokens(Err(why)) => {
                 counted.try_set(Counted::Failed(why));
                 tokens.try_set(None);
             }
@@ -110,7 +110,7 @@ impl PromptTextState {
         self.is_asked.set_value(false);
         self.tokens.set(None);
         self.counted.set(Counted::Nothing);
-        self.loaded.set(Loaded::Loading(file.name()));
+        self.loaded.set(FileState::Loading(file.name()));
         self.tokenizer.with_value(|tokenizer| tokenizer.load(file.clone()));
     }
 
@@ -129,7 +129,7 @@ impl PromptTextState {
     fn count(self) {
         self.is_asked.set_value(false);
         self.tokens.set(None);
-        let is_ready = self.loaded.with_untracked(|loaded| matches!(loaded, Loaded::Ready(..)));
+        let is_ready = self.loaded.with_untracked(|loaded| matches!(loaded, FileState::Ready(..)));
         let bytes = self.text.with_untracked(String::len);
         if !is_ready || bytes == 0 {
             return self.counted.set(Counted::Nothing);
@@ -189,16 +189,16 @@ fn TokenizerFile(state: PromptTextState) -> impl IntoView {
         <FileDrop id="tokenizer" accept=".json,application/json" described_by="tokenizer-state" take=move |file| state.load(&file)>
             <p>
                 <label for="tokenizer-file" class="file-button">
-                    {move || if state.loaded.with(|loaded| matches!(loaded, Loaded::Ready(..))) { "Another tokenizer.json" } else { "Choose a tokenizer.json" }}
+                    {move || if state.loaded.with(|loaded| matches!(loaded, FileState::Ready(..))) { "Another tokenizer.json" } else { "Choose a tokenizer.json" }}
                 </label>
                 " or drop it here. It stays in this browser."
             </p>
             <div id="tokenizer-state" aria-live="polite" data-testid="tokenizer-state">
                 {move || state.loaded.with(|loaded| match loaded {
-                    Loaded::None => view! { <p class="help-line">"It lies with the model's files. Without it a text has no token ids."</p> },
-                    Loaded::Loading(name) => view! { <p class="help-line">{format!("Reading {name}")}</p> },
-                    Loaded::Failed(why) => view! { <p class="field-fault">{why.clone()}</p> },
-                    Loaded::Ready(name, summary) => facts(name, summary).into_any(),
+                    FileState::None => view! { <p class="help-line">"It lies with the model's files. Without it a text has no token ids."</p> },
+                    FileState::Loading(name) => view! { <p class="help-line">{format!("Reading {name}")}</p> },
+                    FileState::Failed(why) => view! { <p class="field-fault">{why.clone()}</p> },
+                    FileState::Ready(name, summary) => facts(name, summary).into_any(),
                 })}
             </div>
         </FileDrop>
@@ -244,9 +244,9 @@ fn Count(state: PromptTextState) -> impl IntoView {
     view! {
         <p id="prompt-text-count" class="token-count" aria-live="polite" data-testid="prompt-text-count">
             {move || state.counted.with(|counted| match counted {
-                Counted::Nothing if state.loaded.with(|loaded| matches!(loaded, Loaded::Ready(..))) => "No text yet".into_any(),
+                Counted::Nothing if state.loaded.with(|loaded| matches!(loaded, FileState::Ready(..))) => "No text yet".into_any(),
                 Counted::Nothing => "No tokenizer yet".into_any(),
-                Counted::Counting if state.loaded.with(|loaded| !matches!(loaded, Loaded::Ready(..))) => "No tokenizer yet".into_any(),
+                Counted::Counting if state.loaded.with(|loaded| !matches!(loaded, FileState::Ready(..))) => "No tokenizer yet".into_any(),
                 Counted::Counting => "Counting".into_any(),
                 Counted::Tokens { tokens, bytes } => {
                     let words = format!(" of a text of {} bytes", format::count(*bytes));
@@ -259,10 +259,10 @@ fn Count(state: PromptTextState) -> impl IntoView {
 }
 
 /// Where token ids come from, in words.
-fn describe(loaded: &Loaded, tokens: u64, bytes: u64) -> String {
+fn describe(loaded: &FileState, tokens: u64, bytes: u64) -> String {
     let (tokens, bytes) = (format::plural(tokens, "token", "tokens"), format::count(bytes));
     match loaded {
-        Loaded::Ready(name, summary) => {
+        FileState::Ready(name, summary) => {
             let digest = hex(summary);
             let digest = digest.get(..12).unwrap_or_default();
             format!("{tokens} of a text of {bytes} bytes, by {name} ({}, SHA-256 {digest}…)", summary.model)

@@ -6,7 +6,7 @@ use radixscope_insight::block_rates::{MAX_BANDS, OTHERS};
 use radixscope_model::id::WorkerIx;
 
 use super::figure::{Figure, PanelHead};
-use super::legend::{Hidden, Legend, Series};
+use super::legend::{Hidden, Legend, LegendEntry};
 use super::time_chart::{TimeChart, shown_span};
 use super::time_menu::TimeMenu;
 use crate::draw::palette::{Palette, Pattern, label, token};
@@ -60,16 +60,16 @@ pub(super) fn RatesPanel(store: Store, dark: Memo<bool>) -> impl IntoView {
 }
 
 /// Bands of which each is a worker's, and one for all others.
-fn series(shown: &ViewContext<'_>, workers: &[WorkerIx], of: usize) -> Vec<Series> {
+fn series(shown: &ViewContext<'_>, workers: &[WorkerIx], of: usize) -> Vec<LegendEntry> {
     let alone = workers.iter().filter(|worker| worker.at() < MAX_BANDS || workers.len() == 1);
     let of_worker = |&worker: &WorkerIx| {
         let id = shown.worker(worker)?.id.to_string();
         let (swatch, colour) = (Pattern::of(worker).class(), token(worker, of));
-        Some(Series { id, name: label(worker), swatch, colour })
+        Some(LegendEntry { id, name: label(worker), swatch, colour })
     };
     let all = alone.filter_map(of_worker);
     let others =
-        (workers.len() > 1 && workers.iter().any(|worker| worker.at() >= MAX_BANDS)).then(|| Series {
+        (workers.len() > 1 && workers.iter().any(|worker| worker.at() >= MAX_BANDS)).then(|| LegendEntry {
             id: OTHERS.to_owned(),
             name: OTHERS.to_owned(),
             swatch: "",

@@ -15,7 +15,7 @@ use radixscope_state::cluster::Cluster;
 
 use super::clipboard::CopyButton;
 use super::figure::severity_mark;
-use super::latency::goals::{Goal, TPOT, TTFT};
+use super::latency::goals::{LatencyTarget, TPOT, TTFT};
 use super::nav;
 use crate::draw::palette::label;
 use crate::format::{self, UNKNOWN};
@@ -57,7 +57,7 @@ pub(super) const TILES: [(usize, &str, &str, Panel); 5] = [
 /// The figures, once a second.
 pub(super) fn tiles(store: Store) -> Memo<[Tile; 5]> {
     let second = store.second();
-    let goals = [Goal::of(store, TTFT), Goal::of(store, TPOT)].map(|goal| goal.ms);
+    let goals = [LatencyTarget::of(store, TTFT), LatencyTarget::of(store, TPOT)].map(|goal| goal.ms);
     Memo::new(move |_| {
         let (now, goals) = (second.get(), goals.map(|ms| ms.get()));
         let is_current = store.as_of(Feed::Metrics).is_none();
@@ -254,7 +254,7 @@ fn in_flight(shown: &ViewContext<'_>, now: Millis) -> Tile {
 
 /// What the line below the figures says.
 #[derive(Clone, PartialEq, Default)]
-struct Line {
+struct StatusLine {
     level: &'static str,
     text: String,
     /// The first setting to change, ready to be copied; empty: none.
@@ -284,7 +284,7 @@ fn Worst(store: Store, tiles: Memo<[Tile; 5]>) -> impl IntoView {
         }
         line
     });
-    let of = move |part: fn(&Line) -> &String| Memo::new(move |_| line.with(|line| part(line).clone()));
+    let of = move |part: fn(&StatusLine) -> &String| Memo::new(move |_| line.with(|line| part(line).clone()));
     let (text, setting, fix, more) = (of(|l| &l.text), of(|l| &l.setting), of(|l| &l.fix), of(|l| &l.more));
     let has_setting = Memo::new(move |_| setting.with(|setting| !setting.is_empty()));
     view! {
@@ -302,7 +302,7 @@ fn Worst(store: Store, tiles: Memo<[Tile; 5]>) -> impl IntoView {
 }
 
 /// The worst findings in the order that all of the page has; that there are none, where something was checked.
-fn line_of(cluster: &Cluster, tiles: &[Tile]) -> Line {
+fn line_of(cluster: &Cluster, tiles: &[Tile]) -> StatusLine {
     let held = FindingFilter::default().of(cluster);
     let Some((worst, others)) = held.split_first() else { return no_finding(cluster, tiles) };
     let words = |finding: &Finding| {
@@ -314,11 +314,11 @@ fn line_of(cluster: &Cluster, tiles: &[Tile]) -> Line {
         let (mark, word) = (severity_mark(finding.severity), severity_word(finding.severity));
         format!("{mark} {word}: {}{until}", finding.title)
     };
-    let mut line = Line {
+    let mut line = StatusLine {
         level: ["info", "warn", "bad"][worst.severity as usize],
         text: words(worst),
         link: "Open findings",
-        ..Line::default()
+        ..StatusLine::default()
     };
     // The setting itself is what is copied; a fix without one is in the panel.
     if let Some(fix) = worst.fix.iter().find(|fix| !setting_line(fix).is_empty()) {
@@ -336,25 +336,25 @@ fn line_of(cluster: &Cluster, tiles: &[Tile]) -> Line {
 }
 
 /// Good only where every check ran, nothing is to come, and no figure is above its target.
-fn no_finding(cluster: &Cluster, tiles: &[Tile]) -> Line {
+fn no_finding(cluster: &Cluster, tiles: &[Tile]) -> StatusLine {
     let text = summary(cluster);
     let summary = Summary::of(cluster);
     if summary.rules == 0 {
-        return Line { text, link: "Open findings", ..Line::default() };
+        return StatusLine { text, link: "Open findings", ..StatusLine::default() };
     }
     let link = if summary.no_data == 0 { "Open findings" } else { "What is missing" };
-    let line = Line { link, is_check: true, ..Line::default() };
+    let line = StatusLine { link, is_check: true, ..StatusLine::default() };
     if let Some(first) = summary.pending.first() {
         let text = format!("◆ {}", pending_text(first, cluster.now_ms()));
-        return Line { level: "warn", text, more: summary.coverage(), ..line };
+        return StatusLine { level: "warn", text, more: summary.coverage(), ..line };
     }
     let above = tiles.iter().zip(&TILES).find_map(|(tile, (_, name, ..))| Some((name, tile.above_ms?)));
     match above {
         Some((name, ms)) => {
             let text = format!("◆ {name} above target for {}", format::age(ms));
-            Line { level: "warn", text, more: summary.coverage(), ..line }
+            StatusLine { level: "warn", text, more: summary.coverage(), ..line }
         }
-        None if summary.is_good() => Line { level: "good", text: format!("✓ {text}"), ..line },
-        None => Line { level: "info", text, ..line },
+        None if summary.is_good() => StatusLine { level: "good", text: format!("✓ {text}"), ..line },
+        None => StatusLine { level: "info", text, ..line },
     }
 }

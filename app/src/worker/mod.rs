@@ -1,4 +1,4 @@
-//! Jobs too long for the page, in a Web Worker with a program of its own. [`Request`]s go in, [`Answer`]s come out, postcard
+//! Jobs too long for the page, in a Web Worker with a program of its own. [`Request`]s go in, [`WorkerResponse`]s come out, postcard
 //! over `postMessage`; a job that is no longer wanted ends with its worker.
 //!
 //! To add a job: a variant of [`Job`] and of [`Outcome`], an arm in [`Job::run`].
@@ -80,7 +80,7 @@ pub enum Job {
 
 /// What a worker says.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub enum Answer {
+pub enum WorkerResponse {
     /// It has started and listens; what was sent before is lost.
     Ready,
     /// So much of the job is done.
@@ -204,15 +204,17 @@ fn now_ms() -> f64 {
 }
 
 /// Answers one message; what is to be sent goes to `send`.
-pub fn answer(message: &[u8], mut send: impl FnMut(&Answer)) {
+pub fn answer(message: &[u8], mut send: impl FnMut(&WorkerResponse)) {
     let Request { id, job } = match postcard::from_bytes(message) {
         Ok(request) => request,
-        Err(error) => return send(&Answer::Failed { id: 0, message: format!("not a request: {error}") }),
+        Err(error) => {
+            return send(&WorkerResponse::Failed { id: 0, message: format!("not a request: {error}") });
+        }
     };
-    let outcome = job.run(|done, total| send(&Answer::Progress { id, done, total }));
+    let outcome = job.run(|done, total| send(&WorkerResponse::Progress { id, done, total }));
     send(&match outcome {
-        Ok(outcome) => Answer::Done { id, outcome },
-        Err(message) => Answer::Failed { id, message },
+        Ok(outcome) => WorkerResponse::Done { id, outcome },
+        Err(message) => WorkerResponse::Failed { id, message },
     });
 }
 
@@ -223,7 +225,7 @@ mod tests {
 
     use super::*;
 
-    fn answers(message: &[u8]) -> Vec<Answer> {
+    fn answers(message: &[u8]) -> Vec<WorkerResponse> {
         let mut all = Vec::new();
         answer(message, |answer| {
             // As it travels.
@@ -248,10 +250,11 @@ mod tests {
         let total = parts.len() as u32;
         let all = answers(&asked(Job::Digest { parts }));
         let (last, progress) = all.split_last().unwrap();
-        let expected: Vec<_> = (1..=total).map(|done| Answer::Progress { id: 7, done, total }).collect();
+        let expected: Vec<_> =
+            (1..=total).map(|done| WorkerResponse::Progress { id: 7, done, total }).collect();
         assert_eq!(progress, expected);
         let outcome = Outcome::Digest(Cluster::default().digest());
-        assert_eq!(*last, Answer::Done { id: 7, outcome });
+        assert_eq!(*last, WorkerResponse::Done { id: 7, outcome });
     }
 
     #[test]
@@ -259,7 +262,7 @@ mod tests {
         let is_read = |csv: Option<&str>, expected: Result<Import, String>| {
             let job = Job::Baselines { csv: csv.map(str::to_owned), name: "Mine".to_owned() };
             let outcome = Outcome::Baselines(expected);
-            assert_eq!(answers(&asked(job)), [Answer::Done { id: 7, outcome }]);
+            assert_eq!(answers(&asked(job)), [WorkerResponse::Done { id: 7, outcome }]);
         };
         is_read(None, Ok(Import { baselines: baseline::reference(), notices: Vec::new() }));
         let own = "concurrency,ttft_p50_ms\n60,100.5\n";
@@ -278,11 +281,11 @@ mod tests {
             settings: RouterOverrides::round_robin(),
         }));
         let outcome = Outcome::OfflineReplay(Box::new(sample.evaluate(RouterOverrides::round_robin())), 0.0);
-        assert_eq!(frozen, [Answer::Done { id: 7, outcome }]);
+        assert_eq!(frozen, [WorkerResponse::Done { id: 7, outcome }]);
         let sweep =
             answers(&asked(Job::Sweep { sample, weights: vec![1.0], temperatures: vec![0.0], held: None }));
         assert!(
-            matches!(&sweep[..], [Answer::Done { outcome: Outcome::Sweep(report, _), .. }] if report.grid.is_none())
+            matches!(&sweep[..], [WorkerResponse::Done { outcome: Outcome::Sweep(report, _), .. }] if report.grid.is_none())
         );
         let facts = Facts::of(&cluster, selection);
         for (arrivals, status_text) in [(vec![0xff; 3], "cannot be read"), (Vec::new(), "cannot be read")] {
@@ -294,7 +297,7 @@ mod tests {
             };
             let all = answers(&asked(job));
             assert!(
-                matches!(&all[..], [Answer::Failed { message, .. }] if message.contains(status_text)),
+                matches!(&all[..], [WorkerResponse::Failed { message, .. }] if message.contains(status_text)),
                 "{all:?}"
             );
         }
@@ -304,7 +307,7 @@ mod tests {
     fn what_cannot_be_done_says_why_and_ends() {
         let mut parts = parts();
         parts.pop();
-        let failed = |all: Vec<Answer>, number: u32| matches!(all.last(), Some(Answer::Failed { id, .. }) if *id == number);
+        let failed = |all: Vec<WorkerResponse>, number: u32| matches!(all.last(), Some(WorkerResponse::Failed { id, .. }) if *id == number);
         assert!(failed(answers(&asked(Job::Digest { parts })), 7));
         assert!(failed(answers(&asked(Job::Digest { parts: vec![vec![255; 9]] })), 7));
         assert!(failed(answers(b"\xff\xff"), 0));

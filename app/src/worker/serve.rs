@@ -4,7 +4,7 @@ use js_sys::{Array, Uint8Array};
 use wasm_bindgen::prelude::*;
 use web_sys::{DedicatedWorkerGlobalScope, MessageEvent};
 
-use super::{Answer, answer};
+use super::{WorkerResponse, answer};
 
 /// Listens for as long as the worker lives.
 pub fn start() {
@@ -20,10 +20,10 @@ pub fn start() {
     };
     scope.set_onmessage(Some(listen.as_ref().unchecked_ref()));
     listen.forget();
-    send(&scope, &Answer::Ready);
+    send(&scope, &WorkerResponse::Ready);
 }
 
-fn send(scope: &DedicatedWorkerGlobalScope, answer: &Answer) {
+fn send(scope: &DedicatedWorkerGlobalScope, answer: &WorkerResponse) {
     // Encoding into memory does not fail.
     let Ok(bytes) = postcard::to_allocvec(answer) else { return };
     let bytes = Uint8Array::from(bytes.as_slice());

@@ -22,7 +22,7 @@ pub struct Text {
 
 /// What the worker says. Each file and each text has one answer, in order; the errors are words for the reader.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub enum Answer {
+pub enum TokenizerResponse {
     /// It has started and listens; what was sent before is lost.
     Ready,
     /// Of a file.

@@ -45,18 +45,18 @@ const COLUMNS: [(&str, &str, &str); 11] = [
 ];
 
 /// Text of a cell, what stands below it, and what it says in full.
-type Cell = [String; 3];
+type CellText = [String; 3];
 
 /// A line of the table.
 #[derive(Clone, PartialEq, Default)]
-struct Row {
+struct ChangesRow {
     /// A worker; `None`: a pool, or a tier of the worker above.
     worker: Option<(Worker, WorkerIx)>,
     /// In place of a worker, or beside it.
     name: String,
     /// What it lacks.
     note: &'static str,
-    cells: Vec<Cell>,
+    cells: Vec<CellText>,
 }
 
 /// The table.
@@ -67,7 +67,7 @@ pub(super) fn Table(store: Store, compared: Compared) -> impl IntoView {
         changes.map_or_else(Vec::new, |changes| rows(store, &changes))
     });
     let keys = move || {
-        let key = |(at, row): (usize, &Row)| (at, row.worker);
+        let key = |(at, row): (usize, &ChangesRow)| (at, row.worker);
         rows.with(|rows| rows.iter().enumerate().map(key).collect::<Vec<_>>())
     };
     let heads = COLUMNS.map(|(_, name, title)| view! { <th scope="col" class="n" title=title>{name}</th> });
@@ -80,7 +80,12 @@ pub(super) fn Table(store: Store, compared: Compared) -> impl IntoView {
 }
 
 #[component]
-fn Line(store: Store, rows: Memo<Vec<Row>>, at: usize, worker: Option<(Worker, WorkerIx)>) -> impl IntoView {
+fn Line(
+    store: Store,
+    rows: Memo<Vec<ChangesRow>>,
+    at: usize,
+    worker: Option<(Worker, WorkerIx)>,
+) -> impl IntoView {
     let row = Memo::new(move |_| rows.with(|rows| rows.get(at).cloned()).unwrap_or_default());
     let picked = Memo::new(move |_| store.address.with(|address| address.worker));
     let id = worker.map(|(id, _)| id);
@@ -101,7 +106,7 @@ fn Line(store: Store, rows: Memo<Vec<Row>>, at: usize, worker: Option<(Worker, W
     };
     let cells = move || {
         row.with(|row| {
-            let cell = |((id, name, _), [text, below, title]): (&(&'static str, &str, &str), &Cell)| {
+            let cell = |((id, name, _), [text, below, title]): (&(&'static str, &str, &str), &CellText)| {
                 let below = (!below.is_empty()).then(|| view! { <span class="cell-sub">{below.clone()}</span> });
                 view! { <td class="n" title=title.clone() data-name=*name><span data-testid=format!("changes-{id}")>{text.clone()}</span>{below}</td> }
             };
@@ -119,7 +124,7 @@ fn Line(store: Store, rows: Memo<Vec<Row>>, at: usize, worker: Option<(Worker, W
     }
 }
 
-fn rows(store: Store, changes: &Changes) -> Vec<Row> {
+fn rows(store: Store, changes: &Changes) -> Vec<ChangesRow> {
     let mut rows = Vec::new();
     for pool in words::shown(store, changes) {
         let name = if changes.pools.len() > 1 { pool.name.clone() } else { "All workers".to_owned() };
@@ -132,11 +137,11 @@ fn rows(store: Store, changes: &Changes) -> Vec<Row> {
     rows
 }
 
-fn plain(text: String) -> Cell {
+fn plain(text: String) -> CellText {
     [text, String::new(), String::new()]
 }
 
-fn of_blocks(blocks: &Blocks) -> Vec<Cell> {
+fn of_blocks(blocks: &Blocks) -> Vec<CellText> {
     let counts = [
         blocks.before,
         blocks.stored,
@@ -149,11 +154,11 @@ fn of_blocks(blocks: &Blocks) -> Vec<Cell> {
     counts.into_iter().map(|count| plain(format::count(count))).collect()
 }
 
-fn count(known: Option<u64>) -> Cell {
+fn count(known: Option<u64>) -> CellText {
     plain(known.map_or(UNKNOWN.to_owned(), format::count))
 }
 
-fn of_pool(pool: &PoolChange, name: String, at: [Millis; 2]) -> Row {
+fn of_pool(pool: &PoolChange, name: String, at: [Millis; 2]) -> ChangesRow {
     let mut cells = of_blocks(&pool.blocks);
     cells.push(count(pool.decisions));
     cells.extend([
@@ -161,10 +166,10 @@ fn of_pool(pool: &PoolChange, name: String, at: [Millis; 2]) -> Row {
         words::ttft(&pool.requests, 0),
         words::ttft(&pool.requests, 1),
     ]);
-    Row { worker: None, name, note: "", cells }
+    ChangesRow { worker: None, name, note: "", cells }
 }
 
-fn of_worker(worker: &WorkerChange, at: [Millis; 2]) -> Row {
+fn of_worker(worker: &WorkerChange, at: [Millis; 2]) -> ChangesRow {
     let mut cells = of_blocks(&worker.blocks);
     if let Some((stored, removed)) = worker.events {
         let status_text = |events: u64| {
@@ -181,9 +186,9 @@ fn of_worker(worker: &WorkerChange, at: [Millis; 2]) -> Row {
     ]);
     let name = worker.presence.map(words::presence).unwrap_or_default();
     let note = if worker.is_partial { "Not all blocks of this worker are known at A or B" } else { "" };
-    Row { worker: Some((worker.id, worker.ix)), name, note, cells }
+    ChangesRow { worker: Some((worker.id, worker.ix)), name, note, cells }
 }
 
-fn of_tier(tier: Tier, blocks: &Blocks) -> Row {
-    Row { worker: None, name: format!("in {}", tier.as_str()), note: "", cells: of_blocks(blocks) }
+fn of_tier(tier: Tier, blocks: &Blocks) -> ChangesRow {
+    ChangesRow { worker: None, name: format!("in {}", tier.as_str()), note: "", cells: of_blocks(blocks) }
 }

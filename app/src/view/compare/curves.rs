@@ -12,7 +12,7 @@ use crate::store::Store;
 use crate::theme;
 use crate::view::charted::Charted;
 use crate::view::control::view;
-use crate::view::legend::{Hidden, Legend, Series};
+use crate::view::legend::{Hidden, Legend, LegendEntry};
 
 /// Key of the chart's figure in the address.
 const FIGURE_KEY: &str = "cmp.figure";
@@ -23,8 +23,8 @@ const HIDDEN_KEY: &str = "cmp.hide";
 const LOOKS: [(&str, &str); 2] = [("KV-aware", "--cost-prefill"), ("Round-robin", "--cost-decode")];
 
 /// Value in the address, name, figures that are drawn together.
-type Choice = (&'static str, &'static str, &'static [Figure]);
-const CHOICES: [Choice; 6] = [
+type FigureChoice = (&'static str, &'static str, &'static [Figure]);
+const CHOICES: [FigureChoice; 6] = [
     ("ttft", "TTFT", &[Figure::TtftP50, Figure::TtftP95]),
     ("itl", "ITL", &[Figure::ItlP50, Figure::ItlP95]),
     ("e2e", "E2E", &[Figure::E2eP50, Figure::E2eP95]),
@@ -53,7 +53,12 @@ fn crossings(figure: Figure, [kv, rr]: &[Option<Baseline>; 2]) -> Vec<(f64, Stri
     .collect()
 }
 
-fn picture(choice: Choice, live: &RecentFigures, playing: &[Option<Baseline>; 2], dark: bool) -> Picture {
+fn picture(
+    choice: FigureChoice,
+    live: &RecentFigures,
+    playing: &[Option<Baseline>; 2],
+    dark: bool,
+) -> Picture {
     let (_, name, figures) = choice;
     let colour = |token: &str| parse(&theme::token(token), dark).unwrap_or_default();
     let mut curves = Vec::new();
@@ -115,7 +120,7 @@ pub(super) fn Curves(
         let of = |name: String| {
             let kv = name.starts_with(LOOKS[0].0);
             let (_, colour) = LOOKS[usize::from(!kv)];
-            Series { id: name.clone(), name, swatch: "", colour: colour.to_owned() }
+            LegendEntry { id: name.clone(), name, swatch: "", colour: colour.to_owned() }
         };
         names.into_iter().map(of).collect::<Vec<_>>()
     });

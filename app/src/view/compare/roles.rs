@@ -8,7 +8,7 @@ use radixscope_insight::baseline::{self, Baseline, Figure, Import, Router, Windo
 
 use crate::store::Store;
 use crate::worker::client::Client;
-use crate::worker::{Answer, Job, Outcome};
+use crate::worker::{Job, Outcome, WorkerResponse};
 
 /// Where own baselines are kept.
 const STORAGE_KEY: &str = "radixscope.baselines";
@@ -110,12 +110,12 @@ impl Baselines {
     ) {
         let job = Job::Baselines { csv, name: name.to_owned() };
         let on_answer = move |answer| match answer {
-            Answer::Done { outcome: Outcome::Baselines(read), .. } => done(read),
-            Answer::Failed { message, .. } => {
+            WorkerResponse::Done { outcome: Outcome::Baselines(read), .. } => done(read),
+            WorkerResponse::Failed { message, .. } => {
                 self.status_text
                     .set(Err(format!("Baselines cannot be read: {message}. Load the page again.")));
             }
-            Answer::Ready | Answer::Progress { .. } | Answer::Done { .. } => {}
+            WorkerResponse::Ready | WorkerResponse::Progress { .. } | WorkerResponse::Done { .. } => {}
         };
         reader.with_value(|reader| reader.run(job, on_answer));
     }

@@ -4,7 +4,7 @@ use leptos::prelude::*;
 use radixscope_insight::counterfactual::DecisionRange;
 use radixscope_router::{Formula, RouterOverrides, RouterSettings};
 
-use super::run::Asked;
+use super::run::RunRequest;
 use crate::store::{Store, ViewContext};
 use crate::view::control::view;
 
@@ -60,7 +60,7 @@ impl Inputs {
     ///
     /// # Errors
     /// What cannot be read, in words.
-    pub(super) fn asked(self) -> Result<Asked, String> {
+    pub(super) fn asked(self) -> Result<RunRequest, String> {
         let number = |name: &str, text: RwSignal<String>| {
             let text = text.get_untracked();
             crate::format::decimal(&text).ok_or_else(|| format!("{name} {text:?} is not a number"))
@@ -76,7 +76,7 @@ impl Inputs {
             }
         };
         settings.validate().map_err(|error| error.to_string())?;
-        Ok(Asked { span: self.span()?, settings, with_model: self.with_model.get_untracked() })
+        Ok(RunRequest { span: self.span()?, settings, with_model: self.with_model.get_untracked() })
     }
 }
 

@@ -18,7 +18,7 @@ use radixscope_insight::counterfactual::{
 use controls::{Controls, Inputs};
 use flips::Flips;
 use heat::HeatMap;
-use run::{Done, Runner, Step};
+use run::{Done, RunProgress, Runner};
 use table::Comparison;
 
 use radixscope_state::cluster::DecisionEntry;
@@ -164,7 +164,7 @@ fn Progress(runner: Runner) -> impl IntoView {
     let step = runner.step;
     view! {
         <div class="cf-progress" data-testid="cf-progress" aria-live="polite">
-            {move || step.get().map(|Step { what, step, steps, part }| {
+            {move || step.get().map(|RunProgress { what, step, steps, part }| {
                 let text = if steps > 1 { format!("{step} of {steps}: {what}") } else { what };
                 view! {
                     <span>{text}</span>

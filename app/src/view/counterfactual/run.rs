@@ -17,7 +17,7 @@ use web_sys::AbortController;
 use super::fetch;
 use crate::store::{RoundRobinRun, Store, now_ms};
 use crate::worker::client::Client;
-use crate::worker::{Answer, Job, Outcome};
+use crate::worker::{Job, Outcome, WorkerResponse};
 
 /// A result and what belongs to it.
 #[derive(Clone)]
@@ -35,9 +35,9 @@ pub(super) struct Done<T> {
 
 /// What is under way.
 #[derive(Clone, PartialEq)]
-pub(super) struct Step {
+pub(super) struct RunProgress {
     pub(super) what: String,
-    /// Step of steps.
+    /// Number of the step, from 1.
     pub(super) step: u32,
     pub(super) steps: u32,
     /// Done of all within the step; `None`: not known.
@@ -46,7 +46,7 @@ pub(super) struct Step {
 
 /// What a reader asked for.
 #[derive(Clone, Copy, PartialEq)]
-pub(super) struct Asked {
+pub(super) struct RunRequest {
     pub(super) span: DecisionRange,
     pub(super) settings: RouterOverrides,
     pub(super) with_model: bool,
@@ -64,7 +64,7 @@ pub(super) struct Runner {
     pool: StoredValue<Option<PoolIx>>,
     /// The moment that the results are of; 0: the present when they were computed.
     moment: StoredValue<u64>,
-    pub(super) step: RwSignal<Option<Step>>,
+    pub(super) step: RwSignal<Option<RunProgress>>,
     pub(super) error: RwSignal<Option<String>>,
     pub(super) frozen: RwSignal<Option<Done<OfflineReplayReport>>>,
     pub(super) model: RwSignal<Option<Done<ModelReport>>>,
@@ -73,7 +73,7 @@ pub(super) struct Runner {
 
 /// Results outlive the panel: whoever comes back from a decision finds them.
 #[derive(Clone, Default)]
-struct Kept {
+struct RunResults {
     frozen: Option<Done<OfflineReplayReport>>,
     model: Option<Done<ModelReport>>,
     sweep: Option<Done<SweepReport>>,
@@ -82,12 +82,12 @@ struct Kept {
 }
 
 thread_local! {
-    static KEPT: RefCell<Kept> = RefCell::default();
+    static RESULTS: RefCell<RunResults> = RefCell::default();
 }
 
 impl Runner {
     pub(super) fn new(store: Store) -> Self {
-        let kept = KEPT.with_borrow(Kept::clone);
+        let kept = RESULTS.with_borrow(RunResults::clone);
         let runner = Self {
             store,
             client: StoredValue::new_local(Client::default()),
@@ -103,7 +103,7 @@ impl Runner {
         };
         on_cleanup(move || {
             runner.stop();
-            KEPT.set(Kept {
+            RESULTS.set(RunResults {
                 frozen: runner.frozen.get_untracked(),
                 model: runner.model.get_untracked(),
                 sweep: runner.sweep.get_untracked(),
@@ -167,7 +167,7 @@ impl Runner {
     }
 
     /// One setting: frozen, then in the model if that is wanted too.
-    pub(super) fn compute(self, asked: Asked, then: impl Fn() + 'static) {
+    pub(super) fn compute(self, asked: RunRequest, then: impl Fn() + 'static) {
         let turn = self.begin();
         let steps = if asked.with_model { 3 } else { 1 };
         let selection = self.selection(asked.span);
@@ -196,7 +196,7 @@ impl Runner {
         });
     }
 
-    fn fetch_and_play(self, turn: u32, asked: Asked, facts: Facts, at_ms: Millis) {
+    fn fetch_and_play(self, turn: u32, asked: RunRequest, facts: Facts, at_ms: Millis) {
         let Ok(abort) = AbortController::new() else {
             return self.fail("this browser cannot fetch the prompts".to_owned());
         };
@@ -207,7 +207,7 @@ impl Runner {
                 let part = total.map(|total| (bytes as u32, total as u32));
                 let of = total.map_or(String::new(), |total| format!(" of {}", size(total)));
                 let what = format!("Fetching recorded prompts, {}{of}", size(bytes));
-                self.step.set(Some(Step { what, step: 2, steps: 3, part }));
+                self.step.set(Some(RunProgress { what, step: 2, steps: 3, part }));
             }
         };
         fetching(0, None);
@@ -225,7 +225,7 @@ impl Runner {
         });
     }
 
-    fn play(self, turn: u32, asked: Asked, facts: Facts, arrivals: Vec<u8>, at_ms: Millis) {
+    fn play(self, turn: u32, asked: RunRequest, facts: Facts, arrivals: Vec<u8>, at_ms: Millis) {
         let started = now_ms();
         let job = Job::Resimulate { arrivals, facts, span: asked.span, settings: asked.settings };
         let what = "Simulating the arrivals, twice";
@@ -303,19 +303,19 @@ impl Runner {
         (step, steps): (u32, u32),
         done: impl Fn(Outcome) + 'static,
     ) {
-        let now = Step { what: what.to_owned(), step, steps, part: None };
+        let now = RunProgress { what: what.to_owned(), step, steps, part: None };
         self.step.set(Some(now.clone()));
         let hear = move |answer| {
             if self.turn.try_get_value() != Some(turn) {
                 return;
             }
             match answer {
-                Answer::Ready => {}
-                Answer::Progress { done, total, .. } => {
-                    self.step.set(Some(Step { part: Some((done, total)), ..now.clone() }));
+                WorkerResponse::Ready => {}
+                WorkerResponse::Progress { done, total, .. } => {
+                    self.step.set(Some(RunProgress { part: Some((done, total)), ..now.clone() }));
                 }
-                Answer::Done { outcome, .. } => done(outcome),
-                Answer::Failed { message, .. } => self.fail(in_text(message)),
+                WorkerResponse::Done { outcome, .. } => done(outcome),
+                WorkerResponse::Failed { message, .. } => self.fail(in_text(message)),
             }
         };
         self.client.with_value(|client| client.run(job, hear));

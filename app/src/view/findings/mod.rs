@@ -55,7 +55,7 @@ pub fn FindingsPanel(store: Store) -> impl IntoView {
         })
     };
     let (held, over) = (codes(false), codes(true));
-    let counts = Memo::new(move |_| store.on_beat(|shown| findings::counts(findings::active(shown, None))));
+    let counts = Memo::new(move |_| store.on_beat(|shown| findings::counts(&findings::active(shown, None))));
     let figure = move |at: usize, id: &'static str| {
         let (_, one, more) = SEVERITIES[at];
         let number = move || counts.get()[at];

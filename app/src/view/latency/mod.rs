@@ -9,7 +9,7 @@ use leptos::prelude::*;
 use radixscope_export::panel::latency::{self, TITLE};
 
 use counts::Numbers;
-use goals::{Goal, TPOT, TTFT};
+use goals::{LatencyTarget, TPOT, TTFT};
 use quantity::QuantityCard;
 use spread::SpreadSection;
 
@@ -25,7 +25,7 @@ use crate::view::time_menu::TimeMenu;
 pub fn LatencyPanel(store: Store, dark: Memo<bool>) -> impl IntoView {
     let second = store.second();
     let span = shown_span(store);
-    let (ttft, tpot) = (Goal::of(store, TTFT), Goal::of(store, TPOT));
+    let (ttft, tpot) = (LatencyTarget::of(store, TTFT), LatencyTarget::of(store, TPOT));
     view! {
         <section class="panel latency" aria-labelledby="latency-title" data-testid="latency">
             <PanelHead store panel=Panel::Latency title=TITLE>

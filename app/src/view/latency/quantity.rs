@@ -8,7 +8,7 @@ use radixscope_insight::latency::{self, Burn, Quantity, TREND_STEP_MS, Times};
 use radixscope_model::id::Millis;
 use radixscope_model::range::{Range, TargetComparison};
 
-use super::goals::{Goal, GoalField};
+use super::goals::{LatencyTarget, TargetField};
 use crate::draw::palette::Palette;
 use crate::draw::trend::{self, Trend};
 use crate::format;
@@ -16,7 +16,7 @@ use crate::store::{Feed, Store};
 use crate::time_range::TimeSpan;
 use crate::view::control::view;
 use crate::view::figure::EmptyPanel;
-use crate::view::legend::{Hidden, Legend, Series};
+use crate::view::legend::{Hidden, Legend, LegendEntry};
 use crate::view::time_chart::TimeChart;
 
 #[component]
@@ -24,7 +24,7 @@ pub(super) fn QuantityCard(
     store: Store,
     dark: Memo<bool>,
     second: Memo<Millis>,
-    goal: Goal,
+    goal: LatencyTarget,
     labels: QuantityLabels,
     span: Memo<TimeSpan>,
 ) -> impl IntoView {
@@ -57,7 +57,7 @@ pub(super) fn QuantityCard(
             <header>
                 <h3 id=format!("{id}-title")>{title}" "<span class="quiet">{long}</span></h3>
                 <span class="spacer"></span>
-                <GoalField goal id/>
+                <TargetField goal id/>
             </header>
             <Show when=move || known.get() fallback=move || view! { <EmptyPanel text=latency_panel::empty(&labels)/> }>
                 <dl class="quantiles">{reading(1, "p95", "main")} {reading(0, "p50", "")} {reading(2, "p99", "")}</dl>
@@ -108,7 +108,7 @@ fn burn_words(burn: Option<&Burn>, quantity: Quantity, target: f64, store: Store
 fn TrendChart(
     store: Store,
     dark: Memo<bool>,
-    goal: Goal,
+    goal: LatencyTarget,
     labels: QuantityLabels,
     span: Memo<TimeSpan>,
 ) -> impl IntoView {
@@ -124,7 +124,7 @@ fn TrendChart(
     });
     let hidden = Hidden::of(store, if quantity == Quantity::Ttft { "ttft.hide" } else { "itl.hide" });
     let legend = Memo::new(move |_| {
-        let of = |id: &str, name: &str, colour: &str| Series {
+        let of = |id: &str, name: &str, colour: &str| LegendEntry {
             id: id.to_owned(),
             name: name.to_owned(),
             swatch: "",

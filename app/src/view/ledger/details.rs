@@ -155,7 +155,7 @@ fn One(ledger: Ledger, open: Open) -> impl IntoView {
 fn OtherPart(ledger: Ledger, decided: DecisionEntry) -> impl IntoView {
     let store = ledger.store;
     let id = decided.decision.other_part?;
-    let part = Memo::new(move |_| store.on_beat(|shown| Part::of(shown, &decided)));
+    let part = Memo::new(move |_| store.on_beat(|shown| OtherDecision::of(shown, &decided)));
     let words = move || match part.get() {
         None => {
             let text = format!("The other decision for this request, {id}, is no longer retained.");
@@ -182,7 +182,7 @@ fn OtherPart(ledger: Ledger, decided: DecisionEntry) -> impl IntoView {
 
 /// The texts of the other choice.
 #[derive(Clone, PartialEq)]
-struct Part {
+struct OtherDecision {
     is_decode: bool,
     worker: WorkerIx,
     cost: Option<f64>,
@@ -190,7 +190,7 @@ struct Part {
     gap: Option<i64>,
 }
 
-impl Part {
+impl OtherDecision {
     fn of(shown: &ViewContext<'_>, decided: &DecisionEntry) -> Option<Self> {
         let parts = shown.parts_of(decided)?;
         let is_decode = parts.prefill.decision.id == decided.decision.id;

@@ -10,7 +10,7 @@ use super::search::Search;
 use crate::store::{Store, ViewContext};
 
 /// What is shown while paused: a copy, because the state forgets.
-pub(super) struct Held {
+pub(super) struct PausedDecisions {
     /// Newest first.
     decisions: Vec<DecisionEntry>,
     /// Decisions received so far, then.
@@ -44,7 +44,7 @@ pub(super) struct Since {
 #[derive(Clone, Copy)]
 pub(super) struct Ledger {
     pub store: Store,
-    held: RwSignal<Option<Arc<Held>>>,
+    held: RwSignal<Option<Arc<PausedDecisions>>>,
     /// Whether the pointer, and whether the keyboard, is in the list.
     visited: RwSignal<(bool, bool)>,
     pub view: Memo<View>,
@@ -56,7 +56,7 @@ pub(super) struct Ledger {
 
 impl Ledger {
     pub(super) fn new(store: Store) -> Self {
-        let held = RwSignal::new(None::<Arc<Held>>);
+        let held = RwSignal::new(None::<Arc<PausedDecisions>>);
         let cursor = store.address.with_untracked(|address| address.decision);
         let asked = Memo::new(move |_| {
             let (worker, pool) = (store.picked(), store.pools.get().only);
@@ -166,7 +166,7 @@ impl Ledger {
             self.status_text.set("Live again".to_owned());
             return;
         }
-        let held = self.store.peek(|cluster| Held {
+        let held = self.store.peek(|cluster| PausedDecisions {
             decisions: cluster.decisions().newest_first().cloned().collect(),
             ever: cluster.decisions().totals().count,
         });
@@ -195,7 +195,7 @@ impl Ledger {
             look(
                 cluster,
                 match &held {
-                    Some(held) => Listed::Held(&held.decisions),
+                    Some(held) => Listed::PausedDecisions(&held.decisions),
                     None => {
                         let ever = self.view.with_untracked(|view| view.ever);
                         let newer = cluster.decisions().totals().count.saturating_sub(ever);
@@ -245,7 +245,7 @@ impl Ledger {
 pub(super) enum Listed<'a> {
     /// Those of the state, and how many came since they were looked through.
     Live(&'a Cluster, usize),
-    Held(&'a [DecisionEntry]),
+    PausedDecisions(&'a [DecisionEntry]),
 }
 
 impl<'a> Listed<'a> {
@@ -253,14 +253,14 @@ impl<'a> Listed<'a> {
     pub(super) fn at(self, place: u32) -> Option<&'a DecisionEntry> {
         match self {
             Listed::Live(cluster, newer) => cluster.decisions().newest((place as usize).checked_add(newer)?),
-            Listed::Held(decisions) => decisions.get(place as usize),
+            Listed::PausedDecisions(decisions) => decisions.get(place as usize),
         }
     }
 
     fn find(self, id: DecisionId) -> Option<&'a DecisionEntry> {
         match self {
             Listed::Live(cluster, _) => cluster.decisions().get(id),
-            Listed::Held(decisions) => decisions.get(self.place_of(id)?),
+            Listed::PausedDecisions(decisions) => decisions.get(self.place_of(id)?),
         }
     }
 
@@ -268,7 +268,7 @@ impl<'a> Listed<'a> {
     fn place_of(self, id: DecisionId) -> Option<usize> {
         match self {
             Listed::Live(cluster, newer) => cluster.decisions().newer_than(id)?.checked_sub(newer),
-            Listed::Held(decisions) => decisions.binary_search_by(|d| id.cmp(&d.decision.id)).ok(),
+            Listed::PausedDecisions(decisions) => decisions.binary_search_by(|d| id.cmp(&d.decision.id)).ok(),
         }
     }
 }

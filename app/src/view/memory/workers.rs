@@ -5,7 +5,7 @@
 use leptos::prelude::*;
 use radixscope_model::id::WorkerIx;
 
-use super::row::{Cell, Row, look};
+use super::row::{MemoryCell, MemoryRow, look};
 use super::{Calculator, Legend};
 use crate::format;
 use crate::store::Store;
@@ -81,7 +81,7 @@ fn WorkerRow(store: Store, bytes: Memo<Option<u64>>, worker: WorkerIx) -> impl I
     let status_text = Memo::new(move |_| row.with(|row| row.status_text.clone()));
     let picked = move || store.picked() == Some(worker);
     let id = move || row.with(|row| row.id.clone());
-    let cell = move |name: &'static str, of: fn(&Row) -> &Cell| {
+    let cell = move |name: &'static str, of: fn(&MemoryRow) -> &MemoryCell| {
         let cell = Memo::new(move |_| row.with(|row| of(row).clone()));
         view! {
             <td class="n" title=move || cell.with(|c| c.title.clone())>

@@ -2,7 +2,7 @@
 
 use leptos::prelude::*;
 
-use super::{Line, left};
+use super::{TimelineView, left};
 use crate::store::{MARK_NAMES, Store, time_of_day};
 use crate::view::control::view;
 
@@ -46,7 +46,7 @@ pub(in crate::view) fn Flags(store: Store) -> impl IntoView {
 }
 
 /// The flags of moments that the timeline shows.
-pub(super) fn drawn(timeline: Line) -> AnyView {
+pub(super) fn drawn(timeline: TimelineView) -> AnyView {
     let [a, b] = timeline.store.address.with(|address| address.marks);
     // A moment of another recording has no place here.
     let marks = [a, b.filter(|_| timeline.store.second.with(Option::is_none))];

@@ -26,7 +26,7 @@ const LABEL_PX: f64 = 90.0;
 
 /// What the timeline's parts share; copied freely.
 #[derive(Clone, Copy)]
-struct Line {
+struct TimelineView {
     store: Store,
     /// The part that is drawn; `None`: all that is kept.
     zoom: RwSignal<Option<TimeSpan>>,
@@ -39,7 +39,7 @@ struct Line {
     width: RwSignal<f64>,
 }
 
-impl Line {
+impl TimelineView {
     /// The stretch that is drawn. Tracked.
     fn span(self) -> Option<TimeSpan> {
         self.store.kept_version.track();
@@ -65,7 +65,7 @@ impl Line {
 
 #[component]
 pub(super) fn Timeline(store: Store) -> impl IntoView {
-    let timeline = Line {
+    let timeline = TimelineView {
         store,
         zoom: RwSignal::new(None),
         held: RwSignal::new(None),
@@ -86,8 +86,8 @@ pub(super) fn Timeline(store: Store) -> impl IntoView {
 
 /// What can be pointed at.
 #[component]
-fn Field(timeline: Line) -> impl IntoView {
-    let Line { store, held, brush, field, width, .. } = timeline;
+fn Field(timeline: TimelineView) -> impl IntoView {
+    let TimelineView { store, held, brush, field, width, .. } = timeline;
     Effect::new(move |_| {
         if let Some(element) = field.get() {
             let measured = element.clone();
@@ -140,7 +140,7 @@ fn Field(timeline: Line) -> impl IntoView {
 
 /// Rates and times as paths. What each is, and its largest value, stands in the title.
 #[component]
-fn Bands(timeline: Line) -> impl IntoView {
+fn Bands(timeline: TimelineView) -> impl IntoView {
     let box_of = format!("0 0 {COLUMNS} {HEIGHT}");
     let paths = Memo::new(move |_| {
         let (stored, removed) =
@@ -174,13 +174,13 @@ fn Bands(timeline: Line) -> impl IntoView {
 }
 
 /// Times in which nothing was received, findings, departures and restarts.
-fn marks(timeline: Line) -> AnyView {
+fn marks(timeline: TimelineView) -> AnyView {
     let Some(span) = timeline.span() else { return ().into_any() };
     timeline.store.with_rows(|rows| {
         let sign = |id: &'static str, class: String, style: String, title: String, at: Millis| {
             view! { <i class=class style=style title=title data-testid=id data-at=at.0.to_string()></i> }
         };
-        let mark = |row: &crate::timeline::Row| {
+        let mark = |row: &crate::timeline::TimelineRow| {
             let worst = ["critical", "warning", "left", "restarted", "info"];
             let kind = worst.into_iter().find(|kind| row.marks.iter().any(|mark| mark.kind == *kind));
             let words: Vec<&str> = row.marks.iter().map(|mark| mark.words.as_str()).collect();
@@ -196,7 +196,7 @@ fn marks(timeline: Line) -> AnyView {
             sign("timeline-gap", "moments-gap".to_owned(), style, title, gap.from)
         };
         let is_seen = |gap: &TimeSpan| gap.until > span.from && gap.from < span.until;
-        let is_inside = |row: &&crate::timeline::Row| {
+        let is_inside = |row: &&crate::timeline::TimelineRow| {
             !row.marks.is_empty() && (0.0..=1.0).contains(&span.share(row.at_ms))
         };
         let gaps = gaps(rows).filter(is_seen).map(gap);
@@ -204,7 +204,7 @@ fn marks(timeline: Line) -> AnyView {
     })
 }
 
-fn axis(timeline: Line) -> AnyView {
+fn axis(timeline: TimelineView) -> AnyView {
     let width = timeline.width.get();
     let Some(span) = timeline.span() else { return ().into_any() };
     let label = |at: Millis| view! { <span style=left(span.share(at))>{time_of_day(at)}</span> };

@@ -59,7 +59,7 @@ const COLUMNS: [(&str, &str, &str, Option<RowOrder>); 7] = [
 
 /// A line of which only what stays is kept: the rest is looked up when it comes into sight.
 #[derive(Clone, Copy, PartialEq)]
-struct Kept {
+struct RowKey {
     crumb: Crumb,
     level: u32,
     place: u32,
@@ -67,7 +67,7 @@ struct Kept {
     is_open: bool,
 }
 
-impl Kept {
+impl RowKey {
     fn of(tree: &Tree, forest: &Forest, row: &Row) -> Self {
         let crumb = Crumb::of(tree, forest, row.id);
         Self { crumb, level: row.level, place: row.place, siblings: row.siblings, is_open: row.is_open }
@@ -76,8 +76,8 @@ impl Kept {
 
 /// A line in sight.
 #[derive(Clone, PartialEq)]
-struct Line {
-    kept: Kept,
+struct GridRow {
+    kept: RowKey,
     at: usize,
     has_children: bool,
     prefix: String,
@@ -88,8 +88,8 @@ struct Line {
     used: String,
 }
 
-impl Line {
-    fn of(cluster: &ViewContext<'_>, now_ms: u64, at: usize, kept: Kept) -> Option<Self> {
+impl GridRow {
+    fn of(cluster: &ViewContext<'_>, now_ms: u64, at: usize, kept: RowKey) -> Option<Self> {
         let tree = cluster.tree();
         let forest = tree.forest()?;
         let id = kept.crumb.chain(tree)?;
@@ -120,7 +120,7 @@ struct Grid {
     order: RwSignal<RowOrder>,
     /// Engine's hashes of the boxes whose lines are open.
     open: StoredValue<HashSet<u64>>,
-    lines: RwSignal<Vec<Kept>>,
+    lines: RwSignal<Vec<RowKey>>,
     /// The line that the keyboard is on.
     cursor: RwSignal<Option<Crumb>>,
     /// Raised when lines are opened, closed or ordered otherwise.
@@ -132,7 +132,7 @@ impl Grid {
         self.lines.with_untracked(|lines| lines.iter().position(|line| line.crumb == crumb))
     }
 
-    fn line_at(self, at: usize) -> Option<Kept> {
+    fn line_at(self, at: usize) -> Option<RowKey> {
         self.lines.with_untracked(|lines| lines.get(at).copied())
     }
 
@@ -161,7 +161,7 @@ impl Grid {
         let rows = self.open.with_value(|open| {
             forest.rows(order, MOST_LINES, |chain| open.contains(&tree.block_hash(chain.first).0))
         });
-        let lines: Vec<Kept> = rows.iter().map(|row| Kept::of(tree, forest, row)).collect();
+        let lines: Vec<RowKey> = rows.iter().map(|row| RowKey::of(tree, forest, row)).collect();
         if self.lines.with_untracked(|before| *before == lines) {
             return;
         }
@@ -239,15 +239,15 @@ fn HeadCell(
 }
 
 /// What the lines in sight show now; `None` beyond the last.
-fn look_up(grid: Grid, lines: Range<usize>) -> Vec<Option<Line>> {
-    let kept: Vec<(usize, Option<Kept>)> =
+fn look_up(grid: Grid, lines: Range<usize>) -> Vec<Option<GridRow>> {
+    let kept: Vec<(usize, Option<RowKey>)> =
         grid.lines.with(|all| lines.map(|at| (at, all.get(at).copied())).collect());
     let arrangement = grid.tree.choice.with(|choice| choice.arrangement);
     let store = grid.tree.store;
     let mut found = Vec::new();
     store.on_tree_beat(arrangement, |cluster, _| {
         let now = store.now_ms().0;
-        let line = |(at, kept): (usize, Option<Kept>)| Line::of(cluster, now, at, kept?);
+        let line = |(at, kept): (usize, Option<RowKey>)| GridRow::of(cluster, now, at, kept?);
         found = kept.into_iter().map(line).collect();
     });
     found
@@ -259,15 +259,15 @@ fn row_id(crumb: Crumb) -> String {
 
 /// One line in sight; it shows one box after the other.
 #[component]
-fn GridLine(grid: Grid, line: RwSignal<Option<Line>>) -> impl IntoView {
+fn GridLine(grid: Grid, line: RwSignal<Option<GridRow>>) -> impl IntoView {
     let store = grid.tree.store;
-    let of = move |part: fn(&Line) -> &str| {
+    let of = move |part: fn(&GridRow) -> &str| {
         move || line.with(|line| line.as_ref().map_or_else(String::new, |line| part(line).to_owned()))
     };
     // Leptos has no method of this name.
     let level =
         custom_attribute("aria-level", move || line.with(|line| line.as_ref().map(|line| line.kept.level)));
-    let number = move |part: fn(&Line) -> u32| move || line.with(|line| line.as_ref().map(part));
+    let number = move |part: fn(&GridRow) -> u32| move || line.with(|line| line.as_ref().map(part));
     let kept = Memo::new(move |_| line.with(|line| line.as_ref().map(|line| line.kept)));
     let crumb = Memo::new(move |_| kept.get().map(|kept| kept.crumb));
     let has_children =
@@ -353,7 +353,7 @@ fn key(grid: Grid, event: &KeyboardEvent) {
 }
 
 /// Right opens and then goes to the first line below; left closes and then goes to the line above it.
-fn sideways(grid: Grid, at: usize, line: Kept, key: &str) {
+fn sideways(grid: Grid, at: usize, line: RowKey, key: &str) {
     match key {
         "ArrowRight" if !line.is_open => grid.toggle(line.crumb, true),
         "ArrowRight" => grid.step_to(at + 1),

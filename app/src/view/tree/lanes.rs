@@ -25,7 +25,7 @@ const HALF: f64 = 10.0;
 
 /// What stands beside a lane.
 #[derive(Clone, PartialEq)]
-struct Head {
+struct LaneContent {
     id: String,
     figures: LaneFigures,
     stored: String,
@@ -34,7 +34,7 @@ struct Head {
     description: String,
 }
 
-impl Head {
+impl LaneContent {
     fn of(cluster: &ViewContext<'_>, worker: WorkerIx, now: Millis, most: f64) -> Option<Self> {
         let state = cluster.worker(worker)?;
         let figures = LaneFigures::of(cluster, worker, now)?;
@@ -150,9 +150,9 @@ fn LaneHead(
     let store = tree.store;
     let head = Memo::new(move |_| {
         let (now, most) = (second.get(), most.get());
-        store.on_beat(|shown| Head::of(shown, worker, now, most))
+        store.on_beat(|shown| LaneContent::of(shown, worker, now, most))
     });
-    let text = move |part: fn(&Head) -> String| {
+    let text = move |part: fn(&LaneContent) -> String| {
         move || head.with(|head| head.as_ref().map(part).unwrap_or_default())
     };
     let is = move |part: fn(&LaneFigures) -> bool| {

@@ -36,7 +36,7 @@ enum Way {
 }
 
 #[derive(Clone, PartialEq)]
-struct Line {
+struct SearchResult {
     group: &'static str,
     main: String,
     more: String,
@@ -45,10 +45,10 @@ struct Line {
 
 /// What was found for a text.
 #[derive(Clone, PartialEq)]
-struct Answer {
+struct SearchResults {
     text: String,
     understood: String,
-    lines: Vec<Line>,
+    lines: Vec<SearchResult>,
     /// Number of results before those.
     from: usize,
     /// How many there are.
@@ -57,12 +57,12 @@ struct Answer {
     through: String,
 }
 
-impl Answer {
+impl SearchResults {
     /// For a text that is not empty, from one of its results on.
     fn of(cluster: &ViewContext<'_>, text: &str, from: usize) -> Self {
         let query = Query::parse(text);
         let answer = search::find(cluster, &query, from..from + MOST);
-        let lines = answer.found.into_iter().filter_map(|found| Line::of(cluster, found)).collect();
+        let lines = answer.found.into_iter().filter_map(|found| SearchResult::of(cluster, found)).collect();
         Self {
             text: text.trim().to_owned(),
             understood: query.to_text(),
@@ -75,7 +75,7 @@ impl Answer {
 
     /// The blocks in the tree of `shown`.
     fn blocks(&self, shown: PoolIx) -> Vec<Crumb> {
-        let block = |line: &Line| match line.way {
+        let block = |line: &SearchResult| match line.way {
             Way::Block(pool, crumb) => (pool == shown).then_some(crumb),
             Way::Nowhere | Way::Worker(_) | Way::Decision(_) => None,
         };
@@ -114,7 +114,7 @@ impl Answer {
     }
 }
 
-impl Line {
+impl SearchResult {
     fn of(cluster: &ViewContext<'_>, found: SearchHit) -> Option<Self> {
         Some(match found {
             SearchHit::Block { pool, node, workers } => {
@@ -189,7 +189,7 @@ pub(super) fn Search(tree: TreeView) -> impl IntoView {
     let store = tree.store;
     let field = NodeRef::<html::Input>::new();
     let text = RwSignal::new(String::new());
-    let answer = RwSignal::new(None::<Answer>);
+    let answer = RwSignal::new(None::<SearchResults>);
     let at = RwSignal::new(0usize);
     let is_open = RwSignal::new(false);
     let waiting = StoredValue::new(None::<TimeoutHandle>);
@@ -198,7 +198,8 @@ pub(super) fn Search(tree: TreeView) -> impl IntoView {
             timer.clear();
         }
         let now = text.get_untracked();
-        let found = (!now.trim().is_empty()).then(|| store.peek(|cluster| Answer::of(cluster, &now, from)));
+        let found =
+            (!now.trim().is_empty()).then(|| store.peek(|cluster| SearchResults::of(cluster, &now, from)));
         let pool = store.pools.get_untracked().pool;
         tree.found.set(found.as_ref().map(|found| found.blocks(pool)).unwrap_or_default());
         tree.redraw_soon();
@@ -302,8 +303,8 @@ pub(super) fn Search(tree: TreeView) -> impl IntoView {
                 prop:value=text on:input=typed on:keydown=key
                 on:focus=move |_| is_open.set(true) on:blur=move |_| is_open.set(false)/>
             <div class="found-list" class:shown=move || is_shown.get()>
-                <p class="caption" role="status" data-testid="found-summary">{move || answer.with(|a| a.as_ref().map(Answer::summary))}</p>
-                <p class="found-turn" class:shown=move || answer.with(|a| a.as_ref().is_some_and(Answer::is_part))>
+                <p class="caption" role="status" data-testid="found-summary">{move || answer.with(|a| a.as_ref().map(SearchResults::summary))}</p>
+                <p class="found-turn" class:shown=move || answer.with(|a| a.as_ref().is_some_and(SearchResults::is_part))>
                     {[(false, "found-previous", "Previous"), (true, "found-next", "Next")].map(|(is_next, id, name)| view! {
                         <button type="button" class="plain" tabindex="-1" data-testid=id
                             disabled=move || answer.with(|a| a.as_ref().and_then(|a| a.beside(is_next)).is_none())
@@ -319,9 +320,13 @@ pub(super) fn Search(tree: TreeView) -> impl IntoView {
 }
 
 /// The results, those of a kind together.
-fn groups(answer: &Answer, at: RwSignal<usize>, go: impl Fn(Way) + Copy + Send + Sync + 'static) -> AnyView {
-    let lines: Vec<(usize, Line)> = answer.lines.iter().cloned().enumerate().collect();
-    let option = move |(i, line): (usize, Line)| {
+fn groups(
+    answer: &SearchResults,
+    at: RwSignal<usize>,
+    go: impl Fn(Way) + Copy + Send + Sync + 'static,
+) -> AnyView {
+    let lines: Vec<(usize, SearchResult)> = answer.lines.iter().cloned().enumerate().collect();
+    let option = move |(i, line): (usize, SearchResult)| {
         let way = line.way;
         // Pressing must not take the focus from the field, or the list would close before the click.
         view! {

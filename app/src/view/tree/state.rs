@@ -97,7 +97,7 @@ impl Narrow {
 }
 
 /// A place of the pointer, as in [`TreeView::pointer`], and what was under it then.
-type Seen = ((f64, f64), Option<Hovered>);
+type PointerSample = ((f64, f64), Option<Hovered>);
 
 /// Handle to what the panel's parts share; copied freely.
 #[derive(Clone, Copy)]
@@ -124,7 +124,7 @@ pub(super) struct TreeView {
     /// The block under the pointer, in short.
     pub pointed: RwSignal<Option<BlockSummary>>,
     /// What was under it, and where it was then.
-    pub seen: StoredValue<Option<Seen>>,
+    pub seen: StoredValue<Option<PointerSample>>,
     /// Why the tree holds still.
     pub hold: Hold,
     /// Pointer over the picture, CSS pixels from its upper left corner, the axis included.

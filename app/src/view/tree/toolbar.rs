@@ -15,7 +15,7 @@ use crate::{draw::visible, format};
 
 /// One of several, of which exactly one is chosen.
 #[derive(Clone, Copy)]
-struct Segment {
+struct ToolbarSegment {
     /// For tests and for the browser's name of the group.
     id: &'static str,
     words: &'static str,
@@ -24,15 +24,15 @@ struct Segment {
     choose: fn(TreeView),
 }
 
-const WIDTHS: [Segment; 2] = [
-    Segment {
+const WIDTHS: [ToolbarSegment; 2] = [
+    ToolbarSegment {
         id: "width-blocks",
         words: "Blocks",
         title: "A box is as wide as the blocks in it and below it",
         is_on: |choice| choice.arrangement.width == Width::Blocks,
         choose: |tree| set(tree, key::WIDTH, None),
     },
-    Segment {
+    ToolbarSegment {
         id: "width-hits",
         words: "Hits, 5 min",
         title: "A box is as wide as the requests of the last 5 minutes that were sent to a worker on which its first block was cached",
@@ -41,15 +41,15 @@ const WIDTHS: [Segment; 2] = [
     },
 ];
 
-const ORDERS: [Segment; 2] = [
-    Segment {
+const ORDERS: [ToolbarSegment; 2] = [
+    ToolbarSegment {
         id: "order-size",
         words: "Largest left",
         title: "Siblings by width: what matters most stands left, and places change as widths do",
         is_on: |choice| choice.arrangement.order == Order::LeftHeavy,
         choose: |tree| tree.store.address.update(|address| address.order = Order::LeftHeavy),
     },
-    Segment {
+    ToolbarSegment {
         id: "order-stable",
         words: "Fixed",
         title: "Siblings by their hash: a box keeps its neighbours whatever happens",
@@ -58,29 +58,29 @@ const ORDERS: [Segment; 2] = [
     },
 ];
 
-const COLOURS: [Segment; 4] = [
-    Segment {
+const COLOURS: [ToolbarSegment; 4] = [
+    ToolbarSegment {
         id: "heat-owner",
         words: "Worker",
         title: "The colour of the one worker on which a box is cached; grey where it is on several",
         is_on: |choice| choice.heat == Heat::Owner,
         choose: |tree| set(tree, key::HEAT, None),
     },
-    Segment {
+    ToolbarSegment {
         id: "heat-recency",
         words: "Recency",
         title: "When a worker last stored, or a request last used, a block of the box",
         is_on: |choice| choice.heat == Heat::Recency,
         choose: |tree| set(tree, key::HEAT, Some(Heat::Recency.as_str())),
     },
-    Segment {
+    ToolbarSegment {
         id: "heat-hits",
         words: "Hits",
         title: "Requests of the last 5 minutes that were sent to a worker on which the box was cached",
         is_on: |choice| choice.heat == Heat::Hits,
         choose: |tree| set(tree, key::HEAT, Some(Heat::Hits.as_str())),
     },
-    Segment {
+    ToolbarSegment {
         id: "heat-owners",
         words: "Replica count",
         title: "On how many workers the box is cached",
@@ -89,22 +89,22 @@ const COLOURS: [Segment; 4] = [
     },
 ];
 
-const VIEWS: [Segment; 3] = [
-    Segment {
+const VIEWS: [ToolbarSegment; 3] = [
+    ToolbarSegment {
         id: "view-icicle",
         words: "Icicle",
         title: "One picture of all workers' blocks",
         is_on: |choice| !choice.lanes && !choice.table,
         choose: |tree| set_view(tree, false, false),
     },
-    Segment {
+    ToolbarSegment {
         id: "view-lanes",
         words: "Lanes",
         title: "One picture a worker, the same prefix at the same place in each",
         is_on: |choice| choice.lanes && !choice.table,
         choose: |tree| set_view(tree, true, false),
     },
-    Segment {
+    ToolbarSegment {
         id: "view-table",
         words: "Table",
         title: "The same as a list that can be unfolded",
@@ -154,8 +154,8 @@ pub(super) fn Toolbar(tree: TreeView) -> impl IntoView {
 }
 
 #[component]
-fn Segments(tree: TreeView, name: &'static str, of: Vec<Segment>) -> impl IntoView {
-    let one = move |segment: Segment| {
+fn Segments(tree: TreeView, name: &'static str, of: Vec<ToolbarSegment>) -> impl IntoView {
+    let one = move |segment: ToolbarSegment| {
         let is_on = Memo::new(move |_| (segment.is_on)(&tree.choice.get()));
         view! {
             <label title=segment.title class:on=is_on>

@@ -9,7 +9,7 @@ use radixscope_router::hash::Seed;
 use radixscope_router::{RouterSettings, example};
 use radixscope_state::cluster::Cluster;
 
-use super::fetch::Fetched;
+use super::fetch::FetchedPrompt;
 use crate::paste::{self, Pasted};
 use crate::store::{Store, ViewContext};
 use crate::view::prompt_text::PromptTextState;
@@ -85,7 +85,7 @@ pub(super) struct QueryState {
     /// Whether the prompt of the decision meets the live tree instead of what its router saw.
     pub live_tree: RwSignal<bool>,
     /// That prompt, once it was fetched.
-    pub fetched: RwSignal<Fetched>,
+    pub fetched: RwSignal<FetchedPrompt>,
     /// `ID/RANK`, as typed.
     pub prefix_worker: RwSignal<String>,
     /// As typed.
@@ -123,7 +123,7 @@ impl QueryState {
             mode: RwSignal::new(Mode::Recorded),
             decision: RwSignal::new(String::new()),
             live_tree: RwSignal::new(false),
-            fetched: RwSignal::new(Fetched::Nothing),
+            fetched: RwSignal::new(FetchedPrompt::Nothing),
             prefix_worker: RwSignal::new(String::new()),
             prefix_block: RwSignal::new(String::new()),
             new_tokens: RwSignal::new(1_000),

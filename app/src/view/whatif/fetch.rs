@@ -14,7 +14,7 @@ use crate::net::source;
 
 /// Where fetching stands.
 #[derive(Clone, PartialEq, Debug, Default)]
-pub(super) enum Fetched {
+pub(super) enum FetchedPrompt {
     /// Nothing was asked for.
     #[default]
     Nothing,
@@ -24,35 +24,35 @@ pub(super) enum Fetched {
     Done(DecisionId, Result<Blocks, String>),
 }
 
-impl Fetched {
+impl FetchedPrompt {
     fn id(&self) -> Option<DecisionId> {
         match self {
-            Fetched::Nothing => None,
-            Fetched::Waiting(id) | Fetched::Done(id, _) => Some(*id),
+            FetchedPrompt::Nothing => None,
+            FetchedPrompt::Waiting(id) | FetchedPrompt::Done(id, _) => Some(*id),
         }
     }
 
     /// The prompt of `wanted`.
     pub(super) fn blocks(&self, wanted: DecisionId) -> Result<Blocks, Fault> {
         match self {
-            Fetched::Done(id, Ok(blocks)) if *id == wanted => Ok(blocks.clone()),
-            Fetched::Done(id, Err(why)) if *id == wanted => Err(Fault::new("decision", why.clone())),
+            FetchedPrompt::Done(id, Ok(blocks)) if *id == wanted => Ok(blocks.clone()),
+            FetchedPrompt::Done(id, Err(why)) if *id == wanted => Err(Fault::new("decision", why.clone())),
             _ => Err(Fault::hint("decision", "Fetching the prompt's hashes from the server …")),
         }
     }
 }
 
 /// Fetches the prompt of `id`, unless that was done.
-pub(super) fn fetch(into: RwSignal<Fetched>, id: DecisionId) {
-    if into.with_untracked(Fetched::id) == Some(id) {
+pub(super) fn fetch(into: RwSignal<FetchedPrompt>, id: DecisionId) {
+    if into.with_untracked(FetchedPrompt::id) == Some(id) {
         return;
     }
-    into.set(Fetched::Waiting(id));
+    into.set(FetchedPrompt::Waiting(id));
     leptos::task::spawn_local(async move {
         let got = get(&format!("api/v1/prompt?decision={id}")).await;
         // Another one may have been asked for meanwhile, or the panel be gone.
         if into.try_with_untracked(|now| now.id() == Some(id)) == Some(true) {
-            into.set(Fetched::Done(id, got));
+            into.set(FetchedPrompt::Done(id, got));
         }
     });
 }

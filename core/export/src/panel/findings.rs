@@ -18,14 +18,10 @@ pub const SEVERITIES: [(Severity, &str, &str); 3] = [
     (Severity::Info, "note", "notes"),
 ];
 
-/// Active findings, by [`SEVERITIES`].
-pub fn counts<'f>(active: impl IntoIterator<Item = &'f Finding>) -> [u64; 3] {
-    let mut counts = [0; 3];
-    for finding in active {
-        let at = SEVERITIES.iter().position(|(severity, ..)| *severity == finding.severity);
-        counts.iter_mut().skip(at.unwrap_or(counts.len())).take(1).for_each(|count| *count += 1);
-    }
-    counts
+/// How many of `active` there are of each of [`SEVERITIES`].
+pub fn counts(active: &[&Finding]) -> [u64; 3] {
+    SEVERITIES
+        .map(|(severity, ..)| active.iter().filter(|finding| finding.severity == severity).count() as u64)
 }
 
 /// The active findings, the worst first, those about a worker or about all where one is picked.

@@ -38,7 +38,7 @@ pub(super) fn content(shown: &ViewContext<'_>, request: &PanelRequest, _: Millis
         return Content::empty(TITLE, &text);
     }
     let active = findings::active(cluster, request.worker);
-    let counts = findings::counts(active.iter().copied());
+    let counts = findings::counts(&active);
     let counts: Vec<String> =
         SEVERITIES.iter().zip(counts).map(|((_, one, many), n)| plural(n, one, many)).collect();
     let facts = format!("{} active; {}", counts.join(", "), Summary::of(cluster).coverage());
