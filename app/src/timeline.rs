@@ -34,8 +34,8 @@ pub struct TimelineRow {
 pub struct TimelineMark {
     /// For the style sheet: a severity, or `worker`.
     pub kind: String,
-    /// In words.
-    pub words: String,
+    /// As text.
+    pub text: String,
 }
 
 /// A quantity of a row.
@@ -222,9 +222,7 @@ mod tests {
     fn marks_are_found_on_both_sides() {
         let mut rows: Vec<TimelineRow> = (0..10).map(|second| row(second, 0.0)).collect();
         for second in [3, 7] {
-            rows[second]
-                .marks
-                .push(TimelineMark { kind: "warning".to_owned(), words: "it began".to_owned() });
+            rows[second].marks.push(TimelineMark { kind: "warning".to_owned(), text: "it began".to_owned() });
         }
         let next =
             |at: u64, is_forward| next_mark(&rows, Millis(BEGIN + at), is_forward).map(|at| at.0 - BEGIN);

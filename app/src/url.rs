@@ -159,7 +159,7 @@ pub struct Address {
 }
 
 impl Address {
-    /// Reads a query, with or without `?`. The second value says in words what was not understood.
+    /// Reads a query, with or without `?`. The second value says what was not understood.
     pub fn parse(query: &str) -> (Self, Vec<String>) {
         let mut address = Address::default();
         let mut notices = Vec::new();

@@ -166,8 +166,8 @@ mod tests {
         assert_eq!(fills.of_sliver(&sliver(0b00111)).colour, palette.quiet, "several kinds");
         assert_eq!(fills.of_sliver(&sliver(0b00001)), fills.fill(Some(BlockChange::Kept)));
         let forest = tree.forest().expect("grown");
-        let words: Vec<_> =
+        let text: Vec<_> =
             forest.children(None).iter().map(|&id| fills.word(tree, forest.chain(id))).collect();
-        assert!(words.contains(&Some("evicted".to_owned())) && words.contains(&Some("moved".to_owned())));
+        assert!(text.contains(&Some("evicted".to_owned())) && text.contains(&Some("moved".to_owned())));
     }
 }

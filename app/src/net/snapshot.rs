@@ -25,13 +25,13 @@ const GIVE_UP_AFTER_MS: u32 = 12_000;
 /// What came is not of this version, or cannot be the state. That it did not come is none.
 pub(super) async fn fetch(store: Store) -> Result<(), Broken> {
     let Some(reader) = opened().await else { return Ok(()) };
-    let taken = take_all(store, &reader).await;
+    let applied = apply_all(store, &reader).await;
     // Ends the transfer where it was given up.
     let _ = JsFuture::from(reader.cancel()).await;
-    taken
+    applied
 }
 
-async fn take_all(store: Store, reader: &ReadableStreamDefaultReader) -> Result<(), Broken> {
+async fn apply_all(store: Store, reader: &ReadableStreamDefaultReader) -> Result<(), Broken> {
     let mut parts = Parts::default();
     let of = DataSource::now();
     while let Some(bytes) = read(reader).await {
@@ -41,7 +41,7 @@ async fn take_all(store: Store, reader: &ReadableStreamDefaultReader) -> Result<
         parts.push(&bytes);
         loop {
             match parts.next_frame() {
-                Ok(Some(frame)) => store.take(frame)?,
+                Ok(Some(frame)) => store.apply_frame(frame)?,
                 Ok(None) => break,
                 Err(TooLong) => return Ok(()),
             }

@@ -80,7 +80,7 @@ async fn connection(store: Store, of: DataSource) -> End {
                 spoke = true;
                 silent_ms = 0;
                 fresh(store, true);
-                if let Some(end) = ended(store, store.take(&bytes)) {
+                if let Some(end) = ended(store, store.apply_frame(&bytes)) {
                     return end;
                 }
             }
@@ -98,8 +98,8 @@ async fn connection(store: Store, of: DataSource) -> End {
 }
 
 /// What is to be done where a frame could not be taken.
-fn ended(store: Store, taken: Result<(), Broken>) -> Option<End> {
-    match taken.err()? {
+fn ended(store: Store, applied: Result<(), Broken>) -> Option<End> {
+    match applied.err()? {
         Broken::Resync => Some(End::Resync),
         Broken::Version(theirs) => {
             store.link.set(Link::Incompatible { theirs });
@@ -117,9 +117,9 @@ fn fresh(store: Store, fresh: bool) {
 
 /// Waits for the next attempt, counting down, unless the reader does not want to wait.
 async fn wait(store: Store, backoff: &mut Backoff) {
-    let asked = store.retry.get_untracked();
+    let retries = store.retry.get_untracked();
     let mut left_ms = backoff.next_ms(js_sys::Math::random());
-    while left_ms > 0 && store.retry.get_untracked() == asked {
+    while left_ms > 0 && store.retry.get_untracked() == retries {
         store.link.set(Link::Waiting { attempts: backoff.attempts(), seconds: left_ms.div_ceil(1000) });
         let step = left_ms.min(WAIT_STEP_MS);
         TimeoutFuture::new(step).await;

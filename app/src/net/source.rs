@@ -61,15 +61,15 @@ pub struct Opened {
 /// Asks for an address, below whatever path the page is served at; the promise is of a response. A player answers what needs a
 /// server with words that say so.
 pub fn ask(address: &str, how: &RequestInit) -> Promise {
-    asked(address, how, false)
+    fetch(address, how, false)
 }
 
 /// The same, of bytes where a player has them: a response would copy some mebibytes twice.
 pub fn ask_for_bytes(address: &str) -> Promise {
-    asked(address, &RequestInit::new(), true)
+    fetch(address, &RequestInit::new(), true)
 }
 
-fn asked(address: &str, how: &RequestInit, as_bytes: bool) -> Promise {
+fn fetch(address: &str, how: &RequestInit, as_bytes: bool) -> Promise {
     let (player, address) = match address.strip_prefix(SECOND) {
         Some(address) => (&SECOND_PLAYER, address),
         None => (&PLAYER, address),
@@ -162,11 +162,11 @@ impl Player {
     }
 
     fn ask(&self, address: &str, as_bytes: bool) -> Promise {
-        let answered = self.wait(as_bytes);
+        let promise = self.wait(as_bytes);
         if let Some(worker) = &*self.worker.borrow() {
             worker.send(&[&self.last.get().to_le_bytes(), address.as_bytes()].concat());
         }
-        answered
+        promise
     }
 
     /// A promise that what is asked next fulfils.
@@ -195,7 +195,7 @@ impl Player {
         if as_bytes && status == 200 {
             let _ = resolve.call1(&JsValue::NULL, &body);
         } else {
-            answer(&resolve, status, &body);
+            respond(&resolve, status, &body);
         }
     }
 
@@ -205,12 +205,12 @@ impl Player {
         for (number, _, resolve) in self.waiting.take() {
             // The first was asked to open, and says why not in plain words.
             let body = if number == READY + 1 { why } else { &body };
-            answer(&resolve, 500, &body.as_bytes().into());
+            respond(&resolve, 500, &body.as_bytes().into());
         }
     }
 }
 
-fn answer(resolve: &Function, status: u16, body: &Uint8Array) {
+fn respond(resolve: &Function, status: u16, body: &Uint8Array) {
     let init = ResponseInit::new();
     init.set_status(status);
     if let Ok(headers) = Headers::new() {

@@ -17,7 +17,7 @@ const COPY_EVERY_BYTES: usize = 384 << 10;
 /// Most nodes of all copies of one segment together: 32 bytes each, and as much again for what is beside them.
 const MOST_COPIED_NODES: usize = 1_500_000;
 
-/// Why a segment cannot be shown, in words.
+/// Why a segment cannot be shown, as text.
 type Unreadable = String;
 
 /// It ends too early, has no beginning, or does not follow.
@@ -25,7 +25,7 @@ fn cut() -> Unreadable {
     "what the server sent is not whole".to_owned()
 }
 
-fn words(error: impl ToString) -> Unreadable {
+fn unreadable(error: impl ToString) -> Unreadable {
     error.to_string()
 }
 
@@ -126,7 +126,7 @@ impl HistorySegment {
             let length = u32::from_le_bytes(length.ok_or_else(cut)?) as usize;
             let frame = at + LENGTH..(at + LENGTH).checked_add(length).ok_or_else(cut)?;
             at = frame.end;
-            match Frame::decode(self.body.get(frame.clone()).ok_or_else(cut)?).map_err(words)? {
+            match Frame::decode(self.body.get(frame.clone()).ok_or_else(cut)?).map_err(unreadable)? {
                 Frame::Hello { epoch, seq, at_ms, .. } => {
                     (self.epoch, self.from_ms, self.seq) = (epoch, at_ms, seq);
                 }
@@ -194,8 +194,10 @@ impl HistorySegment {
         let bytes = self.keyframe.iter().map(Range::len).sum();
         let (mut reader, mut state) = (SnapshotReader::of_bytes(bytes), None);
         for part in &self.keyframe {
-            if let Frame::Snapshot { bytes, .. } = Frame::decode(&self.body[part.clone()]).map_err(words)? {
-                state = reader.part(bytes.0).map_err(words)?;
+            if let Frame::Snapshot { bytes, .. } =
+                Frame::decode(&self.body[part.clone()]).map_err(unreadable)?
+            {
+                state = reader.part(bytes.0).map_err(unreadable)?;
             }
         }
         state.ok_or_else(cut)
@@ -216,9 +218,9 @@ impl HistorySegment {
     /// Folds one batch; gives its bytes.
     fn fold(&self, shown: &mut Cluster, batch: usize) -> Result<usize, Unreadable> {
         let frame = &self.body[self.batches[batch].frame.clone()];
-        if let Frame::Batch(batch) = Frame::decode(frame).map_err(words)? {
+        if let Frame::Batch(batch) = Frame::decode(frame).map_err(unreadable)? {
             for entry in batch.entries() {
-                let (seq, entry) = entry.map_err(words)?;
+                let (seq, entry) = entry.map_err(unreadable)?;
                 shown.fold(seq, &entry);
             }
         }

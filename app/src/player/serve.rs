@@ -24,8 +24,8 @@ pub fn start() {
     console_error_panic_hook::set_once();
     let Ok(scope) = js_sys::global().dyn_into::<DedicatedWorkerGlobalScope>() else { return };
     let replay = Rc::new(RefCell::new(None::<Replay<RecordingSlices>>));
-    let asked = Rc::new(Cell::new(false));
-    let reading = read_on(&replay, &asked);
+    let requested = Rc::new(Cell::new(false));
+    let reading = read_on(&replay, &requested);
     let listen = {
         let scope = scope.clone();
         Closure::<dyn Fn(MessageEvent)>::new(move |event: MessageEvent| {
@@ -36,7 +36,7 @@ pub fn start() {
                         let (from, until) = opened.range();
                         let numbers = [from.0, until.0, opened.lost_bytes()].map(u64::to_le_bytes);
                         replay.replace(Some(opened));
-                        // Once the state at the end was asked for.
+                        // Once the state at the end was requested.
                         reading();
                         (200, numbers.concat())
                     }
@@ -49,7 +49,7 @@ pub fn start() {
                 let address = String::from_utf8_lossy(address);
                 if let Some(replay) = &mut *replay.borrow_mut() {
                     // How far the timeline is, the page asks every second.
-                    asked.set(asked.get() || address.starts_with("history/segment"));
+                    requested.set(requested.get() || address.starts_with("history/segment"));
                     let Response { status, body } = replay.answer(&address);
                     send(&scope, &Reply { number: u32::from_le_bytes(*number), status, body: &body });
                 }
@@ -64,7 +64,7 @@ pub fn start() {
 /// Reads on for the timeline whenever there is no request, until all is read. `asked`: somebody asked since the last look.
 fn read_on(
     replay: &Rc<RefCell<Option<Replay<RecordingSlices>>>>,
-    asked: &Rc<Cell<bool>>,
+    requested: &Rc<Cell<bool>>,
 ) -> impl Fn() + use<> {
     let again = Rc::new(RefCell::new(None::<Closure<dyn Fn()>>));
     let next = {
@@ -77,9 +77,9 @@ fn read_on(
             }
         }
     };
-    let (replay, asked, then) = (Rc::clone(replay), Rc::clone(asked), next.clone());
+    let (replay, requested, then) = (Rc::clone(replay), Rc::clone(requested), next.clone());
     again.replace(Some(Closure::new(move || {
-        if asked.replace(false) {
+        if requested.replace(false) {
             then(QUIET_MS);
         } else if replay.borrow_mut().as_mut().is_some_and(Replay::read_on) {
             then(0);

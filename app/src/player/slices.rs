@@ -15,7 +15,7 @@ pub struct Slices<F> {
     slice: F,
     len: u64,
     at: u64,
-    /// Where the slice that is kept begins, and its bytes.
+    /// Where the slice that is retained begins, and its bytes.
     kept: (u64, Vec<u8>),
 }
 

@@ -74,7 +74,7 @@ pub fn time_of_day(at: Millis) -> String {
     crate::format::clock(at.0, ZONE_MS.with(|zone_ms| *zone_ms))
 }
 
-/// The page's time zone in words: `UTC+01:00`.
+/// The page's time zone as text: `UTC+01:00`.
 pub fn zone() -> String {
     let minutes = ZONE_MS.with(|zone_ms| *zone_ms) / 60_000;
     let sign = if minutes < 0 { '−' } else { '+' };

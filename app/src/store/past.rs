@@ -1,7 +1,7 @@
 //! Looking back: another moment is shown in the place of the present, which goes on beside it. Knows no widget.
 //!
-//! What the server keeps comes in segments, fetched when a moment of them is asked for, up to that moment. The latest moment
-//! asked for wins; until it is there the one before stays. Play is nothing but asking for later and later moments. While the
+//! What the server keeps comes in segments, fetched when a moment of them is requested, up to that moment. The latest moment
+//! requested wins; until it is there the one before stays. Play is nothing but asking for later and later moments. While the
 //! pointer moves along the timeline keyframes alone are fetched, and the one that came last is shown; the moment itself once
 //! the pointer rests.
 
@@ -34,7 +34,7 @@ pub const REAL_TIME: u32 = 4;
 pub(super) struct SegmentCache {
     segments: Vec<HistorySegment>,
     is_fetching: bool,
-    /// Whether the next frame looks which moment is asked for.
+    /// Whether the next frame looks which moment is requested.
     is_due: bool,
     is_settling: bool,
     /// The pointer moves along the timeline: a moment nearby is shown at once.
@@ -78,14 +78,14 @@ impl SegmentCache {
 enum Missing {
     /// Everything behind this record; `None`: the whole segment.
     After(Option<Seq>),
-    /// It cannot be shown, in words.
+    /// It cannot be shown, as text.
     Unreadable(String),
 }
 
 impl Live {
     /// The segment of `at`, which has all that led to it, made the one used last.
     fn segment(&mut self, at: Millis) -> Result<&mut HistorySegment, Missing> {
-        let begin = self.kept.place(at).and_then(|place| self.kept.segments.get(place)).copied();
+        let begin = self.history.place(at).and_then(|place| self.history.segments.get(place)).copied();
         let segments = &mut self.fetched.segments;
         let Some(known) = segments.iter().position(|known| Some(known.from_ms) == begin) else {
             return Err(Missing::After(None));
@@ -145,7 +145,7 @@ impl Live {
 }
 
 impl Store {
-    /// Shows the moment `at`, or the nearest one that is kept.
+    /// Shows the moment `at`, or the nearest one that is retained.
     pub fn go(self, at: Millis) {
         self.ask_for(at, false);
     }
@@ -165,11 +165,11 @@ impl Store {
     }
 
     fn ask_for(self, at: Millis, is_dragged: bool) {
-        let Some(span) = self.kept_span() else { return };
+        let Some(span) = self.history_span() else { return };
         let nearest = Millis(at.0.clamp(span.from.0, span.until.0));
         let fault = if at < span.from {
             format!(
-                "That moment is no longer retained: the first that is kept is shown, {}",
+                "That moment is no longer retained: the first that is retained is shown, {}",
                 super::time_of_day(span.from)
             )
         } else if at > span.until {
@@ -236,7 +236,7 @@ impl Store {
             return;
         }
         let at = at + (passed * f64::from(speed) / f64::from(REAL_TIME)) as u64;
-        if self.kept_span().is_none_or(|span| at >= span.until.0) {
+        if self.history_span().is_none_or(|span| at >= span.until.0) {
             self.back_to_live();
         } else {
             self.at.set(at);
@@ -281,13 +281,14 @@ impl Store {
     }
 
     fn seek_soon(self) {
-        let asked = self.live.try_update_value(|live| std::mem::replace(&mut live.fetched.is_due, true));
-        if asked == Some(false) {
+        let was_requested =
+            self.live.try_update_value(|live| std::mem::replace(&mut live.fetched.is_due, true));
+        if was_requested == Some(false) {
             request_animation_frame(move || self.seek());
         }
     }
 
-    /// Shows the moment that is asked for, if it is here; else fetches it.
+    /// Shows the moment that is requested, if it is here; else fetches it.
     fn seek(self) {
         let at = Millis(self.at.get_untracked());
         let done = self.live.try_update_value(|live| {
@@ -312,7 +313,7 @@ impl Store {
                     self.live.with_value(|live| (live.fetched.is_fetching, live.fetched.is_dragged));
                 if !is_fetching {
                     leptos::task::spawn_local(async move {
-                        match self.fetch_asked().await {
+                        match self.fetch_requested().await {
                             Ok(()) => self.seek(),
                             Err(why) => self.fail(&why),
                         }
@@ -345,15 +346,15 @@ impl Store {
         self.at.set(shown);
     }
 
-    /// Fetches what the moment asked for needs, whichever that is meanwhile.
-    async fn fetch_asked(self) -> Result<(), String> {
+    /// Fetches what the moment requested needs, whichever that is meanwhile.
+    async fn fetch_requested(self) -> Result<(), String> {
         loop {
             let (at, is_playing) = (Millis(self.at.get_untracked()), self.speed.get_untracked() != 0);
             let wanted = self.live.try_update_value(|live| live.wanted(at, is_playing));
             let Some((after, until)) = wanted.flatten() else { return Ok(()) };
             self.fetch(at, after, until).await?;
             if self.live.with_value(|live| live.fetched.is_dragged) {
-                // In the next frame, once the next one is asked for.
+                // In the next frame, once the next one is requested.
                 self.seek_soon();
             }
         }
@@ -361,7 +362,7 @@ impl Store {
 
     /// Fetches the segment of `at`, or what is behind a record of it, up to a time.
     async fn fetch(self, at: Millis, after: Option<Seq>, until: Millis) -> Result<(), String> {
-        let known_to = self.kept_span().map_or(at, |span| span.until.max(at)).min(until);
+        let known_to = self.history_span().map_or(at, |span| span.until.max(at)).min(until);
         let after = after.map_or(String::new(), |after| format!("&after={}", after.0));
         let [time, end] = [at, until].map(|at| at.0.to_string());
         let address = format!("history/segment?at_ms={time}&until_ms={end}{after}");
@@ -370,7 +371,7 @@ impl Store {
         self.live.update_value(|live| live.fetched.is_fetching = false);
         let new = HistorySegment::open(come?, known_to)?;
         self.live.update_value(|live| {
-            live.kept.begins(new.from_ms);
+            live.history.begins(new.from_ms);
             live.fetched.come = live.fetched.is_dragged.then_some(new.from_ms);
             live.fetched.add(new);
         });
@@ -383,7 +384,7 @@ impl Store {
         leptos::task::spawn_local(async move {
             let at = Millis(self.at.get_untracked());
             let found = self.find(at, is_forward, step).await;
-            // Another moment may have been asked for meanwhile.
+            // Another moment may have been requested meanwhile.
             if self.at.get_untracked() != at.0 {
                 return;
             }
@@ -421,10 +422,10 @@ impl Store {
 
     /// The last moment of the segment before that of `at`, or of the one after it.
     fn beside(self, at: Millis, is_forward: bool) -> Option<Millis> {
-        let until = self.kept_span()?.until;
+        let until = self.history_span()?.until;
         self.live.with_value(|live| {
-            let begins = &live.kept.segments;
-            let place = live.kept.place(at)?;
+            let begins = &live.history.segments;
+            let place = live.history.place(at)?;
             if !is_forward {
                 place.checked_sub(1)?;
                 return Some(Millis(begins.get(place)?.0 - 1));
@@ -436,9 +437,9 @@ impl Store {
 
     /// The last moment of the segment of `at`.
     fn end_of_segment(self, at: Millis) -> Millis {
-        let until = self.kept_span().map_or(at, |span| span.until);
+        let until = self.history_span().map_or(at, |span| span.until);
         self.live.with_value(|live| {
-            let next = live.kept.place(at).and_then(|place| live.kept.segments.get(place + 1));
+            let next = live.history.place(at).and_then(|place| live.history.segments.get(place + 1));
             next.map_or(until, |next| Millis(next.0 - 1))
         })
     }
@@ -451,7 +452,7 @@ impl Store {
             Some(found) => self.go(found),
             None => {
                 let side = if is_forward { "later" } else { "earlier" };
-                self.set_fault(format!("No {side} finding or worker change is kept"));
+                self.set_fault(format!("No {side} finding or worker change is retained"));
             }
         }
     }
@@ -461,7 +462,7 @@ impl Store {
         self.pause();
         let at = self.at.get_untracked().saturating_add_signed(ms);
         // At the ends it stays.
-        if let Some(span) = self.kept_span() {
+        if let Some(span) = self.history_span() {
             self.go(Millis(at.clamp(span.from.0, span.until.0)));
         }
     }
@@ -469,19 +470,20 @@ impl Store {
     /// Says what the moment is once it stands: in the address, and by its digest.
     fn settle_soon(self) {
         let at = self.at.get_untracked();
-        let asked = self.live.try_update_value(|live| std::mem::replace(&mut live.fetched.is_settling, true));
-        if asked == Some(false) {
+        let was_requested =
+            self.live.try_update_value(|live| std::mem::replace(&mut live.fetched.is_settling, true));
+        if was_requested == Some(false) {
             set_timeout(move || self.settle(at), SETTLED_AFTER);
         }
     }
 
-    fn settle(self, asked: u64) {
+    fn settle(self, requested: u64) {
         let at = self.at.get_untracked();
         let is_dragged = self.live.try_update_value(|live| {
             live.fetched.is_settling = false;
             live.fetched.is_dragged
         });
-        if at != asked {
+        if at != requested {
             return self.settle_soon();
         }
         if is_dragged == Some(true) {
@@ -500,7 +502,7 @@ impl Store {
         }
     }
 
-    /// How long ago the moment shown was, in words.
+    /// How long ago the moment shown was, as text.
     pub fn age_of_past(self) -> String {
         let now = self.live.with_value(|live| live.present.now_ms);
         format::ago(now.since(Millis(self.at.get())))
@@ -510,8 +512,8 @@ impl Store {
 fn nothing(is_forward: bool, step: StepTarget) -> String {
     let side = if is_forward { "later" } else { "earlier" };
     let what = match step {
-        StepTarget::Decision => " decision is kept",
-        StepTarget::BlocksOf(_) => " block of this worker is kept",
+        StepTarget::Decision => " decision is retained",
+        StepTarget::BlocksOf(_) => " block of this worker is retained",
     };
     format!("No {side}{what}")
 }

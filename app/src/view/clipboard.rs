@@ -14,7 +14,7 @@ const SAID_FOR: Duration = Duration::from_secs(3);
 /// A button that copies what `text` gives.
 #[component]
 pub(super) fn CopyButton(
-    /// What is copied, in words.
+    /// What is copied, as text.
     label: &'static str,
     /// For tests.
     id: &'static str,

@@ -36,7 +36,7 @@ pub(super) struct CostRow {
     pub marks: Vec<&'static str>,
     /// A cost to compare with, drawn as a line across the bar.
     pub ghost: Option<f64>,
-    /// Where its load is from, in words.
+    /// Where its load is from, as text.
     pub about: String,
 }
 
@@ -90,8 +90,8 @@ impl CostScale {
         [part(0), part(1), part(2)].collect_view().into_any()
     }
 
-    /// What is left out, in words.
-    pub(super) fn shared_words(&self) -> String {
+    /// What is left out, as text.
+    pub(super) fn shared_text(&self) -> String {
         let shared = Short(tenths(self.base));
         match self.candidates {
             0 | 1 => format!("One candidate: {shared} blocks of cost"),
@@ -149,7 +149,7 @@ pub(super) fn CostRows(store: Store, rows: Memo<Vec<CostRow>>) -> impl IntoView 
         })
     });
     view! {
-        <p class="costs-shared" data-testid="cost-shared">{move || scale.with(CostScale::shared_words)}</p>
+        <p class="costs-shared" data-testid="cost-shared">{move || scale.with(CostScale::shared_text)}</p>
         <table class="costs" data-testid="costs">
             <thead><tr>
                 <th scope="col" class="n">"Rank"</th>

@@ -111,7 +111,7 @@ fn DecisionRow(store: Store, rows: Memo<Vec<DecisionRow>>, at: usize) -> impl In
             <td>
                 {move || worker.get().map(|worker| view! {
                     <Chip store worker/>
-                    {move || store.pool_words(worker).map(|(beside, words)| view! { " " <span class="of-pool" title=words data-testid="decision-pool">{beside}</span> })}
+                    {move || store.pool_label(worker).map(|(beside, text)| view! { " " <span class="of-pool" title=text data-testid="decision-pool">{beside}</span> })}
                 })}
             </td>
             <td class="n">{of(|row| row.prompt.clone())}</td>

@@ -42,7 +42,7 @@ pub fn Kiosk(store: Store, dark: Memo<bool>) -> impl IntoView {
         on_cleanup(move || turning.clear());
     }
     turn_pools(store, turn);
-    let name = Memo::new(move |_| store.on_beat(pool_words));
+    let name = Memo::new(move |_| store.on_beat(pool_label));
     let as_of = move || store.as_of(Feed::Any).or_else(|| store.as_of(Feed::Events));
     let tiles = tiles(store);
     let figure = move |(at, id): (usize, &'static str)| {
@@ -85,7 +85,7 @@ fn turn_pools(store: Store, turn: RwSignal<usize>) {
 }
 
 /// The pool that is shown and its model; of several how many there are.
-fn pool_words(shown: &ViewContext<'_>) -> String {
+fn pool_label(shown: &ViewContext<'_>) -> String {
     let pools = shown.pool_list().len();
     if pools > 1 && shown.only.is_none() {
         return format!(

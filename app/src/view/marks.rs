@@ -34,7 +34,7 @@ struct ChartMark {
     /// Never the colour alone.
     icon: &'static str,
     class: &'static str,
-    words: String,
+    text: String,
     to: MarkTarget,
 }
 
@@ -69,15 +69,15 @@ fn marks(shown: &ViewContext<'_>, span: TimeSpan) -> Vec<ChartMark> {
     for worker in shown.worker_list() {
         let Some(state) = shown.worker(worker) else { continue };
         let mut add = |at: Option<Millis>, icon, what| {
-            let words = |at| format!("{} {what}, {}", label(worker), time_of_day(at));
-            all.extend(at.map(|at| at_once(at, icon, words(at), MarkTarget::Worker(state.id))));
+            let text = |at| format!("{} {what}, {}", label(worker), time_of_day(at));
+            all.extend(at.map(|at| at_once(at, icon, text(at), MarkTarget::Worker(state.id))));
         };
         add(state.last_gone.map(|gone| gone.at_ms), "×", "left");
         add(state.returned_ms, "↺", "came back");
     }
     for process in shown.processes() {
-        let words = |at| format!("{} restarted, {}", process.name, time_of_day(at));
-        all.extend(process.restarted_ms.map(|at| at_once(at, "↻", words(at), MarkTarget::Latency)));
+        let text = |at| format!("{} restarted, {}", process.name, time_of_day(at));
+        all.extend(process.restarted_ms.map(|at| at_once(at, "↻", text(at), MarkTarget::Latency)));
     }
     all.retain(|mark| mark.from <= span.until && mark.until.is_none_or(|until| until >= span.from));
     radixscope_model::sort::sort_by_key(&mut all, |mark| mark.from);
@@ -97,13 +97,13 @@ fn of_finding(finding: &Finding) -> ChartMark {
         until,
         icon: severity_mark(finding.severity),
         class: finding.severity.as_str(),
-        words: format!("{}: {}, {time}", finding.severity.as_str(), finding.title),
+        text: format!("{}: {}, {time}", finding.severity.as_str(), finding.title),
         to: MarkTarget::Finding(finding.code.to_string()),
     }
 }
 
-fn at_once(at: Millis, icon: &'static str, words: String, to: MarkTarget) -> ChartMark {
-    ChartMark { id: words.clone(), from: at, until: Some(at), icon, class: "event", words, to }
+fn at_once(at: Millis, icon: &'static str, text: String, to: MarkTarget) -> ChartMark {
+    ChartMark { id: text.clone(), from: at, until: Some(at), icon, class: "event", text, to }
 }
 
 /// The marks of a chart's area.
@@ -134,7 +134,7 @@ fn place(mark: &ChartMark, all: &[ChartMark], span: TimeSpan) -> (f64, f64, usiz
 fn MarkAt(store: Store, mark: ChartMark, all: Memo<Vec<ChartMark>>, span: Memo<TimeSpan>) -> impl IntoView {
     let ChartMark { icon, class, .. } = mark;
     let id = mark.id.clone();
-    let words = move || all.with(|all| all.iter().find(|mark| mark.id == id).map(|mark| mark.words.clone()));
+    let text = move || all.with(|all| all.iter().find(|mark| mark.id == id).map(|mark| mark.text.clone()));
     let is_over = mark.until.is_some();
     let (panel, worker) = mark.to.panel();
     let target = move || store.address.with(|address| address.of_panel(panel, worker));
@@ -159,7 +159,7 @@ fn MarkAt(store: Store, mark: ChartMark, all: Memo<Vec<ChartMark>>, span: Memo<T
     view! {
         <div class=format!("time-mark {class}") class:ended=is_over style=move || style()>
             <a class=move || side() href=move || format!("./{}", target().query()) on:click=go
-                on:pointerdown=|event| event.stop_propagation() aria-label=move || words() data-testid="time-mark">{icon}</a>
+                on:pointerdown=|event| event.stop_propagation() aria-label=move || text() data-testid="time-mark">{icon}</a>
         </div>
     }
 }

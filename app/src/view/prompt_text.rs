@@ -49,8 +49,8 @@ pub(super) struct PromptTextState {
     tokens: RwSignal<Option<(Vec<u32>, String)>>,
     tokenizer: StoredValue<Tokenizer, LocalStorage>,
     pause: StoredValue<Option<TimeoutHandle>>,
-    /// Whether the next answer is of the text as it is.
-    is_asked: StoredValue<bool>,
+    /// Whether the next response is of the text as it is.
+    is_pending: StoredValue<bool>,
 }
 
 impl PromptTextState {
@@ -61,8 +61,8 @@ impl PromptTextState {
         let counted = RwSignal::new(Counted::Nothing);
         let tokens = RwSignal::new(None);
         let again = RwSignal::new(0_u32);
-        let is_asked = StoredValue::new(false);
-        let tokenizer = Tokenizer::new(move |answer| match answer {
+        let is_pending = StoredValue::new(false);
+        let tokenizer = Tokenizer::new(move |response| match response {
             TokenizerResponse::Ready => {}
             TokenizerResponse::Loaded(Ok(summary)) => {
                 loaded.try_update(|loaded| {
@@ -76,7 +76,7 @@ impl PromptTextState {
                 loaded.try_set(FileState::Failed(why));
                 counted.try_set(Counted::Nothing);
             }
-            TokenizerResponse::Tokens(_) if is_asked.try_get_value() != Some(true) => {}
+            TokenizerResponse::Tokens(_) if is_pending.try_get_value() != Some(true) => {}
             TokenizerResponse::Tokens(Ok(ids)) => {
                 let bytes = text.try_with_untracked(String::len).unwrap_or_default() as u64;
                 let described = loaded.try_with_untracked(|loaded| describe(loaded, ids.len() as u64, bytes));
@@ -96,7 +96,7 @@ impl PromptTextState {
             tokens,
             tokenizer: StoredValue::new_local(tokenizer),
             pause: StoredValue::new(None),
-            is_asked,
+            is_pending,
         };
         Effect::new(move |_| {
             if again.get() > 0 {
@@ -107,7 +107,7 @@ impl PromptTextState {
     }
 
     fn load(self, file: &File) {
-        self.is_asked.set_value(false);
+        self.is_pending.set_value(false);
         self.tokens.set(None);
         self.counted.set(Counted::Nothing);
         self.loaded.set(FileState::Loading(file.name()));
@@ -116,7 +116,7 @@ impl PromptTextState {
 
     fn edit(self, text: String) {
         self.text.set(text);
-        self.is_asked.set_value(false);
+        self.is_pending.set_value(false);
         self.tokens.set(None);
         self.counted.set(Counted::Counting);
         let pause = set_timeout_with_handle(move || self.count(), PAUSE).ok();
@@ -127,7 +127,7 @@ impl PromptTextState {
 
     /// Asks for the tokens of the text as it is.
     fn count(self) {
-        self.is_asked.set_value(false);
+        self.is_pending.set_value(false);
         self.tokens.set(None);
         let is_ready = self.loaded.with_untracked(|loaded| matches!(loaded, FileState::Ready(..)));
         let bytes = self.text.with_untracked(String::len);
@@ -142,7 +142,7 @@ impl PromptTextState {
                 .set(Counted::Failed(format!("The text has {bytes} bytes; at most {most} are tokenized.")));
         }
         self.counted.set(Counted::Counting);
-        self.is_asked.set_value(true);
+        self.is_pending.set_value(true);
         let add_special_tokens = self.add_special_tokens.get_untracked();
         let text = Text { text: self.text.get_untracked(), add_special_tokens };
         self.tokenizer.with_value(|tokenizer| tokenizer.tokenize(text));
@@ -186,7 +186,7 @@ pub(super) fn PromptText(
 #[component]
 fn TokenizerFile(state: PromptTextState) -> impl IntoView {
     view! {
-        <FileDrop id="tokenizer" accept=".json,application/json" described_by="tokenizer-state" take=move |file| state.load(&file)>
+        <FileDrop id="tokenizer" accept=".json,application/json" described_by="tokenizer-state" on_file=move |file| state.load(&file)>
             <p>
                 <label for="tokenizer-file" class="file-button">
                     {move || if state.loaded.with(|loaded| matches!(loaded, FileState::Ready(..))) { "Another tokenizer.json" } else { "Choose a tokenizer.json" }}
@@ -249,8 +249,8 @@ fn Count(state: PromptTextState) -> impl IntoView {
                 Counted::Counting if state.loaded.with(|loaded| !matches!(loaded, FileState::Ready(..))) => "No tokenizer yet".into_any(),
                 Counted::Counting => "Counting".into_any(),
                 Counted::Tokens { tokens, bytes } => {
-                    let words = format!(" of a text of {} bytes", format::count(*bytes));
-                    view! { <b>{format::plural(*tokens, "token", "tokens")}</b>{words} }
+                    let text = format!(" of a text of {} bytes", format::count(*bytes));
+                    view! { <b>{format::plural(*tokens, "token", "tokens")}</b>{text} }
                 }
                 Counted::Failed(why) => view! { <span class="field-fault">{why.clone()}</span> },
             })}
@@ -258,7 +258,7 @@ fn Count(state: PromptTextState) -> impl IntoView {
     }
 }
 
-/// Where token ids come from, in words.
+/// Where token ids come from, as text.
 fn describe(loaded: &FileState, tokens: u64, bytes: u64) -> String {
     let (tokens, bytes) = (format::plural(tokens, "token", "tokens"), format::count(bytes));
     match loaded {

@@ -54,7 +54,7 @@ pub(super) fn RatesPanel(store: Store, dark: Memo<bool>) -> impl IntoView {
             </PanelHead>
             <div class="chart-tools"><Legend hidden all=legend/><span class="quiet">{format!("↑ {STORED} ↓ {REMOVED}")}</span><TimeMenu store span/></div>
             <TimeChart store dark id="rates-chart" insets=chart::INSETS span option
-                words="Blocks stored and removed per second and worker. The table of workers has the present rates."/>
+                description="Blocks stored and removed per second and worker. The table of workers has the present rates."/>
         </section>
     }
 }

@@ -53,8 +53,8 @@ pub(super) fn Mark() -> impl IntoView {
 /// Where the link to the server stands, in a word.
 #[component]
 pub(super) fn Connection(store: Store) -> impl IntoView {
-    let words = Memo::new(move |_| match store.link.get() {
-        _ if store.at.get() != 0 => ("past", past_words(store)),
+    let text = Memo::new(move |_| match store.link.get() {
+        _ if store.at.get() != 0 => ("past", past_text(store)),
         Link::Live if store.replayed.get() => ("past", store.newest_name().to_owned()),
         Link::Live if store.stale.get() => ("stale", "Stale".to_owned()),
         Link::Live => source_text(store),
@@ -68,18 +68,18 @@ pub(super) fn Connection(store: Store) -> impl IntoView {
     });
     let title = move || {
         let server = store.server.get();
-        if server.is_empty() { "No server has answered yet".to_owned() } else { format!("Server {server}") }
+        if server.is_empty() { "No server has responded yet".to_owned() } else { format!("Server {server}") }
     };
     view! {
-        <span class=move || words.with(|w| format!("state {}", w.0)) title=move || title() data-testid="connection">
+        <span class=move || text.with(|w| format!("state {}", w.0)) title=move || title() data-testid="connection">
             <i aria-hidden="true"></i>
-            {move || words.get().1}
+            {move || text.get().1}
         </span>
     }
 }
 
 /// Which moment is shown, and whether it stands or plays.
-fn past_words(store: Store) -> String {
+fn past_text(store: Store) -> String {
     let at = time_of_day(Millis(store.at.get()));
     if store.past_waits.get() {
         let shown = store.past_ms();
@@ -88,7 +88,7 @@ fn past_words(store: Store) -> String {
     match store.speed.get() {
         0 => {
             // It grows older while it stands.
-            store.kept_version.track();
+            store.history_version.track();
             format!("Paused at {at}, {}", store.age_of_past())
         }
         speed => format!("Replay {}, {at}", timeline::speed_name(speed)),

@@ -33,7 +33,7 @@ pub(super) struct Tile {
     pub(super) value: String,
     /// How it stands to its target, for the style sheet.
     pub(super) state: &'static str,
-    /// The same in words, or what else is to be known beside it.
+    /// The same as text, or what else is to be known beside it.
     pub(super) status_text: String,
     /// What belongs to the figure and is no part of it.
     pub(super) more: String,
@@ -305,7 +305,7 @@ fn Worst(store: Store, tiles: Memo<[Tile; 5]>) -> impl IntoView {
 fn line_of(cluster: &Cluster, tiles: &[Tile]) -> StatusLine {
     let held = FindingFilter::default().of(cluster);
     let Some((worst, others)) = held.split_first() else { return no_finding(cluster, tiles) };
-    let words = |finding: &Finding| {
+    let note = |finding: &Finding| {
         // Its figures are of then, and others may stand above already.
         let until = match finding.phase {
             Phase::Recheck => format!(", until {}", time_of_day(finding.last_ms)),
@@ -316,7 +316,7 @@ fn line_of(cluster: &Cluster, tiles: &[Tile]) -> StatusLine {
     };
     let mut line = StatusLine {
         level: ["info", "warn", "bad"][worst.severity as usize],
-        text: words(worst),
+        text: note(worst),
         link: "Open findings",
         ..StatusLine::default()
     };
@@ -326,7 +326,7 @@ fn line_of(cluster: &Cluster, tiles: &[Tile]) -> StatusLine {
         line.fix = fix.text.to_string();
     }
     for other in others.iter().take(NAMED - 1) {
-        line.more.push_str(&words(other));
+        line.more.push_str(&note(other));
         line.more.push_str("   ");
     }
     if held.len() > NAMED {

@@ -8,11 +8,11 @@ use crate::store::{Store, time_of_day, zone};
 use crate::time_range::{TimePoint, TimeRange, TimeSpan};
 use crate::view::control::view;
 
-/// The times offered, seconds; the last is all that is kept.
+/// The times offered, seconds; the last is all that is retained.
 const LASTS: [(u64, &str); 4] =
-    [(60, "Last 1 min"), (300, "Last 5 min"), (900, "Last 15 min"), (3_600, "Last 1 h: all kept")];
-/// What is kept.
-const KEPT: &str = "Kept: the last hour, every second of the last 5 min, 15 s steps before. Drag over a chart to zoom in; Escape goes back.";
+    [(60, "Last 1 min"), (300, "Last 5 min"), (900, "Last 15 min"), (3_600, "Last 1 h: all retained")];
+/// What is retained.
+const KEPT: &str = "Retained: the last hour, every second of the last 5 min, 15 s steps before. Drag over a chart to zoom in; Escape goes back.";
 
 /// The menu.
 #[component]
@@ -45,8 +45,8 @@ pub(super) fn TimeMenu(store: Store, span: Memo<TimeSpan>) -> impl IntoView {
         false => format!("From {}", range.get().from),
     });
     let from = Memo::new(move |_| {
-        let kept = store.on_beat(|shown| shown.workers().iter().map(|worker| worker.first_ms).min());
-        kept.filter(|first| *first > span.get().from).map(first_words)
+        let first = store.on_beat(|shown| shown.workers().iter().map(|worker| worker.first_ms).min());
+        first.filter(|first| *first > span.get().from).map(first_text)
     });
     view! {
         <div class="time-menu">
@@ -63,6 +63,6 @@ pub(super) fn TimeMenu(store: Store, span: Memo<TimeSpan>) -> impl IntoView {
     }
 }
 
-fn first_words(first: Millis) -> String {
+fn first_text(first: Millis) -> String {
     format!(", nothing known before {}", time_of_day(first))
 }

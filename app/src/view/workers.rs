@@ -124,7 +124,7 @@ fn WorkerRow(store: Store, worker: WorkerIx) -> impl IntoView {
                         <i class="sign" title=text(|row| row.sign_title.to_owned()) aria-hidden="true"></i>
                         <Chip store worker/>
                         <span class="id">{text(|row| row.figures.tail.clone())}</span>
-                        {move || store.pool_words(worker).map(|(beside, name)| view! {
+                        {move || store.pool_label(worker).map(|(beside, name)| view! {
                             <span class="of-pool" title=name data-testid="worker-pool">{beside}</span>
                         })}
                         <span class="hidden">{text(|row| format!("worker {}, {}", row.figures.id, row.sign))}</span>

@@ -60,8 +60,8 @@ impl Client {
         let client = Rc::downgrade(&self.0);
         let on_message = move |message: Uint8Array| {
             let Some(client) = client.upgrade().map(Client) else { return };
-            if let Ok(answer) = postcard::from_bytes(&message.to_vec()) {
-                client.take(answer);
+            if let Ok(response) = postcard::from_bytes(&message.to_vec()) {
+                client.on_response(response);
             }
         };
         let client = Rc::downgrade(&self.0);
@@ -84,8 +84,8 @@ impl Client {
         }
     }
 
-    fn take(&self, answer: WorkerResponse) {
-        match answer {
+    fn on_response(&self, response: WorkerResponse) {
+        match response {
             WorkerResponse::Ready => {
                 self.0.borrow_mut().is_ready = true;
                 self.send();
@@ -93,18 +93,18 @@ impl Client {
             WorkerResponse::Progress { .. } => {
                 let notify = self.0.borrow().notify.clone();
                 if let Some(notify) = notify {
-                    notify(answer);
+                    notify(response);
                 }
             }
-            WorkerResponse::Done { .. } | WorkerResponse::Failed { .. } => self.end(answer),
+            WorkerResponse::Done { .. } | WorkerResponse::Failed { .. } => self.end(response),
         }
     }
 
     /// The job is over; who wanted to notify may start another one at once.
-    fn end(&self, answer: WorkerResponse) {
+    fn end(&self, response: WorkerResponse) {
         let notify = self.0.borrow_mut().notify.take();
         if let Some(notify) = notify {
-            notify(answer);
+            notify(response);
         }
     }
 }

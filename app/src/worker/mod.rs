@@ -103,7 +103,7 @@ pub enum WorkerResponse {
     Failed {
         /// The request's number.
         id: u32,
-        /// Why, in words.
+        /// Why, as text.
         message: String,
     },
 }
@@ -204,7 +204,7 @@ fn now_ms() -> f64 {
 }
 
 /// Answers one message; what is to be sent goes to `send`.
-pub fn answer(message: &[u8], mut send: impl FnMut(&WorkerResponse)) {
+pub fn run(message: &[u8], mut send: impl FnMut(&WorkerResponse)) {
     let Request { id, job } = match postcard::from_bytes(message) {
         Ok(request) => request,
         Err(error) => {
@@ -225,16 +225,16 @@ mod tests {
 
     use super::*;
 
-    fn answers(message: &[u8]) -> Vec<WorkerResponse> {
+    fn responses(message: &[u8]) -> Vec<WorkerResponse> {
         let mut all = Vec::new();
-        answer(message, |answer| {
+        run(message, |response| {
             // As it travels.
-            all.push(postcard::from_bytes(&postcard::to_allocvec(answer).unwrap()).unwrap());
+            all.push(postcard::from_bytes(&postcard::to_allocvec(response).unwrap()).unwrap());
         });
         all
     }
 
-    fn asked(job: Job) -> Vec<u8> {
+    fn encoded(job: Job) -> Vec<u8> {
         postcard::to_allocvec(&Request { id: 7, job }).unwrap()
     }
 
@@ -248,7 +248,7 @@ mod tests {
     fn a_job_tells_its_progress_and_then_its_outcome() {
         let parts = parts();
         let total = parts.len() as u32;
-        let all = answers(&asked(Job::Digest { parts }));
+        let all = responses(&encoded(Job::Digest { parts }));
         let (last, progress) = all.split_last().unwrap();
         let expected: Vec<_> =
             (1..=total).map(|done| WorkerResponse::Progress { id: 7, done, total }).collect();
@@ -262,7 +262,7 @@ mod tests {
         let is_read = |csv: Option<&str>, expected: Result<Import, String>| {
             let job = Job::Baselines { csv: csv.map(str::to_owned), name: "Mine".to_owned() };
             let outcome = Outcome::Baselines(expected);
-            assert_eq!(answers(&asked(job)), [WorkerResponse::Done { id: 7, outcome }]);
+            assert_eq!(responses(&encoded(job)), [WorkerResponse::Done { id: 7, outcome }]);
         };
         is_read(None, Ok(Import { baselines: baseline::reference(), notices: Vec::new() }));
         let own = "concurrency,ttft_p50_ms\n60,100.5\n";
@@ -276,14 +276,18 @@ mod tests {
         let cluster = Cluster::default();
         let selection = Selection::of(DecisionRange::ALL);
         let sample = Sample::of(&cluster, selection);
-        let frozen = answers(&asked(Job::OfflineReplay {
+        let frozen = responses(&encoded(Job::OfflineReplay {
             sample: sample.clone(),
             settings: RouterOverrides::round_robin(),
         }));
         let outcome = Outcome::OfflineReplay(Box::new(sample.evaluate(RouterOverrides::round_robin())), 0.0);
         assert_eq!(frozen, [WorkerResponse::Done { id: 7, outcome }]);
-        let sweep =
-            answers(&asked(Job::Sweep { sample, weights: vec![1.0], temperatures: vec![0.0], held: None }));
+        let sweep = responses(&encoded(Job::Sweep {
+            sample,
+            weights: vec![1.0],
+            temperatures: vec![0.0],
+            held: None,
+        }));
         assert!(
             matches!(&sweep[..], [WorkerResponse::Done { outcome: Outcome::Sweep(report, _), .. }] if report.grid.is_none())
         );
@@ -295,7 +299,7 @@ mod tests {
                 span: DecisionRange::ALL,
                 settings: RouterOverrides::round_robin(),
             };
-            let all = answers(&asked(job));
+            let all = responses(&encoded(job));
             assert!(
                 matches!(&all[..], [WorkerResponse::Failed { message, .. }] if message.contains(status_text)),
                 "{all:?}"
@@ -308,8 +312,8 @@ mod tests {
         let mut parts = parts();
         parts.pop();
         let failed = |all: Vec<WorkerResponse>, number: u32| matches!(all.last(), Some(WorkerResponse::Failed { id, .. }) if *id == number);
-        assert!(failed(answers(&asked(Job::Digest { parts })), 7));
-        assert!(failed(answers(&asked(Job::Digest { parts: vec![vec![255; 9]] })), 7));
-        assert!(failed(answers(b"\xff\xff"), 0));
+        assert!(failed(responses(&encoded(Job::Digest { parts })), 7));
+        assert!(failed(responses(&encoded(Job::Digest { parts: vec![vec![255; 9]] })), 7));
+        assert!(failed(responses(b"\xff\xff"), 0));
     }
 }

@@ -78,8 +78,8 @@ impl Tokenizer {
     fn start(&self, again: bool) {
         let weak = Rc::downgrade(&self.0);
         let on_message = move |message: Uint8Array| {
-            if let (Some(own), Ok(answer)) = (weak.upgrade(), postcard::from_bytes(&message.to_vec())) {
-                Self(own).take(answer);
+            if let (Some(own), Ok(response)) = (weak.upgrade(), postcard::from_bytes(&message.to_vec())) {
+                Self(own).on_response(response);
             }
         };
         let weak = Rc::downgrade(&self.0);
@@ -104,9 +104,9 @@ impl Tokenizer {
         }
     }
 
-    fn take(&self, answer: TokenizerResponse) {
+    fn on_response(&self, response: TokenizerResponse) {
         let doing = self.0.borrow().doing;
-        let is_news = match (&answer, doing) {
+        let is_news = match (&response, doing) {
             (TokenizerResponse::Ready, _) => {
                 let state = self.0.borrow();
                 if let (Some(worker), Some(file)) = (&state.worker, &state.file) {
@@ -126,7 +126,7 @@ impl Tokenizer {
         };
         self.idle();
         if is_news {
-            self.tell(answer);
+            self.notify(response);
         }
         if self.0.borrow().doing == Doing::Nothing {
             self.go_on();
@@ -165,10 +165,10 @@ impl Tokenizer {
         match doing {
             Doing::Loading { again: false } => {
                 self.0.borrow_mut().file = None;
-                self.tell(TokenizerResponse::Loaded(Err(why.to_owned())));
+                self.notify(TokenizerResponse::Loaded(Err(why.to_owned())));
             }
             Doing::Loading { again: true } | Doing::Tokenizing => {
-                self.tell(TokenizerResponse::Tokens(Err(why.to_owned())))
+                self.notify(TokenizerResponse::Tokens(Err(why.to_owned())))
             }
             Doing::Nothing => {}
         }
@@ -196,8 +196,8 @@ impl Tokenizer {
         drop(over);
     }
 
-    fn tell(&self, answer: TokenizerResponse) {
+    fn notify(&self, response: TokenizerResponse) {
         let notify = Rc::clone(&self.0.borrow().notify);
-        notify(answer);
+        notify(response);
     }
 }

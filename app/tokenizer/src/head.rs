@@ -1,4 +1,4 @@
-//! What a `tokenizer.json` is made of, read without building it: to name its parts, and to say in words why a file is
+//! What a `tokenizer.json` is made of, read without building it: to name its parts, and to say as text why a file is
 //! none. The library's own errors on such files speak of Rust types.
 
 use serde::Deserialize;

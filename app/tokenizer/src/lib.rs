@@ -76,7 +76,7 @@ impl Loaded {
                 "The text has more than {most} thousand spaces or line ends in a row; it cannot be cut into words reliably."
             ));
         }
-        // Positions in the text are not asked for: without them it is faster, and the ids are the same.
+        // Positions in the text are not requested: without them it is faster, and the ids are the same.
         let encoding = self
             .0
             .encode_fast(text.as_str(), *add_special_tokens)

@@ -1,4 +1,4 @@
-//! The worker's own side: a file or a text comes in, an answer goes out. A panic ends the worker; the page starts another.
+//! The worker's own side: a file or a text comes in, a response goes out. A panic ends the worker; the page starts another.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -58,9 +58,9 @@ fn tokens(current: &Current, message: &[u8]) -> Result<Vec<u32>, String> {
     }
 }
 
-fn send(scope: &DedicatedWorkerGlobalScope, answer: &TokenizerResponse) {
+fn send(scope: &DedicatedWorkerGlobalScope, response: &TokenizerResponse) {
     // Encoding into memory does not fail.
-    let Ok(bytes) = postcard::to_allocvec(answer) else { return };
+    let Ok(bytes) = postcard::to_allocvec(response) else { return };
     let bytes = Uint8Array::from(bytes.as_slice());
     let _ = scope.post_message_with_transfer(&bytes, &Array::of1(&bytes.buffer()));
 }

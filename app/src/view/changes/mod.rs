@@ -1,7 +1,7 @@
 //! What changed between the moments marked A and B: in a sentence, worker by worker, and in the tree. Core compares; this shows.
 
+mod sentences;
 mod table;
-mod words;
 
 use std::sync::Arc;
 
@@ -36,7 +36,7 @@ pub fn ChangesPanel(store: Store, dark: Memo<bool>) -> impl IntoView {
     };
     let sentences = move || {
         let labels: Vec<PoolLabel> = store.labels.get();
-        compared.with(|changes| changes.as_ref().map(|changes| words::sentences(store, changes, &labels)))
+        compared.with(|changes| changes.as_ref().map(|changes| sentences::sentences(store, changes, &labels)))
     };
     let sentences = move || {
         let line = |text: String| view! { <p data-testid="changes-sentence">{text}</p> };
@@ -69,7 +69,7 @@ pub fn ChangesPanel(store: Store, dark: Memo<bool>) -> impl IntoView {
 fn mark(store: Store, side: usize) -> AnyView {
     let name = MARK_NAMES[side];
     let at = move || store.address.with(|address| address.marks[side]);
-    let words = move || match (at(), side) {
+    let text = move || match (at(), side) {
         (Some(at), _) => time_of_day(at),
         (None, 1) => store.newest_name().to_owned(),
         (None, _) => "not marked".to_owned(),
@@ -82,7 +82,7 @@ fn mark(store: Store, side: usize) -> AnyView {
         <span class="changes-mark">
             <b>{name}</b>" "
             <button class="plain" title=format!("Show the moment {name}") disabled=move || side == 0 && at().is_none() || is_second(store, side)
-                data-testid=format!("changes-at-{name}") on:click=go>{move || words()}</button>
+                data-testid=format!("changes-at-{name}") on:click=go>{move || text()}</button>
         </span>
     }
 }
@@ -149,7 +149,7 @@ fn keep(store: Store, compared: Compared) {
     let marks = Memo::new(move |_| store.address.with(|address| address.marks));
     let worker = Memo::new(move |_| store.address.with(|address| address.worker));
     Effect::new(move |_| {
-        store.kept_version.track();
+        store.history_version.track();
         store.changes_fetched.track();
         store.fetch_marks(marks.get());
     });

@@ -7,7 +7,7 @@ use radixscope_insight::changes::{Blocks, Changes, PoolChange, WorkerChange};
 use radixscope_model::id::{Millis, Worker, WorkerIx};
 use radixscope_model::record::Tier;
 
-use super::{Compared, words};
+use super::{Compared, sentences};
 use crate::format::{self, UNKNOWN};
 use crate::store::Store;
 use crate::view::chip::Chip;
@@ -32,7 +32,7 @@ const COLUMNS: [(&str, &str, &str); 11] = [
         "Moved out",
         "Of its evicted blocks, those that another worker of the pool stored between A and B",
     ),
-    ("kept", "Kept", "Blocks that it holds at A and at B"),
+    ("kept", "Retained", "Blocks that it has cached at A and at B"),
     ("after", "At B", "Blocks that it holds at B"),
     ("decisions", "Decisions", "Decisions for it between A and B"),
     (
@@ -126,7 +126,7 @@ fn Line(
 
 fn rows(store: Store, changes: &Changes) -> Vec<ChangesRow> {
     let mut rows = Vec::new();
-    for pool in words::shown(store, changes) {
+    for pool in sentences::shown(store, changes) {
         let name = if changes.pools.len() > 1 { pool.name.clone() } else { "All workers".to_owned() };
         rows.push(of_pool(pool, name, changes.at));
         for worker in &pool.workers {
@@ -162,9 +162,9 @@ fn of_pool(pool: &PoolChange, name: String, at: [Millis; 2]) -> ChangesRow {
     let mut cells = of_blocks(&pool.blocks);
     cells.push(count(pool.decisions));
     cells.extend([
-        words::hit_rate(&pool.requests, at),
-        words::ttft(&pool.requests, 0),
-        words::ttft(&pool.requests, 1),
+        sentences::hit_rate(&pool.requests, at),
+        sentences::ttft(&pool.requests, 0),
+        sentences::ttft(&pool.requests, 1),
     ]);
     ChangesRow { worker: None, name, note: "", cells }
 }
@@ -180,11 +180,11 @@ fn of_worker(worker: &WorkerChange, at: [Millis; 2]) -> ChangesRow {
     }
     cells.push(count(worker.decisions));
     cells.extend([
-        words::hit_rate(&worker.requests, at),
-        words::ttft(&worker.requests, 0),
-        words::ttft(&worker.requests, 1),
+        sentences::hit_rate(&worker.requests, at),
+        sentences::ttft(&worker.requests, 0),
+        sentences::ttft(&worker.requests, 1),
     ]);
-    let name = worker.presence.map(words::presence).unwrap_or_default();
+    let name = worker.presence.map(sentences::presence).unwrap_or_default();
     let note = if worker.is_partial { "Not all blocks of this worker are known at A or B" } else { "" };
     ChangesRow { worker: Some((worker.id, worker.ix)), name, note, cells }
 }

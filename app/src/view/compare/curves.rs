@@ -1,4 +1,4 @@
-//! The figures by concurrency as a chart, and what it shows in words.
+//! The figures by concurrency as a chart, and what it shows as text.
 
 use leptos::prelude::*;
 use radixscope_insight::baseline::{Baseline, Direction, Figure, crossover};
@@ -106,8 +106,8 @@ pub(super) fn Curves(
     baselines: Baselines,
 ) -> impl IntoView {
     let choice = Memo::new(move |_| {
-        let asked = store.address.with(|address| address.other(FIGURE_KEY));
-        CHOICES.iter().position(|(key, ..)| asked.as_deref() == Some(key)).unwrap_or(0)
+        let name = store.address.with(|address| address.other(FIGURE_KEY));
+        CHOICES.iter().position(|(key, ..)| name.as_deref() == Some(key)).unwrap_or(0)
     });
     let playing = Memo::new(move |_| Role::ALL.map(|role| baselines.playing(role)));
     let shown = Memo::new(move |_| {
@@ -148,7 +148,7 @@ pub(super) fn Curves(
         }
         Some(curves::option(&picture, palette))
     };
-    let words = move || {
+    let description = move || {
         format!(
             "{} by concurrency. {} The table has the figures.",
             CHOICES[choice.get()].1,
@@ -165,7 +165,7 @@ pub(super) fn Curves(
             }).collect_view()}
         </fieldset>
         <Legend hidden all=legend/>
-        <Charted store dark id="cmp-chart" class="chart-box cmp-chart" words=Memo::new(move |_| words()) option/>
+        <Charted store dark id="cmp-chart" class="chart-box cmp-chart" description=Memo::new(move |_| description()) option/>
         <p class="caption" data-testid="cmp-crossovers">{status_text}</p>
     }
 }

@@ -54,7 +54,7 @@ pub(super) fn range_text(figure: Figure, range: &Range) -> String {
 
 /// How live stands to a baseline: percent with sign, in a word, with an icon; class. "Worse" and "better" only where the
 /// baseline lies outside of what live can be.
-fn difference_words(figure: Figure, live: Option<Range>, base: Option<f64>) -> (String, &'static str) {
+fn difference_text(figure: Figure, live: Option<Range>, base: Option<f64>) -> (String, &'static str) {
     let difference = live.zip(base).and_then(|(live, base)| difference(figure, live, base));
     let Some(Difference { share, verdict }) = difference else { return (UNKNOWN.to_owned(), "") };
     let percent = share.to_text(|share| {
@@ -93,7 +93,7 @@ fn lines(live: &RecentFigures, baselines: &[Option<Baseline>; 2]) -> Vec<FigureR
             _ => (UNKNOWN.to_owned(), "no data".to_owned()),
         };
         let read = baselines.each_ref().map(|baseline| at(baseline.as_ref(), figure, concurrency));
-        let differences = read.each_ref().map(|(_, _, base)| difference_words(figure, value, *base));
+        let differences = read.each_ref().map(|(_, _, base)| difference_text(figure, value, *base));
         FigureRow { figure, live: live_text, base: read.map(|(text, why, _)| (text, why)), differences }
     };
     Figure::ALL.into_iter().map(line).collect()

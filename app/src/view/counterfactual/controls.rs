@@ -34,7 +34,7 @@ impl Inputs {
     }
 
     /// Takes a setting into the form.
-    pub(super) fn take(self, (weight, temperature): (f64, f64)) {
+    pub(super) fn set(self, (weight, temperature): (f64, f64)) {
         self.round_robin.set(false);
         self.weight.set(weight.to_string());
         self.temperature.set(temperature.to_string());
@@ -43,7 +43,7 @@ impl Inputs {
     /// Which decisions.
     ///
     /// # Errors
-    /// What cannot be read, in words.
+    /// What cannot be read, as text.
     pub(super) fn span(self) -> Result<DecisionRange, String> {
         let text = self.amount.get_untracked();
         let number: Option<u32> = text.trim().parse().ok().filter(|&n| n > 0);
@@ -59,8 +59,8 @@ impl Inputs {
     /// Everything.
     ///
     /// # Errors
-    /// What cannot be read, in words.
-    pub(super) fn asked(self) -> Result<RunRequest, String> {
+    /// What cannot be read, as text.
+    pub(super) fn request(self) -> Result<RunRequest, String> {
         let number = |name: &str, text: RwSignal<String>| {
             let text = text.get_untracked();
             crate::format::decimal(&text).ok_or_else(|| format!("{name} {text:?} is not a number"))

@@ -35,8 +35,8 @@ use crate::view::hint::HintList;
 pub fn CounterfactualPanel(store: Store) -> impl IntoView {
     let runner = Runner::new(store);
     let inputs = Inputs::new();
-    let compute = Callback::new(move |()| match inputs.asked() {
-        Ok(asked) => runner.compute(asked, || ()),
+    let compute = Callback::new(move |()| match inputs.request() {
+        Ok(request) => runner.compute(request, || ()),
         Err(error) => runner.error.set(Some(error)),
     });
     let sweep = Callback::new(move |()| match inputs.span() {
@@ -50,9 +50,9 @@ pub fn CounterfactualPanel(store: Store) -> impl IntoView {
         if store.ready()
             && known.get()
             && !runner.has_begun()
-            && let Ok(asked) = inputs.asked()
+            && let Ok(request) = inputs.request()
         {
-            runner.compute(asked, move || runner.sweep(asked.span));
+            runner.compute(request, move || runner.sweep(request.span));
         }
     });
     let frozen = Memo::new(move |_| runner.frozen.get().map(|done| done.report));
@@ -105,10 +105,10 @@ pub fn CounterfactualPanel(store: Store) -> impl IntoView {
                         <div class="cf-column">
                             {move || runner.sweep.get().map(|done| {
                                 let stamp = format!("Sweep. {}", stamped(&done, &done.report.about));
-                                let take = Callback::new(move |setting| inputs.take(setting));
+                                let choose = Callback::new(move |setting| inputs.set(setting));
                                 view! {
                                     <p class="quiet" data-testid="cf-sweep-stamp" data-worker-ms=format!("{:.3}", done.worker_ms) data-total-ms=format!("{:.3}", done.total_ms)>{stamp}</p>
-                                    <HeatMap report=done.report take/>
+                                    <HeatMap report=done.report choose/>
                                 }
                             })}
                             {move || again.get().then(|| view! { <Limits/> })}

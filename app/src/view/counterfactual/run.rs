@@ -44,7 +44,7 @@ pub(super) struct RunProgress {
     pub(super) part: Option<(u32, u32)>,
 }
 
-/// What a reader asked for.
+/// What a reader requested.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) struct RunRequest {
     pub(super) span: DecisionRange,
@@ -87,19 +87,19 @@ thread_local! {
 
 impl Runner {
     pub(super) fn new(store: Store) -> Self {
-        let kept = RESULTS.with_borrow(RunResults::clone);
+        let results = RESULTS.with_borrow(RunResults::clone);
         let runner = Self {
             store,
             client: StoredValue::new_local(Client::default()),
             abort: StoredValue::new_local(None),
             turn: StoredValue::new(0),
-            pool: StoredValue::new(kept.pool),
-            moment: StoredValue::new(kept.moment),
+            pool: StoredValue::new(results.pool),
+            moment: StoredValue::new(results.moment),
             step: RwSignal::new(None),
             error: RwSignal::new(None),
-            frozen: RwSignal::new(kept.frozen),
-            model: RwSignal::new(kept.model),
-            sweep: RwSignal::new(kept.sweep),
+            frozen: RwSignal::new(results.frozen),
+            model: RwSignal::new(results.model),
+            sweep: RwSignal::new(results.sweep),
         };
         on_cleanup(move || {
             runner.stop();
@@ -167,16 +167,16 @@ impl Runner {
     }
 
     /// One setting: frozen, then in the model if that is wanted too.
-    pub(super) fn compute(self, asked: RunRequest, then: impl Fn() + 'static) {
+    pub(super) fn compute(self, request: RunRequest, then: impl Fn() + 'static) {
         let turn = self.begin();
-        let steps = if asked.with_model { 3 } else { 1 };
-        let selection = self.selection(asked.span);
+        let steps = if request.with_model { 3 } else { 1 };
+        let selection = self.selection(request.span);
         let (at_ms, started) = (self.store.now_ms(), now_ms());
         let (sample, facts) =
             self.store.peek(|cluster| (Sample::of(cluster, selection), Facts::of(cluster, selection)));
         self.model.set(None);
         let what = "Replaying each decision on the state it saw";
-        let job = Job::OfflineReplay { sample, settings: asked.settings };
+        let job = Job::OfflineReplay { sample, settings: request.settings };
         self.job(turn, job, what, (1, steps), move |outcome| {
             let Outcome::OfflineReplay(report, worker_ms) = outcome else { return };
             let total_ms = now_ms() - started;
@@ -187,8 +187,8 @@ impl Runner {
                 total_ms,
                 pool: self.pool_name(),
             }));
-            if asked.with_model {
-                self.fetch_and_play(turn, asked, facts.clone(), at_ms);
+            if request.with_model {
+                self.fetch_and_play(turn, request, facts.clone(), at_ms);
             } else {
                 self.step.set(None);
                 then();
@@ -196,7 +196,7 @@ impl Runner {
         });
     }
 
-    fn fetch_and_play(self, turn: u32, asked: RunRequest, facts: Facts, at_ms: Millis) {
+    fn fetch_and_play(self, turn: u32, request: RunRequest, facts: Facts, at_ms: Millis) {
         let Ok(abort) = AbortController::new() else {
             return self.fail("this browser cannot fetch the prompts".to_owned());
         };
@@ -214,20 +214,21 @@ impl Runner {
         let pool = self.pool_name();
         leptos::task::spawn_local(async move {
             let fetched =
-                fetch::arrivals(arrivals_needed(asked.span), pool.as_deref(), at_ms, &signal, fetching).await;
+                fetch::arrivals(arrivals_needed(request.span), pool.as_deref(), at_ms, &signal, fetching)
+                    .await;
             if self.turn.try_get_value() != Some(turn) {
                 return;
             }
             match fetched {
-                Ok(arrivals) => self.play(turn, asked, facts, arrivals, at_ms),
+                Ok(arrivals) => self.play(turn, request, facts, arrivals, at_ms),
                 Err(error) => self.fail(error),
             }
         });
     }
 
-    fn play(self, turn: u32, asked: RunRequest, facts: Facts, arrivals: Vec<u8>, at_ms: Millis) {
+    fn play(self, turn: u32, request: RunRequest, facts: Facts, arrivals: Vec<u8>, at_ms: Millis) {
         let started = now_ms();
-        let job = Job::Resimulate { arrivals, facts, span: asked.span, settings: asked.settings };
+        let job = Job::Resimulate { arrivals, facts, span: request.span, settings: request.settings };
         let what = "Simulating the arrivals, twice";
         self.job(turn, job, what, (3, 3), move |outcome| {
             let Outcome::Model(report, worker_ms) = outcome else { return };
@@ -305,11 +306,11 @@ impl Runner {
     ) {
         let now = RunProgress { what: what.to_owned(), step, steps, part: None };
         self.step.set(Some(now.clone()));
-        let hear = move |answer| {
+        let hear = move |response| {
             if self.turn.try_get_value() != Some(turn) {
                 return;
             }
-            match answer {
+            match response {
                 WorkerResponse::Ready => {}
                 WorkerResponse::Progress { done, total, .. } => {
                     self.step.set(Some(RunProgress { part: Some((done, total)), ..now.clone() }));

@@ -24,16 +24,16 @@ pub(super) fn moment(at: Millis, now: Millis) -> String {
 /// change.
 #[component]
 pub(super) fn Card(store: Store, code: String) -> impl IntoView {
-    let kept = StoredValue::new(code.clone());
+    let stored = StoredValue::new(code.clone());
     // A finding that a new run of the server does not know leaves the list in the same beat.
     let finding = Memo::new(move |before: Option<&Option<Finding>>| {
         let now = store.on_beat(|cluster| {
-            kept.with_value(|code| cluster.findings().iter().find(|f| f.code == **code).cloned())
+            stored.with_value(|code| cluster.findings().iter().find(|f| f.code == **code).cloned())
         });
         now.or_else(|| before.cloned().flatten())
     });
-    let of = move |take: fn(&Finding) -> String| {
-        Memo::new(move |_| finding.with(|f| f.as_ref().map(take).unwrap_or_default()))
+    let of = move |part: fn(&Finding) -> String| {
+        Memo::new(move |_| finding.with(|f| f.as_ref().map(part).unwrap_or_default()))
     };
     let title = of(|f| f.title.to_string());
     let explanation = of(|f| f.explanation.to_string());

@@ -117,11 +117,11 @@ fn Severities(store: Store, filter: Memo<Filter>) -> impl IntoView {
         let value = severity.map(Severity::as_str);
         let is_on = move || filter.get().severity == severity;
         let pick = move |_| store.address.update(|address| *address = address.with_other(SEVERITY, value));
-        let words =
+        let text =
             severity.map_or("All".to_owned(), |s| format!("{} {}", severity_mark(s), severity_word(s)));
         view! {
             <button class="filter" class:on=move || is_on() aria-pressed=move || is_on().to_string() on:click=pick
-                data-testid=format!("severity-{}", value.unwrap_or("all"))>{words}</button>
+                data-testid=format!("severity-{}", value.unwrap_or("all"))>{text}</button>
         }
     };
     view! {

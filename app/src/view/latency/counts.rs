@@ -86,8 +86,8 @@ fn of_counts(counts: &Counts) -> Vec<LoadRow> {
 
 fn share_text(errors: Errors, of: &str) -> String {
     let share = errors.share().map_or(String::new(), |share| format!("{}, ", format::percent(share)));
-    let words = format!("{share}{} of {} {of}", format::count(errors.failed), format::count(errors.of));
-    words.trim_end().to_owned()
+    let text = format!("{share}{} of {} {of}", format::count(errors.failed), format::count(errors.of));
+    text.trim_end().to_owned()
 }
 
 fn of_load(load: Load) -> LoadRow {

@@ -62,7 +62,7 @@ pub(super) fn QuantityCard(
             <Show when=move || known.get() fallback=move || view! { <EmptyPanel text=latency_panel::empty(&labels)/> }>
                 <dl class="quantiles">{reading(1, "p95", "main")} {reading(0, "p50", "")} {reading(2, "p99", "")}</dl>
                 <p class="caption" data-testid=format!("{id}-source")>{move || times.with(|all| latency::source_text(all, quantity))}</p>
-                <p class="caption" data-testid=format!("{id}-burn")>{move || burn.with(|burn| burn_words(burn.as_ref(), quantity, goal.ms.get(), store))}</p>
+                <p class="caption" data-testid=format!("{id}-burn")>{move || burn.with(|burn| burn_text(burn.as_ref(), quantity, goal.ms.get(), store))}</p>
                 <TrendChart store dark goal labels span/>
             </Show>
         </section>
@@ -82,7 +82,7 @@ fn Value(range: Range, quantity: Quantity, target: f64, standing: Option<Times>)
     }
 }
 
-fn burn_words(burn: Option<&Burn>, quantity: Quantity, target: f64, store: Store) -> String {
+fn burn_text(burn: Option<&Burn>, quantity: Quantity, target: f64, store: Store) -> String {
     let Some(burn) = burn else { return String::new() };
     let (least, most) = burn.over;
     let share =
@@ -147,7 +147,7 @@ fn TrendChart(
             Some(trend::option(&trend, step.get()))
         })
     };
-    let words = move || {
+    let description = move || {
         let last = line.with(|line| line.as_ref().and_then(|line| line.last));
         let last = last.map_or("no sample".to_owned(), |p95| quantity.range_text(&p95));
         format!(
@@ -157,7 +157,7 @@ fn TrendChart(
     };
     view! {
         <Legend hidden all=legend/>
-        <TimeChart store dark id=format!("{id}-trend") class="chart-box trend" words=Memo::new(move |_| words())
+        <TimeChart store dark id=format!("{id}-trend") class="chart-box trend" description=Memo::new(move |_| description())
             insets=trend::INSETS span=step option/>
         <p class="caption">{TREND_NOTE}</p>
     }

@@ -62,7 +62,7 @@ pub(super) fn SpreadSection(
         });
         Some(strips::option(&chart, palette))
     };
-    let words = Memo::new(move |_| shown.with(description));
+    let description = Memo::new(move |_| shown.with(description));
     let left_out = move || shown.with(|shown| shown.series.workers.len().saturating_sub(MAX_STRIPS));
     view! {
         <section class="spread" aria-labelledby="spread-title" data-testid="spread">
@@ -72,7 +72,7 @@ pub(super) fn SpreadSection(
                 <div class="strips">
                     <For each=move || workers.get() key=|worker| *worker let:worker><WorkerRow store shown worker/></For>
                     <GapRow shown/>
-                    <TimeChart store dark id="spread-chart" words insets=strips::INSETS span option=chart/>
+                    <TimeChart store dark id="spread-chart" description insets=strips::INSETS span option=chart/>
                 </div>
                 {move || (left_out() > 0).then(|| view! { <p class="caption">{format!("{} more workers are not drawn; the gap counts them", left_out())}</p> })}
                 <Episodes shown/>
@@ -112,7 +112,7 @@ fn GapRow(shown: Memo<Imbalance>) -> impl IntoView {
 /// Spikes that moved, the last one first.
 #[component]
 fn Episodes(shown: Memo<Imbalance>) -> impl IntoView {
-    let words = Memo::new(move |_| {
+    let episodes = Memo::new(move |_| {
         let one = |episode: &Episode| {
             let part = |spike: &Spike| {
                 let at = time_of_day(Millis(spike.from_s * 1000));
@@ -127,7 +127,7 @@ fn Episodes(shown: Memo<Imbalance>) -> impl IntoView {
         <div class="episodes" data-testid="episodes">
             <h4>"Spikes that moved from worker to worker"</h4>
             {move || {
-                let all = words.get();
+                let all = episodes.get();
                 if all.is_empty() {
                     let n = single.get() as u64;
                     let spikes = format::plural(n, "spike stayed", "spikes stayed");

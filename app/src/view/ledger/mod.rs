@@ -1,10 +1,10 @@
-//! The ledger: every kept decision in one table, with what it came to, and one of them in detail.
+//! The ledger: every retained decision in one table, with what it came to, and one of them in detail.
 //!
 //! # How it works
 //!
-//! What a decision came to, which filter it passes and why it was taken are pure functions of one kept decision; the
+//! What a decision came to, which filter it passes and why it was taken are pure functions of one retained decision; the
 //! API, the exports and the page call the same. The table keeps as many elements as fit the window and fills them
-//! anew; one pass over the kept decisions gives the lines, the counts of every filter and the sums. Its anchor is a
+//! anew; one pass over the retained decisions gives the lines, the counts of every filter and the sums. Its anchor is a
 //! decision, not a pixel, so that lines stay where they are while others come and go. Pause copies what is shown,
 //! because the state forgets. The path that an open decision paints on the tree is in the full bundle only; the tree
 //! panel calls it through two function pointers.
@@ -63,7 +63,7 @@ pub fn LedgerPanel(store: Store) -> impl IntoView {
 /// Live or paused, and the way to the other.
 #[component]
 fn Pause(ledger: Ledger) -> impl IntoView {
-    let words = move || match ledger.since() {
+    let text = move || match ledger.since() {
         None => ledger.store.newest_name().to_owned(),
         Some(since) => {
             let dropped = match since.dropped {
@@ -75,7 +75,7 @@ fn Pause(ledger: Ledger) -> impl IntoView {
     };
     view! {
         <span class="state" class:live=move || !ledger.is_paused() class:wait=move || ledger.is_paused() data-testid="ledger-state">
-            <i aria-hidden="true"></i>{move || words()}
+            <i aria-hidden="true"></i>{move || text()}
         </span>
         <button class="plain" data-testid="ledger-pause" aria-keyshortcuts="Space P"
             aria-pressed=move || ledger.is_paused().to_string() on:click=move |_| ledger.toggle_pause()>
@@ -87,7 +87,7 @@ fn Pause(ledger: Ledger) -> impl IntoView {
 /// How many are shown of how many, and what they add up to.
 #[component]
 fn Summary(ledger: Ledger) -> impl IntoView {
-    let words = move || {
+    let text = move || {
         ledger.view.with(|view| {
             let sums = ledger.store.peek(|shown| shown.sums(&view.picked.of_pool));
             let prompts = match sums.prompts {
@@ -99,7 +99,7 @@ fn Summary(ledger: Ledger) -> impl IntoView {
             format!(
                 "{} shown of {} retained of {} received; KV hit rate {} of {prompts} of those shown",
                 format::count(sums.count),
-                format::count(view.kept),
+                format::count(view.retained),
                 format::count(view.ever),
                 sums.rate_text(),
             )
@@ -112,7 +112,7 @@ fn Summary(ledger: Ledger) -> impl IntoView {
         })
     };
     view! {
-        <p class="caption"><span data-testid="ledger-summary">{move || words()}</span><span class="held-back" data-testid="ledger-held">{move || held_back()}</span></p>
+        <p class="caption"><span data-testid="ledger-summary">{move || text()}</span><span class="held-back" data-testid="ledger-held">{move || held_back()}</span></p>
     }
 }
 
@@ -156,7 +156,7 @@ fn listen(ledger: Ledger) {
 }
 
 /// A kind's name for people.
-fn kind_words(kind: Kind) -> &'static str {
+fn outcome_name(kind: Kind) -> &'static str {
     match kind {
         Kind::Hit => "Hit",
         Kind::Partial => "Partial",

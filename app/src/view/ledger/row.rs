@@ -1,4 +1,4 @@
-//! A line of the ledger in words.
+//! A line of the ledger as text.
 
 use radixscope_model::id::{DecisionId, Millis, PoolIx, WorkerIx};
 use radixscope_model::record::{Completeness, DecisionSource};

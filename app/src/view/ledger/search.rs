@@ -1,5 +1,5 @@
 //! The words that a reader looks for among decisions: in the request id, in what worker, pool and model are called, and in the
-//! reason. Reasons are sentences that are made anew each time, so what was found is kept until another text is asked for.
+//! reason. Reasons are sentences that are made anew each time, so what was found is kept until another text is requested.
 
 use radixscope_model::id::{PoolIx, WorkerIx};
 use radixscope_state::cluster::{DecisionEntry, Filter};

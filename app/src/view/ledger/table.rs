@@ -216,7 +216,7 @@ fn Line(ledger: Ledger, row: RwSignal<Option<DecisionLine>>) -> impl IntoView {
             <span class="l-request mono" role="gridcell" title=of(|row| &row.request_full)>{of(|row| &row.request)}</span>
             <span class="l-worker" role="gridcell">
                 {move || worker.get().map(|worker| view! { <Chip store worker/> })}
-                {move || of_pool.get().map(|(beside, words)| view! { <span class="of-pool" title=words data-testid="ledger-pool">{beside}</span> })}
+                {move || of_pool.get().map(|(beside, text)| view! { <span class="of-pool" title=text data-testid="ledger-pool">{beside}</span> })}
             </span>
             <span class="l-prompt n" role="gridcell">{of(|row| &row.prompt)}</span>
             <span class="l-overlap n" role="gridcell">{of(|row| &row.overlap)}</span>

@@ -60,7 +60,7 @@ impl TimelineView {
 
     pub(super) fn wheel(self, event: &WheelEvent) {
         let (Some(at), Some(span), Some(all)) =
-            (self.pointed(event.client_x()), untrack(|| self.span()), self.store.kept_span())
+            (self.pointed(event.client_x()), untrack(|| self.span()), self.store.history_span())
         else {
             return;
         };
@@ -93,7 +93,7 @@ pub(crate) fn key(store: Store, key: &str, event: &KeyboardEvent) -> bool {
         "ArrowLeft" => store.step_by(-step),
         "ArrowRight" if is_back => store.step_by(step),
         "Home" if is_back => {
-            if let Some(TimeSpan { from, .. }) = store.kept_span() {
+            if let Some(TimeSpan { from, .. }) = store.history_span() {
                 store.go(from);
             }
         }

@@ -1,4 +1,4 @@
-//! The timeline below every view: what is kept, what each second brought, the moment that is shown, and the ways to another one.
+//! The timeline below every view: what is retained, what each second brought, the moment that is shown, and the ways to another one.
 //!
 //! Drawn as paths, so that the style sheet has its colours and sizes. Reads the store; what is shown elsewhere is none of its
 //! business.
@@ -28,7 +28,7 @@ const LABEL_PX: f64 = 90.0;
 #[derive(Clone, Copy)]
 struct TimelineView {
     store: Store,
-    /// The part that is drawn; `None`: all that is kept.
+    /// The part that is drawn; `None`: all that is retained.
     zoom: RwSignal<Option<TimeSpan>>,
     /// What was drawn when the pointer came: nothing moves under it.
     held: RwSignal<Option<TimeSpan>>,
@@ -42,8 +42,8 @@ struct TimelineView {
 impl TimelineView {
     /// The stretch that is drawn. Tracked.
     fn span(self) -> Option<TimeSpan> {
-        self.store.kept_version.track();
-        let all = self.store.kept_span()?;
+        self.store.history_version.track();
+        let all = self.store.history_span()?;
         Some(
             self.zoom
                 .get()
@@ -76,7 +76,7 @@ pub(super) fn Timeline(store: Store) -> impl IntoView {
     view! {
         <section class="moments" class:looking-back=move || store.at.get() != 0 aria-label="Timeline" data-testid="timeline">
             <Tools timeline/>
-            {move || match store.why_nothing_is_kept() {
+            {move || match store.why_no_history() {
                 "" => view! { <Field timeline/> },
                 why => view! { <p class="quiet" data-testid="timeline-none">{why}</p> },
             }}
@@ -96,10 +96,10 @@ fn Field(timeline: TimelineView) -> impl IntoView {
     });
     let bound = move |of: fn(TimeSpan) -> Millis| move || timeline.span().map(|span| of(span).0.to_string());
     let shown = move || match store.at.get() {
-        0 => store.kept_span().map_or(0, |span| span.until.0),
+        0 => store.history_span().map_or(0, |span| span.until.0),
         at => at,
     };
-    let words = move || match store.at.get() {
+    let moment = move || match store.at.get() {
         0 => store.newest_name().to_owned(),
         at => format!("{}, {}", time_of_day(Millis(at)), store.age_of_past()),
     };
@@ -122,8 +122,8 @@ fn Field(timeline: TimelineView) -> impl IntoView {
     view! {
         <div class="moments-field" node_ref=field role="slider" tabindex="0" aria-label="Moment shown" data-testid="timeline-field"
             aria-valuemin=bound(|span| span.from) aria-valuemax=bound(|span| span.until)
-            aria-valuenow=move || { store.kept_version.track(); shown().to_string() } aria-valuetext=move || words()
-            title="Drag: go to a moment. Wheel, or Shift and drag: zoom. Double click: all that is kept"
+            aria-valuenow=move || { store.history_version.track(); shown().to_string() } aria-valuetext=move || moment()
+            title="Drag: go to a moment. Wheel, or Shift and drag: zoom. Double click: all that is retained"
             on:pointerenter=move |_| held.set(untrack(|| timeline.span())) on:pointerleave=move |_| held.set(None)
             on:pointerdown=move |event| timeline.press(&event) on:pointermove=move |event| timeline.drag(&event)
             on:pointerup=move |event| timeline.release(&event) on:pointercancel=move |_| brush.set(None)
@@ -183,8 +183,8 @@ fn marks(timeline: TimelineView) -> AnyView {
         let mark = |row: &crate::timeline::TimelineRow| {
             let worst = ["critical", "warning", "left", "restarted", "info"];
             let kind = worst.into_iter().find(|kind| row.marks.iter().any(|mark| mark.kind == *kind));
-            let words: Vec<&str> = row.marks.iter().map(|mark| mark.words.as_str()).collect();
-            let title = format!("{}\n{}", time_of_day(row.at_ms), words.join("\n"));
+            let texts: Vec<&str> = row.marks.iter().map(|mark| mark.text.as_str()).collect();
+            let title = format!("{}\n{}", time_of_day(row.at_ms), texts.join("\n"));
             let class = format!("moments-mark {}", kind.unwrap_or("resolved"));
             sign("timeline-mark", class, left(span.share(row.at_ms)), title, row.at_ms)
         };

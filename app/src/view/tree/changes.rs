@@ -34,7 +34,7 @@ pub(in crate::view) fn ChangedTree(store: Store, dark: Memo<bool>, compared: Com
     };
     let key = |(change, count): (BlockChange, u64)| {
         let name = change.as_str();
-        let words = match change {
+        let text = match change {
             BlockChange::Elsewhere => "not on the selected worker",
             _ => name,
         };
@@ -43,7 +43,7 @@ pub(in crate::view) fn ChangedTree(store: Store, dark: Memo<bool>, compared: Com
             view! {
                 <span title=SAYS[change as usize]>
                     <i class=format!("key changes-{name}") aria-hidden="true"></i>
-                    <b data-testid=format!("changes-blocks-{name}")>{format::count(count)}</b>" "{words}
+                    <b data-testid=format!("changes-blocks-{name}")>{format::count(count)}</b>" "{text}
                 </span>
             }
         })

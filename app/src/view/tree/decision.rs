@@ -1,4 +1,4 @@
-//! The open decision beside the tree: in words, with every candidate's depth and cost, and the way to the next one.
+//! The open decision beside the tree: as text, with every candidate's depth and cost, and the way to the next one.
 
 use leptos::prelude::*;
 use radixscope_model::id::DecisionId;
@@ -169,7 +169,7 @@ fn One(tree: TreeView, decided: DecisionEntry) -> impl IntoView {
         <p class="caption" role="status" data-testid="painted">{move || match tree.choice.get() {
             choice if choice.table => "The table shows no path: choose Icicle to see it.".to_owned(),
             choice if choice.lanes => "Lanes show no path: choose Icicle to see it.".to_owned(),
-            _ => tree.painted.words.get(),
+            _ => tree.painted.description.get(),
         }}</p>
         <p class="side-margin" data-testid="decision-margin">{margin}</p>
         <p class="caption">{decided.why(label)}</p>

@@ -77,7 +77,7 @@ impl RowKey {
 /// A line in sight.
 #[derive(Clone, PartialEq)]
 struct GridRow {
-    kept: RowKey,
+    key: RowKey,
     at: usize,
     has_children: bool,
     prefix: String,
@@ -89,20 +89,20 @@ struct GridRow {
 }
 
 impl GridRow {
-    fn of(cluster: &ViewContext<'_>, now_ms: u64, at: usize, kept: RowKey) -> Option<Self> {
+    fn of(cluster: &ViewContext<'_>, now_ms: u64, at: usize, key: RowKey) -> Option<Self> {
         let tree = cluster.tree();
         let forest = tree.forest()?;
-        let id = kept.crumb.chain(tree)?;
+        let id = key.crumb.chain(tree)?;
         let chain = forest.chain(id);
         let sums = &chain.sums;
         let len =
             if chain.len > 1 { format!(" ×{}", format::count(chain.len.into())) } else { String::new() };
         let knows_hits = tree.requests(0) > 0;
         Some(Self {
-            kept,
+            key,
             at,
             has_children: !forest.children(Some(id)).is_empty(),
-            prefix: format!("{}{len}", kept.crumb.to_text()),
+            prefix: format!("{}{len}", key.crumb.to_text()),
             owners: tree.chain_owners(chain).iter().collect(),
             blocks: format::count(sums.blocks.into()),
             copies: format::count(sums.copies),
@@ -124,7 +124,7 @@ struct Grid {
     /// The line that the keyboard is on.
     cursor: RwSignal<Option<Crumb>>,
     /// Raised when lines are opened, closed or ordered otherwise.
-    asked: RwSignal<u32>,
+    refreshes: RwSignal<u32>,
 }
 
 impl Grid {
@@ -152,7 +152,7 @@ impl Grid {
                 set.remove(&crumb.hash.0);
             }
         });
-        self.asked.update(|n| *n += 1);
+        self.refreshes.update(|n| *n += 1);
     }
 
     /// Makes the lines anew and keeps the one that the reader is on where it is.
@@ -194,11 +194,11 @@ pub(super) fn TreeGrid(tree: TreeView) -> impl IntoView {
         open: StoredValue::new(HashSet::new()),
         lines: RwSignal::new(Vec::new()),
         cursor: RwSignal::new(tree.selected.get_untracked()),
-        asked: RwSignal::new(0),
+        refreshes: RwSignal::new(0),
     };
     store.keep_forest();
     Effect::new(move |_| {
-        grid.asked.track();
+        grid.refreshes.track();
         grid.order.track();
         let arrangement = tree.choice.with(|choice| choice.arrangement);
         store.on_tree_beat(arrangement, |cluster, forest| grid.refill(cluster.tree(), forest));
@@ -240,15 +240,15 @@ fn HeadCell(
 
 /// What the lines in sight show now; `None` beyond the last.
 fn look_up(grid: Grid, lines: Range<usize>) -> Vec<Option<GridRow>> {
-    let kept: Vec<(usize, Option<RowKey>)> =
+    let keys: Vec<(usize, Option<RowKey>)> =
         grid.lines.with(|all| lines.map(|at| (at, all.get(at).copied())).collect());
     let arrangement = grid.tree.choice.with(|choice| choice.arrangement);
     let store = grid.tree.store;
     let mut found = Vec::new();
     store.on_tree_beat(arrangement, |cluster, _| {
         let now = store.now_ms().0;
-        let line = |(at, kept): (usize, Option<RowKey>)| GridRow::of(cluster, now, at, kept?);
-        found = kept.into_iter().map(line).collect();
+        let line = |(at, key): (usize, Option<RowKey>)| GridRow::of(cluster, now, at, key?);
+        found = keys.into_iter().map(line).collect();
     });
     found
 }
@@ -266,13 +266,13 @@ fn GridLine(grid: Grid, line: RwSignal<Option<GridRow>>) -> impl IntoView {
     };
     // Leptos has no method of this name.
     let level =
-        custom_attribute("aria-level", move || line.with(|line| line.as_ref().map(|line| line.kept.level)));
+        custom_attribute("aria-level", move || line.with(|line| line.as_ref().map(|line| line.key.level)));
     let number = move |part: fn(&GridRow) -> u32| move || line.with(|line| line.as_ref().map(part));
-    let kept = Memo::new(move |_| line.with(|line| line.as_ref().map(|line| line.kept)));
-    let crumb = Memo::new(move |_| kept.get().map(|kept| kept.crumb));
+    let key = Memo::new(move |_| line.with(|line| line.as_ref().map(|line| line.key)));
+    let crumb = Memo::new(move |_| key.get().map(|key| key.crumb));
     let has_children =
         Memo::new(move |_| line.with(|line| line.as_ref().is_some_and(|line| line.has_children)));
-    let is_open = Memo::new(move |_| kept.get().is_some_and(|kept| kept.is_open));
+    let is_open = Memo::new(move |_| key.get().is_some_and(|key| key.is_open));
     let is_cursor = move || crumb.get().is_some() && grid.cursor.get() == crumb.get();
     let is_selected = move || crumb.get().is_some() && grid.tree.selected.get() == crumb.get();
     let owners =
@@ -287,7 +287,7 @@ fn GridLine(grid: Grid, line: RwSignal<Option<GridRow>>) -> impl IntoView {
         })
     };
     let indent = move || {
-        let level = kept.get().map_or(1, |kept| kept.level);
+        let level = key.get().map_or(1, |key| key.level);
         format!("padding-left: {}px", INDENT.0 * f64::from(level.min(INDENT.1) - 1))
     };
     let click = move |_| {
@@ -310,8 +310,8 @@ fn GridLine(grid: Grid, line: RwSignal<Option<GridRow>>) -> impl IntoView {
         <div class="virtual-row" role="row" {..level} class:vacant=move || crumb.get().is_none() class:cursor=move || is_cursor() class:open=move || is_selected()
             id=move || crumb.get().map(row_id) aria-selected=move || is_selected().to_string()
             aria-expanded=move || has_children.get().then(|| is_open.get().to_string())
-            aria-posinset=number(|line| line.kept.place)
-            aria-setsize=number(|line| line.kept.siblings) aria-rowindex=number(|line| line.at as u32 + 2)
+            aria-posinset=number(|line| line.key.place)
+            aria-setsize=number(|line| line.key.siblings) aria-rowindex=number(|line| line.at as u32 + 2)
             data-testid="tree-line" data-hash=move || crumb.get().map(|crumb| crumb.hash.to_string())
             on:click=click on:dblclick=show>
             <span class="g-prefix" role="gridcell" style=move || indent()>

@@ -159,7 +159,7 @@ fn LaneHead(
         move || head.with(|head| head.as_ref().is_some_and(|head| part(&head.figures)))
     };
     let description = text(|head| head.description.clone());
-    let title = move || match store.pool_words(worker) {
+    let title = move || match store.pool_label(worker) {
         Some((_, pool)) => format!("{} ({pool})", description()),
         None => description(),
     };

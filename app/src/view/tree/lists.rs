@@ -61,15 +61,15 @@ pub(super) fn List(tree: TreeView, by: Ranked) -> impl IntoView {
     let computed = StoredValue::new((f64::NEG_INFINITY, (0, DrawnTree::default())));
     let lines = Memo::new(move |before: Option<&Lines>| {
         let most = most.get();
-        let asked = (most, store.pools.get().drawn());
+        let wanted = (most, store.pools.get().drawn());
         store.on_beat(|_| ());
         let (at, what) = computed.get_value();
         match before {
-            Some(before) if now_ms() - at < PACE_MS && what == asked && !before.lines.is_empty() => {
+            Some(before) if now_ms() - at < PACE_MS && what == wanted && !before.lines.is_empty() => {
                 before.clone()
             }
             _ => {
-                computed.set_value((now_ms(), asked));
+                computed.set_value((now_ms(), wanted));
                 store.look(|cluster, forest| of(cluster, forest, by, most)).unwrap_or_default()
             }
         }

@@ -37,7 +37,7 @@ struct Small {
     made: Option<Made>,
     made_ms: f64,
     /// Whether it will be drawn once that is due.
-    is_asked: bool,
+    is_scheduled: bool,
     /// The whole tree when it was last seen.
     all: Option<Region>,
 }
@@ -133,7 +133,9 @@ impl Minimap {
         self.small.update_value(|small| {
             let all = Region::all(forest);
             small.all = Some(all);
-            let Small { surface: Some(surface), pixels, made, made_ms, is_asked, .. } = small else { return };
+            let Small { surface: Some(surface), pixels, made, made_ms, is_scheduled, .. } = small else {
+                return;
+            };
             if is_all {
                 return;
             }
@@ -150,14 +152,14 @@ impl Minimap {
                 let wait_ms = EVERY_MS - (now_ms() - *made_ms);
                 let is_live = made.is_some_and(|made| Made { revision: now.revision, ..made } == now);
                 if is_live && wait_ms > 0.0 {
-                    if !std::mem::replace(is_asked, true) {
+                    if !std::mem::replace(is_scheduled, true) {
                         set_timeout(
                             move || self.tree.redraw_soon(),
                             Duration::from_millis(wait_ms as u64 + 1),
                         );
                     }
                 } else {
-                    *is_asked = false;
+                    *is_scheduled = false;
                     raster(tree, &view, palette, &ByOwner { palette, picked: None }, pixels);
                     surface.put(pixels);
                     (*made, *made_ms) = (Some(now), now_ms());

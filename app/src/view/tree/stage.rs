@@ -15,6 +15,7 @@ use super::minimap::Minimap;
 use super::speech::Speech;
 use super::state::{Choice, Form, Hovered, Narrow, TreeView};
 use super::tip::Tip;
+use crate::draw::annotations::GUTTER;
 use crate::draw::camera::Goal;
 use crate::draw::crumb::Crumb;
 use crate::draw::palette::Palette;
@@ -22,7 +23,6 @@ use crate::draw::raster::{Drawn, Pixels};
 use crate::draw::surface::Surface;
 use crate::draw::viewport::{Region, Viewport};
 use crate::draw::visible;
-use crate::draw::words::GUTTER;
 use crate::store::{ViewContext, now_ms};
 use crate::theme;
 use crate::view::control::view;
@@ -291,7 +291,7 @@ impl Stage {
     }
 }
 
-/// Tells the panel's other parts what the camera shows: path and window, in words.
+/// Tells the panel's other parts what the camera shows: path and window, as text.
 fn say(tree: TreeView, cluster: &ViewContext<'_>, forest: &Forest, region: Region) {
     let mirror = cluster.tree();
     let goal = tree.camera.with_value(|camera| camera.goal());

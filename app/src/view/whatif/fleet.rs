@@ -4,9 +4,9 @@ use leptos::prelude::*;
 use radixscope_insight::whatif::{Adjustment, Busy, CandidateRef, Changes, MAX_ADDED};
 use radixscope_router::{Formula, example};
 
-use super::answer::name;
 use super::asking::{Fault, Mode, QueryState, more};
 use super::field::FaultOf;
+use super::response::name;
 use crate::store::{Store, ViewContext};
 use crate::view::chip::Chip;
 use crate::view::control::view;

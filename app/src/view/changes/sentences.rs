@@ -17,8 +17,8 @@ pub(super) fn presence(of: Presence) -> String {
         Presence::CameBack => "came back",
         Presence::Left => "left",
         Presence::LeftAndCameBack => "left and came back",
-        Presence::FellSilent => "no longer answers",
-        Presence::AnswersAgain => "answers again",
+        Presence::FellSilent => "no longer responds",
+        Presence::AnswersAgain => "responds again",
         Presence::OnlyInA => "only in A",
         Presence::OnlyInB => "only in B",
         Presence::Restarted(1) => "restarted",
@@ -133,7 +133,7 @@ pub(super) fn hit_rate(requests: &[Requests; 2], at: [Millis; 2]) -> [String; 3]
 fn since(requests: &Requests, at: Millis) -> String {
     match at.since(requests.since(at)) / 1_000 {
         60 => " in the 60 s before".to_owned(),
-        seconds => format!(" in the {seconds} s before that are kept"),
+        seconds => format!(" in the {seconds} s before that are retained"),
     }
 }
 

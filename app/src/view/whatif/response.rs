@@ -1,4 +1,4 @@
-//! The answer as it is shown: asked again for every touch of a field, and at a readable pace as the state changes.
+//! The response as it is shown: computed again for every touch of a field, and at a readable pace as the state changes.
 
 use leptos::prelude::*;
 use radixscope_insight::whatif::{self, CandidateRef, Prompt, State, WhatIf, WhatIfResponse};
@@ -35,11 +35,11 @@ pub(super) struct Response {
     partial: Option<String>,
 }
 
-/// The answer, or what is wrong with the question.
+/// The response, or what is wrong with the request.
 pub(super) type AnswerResult = Result<Response, Fault>;
 
 /// Asks whenever the question changes, and with `tick` as the state does. The last time it took is written to `took_us`.
-pub(super) fn keep_asked(
+pub(super) fn keep_current(
     store: Store,
     asking: QueryState,
     frozen: StoredValue<Option<OfflineReplay>, LocalStorage>,
@@ -204,7 +204,7 @@ pub(super) fn AnswerView(store: Store, result: Memo<AnswerResult>, took_us: RwSi
     let rows =
         Memo::new(move |_| result.with(|result| result.as_ref().map(|t| t.rows.clone()).unwrap_or_default()));
     view! {
-        <section class="whatif-answer" aria-label="Answer" data-testid="whatif-answer"
+        <section class="whatif-answer" aria-label="Result" data-testid="whatif-answer"
             data-took-us=move || took_us.get().to_string()>
             {move || fault.get().map(|fault| view! {
                 <p class="whatif-none" role="status" data-testid="whatif-fault">{fault.message}</p>
