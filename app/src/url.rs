@@ -381,11 +381,12 @@ fn parse_switch(value: &str) -> Option<bool> {
 }
 
 /// What stands in a query unharmed beside letters and digits.
-const KEPT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b'/');
+const UNESCAPED: &AsciiSet =
+    &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b'/');
 
 /// A value as it stands in a query.
 pub fn encode(text: &str) -> String {
-    utf8_percent_encode(text, KEPT).to_string()
+    utf8_percent_encode(text, UNESCAPED).to_string()
 }
 
 /// What is not well-formed stays as it is.

@@ -195,7 +195,7 @@ mod tests {
         (1..=10).for_each(|revision| fadings.add(revision, &changes, f64::from(revision as u32)));
         let now = veils(&fadings, None, 10.0);
         assert_eq!(now.len(), MOST);
-        assert!(now[MOST - 1].opacity > now[0].opacity, "the latest are kept");
+        assert!(now[MOST - 1].opacity > now[0].opacity, "the latest are retained");
     }
 
     #[test]

@@ -121,7 +121,7 @@ pub fn raster(
     let (inner, scale) = (lanes.lane_view(view), view.scale.round().max(1.0) as usize);
     let band = |lane: usize| Some(Band::new(*lanes.workers.get(lane)?, lanes.top(lane) as isize, palette));
     let bands: Vec<Band> = lanes.visible(f64::from(view.height)).filter_map(band).collect();
-    let painter = Painter { palette, heat, inner: &inner, bands: &bands };
+    let painter = LanesPainter { palette, heat, inner: &inner, bands: &bands };
     painter.silhouettes(forest, pixels);
     let mut slivers = std::mem::take(&mut pixels.slivers);
     slivers.clear();
@@ -184,7 +184,7 @@ impl Band {
     }
 }
 
-struct Painter<'a> {
+struct LanesPainter<'a> {
     palette: &'a Palette,
     heat: Option<&'a dyn Fills>,
     inner: &'a Viewport,
@@ -199,7 +199,7 @@ struct Style {
     heat: Option<Fill>,
 }
 
-impl<'a> Painter<'a> {
+impl<'a> LanesPainter<'a> {
     /// Visible lanes of some owners.
     fn bands_of<'b>(&self, owners: &'b OwnerSet) -> impl Iterator<Item = &'a Band> + use<'a, 'b> {
         let (bands, last) = (self.bands, self.bands.last().map(|band| band.worker));

@@ -13,7 +13,7 @@ fn lost(_: JsValue) -> String {
     "The server does not respond: the past cannot be fetched now".to_owned()
 }
 
-/// What was promised, if what is asked is still the same then: bytes, or the body of a response, as JSON or as a buffer.
+/// What was promised, if requests still go to the same source then: bytes, or the body of a response, as JSON or as a buffer.
 async fn come(promise: Promise, is_json: bool) -> Result<JsValue, String> {
     let at_start = DataSource::now();
     let mut come = JsFuture::from(promise).await.map_err(lost)?;
@@ -25,7 +25,7 @@ async fn come(promise: Promise, is_json: bool) -> Result<JsValue, String> {
         let body = if is_json { response.json() } else { response.array_buffer() };
         come = JsFuture::from(body.map_err(lost)?).await.map_err(lost)?;
     }
-    // Also between the head of an answer and its body.
+    // Also between the head of a response and its body.
     if at_start != DataSource::now() {
         return Err("something else is shown now".to_owned());
     }
@@ -37,7 +37,7 @@ async fn come(promise: Promise, is_json: bool) -> Result<JsValue, String> {
 /// # Errors
 /// A text for the reader.
 pub async fn json<T: DeserializeOwned>(address: &str) -> Result<T, String> {
-    let body = come(source::ask(address, &RequestInit::new()), true).await?;
+    let body = come(source::request(address, &RequestInit::new()), true).await?;
     serde_wasm_bindgen::from_value(body)
         .map_err(|_| "The server's response is invalid: it may be of another version".to_owned())
 }
@@ -47,6 +47,6 @@ pub async fn json<T: DeserializeOwned>(address: &str) -> Result<T, String> {
 /// # Errors
 /// A text for the reader.
 pub async fn bytes(address: &str) -> Result<Vec<u8>, String> {
-    let come = come(source::ask_for_bytes(address), false).await?;
+    let come = come(source::request_bytes(address), false).await?;
     Ok(come.dyn_into().unwrap_or_else(|buffer| Uint8Array::new(&buffer)).to_vec())
 }

@@ -14,7 +14,7 @@ use crate::store::{Broken, Store};
 
 /// Below whatever path the page is served at.
 const ADDRESS: &str = "snapshot";
-/// What other servers answer to any address is not of this type.
+/// What other servers respond to any address is not of this type.
 pub(super) const CONTENT_TYPE: &str = "application/octet-stream";
 /// After this long without a byte the socket is opened instead.
 const GIVE_UP_AFTER_MS: u32 = 12_000;
@@ -51,7 +51,7 @@ async fn apply_all(store: Store, reader: &ReadableStreamDefaultReader) -> Result
 }
 
 async fn opened() -> Option<ReadableStreamDefaultReader> {
-    let response: Response = in_time(source::ask(ADDRESS, &RequestInit::new())).await?.dyn_into().ok()?;
+    let response: Response = in_time(source::request(ADDRESS, &RequestInit::new())).await?.dyn_into().ok()?;
     let is_state = response.ok() && response.headers().get("content-type").ok()?? == CONTENT_TYPE;
     is_state.then_some(response.body()?.get_reader().unchecked_into())
 }

@@ -41,7 +41,7 @@ pub async fn run(store: Store) {
             End::Incompatible => return,
             End::Resync => {
                 store.forget_place();
-                // A server that always disagrees must not be asked without end.
+                // A server that always disagrees must not get requests without end.
                 wait(store, &mut backoff).await;
             }
             End::Lost { spoke } => {

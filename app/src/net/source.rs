@@ -1,5 +1,5 @@
 //! Where the page asks for states: the server that it came from, or the player with a recording that the reader opened.
-//! Knows nothing of what is asked.
+//! Knows nothing of what is requested.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -17,7 +17,7 @@ use crate::worker::running::Running;
 /// The player's script.
 const SCRIPT: &str = "player_loader.js";
 
-/// Addresses that begin so are asked of the second recording, which is shown beside the first where two are compared.
+/// Addresses that begin so go to the second recording, which is shown beside the first where two are compared.
 pub const SECOND: &str = "second/";
 
 thread_local! {
@@ -26,7 +26,7 @@ thread_local! {
     static SOURCE: Cell<DataSource> = const { Cell::new(DataSource { number: 0, is_file: false }) };
 }
 
-/// What is asked: it changes whenever a recording is opened or closed.
+/// Where requests go: it changes whenever a recording is opened or closed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DataSource {
     number: u32,
@@ -59,13 +59,13 @@ pub struct Opened {
 }
 
 /// Asks for an address, below whatever path the page is served at; the promise is of a response. A player answers what needs a
-/// server with words that say so.
-pub fn ask(address: &str, how: &RequestInit) -> Promise {
+/// server with a text that says so.
+pub fn request(address: &str, how: &RequestInit) -> Promise {
     fetch(address, how, false)
 }
 
 /// The same, of bytes where a player has them: a response would copy some mebibytes twice.
-pub fn ask_for_bytes(address: &str) -> Promise {
+pub fn request_bytes(address: &str) -> Promise {
     fetch(address, &RequestInit::new(), true)
 }
 
@@ -75,15 +75,15 @@ fn fetch(address: &str, how: &RequestInit, as_bytes: bool) -> Promise {
         None => (&PLAYER, address),
     };
     match player.with_borrow(Option::clone) {
-        Some(player) => player.ask(address, as_bytes),
+        Some(player) => player.request(address, as_bytes),
         None => window().fetch_with_str_and_init(address, how),
     }
 }
 
-/// Opens files in a player; what is asked from now on is asked there, or of the second one that is compared with what is shown.
+/// Opens files in a player; requests go there from now on, or to the second one that is compared with what is shown.
 ///
 /// # Errors
-/// In words, where they are no recording that can be shown. What was asked before still is.
+/// A text, where they are no recording that can be shown. Requests then go where they went before.
 pub async fn open(files: &Array, is_second: bool) -> Result<Opened, String> {
     let first = File::from(files.get(0)).name();
     let name = match files.length() {
@@ -111,12 +111,12 @@ pub async fn open(files: &Array, is_second: bool) -> Result<Opened, String> {
     Ok(opened)
 }
 
-/// Nothing more is asked of the second recording.
+/// No more requests go to the second recording.
 pub fn close_second() {
     SECOND_PLAYER.set(None);
 }
 
-/// The server is asked again.
+/// Requests go to the server again.
 pub fn close() {
     change(None);
 }
@@ -130,7 +130,7 @@ fn change(player: Option<Rc<Player>>) {
 struct Player {
     worker: RefCell<Option<Running>>,
     files: Array,
-    /// What was asked and is not answered, by number: whom to tell, and whether bytes are to be in the place of a response.
+    /// Requests without a response, by number: the promise to fulfil, and whether bytes are to be in the place of a response.
     waiting: RefCell<Vec<(u32, bool, Function)>>,
     last: Cell<u32>,
 }
@@ -161,7 +161,7 @@ impl Player {
         (player, opened)
     }
 
-    fn ask(&self, address: &str, as_bytes: bool) -> Promise {
+    fn request(&self, address: &str, as_bytes: bool) -> Promise {
         let promise = self.wait(as_bytes);
         if let Some(worker) = &*self.worker.borrow() {
             worker.send(&[&self.last.get().to_le_bytes(), address.as_bytes()].concat());
@@ -169,7 +169,7 @@ impl Player {
         promise
     }
 
-    /// A promise that what is asked next fulfils.
+    /// A promise that the response to the next request fulfils.
     fn wait(&self, as_bytes: bool) -> Promise {
         let number = self.last.get() + 1;
         self.last.set(number);
@@ -203,7 +203,7 @@ impl Player {
     fn fail(&self, why: &str) {
         let body = serde_json::json!({ "error": { "message": why } }).to_string();
         for (number, _, resolve) in self.waiting.take() {
-            // The first was asked to open, and says why not in plain words.
+            // The first opens files, and its body is the reason as plain text.
             let body = if number == READY + 1 { why } else { &body };
             respond(&resolve, 500, &body.as_bytes().into());
         }

@@ -11,14 +11,14 @@ pub mod serve;
 /// Number of what the player says first: it listens.
 pub const READY: u32 = 0;
 /// Number of the response to the files: three `u64`, the least byte first: beginning and end in Unix milliseconds, bytes lost;
-/// words where they cannot be opened.
+/// a text where they cannot be opened.
 pub const OPENED: u32 = 1;
 /// Bytes of a number and a status, the head of a message.
 pub const HEAD: usize = 4 + 2;
 
 /// What the player says.
 pub struct Reply<'a> {
-    /// Number of what was asked.
+    /// Number of the request.
     pub number: u32,
     /// Status of HTTP.
     pub status: u16,

@@ -16,7 +16,7 @@ use super::{OPENED, READY, Reply};
 type RecordingSlices = Slices<Box<dyn FnMut(u64, usize) -> io::Result<Vec<u8>>>>;
 
 /// Reading on for the timeline waits until no request came for a moment for so long: who scrubs asks again once the state is
-/// drawn, which takes a second where it is large, and a piece that is being read holds up the answer.
+/// drawn, which takes a second where it is large, and a piece that is being read holds up the response.
 const QUIET_MS: i32 = 1_500;
 
 /// Listens for as long as the worker lives.
@@ -61,7 +61,7 @@ pub fn start() {
     send(&scope, &Reply { number: READY, status: 200, body: &[] });
 }
 
-/// Reads on for the timeline whenever there is no request, until all is read. `asked`: somebody asked since the last look.
+/// Reads on for the timeline whenever there is no request, until all is read. `requested`: a request came since the last look.
 fn read_on(
     replay: &Rc<RefCell<Option<Replay<RecordingSlices>>>>,
     requested: &Rc<Cell<bool>>,

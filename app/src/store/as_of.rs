@@ -28,7 +28,7 @@ impl Store {
         self.on_beat(|cluster| feed.down_since(cluster.sources()))
     }
 
-    /// Whether a state is there to which nothing is added now: the server does not answer. Tracked.
+    /// Whether a state is there to which nothing is added now: the server does not respond. Tracked.
     pub fn is_lost(self) -> bool {
         // What was is not changed by who answers now.
         if self.at.get() != 0 {

@@ -80,7 +80,7 @@ impl Store {
         self.file.with(|file| file.as_ref().is_some_and(|file| Some(&file.name) != came_with().as_ref()))
     }
 
-    /// Forgets what was asked before; what is shown stays until there is something else.
+    /// Forgets earlier requests; what is shown stays until there is something else.
     fn ask_anew(self) {
         self.back_to_live();
         self.compare_anew();

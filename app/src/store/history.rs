@@ -56,7 +56,7 @@ impl Store {
         let after = self.live.with_value(|live| live.history.rows.last().map_or(0, |row| row.at_ms.0));
         let index = net::past::json::<HistoryIndex>(&format!("history?after_ms={after}")).await;
         self.live.update_value(|live| live.history.is_loading = false);
-        // The link says that the server does not answer; what was known of the past stays.
+        // The link says that the server does not respond; what was known of the past stays.
         let Ok(index) = index else { return };
         let replayed = index.replay;
         self.live.update_value(|live| live.history.update(index));

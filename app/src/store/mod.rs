@@ -1,6 +1,6 @@
 //! What the page knows: the folded state, the link it comes over, and the signals that say that something changed.
 //!
-//! The state itself is no signal: it is one [`Cluster`] that frames are folded into. Two counters tell widgets to
+//! The state itself is no signal: it is one [`Cluster`] that frames are folded into. Two counters notify widgets to
 //! look again: `version` once per drawn frame, `beat` at a pace at which numbers can be read. Nothing here knows how
 //! anything looks.
 
@@ -103,7 +103,7 @@ pub struct Store {
     pub pools: Memo<ShownPools>,
     /// The pool whose tree is drawn while all pools are shown; `None`: the default one.
     pub turned_to: RwSignal<Option<PoolIx>>,
-    /// The pools to choose from and to tell apart; empty where there is one.
+    /// The pools to choose from and to distinguish; empty where there is one.
     pub labels: Memo<Vec<PoolLabel>>,
     /// Where the link to the server stands.
     pub link: RwSignal<Link>,
@@ -266,7 +266,7 @@ impl Store {
     }
 
     /// Looks at the state with its forest arranged and settled, and again whenever it changed: once per drawn frame.
-    /// The forest is kept from one frame to the next as long as somebody has requested that, see [`Store::keep_forest`].
+    /// The forest is kept from one frame to the next as long as a caller needs it, see [`Store::keep_forest`].
     pub fn on_tree_frame(self, arrangement: Arrangement, look: impl FnOnce(&ViewContext<'_>, &Forest)) {
         self.version.track();
         self.look_at_tree(arrangement, look);
@@ -300,7 +300,7 @@ impl Store {
         self.live.update_value(|live| live.shown_mut().cluster.keep_forest_changes(true));
     }
 
-    /// Looks at the tree that is drawn with its forest settled, once; `None` where none is kept.
+    /// Looks at the tree that is drawn with its forest settled, once; `None` where there is none.
     pub fn with_tree<T>(self, look: impl FnOnce(&Tree, &Forest) -> T) -> Option<T> {
         self.look(|shown, forest| look(shown.tree(), forest))
     }
@@ -312,7 +312,7 @@ impl Store {
     }
 
     /// The forest is kept until the present owner is cleaned up. When a panel with the tree follows another one, the
-    /// new one asks before the old one is gone, so it is counted who asked.
+    /// new one asks before the old one is gone, so the callers are counted.
     pub fn keep_forest(self) {
         self.live.update_value(|live| live.forest_keepers += 1);
         on_cleanup(move || {

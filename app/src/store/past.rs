@@ -16,7 +16,7 @@ use crate::net;
 use crate::past::{HistorySegment, StepTarget};
 use crate::timeline;
 
-/// Most bytes of segments that are kept here; the one shown is kept in any case.
+/// Most bytes of segments that are cached here; the one shown always is.
 const MOST_BYTES: usize = 64 << 20;
 /// Shortest time between two moments while it plays: more cannot be distinguished.
 const PLAY_EVERY_MS: f64 = 60.0;

@@ -46,7 +46,7 @@ impl Still {
 }
 
 impl Store {
-    /// From the next frame of the tree on it holds still, or no longer. Asked for by who draws it.
+    /// From the next frame of the tree on it holds still, or no longer. Called by who draws it.
     pub fn hold_tree(self, is_held: bool) {
         // A moment of the past holds still by itself, and who steps through it wants to see each.
         self.live.update_value(|live| {

@@ -63,7 +63,7 @@ async fn post(worker: u64, dp_rank: u32) -> Result<(), String> {
     let init = RequestInit::new();
     init.set_method("POST");
     init.set_body(&body.into());
-    let response = JsFuture::from(source::ask("api/v1/tree-dumps", &init)).await;
+    let response = JsFuture::from(source::request("api/v1/tree-dumps", &init)).await;
     let response: Response = response.map_err(broken)?.unchecked_into();
     if response.ok() {
         let body: Option<QueriedWorkers> = json(&response).await;

@@ -158,7 +158,7 @@ pub(super) fn Waiting(
 /// What an empty panel says: what would fill it, and which setting that takes.
 #[component]
 pub(super) fn Empty(
-    /// In a few words.
+    /// In short.
     head: &'static str,
     /// For tests.
     id: &'static str,

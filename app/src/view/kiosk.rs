@@ -7,6 +7,7 @@ use leptos::prelude::*;
 use radixscope_export::FindingFilter;
 use radixscope_export::Summary;
 use radixscope_export::finding_ticket::severity_word;
+use radixscope_export::panel::decisions::NO_DECISION;
 use radixscope_insight::in_flight::batch_limit;
 use radixscope_insight::latency;
 use radixscope_insight::round_robin::RoundRobin;
@@ -144,7 +145,7 @@ fn Reason(store: Store, turn: RwSignal<usize>) -> impl IntoView {
     });
     let hint = move || {
         let hint = store.on_beat(|shown| shown.decisions_hint());
-        hint.map_or("No decision received yet".to_owned(), |hint| hint.to_string())
+        hint.map_or(NO_DECISION.to_owned(), |hint| hint.to_string())
     };
     view! {
         <section class="kiosk-card kiosk-reason">

@@ -12,7 +12,7 @@ use crate::view::control::view;
 /// Id of the list, for the button that opens it as a menu.
 const NAV_ID: &str = "nav";
 
-/// The marks, by the words of the address.
+/// The marks, by the names in the address.
 const MARKS: &str = "nav.svg#";
 
 /// The address of a panel, looking as this view does. Tracked.

@@ -39,7 +39,7 @@ enum Counted {
     Failed(String),
 }
 
-/// What the reader gave. Kept by the panel, so that it is still there when the reader comes back to it.
+/// What the reader gave. Owned by the panel, so that it is still there when the reader comes back to it.
 #[derive(Clone, Copy)]
 pub(super) struct PromptTextState {
     loaded: RwSignal<FileState>,
@@ -120,7 +120,7 @@ impl PromptTextState {
         self.tokens.set(None);
         self.counted.set(Counted::Counting);
         let pause = set_timeout_with_handle(move || self.count(), PAUSE).ok();
-        if let Some(before) = self.pause.try_update_value(|kept| std::mem::replace(kept, pause)).flatten() {
+        if let Some(before) = self.pause.try_update_value(|timer| std::mem::replace(timer, pause)).flatten() {
             before.clear();
         }
     }
@@ -167,7 +167,7 @@ pub(super) fn PromptText(
             <Count state/>
             <p class="help-line" id="prompt-text-help">
                 "The chat template is not applied here: give the text as the model reads it. Dynamo reports it in the event "
-                <code>"formatted_prompt"</code>" of a streamed answer, to a request with the annotation of that name."
+                <code>"formatted_prompt"</code>" of a streamed response, to a request with the annotation of that name."
             </p>
             <label class="check-row">
                 <input type="checkbox" prop:checked=move || state.add_special_tokens.get() data-testid="prompt-text-special"

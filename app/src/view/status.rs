@@ -1,6 +1,7 @@
 //! The status bar: is it connected, is it current, is it complete, is it right.
 
 use leptos::prelude::*;
+use radixscope_export::panel::workers::UNKNOWN_SIZES;
 use radixscope_insight::completeness::{coverage_text, short_coverage_text};
 use radixscope_model::id::Millis;
 use radixscope_model::record::LinkState;
@@ -158,9 +159,7 @@ fn Facts(store: Store) -> impl IntoView {
             format::count(in_tree),
             format::count(held)
         ),
-        None => {
-            "Pools have blocks of different size, and the size of some is unknown: choose a pool".to_owned()
-        }
+        None => UNKNOWN_SIZES.to_owned(),
     });
     let seq = look(|c| format::count(c.seq().0));
     let lost = Memo::new(move |_| store.on_beat(|c| c.missed_total() + c.rejected_total()));

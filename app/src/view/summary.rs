@@ -1,4 +1,4 @@
-//! The overview's first answer: is it fast, does routing help, and what is wrong. Five figures, each a link to the panel
+//! The overview's first lines: is it fast, does routing help, and what is wrong. Five figures, each a link to the panel
 //! that explains it, and the worst finding with its fix. All keep their place and their height, whatever they say.
 
 use leptos::prelude::*;

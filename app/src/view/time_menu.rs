@@ -1,4 +1,4 @@
-//! The menu of the time that charts show, what of it is kept, and the way back from a part of it.
+//! The menu of the time that charts show, what of it is retained, and the way back from a part of it.
 
 use leptos::prelude::*;
 use radixscope_model::id::Millis;
@@ -12,7 +12,7 @@ use crate::view::control::view;
 const LASTS: [(u64, &str); 4] =
     [(60, "Last 1 min"), (300, "Last 5 min"), (900, "Last 15 min"), (3_600, "Last 1 h: all retained")];
 /// What is retained.
-const KEPT: &str = "Retained: the last hour, every second of the last 5 min, 15 s steps before. Drag over a chart to zoom in; Escape goes back.";
+const RETAINED: &str = "Retained: the last hour, every second of the last 5 min, 15 s steps before. Drag over a chart to zoom in; Escape goes back.";
 
 /// The menu.
 #[component]
@@ -50,7 +50,7 @@ pub(super) fn TimeMenu(store: Store, span: Memo<TimeSpan>) -> impl IntoView {
     });
     view! {
         <div class="time-menu">
-            <select aria-label="Time that the charts show" title=KEPT data-testid="time-range" on:change=choose>
+            <select aria-label="Time that the charts show" title=RETAINED data-testid="time-range" on:change=choose>
                 {LASTS.map(|(seconds, name)| view! { <option value=seconds.to_string() prop:selected=move || is_last(seconds)>{name}</option> })
                     .into_iter().collect_view()}
                 {move || is_other().then(|| view! { <option value="0" prop:selected=true data-testid="time-range-other">{other}</option> })}
@@ -58,7 +58,7 @@ pub(super) fn TimeMenu(store: Store, span: Memo<TimeSpan>) -> impl IntoView {
             {move || is_other().then(|| view! {
                 <button class="plain" data-testid="time-range-back" title="Escape" on:click=move |_| back()>"Reset zoom"</button>
             })}
-            <span class="quiet time-zone" title=KEPT data-testid="time-zone">{zone()} {move || from.get()}</span>
+            <span class="quiet time-zone" title=RETAINED data-testid="time-zone">{zone()} {move || from.get()}</span>
         </div>
     }
 }

@@ -127,7 +127,7 @@ impl Job {
     /// Does it; `progress` gets steps done and steps in all.
     ///
     /// # Errors
-    /// In words, when its input is of no use.
+    /// As text, when its input is of no use.
     pub fn run(self, mut progress: impl FnMut(u32, u32)) -> Result<Outcome, String> {
         match self {
             Job::Digest { parts } => {

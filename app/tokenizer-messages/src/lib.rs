@@ -20,7 +20,7 @@ pub struct Text {
     pub add_special_tokens: bool,
 }
 
-/// What the worker says. Each file and each text has one response, in order; the errors are words for the reader.
+/// What the worker says. Each file and each text has one response, in order; the errors are texts for the reader.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum TokenizerResponse {
     /// It has started and listens; what was sent before is lost.

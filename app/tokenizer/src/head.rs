@@ -30,7 +30,7 @@ impl Head {
     /// Reads the parts' names.
     ///
     /// # Errors
-    /// In words, if this is no `tokenizer.json` or one with a model that is not known.
+    /// As text, if this is no `tokenizer.json` or one with a model that is not known.
     pub(crate) fn read(file: &[u8]) -> Result<Self, String> {
         let head: Self = serde_json::from_slice(file).map_err(|error| match error.classify() {
             serde_json::error::Category::Data => "This JSON file is not a tokenizer.json.".to_owned(),

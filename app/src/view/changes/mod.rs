@@ -21,12 +21,12 @@ use crate::view_context::PoolLabel;
 use table::Table;
 
 /// What is compared; `None`: not yet, or it cannot be.
-pub(super) type Compared = RwSignal<Option<Arc<Changes>>>;
+pub(super) type ChangesSignal = RwSignal<Option<Arc<Changes>>>;
 
 /// The panel.
 #[component]
 pub fn ChangesPanel(store: Store, dark: Memo<bool>) -> impl IntoView {
-    let compared: Compared = RwSignal::new(None);
+    let compared: ChangesSignal = RwSignal::new(None);
     keep(store, compared);
     let figure = move |of: fn(&Blocks) -> u64| {
         Memo::new(move |_| match total(store, compared) {
@@ -134,7 +134,7 @@ fn Nothing(store: Store) -> impl IntoView {
 }
 
 /// Blocks of the pools shown, which have the same size or are one; else those of the pool that is drawn.
-fn total(store: Store, compared: Compared) -> Option<Blocks> {
+fn total(store: Store, compared: ChangesSignal) -> Option<Blocks> {
     let pool = store.pool();
     let name = store.peek(|shown| shown.cluster.pool(pool).map(|pool| pool.name()));
     compared.with(|changes| {
@@ -145,7 +145,7 @@ fn total(store: Store, compared: Compared) -> Option<Blocks> {
 }
 
 /// Fetches the states that are marked and compares them: once where both stand, again and again where B is the present.
-fn keep(store: Store, compared: Compared) {
+fn keep(store: Store, compared: ChangesSignal) {
     let marks = Memo::new(move |_| store.address.with(|address| address.marks));
     let worker = Memo::new(move |_| store.address.with(|address| address.worker));
     Effect::new(move |_| {

@@ -129,7 +129,7 @@ pub(super) fn hit_rate(requests: &[Requests; 2], at: [Millis; 2]) -> [String; 3]
     [arrow(short), arrow(counts), sides(full)]
 }
 
-/// What the minute before a mark is, and where the decisions that are kept do not reach back so far, how far they do.
+/// What the minute before a mark is, and where the retained decisions do not reach back so far, how far they do.
 fn since(requests: &Requests, at: Millis) -> String {
     match at.since(requests.since(at)) / 1_000 {
         60 => " in the 60 s before".to_owned(),

@@ -7,7 +7,7 @@ use radixscope_insight::changes::{Blocks, Changes, PoolChange, WorkerChange};
 use radixscope_model::id::{Millis, Worker, WorkerIx};
 use radixscope_model::record::Tier;
 
-use super::{Compared, sentences};
+use super::{ChangesSignal, sentences};
 use crate::format::{self, UNKNOWN};
 use crate::store::Store;
 use crate::view::chip::Chip;
@@ -61,7 +61,7 @@ struct ChangesRow {
 
 /// The table.
 #[component]
-pub(super) fn Table(store: Store, compared: Compared) -> impl IntoView {
+pub(super) fn Table(store: Store, compared: ChangesSignal) -> impl IntoView {
     let rows = Memo::new(move |_| {
         let changes: Option<Arc<Changes>> = compared.get();
         changes.map_or_else(Vec::new, |changes| rows(store, &changes))

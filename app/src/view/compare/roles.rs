@@ -1,4 +1,4 @@
-//! The baselines at hand and which of them plays which role. Own ones are kept in the page's local storage as CSV text. CSV
+//! The baselines at hand and which of them plays which role. Own ones are stored in the page's local storage as CSV text. CSV
 //! is read beside the page: most readers never open this panel, and need not fetch what reads it.
 
 use std::collections::HashSet;
@@ -10,7 +10,7 @@ use crate::store::Store;
 use crate::worker::client::Client;
 use crate::worker::{Job, Outcome, WorkerResponse};
 
-/// Where own baselines are kept.
+/// Where own baselines are stored.
 const STORAGE_KEY: &str = "radixscope.baselines";
 
 /// A role in the comparison.
@@ -59,7 +59,7 @@ pub(super) struct Baselines {
     store: Store,
     samples: RwSignal<Vec<Baseline>>,
     pub(super) own: RwSignal<Vec<Baseline>>,
-    /// Whether those kept were read: nothing is stored over them before.
+    /// Whether the stored ones were read: nothing is stored over them before.
     pub(super) is_restored: RwSignal<bool>,
     /// Who reads what is there when the panel opens, and who reads files: neither ends the other's job.
     opening: StoredValue<Client, LocalStorage>,
@@ -88,7 +88,7 @@ impl Baselines {
 
     fn restore(self) {
         let Some(text) = stored() else { return self.is_restored.set(true) };
-        self.read(self.opening, Some(text), "Kept", move |stored| {
+        self.read(self.opening, Some(text), "Stored", move |stored| {
             match stored {
                 Ok(stored) => self.own.set(stored.baselines),
                 Err(error) => {

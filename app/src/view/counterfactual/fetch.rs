@@ -28,7 +28,7 @@ pub(super) async fn arrivals(
     init.set_signal(Some(signal));
     let pool = pool.map_or(String::new(), |pool| format!("&pool={}", encode(pool)));
     let address = format!("api/v1/arrivals?last={last}&at_ms={at}{pool}");
-    let response = JsFuture::from(source::ask(&address, &init)).await;
+    let response = JsFuture::from(source::request(&address, &init)).await;
     let broken =
         |_: JsValue| "the prompts could not be fetched: the connection to the server was lost".to_owned();
     let response: Response = response.map_err(broken)?.unchecked_into();

@@ -1,5 +1,5 @@
 //! The latest decisions under other router settings: exact on the state each saw, and in a model that reacts.
-//! Computed beside the page, on request, and kept with its time until it is computed again.
+//! Computed beside the page, on request, and retained with its time until it is computed again.
 
 mod controls;
 mod fetch;
@@ -44,7 +44,7 @@ pub fn CounterfactualPanel(store: Store) -> impl IntoView {
         Err(error) => runner.error.set(Some(error)),
     });
     let known = Memo::new(move |_| store.on_beat(|shown| shown.decision_sums().count > 0));
-    // Once, for whoever opens the panel, and for each pool and moment; never again without being asked.
+    // Once, for whoever opens the panel, and for each pool and moment; never again by itself.
     Effect::new(move |_| {
         runner.show_only(store.settled.get());
         if store.ready()

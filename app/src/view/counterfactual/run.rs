@@ -1,4 +1,4 @@
-//! What is computed, step by step, in the worker: inputs taken once, results kept with their time, cancelled at will.
+//! What is computed, step by step, in the worker: inputs taken once, results retained with their time, cancelled at will.
 //! Knows nothing of how anything looks.
 
 use std::cell::RefCell;

@@ -21,6 +21,7 @@ mod table;
 mod waterfall;
 
 use leptos::prelude::*;
+use radixscope_export::panel::decisions::NO_DECISION;
 use radixscope_state::cluster::Kind;
 use wasm_bindgen::JsCast;
 
@@ -122,7 +123,7 @@ fn Nothing(store: Store) -> impl IntoView {
     view! {
         <Show when=move || store.ready()
             fallback=|| view! { <Waiting id="ledger-wait"/> }>
-            <Empty id="ledger-empty" head="No decision received yet">
+            <Empty id="ledger-empty" head=NO_DECISION>
                 <p>"Every request that the KV router places is listed here, with the cost of every candidate."</p>
                 {move || hint.get().map(|hint| view! { <HintList hint/> })}
             </Empty>

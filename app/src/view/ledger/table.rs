@@ -102,7 +102,7 @@ pub(super) fn Table(ledger: Ledger) -> impl IntoView {
         now
     });
     let rows = move |lines: Range<usize>| {
-        // Not the view itself: what is in sight is known only when the place is kept.
+        // Not the view itself: what is in sight is known only when the place is known.
         place.turn.track();
         ledger.look(|_, shown| {
             ledger.view.with_untracked(|view| {

@@ -1,4 +1,4 @@
-//! The calculator's form. What is typed is kept in the address; each fault stands at its field.
+//! The calculator's form. What is typed is in the address; each fault stands at its field.
 
 use leptos::prelude::*;
 use radixscope_insight::capacity::{
@@ -167,7 +167,7 @@ fn NumberField(calculator: Calculator, faults: Memo<Vec<Fault>>, field: Field) -
     }
 }
 
-/// Puts what the deployment tells into the form; says what, and what it does not tell.
+/// Puts what the deployment reports into the form; says what, and what it does not report.
 fn fill_from_live(calculator: Calculator) -> String {
     let store = calculator.store;
     let (facts, lengths) =

@@ -7,6 +7,7 @@ mod row;
 mod workers;
 
 use leptos::prelude::*;
+use radixscope_export::panel::workers::NO_WORKER;
 use radixscope_insight::capacity::{CurrentUsage, Fault, Form, Input, Inputs};
 use radixscope_insight::memory::{self, Facts, MemorySegment};
 use radixscope_model::id::Millis;
@@ -21,7 +22,7 @@ use crate::view_context::PoolLabel;
 /// The calculator's keys in the address begin so.
 const KEY_PREFIX: &str = "cap.";
 
-/// The calculator as the address has it: the one place where it is kept.
+/// The calculator as the address has it: its only place.
 #[derive(Clone, Copy)]
 struct Calculator {
     store: Store,
@@ -184,7 +185,7 @@ const fn class(part: MemorySegment) -> &'static str {
 fn Nothing(store: Store) -> impl IntoView {
     view! {
         <Show when=move || store.ready() fallback=|| view! { <Waiting id="mem-wait"/> }>
-            <Empty id="mem-empty" head="No worker known yet">
+            <Empty id="mem-empty" head=NO_WORKER>
                 {prose(
                     "Workers appear with their first KV event or load report. `--prometheus frontend=http://HOST:8000/metrics` adds block \
                      size and capacity, and the same with a worker's system port its engine's own figures. The calculator below works \

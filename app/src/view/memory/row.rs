@@ -31,7 +31,7 @@ pub(super) struct MemoryRow {
     pub(super) gap: MemoryCell,
     /// Sentences: belief against truth, contradictions, lifetimes.
     pub(super) status_text: Vec<String>,
-    /// What is unknown and what would tell it; of a worker that left nothing is looked for.
+    /// What is unknown and what would report it; of a worker that left nothing is looked for.
     pub(super) missing: Vec<&'static str>,
 }
 

@@ -11,7 +11,7 @@ use super::state::{Form, TreeView};
 use crate::draw::palette::label;
 use crate::format;
 use crate::store::Store;
-use crate::view::changes::Compared;
+use crate::view::changes::ChangesSignal;
 use crate::view::control::view;
 use crate::view::pools::TreePools;
 
@@ -26,7 +26,7 @@ const SAYS: [&str; 5] = [
 
 /// Picture and legend of what is compared.
 #[component]
-pub(in crate::view) fn ChangedTree(store: Store, dark: Memo<bool>, compared: Compared) -> impl IntoView {
+pub(in crate::view) fn ChangedTree(store: Store, dark: Memo<bool>, compared: ChangesSignal) -> impl IntoView {
     let tree = TreeView::new(Form::Changes, store, dark);
     let counts = move || {
         compared.track();

@@ -36,7 +36,7 @@ pub(super) struct Canvas<'a> {
 /// What was painted; empty where nothing was.
 #[derive(Clone, Copy)]
 pub(super) struct Painted {
-    /// In words, for everybody.
+    /// As text, for everybody.
     pub description: RwSignal<String>,
     /// Label at the end of the path.
     pub end: RwSignal<String>,

@@ -24,7 +24,7 @@ use crate::view::virtual_table::{Scroll, VirtualTable};
 
 /// Id of what takes the focus.
 const GRID_ID: &str = "tree-grid";
-/// Lines kept at most; a browser's elements end at some 30 million pixels.
+/// Lines at most; a browser's elements end at some 30 million pixels.
 const MOST_LINES: usize = 500_000;
 /// Owners named in a line; all are named in its title.
 const OWNERS: usize = 3;
@@ -57,7 +57,7 @@ const COLUMNS: [(&str, &str, &str, Option<RowOrder>); 7] = [
     ),
 ];
 
-/// A line of which only what stays is kept: the rest is looked up when it comes into sight.
+/// The part of a line that stays: the rest is looked up when it comes into sight.
 #[derive(Clone, Copy, PartialEq)]
 struct RowKey {
     crumb: Crumb,

@@ -31,7 +31,7 @@ use crate::view_context::DrawnTree;
 
 /// Everything that pixels are made of.
 #[derive(Clone, PartialEq)]
-struct Made {
+struct DrawnFrame {
     /// Of what is drawn, and of the present.
     revisions: (u64, u64),
     region: Region,
@@ -48,15 +48,15 @@ struct Stage {
     palette_of: Option<(bool, usize)>,
     pixels: Pixels,
     drawn: Drawn,
-    made: Option<Made>,
+    made: Option<DrawnFrame>,
     /// Whose tree that is: the brush of another begins anew.
     of: Option<DrawnTree>,
     brush: Brush,
-    /// When the words around the picture were last brought up to date.
+    /// When the texts around the picture were last updated.
     said_ms: f64,
 }
 
-/// Words follow the camera at this pace: each change of them is a layout of the page.
+/// Texts follow the camera at this pace: each change of them is a layout of the page.
 const WORDS_EVERY_MS: f64 = 80.0;
 
 /// The picture.
@@ -207,17 +207,18 @@ impl Stage {
         let (region, size) = (view.region, self.surface.size);
         let live = || cluster.live_tree().forest().map_or(0, Forest::revision);
         let now = cluster.changes.map_or_else(live, |changes| changes.version);
-        let made = Some(Made { revisions: (forest.revision(), now), region, palette_of, choice, how, size });
+        let made =
+            Some(DrawnFrame { revisions: (forest.revision(), now), region, palette_of, choice, how, size });
         if self.made == made {
             return;
         }
-        let Some(Made { how, .. }) = &made else { return };
+        let Some(DrawnFrame { how, .. }) = &made else { return };
         self.drawn = self.brush.raster(how, cluster, view, &self.palette, &mut self.pixels);
         self.surface.put(&self.pixels);
         self.made = made;
     }
 
-    /// The upper canvas: words and outlines.
+    /// The upper canvas: texts and outlines.
     fn annotate(
         &self,
         tree: TreeView,

@@ -13,7 +13,7 @@ use crate::view::control::view;
 
 /// Workers named one by one.
 const NAMED: usize = 8;
-/// From the pointer to the words, CSS pixels.
+/// From the pointer to the text, CSS pixels.
 const AWAY_PX: f64 = 14.0;
 
 /// Follows the pointer. Nothing in it can be pointed at, and screen readers have another text.

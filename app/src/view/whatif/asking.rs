@@ -169,7 +169,7 @@ impl QueryState {
         self.mode.set(Mode::Prefix);
     }
 
-    /// The settings of the decision that is asked about, else of the latest one.
+    /// The settings of the decision that is scored, else of the latest one.
     pub(super) fn use_deployed(self, store: Store) {
         let id = self.decision_id();
         let options = store.peek(|shown| {
@@ -248,7 +248,7 @@ impl QueryState {
                         format!("“{typed}” is not a decision: expected its number, as Decisions shows it");
                     Fault::new("decision", message)
                 })?;
-                // A decision is asked about in its own pool, whichever is shown.
+                // A decision is scored in its own pool, whichever is shown.
                 (actual, pool) = (Some(id), None);
                 if self.live_tree.get() {
                     Prompt::Blocks(self.fetched.with(|fetched| fetched.blocks(id))?)

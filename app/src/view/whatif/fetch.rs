@@ -60,7 +60,7 @@ pub(super) fn fetch(into: RwSignal<FetchedPrompt>, id: DecisionId) {
 async fn get(url: &str) -> Result<Blocks, String> {
     let failed = |_| "The server did not respond; its prompts cannot be fetched now".to_owned();
     let response: Response =
-        JsFuture::from(source::ask(url, &RequestInit::new())).await.map_err(failed)?.unchecked_into();
+        JsFuture::from(source::request(url, &RequestInit::new())).await.map_err(failed)?.unchecked_into();
     if !response.ok() {
         let why = error_message(&response).await;
         return Err(why.unwrap_or_else(|| "The server refused to give the prompt".to_owned()));

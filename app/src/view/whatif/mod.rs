@@ -21,7 +21,7 @@ use crate::url::Panel;
 use crate::view::control::view;
 use crate::view::figure::PanelHead;
 
-/// The live state is asked again so often at most: faster is flicker.
+/// The live state is scored again so often at most: faster is flicker.
 const PACE_MS: u64 = 500;
 
 #[component]
@@ -63,7 +63,7 @@ pub fn WhatIfPanel(store: Store) -> impl IntoView {
     }
 }
 
-/// Which state is asked, and the switch between the live one and one that is retained.
+/// Which state is scored, and the switch between the live one and one that is retained.
 #[component]
 fn Moment(
     store: Store,

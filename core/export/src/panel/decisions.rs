@@ -21,6 +21,8 @@ pub const CACHED: &str = "Cached";
 pub const HIT_RATE: &str = "Hit rate";
 /// Where the decision is known from.
 pub const SOURCE: &str = "Source";
+/// Head of an empty panel before the first decision.
+pub const NO_DECISION: &str = "No decision received yet";
 /// What the figure of the last minute is.
 pub const RECENT: &str = "KV hit rate, last 60 s";
 /// What the figure over all decisions is.
@@ -116,7 +118,7 @@ pub fn empty(shown: &ViewContext<'_>, picked: Option<WorkerIx>) -> EmptyText {
         },
         None => EmptyText::new(
             "decisions-empty",
-            "No decision received yet",
+            NO_DECISION,
             "Every request that the KV router places appears here, with the share of its prompt that was cached on the chosen \
              worker.",
         ),

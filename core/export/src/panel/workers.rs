@@ -12,6 +12,12 @@ use radixscope_state::cluster::{Cluster, DecisionTotals, Liveness, TierCounts, W
 
 use super::EmptyText;
 
+/// Head of an empty panel before the first worker.
+pub const NO_WORKER: &str = "No worker known yet";
+/// Why blocks of several pools cannot be summed.
+pub const UNKNOWN_SIZES: &str =
+    "Pools have blocks of different size, and the size of some is unknown: choose a pool";
+
 /// Cached blocks of the workers shown, summed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CachedTotal {
@@ -30,7 +36,7 @@ impl CachedTotal {
             Some((.., Unit::Tokens)) => {
                 "Tokens in cached blocks, summed over the workers: pools have blocks of different size"
             }
-            None => "Pools have blocks of different size, and the size of some is unknown: choose a pool",
+            None => UNKNOWN_SIZES,
         };
         let value = match held.filter(|_| shown.has_kv_events()) {
             Some((blocks, _, Unit::Blocks)) => count(blocks),
@@ -221,7 +227,7 @@ pub fn capacity_note(cluster: &Cluster, workers: impl IntoIterator<Item = Worker
 pub fn empty() -> EmptyText {
     EmptyText::new(
         "workers-empty",
-        "No worker known yet",
+        NO_WORKER,
         "Workers appear with their first KV event, load report or routing decision, or at once with `--discovery` (etcd, \
          Kubernetes or a folder), which also finds the ZeroMQ publishers of Dynamo 1.3 and later. On NATS, set \
          `DYN_EVENT_PLANE=nats` on frontends and workers alike. KV events need `--kv-events-config` (vLLM) or \
