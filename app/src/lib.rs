@@ -7,7 +7,6 @@
 //! keys    the keyboard         theme  dark or light   format  numbers as text
 //! past    any moment of what the server keeps   timeline  the rows of it
 //! player  a recording in the server's place, in a Web Worker
-//! json    fields of the API's responses
 //! asset   addresses of the page's files
 //! ```
 //! What needs no browser (`draw::raster`, `format`, `url` …) compiles and is tested on the host.
@@ -27,8 +26,6 @@ pub use radixscope_insight::{time_range, view_context};
 
 #[cfg(target_arch = "wasm32")]
 mod asset;
-#[cfg(target_arch = "wasm32")]
-pub mod json;
 #[cfg(target_arch = "wasm32")]
 pub mod keys;
 #[cfg(target_arch = "wasm32")]

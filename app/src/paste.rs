@@ -63,7 +63,7 @@ pub fn numbers<T: FromStr>(text: &str) -> Pasted<T> {
 }
 
 impl<T> Pasted<T> {
-    /// What is wrong with the text, in words; `None` where nothing is.
+    /// What is wrong with the text, as text; `None` where nothing is.
     pub fn complaint(&self) -> Option<String> {
         let mut faults = Vec::new();
         if self.not_understood > 0 {

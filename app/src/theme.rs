@@ -16,8 +16,8 @@ pub fn provide(store: Store) -> Memo<bool> {
             Closure::<dyn Fn()>::new(move || prefers_dark.set(query.matches()))
         };
         query.set_onchange(Some(changed.as_ref().unchecked_ref()));
-        let kept = StoredValue::new_local((query, changed));
-        on_cleanup(move || kept.with_value(|(query, _)| query.set_onchange(None)));
+        let owned = StoredValue::new_local((query, changed));
+        on_cleanup(move || owned.with_value(|(query, _)| query.set_onchange(None)));
     }
     let dark = Memo::new(move |_| match store.address.with(|address| address.theme) {
         Theme::Auto => prefers_dark.get(),
@@ -39,7 +39,7 @@ pub fn token(name: &str) -> String {
     style.and_then(|style| style.get_property_value(name).ok()).unwrap_or_default()
 }
 
-/// Whether the reader asked for less motion.
+/// Whether the reader requested less motion.
 pub fn less_motion() -> bool {
     window()
         .match_media("(prefers-reduced-motion: reduce)")

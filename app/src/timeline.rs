@@ -14,7 +14,7 @@ pub const HEIGHT: f64 = 100.0;
 
 /// What one second brought.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Row {
+pub struct TimelineRow {
     /// When it was over.
     pub at_ms: Millis,
     /// Blocks stored.
@@ -26,23 +26,23 @@ pub struct Row {
     /// TTFT p95 of the last minute, milliseconds, the lower bound where only a range is known; `None`: not reported.
     pub ttft_p95_ms: Option<f64>,
     /// What began, ended, came or went.
-    pub marks: Vec<Mark>,
+    pub marks: Vec<TimelineMark>,
 }
 
 /// Something to find again.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Mark {
+pub struct TimelineMark {
     /// For the style sheet: a severity, or `worker`.
     pub kind: String,
-    /// In words.
-    pub words: String,
+    /// As text.
+    pub text: String,
 }
 
 /// A quantity of a row.
-pub type Quantity = fn(&Row) -> Option<f64>;
+pub type Quantity = fn(&TimelineRow) -> Option<f64>;
 
 /// The largest value of each column of `span`; `None` where no row has one.
-pub fn columns(rows: &[Row], span: TimeSpan, of: Quantity) -> Vec<Option<f64>> {
+pub fn columns(rows: &[TimelineRow], span: TimeSpan, of: Quantity) -> Vec<Option<f64>> {
     let mut columns = vec![None; COLUMNS];
     for row in rows {
         let share = span.share(row.at_ms);
@@ -116,7 +116,7 @@ pub fn line(columns: &[Option<f64>], most: f64) -> String {
 const GAP_MS: u64 = 5_000;
 
 /// Times without rows, which else come every second: nothing was received or recorded then.
-pub fn gaps(rows: &[Row]) -> impl Iterator<Item = TimeSpan> {
+pub fn gaps(rows: &[TimelineRow]) -> impl Iterator<Item = TimeSpan> {
     rows.windows(2).filter_map(|pair| {
         let (from, until) = (pair.first()?.at_ms, pair.last()?.at_ms);
         (until.since(from) > GAP_MS).then_some(TimeSpan { from, until })
@@ -124,8 +124,8 @@ pub fn gaps(rows: &[Row]) -> impl Iterator<Item = TimeSpan> {
 }
 
 /// The row with a mark next to `at` on one side of it: when its second was over.
-pub fn next_mark(rows: &[Row], at: Millis, is_forward: bool) -> Option<Millis> {
-    let is_marked = |row: &&Row| !row.marks.is_empty();
+pub fn next_mark(rows: &[TimelineRow], at: Millis, is_forward: bool) -> Option<Millis> {
+    let is_marked = |row: &&TimelineRow| !row.marks.is_empty();
     let found = if is_forward {
         rows.iter().filter(|row| row.at_ms > at).find(is_marked)
     } else {
@@ -167,14 +167,14 @@ mod tests {
         TimeSpan { from: Millis(BEGIN), until: Millis(BEGIN + seconds * 1_000) }
     }
 
-    fn row(second: u64, stored: f64) -> Row {
+    fn row(second: u64, stored: f64) -> TimelineRow {
         let at_ms = Millis(BEGIN + second * 1_000);
-        Row { at_ms, stored, removed: 0.0, decisions: 0.0, ttft_p95_ms: None, marks: Vec::new() }
+        TimelineRow { at_ms, stored, removed: 0.0, decisions: 0.0, ttft_p95_ms: None, marks: Vec::new() }
     }
 
     #[test]
     fn a_column_has_the_largest_value_of_its_rows() {
-        let rows: Vec<Row> = (0..480).map(|second| row(second, (second % 2) as f64)).collect();
+        let rows: Vec<TimelineRow> = (0..480).map(|second| row(second, (second % 2) as f64)).collect();
         let columns = columns(&rows, span(480), |row| Some(row.stored));
         assert!(columns.iter().all(|column| *column == Some(1.0)));
         assert_eq!(most(&columns), 1.0);
@@ -182,10 +182,10 @@ mod tests {
 
     #[test]
     fn short_spans_have_no_holes_between_rows_and_long_ones_keep_theirs() {
-        let rows: Vec<Row> = (0..60).map(|second| row(second, second as f64)).collect();
+        let rows: Vec<TimelineRow> = (0..60).map(|second| row(second, second as f64)).collect();
         let short = columns(&rows, span(60), |row| Some(row.stored));
         assert!(short.iter().all(Option::is_some));
-        let rows: Vec<Row> =
+        let rows: Vec<TimelineRow> =
             (0..60).filter(|second| !(20..30).contains(second)).map(|second| row(second, 1.0)).collect();
         let holed = columns(&rows, span(60), |row| Some(row.stored));
         assert!(holed[100].is_none() && holed[85].is_none() && holed[140].is_some());
@@ -212,7 +212,7 @@ mod tests {
 
     #[test]
     fn a_time_without_rows_is_a_gap() {
-        let rows: Vec<Row> = [0, 1, 6, 7, 30, 31].map(|second| row(second, 1.0)).into();
+        let rows: Vec<TimelineRow> = [0, 1, 6, 7, 30, 31].map(|second| row(second, 1.0)).into();
         let gaps: Vec<(u64, u64)> =
             gaps(&rows).map(|gap| (gap.from.0 - BEGIN, gap.until.0 - BEGIN)).collect();
         assert_eq!(gaps, [(7_000, 30_000)]);
@@ -220,9 +220,9 @@ mod tests {
 
     #[test]
     fn marks_are_found_on_both_sides() {
-        let mut rows: Vec<Row> = (0..10).map(|second| row(second, 0.0)).collect();
+        let mut rows: Vec<TimelineRow> = (0..10).map(|second| row(second, 0.0)).collect();
         for second in [3, 7] {
-            rows[second].marks.push(Mark { kind: "warning".to_owned(), words: "it began".to_owned() });
+            rows[second].marks.push(TimelineMark { kind: "warning".to_owned(), text: "it began".to_owned() });
         }
         let next =
             |at: u64, is_forward| next_mark(&rows, Millis(BEGIN + at), is_forward).map(|at| at.0 - BEGIN);

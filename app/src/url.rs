@@ -159,7 +159,7 @@ pub struct Address {
 }
 
 impl Address {
-    /// Reads a query, with or without `?`. The second value says in words what was not understood.
+    /// Reads a query, with or without `?`. The second value says what was not understood.
     pub fn parse(query: &str) -> (Self, Vec<String>) {
         let mut address = Address::default();
         let mut notices = Vec::new();
@@ -318,7 +318,7 @@ impl Address {
             parts.push(format!("to={}", self.range.to));
         }
         for (key, at) in MARKS.into_iter().zip(self.marks) {
-            parts.extend(at.map(|at| [key, "=", &at.0.to_string()].concat()));
+            parts.extend(at.map(|at| format!("{key}={}", at.0)));
         }
         parts.extend(self.rest.iter().cloned());
         if parts.is_empty() { String::new() } else { format!("?{}", parts.join("&")) }
@@ -381,11 +381,12 @@ fn parse_switch(value: &str) -> Option<bool> {
 }
 
 /// What stands in a query unharmed beside letters and digits.
-const KEPT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b'/');
+const UNESCAPED: &AsciiSet =
+    &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b'/');
 
 /// A value as it stands in a query.
 pub fn encode(text: &str) -> String {
-    utf8_percent_encode(text, KEPT).to_string()
+    utf8_percent_encode(text, UNESCAPED).to_string()
 }
 
 /// What is not well-formed stays as it is.

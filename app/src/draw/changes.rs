@@ -1,4 +1,4 @@
-//! Boxes coloured by what changed between two moments: a colour and a pattern for each change, what is kept quieter. Knows no
+//! Boxes coloured by what changed between two moments: a colour and a pattern for each change, what is retained quieter. Knows no
 //! canvas.
 
 use radixscope_insight::changes::{BlockChange, ChangeTree};
@@ -89,7 +89,7 @@ mod tests {
         Record::Removed { worker: WorkerIx(worker), hashes: hashes.into() }
     }
 
-    /// Four prompts of 30 blocks, which are kept, evicted, moved to the other worker, and stored.
+    /// Four prompts of 30 blocks, which are retained, evicted, moved to the other worker, and stored.
     fn tree() -> ChangeTree {
         let mut cluster = Cluster::default();
         for worker in 0..2 {
@@ -132,8 +132,8 @@ mod tests {
                     (marked, plain, colours)
                 })
             };
-            let kept = shared_body(palette.ground, palette.shared);
-            assert_eq!(seen(0).2, [kept], "what is kept is plain");
+            let retained = shared_body(palette.ground, palette.shared);
+            assert_eq!(seen(0).2, [retained], "what is retained is plain");
             for (from, colour) in [(30, palette.evicted), (60, palette.moved), (90, palette.stored)] {
                 let (_, _, colours) = seen(from);
                 assert!(
@@ -166,8 +166,8 @@ mod tests {
         assert_eq!(fills.of_sliver(&sliver(0b00111)).colour, palette.quiet, "several kinds");
         assert_eq!(fills.of_sliver(&sliver(0b00001)), fills.fill(Some(BlockChange::Kept)));
         let forest = tree.forest().expect("grown");
-        let words: Vec<_> =
+        let text: Vec<_> =
             forest.children(None).iter().map(|&id| fills.word(tree, forest.chain(id))).collect();
-        assert!(words.contains(&Some("evicted".to_owned())) && words.contains(&Some("moved".to_owned())));
+        assert!(text.contains(&Some("evicted".to_owned())) && text.contains(&Some("moved".to_owned())));
     }
 }

@@ -38,10 +38,10 @@ extern "C" {
 /// An element and what is drawn in it.
 pub struct Drawing {
     element: Element,
-    drawn: Option<Drawn>,
+    drawn: Option<EchartsInstance>,
 }
 
-struct Drawn {
+struct EchartsInstance {
     echarts: Echarts,
     theme: String,
     option: String,
@@ -61,7 +61,7 @@ impl Drawing {
             self.drawn = JSON::parse(&theme)
                 .and_then(|parsed| init(&self.element, &parsed))
                 .ok()
-                .map(|echarts| Drawn { echarts, theme, option: String::new() });
+                .map(|echarts| EchartsInstance { echarts, theme, option: String::new() });
         }
         let option = serde_json::to_string(option).unwrap_or_default();
         if let Some(drawn) = self.drawn.as_mut().filter(|drawn| drawn.option != option)
@@ -90,7 +90,7 @@ impl Drawing {
     }
 }
 
-impl Drop for Drawn {
+impl Drop for EchartsInstance {
     fn drop(&mut self) {
         self.echarts.dispose();
     }

@@ -48,7 +48,7 @@ pub struct Fadings {
 
 impl Fadings {
     /// Takes the changes of the settling with this revision, once.
-    pub fn take(&mut self, revision: u64, changes: &[Change], now_ms: f64) {
+    pub fn add(&mut self, revision: u64, changes: &[Change], now_ms: f64) {
         if std::mem::replace(&mut self.revision, revision) == revision {
             return;
         }
@@ -155,7 +155,7 @@ mod tests {
     fn what_is_new_comes_out_of_the_ground_and_what_is_gone_keeps_its_colour_for_a_while() {
         let mut fadings = Fadings::default();
         let changes = [change(ChangeKind::Appeared, 0.0, 10.0), change(ChangeKind::Gone, 50.0, 10.0)];
-        fadings.take(1, &changes, 1000.0);
+        fadings.add(1, &changes, 1000.0);
         let now = veils(&fadings, None, 1200.0);
         let p = palette();
         assert_eq!(
@@ -169,7 +169,7 @@ mod tests {
     #[test]
     fn everything_ends() {
         let mut fadings = Fadings::default();
-        fadings.take(1, &[change(ChangeKind::Appeared, 0.0, 10.0), change(ChangeKind::Gone, 0.0, 10.0)], 0.0);
+        fadings.add(1, &[change(ChangeKind::Appeared, 0.0, 10.0), change(ChangeKind::Gone, 0.0, 10.0)], 0.0);
         assert!(fadings.go_on(APPEARS_MS));
         assert_eq!(veils(&fadings, None, APPEARS_MS).len(), 1);
         assert!(!fadings.go_on(VANISHES_MS));
@@ -180,11 +180,11 @@ mod tests {
     fn a_settling_is_taken_once_and_not_at_all_after_a_stop() {
         let mut fadings = Fadings::default();
         let changes = [change(ChangeKind::Gone, 0.0, 10.0)];
-        fadings.take(1, &changes, 0.0);
-        fadings.take(1, &changes, 10.0);
+        fadings.add(1, &changes, 0.0);
+        fadings.add(1, &changes, 10.0);
         assert_eq!(veils(&fadings, None, 10.0).len(), 1);
         fadings.stop(2);
-        fadings.take(2, &changes, 20.0);
+        fadings.add(2, &changes, 20.0);
         assert!(!fadings.go_on(20.0) && veils(&fadings, None, 20.0).is_empty());
     }
 
@@ -192,10 +192,10 @@ mod tests {
     fn a_storm_costs_no_more_than_its_bound() {
         let mut fadings = Fadings::default();
         let changes = [change(ChangeKind::Gone, 0.0, 10.0); 200];
-        (1..=10).for_each(|revision| fadings.take(revision, &changes, f64::from(revision as u32)));
+        (1..=10).for_each(|revision| fadings.add(revision, &changes, f64::from(revision as u32)));
         let now = veils(&fadings, None, 10.0);
         assert_eq!(now.len(), MOST);
-        assert!(now[MOST - 1].opacity > now[0].opacity, "the latest are kept");
+        assert!(now[MOST - 1].opacity > now[0].opacity, "the latest are retained");
     }
 
     #[test]
@@ -203,14 +203,14 @@ mod tests {
         let mut fadings = Fadings::default();
         let changes =
             [(0.0, 1.4), (100.0, 10.0), (-20.0, 15.0)].map(|(x0, w)| change(ChangeKind::Gone, x0, w));
-        fadings.take(1, &changes, 0.0);
+        fadings.add(1, &changes, 0.0);
         assert!(veils(&fadings, None, 0.0).is_empty());
     }
 
     #[test]
     fn in_lanes_it_fades_in_the_lane_of_its_worker() {
         let mut fadings = Fadings::default();
-        fadings.take(1, &[change(ChangeKind::Gone, 0.0, 10.0)], 0.0);
+        fadings.add(1, &[change(ChangeKind::Gone, 0.0, 10.0)], 0.0);
         let lanes = Lanes { workers: (0..2).map(WorkerIx).collect(), height: 25.0, scrolled: 0.0 };
         let veil = veils(&fadings, Some(&lanes), 0.0)[0];
         assert!(veil.rect.top > 25.0 && veil.rect.bottom < 50.0, "{veil:?}");

@@ -6,6 +6,9 @@
 
 use std::sync::Arc;
 
+use radixscope_export::panel::lanes::{
+    EDGE_PX, SHARED_OPACITY, SILHOUETTE_OPACITY, holds_sliver, silhouette,
+};
 use radixscope_model::id::WorkerIx;
 use radixscope_state::tree::forest::{Forest, Holder, Seen, Sliver};
 use radixscope_state::tree::{OwnerSet, Tree};
@@ -21,14 +24,8 @@ use super::viewport::{Rect, Viewport};
 const HEIGHTS: (f64, f64) = (56.0, 200.0);
 /// What is free between lanes, CSS pixels.
 const GAP: f64 = 3.0;
-/// What is left of a worker's colour where others hold the same blocks.
-const SHARED: f64 = 0.5;
-/// The same where the worker picked out does not hold them.
+/// As [`SHARED_OPACITY`], where the worker picked out does not hold the blocks.
 const SHARED_DIMMED: f64 = 0.14;
-/// How much of the neutral colour shows where others hold blocks and this worker does not.
-const SILHOUETTE: f64 = 0.10;
-/// Height of the edge that says that others hold a box too, CSS pixels; boxes lower than three of it have none.
-const EDGE: usize = 2;
 
 /// Where the lanes stand on the surface.
 #[derive(Clone, PartialEq, Debug)]
@@ -124,7 +121,7 @@ pub fn raster(
     let (inner, scale) = (lanes.lane_view(view), view.scale.round().max(1.0) as usize);
     let band = |lane: usize| Some(Band::new(*lanes.workers.get(lane)?, lanes.top(lane) as isize, palette));
     let bands: Vec<Band> = lanes.visible(f64::from(view.height)).filter_map(band).collect();
-    let painter = Painter { palette, heat, inner: &inner, bands: &bands };
+    let painter = LanesPainter { palette, heat, inner: &inner, bands: &bands };
     painter.silhouettes(forest, pixels);
     let mut slivers = std::mem::take(&mut pixels.slivers);
     slivers.clear();
@@ -172,7 +169,7 @@ impl Band {
             let colour = blend(palette.ground, palette.worker(worker), strength);
             Fill::of(colour, palette.ground, Pattern::of(worker))
         };
-        let fills = [[fill(1.0), fill(DIMMED)], [fill(SHARED), fill(SHARED_DIMMED)]];
+        let fills = [[fill(1.0), fill(DIMMED)], [fill(SHARED_OPACITY), fill(SHARED_DIMMED)]];
         Self { worker, top, fills }
     }
 
@@ -185,18 +182,9 @@ impl Band {
         let at = |row: usize| (self.top + row as isize).max(0) as usize;
         (at(y.0), at(y.1))
     }
-
-    /// A sliver of several owners is in the lanes of those that have a bit; a single owner is known in any case.
-    fn holds(&self, sliver: &Sliver) -> bool {
-        match sliver.holder {
-            Holder::NoWorker => false,
-            Holder::One(only) => only == self.worker,
-            Holder::Several => self.worker.0 < 64 && sliver.workers & (1 << self.worker.0) != 0,
-        }
-    }
 }
 
-struct Painter<'a> {
+struct LanesPainter<'a> {
     palette: &'a Palette,
     heat: Option<&'a dyn Fills>,
     inner: &'a Viewport,
@@ -211,7 +199,7 @@ struct Style {
     heat: Option<Fill>,
 }
 
-impl<'a> Painter<'a> {
+impl<'a> LanesPainter<'a> {
     /// Visible lanes of some owners.
     fn bands_of<'b>(&self, owners: &'b OwnerSet) -> impl Iterator<Item = &'a Band> + use<'a, 'b> {
         let (bands, last) = (self.bands, self.bands.last().map(|band| band.worker));
@@ -226,7 +214,7 @@ impl<'a> Painter<'a> {
         let scale = self.inner.scale.round().max(1.0) as usize;
         let (x, y) = body(rect, (self.inner.width as usize, self.inner.height as usize), scale);
         pixels.paint(x, band.rows(y), fill);
-        let edge = EDGE * scale;
+        let edge = EDGE_PX as usize * scale;
         if style.is_shared && rect.top >= -0.5 && y.1 - y.0 >= 3 * edge {
             let Palette { ground, shared, .. } = *self.palette;
             let neutral = if style.is_dimmed { blend(ground, shared, DIMMED) } else { shared };
@@ -240,7 +228,7 @@ impl<'a> Painter<'a> {
     /// See [`super::raster::raster`]: the first of a column is painted last.
     fn draw_slivers(&self, band: &Band, slivers: &[Sliver], picked: Option<WorkerIx>, pixels: &mut Pixels) {
         let mut stripes = Stripes::default();
-        for sliver in slivers.iter().rev().filter(|sliver| band.holds(sliver)) {
+        for sliver in slivers.iter().rev().filter(|sliver| holds_sliver(sliver, band.worker)) {
             let style = Style {
                 is_shared: sliver.holder == Holder::Several,
                 is_dimmed: lacks_sliver(picked, sliver),
@@ -254,25 +242,19 @@ impl<'a> Painter<'a> {
         stripes.flush(pixels);
     }
 
-    /// The outline of the whole tree into every lane, so that the eye keeps its place: as deep in each column as the
-    /// deepest box there.
+    /// The outline of the whole tree into every lane, so that the eye keeps its place.
     fn silhouettes(&self, forest: &Forest, pixels: &mut Pixels) {
         let (width, height) = (self.inner.width as usize, self.inner.height as usize);
-        let mut depths = vec![0u32; width];
-        forest.visit(&self.inner.window(), |seen| {
-            let (x, bottom) = match seen {
-                Seen::Chain { id, x0 } => {
-                    let chain = forest.chain(id);
-                    let (left, right) = (self.inner.x(x0), self.inner.x(x0 + f64::from(chain.width())));
-                    (span(left, right, width), chain.end())
-                }
-                Seen::Sliver(sliver) => ((sliver.column as usize, sliver.column as usize + 1), sliver.bottom),
-                Seen::Run(_) => return,
-            };
-            let (_, bottom) = span(0.0, self.inner.y(f64::from(bottom)), height);
-            depths[x.0..x.1].iter_mut().for_each(|depth| *depth = (*depth).max(bottom as u32));
-        });
-        let faint = blend(self.palette.ground, self.palette.shared, SILHOUETTE);
+        let columns_of = |from: f64, to: f64| {
+            let (left, right) = span(self.inner.x(from), self.inner.x(to), width);
+            left..right
+        };
+        let mut depths = silhouette(forest, &self.inner.window(), columns_of);
+        for depth in depths.iter_mut().filter(|depth| **depth > 0) {
+            let (_, bottom) = span(0.0, self.inner.y(f64::from(*depth)), height);
+            *depth = bottom as u32;
+        }
+        let faint = blend(self.palette.ground, self.palette.shared, SILHOUETTE_OPACITY);
         for band in self.bands {
             for depth in 0..height {
                 if let Ok(at) = usize::try_from(band.top + depth as isize) {
@@ -323,7 +305,7 @@ mod tests {
     #[test]
     fn a_shared_prefix_stands_at_the_same_place_in_the_lanes_of_its_owners_alone() {
         let (pixels, p) = (draw(&three(), lanes(0.0), 189, None).0, palette());
-        let muted = |worker| blend(p.ground, p.worker(worker), SHARED);
+        let muted = |worker| blend(p.ground, p.worker(worker), SHARED_OPACITY);
         for x in [61, 75, 88] {
             assert_eq!(pixels.at(x, 20), muted(W[0]));
             assert_eq!(pixels.at(x, 63 + 20), muted(W[1]));
@@ -339,7 +321,7 @@ mod tests {
     #[test]
     fn what_one_alone_holds_is_in_its_lane_alone_and_the_others_keep_its_outline() {
         let (pixels, p) = (draw(&three(), lanes(0.0), 189, None).0, palette());
-        let faint = blend(p.ground, p.shared, SILHOUETTE);
+        let faint = blend(p.ground, p.shared, SILHOUETTE_OPACITY);
         assert_eq!(pixels.at(30, 30), p.worker(W[0]));
         assert_eq!([pixels.at(30, 63 + 30), pixels.at(30, 126 + 30)], [faint; 2]);
         assert_eq!(
@@ -353,7 +335,11 @@ mod tests {
     #[test]
     fn with_a_worker_picked_out_the_lanes_keep_what_it_holds_too() {
         let (pixels, p) = (draw(&three(), lanes(0.0), 189, Some(1)).0, palette());
-        assert_eq!(pixels.at(75, 20), blend(p.ground, p.worker(W[0]), SHARED), "worker 1 holds it too");
+        assert_eq!(
+            pixels.at(75, 20),
+            blend(p.ground, p.worker(W[0]), SHARED_OPACITY),
+            "worker 1 holds it too"
+        );
         assert_eq!(pixels.at(30, 30), blend(p.ground, p.worker(W[0]), DIMMED));
         assert_eq!(pixels.at(95, 126 + 5), blend(p.ground, p.worker(W[2]), DIMMED));
     }
@@ -363,7 +349,11 @@ mod tests {
         let lanes = lanes(83.0);
         let (pixels, p) = (draw(&three(), lanes.clone(), 80, None).0, palette());
         assert_eq!(lanes.visible(80.0), 1..3);
-        assert_eq!(pixels.at(75, 0), blend(p.ground, p.worker(W[1]), SHARED), "20 rows of lane 1 are above");
+        assert_eq!(
+            pixels.at(75, 0),
+            blend(p.ground, p.worker(W[1]), SHARED_OPACITY),
+            "20 rows of lane 1 are above"
+        );
         assert_eq!(pixels.at(95, 43 + 5), p.worker(W[2]));
     }
 
@@ -410,7 +400,7 @@ mod tests {
         tree.grow_forest(Arrangement::default());
         let lanes = Lanes { workers: (0..71).map(WorkerIx).collect(), height: 5003.0, scrolled: 5003.0 };
         let (pixels, p) = (draw(&tree, lanes.clone(), 5000, None).0, palette());
-        assert_eq!(pixels.at(99, 1), blend(p.ground, p.worker(W[1]), SHARED));
+        assert_eq!(pixels.at(99, 1), blend(p.ground, p.worker(W[1]), SHARED_OPACITY));
         let far = Lanes { scrolled: 70.0 * 5003.0, ..lanes };
         let (pixels, _) = draw(&tree, far, 5000, None);
         assert_ne!(pixels.at(99, 1), p.worker(WorkerIx(70)), "of several owners only the first 64 are known");

@@ -38,10 +38,10 @@ mod pixel_tests;
 mod testing;
 
 #[cfg(target_arch = "wasm32")]
+pub mod annotations;
+#[cfg(target_arch = "wasm32")]
 pub mod chart;
 #[cfg(target_arch = "wasm32")]
 pub mod photo;
 #[cfg(target_arch = "wasm32")]
 pub mod surface;
-#[cfg(target_arch = "wasm32")]
-pub mod words;

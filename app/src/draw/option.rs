@@ -1,7 +1,7 @@
 //! The options of ECharts, as far as the page's charts go: `charming`'s types in the parts of an option that are used.
 //!
-//! `charming`'s own `Chart` writes every part and every kind of series that ECharts knows, and all of that would be sent
-//! to every viewer: some 20 kB compressed. Methods are named as there.
+//! `charming`'s own `Chart` writes every part and every kind of series that ECharts knows: some 20 kB compressed in the first
+//! program, more than its budget has left (docs/measurements.md). Methods are named as there.
 
 use charming::component::{Axis, Grid};
 use charming::element::{AxisPointer, Tooltip, Trigger};

@@ -25,7 +25,7 @@ pub struct Caption {
 }
 
 /// Puts the picture together and gives it as PNG later, or nothing where the browser refuses. `None`: there is no canvas.
-pub fn take(
+pub fn compose(
     below: &HtmlCanvasElement,
     above: &HtmlCanvasElement,
     caption: &Caption,

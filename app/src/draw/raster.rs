@@ -34,18 +34,18 @@ pub struct Pixels {
     width: usize,
     height: usize,
     data: Vec<[u8; 4]>,
-    /// Room for slivers, kept from picture to picture.
+    /// Room for slivers, reused from picture to picture.
     pub(super) slivers: Vec<Sliver>,
     /// What waits to be painted, by bands of rows: in the order of the tree each box would be in other pages of memory
     /// than the one before.
-    bands: Vec<Vec<Job>>,
+    bands: Vec<Vec<PaintJob>>,
 }
 
 /// Rows of a band.
 const BAND: usize = 32;
 
 /// Something to be painted.
-struct Job {
+struct PaintJob {
     x: (u16, u16),
     y: (u16, u16),
     fill: Fill,
@@ -91,7 +91,7 @@ impl Pixels {
         let y = (short(top, self.height), short(bottom, self.height));
         if top < bottom {
             for band in &mut self.bands[top / BAND..bottom.div_ceil(BAND)] {
-                band.push(Job { x, y, fill });
+                band.push(PaintJob { x, y, fill });
             }
         }
     }
@@ -101,7 +101,7 @@ impl Pixels {
         let mut bands = std::mem::take(&mut self.bands);
         for (at, band) in bands.iter_mut().enumerate() {
             let rows = (at * BAND, (at + 1) * BAND);
-            for Job { x, y, fill } in band.drain(..) {
+            for PaintJob { x, y, fill } in band.drain(..) {
                 let y = (usize::from(y.0).max(rows.0), usize::from(y.1).min(rows.1));
                 self.paint_now((x.0.into(), x.1.into()), y, fill, scale);
             }
@@ -114,7 +114,7 @@ impl Pixels {
         for row in y.0..y.1.min(self.height) {
             let line = &mut self.data[row * self.width + left..row * self.width + right];
             line.fill(opaque(fill.colour));
-            let Some(Marks { phase, period, len }) = fill.pattern.marks(row / scale) else { continue };
+            let Some(PatternMarks { phase, period, len }) = fill.pattern.marks(row / scale) else { continue };
             // From the mark that begins at the box's left edge or before it.
             let mut at = (left / scale) as isize - ((left / scale + phase) % period) as isize;
             while at * (scale as isize) < right as isize {
@@ -128,18 +128,18 @@ impl Pixels {
 }
 
 /// Where a row of a pattern is marked: `len` cells of every `period`, beginning where cell + `phase` is a multiple of it.
-struct Marks {
+struct PatternMarks {
     phase: usize,
     period: usize,
     len: usize,
 }
 
 impl Pattern {
-    const fn marks(self, y: usize) -> Option<Marks> {
+    const fn marks(self, y: usize) -> Option<PatternMarks> {
         match self {
-            Pattern::Stripes => Some(Marks { phase: y % 6, period: 6, len: 2 }),
-            Pattern::Dots if y % 5 < 2 => Some(Marks { phase: 0, period: 5, len: 2 }),
-            Pattern::Bars if y % 5 < 2 => Some(Marks { phase: 0, period: 1, len: 1 }),
+            Pattern::Stripes => Some(PatternMarks { phase: y % 6, period: 6, len: 2 }),
+            Pattern::Dots if y % 5 < 2 => Some(PatternMarks { phase: 0, period: 5, len: 2 }),
+            Pattern::Bars if y % 5 < 2 => Some(PatternMarks { phase: 0, period: 1, len: 1 }),
             _ => None,
         }
     }
@@ -215,7 +215,7 @@ pub struct Labelled {
     pub fill: Fill,
 }
 
-/// What was drawn, as far as words belong to it.
+/// What was drawn, as far as text belongs to it.
 #[derive(Default)]
 pub struct Drawn {
     /// Boxes that have room for text.

@@ -7,32 +7,19 @@ use charming::element::{
 use charming::series::Line;
 
 use super::option::ChartOption;
-use super::palette::{Rgb, css};
+use super::palette::{Palette, css};
 use super::theme::{Insets, over, over_time, time_axis};
-use crate::time_range::TimeSpan;
-use radixscope_model::id::Millis;
+use radixscope_export::panel::rates::{RatesChart, band_name};
 
 /// More bands than this are drawn without lines, which would hide them.
 const MAX_LINES: usize = 8;
 
-/// One worker's band.
-pub struct Band {
-    /// Short label.
-    pub name: String,
-    /// Colour.
-    pub colour: Rgb,
-    /// Blocks stored per second at each time, oldest first; `None`: not known, and left blank.
-    pub stored: Vec<Option<f64>>,
-    /// Blocks removed per second.
-    pub removed: Vec<Option<f64>>,
-}
-
 /// Where its area is.
 pub const INSETS: Insets = Insets { left: 48, right: 18, bottom: 22 };
 
-/// The chart of `bands`, which have a value at each of `times`. Both halves reach to the same rate, at least to `highest`.
-pub fn option(bands: &[Band], times: &[Millis], span: TimeSpan, highest: f64) -> ChartOption {
-    let top = top_of_scale(highest);
+/// The chart of `rates`. Both halves reach to the same rate.
+pub fn option(rates: &RatesChart, palette: &Palette) -> ChartOption {
+    let top = top_of_scale(rates.highest());
     let grid = || Grid::new().left(INSETS.left).right(INSETS.right);
     let is_written = |show: bool| AxisLabel::new().show(show);
     // The axis of the lower half is written below it, not at its zero, which is at its top.
@@ -43,23 +30,25 @@ pub fn option(bands: &[Band], times: &[Millis], span: TimeSpan, highest: f64) ->
         // They meet, so that their zeros are one and not written one over the other.
         .grid(grid().top(8).bottom("50%"))
         .grid(grid().top("50%").bottom(INSETS.bottom))
-        .x_axis(time_axis(0, span).axis_label(is_written(false)))
-        .x_axis(time_axis(1, span).axis_label(is_written(true)).axis_line(below))
+        .x_axis(time_axis(0, rates.span).axis_label(is_written(false)))
+        .x_axis(time_axis(1, rates.span).axis_label(is_written(true)).axis_line(below))
         .y_axis(rate_axis(top))
         .y_axis(rate_axis(top).grid_index(1).inverse(true));
-    let width = if bands.len() > MAX_LINES { 0.0 } else { 1.0 };
-    bands.iter().fold(chart, |chart, band| {
+    let width = if rates.bands.len() > MAX_LINES { 0.0 } else { 1.0 };
+    rates.bands.iter().fold(chart, |chart, band| {
+        let name = band_name(band);
+        let colour = band.worker.map_or(palette.shared, |worker| palette.worker(worker));
         let line = |half: i32, what: &str, data: &[Option<f64>]| {
             Line::new()
-                .name(format!("{} {what}", band.name))
+                .name(format!("{name} {what}"))
                 .x_axis_index(half)
                 .y_axis_index(half)
                 .stack(what)
                 .symbol(Symbol::None)
                 .line_style(LineStyle::new().width(width))
                 .area_style(AreaStyle::new().opacity(0.75))
-                .item_style(ItemStyle::new().color(css(band.colour)))
-                .data(over(times, data.iter().copied()))
+                .item_style(ItemStyle::new().color(css(colour)))
+                .data(over(&rates.times, data.iter().copied()))
         };
         chart.line(line(0, "stored", &band.stored)).line(line(1, "removed", &band.removed))
     })
@@ -81,25 +70,32 @@ fn top_of_scale(highest: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{Band, option, top_of_scale};
-    use crate::time_range::TimeSpan;
-    use radixscope_model::id::Millis;
+    use radixscope_export::panel::rates::RatesChart;
+    use radixscope_insight::block_rates::BlockRates;
+    use radixscope_insight::time_range::TimeSpan;
+    use radixscope_model::id::{Millis, WorkerIx};
+
+    use super::super::testing::palette;
+    use super::{option, top_of_scale};
 
     #[test]
     fn a_second_that_is_not_known_is_a_gap_and_no_zero() {
-        let band = Band {
-            name: "W1".to_owned(),
-            colour: [1, 2, 3],
-            stored: vec![Some(4.0), None, Some(0.0)],
+        let band = BlockRates {
+            worker: Some(WorkerIx(0)),
+            stored: vec![Some(7.0), None, Some(0.0)],
             removed: vec![None; 3],
         };
-        let (times, span) =
-            ([1_000, 2_000, 3_000].map(Millis), TimeSpan { from: Millis(0), until: Millis(4_000) });
-        let option = serde_json::to_value(option(&[band], &times, span, 7.0)).expect("an option");
+        let rates = RatesChart {
+            bands: vec![band],
+            times: [1_000, 2_000, 3_000].map(Millis).to_vec(),
+            step_ms: 1_000,
+            span: TimeSpan { from: Millis(0), until: Millis(4_000) },
+        };
+        let option = serde_json::to_value(option(&rates, &palette())).expect("an option");
         let data = |at: usize| option["series"][at]["data"].to_string();
         assert_eq!(
             [data(0), data(1)],
-            ["[[1000,4.0],[2000,null],[3000,0.0]]", "[[1000,null],[2000,null],[3000,null]]"]
+            ["[[1000,7.0],[2000,null],[3000,0.0]]", "[[1000,null],[2000,null],[3000,null]]"]
         );
         assert_eq!(option["series"][1]["name"], "W1 removed");
         assert_eq!(option["yAxis"][1]["inverse"], true);

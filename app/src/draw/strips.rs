@@ -8,10 +8,10 @@ use charming::element::{
 use charming::series::Line;
 
 use super::option::ChartOption;
-use super::palette::{Palette, Rgb, css};
+use super::palette::{Palette, css};
 use super::theme::{Insets, over, over_time, time_axis};
-use crate::time_range::TimeSpan;
 use radixscope_export::finding_ticket;
+use radixscope_export::panel::in_flight::StripsChart;
 use radixscope_model::id::Millis;
 
 /// Height of a strip with what is free below it, CSS pixels: as the style sheet's row beside it.
@@ -20,31 +20,12 @@ const STRIP_PX: usize = 38;
 /// More strips than this show the values at the pointer one by one: the tooltip would be higher than the chart.
 const MAX_LINKED: usize = 9;
 
-/// One strip.
-pub struct Strip {
-    /// What it is, with its unit.
-    pub name: String,
-    /// Colour.
-    pub colour: Rgb,
-    /// A value at each time, oldest first; `None`: not known, and a hole.
-    pub values: Vec<Option<u32>>,
-    /// Stretches that are marked: from, and until.
-    pub spikes: Vec<(Millis, Millis)>,
-    /// Where a dashed line is drawn.
-    pub limit: Option<f64>,
-}
-
 /// Where its area is.
 pub const INSETS: Insets = Insets { left: 20, right: 14, bottom: 22 };
 
-/// The chart of `strips` up to `most`, which have a value at each of `times`.
-pub fn option(
-    strips: &[Strip],
-    times: &[Millis],
-    span: TimeSpan,
-    most: f64,
-    palette: &Palette,
-) -> ChartOption {
+/// The chart of `shown`.
+pub fn option(shown: &StripsChart, palette: &Palette) -> ChartOption {
+    let strips = &shown.strips;
     let mut chart = over_time();
     if strips.len() <= MAX_LINKED {
         // All strips show the same time.
@@ -61,21 +42,23 @@ pub fn option(
             .border_width(0)
             .background_color(css(palette.raised));
         let is_last = at + 1 == strips.len();
-        let time = time_axis(at, span)
+        let time = time_axis(at, shown.span)
             .split_number(3)
             .axis_label(AxisLabel::new().show(is_last))
             .axis_line(AxisLine::new().show(is_last));
-        let range = Axis::new().type_(AxisType::Value).grid_index(at as i32).show(false).min(0).max(most);
-        let data = over(times, strip.values.iter().map(|value| value.map(f64::from)));
+        let range =
+            Axis::new().type_(AxisType::Value).grid_index(at as i32).show(false).min(0).max(shown.highest);
+        let colour = strip.worker.map_or(palette.shared, |worker| palette.worker(worker));
+        let data = over(&shown.times, strip.values.iter().map(|value| value.map(f64::from)));
         let mut line = Line::new()
-            .name(&strip.name)
+            .name(format!("{}, requests", strip.name()))
             .x_axis_index(at as i32)
             .y_axis_index(at as i32)
             .symbol(Symbol::None)
             .step(Step::End)
             .line_style(LineStyle::new().width(1.0))
             .area_style(AreaStyle::new().opacity(1.0))
-            .item_style(ItemStyle::new().color(css(strip.colour)))
+            .item_style(ItemStyle::new().color(css(colour)))
             .data(data);
         if !strip.spikes.is_empty() {
             let end = |at: Millis| MarkAreaData::new().x_axis(utc(at));
@@ -83,7 +66,7 @@ pub fn option(
             let style = ItemStyle::new().color(css(palette.bad)).opacity(0.28);
             line = line.mark_area(MarkArea::new().silent(true).item_style(style).data(spikes));
         }
-        if let Some(limit) = strip.limit {
+        if let Some(limit) = shown.limit.filter(|_| strip.worker.is_some()) {
             line = line.mark_line(dashed(limit, palette));
         }
         chart = chart.grid(grid).x_axis(time).y_axis(range).line(line);
@@ -107,22 +90,29 @@ fn dashed(at: f64, palette: &Palette) -> MarkLine {
 
 #[cfg(test)]
 mod tests {
-    use super::{Strip, option};
+    use radixscope_export::panel::in_flight::{Strip, StripsChart};
+    use radixscope_model::id::{Millis, WorkerIx};
+
+    use super::option;
     use crate::draw::testing::palette;
     use crate::time_range::TimeSpan;
-    use radixscope_model::id::Millis;
 
     #[test]
     fn what_is_not_known_is_a_hole_and_a_spike_has_its_seconds() {
         let strip = Strip {
-            name: "W1, in flight".to_owned(),
-            colour: [0; 3],
+            worker: Some(WorkerIx(0)),
             values: vec![None, Some(7), Some(0)],
             spikes: vec![(Millis(1_000), Millis(2_000))],
-            limit: Some(4.0),
         };
-        let span = TimeSpan { from: Millis(0), until: Millis(3_000) };
-        let option = option(&[strip], &[0, 1_000, 2_000].map(Millis), span, 8.0, &palette());
+        let chart = StripsChart {
+            strips: vec![strip],
+            times: [0, 1_000, 2_000].map(Millis).to_vec(),
+            step_ms: 1_000,
+            span: TimeSpan { from: Millis(0), until: Millis(3_000) },
+            limit: Some(4.0),
+            highest: 8.0,
+        };
+        let option = option(&chart, &palette());
         let option = serde_json::to_value(option).expect("an option");
         let line = &option["series"][0];
         assert_eq!(line["data"].to_string(), "[[0,null],[1000,7.0],[2000,0.0]]");

@@ -26,7 +26,7 @@ pub struct Surface {
     pub gutter: u32,
     /// Device pixels per CSS pixel, times what text is larger than usual.
     pub scale: f64,
-    /// Widths of texts in the labels' font: the same words are written frame after frame, and each measuring is a call
+    /// Widths of texts in the labels' font: the same texts are written frame after frame, and each measuring is a call
     /// out of here.
     widths: RefCell<HashMap<String, f64>>,
     /// Whether the labels' font is set.
@@ -35,7 +35,7 @@ pub struct Surface {
 
 /// Weight of the labels' font.
 pub const LABEL_WEIGHT: u32 = 600;
-/// Most texts whose widths are kept.
+/// Most texts whose widths are remembered.
 const MAX_WIDTHS: usize = 4_096;
 
 impl Surface {
@@ -45,7 +45,7 @@ impl Surface {
             let context = canvas.get_context_with_context_options("2d", options).ok().flatten()?;
             context.dyn_into::<CanvasRenderingContext2d>().ok()
         };
-        // Whole pictures of pixels are put onto the lower one: kept where this program is, that costs a tenth less.
+        // Whole pictures of pixels are put onto the lower one: stored where this program is, that costs a tenth less.
         let options = Object::new();
         let _ = Reflect::set(&options, &"willReadFrequently".into(), &JsValue::TRUE);
         Some(Self {

@@ -10,7 +10,7 @@ use super::option::ChartOption;
 use super::palette::{Rgb, css};
 use super::theme::{Insets, over, over_time, time_axis};
 use crate::time_range::TimeSpan;
-use radixscope_model::id::Millis;
+use radixscope_export::panel::latency::TrendSeries;
 
 /// A line and what it is held against.
 pub struct Trend<'l> {
@@ -18,10 +18,8 @@ pub struct Trend<'l> {
     pub name: &'l str,
     /// Colour of the line.
     pub colour: Rgb,
-    /// Times of the values, oldest first.
-    pub times: &'l [Millis],
-    /// Least and most at each of them, the same where the value is known; `None`: nothing is.
-    pub values: &'l [Option<(f64, f64)>],
+    /// The values, milliseconds.
+    pub series: &'l TrendSeries,
     /// Whether the line is drawn.
     pub is_shown: bool,
     /// The same at all times; `None`: it is not drawn.
@@ -35,16 +33,15 @@ pub const INSETS: Insets = Insets { left: 64, right: 24, bottom: 24 };
 
 /// The chart of `trend`, in milliseconds.
 pub fn option(trend: &Trend<'_>, span: TimeSpan) -> ChartOption {
-    let of = |value: fn((f64, f64)) -> Option<f64>| -> Vec<Option<f64>> {
-        trend.values.iter().map(|known| known.and_then(value).map(|v| (v * 10.0).round() / 10.0)).collect()
-    };
+    let series = trend.series;
     let line = |name: &str, colour: Rgb, width: f64, data: Vec<Option<f64>>| {
+        let tenths = data.into_iter().map(|value| value.map(|ms| (ms * 10.0).round() / 10.0));
         Line::new()
             .name(name)
             .symbol(Symbol::None)
             .line_style(LineStyle::new().width(width))
             .item_style(ItemStyle::new().color(css(colour)))
-            .data(over(trend.times, data))
+            .data(over(&series.times, tenths))
     };
     let chart = over_time()
         .grid(Grid::new().left(INSETS.left).right(INSETS.right).top(10).bottom(INSETS.bottom))
@@ -60,39 +57,42 @@ pub fn option(trend: &Trend<'_>, span: TimeSpan) -> ChartOption {
         );
     let chart = trend.target.into_iter().fold(chart, |chart, target| {
         let dashed = LineStyle::new().width(1.0).type_(LineStyleType::Dashed);
-        let all = vec![Some(target); trend.times.len()];
+        let all = vec![Some(target); series.times.len()];
         chart.line(line("target", trend.target_colour, 1.0, all).line_style(dashed))
     });
     if !trend.is_shown {
         return chart;
     }
+    let low = series.values.iter().map(|known| known.map(|(low, _)| low)).collect();
+    let width = series.values.iter().map(|known| known.map(|(low, high)| high - low)).collect();
+    let band = |name: &str, data| line(name, trend.colour, 0.0, data).stack("bucket").step(Step::End);
     chart
         // The band is drawn upon a line that is not seen.
-        .line(
-            line("at least, ms", trend.colour, 0.0, of(|(low, _)| Some(low))).stack("bucket").step(Step::End),
-        )
-        .line(
-            line("bucket, ms wide", trend.colour, 0.0, of(|(low, high)| Some(high - low)))
-                .stack("bucket")
-                .step(Step::End)
-                .area_style(AreaStyle::new().opacity(0.3)),
-        )
-        .line(line(trend.name, trend.colour, 2.0, of(|(low, high)| (low == high).then_some(low))))
+        .line(band("at least, ms", low))
+        .line(band("bucket, ms wide", width).area_style(AreaStyle::new().opacity(0.3)))
+        .line(line(trend.name, trend.colour, 2.0, series.line().collect()))
 }
 
 #[cfg(test)]
 mod tests {
+    use radixscope_export::panel::latency::TrendSeries;
+    use radixscope_model::id::Millis;
+
     use super::{Trend, option};
     use crate::time_range::TimeSpan;
-    use radixscope_model::id::Millis;
 
     #[test]
     fn a_bucket_is_a_band_and_what_is_not_known_a_gap() {
+        let series = TrendSeries {
+            times: [1_000, 6_000, 11_000].map(Millis).to_vec(),
+            values: vec![Some((10.0, 25.0)), None, Some((30.04, 30.04))],
+            last: None,
+            step_ms: 5_000,
+        };
         let trend = Trend {
             name: "TTFT p95, ms",
             colour: [0; 3],
-            values: &[Some((10.0, 25.0)), None, Some((30.04, 30.04))],
-            times: &[1_000, 6_000, 11_000].map(Millis),
+            series: &series,
             is_shown: true,
             target: Some(600.0),
             target_colour: [0; 3],

@@ -7,6 +7,8 @@ pub mod parts;
 #[cfg(target_arch = "wasm32")]
 pub mod past;
 #[cfg(target_arch = "wasm32")]
+pub mod response;
+#[cfg(target_arch = "wasm32")]
 mod snapshot;
 #[cfg(target_arch = "wasm32")]
 pub mod socket;

@@ -9,12 +9,12 @@ use wasm_bindgen_futures::JsFuture;
 use web_sys::{ReadableStreamDefaultReader, RequestInit, Response};
 
 use super::parts::{Parts, TooLong};
-use super::source::{self, Source};
+use super::source::{self, DataSource};
 use crate::store::{Broken, Store};
 
 /// Below whatever path the page is served at.
 const ADDRESS: &str = "snapshot";
-/// What other servers answer to any address is not of this type.
+/// What other servers respond to any address is not of this type.
 pub(super) const CONTENT_TYPE: &str = "application/octet-stream";
 /// After this long without a byte the socket is opened instead.
 const GIVE_UP_AFTER_MS: u32 = 12_000;
@@ -25,23 +25,23 @@ const GIVE_UP_AFTER_MS: u32 = 12_000;
 /// What came is not of this version, or cannot be the state. That it did not come is none.
 pub(super) async fn fetch(store: Store) -> Result<(), Broken> {
     let Some(reader) = opened().await else { return Ok(()) };
-    let taken = take_all(store, &reader).await;
+    let applied = apply_all(store, &reader).await;
     // Ends the transfer where it was given up.
     let _ = JsFuture::from(reader.cancel()).await;
-    taken
+    applied
 }
 
-async fn take_all(store: Store, reader: &ReadableStreamDefaultReader) -> Result<(), Broken> {
+async fn apply_all(store: Store, reader: &ReadableStreamDefaultReader) -> Result<(), Broken> {
     let mut parts = Parts::default();
-    let of = Source::now();
+    let of = DataSource::now();
     while let Some(bytes) = read(reader).await {
-        if of != Source::now() {
+        if of != DataSource::now() {
             return Ok(());
         }
         parts.push(&bytes);
         loop {
             match parts.next_frame() {
-                Ok(Some(frame)) => store.take(frame)?,
+                Ok(Some(frame)) => store.apply_frame(frame)?,
                 Ok(None) => break,
                 Err(TooLong) => return Ok(()),
             }
@@ -51,7 +51,7 @@ async fn take_all(store: Store, reader: &ReadableStreamDefaultReader) -> Result<
 }
 
 async fn opened() -> Option<ReadableStreamDefaultReader> {
-    let response: Response = in_time(source::ask(ADDRESS, &RequestInit::new())).await?.dyn_into().ok()?;
+    let response: Response = in_time(source::request(ADDRESS, &RequestInit::new())).await?.dyn_into().ok()?;
     let is_state = response.ok() && response.headers().get("content-type").ok()?? == CONTENT_TYPE;
     is_state.then_some(response.body()?.get_reader().unchecked_into())
 }

@@ -8,7 +8,7 @@ use leptos::prelude::*;
 
 use super::backoff::Backoff;
 use super::snapshot;
-use super::source::Source;
+use super::source::DataSource;
 use crate::store::{Broken, Link, Store};
 
 /// The server sends at least one frame a second; after this long without one, what is shown is called stale.
@@ -30,18 +30,18 @@ enum End {
 
 /// Keeps the store fed for as long as its source is the present one.
 pub async fn run(store: Store) {
-    let of = Source::now();
+    let of = DataSource::now();
     let mut backoff = Backoff::default();
     loop {
         let end = connection(store, of).await;
-        if of != Source::now() || of.is_file() {
+        if of != DataSource::now() || of.is_file() {
             return;
         }
         match end {
             End::Incompatible => return,
             End::Resync => {
                 store.forget_place();
-                // A server that always disagrees must not be asked without end.
+                // A server that always disagrees must not get requests without end.
                 wait(store, &mut backoff).await;
             }
             End::Lost { spoke } => {
@@ -54,7 +54,7 @@ pub async fn run(store: Store) {
     }
 }
 
-async fn connection(store: Store, of: Source) -> End {
+async fn connection(store: Store, of: DataSource) -> End {
     store.link.set(Link::Connecting);
     if store.resume().is_none()
         && let Some(end) = ended(store, snapshot::fetch(store).await)
@@ -72,7 +72,7 @@ async fn connection(store: Store, of: Source) -> End {
     let mut silent_ms = 0;
     loop {
         let come = select(socket.next(), TimeoutFuture::new(STALE_AFTER_MS)).await;
-        if of != Source::now() {
+        if of != DataSource::now() {
             return End::Lost { spoke };
         }
         match come {
@@ -80,7 +80,7 @@ async fn connection(store: Store, of: Source) -> End {
                 spoke = true;
                 silent_ms = 0;
                 fresh(store, true);
-                if let Some(end) = ended(store, store.take(&bytes)) {
+                if let Some(end) = ended(store, store.apply_frame(&bytes)) {
                     return end;
                 }
             }
@@ -98,8 +98,8 @@ async fn connection(store: Store, of: Source) -> End {
 }
 
 /// What is to be done where a frame could not be taken.
-fn ended(store: Store, taken: Result<(), Broken>) -> Option<End> {
-    match taken.err()? {
+fn ended(store: Store, applied: Result<(), Broken>) -> Option<End> {
+    match applied.err()? {
         Broken::Resync => Some(End::Resync),
         Broken::Version(theirs) => {
             store.link.set(Link::Incompatible { theirs });
@@ -117,9 +117,9 @@ fn fresh(store: Store, fresh: bool) {
 
 /// Waits for the next attempt, counting down, unless the reader does not want to wait.
 async fn wait(store: Store, backoff: &mut Backoff) {
-    let asked = store.retry.get_untracked();
+    let retries = store.retry.get_untracked();
     let mut left_ms = backoff.next_ms(js_sys::Math::random());
-    while left_ms > 0 && store.retry.get_untracked() == asked {
+    while left_ms > 0 && store.retry.get_untracked() == retries {
         store.link.set(Link::Waiting { attempts: backoff.attempts(), seconds: left_ms.div_ceil(1000) });
         let step = left_ms.min(WAIT_STEP_MS);
         TimeoutFuture::new(step).await;

@@ -1,5 +1,5 @@
 //! Where the page asks for states: the server that it came from, or the player with a recording that the reader opened.
-//! Knows nothing of what is asked.
+//! Knows nothing of what is requested.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -17,23 +17,23 @@ use crate::worker::running::Running;
 /// The player's script.
 const SCRIPT: &str = "player_loader.js";
 
-/// Addresses that begin so are asked of the second recording, which is shown beside the first where two are compared.
+/// Addresses that begin so go to the second recording, which is shown beside the first where two are compared.
 pub const SECOND: &str = "second/";
 
 thread_local! {
     static PLAYER: RefCell<Option<Rc<Player>>> = const { RefCell::new(None) };
     static SECOND_PLAYER: RefCell<Option<Rc<Player>>> = const { RefCell::new(None) };
-    static SOURCE: Cell<Source> = const { Cell::new(Source { number: 0, is_file: false }) };
+    static SOURCE: Cell<DataSource> = const { Cell::new(DataSource { number: 0, is_file: false }) };
 }
 
-/// What is asked: it changes whenever a recording is opened or closed.
+/// Where requests go: it changes whenever a recording is opened or closed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Source {
+pub struct DataSource {
     number: u32,
     is_file: bool,
 }
 
-impl Source {
+impl DataSource {
     /// The present one.
     pub fn now() -> Self {
         SOURCE.get()
@@ -59,36 +59,36 @@ pub struct Opened {
 }
 
 /// Asks for an address, below whatever path the page is served at; the promise is of a response. A player answers what needs a
-/// server with words that say so.
-pub fn ask(address: &str, how: &RequestInit) -> Promise {
-    asked(address, how, false)
+/// server with a text that says so.
+pub fn request(address: &str, how: &RequestInit) -> Promise {
+    fetch(address, how, false)
 }
 
 /// The same, of bytes where a player has them: a response would copy some mebibytes twice.
-pub fn ask_for_bytes(address: &str) -> Promise {
-    asked(address, &RequestInit::new(), true)
+pub fn request_bytes(address: &str) -> Promise {
+    fetch(address, &RequestInit::new(), true)
 }
 
-fn asked(address: &str, how: &RequestInit, as_bytes: bool) -> Promise {
+fn fetch(address: &str, how: &RequestInit, as_bytes: bool) -> Promise {
     let (player, address) = match address.strip_prefix(SECOND) {
         Some(address) => (&SECOND_PLAYER, address),
         None => (&PLAYER, address),
     };
     match player.with_borrow(Option::clone) {
-        Some(player) => player.ask(address, as_bytes),
+        Some(player) => player.request(address, as_bytes),
         None => window().fetch_with_str_and_init(address, how),
     }
 }
 
-/// Opens files in a player; what is asked from now on is asked there, or of the second one that is compared with what is shown.
+/// Opens files in a player; requests go there from now on, or to the second one that is compared with what is shown.
 ///
 /// # Errors
-/// In words, where they are no recording that can be shown. What was asked before still is.
+/// A text, where they are no recording that can be shown. Requests then go where they went before.
 pub async fn open(files: &Array, is_second: bool) -> Result<Opened, String> {
     let first = File::from(files.get(0)).name();
     let name = match files.length() {
         0 | 1 => first,
-        many => [&first, " and ", &(many - 1).to_string(), " more"].concat(),
+        many => format!("{first} and {} more", many - 1),
     };
     let (player, opened) = Player::start(files);
     let failed = |_: JsValue| "This browser starts no worker".to_owned();
@@ -96,7 +96,7 @@ pub async fn open(files: &Array, is_second: bool) -> Result<Opened, String> {
     let body = response.array_buffer().map_err(failed)?;
     let body = js_sys::Uint8Array::new(&JsFuture::from(body).await.map_err(failed)?).to_vec();
     if !response.ok() {
-        return Err([&name, ": ", &String::from_utf8_lossy(&body)].concat());
+        return Err(format!("{name}: {}", String::from_utf8_lossy(&body)));
     }
     let number = |at: usize| {
         body.get(at * 8..at * 8 + 8).and_then(|bytes| bytes.try_into().ok()).map_or(0, u64::from_le_bytes)
@@ -111,18 +111,18 @@ pub async fn open(files: &Array, is_second: bool) -> Result<Opened, String> {
     Ok(opened)
 }
 
-/// Nothing more is asked of the second recording.
+/// No more requests go to the second recording.
 pub fn close_second() {
     SECOND_PLAYER.set(None);
 }
 
-/// The server is asked again.
+/// Requests go to the server again.
 pub fn close() {
     change(None);
 }
 
 fn change(player: Option<Rc<Player>>) {
-    SOURCE.set(Source { number: SOURCE.get().number + 1, is_file: player.is_some() });
+    SOURCE.set(DataSource { number: SOURCE.get().number + 1, is_file: player.is_some() });
     PLAYER.set(player);
 }
 
@@ -130,7 +130,7 @@ fn change(player: Option<Rc<Player>>) {
 struct Player {
     worker: RefCell<Option<Running>>,
     files: Array,
-    /// What was asked and is not answered, by number: whom to tell, and whether bytes are to be in the place of a response.
+    /// Requests without a response, by number: the promise to fulfil, and whether bytes are to be in the place of a response.
     waiting: RefCell<Vec<(u32, bool, Function)>>,
     last: Cell<u32>,
 }
@@ -150,7 +150,7 @@ impl Player {
         let weak = Rc::downgrade(&player);
         let broken = move |why: String| {
             if let Some(player) = weak.upgrade() {
-                player.fail(&["the player failed: ", &why].concat());
+                player.fail(&format!("the player failed: {why}"));
             }
         };
         let worker = Running::start(SCRIPT, on_message, broken);
@@ -161,15 +161,15 @@ impl Player {
         (player, opened)
     }
 
-    fn ask(&self, address: &str, as_bytes: bool) -> Promise {
-        let answered = self.wait(as_bytes);
+    fn request(&self, address: &str, as_bytes: bool) -> Promise {
+        let promise = self.wait(as_bytes);
         if let Some(worker) = &*self.worker.borrow() {
             worker.send(&[&self.last.get().to_le_bytes(), address.as_bytes()].concat());
         }
-        answered
+        promise
     }
 
-    /// A promise that what is asked next fulfils.
+    /// A promise that the response to the next request fulfils.
     fn wait(&self, as_bytes: bool) -> Promise {
         let number = self.last.get() + 1;
         self.last.set(number);
@@ -195,7 +195,7 @@ impl Player {
         if as_bytes && status == 200 {
             let _ = resolve.call1(&JsValue::NULL, &body);
         } else {
-            answer(&resolve, status, &body);
+            respond(&resolve, status, &body);
         }
     }
 
@@ -203,14 +203,14 @@ impl Player {
     fn fail(&self, why: &str) {
         let body = serde_json::json!({ "error": { "message": why } }).to_string();
         for (number, _, resolve) in self.waiting.take() {
-            // The first was asked to open, and says why not in plain words.
+            // The first opens files, and its body is the reason as plain text.
             let body = if number == READY + 1 { why } else { &body };
-            answer(&resolve, 500, &body.as_bytes().into());
+            respond(&resolve, 500, &body.as_bytes().into());
         }
     }
 }
 
-fn answer(resolve: &Function, status: u16, body: &Uint8Array) {
+fn respond(resolve: &Function, status: u16, body: &Uint8Array) {
     let init = ResponseInit::new();
     init.set_status(status);
     if let Ok(headers) = Headers::new() {

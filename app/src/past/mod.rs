@@ -17,7 +17,7 @@ const COPY_EVERY_BYTES: usize = 384 << 10;
 /// Most nodes of all copies of one segment together: 32 bytes each, and as much again for what is beside them.
 const MOST_COPIED_NODES: usize = 1_500_000;
 
-/// Why a segment cannot be shown, in words.
+/// Why a segment cannot be shown, as text.
 type Unreadable = String;
 
 /// It ends too early, has no beginning, or does not follow.
@@ -25,13 +25,13 @@ fn cut() -> Unreadable {
     "what the server sent is not whole".to_owned()
 }
 
-fn words(error: impl ToString) -> Unreadable {
+fn unreadable(error: impl ToString) -> Unreadable {
     error.to_string()
 }
 
 /// What one steps to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Step {
+pub enum StepTarget {
     /// A routing decision.
     Decision,
     /// Blocks that this worker stored or evicted.
@@ -47,7 +47,7 @@ struct At {
 }
 
 /// A keyframe, the batches after it, and copies of states on the way.
-pub struct Segment {
+pub struct HistorySegment {
     body: Vec<u8>,
     /// The run of the server that it is of.
     pub epoch: u64,
@@ -67,7 +67,7 @@ pub struct Segment {
     is_gone_back: bool,
 }
 
-impl Segment {
+impl HistorySegment {
     /// Reads what the server sent, which has every batch up to `known_to_ms`; of one before its keyframe, that alone.
     ///
     /// # Errors
@@ -126,7 +126,7 @@ impl Segment {
             let length = u32::from_le_bytes(length.ok_or_else(cut)?) as usize;
             let frame = at + LENGTH..(at + LENGTH).checked_add(length).ok_or_else(cut)?;
             at = frame.end;
-            match Frame::decode(self.body.get(frame.clone()).ok_or_else(cut)?).map_err(words)? {
+            match Frame::decode(self.body.get(frame.clone()).ok_or_else(cut)?).map_err(unreadable)? {
                 Frame::Hello { epoch, seq, at_ms, .. } => {
                     (self.epoch, self.from_ms, self.seq) = (epoch, at_ms, seq);
                 }
@@ -194,8 +194,10 @@ impl Segment {
         let bytes = self.keyframe.iter().map(Range::len).sum();
         let (mut reader, mut state) = (SnapshotReader::of_bytes(bytes), None);
         for part in &self.keyframe {
-            if let Frame::Snapshot { bytes, .. } = Frame::decode(&self.body[part.clone()]).map_err(words)? {
-                state = reader.part(bytes.0).map_err(words)?;
+            if let Frame::Snapshot { bytes, .. } =
+                Frame::decode(&self.body[part.clone()]).map_err(unreadable)?
+            {
+                state = reader.part(bytes.0).map_err(unreadable)?;
             }
         }
         state.ok_or_else(cut)
@@ -216,9 +218,9 @@ impl Segment {
     /// Folds one batch; gives its bytes.
     fn fold(&self, shown: &mut Cluster, batch: usize) -> Result<usize, Unreadable> {
         let frame = &self.body[self.batches[batch].frame.clone()];
-        if let Frame::Batch(batch) = Frame::decode(frame).map_err(words)? {
+        if let Frame::Batch(batch) = Frame::decode(frame).map_err(unreadable)? {
             for entry in batch.entries() {
-                let (seq, entry) = entry.map_err(words)?;
+                let (seq, entry) = entry.map_err(unreadable)?;
                 shown.fold(seq, &entry);
             }
         }
@@ -226,7 +228,7 @@ impl Segment {
     }
 
     /// The next moment after `at`, or the last one before it, that brought what is looked for.
-    pub fn find(&self, at: Millis, is_forward: bool, step: Step) -> Option<Millis> {
+    pub fn find(&self, at: Millis, is_forward: bool, step: StepTarget) -> Option<Millis> {
         let has = |batch: &&At| self.has(batch, step);
         let found = if is_forward {
             let after = self.batches.partition_point(|batch| batch.at_ms <= at);
@@ -238,11 +240,11 @@ impl Segment {
         found.map(|batch| batch.at_ms)
     }
 
-    fn has(&self, batch: &At, step: Step) -> bool {
+    fn has(&self, batch: &At, step: StepTarget) -> bool {
         let Ok(Frame::Batch(batch)) = Frame::decode(&self.body[batch.frame.clone()]) else { return false };
         batch.entries().map_while(Result::ok).any(|(_, entry)| match step {
-            Step::Decision => matches!(entry.record, Record::Decision(_)),
-            Step::BlocksOf(worker) => {
+            StepTarget::Decision => matches!(entry.record, Record::Decision(_)),
+            StepTarget::BlocksOf(worker) => {
                 let is_of_blocks = matches!(
                     entry.record,
                     Record::Stored { .. } | Record::Removed { .. } | Record::Cleared { .. }

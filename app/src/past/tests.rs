@@ -64,7 +64,7 @@ fn every_moment_is_reached_from_every_side() {
     // With 2,000 blocks a batch copies are made on the way, with 10 none.
     for blocks in [10, 2_000] {
         let (frames, digests) = recorded(blocks);
-        let mut segment = Segment::open(body(&frames), second(60)).expect("whole");
+        let mut segment = HistorySegment::open(body(&frames), second(60)).expect("whole");
         let mut shown = Cluster::default();
         let mut i = 17;
         for _ in 0..150 {
@@ -82,7 +82,7 @@ fn every_moment_is_reached_from_every_side() {
 #[test]
 fn forward_it_goes_on_from_the_state_shown() {
     let (frames, _) = recorded(10);
-    let mut segment = Segment::open(body(&frames), second(60)).expect("whole");
+    let mut segment = HistorySegment::open(body(&frames), second(60)).expect("whole");
     let mut shown = Cluster::default();
     assert!(segment.go(&mut shown, second(5)).expect("sound"), "from the keyframe");
     assert!(!segment.go(&mut shown, second(9)).expect("sound"));
@@ -93,20 +93,20 @@ fn forward_it_goes_on_from_the_state_shown() {
 fn what_came_since_is_added() {
     let (frames, digests) = recorded(10);
     let cut = frames.len() - 20;
-    let mut segment = Segment::open(body(&frames[..cut]), second(40)).expect("whole");
+    let mut segment = HistorySegment::open(body(&frames[..cut]), second(40)).expect("whole");
     let mut shown = Cluster::default();
     segment.go(&mut shown, second(60)).expect("sound");
     assert_eq!(shown.digest(), digests[40]);
     let mut rest = vec![hello().encode().expect("plain data")];
     // Two batches come twice.
     rest.extend_from_slice(&frames[cut - 2..]);
-    let rest = Segment::open(body(&rest), second(60)).expect("readable");
+    let rest = HistorySegment::open(body(&rest), second(60)).expect("readable");
     assert!(!rest.is_whole());
     segment.extend(&rest).expect("it follows");
     assert_eq!(segment.known_to_ms, second(60));
     segment.go(&mut shown, second(60)).expect("sound");
     assert_eq!(shown.digest(), digests[60]);
-    let whole = Segment::open(body(&frames), second(60)).expect("whole");
+    let whole = HistorySegment::open(body(&frames), second(60)).expect("whole");
     assert!(segment.extend(&whole).is_err(), "not a rest");
 }
 
@@ -114,7 +114,7 @@ fn what_came_since_is_added() {
 fn a_keyframe_alone_is_a_moment_and_goes_on() {
     let (frames, digests) = recorded(10);
     let mut segment =
-        Segment::open(body(&frames[..frames.len() - MOMENTS as usize]), Millis(0)).expect("whole");
+        HistorySegment::open(body(&frames[..frames.len() - MOMENTS as usize]), Millis(0)).expect("whole");
     assert_eq!((segment.known_to_ms, segment.last_seq()), (second(0), Seq(1)));
     let mut shown = Cluster::default();
     assert!(!segment.is_shown());
@@ -122,7 +122,7 @@ fn a_keyframe_alone_is_a_moment_and_goes_on() {
     assert_eq!((shown.digest(), segment.is_shown()), (digests[0], true));
     let mut rest = vec![hello().encode().expect("plain data")];
     rest.extend_from_slice(&frames[frames.len() - MOMENTS as usize..]);
-    segment.extend(&Segment::open(body(&rest), second(60)).expect("readable")).expect("it follows");
+    segment.extend(&HistorySegment::open(body(&rest), second(60)).expect("readable")).expect("it follows");
     segment.go(&mut shown, second(31)).expect("sound");
     assert_eq!(shown.digest(), digests[31]);
     segment.leave();
@@ -132,7 +132,7 @@ fn a_keyframe_alone_is_a_moment_and_goes_on() {
 #[test]
 fn a_jump_makes_no_copies_but_going_back_does() {
     let (frames, digests) = recorded(2_000);
-    let mut segment = Segment::open(body(&frames), second(60)).expect("whole");
+    let mut segment = HistorySegment::open(body(&frames), second(60)).expect("whole");
     let mut shown = Cluster::default();
     segment.go(&mut shown, second(60)).expect("sound");
     assert!(segment.copies.is_empty());
@@ -144,14 +144,14 @@ fn a_jump_makes_no_copies_but_going_back_does() {
 #[test]
 fn steps_lead_to_what_is_looked_for() {
     let (frames, _) = recorded(10);
-    let segment = Segment::open(body(&frames), second(60)).expect("whole");
+    let segment = HistorySegment::open(body(&frames), second(60)).expect("whole");
     let find = |at, is_forward, step| segment.find(at, is_forward, step);
-    assert_eq!(find(second(10), true, Step::Decision), Some(second(20)));
-    assert_eq!(find(second(20), false, Step::Decision), Some(second(10)));
-    assert_eq!(find(Millis(second(20).0 + 1), false, Step::Decision), Some(second(20)));
-    assert_eq!(find(second(60), true, Step::Decision), None);
-    assert_eq!(find(second(3), true, Step::BlocksOf(WorkerIx(0))), Some(second(4)));
-    assert_eq!(find(second(3), true, Step::BlocksOf(WorkerIx(1))), None);
+    assert_eq!(find(second(10), true, StepTarget::Decision), Some(second(20)));
+    assert_eq!(find(second(20), false, StepTarget::Decision), Some(second(10)));
+    assert_eq!(find(Millis(second(20).0 + 1), false, StepTarget::Decision), Some(second(20)));
+    assert_eq!(find(second(60), true, StepTarget::Decision), None);
+    assert_eq!(find(second(3), true, StepTarget::BlocksOf(WorkerIx(0))), Some(second(4)));
+    assert_eq!(find(second(3), true, StepTarget::BlocksOf(WorkerIx(1))), None);
 }
 
 #[test]
@@ -159,12 +159,12 @@ fn what_is_cut_or_wrong_is_refused_in_words() {
     let (frames, _) = recorded(10);
     let whole = body(&frames);
     for cut in [1, 3, 5, whole.len() / 2, whole.len() - 1] {
-        let opened = Segment::open(whole[..cut].to_vec(), second(60));
+        let opened = HistorySegment::open(whole[..cut].to_vec(), second(60));
         assert!(opened.is_err(), "cut at {cut}");
     }
     let mut other = whole.clone();
     other[LENGTH] ^= 0x40;
-    assert!(Segment::open(other, second(60)).is_err_and(|why| why.contains("protocol version")));
-    let mut none = Segment::open(body(&frames[..1]), second(60)).expect("readable");
+    assert!(HistorySegment::open(other, second(60)).is_err_and(|why| why.contains("protocol version")));
+    let mut none = HistorySegment::open(body(&frames[..1]), second(60)).expect("readable");
     assert!(none.go(&mut Cluster::default(), second(5)).is_err_and(|why| why.contains("not whole")));
 }

@@ -1,7 +1,7 @@
 //! The player: a recording that the reader opened, in a Web Worker with a program of its own, in the place of a server. It
 //! answers the addresses that a server answers; its bodies are those of `core/replay`.
 //!
-//! The page sends an array of files, once, and then addresses, each after its number; each is answered by a [`Reply`].
+//! The page sends an array of files, once, and then addresses, each after its number; each is responded to by a [`Reply`].
 
 pub mod slices;
 
@@ -10,15 +10,15 @@ pub mod serve;
 
 /// Number of what the player says first: it listens.
 pub const READY: u32 = 0;
-/// Number of the answer to the files: three `u64`, the least byte first: beginning and end in Unix milliseconds, bytes lost;
-/// words where they cannot be opened.
+/// Number of the response to the files: three `u64`, the least byte first: beginning and end in Unix milliseconds, bytes lost;
+/// a text where they cannot be opened.
 pub const OPENED: u32 = 1;
 /// Bytes of a number and a status, the head of a message.
 pub const HEAD: usize = 4 + 2;
 
 /// What the player says.
 pub struct Reply<'a> {
-    /// Number of what was asked.
+    /// Number of the request.
     pub number: u32,
     /// Status of HTTP.
     pub status: u16,

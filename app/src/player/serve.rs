@@ -13,19 +13,19 @@ use super::slices::Slices;
 use super::{OPENED, READY, Reply};
 
 /// A file, its slices read by the browser.
-type Opened = Slices<Box<dyn FnMut(u64, usize) -> io::Result<Vec<u8>>>>;
+type RecordingSlices = Slices<Box<dyn FnMut(u64, usize) -> io::Result<Vec<u8>>>>;
 
 /// Reading on for the timeline waits until no request came for a moment for so long: who scrubs asks again once the state is
-/// drawn, which takes a second where it is large, and a piece that is being read holds up the answer.
+/// drawn, which takes a second where it is large, and a piece that is being read holds up the response.
 const QUIET_MS: i32 = 1_500;
 
 /// Listens for as long as the worker lives.
 pub fn start() {
     console_error_panic_hook::set_once();
     let Ok(scope) = js_sys::global().dyn_into::<DedicatedWorkerGlobalScope>() else { return };
-    let replay = Rc::new(RefCell::new(None::<Replay<Opened>>));
-    let asked = Rc::new(Cell::new(false));
-    let reading = read_on(&replay, &asked);
+    let replay = Rc::new(RefCell::new(None::<Replay<RecordingSlices>>));
+    let requested = Rc::new(Cell::new(false));
+    let reading = read_on(&replay, &requested);
     let listen = {
         let scope = scope.clone();
         Closure::<dyn Fn(MessageEvent)>::new(move |event: MessageEvent| {
@@ -36,7 +36,7 @@ pub fn start() {
                         let (from, until) = opened.range();
                         let numbers = [from.0, until.0, opened.lost_bytes()].map(u64::to_le_bytes);
                         replay.replace(Some(opened));
-                        // Once the state at the end was asked for.
+                        // Once the state at the end was requested.
                         reading();
                         (200, numbers.concat())
                     }
@@ -49,7 +49,7 @@ pub fn start() {
                 let address = String::from_utf8_lossy(address);
                 if let Some(replay) = &mut *replay.borrow_mut() {
                     // How far the timeline is, the page asks every second.
-                    asked.set(asked.get() || address.starts_with("history/segment"));
+                    requested.set(requested.get() || address.starts_with("history/segment"));
                     let Response { status, body } = replay.answer(&address);
                     send(&scope, &Reply { number: u32::from_le_bytes(*number), status, body: &body });
                 }
@@ -61,8 +61,11 @@ pub fn start() {
     send(&scope, &Reply { number: READY, status: 200, body: &[] });
 }
 
-/// Reads on for the timeline whenever there is no request, until all is read. `asked`: somebody asked since the last look.
-fn read_on(replay: &Rc<RefCell<Option<Replay<Opened>>>>, asked: &Rc<Cell<bool>>) -> impl Fn() + use<> {
+/// Reads on for the timeline whenever there is no request, until all is read. `requested`: a request came since the last look.
+fn read_on(
+    replay: &Rc<RefCell<Option<Replay<RecordingSlices>>>>,
+    requested: &Rc<Cell<bool>>,
+) -> impl Fn() + use<> {
     let again = Rc::new(RefCell::new(None::<Closure<dyn Fn()>>));
     let next = {
         let again = Rc::clone(&again);
@@ -74,9 +77,9 @@ fn read_on(replay: &Rc<RefCell<Option<Replay<Opened>>>>, asked: &Rc<Cell<bool>>)
             }
         }
     };
-    let (replay, asked, then) = (Rc::clone(replay), Rc::clone(asked), next.clone());
+    let (replay, requested, then) = (Rc::clone(replay), Rc::clone(requested), next.clone());
     again.replace(Some(Closure::new(move || {
-        if asked.replace(false) {
+        if requested.replace(false) {
             then(QUIET_MS);
         } else if replay.borrow_mut().as_mut().is_some_and(Replay::read_on) {
             then(0);
@@ -85,12 +88,13 @@ fn read_on(replay: &Rc<RefCell<Option<Replay<Opened>>>>, asked: &Rc<Cell<bool>>)
     move || next(0)
 }
 
-fn open(files: &Array) -> Result<Replay<Opened>, ReplayError> {
-    let files: Vec<Opened> = files.iter().filter_map(|file| file.dyn_into().ok()).map(slices).collect();
+fn open(files: &Array) -> Result<Replay<RecordingSlices>, ReplayError> {
+    let files: Vec<RecordingSlices> =
+        files.iter().filter_map(|file| file.dyn_into().ok()).map(slices).collect();
     Replay::open(files)
 }
 
-fn slices(file: Blob) -> Opened {
+fn slices(file: Blob) -> RecordingSlices {
     let len = file.size() as u64;
     let read = move |at: u64, len: usize| -> io::Result<Vec<u8>> {
         // Sizes are exact in a JavaScript number far beyond any file's.

@@ -15,14 +15,14 @@ pub struct Slices<F> {
     slice: F,
     len: u64,
     at: u64,
-    /// Where the slice that is kept begins, and its bytes.
-    kept: (u64, Vec<u8>),
+    /// Where the slice that is retained begins, and its bytes.
+    cached: (u64, Vec<u8>),
 }
 
 impl<F: FnMut(u64, usize) -> io::Result<Vec<u8>>> Slices<F> {
     /// A file of `len` bytes; `slice` gives bytes from a place on.
     pub fn new(len: u64, slice: F) -> Self {
-        Self { slice, len, at: 0, kept: (0, Vec::new()) }
+        Self { slice, len, at: 0, cached: (0, Vec::new()) }
     }
 }
 
@@ -33,15 +33,15 @@ impl<F: FnMut(u64, usize) -> io::Result<Vec<u8>>> Read for Slices<F> {
         if wanted == 0 {
             return Ok(0);
         }
-        let (begin, bytes) = &self.kept;
+        let (begin, bytes) = &self.cached;
         let end = begin + bytes.len() as u64;
         if !(*begin..end).contains(&self.at) {
             let goes_on = (end..end + JUMPED_BYTES as u64).contains(&self.at);
             let least = if goes_on { SLICE_BYTES } else { JUMPED_BYTES };
             let bytes = (self.slice)(self.at, wanted.max(least).min(left))?;
-            self.kept = (self.at, bytes);
+            self.cached = (self.at, bytes);
         }
-        let (begin, bytes) = &self.kept;
+        let (begin, bytes) = &self.cached;
         // Within the slice, as was just seen to.
         let from = (self.at - begin) as usize;
         let come = &bytes[from.min(bytes.len())..bytes.len().min(from + wanted)];

@@ -31,7 +31,7 @@ enum Folded {
 
 impl Store {
     /// Takes one frame.
-    pub fn take(self, bytes: &[u8]) -> Result<(), Broken> {
+    pub fn apply_frame(self, bytes: &[u8]) -> Result<(), Broken> {
         let frame = match Frame::decode(bytes) {
             Ok(frame) => frame,
             Err(FrameError::Version { theirs }) => return Err(Broken::Version(theirs)),
@@ -52,7 +52,7 @@ impl Store {
                 Ok(())
             }
             Frame::Snapshot { part, parts, bytes, .. } => self.take_part(part, parts, bytes.0),
-            Frame::Batch(batch) => self.take_batch(&batch),
+            Frame::Batch(batch) => self.apply_batch(&batch),
             Frame::Lag { skipped } => {
                 self.resyncs.update(|r| {
                     r.behind += 1;
@@ -81,7 +81,7 @@ impl Store {
 
     fn take_part(self, part: u32, parts: u32, bytes: &[u8]) -> Result<(), Broken> {
         self.link.set(Link::Restoring { part: part + 1, parts });
-        let taken = self.live.try_update_value(|live| -> Result<Option<Seq>, String> {
+        let applied = self.live.try_update_value(|live| -> Result<Option<Seq>, String> {
             if part == 0 {
                 live.reader = Some(Default::default());
             }
@@ -99,7 +99,7 @@ impl Store {
             }
             Ok(None)
         });
-        match taken {
+        match applied {
             Some(Ok(Some(seq))) => {
                 self.verified(seq);
                 if untrack(|| self.at.get()) == 0 {
@@ -114,7 +114,7 @@ impl Store {
         }
     }
 
-    fn take_batch(self, batch: &Batch<'_>) -> Result<(), Broken> {
+    fn apply_batch(self, batch: &Batch<'_>) -> Result<(), Broken> {
         let Some(folded) = self.live.try_update_value(|live| live.fold(batch)) else { return Ok(()) };
         match folded {
             Folded::Well { compared } => {

@@ -28,7 +28,7 @@ impl Store {
         self.on_beat(|cluster| feed.down_since(cluster.sources()))
     }
 
-    /// Whether a state is there to which nothing is added now: the server does not answer. Tracked.
+    /// Whether a state is there to which nothing is added now: the server does not respond. Tracked.
     pub fn is_lost(self) -> bool {
         // What was is not changed by who answers now.
         if self.at.get() != 0 {
@@ -74,7 +74,7 @@ pub fn time_of_day(at: Millis) -> String {
     crate::format::clock(at.0, ZONE_MS.with(|zone_ms| *zone_ms))
 }
 
-/// The page's time zone in words: `UTC+01:00`.
+/// The page's time zone as text: `UTC+01:00`.
 pub fn zone() -> String {
     let minutes = ZONE_MS.with(|zone_ms| *zone_ms) / 60_000;
     let sign = if minutes < 0 { '−' } else { '+' };

@@ -11,7 +11,7 @@ use radixscope_state::cluster::{Cluster, PoolState};
 use super::{Live, Store, now_ms, time_of_day};
 use crate::net;
 use crate::net::source::SECOND;
-use crate::past::Segment;
+use crate::past::HistorySegment;
 use crate::url::Marks;
 use crate::view_context::{DrawnTree, ShownPools};
 
@@ -39,7 +39,7 @@ struct Fixed {
 pub(super) struct Compared {
     /// Of marked moments, in no order.
     states: Vec<Fixed>,
-    /// Moments that cannot be had, and why, in words.
+    /// Moments that cannot be had, and why, as text.
     missing: Vec<(Marked, String)>,
     is_fetching: bool,
     tree: Option<ChangeTree>,
@@ -91,7 +91,7 @@ impl Live {
         let changes = Changes::between(a, b, is_across);
         // While somebody points at the tree it stays as it is.
         let of = Some((pools.drawn(), marks, picked));
-        if self.compared.of != of || !self.still.is_asked() {
+        if self.compared.of != of || !self.still.is_held() {
             let mut tree = ChangeTree::of(a.cluster, b.cluster, &pool, pools.tier, picked);
             self.compared.version += 1;
             tree.version = self.compared.version;
@@ -116,8 +116,8 @@ impl Store {
     /// Marks the moment shown as A (0) or B (1).
     pub fn mark(self, side: usize) {
         // Without a past there is nothing to fetch it from.
-        if self.kept_span().is_none() {
-            let why = untrack(|| self.why_nothing_is_kept());
+        if self.history_span().is_none() {
+            let why = untrack(|| self.why_no_history());
             self.past_fault.set(why.to_owned());
             return;
         }
@@ -128,9 +128,9 @@ impl Store {
         self.address.update(|address| address.marks[side] = Some(at));
     }
 
-    /// Marks as A what was a minute before the moment shown, or the first moment that is kept.
+    /// Marks as A what was a minute before the moment shown, or the first moment that is retained.
     pub fn mark_a_minute_ago(self) {
-        if let Some(span) = self.kept_span() {
+        if let Some(span) = self.history_span() {
             let ago = self.moment_ms().0.saturating_sub(MINUTE_MS);
             self.address.update(|address| address.marks[0] = Some(Millis(ago.max(span.from.0))));
         }
@@ -160,8 +160,8 @@ impl Store {
     /// Has the states of marked moments fetched, and lets go of others. What cannot be had says
     /// [`Store::changes_fault`].
     pub fn fetch_marks(self, marks: Marks) {
-        if untrack(|| self.kept_version.get()) == 0 {
-            // What is kept is known a little after the page is open.
+        if untrack(|| self.history_version.get()) == 0 {
+            // What is retained is known a little after the page is open.
             return;
         }
         let marks = self.marked(marks);
@@ -197,26 +197,24 @@ impl Store {
 
     async fn state_at(self, of: Marked) -> Result<Fixed, String> {
         let (is_second, at) = of;
-        let words = |what: &str, known: Millis| {
-            [time_of_day(at).as_str(), what, time_of_day(known).as_str()].concat()
-        };
-        match self.kept_span() {
+        let text = |what: &str, known: Millis| format!("{}{what}{}", time_of_day(at), time_of_day(known));
+        match self.history_span() {
             // The player says what it has.
             _ if is_second => {}
-            None => return Err(untrack(|| self.why_nothing_is_kept()).to_owned()),
+            None => return Err(untrack(|| self.why_no_history()).to_owned()),
             Some(span) if at < span.from => {
-                return Err(words(" is no longer retained: the first moment that is kept is ", span.from));
+                return Err(text(" is no longer retained: the first retained moment is ", span.from));
             }
             Some(span) if at > span.until => {
-                return Err(words(" is still to come: the latest moment is ", span.until));
+                return Err(text(" is still to come: the latest moment is ", span.until));
             }
             Some(_) => {}
         }
         let whose = if is_second { SECOND } else { "" };
         let time = at.0.to_string();
-        let address = [whose, "history/segment?at_ms=", &time, "&until_ms=", &time].concat();
+        let address = format!("{whose}history/segment?at_ms={time}&until_ms={time}");
         let body = net::past::bytes(&address).await?;
-        let mut segment = Segment::open(body, at)?;
+        let mut segment = HistorySegment::open(body, at)?;
         let mut cluster = Cluster::default();
         segment.go(&mut cluster, at)?;
         Ok(Fixed { of, epoch: segment.epoch, cluster })

@@ -12,8 +12,8 @@ const BEAT_MS: f64 = 150.0;
 /// What is already on its way.
 #[derive(Default)]
 pub(super) struct Pace {
-    frame_asked: bool,
-    beat_asked: bool,
+    frame_requested: bool,
+    beat_requested: bool,
     last_beat_ms: f64,
 }
 
@@ -23,8 +23,9 @@ impl Store {
         if document().hidden() {
             return;
         }
-        let asked = self.live.try_update_value(|live| std::mem::replace(&mut live.pace.frame_asked, true));
-        if asked == Some(false) {
+        let was_requested =
+            self.live.try_update_value(|live| std::mem::replace(&mut live.pace.frame_requested, true));
+        if was_requested == Some(false) {
             request_animation_frame(move || self.draw());
         }
     }
@@ -43,13 +44,13 @@ impl Store {
     fn draw(self) {
         let now = now_ms();
         let due = self.live.try_update_value(|live| {
-            live.pace.frame_asked = false;
+            live.pace.frame_requested = false;
             let due = now - live.pace.last_beat_ms >= BEAT_MS;
             if due {
                 live.pace.last_beat_ms = now;
                 return Some(true);
             }
-            (!std::mem::replace(&mut live.pace.beat_asked, true)).then_some(false)
+            (!std::mem::replace(&mut live.pace.beat_requested, true)).then_some(false)
         });
         self.version.update(|v| *v += 1);
         match due.flatten() {
@@ -61,7 +62,7 @@ impl Store {
 
     fn late_beat(self) {
         self.live.update_value(|live| {
-            live.pace.beat_asked = false;
+            live.pace.beat_requested = false;
             live.pace.last_beat_ms = now_ms();
         });
         self.beat.update(|b| *b += 1);

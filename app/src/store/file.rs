@@ -14,7 +14,7 @@ const INSIDE: &str = "radixscopeFiles";
 
 /// The files that the page came with.
 fn inside() -> Option<Array> {
-    crate::json::field(&window(), INSIDE).dyn_into().ok()
+    crate::asset::from_document(INSIDE).dyn_into().ok()
 }
 
 impl Store {
@@ -29,11 +29,11 @@ impl Store {
     /// Shows the files of a recording, or compares what is shown with its end, as B; where they cannot be opened, says why and
     /// shows what was shown before.
     pub fn open_files(self, files: Array, is_second: bool) {
-        self.file_words.set("Opening the recording".to_owned());
+        self.file_note.set("Opening the recording".to_owned());
         leptos::task::spawn_local(async move {
             match source::open(&files, is_second).await {
                 Ok(opened) => {
-                    self.file_words.set(lost(&opened));
+                    self.file_note.set(lost(&opened));
                     if is_second {
                         let (from, until) = (opened.from, opened.until);
                         self.second.set(Some(opened));
@@ -48,14 +48,14 @@ impl Store {
                         self.ask_anew();
                     }
                 }
-                Err(why) => self.file_words.set(["Not opened: ", &why].concat()),
+                Err(why) => self.file_note.set(format!("Not opened: {why}")),
             }
         });
     }
 
     /// Shows again what the page came with: files, or the server's present.
     pub fn close_file(self) {
-        self.file_words.set(String::new());
+        self.file_note.set(String::new());
         if let Some(files) = inside() {
             return self.open_files(files, false);
         }
@@ -80,18 +80,18 @@ impl Store {
         self.file.with(|file| file.as_ref().is_some_and(|file| Some(&file.name) != came_with().as_ref()))
     }
 
-    /// Forgets what was asked before; what is shown stays until there is something else.
+    /// Forgets earlier requests; what is shown stays until there is something else.
     fn ask_anew(self) {
         self.back_to_live();
         self.compare_anew();
         self.forget_place();
-        self.live.update_value(|live| live.kept = Default::default());
+        self.live.update_value(|live| live.history = Default::default());
         self.check.set(Default::default());
         self.stale.set(false);
-        self.kept_version.set(0);
+        self.history_version.set(0);
         leptos::task::spawn_local(async move {
-            // The end of a file is there at once, and asking for what is kept begins with it.
-            if source::Source::now().is_file() {
+            // The end of a file is there at once, and asking for what is retained begins with it.
+            if source::DataSource::now().is_file() {
                 self.replayed.set(true);
             }
             socket::run(self).await;
@@ -102,14 +102,11 @@ impl Store {
 fn lost(opened: &Opened) -> String {
     match opened.lost_bytes {
         0 => String::new(),
-        bytes => [
-            &opened.name,
-            " was not written to its end: ",
-            &format::short(bytes),
-            " bytes after ",
-            &time_of_day(opened.until),
-            " are lost",
-        ]
-        .concat(),
+        bytes => format!(
+            "{} was not written to its end: {} bytes after {} are lost",
+            opened.name,
+            format::short(bytes),
+            time_of_day(opened.until)
+        ),
     }
 }

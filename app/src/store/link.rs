@@ -63,6 +63,6 @@ pub struct Resyncs {
     pub skipped: u64,
     /// A frame or record could not be read, or did not continue what we had.
     pub unreadable: u64,
-    /// The last such in words.
+    /// The last such as text.
     pub why: String,
 }

@@ -1,6 +1,6 @@
 //! What the page knows: the folded state, the link it comes over, and the signals that say that something changed.
 //!
-//! The state itself is no signal: it is one [`Cluster`] that frames are folded into. Two counters tell widgets to
+//! The state itself is no signal: it is one [`Cluster`] that frames are folded into. Two counters notify widgets to
 //! look again: `version` once per drawn frame, `beat` at a pace at which numbers can be read. Nothing here knows how
 //! anything looks.
 
@@ -9,7 +9,7 @@ mod as_of;
 mod changes;
 mod clock;
 mod file;
-mod kept;
+mod history;
 mod link;
 mod past;
 mod simulated;
@@ -43,13 +43,13 @@ pub(crate) const TIER_KEY: &str = "tree.tier";
 #[derive(Default)]
 struct Live {
     /// What the server sends goes here, whatever moment is shown.
-    present: State,
+    present: MomentState,
     /// The moment that is shown instead, while the reader looks back.
-    past: Option<State>,
+    past: Option<MomentState>,
     /// What of the past was fetched.
-    fetched: past::Fetched,
+    fetched: past::SegmentCache,
     /// What the server keeps, and what each second brought.
-    kept: kept::Kept,
+    history: history::RetainedHistory,
     /// Run of the server that `present` belongs to; `None` before the first state.
     epoch: Option<u64>,
     /// Run of the server that is speaking.
@@ -67,7 +67,7 @@ struct Live {
 
 /// What is known of one moment.
 #[derive(Default)]
-struct State {
+struct MomentState {
     cluster: Cluster,
     /// The server's clock: in the last frame, or at the moment looked back to.
     now_ms: Millis,
@@ -77,11 +77,11 @@ struct State {
 
 impl Live {
     /// What panels show.
-    fn shown(&self) -> &State {
+    fn shown(&self) -> &MomentState {
         self.past.as_ref().unwrap_or(&self.present)
     }
 
-    fn shown_mut(&mut self) -> &mut State {
+    fn shown_mut(&mut self) -> &mut MomentState {
         self.past.as_mut().unwrap_or(&mut self.present)
     }
 }
@@ -103,7 +103,7 @@ pub struct Store {
     pub pools: Memo<ShownPools>,
     /// The pool whose tree is drawn while all pools are shown; `None`: the default one.
     pub turned_to: RwSignal<Option<PoolIx>>,
-    /// The pools to choose from and to tell apart; empty where there is one.
+    /// The pools to choose from and to distinguish; empty where there is one.
     pub labels: Memo<Vec<PoolLabel>>,
     /// Where the link to the server stands.
     pub link: RwSignal<Link>,
@@ -121,7 +121,7 @@ pub struct Store {
     pub unzoomed: RwSignal<Option<TimeRange>>,
     /// The time that the pointer is at, and the chart that it is over.
     pub pointed: RwSignal<Option<(Millis, String)>>,
-    /// Parts of the address that were not understood, in words.
+    /// Parts of the address that were not understood, as text.
     pub misread: RwSignal<Vec<String>>,
     /// Raised when the reader asks not to wait for the next attempt.
     pub retry: RwSignal<u32>,
@@ -129,22 +129,22 @@ pub struct Store {
     pub at: RwSignal<u64>,
     /// How fast it plays, in quarters of real time; 0: it stands still.
     pub speed: RwSignal<u32>,
-    /// Why the moment asked for is not the one shown; empty: it is.
+    /// Why the moment requested is not the one shown; empty: it is.
     pub past_fault: RwSignal<String>,
     /// Whether the server replays a recording: what is newest is its end, and nothing is live.
     pub replayed: RwSignal<bool>,
-    /// Whether the moment asked for is still on its way.
+    /// Whether the moment requested is still on its way.
     pub past_waits: RwSignal<bool>,
     /// The moment that stood last, as the address has it; 0: the present.
     pub settled: RwSignal<u64>,
     /// Raised when more of the timeline is known.
-    pub kept_version: RwSignal<u32>,
+    pub history_version: RwSignal<u32>,
     /// The recording that the reader opened in the place of the server.
     pub file: RwSignal<Option<Opened>>,
     /// The second recording that the reader opened: B is a moment of it.
     pub second: RwSignal<Option<Opened>>,
     /// Why a recording is not shown, or not whole; empty: no fault.
-    pub file_words: RwSignal<String>,
+    pub file_note: RwSignal<String>,
     /// Raised when the state of a marked moment is here, or cannot be had.
     pub changes_fetched: RwSignal<u32>,
     /// The last simulation of round-robin; `None`: not simulated yet.
@@ -220,10 +220,10 @@ impl Store {
             replayed: RwSignal::new(false),
             past_waits: RwSignal::new(false),
             settled: RwSignal::new(0),
-            kept_version: RwSignal::new(0),
+            history_version: RwSignal::new(0),
             file: RwSignal::new(None),
             second: RwSignal::new(None),
-            file_words: RwSignal::new(String::new()),
+            file_note: RwSignal::new(String::new()),
             changes_fetched: RwSignal::new(0),
             round_robin: RwSignal::new(None),
         }
@@ -266,7 +266,7 @@ impl Store {
     }
 
     /// Looks at the state with its forest arranged and settled, and again whenever it changed: once per drawn frame.
-    /// The forest is kept from one frame to the next as long as somebody has asked for that, see [`Store::keep_forest`].
+    /// The forest is kept from one frame to the next as long as a caller needs it, see [`Store::keep_forest`].
     pub fn on_tree_frame(self, arrangement: Arrangement, look: impl FnOnce(&ViewContext<'_>, &Forest)) {
         self.version.track();
         self.look_at_tree(arrangement, look);
@@ -294,13 +294,13 @@ impl Store {
     }
 
     /// From now on the forest tells what each frame brought and took, see
-    /// [`radixscope_state::tree::forest::Forest::changes`]. To be called with every frame: a forest that is kept anew has
+    /// [`radixscope_state::tree::forest::Forest::changes`]. To be called with every frame: a forest that is retained anew has
     /// forgotten it.
     pub fn keep_tree_changes(self) {
         self.live.update_value(|live| live.shown_mut().cluster.keep_forest_changes(true));
     }
 
-    /// Looks at the tree that is drawn with its forest settled, once; `None` where none is kept.
+    /// Looks at the tree that is drawn with its forest settled, once; `None` where there is none.
     pub fn with_tree<T>(self, look: impl FnOnce(&Tree, &Forest) -> T) -> Option<T> {
         self.look(|shown, forest| look(shown.tree(), forest))
     }
@@ -312,7 +312,7 @@ impl Store {
     }
 
     /// The forest is kept until the present owner is cleaned up. When a panel with the tree follows another one, the
-    /// new one asks before the old one is gone, so it is counted who asked.
+    /// new one asks before the old one is gone, so the callers are counted.
     pub fn keep_forest(self) {
         self.live.update_value(|live| live.forest_keepers += 1);
         on_cleanup(move || {
@@ -345,7 +345,7 @@ impl Store {
     }
 
     /// The name of a worker's pool: in short beside it, and in full. `None` where there is one pool. Tracked.
-    pub fn pool_words(self, worker: WorkerIx) -> Option<(String, String)> {
+    pub fn pool_label(self, worker: WorkerIx) -> Option<(String, String)> {
         self.labels.with(|all| {
             let pool = self.peek(|shown| shown.pool_of(worker)).filter(|_| all.len() > 1)?;
             let label = all.iter().find(|label| label.pool == pool)?;
@@ -383,10 +383,7 @@ impl Store {
 
     /// Whether any KV event of the workers shown was received; before, nothing is known of any cache. Tracked.
     pub fn has_kv_events(self) -> bool {
-        self.on_beat(|shown| {
-            let mut workers = shown.worker_list().filter_map(|worker| shown.cluster.worker(worker));
-            workers.any(|worker| worker.last_event_ms.is_some())
-        })
+        self.on_beat(|shown| shown.has_kv_events())
     }
 
     /// The worker picked out everywhere, if the state knows it. Tracked.

@@ -1,7 +1,7 @@
 //! Looking back: another moment is shown in the place of the present, which goes on beside it. Knows no widget.
 //!
-//! What the server keeps comes in segments, fetched when a moment of them is asked for, up to that moment. The latest moment
-//! asked for wins; until it is there the one before stays. Play is nothing but asking for later and later moments. While the
+//! What the server keeps comes in segments, fetched when a moment of them is requested, up to that moment. The latest moment
+//! requested wins; until it is there the one before stays. Play is nothing but asking for later and later moments. While the
 //! pointer moves along the timeline keyframes alone are fetched, and the one that came last is shown; the moment itself once
 //! the pointer rests.
 
@@ -10,13 +10,13 @@ use std::time::Duration;
 use leptos::prelude::*;
 use radixscope_model::id::{Millis, Seq};
 
-use super::{Live, State, Store, now_ms};
+use super::{Live, MomentState, Store, now_ms};
 use crate::format;
 use crate::net;
-use crate::past::{Segment, Step};
+use crate::past::{HistorySegment, StepTarget};
 use crate::timeline;
 
-/// Most bytes of segments that are kept here; the one shown is kept in any case.
+/// Most bytes of segments that are cached here; the one shown always is.
 const MOST_BYTES: usize = 64 << 20;
 /// Shortest time between two moments while it plays: more cannot be distinguished.
 const PLAY_EVERY_MS: f64 = 60.0;
@@ -31,10 +31,10 @@ pub const REAL_TIME: u32 = 4;
 
 /// Segments that were fetched, the one used last at the end.
 #[derive(Default)]
-pub(super) struct Fetched {
-    segments: Vec<Segment>,
+pub(super) struct SegmentCache {
+    segments: Vec<HistorySegment>,
     is_fetching: bool,
-    /// Whether the next frame looks which moment is asked for.
+    /// Whether the next frame looks which moment is requested.
     is_due: bool,
     is_settling: bool,
     /// The pointer moves along the timeline: a moment nearby is shown at once.
@@ -45,13 +45,13 @@ pub(super) struct Fetched {
     played_at_ms: f64,
 }
 
-impl Fetched {
+impl SegmentCache {
     /// Whether the state shown is of the segment used last.
     fn is_shown(&self) -> bool {
-        self.segments.last().is_some_and(Segment::is_shown)
+        self.segments.last().is_some_and(HistorySegment::is_shown)
     }
 
-    fn add(&mut self, new: Segment) {
+    fn add(&mut self, new: HistorySegment) {
         let known = self.segments.iter().position(|known| known.from_ms == new.from_ms);
         if new.is_whole() {
             known.map(|at| self.segments.remove(at));
@@ -67,7 +67,7 @@ impl Fetched {
             self.segments.remove(at);
         }
         while self.segments.len() > 1
-            && self.segments.iter().map(Segment::len_bytes).sum::<usize>() > MOST_BYTES
+            && self.segments.iter().map(HistorySegment::len_bytes).sum::<usize>() > MOST_BYTES
         {
             self.segments.remove(0);
         }
@@ -78,14 +78,14 @@ impl Fetched {
 enum Missing {
     /// Everything behind this record; `None`: the whole segment.
     After(Option<Seq>),
-    /// It cannot be shown, in words.
+    /// It cannot be shown, as text.
     Unreadable(String),
 }
 
 impl Live {
     /// The segment of `at`, which has all that led to it, made the one used last.
-    fn segment(&mut self, at: Millis) -> Result<&mut Segment, Missing> {
-        let begin = self.kept.place(at).and_then(|place| self.kept.segments.get(place)).copied();
+    fn segment(&mut self, at: Millis) -> Result<&mut HistorySegment, Missing> {
+        let begin = self.history.place(at).and_then(|place| self.history.segments.get(place)).copied();
         let segments = &mut self.fetched.segments;
         let Some(known) = segments.iter().position(|known| Some(known.from_ms) == begin) else {
             return Err(Missing::After(None));
@@ -145,7 +145,7 @@ impl Live {
 }
 
 impl Store {
-    /// Shows the moment `at`, or the nearest one that is kept.
+    /// Shows the moment `at`, or the nearest one that is retained.
     pub fn go(self, at: Millis) {
         self.ask_for(at, false);
     }
@@ -165,16 +165,15 @@ impl Store {
     }
 
     fn ask_for(self, at: Millis, is_dragged: bool) {
-        let Some(span) = self.kept_span() else { return };
+        let Some(span) = self.history_span() else { return };
         let nearest = Millis(at.0.clamp(span.from.0, span.until.0));
         let fault = if at < span.from {
-            [
-                "That moment is no longer retained: the first that is kept is shown, ",
-                &super::time_of_day(span.from),
-            ]
-            .concat()
+            format!(
+                "That moment is no longer retained: the first that is retained is shown, {}",
+                super::time_of_day(span.from)
+            )
         } else if at > span.until {
-            ["That moment is still to come: the latest is shown, ", &super::time_of_day(span.until)].concat()
+            format!("That moment is still to come: the latest is shown, {}", super::time_of_day(span.until))
         } else {
             String::new()
         };
@@ -237,7 +236,7 @@ impl Store {
             return;
         }
         let at = at + (passed * f64::from(speed) / f64::from(REAL_TIME)) as u64;
-        if self.kept_span().is_none_or(|span| at >= span.until.0) {
+        if self.history_span().is_none_or(|span| at >= span.until.0) {
             self.back_to_live();
         } else {
             self.at.set(at);
@@ -266,10 +265,10 @@ impl Store {
     fn hold(self) {
         self.live.update_value(|live| {
             if live.past.is_none() {
-                let State { cluster, now_ms, digest } = &mut live.present;
+                let MomentState { cluster, now_ms, digest } = &mut live.present;
                 cluster.drop_forest();
                 let now_ms = (*now_ms).max(cluster.now_ms());
-                live.past = Some(State { cluster: cluster.frozen(), now_ms, digest: *digest });
+                live.past = Some(MomentState { cluster: cluster.frozen(), now_ms, digest: *digest });
                 live.still.end();
             }
         });
@@ -282,13 +281,14 @@ impl Store {
     }
 
     fn seek_soon(self) {
-        let asked = self.live.try_update_value(|live| std::mem::replace(&mut live.fetched.is_due, true));
-        if asked == Some(false) {
+        let was_requested =
+            self.live.try_update_value(|live| std::mem::replace(&mut live.fetched.is_due, true));
+        if was_requested == Some(false) {
             request_animation_frame(move || self.seek());
         }
     }
 
-    /// Shows the moment that is asked for, if it is here; else fetches it.
+    /// Shows the moment that is requested, if it is here; else fetches it.
     fn seek(self) {
         let at = Millis(self.at.get_untracked());
         let done = self.live.try_update_value(|live| {
@@ -313,7 +313,7 @@ impl Store {
                     self.live.with_value(|live| (live.fetched.is_fetching, live.fetched.is_dragged));
                 if !is_fetching {
                     leptos::task::spawn_local(async move {
-                        match self.fetch_asked().await {
+                        match self.fetch_requested().await {
                             Ok(()) => self.seek(),
                             Err(why) => self.fail(&why),
                         }
@@ -342,19 +342,19 @@ impl Store {
         }
         self.speed.set(0);
         self.past_waits.set(false);
-        self.set_fault(["That moment cannot be shown: ", why].concat());
+        self.set_fault(format!("That moment cannot be shown: {why}"));
         self.at.set(shown);
     }
 
-    /// Fetches what the moment asked for needs, whichever that is meanwhile.
-    async fn fetch_asked(self) -> Result<(), String> {
+    /// Fetches what the moment requested needs, whichever that is meanwhile.
+    async fn fetch_requested(self) -> Result<(), String> {
         loop {
             let (at, is_playing) = (Millis(self.at.get_untracked()), self.speed.get_untracked() != 0);
             let wanted = self.live.try_update_value(|live| live.wanted(at, is_playing));
             let Some((after, until)) = wanted.flatten() else { return Ok(()) };
             self.fetch(at, after, until).await?;
             if self.live.with_value(|live| live.fetched.is_dragged) {
-                // In the next frame, once the next one is asked for.
+                // In the next frame, once the next one is requested.
                 self.seek_soon();
             }
         }
@@ -362,16 +362,16 @@ impl Store {
 
     /// Fetches the segment of `at`, or what is behind a record of it, up to a time.
     async fn fetch(self, at: Millis, after: Option<Seq>, until: Millis) -> Result<(), String> {
-        let known_to = self.kept_span().map_or(at, |span| span.until.max(at)).min(until);
-        let after = after.map_or(String::new(), |after| ["&after=", &after.0.to_string()].concat());
+        let known_to = self.history_span().map_or(at, |span| span.until.max(at)).min(until);
+        let after = after.map_or(String::new(), |after| format!("&after={}", after.0));
         let [time, end] = [at, until].map(|at| at.0.to_string());
-        let address = ["history/segment?at_ms=", &time, "&until_ms=", &end, &after].concat();
+        let address = format!("history/segment?at_ms={time}&until_ms={end}{after}");
         self.live.update_value(|live| live.fetched.is_fetching = true);
         let come = net::past::bytes(&address).await;
         self.live.update_value(|live| live.fetched.is_fetching = false);
-        let new = Segment::open(come?, known_to)?;
+        let new = HistorySegment::open(come?, known_to)?;
         self.live.update_value(|live| {
-            live.kept.begins(new.from_ms);
+            live.history.begins(new.from_ms);
             live.fetched.come = live.fetched.is_dragged.then_some(new.from_ms);
             live.fetched.add(new);
         });
@@ -379,12 +379,12 @@ impl Store {
     }
 
     /// Steps to the next moment on one side that brought what is looked for; segments are fetched until it is found.
-    pub fn step(self, is_forward: bool, step: Step) {
+    pub fn step(self, is_forward: bool, step: StepTarget) {
         self.pause();
         leptos::task::spawn_local(async move {
             let at = Millis(self.at.get_untracked());
             let found = self.find(at, is_forward, step).await;
-            // Another moment may have been asked for meanwhile.
+            // Another moment may have been requested meanwhile.
             if self.at.get_untracked() != at.0 {
                 return;
             }
@@ -397,7 +397,7 @@ impl Store {
         });
     }
 
-    async fn find(self, at: Millis, is_forward: bool, step: Step) -> Result<Option<Millis>, String> {
+    async fn find(self, at: Millis, is_forward: bool, step: StepTarget) -> Result<Option<Millis>, String> {
         // Forward, to its end.
         let mut looked_at = if is_forward { self.end_of_segment(at) } else { at };
         loop {
@@ -422,10 +422,10 @@ impl Store {
 
     /// The last moment of the segment before that of `at`, or of the one after it.
     fn beside(self, at: Millis, is_forward: bool) -> Option<Millis> {
-        let until = self.kept_span()?.until;
+        let until = self.history_span()?.until;
         self.live.with_value(|live| {
-            let begins = &live.kept.segments;
-            let place = live.kept.place(at)?;
+            let begins = &live.history.segments;
+            let place = live.history.place(at)?;
             if !is_forward {
                 place.checked_sub(1)?;
                 return Some(Millis(begins.get(place)?.0 - 1));
@@ -437,9 +437,9 @@ impl Store {
 
     /// The last moment of the segment of `at`.
     fn end_of_segment(self, at: Millis) -> Millis {
-        let until = self.kept_span().map_or(at, |span| span.until);
+        let until = self.history_span().map_or(at, |span| span.until);
         self.live.with_value(|live| {
-            let next = live.kept.place(at).and_then(|place| live.kept.segments.get(place + 1));
+            let next = live.history.place(at).and_then(|place| live.history.segments.get(place + 1));
             next.map_or(until, |next| Millis(next.0 - 1))
         })
     }
@@ -452,7 +452,7 @@ impl Store {
             Some(found) => self.go(found),
             None => {
                 let side = if is_forward { "later" } else { "earlier" };
-                self.set_fault(["No ", side, " finding or worker change is kept"].concat());
+                self.set_fault(format!("No {side} finding or worker change is retained"));
             }
         }
     }
@@ -462,7 +462,7 @@ impl Store {
         self.pause();
         let at = self.at.get_untracked().saturating_add_signed(ms);
         // At the ends it stays.
-        if let Some(span) = self.kept_span() {
+        if let Some(span) = self.history_span() {
             self.go(Millis(at.clamp(span.from.0, span.until.0)));
         }
     }
@@ -470,19 +470,20 @@ impl Store {
     /// Says what the moment is once it stands: in the address, and by its digest.
     fn settle_soon(self) {
         let at = self.at.get_untracked();
-        let asked = self.live.try_update_value(|live| std::mem::replace(&mut live.fetched.is_settling, true));
-        if asked == Some(false) {
+        let was_requested =
+            self.live.try_update_value(|live| std::mem::replace(&mut live.fetched.is_settling, true));
+        if was_requested == Some(false) {
             set_timeout(move || self.settle(at), SETTLED_AFTER);
         }
     }
 
-    fn settle(self, asked: u64) {
+    fn settle(self, requested: u64) {
         let at = self.at.get_untracked();
         let is_dragged = self.live.try_update_value(|live| {
             live.fetched.is_settling = false;
             live.fetched.is_dragged
         });
-        if at != asked {
+        if at != requested {
             return self.settle_soon();
         }
         if is_dragged == Some(true) {
@@ -501,18 +502,18 @@ impl Store {
         }
     }
 
-    /// How long ago the moment shown was, in words.
+    /// How long ago the moment shown was, as text.
     pub fn age_of_past(self) -> String {
         let now = self.live.with_value(|live| live.present.now_ms);
         format::ago(now.since(Millis(self.at.get())))
     }
 }
 
-fn nothing(is_forward: bool, step: Step) -> String {
+fn nothing(is_forward: bool, step: StepTarget) -> String {
     let side = if is_forward { "later" } else { "earlier" };
     let what = match step {
-        Step::Decision => " decision is kept",
-        Step::BlocksOf(_) => " block of this worker is kept",
+        StepTarget::Decision => " decision is retained",
+        StepTarget::BlocksOf(_) => " block of this worker is retained",
     };
-    ["No ", side, what].concat()
+    format!("No {side}{what}")
 }

@@ -11,23 +11,23 @@ use crate::view_context::DrawnTree;
 /// The copy, and whether there is to be one.
 #[derive(Default)]
 pub(super) struct Still {
-    is_asked: bool,
+    is_held: bool,
     copy: Option<(DrawnTree, Box<Tree>)>,
 }
 
 impl Still {
-    /// Makes the copy if it is asked for and is not there yet, and lets go of one of something else.
+    /// Makes the copy if it is requested and is not there yet, and lets go of one of something else.
     pub(super) fn keep(&mut self, tree: &Tree, drawn: DrawnTree, arrangement: Arrangement) {
         let is_arranged = |tree: &Tree| tree.forest().map(Forest::arrangement) == Some(arrangement);
-        self.copy = self.copy.take().filter(|(of, copy)| self.is_asked && *of == drawn && is_arranged(copy));
-        if self.is_asked && self.copy.is_none() {
+        self.copy = self.copy.take().filter(|(of, copy)| self.is_held && *of == drawn && is_arranged(copy));
+        if self.is_held && self.copy.is_none() {
             self.copy = Some((drawn, Box::new(tree.copy_with_forest())));
         }
     }
 
     /// Whether the tree is to hold still.
-    pub(super) fn is_asked(&self) -> bool {
-        self.is_asked
+    pub(super) fn is_held(&self) -> bool {
+        self.is_held
     }
 
     /// The next copy is of the present.
@@ -46,12 +46,12 @@ impl Still {
 }
 
 impl Store {
-    /// From the next frame of the tree on it holds still, or no longer. Asked for by who draws it.
-    pub fn hold_tree(self, is_asked: bool) {
+    /// From the next frame of the tree on it holds still, or no longer. Called by who draws it.
+    pub fn hold_tree(self, is_held: bool) {
         // A moment of the past holds still by itself, and who steps through it wants to see each.
         self.live.update_value(|live| {
             let may_move = live.past.is_none() || live.compared.tree().is_some();
-            live.still.is_asked = is_asked && may_move;
+            live.still.is_held = is_held && may_move;
         });
     }
 

@@ -2,17 +2,29 @@
 
 use leptos::prelude::*;
 use radixscope_model::id::WorkerIx;
+use serde::Deserialize;
 use wasm_bindgen::{JsCast, JsValue};
 use wasm_bindgen_futures::JsFuture;
 use web_sys::{RequestInit, Response};
 
-use crate::json::field;
+use crate::net::response::{error_message, json};
 use crate::net::source;
 use crate::store::Store;
 use crate::view::control::view;
 
 /// The server accepted the request, but queries no worker.
-const NOT_ASKED: &str = "Not asked: its endpoint is unknown (--discovery, or a frontend in --prometheus, reports it), or --tree-dumps is off";
+const NOT_QUERIED: &str = "Not queried: its endpoint is unknown (--discovery, or a frontend in --prometheus, reports it), or --tree-dumps is off";
+
+/// The response of the server.
+#[derive(Deserialize)]
+struct QueriedWorkers {
+    workers: Vec<QueriedWorker>,
+}
+
+#[derive(Deserialize)]
+struct QueriedWorker {
+    asked: bool,
+}
 
 /// The button, and what the server says where it refuses.
 #[component]
@@ -35,10 +47,10 @@ pub(super) fn AskForBlocks(store: Store, worker: WorkerIx) -> impl IntoView {
     view! {
         <button class="plain ask" data-testid="ask-for-blocks" disabled=move || is_sent.get() || store.at.get() != 0 on:click=ask
             title=move || match store.at.get() {
-                0 => "Sends the worker one query; it answers with all its blocks. Nothing changes in the cluster",
-                _ => "Workers answer with what they hold now: go back to live first (L)",
+                0 => "Sends the worker one query; it responds with all its blocks. Nothing changes in the cluster",
+                _ => "Workers respond with what they have cached now: go back to live first (L)",
             }>
-            "Ask this worker for its blocks"
+            "Query this worker for its blocks"
         </button>
         {move || refused.get().map(|why| view! { <span role="status" data-testid="ask-refused">{why}</span> })}
     }
@@ -51,14 +63,13 @@ async fn post(worker: u64, dp_rank: u32) -> Result<(), String> {
     let init = RequestInit::new();
     init.set_method("POST");
     init.set_body(&body.into());
-    let asked = JsFuture::from(source::ask("api/v1/tree-dumps", &init)).await;
-    let answer: Response = asked.map_err(broken)?.unchecked_into();
-    // What is no JSON is read as nothing.
-    let body = JsFuture::from(answer.json().map_err(broken)?).await.unwrap_or_default();
-    if answer.ok() {
-        let is_asked = field(&field(&field(&body, "workers"), "0"), "asked");
-        return if is_asked.as_bool() == Some(false) { Err(NOT_ASKED.to_owned()) } else { Ok(()) };
+    let response = JsFuture::from(source::request("api/v1/tree-dumps", &init)).await;
+    let response: Response = response.map_err(broken)?.unchecked_into();
+    if response.ok() {
+        let body: Option<QueriedWorkers> = json(&response).await;
+        let is_queried = body.is_none_or(|body| body.workers.iter().all(|worker| worker.asked));
+        return if is_queried { Ok(()) } else { Err(NOT_QUERIED.to_owned()) };
     }
-    let message = field(&field(&body, "error"), "message").as_string();
-    Err(message.unwrap_or_else(|| format!("The server refused: status {}", answer.status())))
+    let message = error_message(&response).await;
+    Err(message.unwrap_or_else(|| format!("The server refused: status {}", response.status())))
 }

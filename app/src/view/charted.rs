@@ -29,7 +29,7 @@ pub(super) fn Charted(
     id: String,
     /// What is seen, for those who do not see it.
     #[prop(into)]
-    words: Signal<String>,
+    description: Signal<String>,
     /// Class of its box.
     #[prop(default = "chart-box")]
     class: &'static str,
@@ -66,7 +66,7 @@ pub(super) fn Charted(
     let failed_id = format!("{id}-failed");
     view! {
         <div class=class>
-            <div class="chart" node_ref=frame role="img" data-testid=id data-ready=move || loaded.get().to_string() aria-label=words></div>
+            <div class="chart" node_ref=frame role="img" data-testid=id data-ready=move || loaded.get().to_string() aria-label=description></div>
             <Show when=move || failed.get()>
                 <p class="empty" data-testid=failed_id.clone()>"The chart library could not be fetched from this server. Trying again every few seconds."</p>
             </Show>

@@ -11,7 +11,7 @@ use crate::view::control::view;
 #[component]
 pub(super) fn Chip(store: Store, worker: WorkerIx) -> impl IntoView {
     view! {
-        <span class="chip" title=move || store.pool_words(worker).map(|(_, words)| format!("{}: {words}", label(worker)))>
+        <span class="chip" title=move || store.pool_label(worker).map(|(_, text)| format!("{}: {text}", label(worker)))>
             <Swatch store worker/>
             {label(worker)}
         </span>

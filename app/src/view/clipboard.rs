@@ -14,7 +14,7 @@ const SAID_FOR: Duration = Duration::from_secs(3);
 /// A button that copies what `text` gives.
 #[component]
 pub(super) fn CopyButton(
-    /// What is copied, in words.
+    /// What is copied, as text.
     label: &'static str,
     /// For tests.
     id: &'static str,
@@ -95,7 +95,7 @@ pub(super) fn address(store: Store) -> String {
     let view = address.split('#').next().unwrap_or_default();
     match untrack(|| store.at.get()) {
         0 => view.to_owned(),
-        at => [view, "#t=", &at.to_string()].concat(),
+        at => format!("{view}#t={at}"),
     }
 }
 

@@ -36,7 +36,7 @@ pub(super) struct CostRow {
     pub marks: Vec<&'static str>,
     /// A cost to compare with, drawn as a line across the bar.
     pub ghost: Option<f64>,
-    /// Where its load is from, in words.
+    /// Where its load is from, as text.
     pub about: String,
 }
 
@@ -84,14 +84,14 @@ impl CostScale {
                 if sum > 0.0 && sum.is_finite() { more[at] / sum } else { f64::from(u8::from(at == 2)) };
             (beyond > 0.0 && share > 0.0).then(|| {
                 let width = self.width(self.base + beyond * share);
-                view! { <i class=classes[at] style=["width:", &width].concat()></i> }
+                view! { <i class=classes[at] style=format!("width:{width}")></i> }
             })
         };
         [part(0), part(1), part(2)].collect_view().into_any()
     }
 
-    /// What is left out, in words.
-    pub(super) fn shared_words(&self) -> String {
+    /// What is left out, as text.
+    pub(super) fn shared_text(&self) -> String {
         let shared = Short(tenths(self.base));
         match self.candidates {
             0 | 1 => format!("One candidate: {shared} blocks of cost"),
@@ -149,7 +149,7 @@ pub(super) fn CostRows(store: Store, rows: Memo<Vec<CostRow>>) -> impl IntoView 
         })
     });
     view! {
-        <p class="costs-shared" data-testid="cost-shared">{move || scale.with(CostScale::shared_words)}</p>
+        <p class="costs-shared" data-testid="cost-shared">{move || scale.with(CostScale::shared_text)}</p>
         <table class="costs" data-testid="costs">
             <thead><tr>
                 <th scope="col" class="n">"Rank"</th>
@@ -174,7 +174,7 @@ pub(super) fn CostRows(store: Store, rows: Memo<Vec<CostRow>>) -> impl IntoView 
 fn OneRow(store: Store, row: CostRow, scale: CostScale) -> impl IntoView {
     let bars = scale.bar(row.terms.cost, row.parts(), ["prefill", "decode", "requests"]);
     let ghost = row.ghost.map(|ghost| {
-        let left = ["left:", &scale.width(ghost)].concat();
+        let left = format!("left:{}", scale.width(ghost));
         view! { <b class="ghost" style=left title=format!("{} blocks, to compare with", Short(ghost))></b> }
     });
     let saved = match row.saved_blocks() {

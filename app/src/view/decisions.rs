@@ -1,34 +1,21 @@
 //! The latest routing decisions and what they add up to, every number with its denominator.
 
 use leptos::prelude::*;
-use radixscope_model::id::{DecisionId, WorkerIx};
-use radixscope_model::record::DecisionSource;
+use radixscope_export::panel::decisions::{
+    self, CACHED, DecisionRow, HIT_RATE, HitRates, OVERALL, PROMPT, RECENT, SOURCE, TIME, TITLE, WORKER,
+};
 
 use super::chip::Chip;
-use super::figure::{Empty, Figure, PanelHead};
-use crate::format::{self, UNKNOWN};
-use crate::store::{Store, ViewContext, time_of_day};
+use super::figure::{EmptyPanel, Figure, PanelHead, Waiting};
+use crate::format;
+use crate::store::{Store, time_of_day};
 use crate::url::Panel;
 use crate::view::control::view;
-use crate::view_context::{caption, source_name};
 
 /// Rows shown: more than anyone reads while they move, few enough to be written anew with each decision.
 const ROWS: usize = 60;
 /// What a click on a row does.
 const OPEN: &str = "Click for the candidates and the reason";
-
-#[derive(Clone, PartialEq)]
-struct Row {
-    seq: u64,
-    id: DecisionId,
-    time: String,
-    worker: WorkerIx,
-    prompt: String,
-    overlap: String,
-    share: Option<f64>,
-    source: DecisionSource,
-    title: String,
-}
 
 /// The panel.
 #[component]
@@ -36,16 +23,16 @@ pub(super) fn DecisionsPanel(store: Store) -> impl IntoView {
     // A row is read by pointing at it or by tabbing to it.
     let (pointed, focused) = (RwSignal::new(false), RwSignal::new(false));
     let held = Memo::new(move |_| pointed.get() || focused.get());
-    let rows = Memo::new(move |before: Option<&Vec<Row>>| match before {
+    let rows = Memo::new(move |before: Option<&Vec<DecisionRow>>| match before {
         Some(before) if held.get() => before.clone(),
         _ => {
             let picked = store.picked();
-            store.on_beat(|cluster| latest(cluster, picked))
+            store.on_beat(|shown| decisions::rows(shown, picked, ROWS))
         }
     });
     let count = Memo::new(move |_| rows.with(Vec::len));
     let newer = Memo::new(move |_| {
-        let shown = rows.with(|rows| rows.first().map_or(0, |r| r.seq));
+        let shown = rows.with(|rows| rows.first().map_or(0, |row| row.seq.0));
         let picked = store.picked();
         if !held.get() {
             0
@@ -53,35 +40,35 @@ pub(super) fn DecisionsPanel(store: Store) -> impl IntoView {
             store.on_beat(|c| c.decisions_on(picked).take_while(|d| d.seq.0 > shown).count())
         }
     });
-    let totals = Memo::new(move |_| {
+    let rates = Memo::new(move |_| {
         let picked = store.picked();
         let now = store.received_ms();
-        store.on_beat(|shown| shown.decision_figures(picked, now))
+        store.on_beat(|shown| HitRates::of(shown, picked, now))
     });
-    let recent = Memo::new(move |_| totals.with(|(recent, _)| recent.rate_text()));
-    let overall = Memo::new(move |_| totals.with(|(_, all)| all.rate_text()));
-    let any = Memo::new(move |_| totals.with(|(_, all)| all.count > 0));
+    let recent = Memo::new(move |_| rates.with(|rates| rates.recent.rate_text()));
+    let overall = Memo::new(move |_| rates.with(|rates| rates.overall.rate_text()));
+    let any = Memo::new(move |_| rates.with(|rates| rates.overall.count > 0));
     view! {
         <section class="panel decisions" aria-labelledby="decisions-title" data-testid="decisions">
-            <PanelHead store panel=Panel::Decisions title="Decisions">
-                <Figure id="overlap-60s" label="KV hit rate, last 60 s" value=recent
-                    title=Memo::new(move |_| totals.with(|(recent, _)| recent.explain("in the last 60 s")))/>
-                <Figure id="overlap-all" label="since start" value=overall
-                    title=Memo::new(move |_| totals.with(|(_, all)| all.explain("since the server started")))/>
+            <PanelHead store panel=Panel::Decisions title=TITLE>
+                <Figure id="overlap-60s" label=RECENT value=recent
+                    title=Memo::new(move |_| rates.with(|rates| rates.recent.explain("in the last 60 s")))/>
+                <Figure id="overlap-all" label=OVERALL value=overall
+                    title=Memo::new(move |_| rates.with(|rates| rates.overall.explain("since the server started")))/>
             </PanelHead>
             <Show when=move || any.get() fallback=move || view! { <NoDecisions store/> }>
-                <p class="caption" data-testid="decisions-caption">{move || totals.with(|(recent, all)| caption(recent, all))}</p>
+                <p class="caption" data-testid="decisions-caption">{move || rates.with(HitRates::caption)}</p>
                 <div class="scroll" tabindex="0" role="region" aria-label="Table of decisions"
                     on:pointerenter=move |_| pointed.set(true) on:pointerleave=move |_| pointed.set(false)
                     on:focusin=move |_| focused.set(true) on:focusout=move |_| focused.set(false)>
                     <table>
                         <thead><tr>
-                            <th scope="col">"Time"</th>
-                            <th scope="col">"Worker"</th>
-                            <th scope="col" class="n" title="Prompt length in blocks, rounded up">"Prompt"</th>
-                            <th scope="col" class="n" title="Blocks of the prompt that were cached on the chosen worker, as the router counted them">"Cached"</th>
-                            <th scope="col" class="share-head" title="KV hit rate: cached blocks ÷ prompt blocks">"Hit rate"</th>
-                            <th scope="col" class="c-source">"Source"</th>
+                            <th scope="col">{TIME}</th>
+                            <th scope="col">{WORKER}</th>
+                            <th scope="col" class="n" title="Prompt length in blocks, rounded up">{PROMPT}</th>
+                            <th scope="col" class="n" title="Blocks of the prompt that were cached on the chosen worker, as the router counted them">{CACHED}</th>
+                            <th scope="col" class="share-head" title="KV hit rate: cached blocks ÷ prompt blocks">{HIT_RATE}</th>
+                            <th scope="col" class="c-source">{SOURCE}</th>
                         </tr></thead>
                         <tbody>
                             <For each=move || 0..count.get() key=|at| *at let:at>
@@ -106,11 +93,11 @@ pub(super) fn DecisionsPanel(store: Store) -> impl IntoView {
 
 /// The row at a place: decisions move through the rows, and no row moves.
 #[component]
-fn DecisionRow(store: Store, rows: Memo<Vec<Row>>, at: usize) -> impl IntoView {
-    let row = Memo::new(move |before: Option<&Option<Row>>| {
+fn DecisionRow(store: Store, rows: Memo<Vec<DecisionRow>>, at: usize) -> impl IntoView {
+    let row = Memo::new(move |before: Option<&Option<DecisionRow>>| {
         rows.with(|rows| rows.get(at).cloned()).or_else(|| before.cloned().flatten())
     });
-    let of = move |part: fn(&Row) -> String| move || row.with(|row| row.as_ref().map(part));
+    let of = move |part: fn(&DecisionRow) -> String| move || row.with(|row| row.as_ref().map(part));
     let worker = Memo::new(move |_| row.with(|row| row.as_ref().map(|row| row.worker)));
     let open = move |_| {
         if let Some(id) = row.with_untracked(|row| row.as_ref().map(|row| row.id)) {
@@ -119,71 +106,37 @@ fn DecisionRow(store: Store, rows: Memo<Vec<Row>>, at: usize) -> impl IntoView {
     };
     // The button is what the keyboard finds; its click is the row's.
     view! {
-        <tr data-testid="decision" data-seq=of(|row| row.seq.to_string()) title=of(|row| row.title.clone()) on:click=open>
-            <td class="time"><button class="pick" data-testid="decision-open">{of(|row| row.time.clone())}</button></td>
+        <tr data-testid="decision" data-seq=of(|row| row.seq.0.to_string()) title=of(row_title) on:click=open>
+            <td class="time"><button class="pick" data-testid="decision-open">{of(|row| time_of_day(row.at_ms))}</button></td>
             <td>
                 {move || worker.get().map(|worker| view! {
                     <Chip store worker/>
-                    {move || store.pool_words(worker).map(|(beside, words)| view! { " " <span class="of-pool" title=words data-testid="decision-pool">{beside}</span> })}
+                    {move || store.pool_label(worker).map(|(beside, text)| view! { " " <span class="of-pool" title=text data-testid="decision-pool">{beside}</span> })}
                 })}
             </td>
             <td class="n">{of(|row| row.prompt.clone())}</td>
-            <td class="n">{of(|row| row.overlap.clone())}</td>
+            <td class="n">{of(|row| row.cached.clone())}</td>
             <td class="share">
                 <span class="meter" aria-hidden="true"><i style=of(|row| format!("width:{}", format::width(row.share.unwrap_or(0.0))))></i></span>
-                <span>{of(|row| row.share.map_or(UNKNOWN.to_owned(), format::percent))}</span>
+                <span>{of(DecisionRow::share_text)}</span>
             </td>
-            <td class="c-source">{of(|row| source_name(row.source).to_owned())}</td>
+            <td class="c-source">{of(|row| row.source.to_owned())}</td>
         </tr>
     }
 }
 
-#[component]
-fn NoDecisions(store: Store) -> impl IntoView {
-    let picked = move || store.picked().is_some();
-    let events = Memo::new(move |_| store.has_kv_events());
-    let hint = move || store.on_beat(|cluster| cluster.decisions_hint()).map(|hint| hint.to_string());
-    move || {
-        if !store.ready() {
-            view! { <Empty id="decisions-wait" head="Waiting for the server's state"/> }
-        } else if picked() {
-            view! { <Empty id="decisions-none-picked" head="No decision for this worker yet"/> }
-        } else if events.get() {
-            view! {
-                <Empty id="decisions-missing" head="No routing decisions received">
-                    <p>{move || hint()}</p>
-                    <p>"If no request was sent since the server started, there is nothing to show yet."</p>
-                </Empty>
-            }
-        } else {
-            view! {
-                <Empty id="decisions-empty" head="No decision received yet">
-                    <p>"Every request that the KV router places appears here, with the share of its prompt that was cached on the chosen worker."</p>
-                </Empty>
-            }
-        }
-    }
+fn row_title(row: &DecisionRow) -> String {
+    row.request.as_ref().map_or(OPEN.to_owned(), |id| format!("Request {id}. {OPEN}"))
 }
 
-fn latest(cluster: &ViewContext<'_>, picked: Option<WorkerIx>) -> Vec<Row> {
-    let number = |n: Option<u64>| n.map_or(UNKNOWN.to_owned(), format::count);
-    cluster
-        .decisions_on(picked)
-        .take(ROWS)
-        .map(|d| Row {
-            seq: d.seq.0,
-            id: d.decision.id,
-            time: time_of_day(d.at_ms),
-            worker: d.decision.worker,
-            prompt: number(d.decision.isl_blocks),
-            overlap: number(d.overlap_blocks().filter(|_| !d.ignores_cache)),
-            share: d.overlap_share(),
-            source: d.decision.source,
-            title: d
-                .decision
-                .request_id
-                .as_ref()
-                .map_or(OPEN.to_owned(), |id| format!("Request {id}. {OPEN}")),
-        })
-        .collect()
+#[component]
+fn NoDecisions(store: Store) -> impl IntoView {
+    let text = Memo::new(move |_| {
+        let picked = store.picked();
+        store.on_beat(|shown| decisions::empty(shown, picked))
+    });
+    move || match store.ready() {
+        true => view! { <EmptyPanel text=text.get()/> },
+        false => view! { <Waiting id="decisions-wait"/> },
+    }
 }

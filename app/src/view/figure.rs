@@ -2,6 +2,7 @@
 
 use leptos::prelude::*;
 pub(super) use radixscope_export::finding_ticket::severity_mark;
+use radixscope_export::panel::EmptyText;
 use radixscope_insight::completeness::Trust;
 
 use super::clipboard::CopyLink;
@@ -9,6 +10,9 @@ use crate::format::UNKNOWN;
 use crate::store::{Feed, Store, time_of_day};
 use crate::url::Panel;
 use crate::view::control::view;
+
+/// Until the server has sent its state.
+pub(super) const WAITING: &str = "Waiting for the server's state";
 
 /// A number with what it counts. The number keeps its width.
 #[component]
@@ -33,10 +37,10 @@ pub(super) fn Figure(
 }
 
 /// A paragraph in which text between backticks is code.
-pub(super) fn prose(text: &'static str) -> impl IntoView {
-    let part = |(at, part): (usize, &'static str)| match at % 2 {
-        0 => part.into_any(),
-        _ => view! { <code>{part}</code> }.into_any(),
+pub(super) fn prose(text: &str) -> impl IntoView + use<> {
+    let part = |(at, part): (usize, &str)| match at % 2 {
+        0 => part.to_owned().into_any(),
+        _ => view! { <code>{part.to_owned()}</code> }.into_any(),
     };
     view! { <p>{text.split('`').enumerate().map(part).collect_view()}</p> }
 }
@@ -132,10 +136,29 @@ pub(super) fn PanelHead(
     }
 }
 
+/// The text of a panel without data.
+#[component]
+pub(super) fn EmptyPanel(text: EmptyText) -> impl IntoView {
+    view! {
+        <Empty id=text.id head=text.head>
+            {text.paragraphs.iter().map(|text| prose(text)).collect_view()}
+        </Empty>
+    }
+}
+
+/// The text of a panel until the server has sent its state.
+#[component]
+pub(super) fn Waiting(
+    /// For tests.
+    id: &'static str,
+) -> impl IntoView {
+    view! { <Empty id head=WAITING/> }
+}
+
 /// What an empty panel says: what would fill it, and which setting that takes.
 #[component]
 pub(super) fn Empty(
-    /// In a few words.
+    /// In short.
     head: &'static str,
     /// For tests.
     id: &'static str,

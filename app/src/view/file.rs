@@ -40,7 +40,7 @@ pub(super) fn FileDrop(
     /// Id of the element that says what the file is.
     #[prop(optional)]
     described_by: Option<&'static str>,
-    #[prop(into)] take: Callback<File>,
+    #[prop(into)] on_file: Callback<File>,
     children: Children,
 ) -> impl IntoView {
     let over = RwSignal::new(false);
@@ -49,14 +49,14 @@ pub(super) fn FileDrop(
         over.set(false);
         if let Some(file) = event.data_transfer().and_then(|data| data.files()).and_then(|files| files.get(0))
         {
-            take.run(file);
+            on_file.run(file);
         }
     };
     let choose = move |event: leptos::ev::Event| {
         let input = event.target().and_then(|target| target.dyn_into::<HtmlInputElement>().ok());
         let Some(input) = input else { return };
         if let Some(file) = input.files().and_then(|files| files.get(0)) {
-            take.run(file);
+            on_file.run(file);
         }
         // The same file once more is a change, too: it may have been written anew.
         input.set_value("");

@@ -12,19 +12,19 @@ const MOMENT: &str = "#t=";
 
 /// The moment in the address and the one that is shown follow each other.
 pub(super) fn keep_moment(store: Store) {
-    let asked = || {
+    let requested = || {
         let fragment = fragment();
         fragment.strip_prefix(MOMENT).map(|at| (at.to_owned(), at.parse::<u64>().ok().filter(|at| *at > 0)))
     };
     let is_taken = StoredValue::new(false);
     let known = StoredValue::new(fragment());
-    // What is kept is known a little after the page, or a recording in it, is open.
+    // What is retained is known a little after the page, or a recording in it, is open.
     Effect::new(move |_| {
-        let is_known = store.kept_version.get() != 0;
+        let is_known = store.history_version.get() != 0;
         let was_taken = is_taken.get_value();
         is_taken.set_value(is_known);
         if is_known && !was_taken {
-            take(store, asked());
+            show_moment(store, requested());
         }
     });
     Effect::new(move |before: Option<u64>| {
@@ -32,7 +32,7 @@ pub(super) fn keep_moment(store: Store) {
         let is_settled = before.is_some_and(|before| before != settled);
         // Where the reader has changed it meanwhile, the browser is about to say so.
         if is_settled && known.get_value() == fragment() {
-            let fragment = if settled == 0 { String::new() } else { [MOMENT, &settled.to_string()].concat() };
+            let fragment = if settled == 0 { String::new() } else { format!("{MOMENT}{settled}") };
             write(&store.address.with_untracked(Address::query), &fragment, false);
             known.set_value(fragment);
         }
@@ -40,7 +40,7 @@ pub(super) fn keep_moment(store: Store) {
     });
     let changed = window_event_listener_untyped("hashchange", move |_| {
         known.set_value(fragment());
-        take(store, asked());
+        show_moment(store, requested());
     });
     on_cleanup(move || changed.remove());
 }
@@ -50,20 +50,17 @@ fn fragment() -> String {
 }
 
 /// Shows the moment that the address asks for: its text, and the number that it is.
-fn take(store: Store, asked: Option<(String, Option<u64>)>) {
-    match asked {
+fn show_moment(store: Store, requested: Option<(String, Option<u64>)>) {
+    match requested {
         Some((_, Some(at))) if at == untrack(|| store.at.get()) => {}
         Some((_, Some(at))) => {
-            let nothing = store.why_nothing_is_kept();
+            let nothing = store.why_no_history();
             if nothing.is_empty() { store.go(Millis(at)) } else { store.past_fault.set(nothing.to_owned()) }
         }
         Some((text, None)) => {
-            let status_text = [
-                "t=",
-                &text,
-                " in the address is invalid: a moment is Unix milliseconds; the present is shown",
-            ];
-            store.past_fault.set(status_text.concat());
+            store.past_fault.set(format!(
+                "t={text} in the address is invalid: a moment is Unix milliseconds; the present is shown"
+            ));
         }
         None if untrack(|| store.at.get()) != 0 => store.back_to_live(),
         None => {}

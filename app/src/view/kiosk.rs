@@ -7,6 +7,7 @@ use leptos::prelude::*;
 use radixscope_export::FindingFilter;
 use radixscope_export::Summary;
 use radixscope_export::finding_ticket::severity_word;
+use radixscope_export::panel::decisions::NO_DECISION;
 use radixscope_insight::in_flight::batch_limit;
 use radixscope_insight::latency;
 use radixscope_insight::round_robin::RoundRobin;
@@ -42,7 +43,7 @@ pub fn Kiosk(store: Store, dark: Memo<bool>) -> impl IntoView {
         on_cleanup(move || turning.clear());
     }
     turn_pools(store, turn);
-    let name = Memo::new(move |_| store.on_beat(pool_words));
+    let name = Memo::new(move |_| store.on_beat(pool_label));
     let as_of = move || store.as_of(Feed::Any).or_else(|| store.as_of(Feed::Events));
     let tiles = tiles(store);
     let figure = move |(at, id): (usize, &'static str)| {
@@ -85,7 +86,7 @@ fn turn_pools(store: Store, turn: RwSignal<usize>) {
 }
 
 /// The pool that is shown and its model; of several how many there are.
-fn pool_words(shown: &ViewContext<'_>) -> String {
+fn pool_label(shown: &ViewContext<'_>) -> String {
     let pools = shown.pool_list().len();
     if pools > 1 && shown.only.is_none() {
         return format!(
@@ -118,13 +119,13 @@ struct DecisionText {
 
 impl DecisionText {
     fn of(shown: &ViewContext<'_>, decided: &DecisionEntry) -> Self {
-        let blocks = |isl| [", a prompt of ", &format::plural(isl, "block", "blocks")].concat();
+        let blocks = |isl| format!(", a prompt of {}", format::plural(isl, "block", "blocks"));
         let prompt = decided.decision.isl_blocks.map_or(String::new(), blocks);
         Self {
             worker: decided.decision.worker,
             why: decided.why(label),
             instead: RoundRobin::of(shown.cluster, decided).ok().map(|found| found.sentence(label)),
-            at: ["at ", &time_of_day(decided.decided_ms()), &prompt].concat(),
+            at: format!("at {}{prompt}", time_of_day(decided.decided_ms())),
         }
     }
 }
@@ -144,7 +145,7 @@ fn Reason(store: Store, turn: RwSignal<usize>) -> impl IntoView {
     });
     let hint = move || {
         let hint = store.on_beat(|shown| shown.decisions_hint());
-        hint.map_or("No decision received yet".to_owned(), |hint| hint.to_string())
+        hint.map_or(NO_DECISION.to_owned(), |hint| hint.to_string())
     };
     view! {
         <section class="kiosk-card kiosk-reason">

@@ -8,7 +8,7 @@ use crate::view::control::view;
 
 /// A series.
 #[derive(Clone, PartialEq)]
-pub(super) struct Series {
+pub(super) struct LegendEntry {
     /// Its name in the address, without a comma.
     pub(super) id: String,
     /// Its name on screen.
@@ -52,7 +52,7 @@ impl Hidden {
     }
 
     /// Shows one of `all` alone; all of them where it is alone already.
-    fn isolate(self, id: &str, all: &[Series]) {
+    fn isolate(self, id: &str, all: &[LegendEntry]) {
         let others: Vec<String> = all.iter().map(|series| series.id.clone()).filter(|of| of != id).collect();
         let is_alone = !self.has(id) && others.iter().all(|of| self.has(of));
         self.set(if is_alone { &[] } else { &others });
@@ -66,8 +66,8 @@ impl Hidden {
 
 /// The buttons.
 #[component]
-pub(super) fn Legend(hidden: Hidden, all: Memo<Vec<Series>>) -> impl IntoView {
-    let button = move |series: Series| {
+pub(super) fn Legend(hidden: Hidden, all: Memo<Vec<LegendEntry>>) -> impl IntoView {
+    let button = move |series: LegendEntry| {
         let id = StoredValue::new(series.id.clone());
         let is_hidden = move || id.with_value(|id| hidden.has(id));
         let isolate = move || id.with_value(|id| all.with_untracked(|all| hidden.isolate(id, all)));

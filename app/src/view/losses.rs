@@ -11,7 +11,7 @@ use crate::view::control::view;
 /// Id of the popover.
 pub(super) const LOSSES_ID: &str = "losses";
 
-struct Row {
+struct LossRow {
     source: String,
     topic: &'static str,
     cause: &'static str,
@@ -31,7 +31,7 @@ pub(super) fn Losses(store: Store) -> impl IntoView {
             rows
         })
     };
-    let row = |row: Row| {
+    let row = |row: LossRow| {
         view! {
             <tr>
                 <td>{row.source}</td><td>{row.topic}</td><td>{row.cause}</td>
@@ -61,8 +61,8 @@ pub(super) fn Losses(store: Store) -> impl IntoView {
     }
 }
 
-fn add_rows(rows: &mut Vec<Row>, source: &SourceState, now: radixscope_model::id::Millis) {
-    rows.extend(source.missed.iter().map(|m| Row {
+fn add_rows(rows: &mut Vec<LossRow>, source: &SourceState, now: radixscope_model::id::Millis) {
+    rows.extend(source.missed.iter().map(|m| LossRow {
         source: source.name.clone(),
         topic: m.topic.as_str(),
         cause: missed_to_text(m.cause),
@@ -70,7 +70,7 @@ fn add_rows(rows: &mut Vec<Row>, source: &SourceState, now: radixscope_model::id
         last: format::ago(now.since(m.last_ms)),
         sample: String::new(),
     }));
-    rows.extend(source.all_gaps().iter().map(|g| Row {
+    rows.extend(source.all_gaps().iter().map(|g| LossRow {
         source: source.name.clone(),
         topic: g.topic.as_str(),
         cause: match g.count {
@@ -85,7 +85,7 @@ fn add_rows(rows: &mut Vec<Row>, source: &SourceState, now: radixscope_model::id
         last: format::ago(now.since(g.until_ms)),
         sample: String::new(),
     }));
-    rows.extend(source.rejected.iter().map(|r| Row {
+    rows.extend(source.rejected.iter().map(|r| LossRow {
         source: source.name.clone(),
         topic: r.topic.as_str(),
         cause: rejected_to_text(r.reason),

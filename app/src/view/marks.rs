@@ -25,7 +25,7 @@ const MAX_ABOVE: usize = 4;
 
 /// A mark.
 #[derive(Clone, PartialEq)]
-struct Mark {
+struct ChartMark {
     /// Which one, whatever its text.
     id: String,
     from: Millis,
@@ -34,13 +34,13 @@ struct Mark {
     /// Never the colour alone.
     icon: &'static str,
     class: &'static str,
-    words: String,
-    to: Goal,
+    text: String,
+    to: MarkTarget,
 }
 
 /// Where it leads.
 #[derive(Clone, PartialEq)]
-enum Goal {
+enum MarkTarget {
     /// The card of the finding with this code.
     Finding(String),
     /// A worker in the table.
@@ -49,7 +49,7 @@ enum Goal {
     Latency,
 }
 
-impl Goal {
+impl MarkTarget {
     const fn panel(&self) -> (Panel, Option<Worker>) {
         match self {
             Self::Finding(_) => (Panel::Findings, None),
@@ -60,8 +60,8 @@ impl Goal {
 }
 
 /// Those that lie within `span`, in order of their begin.
-fn marks(shown: &ViewContext<'_>, span: TimeSpan) -> Vec<Mark> {
-    let mut all: Vec<Mark> = FindingFilter { severity: Severity::Info, cleared: true }
+fn marks(shown: &ViewContext<'_>, span: TimeSpan) -> Vec<ChartMark> {
+    let mut all: Vec<ChartMark> = FindingFilter { severity: Severity::Info, cleared: true }
         .of(shown)
         .into_iter()
         .map(of_finding)
@@ -69,41 +69,41 @@ fn marks(shown: &ViewContext<'_>, span: TimeSpan) -> Vec<Mark> {
     for worker in shown.worker_list() {
         let Some(state) = shown.worker(worker) else { continue };
         let mut add = |at: Option<Millis>, icon, what| {
-            let words = |at| format!("{} {what}, {}", label(worker), time_of_day(at));
-            all.extend(at.map(|at| at_once(at, icon, words(at), Goal::Worker(state.id))));
+            let text = |at| format!("{} {what}, {}", label(worker), time_of_day(at));
+            all.extend(at.map(|at| at_once(at, icon, text(at), MarkTarget::Worker(state.id))));
         };
         add(state.last_gone.map(|gone| gone.at_ms), "×", "left");
         add(state.returned_ms, "↺", "came back");
     }
     for process in shown.processes() {
-        let words = |at| format!("{} restarted, {}", process.name, time_of_day(at));
-        all.extend(process.restarted_ms.map(|at| at_once(at, "↻", words(at), Goal::Latency)));
+        let text = |at| format!("{} restarted, {}", process.name, time_of_day(at));
+        all.extend(process.restarted_ms.map(|at| at_once(at, "↻", text(at), MarkTarget::Latency)));
     }
     all.retain(|mark| mark.from <= span.until && mark.until.is_none_or(|until| until >= span.from));
     radixscope_model::sort::sort_by_key(&mut all, |mark| mark.from);
     all.split_off(all.len().saturating_sub(MAX_MARKS))
 }
 
-fn of_finding(finding: &Finding) -> Mark {
+fn of_finding(finding: &Finding) -> ChartMark {
     let until = (finding.phase == Phase::Cleared).then_some(finding.last_ms);
     let from = time_of_day(finding.first_ms);
     let time = match until {
         Some(until) => format!("{from} to {}", time_of_day(until)),
         None => format!("active since {from}"),
     };
-    Mark {
+    ChartMark {
         id: format!("{} {}", finding.code, until.is_some()),
         from: finding.first_ms,
         until,
         icon: severity_mark(finding.severity),
         class: finding.severity.as_str(),
-        words: format!("{}: {}, {time}", finding.severity.as_str(), finding.title),
-        to: Goal::Finding(finding.code.to_string()),
+        text: format!("{}: {}, {time}", finding.severity.as_str(), finding.title),
+        to: MarkTarget::Finding(finding.code.to_string()),
     }
 }
 
-fn at_once(at: Millis, icon: &'static str, words: String, to: Goal) -> Mark {
-    Mark { id: words.clone(), from: at, until: Some(at), icon, class: "event", words, to }
+fn at_once(at: Millis, icon: &'static str, text: String, to: MarkTarget) -> ChartMark {
+    ChartMark { id: text.clone(), from: at, until: Some(at), icon, class: "event", text, to }
 }
 
 /// The marks of a chart's area.
@@ -122,7 +122,7 @@ pub(super) fn Marks(store: Store, span: Memo<TimeSpan>) -> impl IntoView {
 }
 
 /// Place of a mark on the axis, and how many others stand below it.
-fn place(mark: &Mark, all: &[Mark], span: TimeSpan) -> (f64, f64, usize) {
+fn place(mark: &ChartMark, all: &[ChartMark], span: TimeSpan) -> (f64, f64, usize) {
     let at = |at: Millis| span.share(at).clamp(0.0, 1.0);
     let from = at(mark.from);
     let before =
@@ -131,10 +131,10 @@ fn place(mark: &Mark, all: &[Mark], span: TimeSpan) -> (f64, f64, usize) {
 }
 
 #[component]
-fn MarkAt(store: Store, mark: Mark, all: Memo<Vec<Mark>>, span: Memo<TimeSpan>) -> impl IntoView {
-    let Mark { icon, class, .. } = mark;
+fn MarkAt(store: Store, mark: ChartMark, all: Memo<Vec<ChartMark>>, span: Memo<TimeSpan>) -> impl IntoView {
+    let ChartMark { icon, class, .. } = mark;
     let id = mark.id.clone();
-    let words = move || all.with(|all| all.iter().find(|mark| mark.id == id).map(|mark| mark.words.clone()));
+    let text = move || all.with(|all| all.iter().find(|mark| mark.id == id).map(|mark| mark.text.clone()));
     let is_over = mark.until.is_some();
     let (panel, worker) = mark.to.panel();
     let target = move || store.address.with(|address| address.of_panel(panel, worker));
@@ -146,8 +146,8 @@ fn MarkAt(store: Store, mark: Mark, all: Memo<Vec<Mark>>, span: Memo<TimeSpan>) 
         }
         store.address.set(untrack(target));
         to.with_value(|to| match to {
-            Goal::Finding(code) => show_card(store, format!("finding-{code}"), CARD_FRAMES),
-            Goal::Worker(_) | Goal::Latency => {}
+            MarkTarget::Finding(code) => show_card(store, format!("finding-{code}"), CARD_FRAMES),
+            MarkTarget::Worker(_) | MarkTarget::Latency => {}
         });
     };
     // What it says stands where there is room.
@@ -159,7 +159,7 @@ fn MarkAt(store: Store, mark: Mark, all: Memo<Vec<Mark>>, span: Memo<TimeSpan>) 
     view! {
         <div class=format!("time-mark {class}") class:ended=is_over style=move || style()>
             <a class=move || side() href=move || format!("./{}", target().query()) on:click=go
-                on:pointerdown=|event| event.stop_propagation() aria-label=move || words() data-testid="time-mark">{icon}</a>
+                on:pointerdown=|event| event.stop_propagation() aria-label=move || text() data-testid="time-mark">{icon}</a>
         </div>
     }
 }

@@ -12,16 +12,16 @@ use crate::view::control::view;
 /// Id of the list, for the button that opens it as a menu.
 const NAV_ID: &str = "nav";
 
-/// The marks, by the words of the address.
+/// The marks, by the names in the address.
 const MARKS: &str = "nav.svg#";
 
 /// The address of a panel, looking as this view does. Tracked.
 pub(super) fn href(store: Store, panel: Panel) -> String {
     let moment = match store.settled.get() {
         0 => String::new(),
-        at => ["#t=", &at.to_string()].concat(),
+        at => format!("#t={at}"),
     };
-    ["./", &store.address.with(|a| a.with_panel(panel).query()), &moment].concat()
+    format!("./{}{moment}", store.address.with(|a| a.with_panel(panel).query()))
 }
 
 /// Whether a click on a link changes this view, and then keeps the browser from following it; else it asks for another tab
@@ -82,7 +82,7 @@ pub(super) fn Nav(store: Store) -> impl IntoView {
             }
         };
         // A panel without a mark has none.
-        let mark = [&crate::asset::address(MARKS), panel.as_str()].concat();
+        let mark = format!("{}{}", crate::asset::address(MARKS), panel.as_str());
         let group = if matches!(panel, Panel::Latency | Panel::WhatIf) { "group" } else { "" };
         view! {
             <a href=move || address() on:click=open on:pointerenter=move |_| lazy::preload(panel)

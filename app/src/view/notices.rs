@@ -36,7 +36,7 @@ impl Act {
             Self::Connect => store.retry.update(|n| *n += 1),
             Self::BackToLive => store.back_to_live(),
             Self::CloseFile => store.close_file(),
-            Self::Forget => store.file_words.set(String::new()),
+            Self::Forget => store.file_note.set(String::new()),
             Self::ShowFindings => store.address.update(|a| a.panel = Panel::Findings),
         }
     }
@@ -79,9 +79,9 @@ pub(super) fn Notices(store: Store) -> impl IntoView {
             {move || {
                 let row = |notice: Notice| {
                     let act = notice.act.map(|act| {
-                        let (words, id) = act.to_text();
+                        let (note, id) = act.to_text();
                         view! {
-                            <button class="plain" data-testid=id on:click=move |_| act.now(store)>{words}</button>
+                            <button class="plain" data-testid=id on:click=move |_| act.now(store)>{note}</button>
                         }
                     });
                     view! {
@@ -133,8 +133,7 @@ fn of_completeness(store: Store) -> Option<Notice> {
 fn of_past(store: Store) -> Option<Notice> {
     let is_bare = store.address.with(Address::is_bare);
     let at = Some(store.at.get()).filter(|at| is_bare && *at != 0)?;
-    let text =
-        ["Shown is ", &time_of_day(Millis(at)), ", not the present. ", &store.past_fault.get()].concat();
+    let text = format!("Shown is {}, not the present. {}", time_of_day(Millis(at)), store.past_fault.get());
     Some(Notice { act: Some(Act::BackToLive), ..Notice::new("notice-past", "warn", text) })
 }
 
@@ -143,14 +142,14 @@ fn of_file(store: Store) -> impl Iterator<Item = Notice> {
     let shown = store.file.get().map(|file| {
         let (from, until) = (time_of_day(file.from), time_of_day(file.until));
         let text =
-            ["Shown is the recording ", &file.name, ", ", &from, " to ", &until, "; no server is asked"];
+            format!("Shown is the recording {}, {from} to {until}; no request goes to a server", file.name);
         let act = store.can_close_file().then_some(Act::CloseFile);
-        Notice { act, ..Notice::new("notice-file", "info", text.concat()) }
+        Notice { act, ..Notice::new("notice-file", "info", text) }
     });
-    let words = Some(store.file_words.get()).filter(|words| !words.is_empty());
-    let words =
-        words.map(|text| Notice { act: Some(Act::Forget), ..Notice::new("notice-file-words", "warn", text) });
-    words.into_iter().chain(shown)
+    let note = Some(store.file_note.get()).filter(|note| !note.is_empty());
+    let note =
+        note.map(|text| Notice { act: Some(Act::Forget), ..Notice::new("notice-file-words", "warn", text) });
+    note.into_iter().chain(shown)
 }
 
 fn of_link(store: Store) -> Option<Notice> {
@@ -177,7 +176,7 @@ fn of_link(store: Store) -> Option<Notice> {
         _ if store.stale.get() => Some(Notice::new(
             "notice-stale",
             "warn of-link",
-            format!("Stale: nothing came from the server{since}. Waiting for it to answer.{seen}"),
+            format!("Stale: nothing came from the server{since}. Waiting for it to respond.{seen}"),
         )),
         _ => None,
     }

@@ -26,8 +26,8 @@ pub(super) fn PoolSwitch(store: Store) -> impl IntoView {
     };
     let option = move |label: PoolLabel| {
         let is_it = move || only.get() == Some(label.pool);
-        let words = label.to_text();
-        view! { <option value=label.name title=words.clone() selected=move || is_it()>{words.clone()}</option> }
+        let text = label.to_text();
+        view! { <option value=label.name title=text.clone() selected=move || is_it()>{text.clone()}</option> }
     };
     view! {
         <Show when=move || labels.with(|all| !all.is_empty())>
@@ -83,7 +83,7 @@ pub(super) fn TreePools(store: Store) -> impl IntoView {
     }
 }
 
-/// What stands in the address and no pool has, in words.
+/// What stands in the address and no pool has, as text.
 pub(super) fn unknown_pool(store: Store) -> Option<String> {
     let query = store.address.with(|address| address.pools.clone());
     if !store.ready() || query == PoolQuery::default() {

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use leptos::prelude::*;
-use radixscope_tokenizer_messages::{Answer, MAX_TEXT_BYTES, Summary, Text};
+use radixscope_tokenizer_messages::{MAX_TEXT_BYTES, Summary, Text, TokenizerResponse};
 use web_sys::File;
 
 use super::file::FileDrop;
@@ -17,7 +17,7 @@ const PAUSE: Duration = Duration::from_millis(250);
 
 /// The file in use.
 #[derive(Clone, PartialEq)]
-enum Loaded {
+enum FileState {
     None,
     /// Its name.
     Loading(String),
@@ -39,51 +39,51 @@ enum Counted {
     Failed(String),
 }
 
-/// What the reader gave. Kept by the panel, so that it is still there when the reader comes back to it.
+/// What the reader gave. Owned by the panel, so that it is still there when the reader comes back to it.
 #[derive(Clone, Copy)]
 pub(super) struct PromptTextState {
-    loaded: RwSignal<Loaded>,
+    loaded: RwSignal<FileState>,
     text: RwSignal<String>,
     add_special_tokens: RwSignal<bool>,
     counted: RwSignal<Counted>,
     tokens: RwSignal<Option<(Vec<u32>, String)>>,
     tokenizer: StoredValue<Tokenizer, LocalStorage>,
     pause: StoredValue<Option<TimeoutHandle>>,
-    /// Whether the next answer is of the text as it is.
-    is_asked: StoredValue<bool>,
+    /// Whether the next response is of the text as it is.
+    is_pending: StoredValue<bool>,
 }
 
 impl PromptTextState {
     /// Nothing given. The worker is started with the first file.
     pub(super) fn new() -> Self {
-        let loaded = RwSignal::new(Loaded::None);
+        let loaded = RwSignal::new(FileState::None);
         let text = RwSignal::new(String::new());
         let counted = RwSignal::new(Counted::Nothing);
         let tokens = RwSignal::new(None);
         let again = RwSignal::new(0_u32);
-        let is_asked = StoredValue::new(false);
-        let tokenizer = Tokenizer::new(move |answer| match answer {
-            Answer::Ready => {}
-            Answer::Loaded(Ok(summary)) => {
+        let is_pending = StoredValue::new(false);
+        let tokenizer = Tokenizer::new(move |response| match response {
+            TokenizerResponse::Ready => {}
+            TokenizerResponse::Loaded(Ok(summary)) => {
                 loaded.try_update(|loaded| {
-                    if let Loaded::Loading(name) = loaded {
-                        *loaded = Loaded::Ready(std::mem::take(name), summary);
+                    if let FileState::Loading(name) = loaded {
+                        *loaded = FileState::Ready(std::mem::take(name), summary);
                     }
                 });
                 again.try_update(|times| *times += 1);
             }
-            Answer::Loaded(Err(why)) => {
-                loaded.try_set(Loaded::Failed(why));
+            TokenizerResponse::Loaded(Err(why)) => {
+                loaded.try_set(FileState::Failed(why));
                 counted.try_set(Counted::Nothing);
             }
-            Answer::Tokens(_) if is_asked.try_get_value() != Some(true) => {}
-            Answer::Tokens(Ok(ids)) => {
+            TokenizerResponse::Tokens(_) if is_pending.try_get_value() != Some(true) => {}
+            TokenizerResponse::Tokens(Ok(ids)) => {
                 let bytes = text.try_with_untracked(String::len).unwrap_or_default() as u64;
                 let described = loaded.try_with_untracked(|loaded| describe(loaded, ids.len() as u64, bytes));
                 counted.try_set(Counted::Tokens { tokens: ids.len() as u64, bytes });
                 tokens.try_set(described.map(|described| (ids, described)));
             }
-            Answer::Tokens(Err(why)) => {
+            TokenizerResponse::Tokens(Err(why)) => {
                 counted.try_set(Counted::Failed(why));
                 tokens.try_set(None);
             }
@@ -96,7 +96,7 @@ impl PromptTextState {
             tokens,
             tokenizer: StoredValue::new_local(tokenizer),
             pause: StoredValue::new(None),
-            is_asked,
+            is_pending,
         };
         Effect::new(move |_| {
             if again.get() > 0 {
@@ -107,29 +107,29 @@ impl PromptTextState {
     }
 
     fn load(self, file: &File) {
-        self.is_asked.set_value(false);
+        self.is_pending.set_value(false);
         self.tokens.set(None);
         self.counted.set(Counted::Nothing);
-        self.loaded.set(Loaded::Loading(file.name()));
+        self.loaded.set(FileState::Loading(file.name()));
         self.tokenizer.with_value(|tokenizer| tokenizer.load(file.clone()));
     }
 
     fn edit(self, text: String) {
         self.text.set(text);
-        self.is_asked.set_value(false);
+        self.is_pending.set_value(false);
         self.tokens.set(None);
         self.counted.set(Counted::Counting);
         let pause = set_timeout_with_handle(move || self.count(), PAUSE).ok();
-        if let Some(before) = self.pause.try_update_value(|kept| std::mem::replace(kept, pause)).flatten() {
+        if let Some(before) = self.pause.try_update_value(|timer| std::mem::replace(timer, pause)).flatten() {
             before.clear();
         }
     }
 
     /// Asks for the tokens of the text as it is.
     fn count(self) {
-        self.is_asked.set_value(false);
+        self.is_pending.set_value(false);
         self.tokens.set(None);
-        let is_ready = self.loaded.with_untracked(|loaded| matches!(loaded, Loaded::Ready(..)));
+        let is_ready = self.loaded.with_untracked(|loaded| matches!(loaded, FileState::Ready(..)));
         let bytes = self.text.with_untracked(String::len);
         if !is_ready || bytes == 0 {
             return self.counted.set(Counted::Nothing);
@@ -142,7 +142,7 @@ impl PromptTextState {
                 .set(Counted::Failed(format!("The text has {bytes} bytes; at most {most} are tokenized.")));
         }
         self.counted.set(Counted::Counting);
-        self.is_asked.set_value(true);
+        self.is_pending.set_value(true);
         let add_special_tokens = self.add_special_tokens.get_untracked();
         let text = Text { text: self.text.get_untracked(), add_special_tokens };
         self.tokenizer.with_value(|tokenizer| tokenizer.tokenize(text));
@@ -167,7 +167,7 @@ pub(super) fn PromptText(
             <Count state/>
             <p class="help-line" id="prompt-text-help">
                 "The chat template is not applied here: give the text as the model reads it. Dynamo reports it in the event "
-                <code>"formatted_prompt"</code>" of a streamed answer, to a request with the annotation of that name."
+                <code>"formatted_prompt"</code>" of a streamed response, to a request with the annotation of that name."
             </p>
             <label class="check-row">
                 <input type="checkbox" prop:checked=move || state.add_special_tokens.get() data-testid="prompt-text-special"
@@ -186,19 +186,19 @@ pub(super) fn PromptText(
 #[component]
 fn TokenizerFile(state: PromptTextState) -> impl IntoView {
     view! {
-        <FileDrop id="tokenizer" accept=".json,application/json" described_by="tokenizer-state" take=move |file| state.load(&file)>
+        <FileDrop id="tokenizer" accept=".json,application/json" described_by="tokenizer-state" on_file=move |file| state.load(&file)>
             <p>
                 <label for="tokenizer-file" class="file-button">
-                    {move || if state.loaded.with(|loaded| matches!(loaded, Loaded::Ready(..))) { "Another tokenizer.json" } else { "Choose a tokenizer.json" }}
+                    {move || if state.loaded.with(|loaded| matches!(loaded, FileState::Ready(..))) { "Another tokenizer.json" } else { "Choose a tokenizer.json" }}
                 </label>
                 " or drop it here. It stays in this browser."
             </p>
             <div id="tokenizer-state" aria-live="polite" data-testid="tokenizer-state">
                 {move || state.loaded.with(|loaded| match loaded {
-                    Loaded::None => view! { <p class="help-line">"It lies with the model's files. Without it a text has no token ids."</p> },
-                    Loaded::Loading(name) => view! { <p class="help-line">{format!("Reading {name}")}</p> },
-                    Loaded::Failed(why) => view! { <p class="field-fault">{why.clone()}</p> },
-                    Loaded::Ready(name, summary) => facts(name, summary).into_any(),
+                    FileState::None => view! { <p class="help-line">"It lies with the model's files. Without it a text has no token ids."</p> },
+                    FileState::Loading(name) => view! { <p class="help-line">{format!("Reading {name}")}</p> },
+                    FileState::Failed(why) => view! { <p class="field-fault">{why.clone()}</p> },
+                    FileState::Ready(name, summary) => facts(name, summary).into_any(),
                 })}
             </div>
         </FileDrop>
@@ -244,13 +244,13 @@ fn Count(state: PromptTextState) -> impl IntoView {
     view! {
         <p id="prompt-text-count" class="token-count" aria-live="polite" data-testid="prompt-text-count">
             {move || state.counted.with(|counted| match counted {
-                Counted::Nothing if state.loaded.with(|loaded| matches!(loaded, Loaded::Ready(..))) => "No text yet".into_any(),
+                Counted::Nothing if state.loaded.with(|loaded| matches!(loaded, FileState::Ready(..))) => "No text yet".into_any(),
                 Counted::Nothing => "No tokenizer yet".into_any(),
-                Counted::Counting if state.loaded.with(|loaded| !matches!(loaded, Loaded::Ready(..))) => "No tokenizer yet".into_any(),
+                Counted::Counting if state.loaded.with(|loaded| !matches!(loaded, FileState::Ready(..))) => "No tokenizer yet".into_any(),
                 Counted::Counting => "Counting".into_any(),
                 Counted::Tokens { tokens, bytes } => {
-                    let words = format!(" of a text of {} bytes", format::count(*bytes));
-                    view! { <b>{format::plural(*tokens, "token", "tokens")}</b>{words} }
+                    let text = format!(" of a text of {} bytes", format::count(*bytes));
+                    view! { <b>{format::plural(*tokens, "token", "tokens")}</b>{text} }
                 }
                 Counted::Failed(why) => view! { <span class="field-fault">{why.clone()}</span> },
             })}
@@ -258,11 +258,11 @@ fn Count(state: PromptTextState) -> impl IntoView {
     }
 }
 
-/// Where token ids come from, in words.
-fn describe(loaded: &Loaded, tokens: u64, bytes: u64) -> String {
+/// Where token ids come from, as text.
+fn describe(loaded: &FileState, tokens: u64, bytes: u64) -> String {
     let (tokens, bytes) = (format::plural(tokens, "token", "tokens"), format::count(bytes));
     match loaded {
-        Loaded::Ready(name, summary) => {
+        FileState::Ready(name, summary) => {
             let digest = hex(summary);
             let digest = digest.get(..12).unwrap_or_default();
             format!("{tokens} of a text of {bytes} bytes, by {name} ({}, SHA-256 {digest}…)", summary.model)

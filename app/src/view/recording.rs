@@ -70,11 +70,11 @@ pub(super) fn open(store: Store, is_second: bool) -> AnyView {
         // The same file once more is a change, too: it may have been written anew.
         input.set_value("");
     };
-    let (words, id) =
+    let (text, id) =
         if is_second { ("Open as B…", "second-file") } else { ("Open recording…", "recording-file") };
     view! {
         <label class="plain">
-            {words}
+            {text}
             <input type="file" multiple accept=".mcap" class="hidden" data-testid=id on:change=choose/>
         </label>
     }
@@ -88,23 +88,22 @@ pub(super) fn RecordingMenu(
     #[prop(into)] span: Callback<(), Option<TimeSpan>>,
 ) -> impl IntoView {
     let window = move || {
-        store.kept_version.track();
+        store.history_version.track();
         span.run(())
     };
-    let words = move || match window() {
+    let text = move || match window() {
         _ if store.file.with(Option::is_some) => {
             "Saving a window needs a server: this is a recording".to_owned()
         }
-        None => "Nothing is kept that could be saved".to_owned(),
+        None => "No history is retained that could be saved".to_owned(),
         Some(span) => {
-            ["Save this window, ", &time_of_day(span.from), " to ", &time_of_day(span.until), ":"].concat()
+            format!("Save this window, {} to {}:", time_of_day(span.from), time_of_day(span.until))
         }
     };
     let save = move |path: &'static str, is_page: bool, id: &'static str, name: &'static str| {
         let link = move || {
             let span = window().filter(|_| store.file.with(Option::is_none))?;
-            let mut link =
-                [path, "?from_ms=", &span.from.0.to_string(), "&to_ms=", &span.until.0.to_string()].concat();
+            let mut link = format!("{path}?from_ms={}&to_ms={}", span.from.0, span.until.0);
             if is_page {
                 // It opens with what is shown.
                 store.at.track();
@@ -124,7 +123,7 @@ pub(super) fn RecordingMenu(
         </button>
         <div id=MENU_ID class="popover recording" popover="auto" aria-label="Recordings">
             {open(store, false)}
-            <p class="quiet" data-testid="recording-window">{move || words()}</p>
+            <p class="quiet" data-testid="recording-window">{move || text()}</p>
             {save("api/v1/recording", false, "save-recording", "Recording (.mcap)")}
             {save("api/v1/report", true, "save-report", "Page with the recording inside (.html)")}
         </div>

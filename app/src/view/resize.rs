@@ -9,6 +9,6 @@ pub(super) fn observe(element: &Element, changed: impl Fn() + 'static) {
     let callback = Closure::<dyn Fn()>::new(changed);
     let Ok(observer) = ResizeObserver::new(callback.as_ref().unchecked_ref()) else { return };
     observer.observe(element);
-    let kept = StoredValue::new_local((observer, callback));
-    on_cleanup(move || kept.with_value(|(observer, _)| observer.disconnect()));
+    let owned = StoredValue::new_local((observer, callback));
+    on_cleanup(move || owned.with_value(|(observer, _)| observer.disconnect()));
 }

@@ -1,6 +1,7 @@
 //! The status bar: is it connected, is it current, is it complete, is it right.
 
 use leptos::prelude::*;
+use radixscope_export::panel::workers::UNKNOWN_SIZES;
 use radixscope_insight::completeness::{coverage_text, short_coverage_text};
 use radixscope_model::id::Millis;
 use radixscope_model::record::LinkState;
@@ -53,8 +54,8 @@ pub(super) fn Mark() -> impl IntoView {
 /// Where the link to the server stands, in a word.
 #[component]
 pub(super) fn Connection(store: Store) -> impl IntoView {
-    let words = Memo::new(move |_| match store.link.get() {
-        _ if store.at.get() != 0 => ("past", past_words(store)),
+    let text = Memo::new(move |_| match store.link.get() {
+        _ if store.at.get() != 0 => ("past", past_text(store)),
         Link::Live if store.replayed.get() => ("past", store.newest_name().to_owned()),
         Link::Live if store.stale.get() => ("stale", "Stale".to_owned()),
         Link::Live => source_text(store),
@@ -68,30 +69,30 @@ pub(super) fn Connection(store: Store) -> impl IntoView {
     });
     let title = move || {
         let server = store.server.get();
-        if server.is_empty() { "No server has answered yet".to_owned() } else { format!("Server {server}") }
+        if server.is_empty() { "No server has responded yet".to_owned() } else { format!("Server {server}") }
     };
     view! {
-        <span class=move || words.with(|w| format!("state {}", w.0)) title=move || title() data-testid="connection">
+        <span class=move || text.with(|w| format!("state {}", w.0)) title=move || title() data-testid="connection">
             <i aria-hidden="true"></i>
-            {move || words.get().1}
+            {move || text.get().1}
         </span>
     }
 }
 
 /// Which moment is shown, and whether it stands or plays.
-fn past_words(store: Store) -> String {
+fn past_text(store: Store) -> String {
     let at = time_of_day(Millis(store.at.get()));
     if store.past_waits.get() {
         let shown = store.past_ms();
-        return ["Loading ", &at, "; shown: ", &time_of_day(Millis(shown))].concat();
+        return format!("Loading {at}; shown: {}", time_of_day(Millis(shown)));
     }
     match store.speed.get() {
         0 => {
             // It grows older while it stands.
-            store.kept_version.track();
-            ["Paused at ", &at, ", ", &store.age_of_past()].concat()
+            store.history_version.track();
+            format!("Paused at {at}, {}", store.age_of_past())
         }
-        speed => ["Replay ", timeline::speed_name(speed), ", ", &at].concat(),
+        speed => format!("Replay {}, {at}", timeline::speed_name(speed)),
     }
 }
 
@@ -158,9 +159,7 @@ fn Facts(store: Store) -> impl IntoView {
             format::count(in_tree),
             format::count(held)
         ),
-        None => {
-            "Pools have blocks of different size, and the size of some is unknown: choose a pool".to_owned()
-        }
+        None => UNKNOWN_SIZES.to_owned(),
     });
     let seq = look(|c| format::count(c.seq().0));
     let lost = Memo::new(move |_| store.on_beat(|c| c.missed_total() + c.rejected_total()));

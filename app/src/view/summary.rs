@@ -1,8 +1,9 @@
-//! The overview's first answer: is it fast, does routing help, and what is wrong. Five figures, each a link to the panel
+//! The overview's first lines: is it fast, does routing help, and what is wrong. Five figures, each a link to the panel
 //! that explains it, and the worst finding with its fix. All keep their place and their height, whatever they say.
 
 use leptos::prelude::*;
 use radixscope_export::finding_ticket::{setting_line, severity_word, summary};
+use radixscope_export::panel::latency::NO_SAMPLE;
 use radixscope_export::{FindingFilter, Summary, pending_text};
 use radixscope_insight::latency::{self, ENABLE_FRONTEND, MIN_SAMPLES, Quantity, WINDOW_MS};
 use radixscope_insight::queues::Queues;
@@ -14,7 +15,7 @@ use radixscope_state::cluster::Cluster;
 
 use super::clipboard::CopyButton;
 use super::figure::severity_mark;
-use super::latency::goals::{Goal, TPOT, TTFT};
+use super::latency::goals::{LatencyTarget, TPOT, TTFT};
 use super::nav;
 use crate::draw::palette::label;
 use crate::format::{self, UNKNOWN};
@@ -32,7 +33,7 @@ pub(super) struct Tile {
     pub(super) value: String,
     /// How it stands to its target, for the style sheet.
     pub(super) state: &'static str,
-    /// The same in words, or what else is to be known beside it.
+    /// The same as text, or what else is to be known beside it.
     pub(super) status_text: String,
     /// What belongs to the figure and is no part of it.
     pub(super) more: String,
@@ -56,7 +57,7 @@ pub(super) const TILES: [(usize, &str, &str, Panel); 5] = [
 /// The figures, once a second.
 pub(super) fn tiles(store: Store) -> Memo<[Tile; 5]> {
     let second = store.second();
-    let goals = [Goal::of(store, TTFT), Goal::of(store, TPOT)].map(|goal| goal.ms);
+    let goals = [LatencyTarget::of(store, TTFT), LatencyTarget::of(store, TPOT)].map(|goal| goal.ms);
     Memo::new(move |_| {
         let (now, goals) = (second.get(), goals.map(|ms| ms.get()));
         let is_current = store.as_of(Feed::Metrics).is_none();
@@ -76,7 +77,7 @@ pub(super) fn Summary(store: Store) -> impl IntoView {
     let tile = move |(at, label, id, panel): (usize, &'static str, &'static str, Panel)| {
         let of = move |part: fn(&Tile) -> &String| move || tiles.with(|all| part(&all[at]).clone());
         view! {
-            <a class=move || tiles.with(|all| ["tile ", all[at].state].concat()) data-testid=id
+            <a class=move || tiles.with(|all| format!("tile {}", all[at].state)) data-testid=id
                 href=move || nav::href(store, panel) on:click=move |event| { nav::open(store, panel, &event); }
                 title=of(|tile| &tile.title)>
                 <span class="tile-label">{label}</span>
@@ -130,7 +131,7 @@ fn latency_tile(
                     "Not reported. Scrape a frontend's metrics: {ENABLE_FRONTEND}, or read a frontend's log: --logs FILE (Dynamo ≥ 1.5)"
                 ),
             ),
-            false => ("no sample in 60 s", "No request ended in the last 60 s".to_owned()),
+            false => (NO_SAMPLE, "No request ended in the last 60 s".to_owned()),
         };
         return Tile {
             value: UNKNOWN.to_owned(),
@@ -142,15 +143,15 @@ fn latency_tile(
     let target_text = quantity.to_text(target);
     let comparison = if is_current { times.standing(target) } else { TargetComparison::Unknown };
     let status_text = match comparison {
-        TargetComparison::Within => ["✓ within target ", &target_text].concat(),
-        TargetComparison::Above => ["◆ above target ", &target_text].concat(),
+        TargetComparison::Within => format!("✓ within target {target_text}"),
+        TargetComparison::Above => format!("◆ above target {target_text}"),
         TargetComparison::Unknown if !is_current => "not current".to_owned(),
         TargetComparison::Unknown if times.samples < MIN_SAMPLES => {
             format!("{} of {MIN_SAMPLES} samples", times.samples)
         }
-        TargetComparison::Unknown => ["target ", &target_text, " in range"].concat(),
+        TargetComparison::Unknown => format!("target {target_text} in range"),
     };
-    let why = times.why_unknown(quantity, target).map_or(String::new(), |why| [". ", &why].concat());
+    let why = times.why_unknown(quantity, target).map_or(String::new(), |why| format!(". {why}"));
     let above_ms = match comparison {
         TargetComparison::Above => above_since(shown, quantity, target, now).map(|at| now.since(at)),
         TargetComparison::Within | TargetComparison::Unknown => None,
@@ -225,8 +226,8 @@ fn throughput(shown: &ViewContext<'_>, now: Millis) -> Tile {
         "Requests that ended and output tokens per second, mean of the last 60 s, all pools, {}",
         found.source
     );
-    let value = [&number_format::digits(found.requests_per_s), " req/s"].concat();
-    Tile { value, status_text: [&tokens, " tokens/s"].concat(), title, ..Tile::default() }
+    let value = format!("{} req/s", number_format::digits(found.requests_per_s));
+    Tile { value, status_text: format!("{tokens} tokens/s"), title, ..Tile::default() }
 }
 
 fn in_flight(shown: &ViewContext<'_>, now: Millis) -> Tile {
@@ -253,7 +254,7 @@ fn in_flight(shown: &ViewContext<'_>, now: Millis) -> Tile {
 
 /// What the line below the figures says.
 #[derive(Clone, PartialEq, Default)]
-struct Line {
+struct StatusLine {
     level: &'static str,
     text: String,
     /// The first setting to change, ready to be copied; empty: none.
@@ -283,11 +284,11 @@ fn Worst(store: Store, tiles: Memo<[Tile; 5]>) -> impl IntoView {
         }
         line
     });
-    let of = move |part: fn(&Line) -> &String| Memo::new(move |_| line.with(|line| part(line).clone()));
+    let of = move |part: fn(&StatusLine) -> &String| Memo::new(move |_| line.with(|line| part(line).clone()));
     let (text, setting, fix, more) = (of(|l| &l.text), of(|l| &l.setting), of(|l| &l.fix), of(|l| &l.more));
     let has_setting = Memo::new(move |_| setting.with(|setting| !setting.is_empty()));
     view! {
-        <div class=move || line.with(|line| ["worst ", line.level].concat()) role="status" data-testid="notice-findings">
+        <div class=move || line.with(|line| format!("worst {}", line.level)) role="status" data-testid="notice-findings">
             <span class="worst-text" title=text>{text}</span>
             <Show when=move || has_setting.get()>
                 <code title=move || format!("{} {}", fix.get(), setting.get()) data-testid="worst-setting">{setting}</code>
@@ -301,10 +302,10 @@ fn Worst(store: Store, tiles: Memo<[Tile; 5]>) -> impl IntoView {
 }
 
 /// The worst findings in the order that all of the page has; that there are none, where something was checked.
-fn line_of(cluster: &Cluster, tiles: &[Tile]) -> Line {
+fn line_of(cluster: &Cluster, tiles: &[Tile]) -> StatusLine {
     let held = FindingFilter::default().of(cluster);
     let Some((worst, others)) = held.split_first() else { return no_finding(cluster, tiles) };
-    let words = |finding: &Finding| {
+    let note = |finding: &Finding| {
         // Its figures are of then, and others may stand above already.
         let until = match finding.phase {
             Phase::Recheck => format!(", until {}", time_of_day(finding.last_ms)),
@@ -313,11 +314,11 @@ fn line_of(cluster: &Cluster, tiles: &[Tile]) -> Line {
         let (mark, word) = (severity_mark(finding.severity), severity_word(finding.severity));
         format!("{mark} {word}: {}{until}", finding.title)
     };
-    let mut line = Line {
+    let mut line = StatusLine {
         level: ["info", "warn", "bad"][worst.severity as usize],
-        text: words(worst),
+        text: note(worst),
         link: "Open findings",
-        ..Line::default()
+        ..StatusLine::default()
     };
     // The setting itself is what is copied; a fix without one is in the panel.
     if let Some(fix) = worst.fix.iter().find(|fix| !setting_line(fix).is_empty()) {
@@ -325,7 +326,7 @@ fn line_of(cluster: &Cluster, tiles: &[Tile]) -> Line {
         line.fix = fix.text.to_string();
     }
     for other in others.iter().take(NAMED - 1) {
-        line.more.push_str(&words(other));
+        line.more.push_str(&note(other));
         line.more.push_str("   ");
     }
     if held.len() > NAMED {
@@ -335,25 +336,25 @@ fn line_of(cluster: &Cluster, tiles: &[Tile]) -> Line {
 }
 
 /// Good only where every check ran, nothing is to come, and no figure is above its target.
-fn no_finding(cluster: &Cluster, tiles: &[Tile]) -> Line {
+fn no_finding(cluster: &Cluster, tiles: &[Tile]) -> StatusLine {
     let text = summary(cluster);
     let summary = Summary::of(cluster);
     if summary.rules == 0 {
-        return Line { text, link: "Open findings", ..Line::default() };
+        return StatusLine { text, link: "Open findings", ..StatusLine::default() };
     }
     let link = if summary.no_data == 0 { "Open findings" } else { "What is missing" };
-    let line = Line { link, is_check: true, ..Line::default() };
+    let line = StatusLine { link, is_check: true, ..StatusLine::default() };
     if let Some(first) = summary.pending.first() {
         let text = format!("◆ {}", pending_text(first, cluster.now_ms()));
-        return Line { level: "warn", text, more: summary.coverage(), ..line };
+        return StatusLine { level: "warn", text, more: summary.coverage(), ..line };
     }
     let above = tiles.iter().zip(&TILES).find_map(|(tile, (_, name, ..))| Some((name, tile.above_ms?)));
     match above {
         Some((name, ms)) => {
             let text = format!("◆ {name} above target for {}", format::age(ms));
-            Line { level: "warn", text, more: summary.coverage(), ..line }
+            StatusLine { level: "warn", text, more: summary.coverage(), ..line }
         }
-        None if summary.is_good() => Line { level: "good", text: format!("✓ {text}"), ..line },
-        None => Line { level: "info", text, ..line },
+        None if summary.is_good() => StatusLine { level: "good", text: format!("✓ {text}"), ..line },
+        None => StatusLine { level: "info", text, ..line },
     }
 }

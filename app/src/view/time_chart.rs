@@ -39,7 +39,7 @@ pub(super) fn TimeChart(
     id: String,
     /// What is seen, for those who do not see it.
     #[prop(into)]
-    words: Signal<String>,
+    description: Signal<String>,
     /// Class of its box.
     #[prop(default = "chart-box")]
     class: &'static str,
@@ -116,7 +116,7 @@ pub(super) fn TimeChart(
     view! {
         <div class=format!("time-chart {class}") on:pointerdown=down on:pointermove=moved on:pointerup=up
             on:pointerleave=move |_| here.set(None) on:pointercancel=move |_| drag.set(None)>
-            <Charted store dark id words class="chart-fill" pointed=elsewhere option/>
+            <Charted store dark id description class="chart-fill" pointed=elsewhere option/>
             <div class="time-area" node_ref=area style=edges>
                 {move || brushed().map(|style| view! { <div class="time-brush" data-testid="time-brush" style=style></div> })}
                 <Marks store span/>

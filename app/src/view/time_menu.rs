@@ -1,4 +1,4 @@
-//! The menu of the time that charts show, what of it is kept, and the way back from a part of it.
+//! The menu of the time that charts show, what of it is retained, and the way back from a part of it.
 
 use leptos::prelude::*;
 use radixscope_model::id::Millis;
@@ -8,11 +8,11 @@ use crate::store::{Store, time_of_day, zone};
 use crate::time_range::{TimePoint, TimeRange, TimeSpan};
 use crate::view::control::view;
 
-/// The times offered, seconds; the last is all that is kept.
+/// The times offered, seconds; the last is all that is retained.
 const LASTS: [(u64, &str); 4] =
-    [(60, "Last 1 min"), (300, "Last 5 min"), (900, "Last 15 min"), (3_600, "Last 1 h: all kept")];
-/// What is kept.
-const KEPT: &str = "Kept: the last hour, every second of the last 5 min, 15 s steps before. Drag over a chart to zoom in; Escape goes back.";
+    [(60, "Last 1 min"), (300, "Last 5 min"), (900, "Last 15 min"), (3_600, "Last 1 h: all retained")];
+/// What is retained.
+const RETAINED: &str = "Retained: the last hour, every second of the last 5 min, 15 s steps before. Drag over a chart to zoom in; Escape goes back.";
 
 /// The menu.
 #[component]
@@ -45,12 +45,12 @@ pub(super) fn TimeMenu(store: Store, span: Memo<TimeSpan>) -> impl IntoView {
         false => format!("From {}", range.get().from),
     });
     let from = Memo::new(move |_| {
-        let kept = store.on_beat(|shown| shown.workers().iter().map(|worker| worker.first_ms).min());
-        kept.filter(|first| *first > span.get().from).map(first_words)
+        let first = store.on_beat(|shown| shown.workers().iter().map(|worker| worker.first_ms).min());
+        first.filter(|first| *first > span.get().from).map(first_text)
     });
     view! {
         <div class="time-menu">
-            <select aria-label="Time that the charts show" title=KEPT data-testid="time-range" on:change=choose>
+            <select aria-label="Time that the charts show" title=RETAINED data-testid="time-range" on:change=choose>
                 {LASTS.map(|(seconds, name)| view! { <option value=seconds.to_string() prop:selected=move || is_last(seconds)>{name}</option> })
                     .into_iter().collect_view()}
                 {move || is_other().then(|| view! { <option value="0" prop:selected=true data-testid="time-range-other">{other}</option> })}
@@ -58,11 +58,11 @@ pub(super) fn TimeMenu(store: Store, span: Memo<TimeSpan>) -> impl IntoView {
             {move || is_other().then(|| view! {
                 <button class="plain" data-testid="time-range-back" title="Escape" on:click=move |_| back()>"Reset zoom"</button>
             })}
-            <span class="quiet time-zone" title=KEPT data-testid="time-zone">{zone()} {move || from.get()}</span>
+            <span class="quiet time-zone" title=RETAINED data-testid="time-zone">{zone()} {move || from.get()}</span>
         </div>
     }
 }
 
-fn first_words(first: Millis) -> String {
+fn first_text(first: Millis) -> String {
     format!(", nothing known before {}", time_of_day(first))
 }

@@ -7,29 +7,29 @@ use std::rc::Rc;
 use js_sys::Uint8Array;
 
 use super::running::Running;
-use super::{Answer, Job, Request};
+use super::{Job, Request, WorkerResponse};
 
 /// The worker's script.
 const SCRIPT: &str = "worker_loader.js";
 
 /// Hands jobs to a worker.
 #[derive(Clone, Default)]
-pub struct Client(Rc<RefCell<State>>);
+pub struct Client(Rc<RefCell<ClientState>>);
 
 #[derive(Default)]
-struct State {
+struct ClientState {
     worker: Option<Running>,
     is_ready: bool,
     last_id: u32,
     /// The job under way, encoded until the worker listens, and who wants to notify of it.
     message: Option<Vec<u8>>,
-    notify: Option<Rc<dyn Fn(Answer)>>,
+    notify: Option<Rc<dyn Fn(WorkerResponse)>>,
 }
 
 impl Client {
     /// Starts `job` in the place of the one under way. `notify` gets its progress and, last, `Done` or `Failed`;
     /// nothing more once another job is started or it is cancelled.
-    pub fn run(&self, job: Job, notify: impl Fn(Answer) + 'static) {
+    pub fn run(&self, job: Job, notify: impl Fn(WorkerResponse) + 'static) {
         self.cancel();
         let mut state = self.0.borrow_mut();
         state.last_id += 1;
@@ -44,7 +44,7 @@ impl Client {
         if spawned {
             self.send();
         } else {
-            self.end(Answer::Failed { id, message: "this browser starts no worker".to_owned() });
+            self.end(WorkerResponse::Failed { id, message: "this browser starts no worker".to_owned() });
         }
     }
 
@@ -60,8 +60,8 @@ impl Client {
         let client = Rc::downgrade(&self.0);
         let on_message = move |message: Uint8Array| {
             let Some(client) = client.upgrade().map(Client) else { return };
-            if let Ok(answer) = postcard::from_bytes(&message.to_vec()) {
-                client.take(answer);
+            if let Ok(response) = postcard::from_bytes(&message.to_vec()) {
+                client.on_response(response);
             }
         };
         let client = Rc::downgrade(&self.0);
@@ -71,40 +71,40 @@ impl Client {
             // Whatever it was, the next job has a new worker. This one's listeners are still running.
             let broken = client.0.borrow_mut().worker.take();
             wasm_bindgen_futures::spawn_local(async move { drop(broken) });
-            client.end(Answer::Failed { id, message: format!("the worker failed: {why}") });
+            client.end(WorkerResponse::Failed { id, message: format!("the worker failed: {why}") });
         };
         Running::start(SCRIPT, on_message, broken)
     }
 
     fn send(&self) {
         let mut state = self.0.borrow_mut();
-        let State { worker: Some(running), is_ready: true, message, .. } = &mut *state else { return };
+        let ClientState { worker: Some(running), is_ready: true, message, .. } = &mut *state else { return };
         if let Some(bytes) = message.take() {
             running.send(&bytes);
         }
     }
 
-    fn take(&self, answer: Answer) {
-        match answer {
-            Answer::Ready => {
+    fn on_response(&self, response: WorkerResponse) {
+        match response {
+            WorkerResponse::Ready => {
                 self.0.borrow_mut().is_ready = true;
                 self.send();
             }
-            Answer::Progress { .. } => {
+            WorkerResponse::Progress { .. } => {
                 let notify = self.0.borrow().notify.clone();
                 if let Some(notify) = notify {
-                    notify(answer);
+                    notify(response);
                 }
             }
-            Answer::Done { .. } | Answer::Failed { .. } => self.end(answer),
+            WorkerResponse::Done { .. } | WorkerResponse::Failed { .. } => self.end(response),
         }
     }
 
     /// The job is over; who wanted to notify may start another one at once.
-    fn end(&self, answer: Answer) {
+    fn end(&self, response: WorkerResponse) {
         let notify = self.0.borrow_mut().notify.take();
         if let Some(notify) = notify {
-            notify(answer);
+            notify(response);
         }
     }
 }

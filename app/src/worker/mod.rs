@@ -1,4 +1,4 @@
-//! Jobs too long for the page, in a Web Worker with a program of its own. [`Request`]s go in, [`Answer`]s come out, postcard
+//! Jobs too long for the page, in a Web Worker with a program of its own. [`Request`]s go in, [`WorkerResponse`]s come out, postcard
 //! over `postMessage`; a job that is no longer wanted ends with its worker.
 //!
 //! To add a job: a variant of [`Job`] and of [`Outcome`], an arm in [`Job::run`].
@@ -80,7 +80,7 @@ pub enum Job {
 
 /// What a worker says.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub enum Answer {
+pub enum WorkerResponse {
     /// It has started and listens; what was sent before is lost.
     Ready,
     /// So much of the job is done.
@@ -103,7 +103,7 @@ pub enum Answer {
     Failed {
         /// The request's number.
         id: u32,
-        /// Why, in words.
+        /// Why, as text.
         message: String,
     },
 }
@@ -127,7 +127,7 @@ impl Job {
     /// Does it; `progress` gets steps done and steps in all.
     ///
     /// # Errors
-    /// In words, when its input is of no use.
+    /// As text, when its input is of no use.
     pub fn run(self, mut progress: impl FnMut(u32, u32)) -> Result<Outcome, String> {
         match self {
             Job::Digest { parts } => {
@@ -204,15 +204,17 @@ fn now_ms() -> f64 {
 }
 
 /// Answers one message; what is to be sent goes to `send`.
-pub fn answer(message: &[u8], mut send: impl FnMut(&Answer)) {
+pub fn run(message: &[u8], mut send: impl FnMut(&WorkerResponse)) {
     let Request { id, job } = match postcard::from_bytes(message) {
         Ok(request) => request,
-        Err(error) => return send(&Answer::Failed { id: 0, message: format!("not a request: {error}") }),
+        Err(error) => {
+            return send(&WorkerResponse::Failed { id: 0, message: format!("not a request: {error}") });
+        }
     };
-    let outcome = job.run(|done, total| send(&Answer::Progress { id, done, total }));
+    let outcome = job.run(|done, total| send(&WorkerResponse::Progress { id, done, total }));
     send(&match outcome {
-        Ok(outcome) => Answer::Done { id, outcome },
-        Err(message) => Answer::Failed { id, message },
+        Ok(outcome) => WorkerResponse::Done { id, outcome },
+        Err(message) => WorkerResponse::Failed { id, message },
     });
 }
 
@@ -223,16 +225,16 @@ mod tests {
 
     use super::*;
 
-    fn answers(message: &[u8]) -> Vec<Answer> {
+    fn responses(message: &[u8]) -> Vec<WorkerResponse> {
         let mut all = Vec::new();
-        answer(message, |answer| {
+        run(message, |response| {
             // As it travels.
-            all.push(postcard::from_bytes(&postcard::to_allocvec(answer).unwrap()).unwrap());
+            all.push(postcard::from_bytes(&postcard::to_allocvec(response).unwrap()).unwrap());
         });
         all
     }
 
-    fn asked(job: Job) -> Vec<u8> {
+    fn encoded(job: Job) -> Vec<u8> {
         postcard::to_allocvec(&Request { id: 7, job }).unwrap()
     }
 
@@ -246,12 +248,13 @@ mod tests {
     fn a_job_tells_its_progress_and_then_its_outcome() {
         let parts = parts();
         let total = parts.len() as u32;
-        let all = answers(&asked(Job::Digest { parts }));
+        let all = responses(&encoded(Job::Digest { parts }));
         let (last, progress) = all.split_last().unwrap();
-        let expected: Vec<_> = (1..=total).map(|done| Answer::Progress { id: 7, done, total }).collect();
+        let expected: Vec<_> =
+            (1..=total).map(|done| WorkerResponse::Progress { id: 7, done, total }).collect();
         assert_eq!(progress, expected);
         let outcome = Outcome::Digest(Cluster::default().digest());
-        assert_eq!(*last, Answer::Done { id: 7, outcome });
+        assert_eq!(*last, WorkerResponse::Done { id: 7, outcome });
     }
 
     #[test]
@@ -259,7 +262,7 @@ mod tests {
         let is_read = |csv: Option<&str>, expected: Result<Import, String>| {
             let job = Job::Baselines { csv: csv.map(str::to_owned), name: "Mine".to_owned() };
             let outcome = Outcome::Baselines(expected);
-            assert_eq!(answers(&asked(job)), [Answer::Done { id: 7, outcome }]);
+            assert_eq!(responses(&encoded(job)), [WorkerResponse::Done { id: 7, outcome }]);
         };
         is_read(None, Ok(Import { baselines: baseline::reference(), notices: Vec::new() }));
         let own = "concurrency,ttft_p50_ms\n60,100.5\n";
@@ -273,16 +276,20 @@ mod tests {
         let cluster = Cluster::default();
         let selection = Selection::of(DecisionRange::ALL);
         let sample = Sample::of(&cluster, selection);
-        let frozen = answers(&asked(Job::OfflineReplay {
+        let frozen = responses(&encoded(Job::OfflineReplay {
             sample: sample.clone(),
             settings: RouterOverrides::round_robin(),
         }));
         let outcome = Outcome::OfflineReplay(Box::new(sample.evaluate(RouterOverrides::round_robin())), 0.0);
-        assert_eq!(frozen, [Answer::Done { id: 7, outcome }]);
-        let sweep =
-            answers(&asked(Job::Sweep { sample, weights: vec![1.0], temperatures: vec![0.0], held: None }));
+        assert_eq!(frozen, [WorkerResponse::Done { id: 7, outcome }]);
+        let sweep = responses(&encoded(Job::Sweep {
+            sample,
+            weights: vec![1.0],
+            temperatures: vec![0.0],
+            held: None,
+        }));
         assert!(
-            matches!(&sweep[..], [Answer::Done { outcome: Outcome::Sweep(report, _), .. }] if report.grid.is_none())
+            matches!(&sweep[..], [WorkerResponse::Done { outcome: Outcome::Sweep(report, _), .. }] if report.grid.is_none())
         );
         let facts = Facts::of(&cluster, selection);
         for (arrivals, status_text) in [(vec![0xff; 3], "cannot be read"), (Vec::new(), "cannot be read")] {
@@ -292,9 +299,9 @@ mod tests {
                 span: DecisionRange::ALL,
                 settings: RouterOverrides::round_robin(),
             };
-            let all = answers(&asked(job));
+            let all = responses(&encoded(job));
             assert!(
-                matches!(&all[..], [Answer::Failed { message, .. }] if message.contains(status_text)),
+                matches!(&all[..], [WorkerResponse::Failed { message, .. }] if message.contains(status_text)),
                 "{all:?}"
             );
         }
@@ -304,9 +311,9 @@ mod tests {
     fn what_cannot_be_done_says_why_and_ends() {
         let mut parts = parts();
         parts.pop();
-        let failed = |all: Vec<Answer>, number: u32| matches!(all.last(), Some(Answer::Failed { id, .. }) if *id == number);
-        assert!(failed(answers(&asked(Job::Digest { parts })), 7));
-        assert!(failed(answers(&asked(Job::Digest { parts: vec![vec![255; 9]] })), 7));
-        assert!(failed(answers(b"\xff\xff"), 0));
+        let failed = |all: Vec<WorkerResponse>, number: u32| matches!(all.last(), Some(WorkerResponse::Failed { id, .. }) if *id == number);
+        assert!(failed(responses(&encoded(Job::Digest { parts })), 7));
+        assert!(failed(responses(&encoded(Job::Digest { parts: vec![vec![255; 9]] })), 7));
+        assert!(failed(responses(b"\xff\xff"), 0));
     }
 }

@@ -1,6 +1,6 @@
 //! A Web Worker that was started. It ends when it is dropped. Knows nothing of the messages.
 
-use js_sys::{Array, Uint8Array};
+use js_sys::{Array, Reflect, Uint8Array};
 use wasm_bindgen::prelude::*;
 use web_sys::{ErrorEvent, MessageEvent, Worker, WorkerOptions, WorkerType};
 
@@ -44,7 +44,8 @@ impl Running {
         });
         let broken = Closure::<dyn FnMut(ErrorEvent)>::new(move |event: ErrorEvent| {
             // One that cannot be fetched says nothing.
-            broken(crate::json::field(&event, "message").as_string().unwrap_or_default());
+            let message = Reflect::get(&event, &"message".into()).ok();
+            broken(message.and_then(|message| message.as_string()).unwrap_or_default());
         });
         worker.set_onmessage(Some(on_message.as_ref().unchecked_ref()));
         worker.set_onerror(Some(broken.as_ref().unchecked_ref()));

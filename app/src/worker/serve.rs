@@ -4,7 +4,7 @@ use js_sys::{Array, Uint8Array};
 use wasm_bindgen::prelude::*;
 use web_sys::{DedicatedWorkerGlobalScope, MessageEvent};
 
-use super::{Answer, answer};
+use super::{WorkerResponse, run};
 
 /// Listens for as long as the worker lives.
 pub fn start() {
@@ -15,17 +15,17 @@ pub fn start() {
         Closure::<dyn Fn(MessageEvent)>::new(move |event: MessageEvent| {
             let message =
                 event.data().dyn_into::<Uint8Array>().map(|bytes| bytes.to_vec()).unwrap_or_default();
-            answer(&message, |answer| send(&scope, answer));
+            run(&message, |response| send(&scope, response));
         })
     };
     scope.set_onmessage(Some(listen.as_ref().unchecked_ref()));
     listen.forget();
-    send(&scope, &Answer::Ready);
+    send(&scope, &WorkerResponse::Ready);
 }
 
-fn send(scope: &DedicatedWorkerGlobalScope, answer: &Answer) {
+fn send(scope: &DedicatedWorkerGlobalScope, response: &WorkerResponse) {
     // Encoding into memory does not fail.
-    let Ok(bytes) = postcard::to_allocvec(answer) else { return };
+    let Ok(bytes) = postcard::to_allocvec(response) else { return };
     let bytes = Uint8Array::from(bytes.as_slice());
     let _ = scope.post_message_with_transfer(&bytes, &Array::of1(&bytes.buffer()));
 }

@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use gloo_timers::callback::Timeout;
 use js_sys::Uint8Array;
-use radixscope_tokenizer_messages::{Answer, Text};
+use radixscope_tokenizer_messages::{Text, TokenizerResponse};
 use web_sys::File;
 
 use super::running::Running;
@@ -18,10 +18,10 @@ const PATIENCE_MS: u32 = 60_000;
 
 /// Hands a file and texts to a worker.
 #[derive(Clone)]
-pub struct Tokenizer(Rc<RefCell<State>>);
+pub struct Tokenizer(Rc<RefCell<TokenizerState>>);
 
-struct State {
-    notify: Rc<dyn Fn(Answer)>,
+struct TokenizerState {
+    notify: Rc<dyn Fn(TokenizerResponse)>,
     worker: Option<Running>,
     file: Option<File>,
     doing: Doing,
@@ -42,9 +42,9 @@ enum Doing {
 
 impl Tokenizer {
     /// `notify` is called for every file, and for the last text.
-    pub fn new(notify: impl Fn(Answer) + 'static) -> Self {
+    pub fn new(notify: impl Fn(TokenizerResponse) + 'static) -> Self {
         let (worker, file, next, patience) = (None, None, None, None);
-        Self(Rc::new(RefCell::new(State {
+        Self(Rc::new(RefCell::new(TokenizerState {
             notify: Rc::new(notify),
             worker,
             file,
@@ -78,8 +78,8 @@ impl Tokenizer {
     fn start(&self, again: bool) {
         let weak = Rc::downgrade(&self.0);
         let on_message = move |message: Uint8Array| {
-            if let (Some(own), Ok(answer)) = (weak.upgrade(), postcard::from_bytes(&message.to_vec())) {
-                Self(own).take(answer);
+            if let (Some(own), Ok(response)) = (weak.upgrade(), postcard::from_bytes(&message.to_vec())) {
+                Self(own).on_response(response);
             }
         };
         let weak = Rc::downgrade(&self.0);
@@ -104,29 +104,29 @@ impl Tokenizer {
         }
     }
 
-    fn take(&self, answer: Answer) {
+    fn on_response(&self, response: TokenizerResponse) {
         let doing = self.0.borrow().doing;
-        let is_news = match (&answer, doing) {
-            (Answer::Ready, _) => {
+        let is_news = match (&response, doing) {
+            (TokenizerResponse::Ready, _) => {
                 let state = self.0.borrow();
                 if let (Some(worker), Some(file)) = (&state.worker, &state.file) {
                     worker.send_value(file);
                 }
                 return;
             }
-            (Answer::Loaded(Ok(_)), Doing::Loading { again }) => !again,
-            (Answer::Loaded(Err(_)), _) => {
+            (TokenizerResponse::Loaded(Ok(_)), Doing::Loading { again }) => !again,
+            (TokenizerResponse::Loaded(Err(_)), _) => {
                 let mut state = self.0.borrow_mut();
                 (state.file, state.next) = (None, None);
                 true
             }
             // Another text is waiting already.
-            (Answer::Tokens(_), _) => self.0.borrow().next.is_none(),
-            (Answer::Loaded(Ok(_)), _) => true,
+            (TokenizerResponse::Tokens(_), _) => self.0.borrow().next.is_none(),
+            (TokenizerResponse::Loaded(Ok(_)), _) => true,
         };
         self.idle();
         if is_news {
-            self.tell(answer);
+            self.notify(response);
         }
         if self.0.borrow().doing == Doing::Nothing {
             self.go_on();
@@ -137,7 +137,7 @@ impl Tokenizer {
     fn go_on(&self) {
         let sent = {
             let mut state = self.0.borrow_mut();
-            let State { worker: Some(worker), next, doing, .. } = &mut *state else { return };
+            let TokenizerState { worker: Some(worker), next, doing, .. } = &mut *state else { return };
             match next.take().and_then(|text| postcard::to_allocvec(&text).ok()) {
                 Some(bytes) => {
                     worker.send(&bytes);
@@ -165,10 +165,10 @@ impl Tokenizer {
         match doing {
             Doing::Loading { again: false } => {
                 self.0.borrow_mut().file = None;
-                self.tell(Answer::Loaded(Err(why.to_owned())));
+                self.notify(TokenizerResponse::Loaded(Err(why.to_owned())));
             }
             Doing::Loading { again: true } | Doing::Tokenizing => {
-                self.tell(Answer::Tokens(Err(why.to_owned())))
+                self.notify(TokenizerResponse::Tokens(Err(why.to_owned())))
             }
             Doing::Nothing => {}
         }
@@ -196,8 +196,8 @@ impl Tokenizer {
         drop(over);
     }
 
-    fn tell(&self, answer: Answer) {
+    fn notify(&self, response: TokenizerResponse) {
         let notify = Rc::clone(&self.0.borrow().notify);
-        notify(answer);
+        notify(response);
     }
 }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 pub const MAX_FILE_BYTES: u64 = 64 << 20;
 /// Longest text: beyond any model's context, and tokenized in seconds.
 pub const MAX_TEXT_BYTES: usize = 4 << 20;
-/// Most token ids of an answer. A byte of text gives at most one token, unless a normalizer makes the text longer.
+/// Most token ids of a response. A byte of text gives at most one token, unless a normalizer makes the text longer.
 pub const MAX_TOKENS: usize = 4 << 20;
 
 /// Text to be tokenized by the file loaded last.
@@ -20,9 +20,9 @@ pub struct Text {
     pub add_special_tokens: bool,
 }
 
-/// What the worker says. Each file and each text has one answer, in order; the errors are words for the reader.
+/// What the worker says. Each file and each text has one response, in order; the errors are texts for the reader.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub enum Answer {
+pub enum TokenizerResponse {
     /// It has started and listens; what was sent before is lost.
     Ready,
     /// Of a file.

@@ -1,4 +1,4 @@
-//! What a `tokenizer.json` is made of, read without building it: to name its parts, and to say in words why a file is
+//! What a `tokenizer.json` is made of, read without building it: to name its parts, and to say as text why a file is
 //! none. The library's own errors on such files speak of Rust types.
 
 use serde::Deserialize;
@@ -30,7 +30,7 @@ impl Head {
     /// Reads the parts' names.
     ///
     /// # Errors
-    /// In words, if this is no `tokenizer.json` or one with a model that is not known.
+    /// As text, if this is no `tokenizer.json` or one with a model that is not known.
     pub(crate) fn read(file: &[u8]) -> Result<Self, String> {
         let head: Self = serde_json::from_slice(file).map_err(|error| match error.classify() {
             serde_json::error::Category::Data => "This JSON file is not a tokenizer.json.".to_owned(),

@@ -28,7 +28,7 @@ impl Loaded {
     /// Reads a `tokenizer.json`.
     ///
     /// # Errors
-    /// In words: the file is too large, or not a `tokenizer.json`, or needs what the library does not have.
+    /// As text: the file is too large, or not a `tokenizer.json`, or needs what the library does not have.
     pub fn read(file: &[u8]) -> Result<(Self, Summary), String> {
         let file_bytes = file.len() as u64;
         check_size(file_bytes)?;
@@ -63,7 +63,7 @@ impl Loaded {
     /// The token ids of a text.
     ///
     /// # Errors
-    /// In words: the text or what comes of it is too long, or the library gives up.
+    /// As text: the text or what comes of it is too long, or the library gives up.
     pub fn tokens(&self, text: &Text) -> Result<Vec<u32>, String> {
         let Text { text, add_special_tokens } = text;
         if text.len() > MAX_TEXT_BYTES {
@@ -76,7 +76,7 @@ impl Loaded {
                 "The text has more than {most} thousand spaces or line ends in a row; it cannot be cut into words reliably."
             ));
         }
-        // Positions in the text are not asked for: without them it is faster, and the ids are the same.
+        // Positions in the text are not requested: without them it is faster, and the ids are the same.
         let encoding = self
             .0
             .encode_fast(text.as_str(), *add_special_tokens)
@@ -89,10 +89,10 @@ impl Loaded {
     }
 }
 
-/// Whether a file of that size is read; asked before its bytes are.
+/// Whether a file of that size is read; checked before its bytes are.
 ///
 /// # Errors
-/// In words, if not.
+/// As text, if not.
 pub fn check_size(file_bytes: u64) -> Result<(), String> {
     if file_bytes <= MAX_FILE_BYTES {
         return Ok(());

@@ -1,10 +1,10 @@
-//! The worker's own side: a file or a text comes in, an answer goes out. A panic ends the worker; the page starts another.
+//! The worker's own side: a file or a text comes in, a response goes out. A panic ends the worker; the page starts another.
 
 use std::cell::RefCell;
 use std::rc::Rc;
 
 use js_sys::{Array, Uint8Array};
-use radixscope_tokenizer_messages::{Answer, Summary, Text};
+use radixscope_tokenizer_messages::{Summary, Text, TokenizerResponse};
 use wasm_bindgen::prelude::*;
 use web_sys::{Blob, DedicatedWorkerGlobalScope, MessageEvent};
 
@@ -26,17 +26,17 @@ pub fn start() {
                 // The one before goes first: there need not be room for both.
                 current.take();
                 wasm_bindgen_futures::spawn_local(async move {
-                    send(&scope, &Answer::Loaded(load(&current, &file).await));
+                    send(&scope, &TokenizerResponse::Loaded(load(&current, &file).await));
                 });
             } else {
                 let bytes = data.dyn_into::<Uint8Array>().map(|bytes| bytes.to_vec()).unwrap_or_default();
-                send(&scope, &Answer::Tokens(tokens(&current, &bytes)));
+                send(&scope, &TokenizerResponse::Tokens(tokens(&current, &bytes)));
             }
         })
     };
     scope.set_onmessage(Some(listen.as_ref().unchecked_ref()));
     listen.forget();
-    send(&scope, &Answer::Ready);
+    send(&scope, &TokenizerResponse::Ready);
 }
 
 async fn load(current: &Current, file: &Blob) -> Result<Summary, String> {
@@ -58,9 +58,9 @@ fn tokens(current: &Current, message: &[u8]) -> Result<Vec<u32>, String> {
     }
 }
 
-fn send(scope: &DedicatedWorkerGlobalScope, answer: &Answer) {
+fn send(scope: &DedicatedWorkerGlobalScope, response: &TokenizerResponse) {
     // Encoding into memory does not fail.
-    let Ok(bytes) = postcard::to_allocvec(answer) else { return };
+    let Ok(bytes) = postcard::to_allocvec(response) else { return };
     let bytes = Uint8Array::from(bytes.as_slice());
     let _ = scope.post_message_with_transfer(&bytes, &Array::of1(&bytes.buffer()));
 }

@@ -9,7 +9,7 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::Instant;
 
-use radixscope_export::panel::{Kind, Panel, PanelRequest};
+use radixscope_export::panel::svg::{Kind, Panel, PanelRequest};
 use radixscope_export::tree::TreeSnapshot;
 use radixscope_insight::time_range::TimeRange;
 use radixscope_insight::view_context::{PoolQuery, ShownPools, ViewContext};

@@ -4,7 +4,7 @@
 
 use radixscope_captures::{Played, play};
 use radixscope_export::finding_ticket::{finding_ticket, findings_ticket, setting_line};
-use radixscope_export::panel::{Kind, Panel, PanelRequest};
+use radixscope_export::panel::svg::{Kind, Panel, PanelRequest};
 use radixscope_export::{FindingFilter, Findings, Memories, Summary};
 use radixscope_insight::check::Checks;
 use radixscope_insight::occupancy::Occupancy;

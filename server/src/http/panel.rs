@@ -16,7 +16,7 @@ use bytes::Bytes;
 use sha2::{Digest as _, Sha256};
 use tokio::sync::OnceCell;
 
-use radixscope_export::panel::{Kind, Panel, PanelRequest as Drawing, refusal};
+use radixscope_export::panel::svg::{Kind, Panel, PanelRequest as Drawing, refusal};
 use radixscope_export::tree::svg::SIZE_PX;
 use radixscope_insight::time_range::{TimePoint, TimeRange};
 use radixscope_insight::view_context::{ShownPools, ViewContext};

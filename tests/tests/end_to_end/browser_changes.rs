@@ -391,7 +391,7 @@ async fn a_moment_that_cannot_be_compared_is_answered_in_words() {
     server.until_source_is("live").await;
     with_page(async |page| {
         for (query, id, words) in [
-            ("a=1000", "changes-fault", "is no longer retained: the first moment that is kept is"),
+            ("a=1000", "changes-fault", "is no longer retained: the first retained moment is"),
             ("a=soon", "changes-empty", "Mark a moment"),
         ] {
             page.open(&server.url(&format!("/?view=changes&{query}"))).await;

@@ -107,7 +107,7 @@ async fn files_are_taken_whole_or_refused_with_line_and_column() {
             .await;
         assert_eq!(page.texts("[data-testid=cmp-baseline]").await.len(), 2);
         page.choose_files("#cmp-file", &[&good]).await;
-        says(page, "cmp-status", "mine.csv: 1 baseline with 2 levels taken.").await;
+        says(page, "cmp-status", "mine.csv: 1 baseline with 2 levels imported.").await;
         assert_eq!(page.texts("[data-testid=cmp-baseline]").await.len(), 3);
         page.reload().await;
         page.until_true("it is kept", "document.querySelectorAll('[data-testid=cmp-baseline]').length === 3")
@@ -133,7 +133,7 @@ async fn a_dropped_file_is_taken_by_the_panel_and_not_as_a_recording() {
             .await;
         assert_eq!(page.eval("document.body.classList.contains('recording-over')").await, false);
         page.drag_file("drop", &path, target).await;
-        says(page, "cmp-status", "dropped.csv: 1 baseline with 2 levels taken.").await;
+        says(page, "cmp-status", "dropped.csv: 1 baseline with 2 levels imported.").await;
         assert_eq!(page.texts("[data-testid=cmp-baseline]").await.len(), 3);
         assert_eq!(page.eval("!!document.querySelector('[data-testid=cmp-drop].over')").await, false);
         assert_eq!(page.text("notice-file").await, None);

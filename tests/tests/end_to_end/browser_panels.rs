@@ -2,7 +2,7 @@
 //! some panels need is fetched when they do.
 
 use radixscope_app::url::Panel;
-use radixscope_app::worker::{Answer, Job, Outcome, Request};
+use radixscope_app::worker::{Job, Outcome, Request, WorkerResponse};
 use radixscope_model::frame::Frame;
 use radixscope_state::cluster::Cluster;
 use radixscope_tests::browser::{Page, with_page};
@@ -162,7 +162,7 @@ async fn in_a_narrow_window_the_panels_are_in_a_menu() {
 }
 
 /// Sends requests to a worker of the page's own and gives what it answers, until as many have ended.
-async fn asked(page: &Page, requests: &[Vec<u8>]) -> Vec<Answer> {
+async fn asked(page: &Page, requests: &[Vec<u8>]) -> Vec<WorkerResponse> {
     let script = "window.answers = [];
         const worker = new Worker(new URL('worker_loader.js', document.baseURI), {type: 'module'});
         worker.onmessage = event => {
@@ -172,10 +172,12 @@ async fn asked(page: &Page, requests: &[Vec<u8>]) -> Vec<Answer> {
     page.eval(&format!("(requests => {{ {script} }})({})", json!(requests))).await;
     page.until("every request is answered", async |page| {
         let answers: Vec<Vec<u8>> = serde_json::from_value(page.eval("answers").await).expect("bytes");
-        let answers: Vec<Answer> =
+        let answers: Vec<WorkerResponse> =
             answers.iter().map(|bytes| postcard::from_bytes(bytes).expect("an answer")).collect();
-        let ended =
-            answers.iter().filter(|a| matches!(a, Answer::Done { .. } | Answer::Failed { .. })).count();
+        let ended = answers
+            .iter()
+            .filter(|a| matches!(a, WorkerResponse::Done { .. } | WorkerResponse::Failed { .. }))
+            .count();
         wait::expect(ended == requests.len(), || format!("{answers:?}")).map(|()| answers)
     })
     .await
@@ -196,12 +198,16 @@ async fn the_worker_counts_a_digest_and_tells_its_progress() {
     with_page(async |page| {
         page.open(&server.url("/")).await;
         let answers = asked(page, &requests).await;
-        let progress = (1..=total).map(|done| Answer::Progress { id: 1, done, total });
+        let progress = (1..=total).map(|done| WorkerResponse::Progress { id: 1, done, total });
         let outcome = Outcome::Digest(Cluster::default().digest());
-        let expected: Vec<Answer> =
-            [Answer::Ready].into_iter().chain(progress).chain([Answer::Done { id: 1, outcome }]).collect();
+        let expected: Vec<WorkerResponse> = [WorkerResponse::Ready]
+            .into_iter()
+            .chain(progress)
+            .chain([WorkerResponse::Done { id: 1, outcome }])
+            .collect();
         assert_eq!(answers[..expected.len()], expected);
-        let failed = |id| answers.iter().any(|a| matches!(a, Answer::Failed { id: of, .. } if *of == id));
+        let failed =
+            |id| answers.iter().any(|a| matches!(a, WorkerResponse::Failed { id: of, .. } if *of == id));
         assert!(failed(0) && failed(2), "{answers:?}");
     })
     .await;

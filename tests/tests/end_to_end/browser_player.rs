@@ -169,7 +169,7 @@ async fn a_dropped_recording_is_shown_in_the_place_of_the_server() {
         // What only a server knows is not asked of the one that is not shown.
         page.requests().await;
         page.eval("document.querySelector('[data-testid=nav-counterfactual]').click()").await;
-        says(page, "notice-file", "no server is asked").await;
+        says(page, "notice-file", "no request goes to a server").await;
         let asked = page.requests().await;
         assert!(!asked.iter().any(|url| url.contains("/api/") || url.contains("/history")), "{asked:?}");
         page.click("close-file").await;

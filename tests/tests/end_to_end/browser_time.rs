@@ -290,7 +290,7 @@ async fn a_moment_that_is_not_kept_is_answered_in_words() {
             .await;
         };
         open(page, &stage.server, "/#t=1000").await;
-        announced(page, "no longer retained: the first that is kept is shown").await;
+        announced(page, "no longer retained: the first that is retained is shown").await;
         agrees_on_the_past(page, &stage.server).await;
         open(page, &stage.server, "/?view=tree#t=soon").await;
         announced(page, "t=soon in the address is invalid").await;

@@ -1,7 +1,7 @@
 //! What changed between the moments marked A and B: in a sentence, worker by worker, and in the tree. Core compares; this shows.
 
+mod sentences;
 mod table;
-mod words;
 
 use std::sync::Arc;
 
@@ -21,12 +21,12 @@ use crate::view_context::PoolLabel;
 use table::Table;
 
 /// What is compared; `None`: not yet, or it cannot be.
-pub(super) type Compared = RwSignal<Option<Arc<Changes>>>;
+pub(super) type ChangesSignal = RwSignal<Option<Arc<Changes>>>;
 
 /// The panel.
 #[component]
 pub fn ChangesPanel(store: Store, dark: Memo<bool>) -> impl IntoView {
-    let compared: Compared = RwSignal::new(None);
+    let compared: ChangesSignal = RwSignal::new(None);
     keep(store, compared);
     let figure = move |of: fn(&Blocks) -> u64| {
         Memo::new(move |_| match total(store, compared) {
@@ -36,7 +36,7 @@ pub fn ChangesPanel(store: Store, dark: Memo<bool>) -> impl IntoView {
     };
     let sentences = move || {
         let labels: Vec<PoolLabel> = store.labels.get();
-        compared.with(|changes| changes.as_ref().map(|changes| words::sentences(store, changes, &labels)))
+        compared.with(|changes| changes.as_ref().map(|changes| sentences::sentences(store, changes, &labels)))
     };
     let sentences = move || {
         let line = |text: String| view! { <p data-testid="changes-sentence">{text}</p> };
@@ -69,7 +69,7 @@ pub fn ChangesPanel(store: Store, dark: Memo<bool>) -> impl IntoView {
 fn mark(store: Store, side: usize) -> AnyView {
     let name = MARK_NAMES[side];
     let at = move || store.address.with(|address| address.marks[side]);
-    let words = move || match (at(), side) {
+    let text = move || match (at(), side) {
         (Some(at), _) => time_of_day(at),
         (None, 1) => store.newest_name().to_owned(),
         (None, _) => "not marked".to_owned(),
@@ -81,8 +81,8 @@ fn mark(store: Store, side: usize) -> AnyView {
     view! {
         <span class="changes-mark">
             <b>{name}</b>" "
-            <button class="plain" title=["Show the moment ", name].concat() disabled=move || side == 0 && at().is_none() || is_second(store, side)
-                data-testid=["changes-at-", name].concat() on:click=go>{move || words()}</button>
+            <button class="plain" title=format!("Show the moment {name}") disabled=move || side == 0 && at().is_none() || is_second(store, side)
+                data-testid=format!("changes-at-{name}") on:click=go>{move || text()}</button>
         </span>
     }
 }
@@ -134,7 +134,7 @@ fn Nothing(store: Store) -> impl IntoView {
 }
 
 /// Blocks of the pools shown, which have the same size or are one; else those of the pool that is drawn.
-fn total(store: Store, compared: Compared) -> Option<Blocks> {
+fn total(store: Store, compared: ChangesSignal) -> Option<Blocks> {
     let pool = store.pool();
     let name = store.peek(|shown| shown.cluster.pool(pool).map(|pool| pool.name()));
     compared.with(|changes| {
@@ -145,11 +145,11 @@ fn total(store: Store, compared: Compared) -> Option<Blocks> {
 }
 
 /// Fetches the states that are marked and compares them: once where both stand, again and again where B is the present.
-fn keep(store: Store, compared: Compared) {
+fn keep(store: Store, compared: ChangesSignal) {
     let marks = Memo::new(move |_| store.address.with(|address| address.marks));
     let worker = Memo::new(move |_| store.address.with(|address| address.worker));
     Effect::new(move |_| {
-        store.kept_version.track();
+        store.history_version.track();
         store.changes_fetched.track();
         store.fetch_marks(marks.get());
     });

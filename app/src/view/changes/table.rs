@@ -7,7 +7,7 @@ use radixscope_insight::changes::{Blocks, Changes, PoolChange, WorkerChange};
 use radixscope_model::id::{Millis, Worker, WorkerIx};
 use radixscope_model::record::Tier;
 
-use super::{Compared, words};
+use super::{ChangesSignal, sentences};
 use crate::format::{self, UNKNOWN};
 use crate::store::Store;
 use crate::view::chip::Chip;
@@ -32,7 +32,7 @@ const COLUMNS: [(&str, &str, &str); 11] = [
         "Moved out",
         "Of its evicted blocks, those that another worker of the pool stored between A and B",
     ),
-    ("kept", "Kept", "Blocks that it holds at A and at B"),
+    ("kept", "Retained", "Blocks that it has cached at A and at B"),
     ("after", "At B", "Blocks that it holds at B"),
     ("decisions", "Decisions", "Decisions for it between A and B"),
     (
@@ -45,29 +45,29 @@ const COLUMNS: [(&str, &str, &str); 11] = [
 ];
 
 /// Text of a cell, what stands below it, and what it says in full.
-type Cell = [String; 3];
+type CellText = [String; 3];
 
 /// A line of the table.
 #[derive(Clone, PartialEq, Default)]
-struct Row {
+struct ChangesRow {
     /// A worker; `None`: a pool, or a tier of the worker above.
     worker: Option<(Worker, WorkerIx)>,
     /// In place of a worker, or beside it.
     name: String,
     /// What it lacks.
     note: &'static str,
-    cells: Vec<Cell>,
+    cells: Vec<CellText>,
 }
 
 /// The table.
 #[component]
-pub(super) fn Table(store: Store, compared: Compared) -> impl IntoView {
+pub(super) fn Table(store: Store, compared: ChangesSignal) -> impl IntoView {
     let rows = Memo::new(move |_| {
         let changes: Option<Arc<Changes>> = compared.get();
         changes.map_or_else(Vec::new, |changes| rows(store, &changes))
     });
     let keys = move || {
-        let key = |(at, row): (usize, &Row)| (at, row.worker);
+        let key = |(at, row): (usize, &ChangesRow)| (at, row.worker);
         rows.with(|rows| rows.iter().enumerate().map(key).collect::<Vec<_>>())
     };
     let heads = COLUMNS.map(|(_, name, title)| view! { <th scope="col" class="n" title=title>{name}</th> });
@@ -80,7 +80,12 @@ pub(super) fn Table(store: Store, compared: Compared) -> impl IntoView {
 }
 
 #[component]
-fn Line(store: Store, rows: Memo<Vec<Row>>, at: usize, worker: Option<(Worker, WorkerIx)>) -> impl IntoView {
+fn Line(
+    store: Store,
+    rows: Memo<Vec<ChangesRow>>,
+    at: usize,
+    worker: Option<(Worker, WorkerIx)>,
+) -> impl IntoView {
     let row = Memo::new(move |_| rows.with(|rows| rows.get(at).cloned()).unwrap_or_default());
     let picked = Memo::new(move |_| store.address.with(|address| address.worker));
     let id = worker.map(|(id, _)| id);
@@ -92,7 +97,7 @@ fn Line(store: Store, rows: Memo<Vec<Row>>, at: usize, worker: Option<(Worker, W
     let name = move || row.with(|row| row.name.clone());
     let head = move || match worker {
         Some((id, ix)) => view! {
-            <button class="pick" aria-pressed=move || (picked.get() == Some(id)).to_string() title=["Worker ", &id.to_string(), ", click to select it"].concat()>
+            <button class="pick" aria-pressed=move || (picked.get() == Some(id)).to_string() title=format!("Worker {id}, click to select it")>
                 <Chip store worker=ix/><span class="hidden">{id.to_string()}</span>
             </button>
             <span class="quiet" data-testid="changes-presence">{move || name()}</span>
@@ -101,9 +106,9 @@ fn Line(store: Store, rows: Memo<Vec<Row>>, at: usize, worker: Option<(Worker, W
     };
     let cells = move || {
         row.with(|row| {
-            let cell = |((id, name, _), [text, below, title]): (&(&'static str, &str, &str), &Cell)| {
+            let cell = |((id, name, _), [text, below, title]): (&(&'static str, &str, &str), &CellText)| {
                 let below = (!below.is_empty()).then(|| view! { <span class="cell-sub">{below.clone()}</span> });
-                view! { <td class="n" title=title.clone() data-name=*name><span data-testid=["changes-", *id].concat()>{text.clone()}</span>{below}</td> }
+                view! { <td class="n" title=title.clone() data-name=*name><span data-testid=format!("changes-{id}")>{text.clone()}</span>{below}</td> }
             };
             COLUMNS.iter().zip(&row.cells).map(cell).collect_view()
         })
@@ -119,9 +124,9 @@ fn Line(store: Store, rows: Memo<Vec<Row>>, at: usize, worker: Option<(Worker, W
     }
 }
 
-fn rows(store: Store, changes: &Changes) -> Vec<Row> {
+fn rows(store: Store, changes: &Changes) -> Vec<ChangesRow> {
     let mut rows = Vec::new();
-    for pool in words::shown(store, changes) {
+    for pool in sentences::shown(store, changes) {
         let name = if changes.pools.len() > 1 { pool.name.clone() } else { "All workers".to_owned() };
         rows.push(of_pool(pool, name, changes.at));
         for worker in &pool.workers {
@@ -132,11 +137,11 @@ fn rows(store: Store, changes: &Changes) -> Vec<Row> {
     rows
 }
 
-fn plain(text: String) -> Cell {
+fn plain(text: String) -> CellText {
     [text, String::new(), String::new()]
 }
 
-fn of_blocks(blocks: &Blocks) -> Vec<Cell> {
+fn of_blocks(blocks: &Blocks) -> Vec<CellText> {
     let counts = [
         blocks.before,
         blocks.stored,
@@ -149,41 +154,41 @@ fn of_blocks(blocks: &Blocks) -> Vec<Cell> {
     counts.into_iter().map(|count| plain(format::count(count))).collect()
 }
 
-fn count(known: Option<u64>) -> Cell {
+fn count(known: Option<u64>) -> CellText {
     plain(known.map_or(UNKNOWN.to_owned(), format::count))
 }
 
-fn of_pool(pool: &PoolChange, name: String, at: [Millis; 2]) -> Row {
+fn of_pool(pool: &PoolChange, name: String, at: [Millis; 2]) -> ChangesRow {
     let mut cells = of_blocks(&pool.blocks);
     cells.push(count(pool.decisions));
     cells.extend([
-        words::hit_rate(&pool.requests, at),
-        words::ttft(&pool.requests, 0),
-        words::ttft(&pool.requests, 1),
+        sentences::hit_rate(&pool.requests, at),
+        sentences::ttft(&pool.requests, 0),
+        sentences::ttft(&pool.requests, 1),
     ]);
-    Row { worker: None, name, note: "", cells }
+    ChangesRow { worker: None, name, note: "", cells }
 }
 
-fn of_worker(worker: &WorkerChange, at: [Millis; 2]) -> Row {
+fn of_worker(worker: &WorkerChange, at: [Millis; 2]) -> ChangesRow {
     let mut cells = of_blocks(&worker.blocks);
     if let Some((stored, removed)) = worker.events {
         let status_text = |events: u64| {
-            ["Its events between A and B: ", &format::plural(events, "block", "blocks")].concat()
+            format!("Its events between A and B: {}", format::plural(events, "block", "blocks"))
         };
         cells[1][2] = status_text(stored);
         cells[2][2] = status_text(removed);
     }
     cells.push(count(worker.decisions));
     cells.extend([
-        words::hit_rate(&worker.requests, at),
-        words::ttft(&worker.requests, 0),
-        words::ttft(&worker.requests, 1),
+        sentences::hit_rate(&worker.requests, at),
+        sentences::ttft(&worker.requests, 0),
+        sentences::ttft(&worker.requests, 1),
     ]);
-    let name = worker.presence.map(words::presence).unwrap_or_default();
+    let name = worker.presence.map(sentences::presence).unwrap_or_default();
     let note = if worker.is_partial { "Not all blocks of this worker are known at A or B" } else { "" };
-    Row { worker: Some((worker.id, worker.ix)), name, note, cells }
+    ChangesRow { worker: Some((worker.id, worker.ix)), name, note, cells }
 }
 
-fn of_tier(tier: Tier, blocks: &Blocks) -> Row {
-    Row { worker: None, name: ["in ", tier.as_str()].concat(), note: "", cells: of_blocks(blocks) }
+fn of_tier(tier: Tier, blocks: &Blocks) -> ChangesRow {
+    ChangesRow { worker: None, name: format!("in {}", tier.as_str()), note: "", cells: of_blocks(blocks) }
 }

@@ -1,4 +1,4 @@
-//! The figures by concurrency as a chart, and what it shows in words.
+//! The figures by concurrency as a chart, and what it shows as text.
 
 use leptos::prelude::*;
 use radixscope_insight::baseline::{Baseline, Direction, Figure, crossover};
@@ -12,7 +12,7 @@ use crate::store::Store;
 use crate::theme;
 use crate::view::charted::Charted;
 use crate::view::control::view;
-use crate::view::legend::{Hidden, Legend, Series};
+use crate::view::legend::{Hidden, Legend, LegendEntry};
 
 /// Key of the chart's figure in the address.
 const FIGURE_KEY: &str = "cmp.figure";
@@ -23,8 +23,8 @@ const HIDDEN_KEY: &str = "cmp.hide";
 const LOOKS: [(&str, &str); 2] = [("KV-aware", "--cost-prefill"), ("Round-robin", "--cost-decode")];
 
 /// Value in the address, name, figures that are drawn together.
-type Choice = (&'static str, &'static str, &'static [Figure]);
-const CHOICES: [Choice; 6] = [
+type FigureChoice = (&'static str, &'static str, &'static [Figure]);
+const CHOICES: [FigureChoice; 6] = [
     ("ttft", "TTFT", &[Figure::TtftP50, Figure::TtftP95]),
     ("itl", "ITL", &[Figure::ItlP50, Figure::ItlP95]),
     ("e2e", "E2E", &[Figure::E2eP50, Figure::E2eP95]),
@@ -53,7 +53,12 @@ fn crossings(figure: Figure, [kv, rr]: &[Option<Baseline>; 2]) -> Vec<(f64, Stri
     .collect()
 }
 
-fn picture(choice: Choice, live: &RecentFigures, playing: &[Option<Baseline>; 2], dark: bool) -> Picture {
+fn picture(
+    choice: FigureChoice,
+    live: &RecentFigures,
+    playing: &[Option<Baseline>; 2],
+    dark: bool,
+) -> Picture {
     let (_, name, figures) = choice;
     let colour = |token: &str| parse(&theme::token(token), dark).unwrap_or_default();
     let mut curves = Vec::new();
@@ -101,8 +106,8 @@ pub(super) fn Curves(
     baselines: Baselines,
 ) -> impl IntoView {
     let choice = Memo::new(move |_| {
-        let asked = store.address.with(|address| address.other(FIGURE_KEY));
-        CHOICES.iter().position(|(key, ..)| asked.as_deref() == Some(key)).unwrap_or(0)
+        let name = store.address.with(|address| address.other(FIGURE_KEY));
+        CHOICES.iter().position(|(key, ..)| name.as_deref() == Some(key)).unwrap_or(0)
     });
     let playing = Memo::new(move |_| Role::ALL.map(|role| baselines.playing(role)));
     let shown = Memo::new(move |_| {
@@ -115,7 +120,7 @@ pub(super) fn Curves(
         let of = |name: String| {
             let kv = name.starts_with(LOOKS[0].0);
             let (_, colour) = LOOKS[usize::from(!kv)];
-            Series { id: name.clone(), name, swatch: "", colour: colour.to_owned() }
+            LegendEntry { id: name.clone(), name, swatch: "", colour: colour.to_owned() }
         };
         names.into_iter().map(of).collect::<Vec<_>>()
     });
@@ -143,7 +148,7 @@ pub(super) fn Curves(
         }
         Some(curves::option(&picture, palette))
     };
-    let words = move || {
+    let description = move || {
         format!(
             "{} by concurrency. {} The table has the figures.",
             CHOICES[choice.get()].1,
@@ -160,7 +165,7 @@ pub(super) fn Curves(
             }).collect_view()}
         </fieldset>
         <Legend hidden all=legend/>
-        <Charted store dark id="cmp-chart" class="chart-box cmp-chart" words=Memo::new(move |_| words()) option/>
+        <Charted store dark id="cmp-chart" class="chart-box cmp-chart" description=Memo::new(move |_| description()) option/>
         <p class="caption" data-testid="cmp-crossovers">{status_text}</p>
     }
 }

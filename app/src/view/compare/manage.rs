@@ -43,7 +43,7 @@ pub(super) fn Manage(baselines: Baselines, live: Memo<RecentFigures>) -> impl In
     };
     view! {
         <div class="cmp-manage">
-            <FileDrop id="cmp" accept=".csv,text/csv" take=move |file| read(baselines, &file)>
+            <FileDrop id="cmp" accept=".csv,text/csv" on_file=move |file| read(baselines, &file)>
                 <p><label for="cmp-file" class="file-button">"Import a CSV"</label>" or drop it here: one row per concurrency, columns as in the export.  "
                     <button type="button" class="plain" data-testid="cmp-export" on:click=export>"Export all"</button></p>
             </FileDrop>
@@ -82,7 +82,7 @@ fn Save(baselines: Baselines, live: Memo<RecentFigures>) -> impl IntoView {
     let router = RwSignal::new(Router::KvAware);
     let missing = Memo::new(move |_| {
         let is_known = live.with(|live| live.concurrency.is_some());
-        !is_known || !baselines.has_kept.get()
+        !is_known || !baselines.is_restored.get()
     });
     let save = move |event: leptos::ev::SubmitEvent| {
         event.prevent_default();

@@ -32,8 +32,8 @@ const EVERY_MS: u64 = 1_000;
 pub fn ComparePanel(store: Store, dark: Memo<bool>) -> impl IntoView {
     let baselines = Baselines::new(store);
     let window = Memo::new(move |_| {
-        let asked = store.address.with(|address| address.other(WINDOW_KEY));
-        WINDOWS.into_iter().find(|(key, ..)| asked.as_deref() == Some(key)).unwrap_or(WINDOWS[0])
+        let name = store.address.with(|address| address.other(WINDOW_KEY));
+        WINDOWS.into_iter().find(|(key, ..)| name.as_deref() == Some(key)).unwrap_or(WINDOWS[0])
     });
     let second = Memo::new(move |_| store.on_beat(|_| store.received_ms().0 / EVERY_MS));
     let live = Memo::new(move |_| {

@@ -1,4 +1,4 @@
-//! The baselines at hand and which of them plays which role. Own ones are kept in the page's local storage as CSV text. CSV
+//! The baselines at hand and which of them plays which role. Own ones are stored in the page's local storage as CSV text. CSV
 //! is read beside the page: most readers never open this panel, and need not fetch what reads it.
 
 use std::collections::HashSet;
@@ -8,9 +8,9 @@ use radixscope_insight::baseline::{self, Baseline, Figure, Import, Router, Windo
 
 use crate::store::Store;
 use crate::worker::client::Client;
-use crate::worker::{Answer, Job, Outcome};
+use crate::worker::{Job, Outcome, WorkerResponse};
 
-/// Where own baselines are kept.
+/// Where own baselines are stored.
 const STORAGE_KEY: &str = "radixscope.baselines";
 
 /// A role in the comparison.
@@ -59,12 +59,12 @@ pub(super) struct Baselines {
     store: Store,
     samples: RwSignal<Vec<Baseline>>,
     pub(super) own: RwSignal<Vec<Baseline>>,
-    /// Whether those kept were read: nothing is stored over them before.
-    pub(super) has_kept: RwSignal<bool>,
+    /// Whether the stored ones were read: nothing is stored over them before.
+    pub(super) is_restored: RwSignal<bool>,
     /// Who reads what is there when the panel opens, and who reads files: neither ends the other's job.
     opening: StoredValue<Client, LocalStorage>,
     importing: StoredValue<Client, LocalStorage>,
-    /// What the last action came to, in words.
+    /// What the last action came to, as text.
     pub(super) status_text: RwSignal<Result<String, String>>,
 }
 
@@ -74,29 +74,29 @@ impl Baselines {
             store,
             samples: RwSignal::new(Vec::new()),
             own: RwSignal::new(Vec::new()),
-            has_kept: RwSignal::new(false),
+            is_restored: RwSignal::new(false),
             opening: StoredValue::new_local(Client::default()),
             importing: StoredValue::new_local(Client::default()),
             status_text: RwSignal::new(Ok(String::new())),
         };
         baselines.read(baselines.opening, None, "", move |samples| {
             baselines.samples.set(samples.map(|samples| samples.baselines).unwrap_or_default());
-            baselines.read_kept();
+            baselines.restore();
         });
         baselines
     }
 
-    fn read_kept(self) {
-        let Some(text) = kept() else { return self.has_kept.set(true) };
-        self.read(self.opening, Some(text), "Kept", move |kept| {
-            match kept {
-                Ok(kept) => self.own.set(kept.baselines),
+    fn restore(self) {
+        let Some(text) = stored() else { return self.is_restored.set(true) };
+        self.read(self.opening, Some(text), "Stored", move |stored| {
+            match stored {
+                Ok(stored) => self.own.set(stored.baselines),
                 Err(error) => {
                     self.status_text
-                        .set(Err(format!("Baselines kept in this browser cannot be read: {error}.")));
+                        .set(Err(format!("Baselines stored in this browser cannot be read: {error}.")));
                 }
             }
-            self.has_kept.set(true);
+            self.is_restored.set(true);
         });
     }
 
@@ -109,15 +109,15 @@ impl Baselines {
         done: impl Fn(Result<Import, String>) + 'static,
     ) {
         let job = Job::Baselines { csv, name: name.to_owned() };
-        let on_answer = move |answer| match answer {
-            Answer::Done { outcome: Outcome::Baselines(read), .. } => done(read),
-            Answer::Failed { message, .. } => {
+        let on_response = move |response| match response {
+            WorkerResponse::Done { outcome: Outcome::Baselines(read), .. } => done(read),
+            WorkerResponse::Failed { message, .. } => {
                 self.status_text
                     .set(Err(format!("Baselines cannot be read: {message}. Load the page again.")));
             }
-            Answer::Ready | Answer::Progress { .. } | Answer::Done { .. } => {}
+            WorkerResponse::Ready | WorkerResponse::Progress { .. } | WorkerResponse::Done { .. } => {}
         };
-        reader.with_value(|reader| reader.run(job, on_answer));
+        reader.with_value(|reader| reader.run(job, on_response));
     }
 
     /// Samples first. Tracked.
@@ -148,24 +148,24 @@ impl Baselines {
     /// Takes the baselines of a file; those of the same name and router are replaced.
     pub(super) fn import(self, text: String, file: String) {
         // `None`: the panel was closed while the file was read.
-        let Some(has_kept) = self.has_kept.try_get_untracked() else { return };
-        if !has_kept {
-            let status_text = "was not imported: the baselines kept in this browser are not read yet.";
-            return self.status_text.set(Err([&file, " ", status_text].concat()));
+        let Some(is_restored) = self.is_restored.try_get_untracked() else { return };
+        if !is_restored {
+            let status_text = "was not imported: the baselines stored in this browser are not read yet.";
+            return self.status_text.set(Err(format!("{file} {status_text}")));
         }
         let name = file.trim_end_matches(".csv").to_owned();
         self.read(self.importing, Some(text), &name, move |import| match import {
             Err(error) => self.status_text.set(Err(format!("{file} was not imported: {error}."))),
-            Ok(import) => self.take(import, &file),
+            Ok(import) => self.add(import, &file),
         });
     }
 
-    fn take(self, mut import: Import, file: &str) {
+    fn add(self, mut import: Import, file: &str) {
         // An export holds the samples, too.
         import.baselines.retain(|baseline| !self.is_sample(baseline));
         let levels: usize = import.baselines.iter().map(|baseline| baseline.rows().len()).sum();
         let count = crate::format::plural(import.baselines.len() as u64, "baseline", "baselines");
-        let mut status_text = format!("{file}: {count} with {levels} levels taken.");
+        let mut status_text = format!("{file}: {count} with {levels} levels imported.");
         for notice in &import.notices {
             status_text.push_str(&format!(" Note: {notice}."));
         }
@@ -201,8 +201,8 @@ impl Baselines {
     fn keep(self, status_text: String) {
         let text = self.own.with_untracked(|own| baseline::export(own));
         let storage = window().local_storage().ok().flatten();
-        let is_kept = storage.is_some_and(|storage| storage.set_item(STORAGE_KEY, &text).is_ok());
-        self.status_text.set(match is_kept {
+        let is_stored = storage.is_some_and(|storage| storage.set_item(STORAGE_KEY, &text).is_ok());
+        self.status_text.set(match is_stored {
             true => Ok(status_text),
             false => Err(format!(
                 "{status_text} The browser stores nothing for this page: the baseline is lost when the page closes, so export it."
@@ -211,7 +211,7 @@ impl Baselines {
     }
 }
 
-fn kept() -> Option<String> {
+fn stored() -> Option<String> {
     let storage = window().local_storage().ok().flatten()?;
     let text = storage.get_item(STORAGE_KEY).ok().flatten()?;
     // A header alone: everything was deleted.

@@ -54,7 +54,7 @@ pub(super) fn range_text(figure: Figure, range: &Range) -> String {
 
 /// How live stands to a baseline: percent with sign, in a word, with an icon; class. "Worse" and "better" only where the
 /// baseline lies outside of what live can be.
-fn difference_words(figure: Figure, live: Option<Range>, base: Option<f64>) -> (String, &'static str) {
+fn difference_text(figure: Figure, live: Option<Range>, base: Option<f64>) -> (String, &'static str) {
     let difference = live.zip(base).and_then(|(live, base)| difference(figure, live, base));
     let Some(Difference { share, verdict }) = difference else { return (UNKNOWN.to_owned(), "") };
     let percent = share.to_text(|share| {
@@ -72,14 +72,14 @@ fn difference_words(figure: Figure, live: Option<Range>, base: Option<f64>) -> (
 }
 
 #[derive(Clone, PartialEq)]
-struct Line {
+struct FigureRow {
     figure: Figure,
     live: (String, String),
     base: [(String, String); 2],
     differences: [(String, &'static str); 2],
 }
 
-fn lines(live: &RecentFigures, baselines: &[Option<Baseline>; 2]) -> Vec<Line> {
+fn lines(live: &RecentFigures, baselines: &[Option<Baseline>; 2]) -> Vec<FigureRow> {
     let concurrency = live.concurrency.map(|(mean, _)| mean);
     let line = |figure: Figure| {
         let value = live.window.figures.get(figure);
@@ -93,8 +93,8 @@ fn lines(live: &RecentFigures, baselines: &[Option<Baseline>; 2]) -> Vec<Line> {
             _ => (UNKNOWN.to_owned(), "no data".to_owned()),
         };
         let read = baselines.each_ref().map(|baseline| at(baseline.as_ref(), figure, concurrency));
-        let differences = read.each_ref().map(|(_, _, base)| difference_words(figure, value, *base));
-        Line { figure, live: live_text, base: read.map(|(text, why, _)| (text, why)), differences }
+        let differences = read.each_ref().map(|(_, _, base)| difference_text(figure, value, *base));
+        FigureRow { figure, live: live_text, base: read.map(|(text, why, _)| (text, why)), differences }
     };
     Figure::ALL.into_iter().map(line).collect()
 }
@@ -105,7 +105,7 @@ pub(super) fn Table(live: Memo<RecentFigures>, baselines: Baselines) -> impl Int
     let all = Memo::new(move |_| live.with(|live| playing.with(|playing| lines(live, playing))));
     let row = move |at: usize| {
         let figure = Figure::ALL[at];
-        let of = move |read: fn(&Line) -> String| {
+        let of = move |read: fn(&FigureRow) -> String| {
             Memo::new(move |_| all.with(|all| all.get(at).map(read)).unwrap_or_default())
         };
         let id = |column: &str| format!("cmp-{}-{column}", figure.column());

@@ -4,7 +4,7 @@ use leptos::prelude::*;
 use radixscope_insight::counterfactual::DecisionRange;
 use radixscope_router::{Formula, RouterOverrides, RouterSettings};
 
-use super::run::Asked;
+use super::run::RunRequest;
 use crate::store::{Store, ViewContext};
 use crate::view::control::view;
 
@@ -34,7 +34,7 @@ impl Inputs {
     }
 
     /// Takes a setting into the form.
-    pub(super) fn take(self, (weight, temperature): (f64, f64)) {
+    pub(super) fn set(self, (weight, temperature): (f64, f64)) {
         self.round_robin.set(false);
         self.weight.set(weight.to_string());
         self.temperature.set(temperature.to_string());
@@ -43,7 +43,7 @@ impl Inputs {
     /// Which decisions.
     ///
     /// # Errors
-    /// What cannot be read, in words.
+    /// What cannot be read, as text.
     pub(super) fn span(self) -> Result<DecisionRange, String> {
         let text = self.amount.get_untracked();
         let number: Option<u32> = text.trim().parse().ok().filter(|&n| n > 0);
@@ -59,8 +59,8 @@ impl Inputs {
     /// Everything.
     ///
     /// # Errors
-    /// What cannot be read, in words.
-    pub(super) fn asked(self) -> Result<Asked, String> {
+    /// What cannot be read, as text.
+    pub(super) fn request(self) -> Result<RunRequest, String> {
         let number = |name: &str, text: RwSignal<String>| {
             let text = text.get_untracked();
             crate::format::decimal(&text).ok_or_else(|| format!("{name} {text:?} is not a number"))
@@ -76,7 +76,7 @@ impl Inputs {
             }
         };
         settings.validate().map_err(|error| error.to_string())?;
-        Ok(Asked { span: self.span()?, settings, with_model: self.with_model.get_untracked() })
+        Ok(RunRequest { span: self.span()?, settings, with_model: self.with_model.get_untracked() })
     }
 }
 

@@ -1,5 +1,5 @@
 //! The sweep as a map: weights down, temperatures across, a figure in every cell. The present and the recommended
-//! setting are marked by a sign, not by colour; arrow keys move from cell to cell, and the cell is described in words.
+//! setting are marked by a sign, not by colour; arrow keys move from cell to cell, and the cell is described as text.
 //!
 //! A table, not ECharts' heat map: that one's cells take neither the focus nor a name to be read aloud.
 
@@ -67,7 +67,7 @@ impl Metric {
     }
 }
 
-/// A cell in words.
+/// A cell as text.
 fn in_text(grid: &Grid, outcome: &Outcome, weight: f64, temperature: f64) -> String {
     let name = grid.recorded.prefill_factor_number().name;
     let unknown = || "unknown".to_owned();
@@ -110,7 +110,7 @@ fn cell_id((row, column): (usize, usize)) -> String {
 
 /// The map, what the cell says, and the recommendation. `take` gets the setting of a cell that is chosen.
 #[component]
-pub(super) fn HeatMap(report: Arc<SweepReport>, take: Callback<(f64, f64)>) -> impl IntoView {
+pub(super) fn HeatMap(report: Arc<SweepReport>, choose: Callback<(f64, f64)>) -> impl IntoView {
     let grid = report.grid.clone()?;
     let grid = StoredValue::new(grid);
     let metric = RwSignal::new(Metric::Flips);
@@ -136,8 +136,8 @@ pub(super) fn HeatMap(report: Arc<SweepReport>, take: Callback<(f64, f64)>) -> i
             let (weight, temperature) = (g.prefill_factors[row], g.temperatures[column]);
             let mark = mark((row, column), present, recommended);
             let mark = if mark.1.is_empty() { String::new() } else { format!(" ({})", mark.1) };
-            let words = g.outcome(row, column).map(|outcome| in_text(g, outcome, weight, temperature));
-            format!("{}{mark}.", words.unwrap_or_default())
+            let note = g.outcome(row, column).map(|outcome| in_text(g, outcome, weight, temperature));
+            format!("{}{mark}.", note.unwrap_or_default())
         })
     };
     let go = move |event: web_sys::KeyboardEvent| {
@@ -145,7 +145,7 @@ pub(super) fn HeatMap(report: Arc<SweepReport>, take: Callback<(f64, f64)>) -> i
         if key == "Enter" || key == " " {
             event.prevent_default();
             let (row, column) = at.get_untracked();
-            take.run(grid.with_value(|g| (g.prefill_factors[row], g.temperatures[column])));
+            choose.run(grid.with_value(|g| (g.prefill_factors[row], g.temperatures[column])));
         } else if let Some(cell) = next(at.get_untracked(), &key, rows, columns) {
             event.prevent_default();
             at.set(cell);
@@ -164,16 +164,14 @@ pub(super) fn HeatMap(report: Arc<SweepReport>, take: Callback<(f64, f64)>) -> i
             (Some(_), _) => "cf-cell h4".to_owned(),
             (None, _) => "cf-cell".to_owned(),
         };
-        let words = grid.with_value(|g| {
+        let note = grid.with_value(|g| {
             let outcome = g.outcome(row, column)?;
             Some(in_text(g, outcome, g.prefill_factors[row], g.temperatures[column]))
         });
-        let label =
-            if meaning.is_empty() { words } else { words.map(|words| format!("{words} ({meaning})")) };
+        let label = if meaning.is_empty() { note } else { note.map(|note| format!("{note} ({meaning})")) };
         let title = label.clone();
         // What is seen comes first: who speaks to the page says that.
-        let label =
-            move || label.as_ref().map(|label| [metric.get().text(value()).as_str(), ": ", label].concat());
+        let label = move || label.as_ref().map(|label| format!("{}: {label}", metric.get().text(value())));
         view! {
             <td role="gridcell" id=cell_id((row, column)) class=move || step() title=title aria-label=move || label()
                 tabindex=move || if at.get() == (row, column) { "0" } else { "-1" }
@@ -181,7 +179,7 @@ pub(super) fn HeatMap(report: Arc<SweepReport>, take: Callback<(f64, f64)>) -> i
                 data-mark=meaning
                 on:focus=move |_| at.set((row, column))
                 on:click=move |_| { at.set((row, column)); keys::focus(&cell_id((row, column))); }
-                on:dblclick=move |_| take.run(grid.with_value(|g| (g.prefill_factors[row], g.temperatures[column])))>
+                on:dblclick=move |_| choose.run(grid.with_value(|g| (g.prefill_factors[row], g.temperatures[column])))>
                 {move || metric.get().text(value())}
                 {(!sign.is_empty()).then(|| view! { <b class="cf-mark" aria-hidden="true">{sign}</b> })}
             </td>

@@ -1,5 +1,5 @@
 //! The latest decisions under other router settings: exact on the state each saw, and in a model that reacts.
-//! Computed beside the page, on request, and kept with its time until it is computed again.
+//! Computed beside the page, on request, and retained with its time until it is computed again.
 
 mod controls;
 mod fetch;
@@ -18,7 +18,7 @@ use radixscope_insight::counterfactual::{
 use controls::{Controls, Inputs};
 use flips::Flips;
 use heat::HeatMap;
-use run::{Done, Runner, Step};
+use run::{Done, RunProgress, Runner};
 use table::Comparison;
 
 use radixscope_state::cluster::DecisionEntry;
@@ -27,7 +27,7 @@ use crate::format;
 use crate::store::{Store, time_of_day};
 use crate::url::Panel;
 use crate::view::control::view;
-use crate::view::figure::{Empty, PanelHead};
+use crate::view::figure::{Empty, PanelHead, Waiting};
 use crate::view::hint::HintList;
 
 /// The panel.
@@ -35,8 +35,8 @@ use crate::view::hint::HintList;
 pub fn CounterfactualPanel(store: Store) -> impl IntoView {
     let runner = Runner::new(store);
     let inputs = Inputs::new();
-    let compute = Callback::new(move |()| match inputs.asked() {
-        Ok(asked) => runner.compute(asked, || ()),
+    let compute = Callback::new(move |()| match inputs.request() {
+        Ok(request) => runner.compute(request, || ()),
         Err(error) => runner.error.set(Some(error)),
     });
     let sweep = Callback::new(move |()| match inputs.span() {
@@ -44,15 +44,15 @@ pub fn CounterfactualPanel(store: Store) -> impl IntoView {
         Err(error) => runner.error.set(Some(error)),
     });
     let known = Memo::new(move |_| store.on_beat(|shown| shown.decision_sums().count > 0));
-    // Once, for whoever opens the panel, and for each pool and moment; never again without being asked.
+    // Once, for whoever opens the panel, and for each pool and moment; never again by itself.
     Effect::new(move |_| {
         runner.show_only(store.settled.get());
         if store.ready()
             && known.get()
             && !runner.has_begun()
-            && let Ok(asked) = inputs.asked()
+            && let Ok(request) = inputs.request()
         {
-            runner.compute(asked, move || runner.sweep(asked.span));
+            runner.compute(request, move || runner.sweep(request.span));
         }
     });
     let frozen = Memo::new(move |_| runner.frozen.get().map(|done| done.report));
@@ -105,10 +105,10 @@ pub fn CounterfactualPanel(store: Store) -> impl IntoView {
                         <div class="cf-column">
                             {move || runner.sweep.get().map(|done| {
                                 let stamp = format!("Sweep. {}", stamped(&done, &done.report.about));
-                                let take = Callback::new(move |setting| inputs.take(setting));
+                                let choose = Callback::new(move |setting| inputs.set(setting));
                                 view! {
                                     <p class="quiet" data-testid="cf-sweep-stamp" data-worker-ms=format!("{:.3}", done.worker_ms) data-total-ms=format!("{:.3}", done.total_ms)>{stamp}</p>
-                                    <HeatMap report=done.report take/>
+                                    <HeatMap report=done.report choose/>
                                 }
                             })}
                             {move || again.get().then(|| view! { <Limits/> })}
@@ -164,7 +164,7 @@ fn Progress(runner: Runner) -> impl IntoView {
     let step = runner.step;
     view! {
         <div class="cf-progress" data-testid="cf-progress" aria-live="polite">
-            {move || step.get().map(|Step { what, step, steps, part }| {
+            {move || step.get().map(|RunProgress { what, step, steps, part }| {
                 let text = if steps > 1 { format!("{step} of {steps}: {what}") } else { what };
                 view! {
                     <span>{text}</span>
@@ -234,7 +234,7 @@ fn Assumptions(done: Done<ModelReport>) -> impl IntoView {
 fn Nothing(store: Store) -> impl IntoView {
     move || {
         if !store.ready() {
-            return view! { <Empty id="cf-wait" head="Waiting for the server's state"/> };
+            return view! { <Waiting id="cf-wait"/> };
         }
         let hint = store.on_beat(|cluster| cluster.decisions_hint());
         let head = "No routing decision received yet";

@@ -1,4 +1,4 @@
-//! What is computed, step by step, in the worker: inputs taken once, results kept with their time, cancelled at will.
+//! What is computed, step by step, in the worker: inputs taken once, results retained with their time, cancelled at will.
 //! Knows nothing of how anything looks.
 
 use std::cell::RefCell;
@@ -17,7 +17,7 @@ use web_sys::AbortController;
 use super::fetch;
 use crate::store::{RoundRobinRun, Store, now_ms};
 use crate::worker::client::Client;
-use crate::worker::{Answer, Job, Outcome};
+use crate::worker::{Job, Outcome, WorkerResponse};
 
 /// A result and what belongs to it.
 #[derive(Clone)]
@@ -35,18 +35,18 @@ pub(super) struct Done<T> {
 
 /// What is under way.
 #[derive(Clone, PartialEq)]
-pub(super) struct Step {
+pub(super) struct RunProgress {
     pub(super) what: String,
-    /// Step of steps.
+    /// Number of the step, from 1.
     pub(super) step: u32,
     pub(super) steps: u32,
     /// Done of all within the step; `None`: not known.
     pub(super) part: Option<(u32, u32)>,
 }
 
-/// What a reader asked for.
+/// What a reader requested.
 #[derive(Clone, Copy, PartialEq)]
-pub(super) struct Asked {
+pub(super) struct RunRequest {
     pub(super) span: DecisionRange,
     pub(super) settings: RouterOverrides,
     pub(super) with_model: bool,
@@ -64,7 +64,7 @@ pub(super) struct Runner {
     pool: StoredValue<Option<PoolIx>>,
     /// The moment that the results are of; 0: the present when they were computed.
     moment: StoredValue<u64>,
-    pub(super) step: RwSignal<Option<Step>>,
+    pub(super) step: RwSignal<Option<RunProgress>>,
     pub(super) error: RwSignal<Option<String>>,
     pub(super) frozen: RwSignal<Option<Done<OfflineReplayReport>>>,
     pub(super) model: RwSignal<Option<Done<ModelReport>>>,
@@ -73,7 +73,7 @@ pub(super) struct Runner {
 
 /// Results outlive the panel: whoever comes back from a decision finds them.
 #[derive(Clone, Default)]
-struct Kept {
+struct RunResults {
     frozen: Option<Done<OfflineReplayReport>>,
     model: Option<Done<ModelReport>>,
     sweep: Option<Done<SweepReport>>,
@@ -82,28 +82,28 @@ struct Kept {
 }
 
 thread_local! {
-    static KEPT: RefCell<Kept> = RefCell::default();
+    static RESULTS: RefCell<RunResults> = RefCell::default();
 }
 
 impl Runner {
     pub(super) fn new(store: Store) -> Self {
-        let kept = KEPT.with_borrow(Kept::clone);
+        let results = RESULTS.with_borrow(RunResults::clone);
         let runner = Self {
             store,
             client: StoredValue::new_local(Client::default()),
             abort: StoredValue::new_local(None),
             turn: StoredValue::new(0),
-            pool: StoredValue::new(kept.pool),
-            moment: StoredValue::new(kept.moment),
+            pool: StoredValue::new(results.pool),
+            moment: StoredValue::new(results.moment),
             step: RwSignal::new(None),
             error: RwSignal::new(None),
-            frozen: RwSignal::new(kept.frozen),
-            model: RwSignal::new(kept.model),
-            sweep: RwSignal::new(kept.sweep),
+            frozen: RwSignal::new(results.frozen),
+            model: RwSignal::new(results.model),
+            sweep: RwSignal::new(results.sweep),
         };
         on_cleanup(move || {
             runner.stop();
-            KEPT.set(Kept {
+            RESULTS.set(RunResults {
                 frozen: runner.frozen.get_untracked(),
                 model: runner.model.get_untracked(),
                 sweep: runner.sweep.get_untracked(),
@@ -167,16 +167,16 @@ impl Runner {
     }
 
     /// One setting: frozen, then in the model if that is wanted too.
-    pub(super) fn compute(self, asked: Asked, then: impl Fn() + 'static) {
+    pub(super) fn compute(self, request: RunRequest, then: impl Fn() + 'static) {
         let turn = self.begin();
-        let steps = if asked.with_model { 3 } else { 1 };
-        let selection = self.selection(asked.span);
+        let steps = if request.with_model { 3 } else { 1 };
+        let selection = self.selection(request.span);
         let (at_ms, started) = (self.store.now_ms(), now_ms());
         let (sample, facts) =
             self.store.peek(|cluster| (Sample::of(cluster, selection), Facts::of(cluster, selection)));
         self.model.set(None);
         let what = "Replaying each decision on the state it saw";
-        let job = Job::OfflineReplay { sample, settings: asked.settings };
+        let job = Job::OfflineReplay { sample, settings: request.settings };
         self.job(turn, job, what, (1, steps), move |outcome| {
             let Outcome::OfflineReplay(report, worker_ms) = outcome else { return };
             let total_ms = now_ms() - started;
@@ -187,8 +187,8 @@ impl Runner {
                 total_ms,
                 pool: self.pool_name(),
             }));
-            if asked.with_model {
-                self.fetch_and_play(turn, asked, facts.clone(), at_ms);
+            if request.with_model {
+                self.fetch_and_play(turn, request, facts.clone(), at_ms);
             } else {
                 self.step.set(None);
                 then();
@@ -196,7 +196,7 @@ impl Runner {
         });
     }
 
-    fn fetch_and_play(self, turn: u32, asked: Asked, facts: Facts, at_ms: Millis) {
+    fn fetch_and_play(self, turn: u32, request: RunRequest, facts: Facts, at_ms: Millis) {
         let Ok(abort) = AbortController::new() else {
             return self.fail("this browser cannot fetch the prompts".to_owned());
         };
@@ -207,27 +207,28 @@ impl Runner {
                 let part = total.map(|total| (bytes as u32, total as u32));
                 let of = total.map_or(String::new(), |total| format!(" of {}", size(total)));
                 let what = format!("Fetching recorded prompts, {}{of}", size(bytes));
-                self.step.set(Some(Step { what, step: 2, steps: 3, part }));
+                self.step.set(Some(RunProgress { what, step: 2, steps: 3, part }));
             }
         };
         fetching(0, None);
         let pool = self.pool_name();
         leptos::task::spawn_local(async move {
             let fetched =
-                fetch::arrivals(arrivals_needed(asked.span), pool.as_deref(), at_ms, &signal, fetching).await;
+                fetch::arrivals(arrivals_needed(request.span), pool.as_deref(), at_ms, &signal, fetching)
+                    .await;
             if self.turn.try_get_value() != Some(turn) {
                 return;
             }
             match fetched {
-                Ok(arrivals) => self.play(turn, asked, facts, arrivals, at_ms),
+                Ok(arrivals) => self.play(turn, request, facts, arrivals, at_ms),
                 Err(error) => self.fail(error),
             }
         });
     }
 
-    fn play(self, turn: u32, asked: Asked, facts: Facts, arrivals: Vec<u8>, at_ms: Millis) {
+    fn play(self, turn: u32, request: RunRequest, facts: Facts, arrivals: Vec<u8>, at_ms: Millis) {
         let started = now_ms();
-        let job = Job::Resimulate { arrivals, facts, span: asked.span, settings: asked.settings };
+        let job = Job::Resimulate { arrivals, facts, span: request.span, settings: request.settings };
         let what = "Simulating the arrivals, twice";
         self.job(turn, job, what, (3, 3), move |outcome| {
             let Outcome::Model(report, worker_ms) = outcome else { return };
@@ -303,19 +304,19 @@ impl Runner {
         (step, steps): (u32, u32),
         done: impl Fn(Outcome) + 'static,
     ) {
-        let now = Step { what: what.to_owned(), step, steps, part: None };
+        let now = RunProgress { what: what.to_owned(), step, steps, part: None };
         self.step.set(Some(now.clone()));
-        let hear = move |answer| {
+        let hear = move |response| {
             if self.turn.try_get_value() != Some(turn) {
                 return;
             }
-            match answer {
-                Answer::Ready => {}
-                Answer::Progress { done, total, .. } => {
-                    self.step.set(Some(Step { part: Some((done, total)), ..now.clone() }));
+            match response {
+                WorkerResponse::Ready => {}
+                WorkerResponse::Progress { done, total, .. } => {
+                    self.step.set(Some(RunProgress { part: Some((done, total)), ..now.clone() }));
                 }
-                Answer::Done { outcome, .. } => done(outcome),
-                Answer::Failed { message, .. } => self.fail(in_text(message)),
+                WorkerResponse::Done { outcome, .. } => done(outcome),
+                WorkerResponse::Failed { message, .. } => self.fail(in_text(message)),
             }
         };
         self.client.with_value(|client| client.run(job, hear));

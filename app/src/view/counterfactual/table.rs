@@ -46,14 +46,14 @@ pub(super) fn flips(outcome: &Outcome) -> String {
 }
 
 /// A row: its figure, what it means, and a text a column; the model's columns are empty where it did not run.
-struct Row {
+struct ComparisonRow {
     id: &'static str,
     name: &'static str,
     meaning: &'static str,
     cells: [String; 4],
 }
 
-fn rows(frozen: &OfflineReplayReport, model: Option<&ModelReport>) -> Vec<Row> {
+fn rows(frozen: &OfflineReplayReport, model: Option<&ModelReport>) -> Vec<ComparisonRow> {
     let (actual, tried) = (&frozen.actual, &frozen.tried);
     // Of a model that does not fit, only which setting is better means anything.
     let fits = model.is_some_and(|model| model.calibration.fits());
@@ -63,7 +63,7 @@ fn rows(frozen: &OfflineReplayReport, model: Option<&ModelReport>) -> Vec<Row> {
     };
     let row = |id, name, meaning, real: [String; 2], model: [String; 2]| {
         let ([a, b], [c, d]) = (real, model);
-        Row { id, name, meaning, cells: [a, b, c, d] }
+        ComparisonRow { id, name, meaning, cells: [a, b, c, d] }
     };
     let is_round_robin =
         frozen.settings.is_some_and(|settings| settings.router_mode == RouterMode::RoundRobin);

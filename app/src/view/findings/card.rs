@@ -2,6 +2,7 @@
 
 use leptos::prelude::*;
 use radixscope_export::finding_ticket::{finding_ticket, phase_word, setting_line, severity_word};
+use radixscope_export::panel::findings::last_word;
 use radixscope_model::id::{Millis, WorkerIx};
 use radixscope_model::record::{Evidence, Finding, Fix, Phase};
 
@@ -23,16 +24,16 @@ pub(super) fn moment(at: Millis, now: Millis) -> String {
 /// change.
 #[component]
 pub(super) fn Card(store: Store, code: String) -> impl IntoView {
-    let kept = StoredValue::new(code.clone());
+    let stored = StoredValue::new(code.clone());
     // A finding that a new run of the server does not know leaves the list in the same beat.
     let finding = Memo::new(move |before: Option<&Option<Finding>>| {
         let now = store.on_beat(|cluster| {
-            kept.with_value(|code| cluster.findings().iter().find(|f| f.code == **code).cloned())
+            stored.with_value(|code| cluster.findings().iter().find(|f| f.code == **code).cloned())
         });
         now.or_else(|| before.cloned().flatten())
     });
-    let of = move |take: fn(&Finding) -> String| {
-        Memo::new(move |_| finding.with(|f| f.as_ref().map(take).unwrap_or_default()))
+    let of = move |part: fn(&Finding) -> String| {
+        Memo::new(move |_| finding.with(|f| f.as_ref().map(part).unwrap_or_default()))
     };
     let title = of(|f| f.title.to_string());
     let explanation = of(|f| f.explanation.to_string());
@@ -61,8 +62,8 @@ pub(super) fn Card(store: Store, code: String) -> impl IntoView {
         let now = store.now_ms();
         finding.with(|f| {
             f.as_ref().map(|f| {
-                let last = if f.phase == Phase::Warn { ", last seen " } else { ", seen until " };
-                ["since ", &moment(f.first_ms, now), last, &moment(f.last_ms, now)].concat()
+                let (first, last) = (moment(f.first_ms, now), moment(f.last_ms, now));
+                format!("since {first}, {} {last}", last_word(f.phase))
             })
         })
     };

@@ -4,8 +4,9 @@ mod card;
 mod checked;
 
 use leptos::prelude::*;
-use radixscope_export::finding_ticket::{findings_ticket, severity_word, summary};
-use radixscope_export::{FindingFilter, Summary};
+use radixscope_export::FindingFilter;
+use radixscope_export::finding_ticket::{findings_ticket, severity_word};
+use radixscope_export::panel::findings::{self, NoFindings, SEVERITIES, TITLE, concerns};
 use radixscope_model::id::WorkerIx;
 use radixscope_model::record::{Finding, Phase, Severity};
 use radixscope_state::cluster::Cluster;
@@ -19,13 +20,10 @@ use crate::store::Store;
 use crate::url::Panel;
 use crate::view::chip::Chip;
 use crate::view::control::view;
-use crate::view::figure::{Empty, PanelHead, severity_mark};
+use crate::view::figure::{Empty, EmptyPanel, PanelHead, Waiting, severity_mark};
 
 /// Key of the address that picks a severity.
 const SEVERITY: &str = "severity";
-
-/// Severities, the worst first.
-const ALL: [Severity; 3] = [Severity::Critical, Severity::Warning, Severity::Info];
 
 /// Which findings are listed.
 #[derive(Clone, Copy, PartialEq)]
@@ -35,9 +33,9 @@ struct Filter {
 }
 
 impl Filter {
-    fn takes(self, finding: &Finding) -> bool {
+    fn has(self, finding: &Finding) -> bool {
         self.severity.is_none_or(|severity| severity == finding.severity)
-            && self.worker.is_none_or(|w| finding.workers.is_empty() || finding.workers.contains(&w))
+            && self.worker.is_none_or(|worker| concerns(finding, worker))
     }
 }
 
@@ -45,8 +43,9 @@ impl Filter {
 #[component]
 pub fn FindingsPanel(store: Store) -> impl IntoView {
     let filter = Memo::new(move |_| {
-        let asked = store.address.with(|address| address.other(SEVERITY));
-        let severity = ALL.into_iter().find(|severity| asked.as_deref() == Some(severity.as_str()));
+        let name = store.address.with(|address| address.other(SEVERITY));
+        let mut severities = SEVERITIES.iter().map(|(severity, ..)| *severity);
+        let severity = severities.find(|severity| name.as_deref() == Some(severity.as_str()));
         Filter { severity, worker: store.picked() }
     });
     let codes = move |is_over: bool| {
@@ -56,8 +55,9 @@ pub fn FindingsPanel(store: Store) -> impl IntoView {
         })
     };
     let (held, over) = (codes(false), codes(true));
-    let counts = Memo::new(move |_| store.on_beat(|cluster| ALL.map(|severity| count(cluster, severity))));
-    let figure = move |at: usize, id: &'static str, one: &'static str, more: &'static str| {
+    let counts = Memo::new(move |_| store.on_beat(|shown| findings::counts(&findings::active(shown, None))));
+    let figure = move |at: usize, id: &'static str| {
+        let (_, one, more) = SEVERITIES[at];
         let number = move || counts.get()[at];
         view! {
             <span class="figure" title="Active findings">
@@ -66,15 +66,14 @@ pub fn FindingsPanel(store: Store) -> impl IntoView {
             </span>
         }
     };
-    let is_checked = Memo::new(move |_| store.on_beat(|cluster| !cluster.checked().is_empty()));
     let all = Callback::new(move |()| store.peek(|shown| findings_ticket(shown)));
     view! {
         <section class="panel findings" aria-labelledby="findings-title" data-testid="findings">
-            <PanelHead store panel=Panel::Findings title="Findings">
+            <PanelHead store panel=Panel::Findings title=TITLE>
                 <span class="quiet cf-sub">"What is wrong, why, and what to set. Nothing is changed from here."</span>
-                {figure(0, "findings-critical", "critical", "critical")}
-                {figure(1, "findings-warning", "warning", "warnings")}
-                {figure(2, "findings-info", "note", "notes")}
+                {figure(0, "findings-critical")}
+                {figure(1, "findings-warning")}
+                {figure(2, "findings-info")}
             </PanelHead>
             <div class="filters">
                 <Severities store filter/>
@@ -86,7 +85,7 @@ pub fn FindingsPanel(store: Store) -> impl IntoView {
             <div class="scroll findings-columns">
                 <div class="findings-list">
                     <Show when=move || held.with(Vec::is_empty)>
-                        <Nothing store filter is_checked/>
+                        <Nothing store filter/>
                     </Show>
                     <ul class="cards" aria-label="Findings" data-testid="finding-list">
                         <For each=move || held.get() key=String::clone let:code><Card store code/></For>
@@ -108,13 +107,8 @@ pub fn FindingsPanel(store: Store) -> impl IntoView {
 
 fn codes_of(cluster: &Cluster, filter: Filter, is_over: bool) -> Vec<String> {
     let all = FindingFilter { severity: Severity::Info, cleared: true }.of(cluster);
-    let meant = all.into_iter().filter(|f| (f.phase == Phase::Cleared) == is_over && filter.takes(f));
+    let meant = all.into_iter().filter(|f| (f.phase == Phase::Cleared) == is_over && filter.has(f));
     meant.map(|finding| finding.code.to_string()).collect()
-}
-
-fn count(cluster: &Cluster, severity: Severity) -> u64 {
-    let held = |f: &&Finding| f.phase != Phase::Cleared && f.severity == severity;
-    cluster.findings().iter().filter(held).count() as u64
 }
 
 #[component]
@@ -123,16 +117,16 @@ fn Severities(store: Store, filter: Memo<Filter>) -> impl IntoView {
         let value = severity.map(Severity::as_str);
         let is_on = move || filter.get().severity == severity;
         let pick = move |_| store.address.update(|address| *address = address.with_other(SEVERITY, value));
-        let words =
+        let text =
             severity.map_or("All".to_owned(), |s| format!("{} {}", severity_mark(s), severity_word(s)));
         view! {
             <button class="filter" class:on=move || is_on() aria-pressed=move || is_on().to_string() on:click=pick
-                data-testid=format!("severity-{}", value.unwrap_or("all"))>{words}</button>
+                data-testid=format!("severity-{}", value.unwrap_or("all"))>{text}</button>
         }
     };
     view! {
         <div class="kinds" role="group" aria-label="Severity">
-            {button(None)} {ALL.map(|severity| button(Some(severity))).collect_view()}
+            {button(None)} {SEVERITIES.map(|(severity, ..)| button(Some(severity))).collect_view()}
         </div>
     }
 }
@@ -177,28 +171,23 @@ fn News(store: Store) -> impl IntoView {
 
 /// What stands where no finding does.
 #[component]
-fn Nothing(store: Store, filter: Memo<Filter>, is_checked: Memo<bool>) -> impl IntoView {
+fn Nothing(store: Store, filter: Memo<Filter>) -> impl IntoView {
     let text = Memo::new(move |_| {
         let now = store.now_ms();
         store.on_beat(|cluster| {
             let since = cluster.sources().iter().map(|source| source.since_ms).min();
             let since =
                 since.map_or(String::new(), |at| format!("Listening since {}.", card::moment(at, now)));
-            let is_good = Summary::of(cluster).is_good();
-            (summary(cluster), since, is_good)
+            (NoFindings::of(cluster), since, findings::empty(cluster))
         })
     });
     let is_filtered = move || filter.with(|f| f.severity.is_some() || f.worker.is_some());
     move || {
         if !store.ready() {
-            return view! { <Empty id="findings-wait" head="Waiting for the server's state"/> };
+            return view! { <Waiting id="findings-wait"/> };
         }
-        if !is_checked.get() {
-            return view! {
-                <Empty id="findings-unchecked" head="Nothing was checked yet">
-                    <p>"Rules run once a second as soon as a source is connected and its history is read."</p>
-                </Empty>
-            };
+        if let Some(text) = text.with(|(.., empty)| empty.clone()) {
+            return view! { <EmptyPanel text/> };
         }
         if is_filtered() {
             return view! { <Empty id="findings-filtered" head="No finding of this kind"/> };
@@ -206,8 +195,8 @@ fn Nothing(store: Store, filter: Memo<Filter>, is_checked: Memo<bool>) -> impl I
         view! {
             <div class="healthy" data-testid="findings-none">
                 <p class="cf-headline">
-                    {move || text.get().2.then(|| view! { <span class="good-mark" aria-hidden="true">"✓ "</span> })}
-                    {move || text.get().0}
+                    {move || text.get().0.is_good.then(|| view! { <span class="good-mark" aria-hidden="true">"✓ "</span> })}
+                    {move || text.get().0.text}
                 </p>
                 <p class="quiet">{move || text.get().1}</p>
             </div>

@@ -11,7 +11,7 @@ use crate::view::control::view;
 
 /// A line: what, how much, from where.
 #[derive(Clone, PartialEq)]
-struct Row {
+struct LoadRow {
     id: &'static str,
     what: &'static str,
     /// `None`: absent.
@@ -42,7 +42,7 @@ pub(super) fn Numbers(store: Store, second: Memo<Millis>) -> impl IntoView {
         rows
     });
     let events = Memo::new(move |_| counts.with(|counts| counts.events.clone()));
-    let row = |row: Row| {
+    let row = |row: LoadRow| {
         let value = match row.value {
             Some(value) => view! { <b>{value}</b> },
             None => view! { <span class="absent">"absent"</span> },
@@ -59,20 +59,20 @@ pub(super) fn Numbers(store: Store, second: Memo<Millis>) -> impl IntoView {
     }
 }
 
-fn of_counts(counts: &Counts) -> Vec<Row> {
+fn of_counts(counts: &Counts) -> Vec<LoadRow> {
     let absent = || format!("{ENABLE_FRONTEND}, or a log that reports when requests end");
     let throughput = counts.throughput.as_ref();
     let from = || throughput.map_or_else(absent, |t| t.source.to_owned());
     let errors = counts.errors.map(|errors| share_text(errors, "ended"));
     let session = counts.session_errors.map_or_else(absent, |e| format!("session: {}", share_text(e, "")));
     vec![
-        Row {
+        LoadRow {
             id: "requests",
             what: "Requests ended",
             value: throughput.map(|t| format!("{}/s", number_format::digits(t.requests_per_s))),
             source: from(),
         },
-        Row {
+        LoadRow {
             id: "tokens",
             what: "Output tokens",
             value: throughput
@@ -80,18 +80,18 @@ fn of_counts(counts: &Counts) -> Vec<Row> {
                 .map(|n| format!("{}/s", number_format::digits(n))),
             source: from(),
         },
-        Row { id: "errors", what: "Errors", value: errors, source: session },
+        LoadRow { id: "errors", what: "Errors", value: errors, source: session },
     ]
 }
 
 fn share_text(errors: Errors, of: &str) -> String {
     let share = errors.share().map_or(String::new(), |share| format!("{}, ", format::percent(share)));
-    let words = format!("{share}{} of {} {of}", format::count(errors.failed), format::count(errors.of));
-    words.trim_end().to_owned()
+    let text = format!("{share}{} of {} {of}", format::count(errors.failed), format::count(errors.of));
+    text.trim_end().to_owned()
 }
 
-fn of_load(load: Load) -> Row {
-    Row {
+fn of_load(load: Load) -> LoadRow {
+    LoadRow {
         id: load.id,
         what: load.what,
         value: load.requests.map(|n| format::count(n.round().max(0.0) as u64)),
@@ -99,7 +99,13 @@ fn of_load(load: Load) -> Row {
     }
 }
 
-fn of_quantity(id: &'static str, what: &'static str, since: &str, quantity: Quantity, all: &[Times]) -> Row {
+fn of_quantity(
+    id: &'static str,
+    what: &'static str,
+    since: &str,
+    quantity: Quantity,
+    all: &[Times],
+) -> LoadRow {
     let first = all.first();
     let value = first.map(|times| match times.quantiles {
         Some([p50, p95, _]) => {
@@ -117,7 +123,7 @@ fn of_quantity(id: &'static str, what: &'static str, since: &str, quantity: Quan
             format!("{} from {}", format::plural(times.samples, "sample", "samples"), times.source.to_text())
         },
     );
-    Row { id, what, value, source }
+    LoadRow { id, what, value, source }
 }
 
 fn events_table(events: Vec<EventCount>) -> AnyView {

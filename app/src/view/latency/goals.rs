@@ -11,29 +11,29 @@ const MOST_MS: f64 = 600_000.0;
 
 /// Where a target is in the address, and its default.
 #[derive(Clone, Copy)]
-pub(in crate::view) struct Kind {
+pub(in crate::view) struct TargetKey {
     key: &'static str,
     default_ms: f64,
 }
 
 /// Time to first token.
-pub(in crate::view) const TTFT: Kind = Kind { key: "ttft_slo", default_ms: 600.0 };
+pub(in crate::view) const TTFT: TargetKey = TargetKey { key: "ttft_slo", default_ms: 600.0 };
 /// Time per output token.
-pub(in crate::view) const TPOT: Kind = Kind { key: "tpot_slo", default_ms: 60.0 };
+pub(in crate::view) const TPOT: TargetKey = TargetKey { key: "tpot_slo", default_ms: 60.0 };
 
 /// A target.
 #[derive(Clone, Copy)]
-pub(in crate::view) struct Goal {
+pub(in crate::view) struct LatencyTarget {
     store: Store,
-    kind: Kind,
+    kind: TargetKey,
     /// In milliseconds.
     pub(in crate::view) ms: Memo<f64>,
     fault: Memo<Option<String>>,
 }
 
-impl Goal {
+impl LatencyTarget {
     /// As the address says.
-    pub(in crate::view) fn of(store: Store, kind: Kind) -> Self {
+    pub(in crate::view) fn of(store: Store, kind: TargetKey) -> Self {
         let text = Memo::new(move |_| store.address.with(|address| address.other(kind.key)));
         let ms = Memo::new(move |_| text.get().and_then(|text| parse(&text)).unwrap_or(kind.default_ms));
         let fault = Memo::new(move |_| {
@@ -59,7 +59,7 @@ fn parse(text: &str) -> Option<f64> {
 
 /// The field.
 #[component]
-pub(super) fn GoalField(goal: Goal, id: &'static str) -> impl IntoView {
+pub(super) fn TargetField(goal: LatencyTarget, id: &'static str) -> impl IntoView {
     view! {
         <label class="goal">
             "Target for p95"

@@ -6,10 +6,10 @@ mod quantity;
 mod spread;
 
 use leptos::prelude::*;
-use radixscope_insight::latency::Quantity;
+use radixscope_export::panel::latency::{self, TITLE};
 
 use counts::Numbers;
-use goals::{Goal, TPOT, TTFT};
+use goals::{LatencyTarget, TPOT, TTFT};
 use quantity::QuantityCard;
 use spread::SpreadSection;
 
@@ -25,10 +25,10 @@ use crate::view::time_menu::TimeMenu;
 pub fn LatencyPanel(store: Store, dark: Memo<bool>) -> impl IntoView {
     let second = store.second();
     let span = shown_span(store);
-    let (ttft, tpot) = (Goal::of(store, TTFT), Goal::of(store, TPOT));
+    let (ttft, tpot) = (LatencyTarget::of(store, TTFT), LatencyTarget::of(store, TPOT));
     view! {
         <section class="panel latency" aria-labelledby="latency-title" data-testid="latency">
-            <PanelHead store panel=Panel::Latency title="Latency">
+            <PanelHead store panel=Panel::Latency title=TITLE>
                 <span class="quiet cf-sub">{move || match store.as_of(Feed::Metrics) {
                     None => "Last 60 s against the targets, and in-flight imbalance between workers".to_owned(),
                     Some(at) => format!("60 s before {}; not current", time_of_day(at)),
@@ -37,8 +37,8 @@ pub fn LatencyPanel(store: Store, dark: Memo<bool>) -> impl IntoView {
             <div class="chart-tools"><TimeMenu store span/></div>
             <div class="scroll latency-scroll">
                 <div class="latency-two">
-                    <QuantityCard store dark second goal=ttft quantity=Quantity::Ttft id="ttft" title="TTFT" long="time to first token" span/>
-                    <QuantityCard store dark second goal=tpot quantity=Quantity::Tpot id="tpot" title="ITL" long="time per output token" span/>
+                    <QuantityCard store dark second goal=ttft labels=latency::TTFT span/>
+                    <QuantityCard store dark second goal=tpot labels=latency::ITL span/>
                 </div>
                 <div class="latency-two uneven">
                     <SpreadSection store dark second span/>

@@ -1,20 +1,22 @@
 //! One quantity: its percentiles against the target, how much of the session was above it, and its way over time.
 
 use leptos::prelude::*;
-use radixscope_insight::latency::{self, Burn, ENABLE_FRONTEND, Quantity, TREND_STEP_MS, Times};
+use radixscope_export::panel::latency::{
+    self as latency_panel, NO_SAMPLE, QuantityLabels, TREND_NOTE, TrendSeries,
+};
+use radixscope_insight::latency::{self, Burn, Quantity, TREND_STEP_MS, Times};
 use radixscope_model::id::Millis;
 use radixscope_model::range::{Range, TargetComparison};
 
-use super::goals::{Goal, GoalField};
-use crate::draw::option::ChartOption;
+use super::goals::{LatencyTarget, TargetField};
 use crate::draw::palette::Palette;
 use crate::draw::trend::{self, Trend};
 use crate::format;
 use crate::store::{Feed, Store};
 use crate::time_range::TimeSpan;
 use crate::view::control::view;
-use crate::view::figure::prose;
-use crate::view::legend::{Hidden, Legend, Series};
+use crate::view::figure::EmptyPanel;
+use crate::view::legend::{Hidden, Legend, LegendEntry};
 use crate::view::time_chart::TimeChart;
 
 #[component]
@@ -22,13 +24,11 @@ pub(super) fn QuantityCard(
     store: Store,
     dark: Memo<bool>,
     second: Memo<Millis>,
-    goal: Goal,
-    quantity: Quantity,
-    id: &'static str,
-    title: &'static str,
-    long: &'static str,
+    goal: LatencyTarget,
+    labels: QuantityLabels,
     span: Memo<TimeSpan>,
 ) -> impl IntoView {
+    let QuantityLabels { quantity, id, name: title, long, .. } = labels;
     let times = Memo::new(move |_| {
         let now = second.get();
         store.peek(|cluster| latency::latest(cluster, quantity, now))
@@ -48,7 +48,7 @@ pub(super) fn QuantityCard(
                 let standing = (at == 1 && is_current()).then_some(times);
                 view! { <Value range quantity target=goal.ms.get() standing/> }
             }
-            None => view! { <dd class="quiet">"no sample in the last 60 s"</dd> },
+            None => view! { <dd class="quiet">{NO_SAMPLE}</dd> },
         };
         view! { <div class=of data-testid=format!("{id}-{name}")><dt>{name}</dt>{move || shown()}</div> }
     };
@@ -57,13 +57,13 @@ pub(super) fn QuantityCard(
             <header>
                 <h3 id=format!("{id}-title")>{title}" "<span class="quiet">{long}</span></h3>
                 <span class="spacer"></span>
-                <GoalField goal id/>
+                <TargetField goal id/>
             </header>
-            <Show when=move || known.get() fallback=move || view! { <Absent id long/> }>
+            <Show when=move || known.get() fallback=move || view! { <EmptyPanel text=latency_panel::empty(&labels)/> }>
                 <dl class="quantiles">{reading(1, "p95", "main")} {reading(0, "p50", "")} {reading(2, "p99", "")}</dl>
                 <p class="caption" data-testid=format!("{id}-source")>{move || times.with(|all| latency::source_text(all, quantity))}</p>
-                <p class="caption" data-testid=format!("{id}-burn")>{move || burn.with(|burn| burn_words(burn.as_ref(), quantity, goal.ms.get(), store))}</p>
-                <TrendChart store dark goal quantity id title span/>
+                <p class="caption" data-testid=format!("{id}-burn")>{move || burn.with(|burn| burn_text(burn.as_ref(), quantity, goal.ms.get(), store))}</p>
+                <TrendChart store dark goal labels span/>
             </Show>
         </section>
     }
@@ -82,7 +82,7 @@ fn Value(range: Range, quantity: Quantity, target: f64, standing: Option<Times>)
     }
 }
 
-fn burn_words(burn: Option<&Burn>, quantity: Quantity, target: f64, store: Store) -> String {
+fn burn_text(burn: Option<&Burn>, quantity: Quantity, target: f64, store: Store) -> String {
     let Some(burn) = burn else { return String::new() };
     let (least, most) = burn.over;
     let share =
@@ -104,40 +104,27 @@ fn burn_words(burn: Option<&Burn>, quantity: Quantity, target: f64, store: Store
     )
 }
 
-/// What stands where the quantity is not reported.
-#[component]
-fn Absent(id: &'static str, long: &'static str) -> impl IntoView {
-    view! {
-        <div class="empty" data-testid=format!("{id}-absent")>
-            <p class="empty-head">{format!("Not reported: {long}")}</p>
-            <p>"Scrape a frontend's metrics: "<code>{ENABLE_FRONTEND}</code></p>
-            {prose("Or read a frontend's log, which reports each request: `--logs FILE` (Dynamo ≥ 1.5)")}
-        </div>
-    }
-}
-
 #[component]
 fn TrendChart(
     store: Store,
     dark: Memo<bool>,
-    goal: Goal,
-    quantity: Quantity,
-    id: &'static str,
-    title: &'static str,
+    goal: LatencyTarget,
+    labels: QuantityLabels,
     span: Memo<TimeSpan>,
 ) -> impl IntoView {
+    let QuantityLabels { quantity, id, name: title, .. } = labels;
     // Points are five seconds apart or more and keep their place: between them nothing is worked out or drawn.
     let step = Memo::new(move |_| {
         let at = |at: Millis| Millis(at.0 / TREND_STEP_MS * TREND_STEP_MS);
         span.with(|span| TimeSpan { from: at(span.from), until: at(span.until) })
     });
     let line = Memo::new(move |_| {
-        let TimeSpan { from, until } = step.get();
-        store.peek(|shown| latency::trend(shown, quantity, (from, until), store.received_ms()))
+        let (span, now) = (step.get(), store.received_ms());
+        store.peek(|shown| TrendSeries::of(shown, quantity, span, now))
     });
     let hidden = Hidden::of(store, if quantity == Quantity::Ttft { "ttft.hide" } else { "itl.hide" });
     let legend = Memo::new(move |_| {
-        let of = |id: &str, name: &str, colour: &str| Series {
+        let of = |id: &str, name: &str, colour: &str| LegendEntry {
             id: id.to_owned(),
             name: name.to_owned(),
             swatch: "",
@@ -148,10 +135,20 @@ fn TrendChart(
     let option = move |palette: &Palette| {
         let target = Some(goal.ms.get()).filter(|_| !hidden.has("target"));
         let is_shown = !hidden.has("p95");
-        line.with(|line| line.as_ref().map(|line| drawn(line, target, is_shown, palette, title, step.get())))
+        line.with(|line| {
+            let trend = Trend {
+                name: &format!("{title} p95, ms"),
+                colour: palette.focus,
+                series: line.as_ref()?,
+                is_shown,
+                target,
+                target_colour: palette.warn,
+            };
+            Some(trend::option(&trend, step.get()))
+        })
     };
-    let words = move || {
-        let last = line.with(|line| line.as_ref().and_then(|line| line.p95.last().copied().flatten()));
+    let description = move || {
+        let last = line.with(|line| line.as_ref().and_then(|line| line.last));
         let last = last.map_or("no sample".to_owned(), |p95| quantity.range_text(&p95));
         format!(
             "95th percentile of {title} over the 60 s before each point; at the end {last}, target {}",
@@ -160,30 +157,8 @@ fn TrendChart(
     };
     view! {
         <Legend hidden all=legend/>
-        <TimeChart store dark id=format!("{id}-trend") class="chart-box trend" words=Memo::new(move |_| words())
+        <TimeChart store dark id=format!("{id}-trend") class="chart-box trend" description=Memo::new(move |_| description())
             insets=trend::INSETS span=step option/>
-        <p class="caption">"p95 over the 60 s before each point, ms, every 5 s (15 s in longer ranges); a band: the bucket that it lies in"</p>
+        <p class="caption">{TREND_NOTE}</p>
     }
-}
-
-fn drawn(
-    line: &latency::Trend,
-    target: Option<f64>,
-    is_shown: bool,
-    palette: &Palette,
-    title: &str,
-    span: TimeSpan,
-) -> ChartOption {
-    let ends = |range: Range| (range.low(), range.high().unwrap_or(range.low()));
-    let (times, values): (Vec<Millis>, Vec<_>) = line.points().map(|(at, p95)| (at, p95.map(ends))).unzip();
-    let trend = Trend {
-        name: &format!("{title} p95, ms"),
-        colour: palette.focus,
-        times: &times,
-        values: &values,
-        is_shown,
-        target,
-        target_colour: palette.warn,
-    };
-    trend::option(&trend, span)
 }

@@ -21,6 +21,7 @@ use crate::url::Panel;
 use crate::view::chip::Chip;
 use crate::view::clipboard::copy;
 use crate::view::control::view;
+use crate::view::figure::WAITING;
 use crate::view::hint::HintList;
 
 /// Beside candidates that were computed on a tree that lacked blocks.
@@ -37,10 +38,10 @@ struct Open {
 #[component]
 pub(super) fn Details(ledger: Ledger) -> impl IntoView {
     let store = ledger.store;
-    let asked = Memo::new(move |_| store.address.with(|address| address.decision));
+    let requested = Memo::new(move |_| store.address.with(|address| address.decision));
     // What is open stays as it was last known, also when the state drops it.
     let open = Memo::new(move |before: Option<&Option<Open>>| {
-        let id = asked.get()?;
+        let id = requested.get()?;
         ledger.view.track();
         store.on_beat(|_| ());
         let found = ledger.decided(id).map(|decided| Open { decided, is_dropped: false });
@@ -48,7 +49,7 @@ pub(super) fn Details(ledger: Ledger) -> impl IntoView {
         found.or_else(|| before().map(|open| Open { is_dropped: true, ..open }))
     });
     move || {
-        asked.get().map(|id| {
+        requested.get().map(|id| {
             view! {
                 <section class="ledger-details" aria-labelledby="details-title" data-testid="ledger-details" data-decision=id.to_string()>
                     <header>
@@ -61,7 +62,7 @@ pub(super) fn Details(ledger: Ledger) -> impl IntoView {
                     </header>
                     {move || match open.get() {
                         Some(open) => view! { <One ledger open/> },
-                        None if !store.ready() => view! { <p class="caption">"Waiting for the server's state"</p> },
+                        None if !store.ready() => view! { <p class="caption">{WAITING}</p> },
                         None => view! {
                             <p class="caption" data-testid="details-gone">"This decision is no longer retained: the server retains the latest 10,000 since it started."</p>
                         },
@@ -90,8 +91,8 @@ fn One(ledger: Ledger, open: Open) -> impl IntoView {
                 {if forgotten {
                     view! { <p>"Its candidates are no longer retained: newer decisions took their place."</p> }
                 } else if let Some(missing) = decision.not_reconstructed {
-                    let words = format!("The costs of the others could not be computed: {}.", missing.to_text());
-                    view! { <p data-testid="not-reconstructed">{words}</p> }
+                    let text = format!("The costs of the others could not be computed: {}.", missing.to_text());
+                    view! { <p data-testid="not-reconstructed">{text}</p> }
                 } else {
                     view! { <HintList hint=candidates_hint()/> }
                 }}
@@ -131,7 +132,7 @@ fn One(ledger: Ledger, open: Open) -> impl IntoView {
             {is_dropped.then(|| view! { <p class="caption" data-testid="details-dropped">"The server no longer retains it; shown as last received."</p> })}
             <dl>
                 <div><dt>"Worker"</dt><dd><Chip store worker/> <span class="mono">{full_id(ledger, worker)}</span></dd></div>
-                {move || store.pool_words(worker).map(|(_, words)| view! { <div><dt>"Pool"</dt><dd data-testid="details-pool">{words}</dd></div> })}
+                {move || store.pool_label(worker).map(|(_, text)| view! { <div><dt>"Pool"</dt><dd data-testid="details-pool">{text}</dd></div> })}
                 {decision.adapter.clone().map(|name| view! { <div><dt>"Adapter"</dt><dd data-testid="details-adapter">{name}</dd></div> })}
                 {request.clone().map(|id| view! { <div><dt>"Request"</dt><dd class="mono" data-testid="details-request">{id}</dd></div> })}
                 <div><dt>"Known"</dt><dd>{known_from(&decided)}</dd></div>
@@ -154,21 +155,21 @@ fn One(ledger: Ledger, open: Open) -> impl IntoView {
 fn OtherPart(ledger: Ledger, decided: DecisionEntry) -> impl IntoView {
     let store = ledger.store;
     let id = decided.decision.other_part?;
-    let part = Memo::new(move |_| store.on_beat(|shown| Part::of(shown, &decided)));
-    let words = move || match part.get() {
+    let part = Memo::new(move |_| store.on_beat(|shown| OtherDecision::of(shown, &decided)));
+    let note = move || match part.get() {
         None => {
             let text = format!("The other decision for this request, {id}, is no longer retained.");
             view! { <p class="caption" data-testid="other-part-gone">{text}</p> }
         }
         Some(part) => {
             let name = if part.is_decode { "decode" } else { "prefill" };
-            let does = if part.is_decode { "generates the answer" } else { "computes the prompt" };
+            let does = if part.is_decode { "generates the response" } else { "computes the prompt" };
             let cost = part.cost.map(|cost| format!(", cost {} blocks", Short((cost * 10.0).round() / 10.0)));
             view! {
                 <div class="other-part" data-testid="other-part" data-decision=id.to_string()>
                     <p>{format!("The {name} worker of this request, which {does}: ")}<Chip store worker=part.worker/>{cost}</p>
                     <p class="quiet">{part.why}</p>
-                    <p data-testid="transfer-gap">{gap_words(part.gap)}</p>
+                    <p data-testid="transfer-gap">{gap_text(part.gap)}</p>
                     <button class="plain" data-testid="open-other-part" on:click=move |_| ledger.open(Some(id))>
                         {format!("Open the {name} decision, {id}")}
                     </button>
@@ -176,12 +177,12 @@ fn OtherPart(ledger: Ledger, decided: DecisionEntry) -> impl IntoView {
             }
         }
     };
-    Some(words)
+    Some(note)
 }
 
 /// The texts of the other choice.
 #[derive(Clone, PartialEq)]
-struct Part {
+struct OtherDecision {
     is_decode: bool,
     worker: WorkerIx,
     cost: Option<f64>,
@@ -189,7 +190,7 @@ struct Part {
     gap: Option<i64>,
 }
 
-impl Part {
+impl OtherDecision {
     fn of(shown: &ViewContext<'_>, decided: &DecisionEntry) -> Option<Self> {
         let parts = shown.parts_of(decided)?;
         let is_decode = parts.prefill.decision.id == decided.decision.id;
@@ -204,7 +205,7 @@ impl Part {
     }
 }
 
-fn gap_words(gap: Option<i64>) -> String {
+fn gap_text(gap: Option<i64>) -> String {
     match gap {
         None => "Transfer gap not reported: from prefill freed to the first token".to_owned(),
         Some(ms) if ms < 0 => {
@@ -249,8 +250,8 @@ fn timeline(decided: &DecisionEntry) -> impl IntoView + use<> {
     view! {
         <ol class="timeline" data-testid="timeline">
             <li><b>"Decided"</b> {format!(" {}, {}", time(decided_ms), clock_of(decided))}</li>
-            <li class:untold=progress.first_token_ms.is_none() && progress.ttft_us.is_none()><b>"TTFT"</b> " " {first}</li>
-            <li class:untold=progress.ended_ms.is_none()><b>"End"</b> " " {end}</li>
+            <li class:not_reported=progress.first_token_ms.is_none() && progress.ttft_us.is_none()><b>"TTFT"</b> " " {first}</li>
+            <li class:not_reported=progress.ended_ms.is_none()><b>"End"</b> " " {end}</li>
         </ol>
         {(!more.is_empty()).then(|| view! { <p class="caption">{more.join(", ")}</p> })}
     }
@@ -263,7 +264,7 @@ fn ttft_split(ledger: Ledger, decided: &DecisionEntry) -> impl IntoView + use<> 
     let class = ["queued", "computed", "handed"];
     let bar = move |(part, class): (&TtftPart, &'static str)| {
         let ms = part.ms.filter(|ms| *ms > 0.0 && sum > 0.0)?;
-        Some(view! { <i class=class style=["width:", &format::width(ms / sum)].concat()></i> })
+        Some(view! { <i class=class style=format!("width:{}", format::width(ms / sum))></i> })
     };
     let row = |(part, class): (&TtftPart, &'static str)| {
         let time = part.ms.map_or("not reported".to_owned(), duration);

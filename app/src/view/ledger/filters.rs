@@ -4,7 +4,7 @@ use leptos::prelude::*;
 use radixscope_model::id::{Worker, WorkerIx};
 use radixscope_state::cluster::{HIT_SHARE, Kind};
 
-use super::kind_words;
+use super::outcome_name;
 use super::save;
 use super::state::Ledger;
 use crate::draw::palette::label;
@@ -83,14 +83,14 @@ fn KindButton(ledger: Ledger, kind: Option<Kind>) -> impl IntoView {
         store.address.update(|address| address.outcome = kind);
         ledger.status_text.set(format!(
             "{}: {}",
-            kind.map_or("All", kind_words),
+            kind.map_or("All", outcome_name),
             format::plural(count.get_untracked().into(), "decision", "decisions")
         ));
     };
     view! {
         <button class="filter" class:on=move || is_on.get() aria-pressed=move || is_on.get().to_string()
             title=explained(kind) data-testid=format!("kind-{}", kind.map_or("all", Kind::as_str)) on:click=choose>
-            {kind.map_or("All", kind_words)} " " <b>{move || format::count(count.get().into())}</b>
+            {kind.map_or("All", outcome_name)} " " <b>{move || format::count(count.get().into())}</b>
         </button>
     }
 }

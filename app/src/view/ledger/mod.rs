@@ -1,10 +1,10 @@
-//! The ledger: every kept decision in one table, with what it came to, and one of them in detail.
+//! The ledger: every retained decision in one table, with what it came to, and one of them in detail.
 //!
 //! # How it works
 //!
-//! What a decision came to, which filter it passes and why it was taken are pure functions of one kept decision; the
+//! What a decision came to, which filter it passes and why it was taken are pure functions of one retained decision; the
 //! API, the exports and the page call the same. The table keeps as many elements as fit the window and fills them
-//! anew; one pass over the kept decisions gives the lines, the counts of every filter and the sums. Its anchor is a
+//! anew; one pass over the retained decisions gives the lines, the counts of every filter and the sums. Its anchor is a
 //! decision, not a pixel, so that lines stay where they are while others come and go. Pause copies what is shown,
 //! because the state forgets. The path that an open decision paints on the tree is in the full bundle only; the tree
 //! panel calls it through two function pointers.
@@ -21,6 +21,7 @@ mod table;
 mod waterfall;
 
 use leptos::prelude::*;
+use radixscope_export::panel::decisions::NO_DECISION;
 use radixscope_state::cluster::Kind;
 use wasm_bindgen::JsCast;
 
@@ -29,7 +30,7 @@ use crate::format;
 use crate::store::Store;
 use crate::url::Panel;
 use crate::view::control::view;
-use crate::view::figure::{Empty, PanelHead};
+use crate::view::figure::{Empty, PanelHead, Waiting};
 use details::Details;
 pub(super) use details::ON_PARTIAL_TREE;
 use filters::Filters;
@@ -63,7 +64,7 @@ pub fn LedgerPanel(store: Store) -> impl IntoView {
 /// Live or paused, and the way to the other.
 #[component]
 fn Pause(ledger: Ledger) -> impl IntoView {
-    let words = move || match ledger.since() {
+    let text = move || match ledger.since() {
         None => ledger.store.newest_name().to_owned(),
         Some(since) => {
             let dropped = match since.dropped {
@@ -75,7 +76,7 @@ fn Pause(ledger: Ledger) -> impl IntoView {
     };
     view! {
         <span class="state" class:live=move || !ledger.is_paused() class:wait=move || ledger.is_paused() data-testid="ledger-state">
-            <i aria-hidden="true"></i>{move || words()}
+            <i aria-hidden="true"></i>{move || text()}
         </span>
         <button class="plain" data-testid="ledger-pause" aria-keyshortcuts="Space P"
             aria-pressed=move || ledger.is_paused().to_string() on:click=move |_| ledger.toggle_pause()>
@@ -87,7 +88,7 @@ fn Pause(ledger: Ledger) -> impl IntoView {
 /// How many are shown of how many, and what they add up to.
 #[component]
 fn Summary(ledger: Ledger) -> impl IntoView {
-    let words = move || {
+    let text = move || {
         ledger.view.with(|view| {
             let sums = ledger.store.peek(|shown| shown.sums(&view.picked.of_pool));
             let prompts = match sums.prompts {
@@ -99,7 +100,7 @@ fn Summary(ledger: Ledger) -> impl IntoView {
             format!(
                 "{} shown of {} retained of {} received; KV hit rate {} of {prompts} of those shown",
                 format::count(sums.count),
-                format::count(view.kept),
+                format::count(view.retained),
                 format::count(view.ever),
                 sums.rate_text(),
             )
@@ -112,7 +113,7 @@ fn Summary(ledger: Ledger) -> impl IntoView {
         })
     };
     view! {
-        <p class="caption"><span data-testid="ledger-summary">{move || words()}</span><span class="held-back" data-testid="ledger-held">{move || held_back()}</span></p>
+        <p class="caption"><span data-testid="ledger-summary">{move || text()}</span><span class="held-back" data-testid="ledger-held">{move || held_back()}</span></p>
     }
 }
 
@@ -121,8 +122,8 @@ fn Nothing(store: Store) -> impl IntoView {
     let hint = Memo::new(move |_| store.on_beat(|cluster| cluster.decisions_hint()));
     view! {
         <Show when=move || store.ready()
-            fallback=|| view! { <Empty id="ledger-wait" head="Waiting for the server's state"/> }>
-            <Empty id="ledger-empty" head="No decision received yet">
+            fallback=|| view! { <Waiting id="ledger-wait"/> }>
+            <Empty id="ledger-empty" head=NO_DECISION>
                 <p>"Every request that the KV router places is listed here, with the cost of every candidate."</p>
                 {move || hint.get().map(|hint| view! { <HintList hint/> })}
             </Empty>
@@ -156,7 +157,7 @@ fn listen(ledger: Ledger) {
 }
 
 /// A kind's name for people.
-fn kind_words(kind: Kind) -> &'static str {
+fn outcome_name(kind: Kind) -> &'static str {
     match kind {
         Kind::Hit => "Hit",
         Kind::Partial => "Partial",

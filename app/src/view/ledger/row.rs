@@ -1,4 +1,4 @@
-//! A line of the ledger in words.
+//! A line of the ledger as text.
 
 use radixscope_model::id::{DecisionId, Millis, PoolIx, WorkerIx};
 use radixscope_model::record::{Completeness, DecisionSource};
@@ -16,7 +16,7 @@ pub(super) const IGNORED: &str = "decode decisions ignore cached blocks";
 
 /// What a line shows.
 #[derive(Clone, PartialEq)]
-pub(super) struct Row {
+pub(super) struct DecisionLine {
     pub id: DecisionId,
     /// Place among all lines, from 0.
     pub line: usize,
@@ -43,7 +43,7 @@ pub(super) struct Row {
     pub ttft_title: &'static str,
 }
 
-impl Row {
+impl DecisionLine {
     pub(super) fn of(decided: &DecisionEntry, line: usize) -> Self {
         let decision = &decided.decision;
         let request = decision.request_id.as_deref().unwrap_or_default();

@@ -1,5 +1,5 @@
-//! The words that a reader looks for among decisions: in the request id, in what worker, pool and model are called, and in the
-//! reason. Reasons are sentences that are made anew each time, so what was found is kept until another text is asked for.
+//! Texts that a reader looks for among decisions: in the request id, in what worker, pool and model are called, and in the
+//! reason. Reasons are sentences that are made anew each time, so what was found is kept until another text is requested.
 
 use radixscope_model::id::{PoolIx, WorkerIx};
 use radixscope_state::cluster::{DecisionEntry, Filter};
@@ -22,7 +22,7 @@ pub(super) struct Search {
     settled: u64,
 }
 
-/// One pass over the decisions, which are asked about newest first.
+/// One pass over the decisions, newest first.
 pub(super) struct Pass<'a> {
     search: &'a mut Search,
     /// By worker: whether it, its pool or its model is called so.

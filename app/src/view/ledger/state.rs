@@ -10,7 +10,7 @@ use super::search::Search;
 use crate::store::{Store, ViewContext};
 
 /// What is shown while paused: a copy, because the state forgets.
-pub(super) struct Held {
+pub(super) struct PausedDecisions {
     /// Newest first.
     decisions: Vec<DecisionEntry>,
     /// Decisions received so far, then.
@@ -22,13 +22,13 @@ pub(super) struct Held {
 pub(super) struct View {
     pub picked: Picked,
     /// Decisions that were looked through.
-    pub kept: u64,
+    pub retained: u64,
     /// Decisions received so far.
     pub ever: u64,
     /// Record that the state was at: equal views show the same.
     seq: u64,
-    /// What was asked for.
-    asked: (Filter, String),
+    /// What was requested.
+    query: (Filter, String),
 }
 
 /// Since Pause.
@@ -44,7 +44,7 @@ pub(super) struct Since {
 #[derive(Clone, Copy)]
 pub(super) struct Ledger {
     pub store: Store,
-    held: RwSignal<Option<Arc<Held>>>,
+    held: RwSignal<Option<Arc<PausedDecisions>>>,
     /// Whether the pointer, and whether the keyboard, is in the list.
     visited: RwSignal<(bool, bool)>,
     pub view: Memo<View>,
@@ -56,9 +56,9 @@ pub(super) struct Ledger {
 
 impl Ledger {
     pub(super) fn new(store: Store) -> Self {
-        let held = RwSignal::new(None::<Arc<Held>>);
+        let held = RwSignal::new(None::<Arc<PausedDecisions>>);
         let cursor = store.address.with_untracked(|address| address.decision);
-        let asked = Memo::new(move |_| {
+        let query = Memo::new(move |_| {
             let (worker, pool) = (store.picked(), store.pools.get().only);
             store.address.with(|address| {
                 let filter = Filter { pool, worker, kind: address.outcome, sort: address.sort };
@@ -75,21 +75,21 @@ impl Ledger {
         });
         let search = StoredValue::new_local(Search::default());
         let view = Memo::new(move |before: Option<&View>| {
-            let asked = asked.get();
+            let query = query.get();
             let held = held.get();
             let look = |shown: &ViewContext<'_>| {
-                let mut view = View { asked: asked.clone(), ..View::default() };
+                let mut view = View { query: query.clone(), ..View::default() };
                 search.update_value(|search| {
-                    let (filter, text) = &asked;
+                    let (filter, text) = &query;
                     let mut pass = search.pass(shown, text, filter);
                     let is_found = |decided: &DecisionEntry| pass.is_found(decided);
                     if let Some(held) = &held {
                         view.picked = Picked::of(filter, held.decisions.iter(), is_found);
-                        (view.kept, view.ever) = (held.decisions.len() as u64, held.ever);
+                        (view.retained, view.ever) = (held.decisions.len() as u64, held.ever);
                     } else {
                         let decisions = shown.decisions();
                         view.picked = Picked::of(filter, decisions.newest_first(), is_found);
-                        (view.kept, view.ever) =
+                        (view.retained, view.ever) =
                             (decisions.newest_first().len() as u64, decisions.totals().count);
                         view.seq = shown.seq().0;
                     }
@@ -98,7 +98,7 @@ impl Ledger {
             };
             // What is shown of the past holds still by itself.
             let stays = held.is_none() && is_visited.get() && store.at.get() == 0;
-            match before.filter(|before| stays && before.asked == asked && before.seq > 0) {
+            match before.filter(|before| stays && before.query == query && before.seq > 0) {
                 Some(before) => before.clone(),
                 None if stays || held.is_some() => store.peek(look),
                 None => store.on_beat(look),
@@ -166,7 +166,7 @@ impl Ledger {
             self.status_text.set("Live again".to_owned());
             return;
         }
-        let held = self.store.peek(|cluster| Held {
+        let held = self.store.peek(|cluster| PausedDecisions {
             decisions: cluster.decisions().newest_first().cloned().collect(),
             ever: cluster.decisions().totals().count,
         });
@@ -195,7 +195,7 @@ impl Ledger {
             look(
                 cluster,
                 match &held {
-                    Some(held) => Listed::Held(&held.decisions),
+                    Some(held) => Listed::PausedDecisions(&held.decisions),
                     None => {
                         let ever = self.view.with_untracked(|view| view.ever);
                         let newer = cluster.decisions().totals().count.saturating_sub(ever);
@@ -215,7 +215,7 @@ impl Ledger {
     pub(super) fn line_of(self, id: DecisionId) -> Option<usize> {
         self.look(|_, shown| {
             self.view.with_untracked(|view| {
-                if view.asked.0.sort == Sort::default() {
+                if view.query.0.sort == Sort::default() {
                     let is_newer = |&place: &u32| shown.at(place).is_some_and(|d| d.decision.id > id);
                     return Some(view.picked.at.partition_point(is_newer));
                 }
@@ -245,7 +245,7 @@ impl Ledger {
 pub(super) enum Listed<'a> {
     /// Those of the state, and how many came since they were looked through.
     Live(&'a Cluster, usize),
-    Held(&'a [DecisionEntry]),
+    PausedDecisions(&'a [DecisionEntry]),
 }
 
 impl<'a> Listed<'a> {
@@ -253,14 +253,14 @@ impl<'a> Listed<'a> {
     pub(super) fn at(self, place: u32) -> Option<&'a DecisionEntry> {
         match self {
             Listed::Live(cluster, newer) => cluster.decisions().newest((place as usize).checked_add(newer)?),
-            Listed::Held(decisions) => decisions.get(place as usize),
+            Listed::PausedDecisions(decisions) => decisions.get(place as usize),
         }
     }
 
     fn find(self, id: DecisionId) -> Option<&'a DecisionEntry> {
         match self {
             Listed::Live(cluster, _) => cluster.decisions().get(id),
-            Listed::Held(decisions) => decisions.get(self.place_of(id)?),
+            Listed::PausedDecisions(decisions) => decisions.get(self.place_of(id)?),
         }
     }
 
@@ -268,7 +268,7 @@ impl<'a> Listed<'a> {
     fn place_of(self, id: DecisionId) -> Option<usize> {
         match self {
             Listed::Live(cluster, newer) => cluster.decisions().newer_than(id)?.checked_sub(newer),
-            Listed::Held(decisions) => decisions.binary_search_by(|d| id.cmp(&d.decision.id)).ok(),
+            Listed::PausedDecisions(decisions) => decisions.binary_search_by(|d| id.cmp(&d.decision.id)).ok(),
         }
     }
 }

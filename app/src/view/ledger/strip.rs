@@ -20,7 +20,7 @@ const LABEL: f64 = 13.0;
 
 /// A depth and who held the prompt so far.
 #[derive(Clone)]
-struct Mark {
+struct StripMark {
     blocks: u32,
     workers: Vec<WorkerIx>,
     is_chosen: bool,
@@ -38,7 +38,7 @@ pub(super) fn Strip(store: Store, decided: DecisionEntry) -> impl IntoView {
     let held = decided.overlap_blocks().map_or(0.0, |held| held as f64 / isl.max(1) as f64);
     let fill =
         move || format!("width: {}; --c: var({})", format::width(held), token(chosen, store.workers.get()));
-    let mark = move |mark: Mark| {
+    let mark = move |mark: StripMark| {
         let at = share(mark.blocks);
         let left = format!("left: {}", format::width(at));
         let depth = left.clone();
@@ -62,7 +62,7 @@ pub(super) fn Strip(store: Store, decided: DecisionEntry) -> impl IntoView {
     }
 }
 
-fn marks(decided: &DecisionEntry, isl: u64) -> Vec<Mark> {
+fn marks(decided: &DecisionEntry, isl: u64) -> Vec<StripMark> {
     let chosen = decided.decision.worker;
     let mut depths: Vec<(u32, WorkerIx)> =
         decided.decision.candidates.iter().map(|c| (c.overlap_blocks, c.worker)).collect();
@@ -71,12 +71,12 @@ fn marks(decided: &DecisionEntry, isl: u64) -> Vec<Mark> {
     }
     // The chosen one first among equals, so that its chip is never among those left out.
     sort::sort_by_key(&mut depths, |&(depth, worker)| (depth, worker != chosen, worker));
-    let mut marks: Vec<Mark> = Vec::new();
+    let mut marks: Vec<StripMark> = Vec::new();
     for (blocks, worker) in depths {
         let is_chosen = worker == chosen;
         match marks.last_mut().filter(|mark| mark.blocks == blocks) {
             Some(mark) => mark.workers.push(worker),
-            None => marks.push(Mark { blocks, workers: vec![worker], is_chosen, lane: 0 }),
+            None => marks.push(StripMark { blocks, workers: vec![worker], is_chosen, lane: 0 }),
         }
     }
     while marks.len() > MARKS

@@ -9,7 +9,7 @@ use radixscope_state::cluster::{CacheOutcome, Column, Sort};
 use wasm_bindgen::JsCast;
 use web_sys::{Element, FocusEvent, KeyboardEvent};
 
-use super::row::{IGNORED, Row};
+use super::row::{DecisionLine, IGNORED};
 use super::state::Ledger;
 use crate::format::{self, UNKNOWN};
 use crate::view::chip::Chip;
@@ -102,13 +102,13 @@ pub(super) fn Table(ledger: Ledger) -> impl IntoView {
         now
     });
     let rows = move |lines: Range<usize>| {
-        // Not the view itself: what is in sight is known only when the place is kept.
+        // Not the view itself: what is in sight is known only when the place is known.
         place.turn.track();
         ledger.look(|_, shown| {
             ledger.view.with_untracked(|view| {
                 let row = |line: usize| {
                     let decided = shown.at(*view.picked.at.get(line)?)?;
-                    Some(Row::of(decided, line))
+                    Some(DecisionLine::of(decided, line))
                 };
                 lines.map(row).collect::<Vec<_>>()
             })
@@ -184,7 +184,7 @@ fn row_id(id: DecisionId) -> String {
 
 /// One line in sight; it shows one decision after the other.
 #[component]
-fn Line(ledger: Ledger, row: RwSignal<Option<Row>>) -> impl IntoView {
+fn Line(ledger: Ledger, row: RwSignal<Option<DecisionLine>>) -> impl IntoView {
     let store = ledger.store;
     let id = Memo::new(move |_| row.with(|row| row.as_ref().map(|row| row.id)));
     let worker = Memo::new(move |_| row.with(|row| row.as_ref().map(|row| row.worker)));
@@ -197,7 +197,7 @@ fn Line(ledger: Ledger, row: RwSignal<Option<Row>>) -> impl IntoView {
             Some((label.beside(all), label.to_text()))
         })
     });
-    let of = move |part: fn(&Row) -> &str| {
+    let of = move |part: fn(&DecisionLine) -> &str| {
         move || row.with(|row| row.as_ref().map_or_else(String::new, |row| part(row).to_owned()))
     };
     let is_open = move || id.get().is_some() && store.address.with(|address| address.decision) == id.get();
@@ -216,7 +216,7 @@ fn Line(ledger: Ledger, row: RwSignal<Option<Row>>) -> impl IntoView {
             <span class="l-request mono" role="gridcell" title=of(|row| &row.request_full)>{of(|row| &row.request)}</span>
             <span class="l-worker" role="gridcell">
                 {move || worker.get().map(|worker| view! { <Chip store worker/> })}
-                {move || of_pool.get().map(|(beside, words)| view! { <span class="of-pool" title=words data-testid="ledger-pool">{beside}</span> })}
+                {move || of_pool.get().map(|(beside, text)| view! { <span class="of-pool" title=text data-testid="ledger-pool">{beside}</span> })}
             </span>
             <span class="l-prompt n" role="gridcell">{of(|row| &row.prompt)}</span>
             <span class="l-overlap n" role="gridcell">{of(|row| &row.overlap)}</span>

@@ -46,7 +46,7 @@ pub(super) fn Waterfall(store: Store, decided: DecisionEntry) -> impl IntoView {
     };
     let [from, to] = [scale.base, scale.end].map(|cost| Short((cost * 10.0).round() / 10.0).to_string());
     view! {
-        <p class="costs-shared" data-testid="cost-shared">{scale.shared_words()}</p>
+        <p class="costs-shared" data-testid="cost-shared">{scale.shared_text()}</p>
         <div class="waterfall" role="list" aria-label="Cost of every candidate, cheapest first">
             <p class="scale" aria-hidden="true"><span>{from}</span><span>{to} " blocks"</span></p>
             {move || bars()}
@@ -75,7 +75,7 @@ fn bar(
     let worker = part.candidate.worker;
     let overlap = u64::from(part.candidate.overlap_blocks);
     let holds = (!ignores_cache).then(|| format!(", {} cached", format::plural(overlap, "block", "blocks")));
-    let words = match (part.is_chosen, part.is_lowest && tied > 1) {
+    let note = match (part.is_chosen, part.is_lowest && tied > 1) {
         (true, true) => "chosen, tied",
         (true, false) => "chosen",
         (false, true) => "tied",
@@ -85,7 +85,7 @@ fn bar(
         let (from, to) = (chosen.min(next), chosen.max(next));
         let text = if next < chosen { "blocks above the lowest cost" } else { "blocks to the next best" };
         let (left, width) = (scale.width(from), scale.width(scale.base + to - from));
-        let style = ["left:", &left, ";width:", &width].concat();
+        let style = format!("left:{left};width:{width}");
         let text = format!("Cost gap {} {text}", Short(to - from));
         view! {
             <span class="margin" data-testid="margin"><i style=style aria-hidden="true"></i><span>{text}</span></span>
@@ -95,7 +95,7 @@ fn bar(
     view! {
         <div class="candidate" class:chosen=part.is_chosen role="listitem" data-testid="candidate"
             data-cost=cost.to_string() data-overlap=overlap.to_string()>
-            <span class="who"><Chip store worker/><em>{words}</em></span>
+            <span class="who"><Chip store worker/><em>{note}</em></span>
             <span class="track" aria-hidden="true">{scale.bar(cost, terms(part), ["prefill", "decode", "other"])}</span>
             <span class="sum">{part.sum()}<span class="quiet">{holds}</span></span>
             {margin}

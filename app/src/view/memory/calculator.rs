@@ -1,4 +1,4 @@
-//! The calculator's form. What is typed is kept in the address; each fault stands at its field.
+//! The calculator's form. What is typed is in the address; each fault stands at its field.
 
 use leptos::prelude::*;
 use radixscope_insight::capacity::{
@@ -41,7 +41,7 @@ pub(super) fn CalculatorView(calculator: Calculator) -> impl IntoView {
 #[component]
 fn FormView(calculator: Calculator, faults: Memo<Vec<Fault>>) -> impl IntoView {
     let form = calculator.form;
-    let taken = RwSignal::new(String::new());
+    let filled = RwSignal::new(String::new());
     let preset = move |event| {
         let place = event_target_value(&event).parse().unwrap_or(0);
         calculator.change(|form| *form = Form::of_preset(place));
@@ -59,7 +59,7 @@ fn FormView(calculator: Calculator, faults: Memo<Vec<Fault>>) -> impl IntoView {
     let chosen_engine = Memo::new(move |_| form.with(|form| form.engine));
     let convention = Memo::new(move |_| form.with(|form| form.convention));
     let by_shape = Memo::new(move |_| form.with(|form| form.by_shape));
-    let take = move |_| taken.set(take_from_live(calculator));
+    let fill = move |_| filled.set(fill_from_live(calculator));
     let fields = move |wanted: fn(Field) -> bool| {
         Field::ALL
             .into_iter()
@@ -82,9 +82,9 @@ fn FormView(calculator: Calculator, faults: Memo<Vec<Fault>>) -> impl IntoView {
                         <option value=at selected=move || form.with(|form| form.preset == at)>{preset.name}</option>
                     }).collect_view()}
                 </select>
-                <button type="button" class="cf-button" data-testid="cap-take" on:click=take>"Take from live"</button>
+                <button type="button" class="cf-button" data-testid="cap-take" on:click=fill>"Take from live"</button>
             </div>
-            <p class="help-line" aria-live="polite" data-testid="cap-taken">{taken}</p>
+            <p class="help-line" aria-live="polite" data-testid="cap-taken">{filled}</p>
             <div class="cap-line">
                 <label for="cap-engine">"Engine"</label>
                 <select id="cap-engine" data-testid="cap-engine" on:change=engine>
@@ -167,18 +167,18 @@ fn NumberField(calculator: Calculator, faults: Memo<Vec<Fault>>, field: Field) -
     }
 }
 
-/// Puts what the deployment tells into the form; says what, and what it does not tell.
-fn take_from_live(calculator: Calculator) -> String {
+/// Puts what the deployment reports into the form; says what, and what it does not report.
+fn fill_from_live(calculator: Calculator) -> String {
     let store = calculator.store;
     let (facts, lengths) =
         store.peek(|shown| (live_facts(shown, shown.pool), live::lengths(shown, store.now_ms())));
-    let mut taken = Vec::new();
+    let mut filled = Vec::new();
     let mut absent = Vec::new();
     calculator.change(|form| {
         let mut put = |input: Input, value: Option<u64>| match value {
             Some(value) => {
                 form.set(input, value.to_string());
-                taken.push(format!("{} {}", input.label().to_ascii_lowercase(), format::count(value)));
+                filled.push(format!("{} {}", input.label().to_ascii_lowercase(), format::count(value)));
             }
             None => absent.push(input.label().to_ascii_lowercase()),
         };
@@ -189,9 +189,9 @@ fn take_from_live(calculator: Calculator) -> String {
         put(Input::P50, lengths.map(|lengths| lengths.p50));
         put(Input::P95, lengths.map(|lengths| lengths.p95));
     });
-    let mut status_text = match taken.is_empty() {
+    let mut status_text = match filled.is_empty() {
         true => "Not reported".to_owned(),
-        false => format!("Taken: {}", taken.join(", ")),
+        false => format!("Taken: {}", filled.join(", ")),
     };
     if let Some(lengths) = lengths {
         status_text.push_str(&format!(

@@ -7,6 +7,7 @@ mod row;
 mod workers;
 
 use leptos::prelude::*;
+use radixscope_export::panel::workers::NO_WORKER;
 use radixscope_insight::capacity::{CurrentUsage, Fault, Form, Input, Inputs};
 use radixscope_insight::memory::{self, Facts, MemorySegment};
 use radixscope_model::id::Millis;
@@ -15,13 +16,13 @@ use crate::format::{self, UNKNOWN};
 use crate::store::{Store, ViewContext};
 use crate::url::Panel;
 use crate::view::control::view;
-use crate::view::figure::{Empty, Figure, PanelHead, prose};
+use crate::view::figure::{Empty, Figure, PanelHead, Waiting, prose};
 use crate::view_context::PoolLabel;
 
 /// The calculator's keys in the address begin so.
 const KEY_PREFIX: &str = "cap.";
 
-/// The calculator as the address has it: the one place where it is kept.
+/// The calculator as the address has it: its only place.
 #[derive(Clone, Copy)]
 struct Calculator {
     store: Store,
@@ -183,8 +184,8 @@ const fn class(part: MemorySegment) -> &'static str {
 #[component]
 fn Nothing(store: Store) -> impl IntoView {
     view! {
-        <Show when=move || store.ready() fallback=|| view! { <Empty id="mem-wait" head="Waiting for the server's state"/> }>
-            <Empty id="mem-empty" head="No worker known yet">
+        <Show when=move || store.ready() fallback=|| view! { <Waiting id="mem-wait"/> }>
+            <Empty id="mem-empty" head=NO_WORKER>
                 {prose(
                     "Workers appear with their first KV event or load report. `--prometheus frontend=http://HOST:8000/metrics` adds block \
                      size and capacity, and the same with a worker's system port its engine's own figures. The calculator below works \

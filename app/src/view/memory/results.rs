@@ -1,4 +1,4 @@
-//! What fits, with units, sentences in words and the difference to what runs.
+//! What fits, with units, sentences as text and the difference to what runs.
 
 use leptos::prelude::*;
 use radixscope_insight::capacity::{Capacity, Fault, FitSentence, against_live, fit_sentences};

@@ -9,7 +9,7 @@ use crate::format::{self, UNKNOWN};
 
 /// A figure, what it is in other units, and how it is known.
 #[derive(Clone, PartialEq, Default)]
-pub(super) struct Cell {
+pub(super) struct MemoryCell {
     pub(super) main: String,
     pub(super) sub: String,
     pub(super) title: String,
@@ -17,21 +17,21 @@ pub(super) struct Cell {
 
 /// A row.
 #[derive(Clone, PartialEq, Default)]
-pub(super) struct Row {
+pub(super) struct MemoryRow {
     pub(super) id: String,
     pub(super) tail: String,
     /// Class, width and text of each stretch.
     pub(super) parts: Vec<(&'static str, String, String)>,
-    pub(super) used: Cell,
-    pub(super) retained: Cell,
-    pub(super) free: Cell,
-    pub(super) capacity: Cell,
-    pub(super) churn: Cell,
-    pub(super) lifetime: Cell,
-    pub(super) gap: Cell,
+    pub(super) used: MemoryCell,
+    pub(super) retained: MemoryCell,
+    pub(super) free: MemoryCell,
+    pub(super) capacity: MemoryCell,
+    pub(super) churn: MemoryCell,
+    pub(super) lifetime: MemoryCell,
+    pub(super) gap: MemoryCell,
     /// Sentences: belief against truth, contradictions, lifetimes.
     pub(super) status_text: Vec<String>,
-    /// What is unknown and what would tell it; of a worker that left nothing is looked for.
+    /// What is unknown and what would report it; of a worker that left nothing is looked for.
     pub(super) missing: Vec<&'static str>,
 }
 
@@ -43,9 +43,9 @@ struct Units {
 }
 
 impl Units {
-    fn cell(&self, blocks: Option<u64>, title: String) -> Cell {
+    fn cell(&self, blocks: Option<u64>, title: String) -> MemoryCell {
         let Some(blocks) = blocks else {
-            return Cell { main: UNKNOWN.to_owned(), sub: String::new(), title };
+            return MemoryCell { main: UNKNOWN.to_owned(), sub: String::new(), title };
         };
         let mut sub = Vec::new();
         let capacity = self.capacity.filter(|&all| all > 0);
@@ -54,7 +54,7 @@ impl Units {
         sub.extend(tokens.map(|tokens| format!("{} tok", format::short(tokens))));
         let bytes = tokens.zip(self.bytes_per_token).map(|(tokens, bytes)| tokens as f64 * bytes as f64);
         sub.extend(bytes.map(|bytes| format!("{:.1} GiB", bytes / GIB as f64)));
-        Cell { main: format::count(blocks), sub: sub.join(" · "), title }
+        MemoryCell { main: format::count(blocks), sub: sub.join(" · "), title }
     }
 }
 
@@ -79,7 +79,7 @@ pub(super) fn look(
     worker: WorkerIx,
     bytes_per_token: Option<u64>,
     now: Millis,
-) -> Option<Row> {
+) -> Option<MemoryRow> {
     let state = cluster.worker(worker)?;
     let memory = Memory::of(cluster, worker, now)?;
     let capacity = memory.capacity.map(|capacity| capacity.value);
@@ -96,7 +96,7 @@ pub(super) fn look(
     });
     let span = |ms: Option<u64>| ms.map_or(UNKNOWN.to_owned(), seconds);
     let said_by = |label: &str| if label.is_empty() { String::new() } else { label.to_owned() };
-    Some(Row {
+    Some(MemoryRow {
         id: state.id.to_string(),
         tail: format!("{}{rank}", format::tail(state.id.id.0)),
         parts: parts(&memory),
@@ -121,19 +121,19 @@ pub(super) fn look(
             cell.sub = [rest, said_by(label)].into_iter().filter(|s| !s.is_empty()).collect::<Vec<_>>().join(" · ");
             cell
         },
-        churn: Cell {
+        churn: MemoryCell {
             main: memory.churn.and_then(|churn| churn.ratio()).map_or(UNKNOWN.to_owned(), format::share),
             sub: memory.churn.map_or(String::new(), |churn| {
                 format!("{} ÷ {}", format::short(churn.removed), format::short(churn.stored))
             }),
             title: memory.eviction_ratio_text().unwrap_or("No KV event received".to_owned()),
         },
-        lifetime: Cell {
+        lifetime: MemoryCell {
             main: span(ages.and_then(|ages| ages.lifetime_p50_ms)),
             sub: ages.and_then(|ages| ages.lifetime_p95_ms).map_or(String::new(), |ms| format!("p95 {}", seconds(ms))),
             title: sampled.clone(),
         },
-        gap: Cell {
+        gap: MemoryCell {
             main: span(ages.and_then(|ages| ages.reuse_p50_ms)),
             sub: ages.filter(|ages| ages.came_back > 0).map_or(String::new(), |ages| {
                 format!("{} back after {}", format::count(u64::from(ages.came_back)), span(ages.came_back_p50_ms))

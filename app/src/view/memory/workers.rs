@@ -5,7 +5,7 @@
 use leptos::prelude::*;
 use radixscope_model::id::WorkerIx;
 
-use super::row::{Cell, Row, look};
+use super::row::{MemoryCell, MemoryRow, look};
 use super::{Calculator, Legend};
 use crate::format;
 use crate::store::Store;
@@ -81,7 +81,7 @@ fn WorkerRow(store: Store, bytes: Memo<Option<u64>>, worker: WorkerIx) -> impl I
     let status_text = Memo::new(move |_| row.with(|row| row.status_text.clone()));
     let picked = move || store.picked() == Some(worker);
     let id = move || row.with(|row| row.id.clone());
-    let cell = move |name: &'static str, of: fn(&Row) -> &Cell| {
+    let cell = move |name: &'static str, of: fn(&MemoryRow) -> &MemoryCell| {
         let cell = Memo::new(move |_| row.with(|row| of(row).clone()));
         view! {
             <td class="n" title=move || cell.with(|c| c.title.clone())>
@@ -91,10 +91,10 @@ fn WorkerRow(store: Store, bytes: Memo<Option<u64>>, worker: WorkerIx) -> impl I
         }
     };
     let spoken = move || {
-        let words =
+        let note =
             parts.with(|parts| parts.iter().map(|(_, _, text)| text.as_str()).collect::<Vec<_>>().join(", "));
         // An empty bar says why it is empty.
-        if words.is_empty() { status_text.with(|status_text| status_text.join(" ")) } else { words }
+        if note.is_empty() { status_text.with(|status_text| status_text.join(" ")) } else { note }
     };
     view! {
         <tbody class="mem-worker" class:picked=move || picked() class:other=move || store.picked().is_some_and(|p| p != worker)
@@ -105,7 +105,7 @@ fn WorkerRow(store: Store, bytes: Memo<Option<u64>>, worker: WorkerIx) -> impl I
                         title=move || format!("Worker {}, click to select it", id())>
                         <Chip store worker/>
                         <span class="id">{move || row.with(|row| row.tail.clone())}</span>
-                        {move || store.pool_words(worker).map(|(beside, words)| view! { <span class="of-pool" title=words>{beside}</span> })}
+                        {move || store.pool_label(worker).map(|(beside, note)| view! { <span class="of-pool" title=note>{beside}</span> })}
                     </button>
                 </th>
                 <td class="mem-bar-cell">

@@ -2,7 +2,7 @@
 
 use leptos::prelude::*;
 
-use super::{Line, left};
+use super::{TimelineView, left};
 use crate::store::{MARK_NAMES, Store, time_of_day};
 use crate::view::control::view;
 
@@ -14,14 +14,14 @@ pub(in crate::view) fn Flags(store: Store) -> impl IntoView {
         let name = MARK_NAMES[side];
         let title = move || {
             let is = match marked(side) {
-                Some(at) => ["; it is ", &time_of_day(at)].concat(),
+                Some(at) => format!("; it is {}", time_of_day(at)),
                 None => String::new(),
             };
-            ["Mark the moment shown as ", name, " (", name, ")", &is].concat()
+            format!("Mark the moment shown as {name} ({name}){is}")
         };
         view! {
             <button class="plain" title=move || title() aria-label=move || title() aria-pressed=move || marked(side).is_some().to_string()
-                data-testid=["mark-", name].concat() on:click=move |_| store.mark(side)>{name}</button>
+                data-testid=format!("mark-{name}") on:click=move |_| store.mark(side)>{name}</button>
         }
     };
     let is_second = move || store.second.with(Option::is_some);
@@ -46,7 +46,7 @@ pub(in crate::view) fn Flags(store: Store) -> impl IntoView {
 }
 
 /// The flags of moments that the timeline shows.
-pub(super) fn drawn(timeline: Line) -> AnyView {
+pub(super) fn drawn(timeline: TimelineView) -> AnyView {
     let [a, b] = timeline.store.address.with(|address| address.marks);
     // A moment of another recording has no place here.
     let marks = [a, b.filter(|_| timeline.store.second.with(Option::is_none))];
@@ -56,7 +56,7 @@ pub(super) fn drawn(timeline: Line) -> AnyView {
         // Its name stands on the side where there is room.
         let is_late = share > 0.5;
         Some(view! {
-            <i class="moments-flag" class:end=is_late style=left(share) data-testid=["flag-", name].concat() title=[name, ": ", &time_of_day(at)].concat()>
+            <i class="moments-flag" class:end=is_late style=left(share) data-testid=format!("flag-{name}") title=format!("{name}: {}", time_of_day(at))>
                 <b>{name}</b>
             </i>
         })

@@ -4,7 +4,7 @@ use leptos::prelude::*;
 use wasm_bindgen::JsCast;
 use web_sys::{HtmlElement, KeyboardEvent, PointerEvent, WheelEvent};
 
-use super::Line;
+use super::TimelineView;
 use crate::store::{REAL_TIME, Store};
 use crate::time_range::TimeSpan;
 use crate::timeline::zoomed;
@@ -15,7 +15,7 @@ const STEP_MS: (i64, i64) = (1_000, 10_000);
 /// A wheel's travel that makes the part drawn e times as long, CSS pixels.
 const WHEEL_PX_PER_E: f64 = 400.0;
 
-impl Line {
+impl TimelineView {
     /// Where the pointer is: a share of the width.
     fn pointed(self, client_x: i32) -> Option<f64> {
         let rect = self.field.get_untracked()?.get_bounding_client_rect();
@@ -60,7 +60,7 @@ impl Line {
 
     pub(super) fn wheel(self, event: &WheelEvent) {
         let (Some(at), Some(span), Some(all)) =
-            (self.pointed(event.client_x()), untrack(|| self.span()), self.store.kept_span())
+            (self.pointed(event.client_x()), untrack(|| self.span()), self.store.history_span())
         else {
             return;
         };
@@ -93,7 +93,7 @@ pub(crate) fn key(store: Store, key: &str, event: &KeyboardEvent) -> bool {
         "ArrowLeft" => store.step_by(-step),
         "ArrowRight" if is_back => store.step_by(step),
         "Home" if is_back => {
-            if let Some(TimeSpan { from, .. }) = store.kept_span() {
+            if let Some(TimeSpan { from, .. }) = store.history_span() {
                 store.go(from);
             }
         }

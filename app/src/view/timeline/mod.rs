@@ -1,4 +1,4 @@
-//! The timeline below every view: what is kept, what each second brought, the moment that is shown, and the ways to another one.
+//! The timeline below every view: what is retained, what each second brought, the moment that is shown, and the ways to another one.
 //!
 //! Drawn as paths, so that the style sheet has its colours and sizes. Reads the store; what is shown elsewhere is none of its
 //! business.
@@ -26,9 +26,9 @@ const LABEL_PX: f64 = 90.0;
 
 /// What the timeline's parts share; copied freely.
 #[derive(Clone, Copy)]
-struct Line {
+struct TimelineView {
     store: Store,
-    /// The part that is drawn; `None`: all that is kept.
+    /// The part that is drawn; `None`: all that is retained.
     zoom: RwSignal<Option<TimeSpan>>,
     /// What was drawn when the pointer came: nothing moves under it.
     held: RwSignal<Option<TimeSpan>>,
@@ -39,11 +39,11 @@ struct Line {
     width: RwSignal<f64>,
 }
 
-impl Line {
+impl TimelineView {
     /// The stretch that is drawn. Tracked.
     fn span(self) -> Option<TimeSpan> {
-        self.store.kept_version.track();
-        let all = self.store.kept_span()?;
+        self.store.history_version.track();
+        let all = self.store.history_span()?;
         Some(
             self.zoom
                 .get()
@@ -65,7 +65,7 @@ impl Line {
 
 #[component]
 pub(super) fn Timeline(store: Store) -> impl IntoView {
-    let timeline = Line {
+    let timeline = TimelineView {
         store,
         zoom: RwSignal::new(None),
         held: RwSignal::new(None),
@@ -76,7 +76,7 @@ pub(super) fn Timeline(store: Store) -> impl IntoView {
     view! {
         <section class="moments" class:looking-back=move || store.at.get() != 0 aria-label="Timeline" data-testid="timeline">
             <Tools timeline/>
-            {move || match store.why_nothing_is_kept() {
+            {move || match store.why_no_history() {
                 "" => view! { <Field timeline/> },
                 why => view! { <p class="quiet" data-testid="timeline-none">{why}</p> },
             }}
@@ -86,8 +86,8 @@ pub(super) fn Timeline(store: Store) -> impl IntoView {
 
 /// What can be pointed at.
 #[component]
-fn Field(timeline: Line) -> impl IntoView {
-    let Line { store, held, brush, field, width, .. } = timeline;
+fn Field(timeline: TimelineView) -> impl IntoView {
+    let TimelineView { store, held, brush, field, width, .. } = timeline;
     Effect::new(move |_| {
         if let Some(element) = field.get() {
             let measured = element.clone();
@@ -96,12 +96,12 @@ fn Field(timeline: Line) -> impl IntoView {
     });
     let bound = move |of: fn(TimeSpan) -> Millis| move || timeline.span().map(|span| of(span).0.to_string());
     let shown = move || match store.at.get() {
-        0 => store.kept_span().map_or(0, |span| span.until.0),
+        0 => store.history_span().map_or(0, |span| span.until.0),
         at => at,
     };
-    let words = move || match store.at.get() {
+    let moment = move || match store.at.get() {
         0 => store.newest_name().to_owned(),
-        at => [&time_of_day(Millis(at)), ", ", &store.age_of_past()].concat(),
+        at => format!("{}, {}", time_of_day(Millis(at)), store.age_of_past()),
     };
     let head = move || {
         let at = store.at.get();
@@ -122,8 +122,8 @@ fn Field(timeline: Line) -> impl IntoView {
     view! {
         <div class="moments-field" node_ref=field role="slider" tabindex="0" aria-label="Moment shown" data-testid="timeline-field"
             aria-valuemin=bound(|span| span.from) aria-valuemax=bound(|span| span.until)
-            aria-valuenow=move || { store.kept_version.track(); shown().to_string() } aria-valuetext=move || words()
-            title="Drag: go to a moment. Wheel, or Shift and drag: zoom. Double click: all that is kept"
+            aria-valuenow=move || { store.history_version.track(); shown().to_string() } aria-valuetext=move || moment()
+            title="Drag: go to a moment. Wheel, or Shift and drag: zoom. Double click: all that is retained"
             on:pointerenter=move |_| held.set(untrack(|| timeline.span())) on:pointerleave=move |_| held.set(None)
             on:pointerdown=move |event| timeline.press(&event) on:pointermove=move |event| timeline.drag(&event)
             on:pointerup=move |event| timeline.release(&event) on:pointercancel=move |_| brush.set(None)
@@ -140,7 +140,7 @@ fn Field(timeline: Line) -> impl IntoView {
 
 /// Rates and times as paths. What each is, and its largest value, stands in the title.
 #[component]
-fn Bands(timeline: Line) -> impl IntoView {
+fn Bands(timeline: TimelineView) -> impl IntoView {
     let box_of = format!("0 0 {COLUMNS} {HEIGHT}");
     let paths = Memo::new(move |_| {
         let (stored, removed) =
@@ -174,29 +174,29 @@ fn Bands(timeline: Line) -> impl IntoView {
 }
 
 /// Times in which nothing was received, findings, departures and restarts.
-fn marks(timeline: Line) -> AnyView {
+fn marks(timeline: TimelineView) -> AnyView {
     let Some(span) = timeline.span() else { return ().into_any() };
     timeline.store.with_rows(|rows| {
         let sign = |id: &'static str, class: String, style: String, title: String, at: Millis| {
             view! { <i class=class style=style title=title data-testid=id data-at=at.0.to_string()></i> }
         };
-        let mark = |row: &crate::timeline::Row| {
+        let mark = |row: &crate::timeline::TimelineRow| {
             let worst = ["critical", "warning", "left", "restarted", "info"];
             let kind = worst.into_iter().find(|kind| row.marks.iter().any(|mark| mark.kind == *kind));
-            let words: Vec<&str> = row.marks.iter().map(|mark| mark.words.as_str()).collect();
-            let title = [&time_of_day(row.at_ms), "\n", &words.join("\n")].concat();
-            let class = ["moments-mark ", kind.unwrap_or("resolved")].concat();
+            let texts: Vec<&str> = row.marks.iter().map(|mark| mark.text.as_str()).collect();
+            let title = format!("{}\n{}", time_of_day(row.at_ms), texts.join("\n"));
+            let class = format!("moments-mark {}", kind.unwrap_or("resolved"));
             sign("timeline-mark", class, left(span.share(row.at_ms)), title, row.at_ms)
         };
         let gap = |gap: TimeSpan| {
             let (from, until) = (span.share(gap.from).max(0.0), span.share(gap.until).min(1.0));
             let (begin, end) = (time_of_day(gap.from), time_of_day(gap.until));
-            let title = ["Nothing was received or recorded from ", &begin, " to ", &end].concat();
-            let style = [&left(from), "; width: ", &format::width(until - from)].concat();
+            let title = format!("Nothing was received or recorded from {begin} to {end}");
+            let style = format!("{}; width: {}", left(from), format::width(until - from));
             sign("timeline-gap", "moments-gap".to_owned(), style, title, gap.from)
         };
         let is_seen = |gap: &TimeSpan| gap.until > span.from && gap.from < span.until;
-        let is_inside = |row: &&crate::timeline::Row| {
+        let is_inside = |row: &&crate::timeline::TimelineRow| {
             !row.marks.is_empty() && (0.0..=1.0).contains(&span.share(row.at_ms))
         };
         let gaps = gaps(rows).filter(is_seen).map(gap);
@@ -204,7 +204,7 @@ fn marks(timeline: Line) -> AnyView {
     })
 }
 
-fn axis(timeline: Line) -> AnyView {
+fn axis(timeline: TimelineView) -> AnyView {
     let width = timeline.width.get();
     let Some(span) = timeline.span() else { return ().into_any() };
     let label = |at: Millis| view! { <span style=left(span.share(at))>{time_of_day(at)}</span> };
@@ -218,5 +218,5 @@ fn axis(timeline: Line) -> AnyView {
 }
 
 fn left(share: f64) -> String {
-    ["left: ", &format::width(share)].concat()
+    format!("left: {}", format::width(share))
 }

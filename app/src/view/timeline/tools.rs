@@ -2,9 +2,9 @@
 
 use leptos::prelude::*;
 
-use super::Line;
+use super::TimelineView;
 use super::flags::Flags;
-use crate::past::Step;
+use crate::past::StepTarget;
 use crate::store::REAL_TIME;
 use crate::view::control::view;
 use crate::view::recording::RecordingMenu;
@@ -30,7 +30,7 @@ pub(in crate::view) fn speed_name(speed: u32) -> &'static str {
 }
 
 #[component]
-pub(super) fn Tools(timeline: Line) -> impl IntoView {
+pub(super) fn Tools(timeline: TimelineView) -> impl IntoView {
     let store = timeline.store;
     let chosen = RwSignal::new(REAL_TIME);
     let wanted = RwSignal::new(0_usize);
@@ -43,10 +43,10 @@ pub(super) fn Tools(timeline: Line) -> impl IntoView {
     };
     let shape = move || if is_back() && !plays() { "M4 2l9 6l-9 6z" } else { "M4 2h3v12H4zM9 2h3v12H9z" };
     let step = move |is_forward: bool| match wanted.get_untracked() {
-        0 => store.step(is_forward, Step::Decision),
+        0 => store.step(is_forward, StepTarget::Decision),
         1 => store.step_to_mark(is_forward),
         _ => match untrack(|| store.picked()) {
-            Some(worker) => store.step(is_forward, Step::BlocksOf(worker)),
+            Some(worker) => store.step(is_forward, StepTarget::BlocksOf(worker)),
             None => {
                 store.past_fault.set("Select a worker first: click its row or press its number".to_owned())
             }
@@ -60,8 +60,9 @@ pub(super) fn Tools(timeline: Line) -> impl IntoView {
         }
     };
     let stepper = move |is_forward: bool, id: &'static str, path: &'static str| {
-        let name =
-            move || ["To the ", if is_forward { "next " } else { "previous " }, STEPS[wanted.get()]].concat();
+        let name = move || {
+            format!("To the {}{}", if is_forward { "next " } else { "previous " }, STEPS[wanted.get()])
+        };
         view! {
             <button class="icon" title=name aria-label=name data-testid=id on:click=move |_| step(is_forward)>
                 <svg viewBox="0 0 16 16" aria-hidden="true"><path d=path/></svg>

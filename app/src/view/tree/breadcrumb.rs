@@ -36,9 +36,9 @@ pub(super) fn Breadcrumb(tree: TreeView, children: Children) -> impl IntoView {
     // Above the axis, so that its numbers have a unit.
     let unit = move || {
         let choice = tree.choice.get();
-        let words = if size.get().is_some() { "tokens" } else { "blocks" };
+        let text = if size.get().is_some() { "tokens" } else { "blocks" };
         (!choice.table && !choice.lanes).then(|| {
-            view! { <span class="axis-head" title=format!("Down: {words} into the prompt") data-testid="axis-unit">{words}</span> }
+            view! { <span class="axis-head" title=format!("Down: {text} into the prompt") data-testid="axis-unit">{text}</span> }
         })
     };
     view! {

@@ -9,6 +9,7 @@ use radixscope_state::tree::Tree;
 use radixscope_state::tree::forest::{ChainId, Forest};
 
 use super::state::{Choice, Heat, known_requests};
+use crate::draw::annotations;
 use crate::draw::changes::ByChange;
 use crate::draw::evicted;
 use crate::draw::fading::Fadings;
@@ -18,7 +19,6 @@ use crate::draw::palette::Palette;
 use crate::draw::raster::{ByOwner, Drawn, Fills, Pixels, raster};
 use crate::draw::surface::Surface;
 use crate::draw::viewport::{Rect, Viewport};
-use crate::draw::words;
 use crate::store::{Store, ViewContext, now_ms};
 use crate::theme;
 
@@ -152,12 +152,12 @@ impl Brush {
     ) {
         let (tree, block_tokens) = (cluster.tree(), cluster.block_tokens());
         self.with_fills(how, palette, |fills| {
-            words::labels(surface, tree, forest, &drawn.labelled, fills, how.picked);
+            annotations::labels(surface, tree, forest, &drawn.labelled, fills, how.picked);
         });
         match &how.lanes {
             _ if forest.width() == 0 => {}
-            None => words::axis(surface, view, palette, block_tokens),
-            Some(lanes) => words::lanes_axis(surface, view, lanes, palette, block_tokens),
+            None => annotations::axis(surface, view, palette, block_tokens),
+            Some(lanes) => annotations::lanes_axis(surface, view, lanes, palette, block_tokens),
         }
     }
 
@@ -181,7 +181,7 @@ impl Brush {
             self.fadings.stop(forest.revision());
             return false;
         }
-        self.fadings.take(forest.revision(), forest.changes(), now);
+        self.fadings.add(forest.revision(), forest.changes(), now);
         self.fadings.veils(view, how.lanes.as_ref(), palette, now, |veil| {
             surface.veil(veil.rect, veil.colour, veil.opacity);
         });

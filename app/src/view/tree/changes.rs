@@ -11,7 +11,7 @@ use super::state::{Form, TreeView};
 use crate::draw::palette::label;
 use crate::format;
 use crate::store::Store;
-use crate::view::changes::Compared;
+use crate::view::changes::ChangesSignal;
 use crate::view::control::view;
 use crate::view::pools::TreePools;
 
@@ -26,7 +26,7 @@ const SAYS: [&str; 5] = [
 
 /// Picture and legend of what is compared.
 #[component]
-pub(in crate::view) fn ChangedTree(store: Store, dark: Memo<bool>, compared: Compared) -> impl IntoView {
+pub(in crate::view) fn ChangedTree(store: Store, dark: Memo<bool>, compared: ChangesSignal) -> impl IntoView {
     let tree = TreeView::new(Form::Changes, store, dark);
     let counts = move || {
         compared.track();
@@ -34,7 +34,7 @@ pub(in crate::view) fn ChangedTree(store: Store, dark: Memo<bool>, compared: Com
     };
     let key = |(change, count): (BlockChange, u64)| {
         let name = change.as_str();
-        let words = match change {
+        let text = match change {
             BlockChange::Elsewhere => "not on the selected worker",
             _ => name,
         };
@@ -42,8 +42,8 @@ pub(in crate::view) fn ChangedTree(store: Store, dark: Memo<bool>, compared: Com
         (change != BlockChange::Elsewhere || count > 0).then(|| {
             view! {
                 <span title=SAYS[change as usize]>
-                    <i class=["key changes-", name].concat() aria-hidden="true"></i>
-                    <b data-testid=["changes-blocks-", name].concat()>{format::count(count)}</b>" "{words}
+                    <i class=format!("key changes-{name}") aria-hidden="true"></i>
+                    <b data-testid=format!("changes-blocks-{name}")>{format::count(count)}</b>" "{text}
                 </span>
             }
         })

@@ -1,4 +1,4 @@
-//! The open decision beside the tree: in words, with every candidate's depth and cost, and the way to the next one.
+//! The open decision beside the tree: as text, with every candidate's depth and cost, and the way to the next one.
 
 use leptos::prelude::*;
 use radixscope_model::id::DecisionId;
@@ -63,22 +63,22 @@ fn end_of(cluster: &ViewContext<'_>, id: DecisionId) -> Option<Crumb> {
 
 /// Which way from the open decision.
 #[derive(Clone, Copy)]
-enum Step {
+enum DecisionStep {
     Older,
     Newer,
     Latest,
 }
 
 /// The next decision in this direction that names blocks of the pool drawn.
-fn next(cluster: &ViewContext<'_>, from: Option<DecisionId>, step: Step) -> Option<DecisionId> {
+fn next(cluster: &ViewContext<'_>, from: Option<DecisionId>, step: DecisionStep) -> Option<DecisionId> {
     let has_path = |d: &&DecisionEntry| {
         d.decision.path.is_some_and(|end| cluster.pool_of(end.worker) == Some(cluster.pool))
     };
     let mut paths = cluster.decisions().newest_first().filter(has_path).map(|d| d.decision.id);
     match (step, from) {
-        (Step::Latest, _) | (_, None) => paths.next(),
-        (Step::Older, Some(from)) => paths.find(|&id| id < from),
-        (Step::Newer, Some(from)) => paths.rev().find(|&id| id > from),
+        (DecisionStep::Latest, _) | (_, None) => paths.next(),
+        (DecisionStep::Older, Some(from)) => paths.find(|&id| id < from),
+        (DecisionStep::Newer, Some(from)) => paths.rev().find(|&id| id > from),
     }
 }
 
@@ -87,7 +87,7 @@ fn next(cluster: &ViewContext<'_>, from: Option<DecisionId>, step: Step) -> Opti
 pub(super) fn DecisionOnTree(tree: TreeView) -> impl IntoView {
     let store = tree.store;
     let open = Memo::new(move |_| store.address.with(|address| address.decision));
-    let button = move |step: Step, name: &'static str, id: &'static str, title: &'static str| {
+    let button = move |step: DecisionStep, name: &'static str, id: &'static str, title: &'static str| {
         let to = Memo::new(move |_| {
             let from = open.get();
             store.on_beat(|cluster| next(cluster, from, step)).filter(|&id| Some(id) != from)
@@ -105,9 +105,9 @@ pub(super) fn DecisionOnTree(tree: TreeView) -> impl IntoView {
     });
     view! {
         <p class="side-actions" role="group" aria-label="Latest decisions with a path">
-            {button(Step::Older, "‹ Older", "decision-older", "The decision before it that names blocks")}
-            {button(Step::Newer, "Newer ›", "decision-newer", "The next decision that names blocks")}
-            {button(Step::Latest, "Latest", "decision-latest", "The latest decision that names blocks")}
+            {button(DecisionStep::Older, "‹ Older", "decision-older", "The decision before it that names blocks")}
+            {button(DecisionStep::Newer, "Newer ›", "decision-newer", "The next decision that names blocks")}
+            {button(DecisionStep::Latest, "Latest", "decision-latest", "The latest decision that names blocks")}
             <Show when=move || open.get().is_some()>
                 <button class="plain" data-testid="painted-close" on:click=move |_| store.address.update(|address| address.decision = None)>"Hide"</button>
             </Show>
@@ -169,7 +169,7 @@ fn One(tree: TreeView, decided: DecisionEntry) -> impl IntoView {
         <p class="caption" role="status" data-testid="painted">{move || match tree.choice.get() {
             choice if choice.table => "The table shows no path: choose Icicle to see it.".to_owned(),
             choice if choice.lanes => "Lanes show no path: choose Icicle to see it.".to_owned(),
-            _ => tree.painted.words.get(),
+            _ => tree.painted.description.get(),
         }}</p>
         <p class="side-margin" data-testid="decision-margin">{margin}</p>
         <p class="caption">{decided.why(label)}</p>

@@ -36,8 +36,8 @@ pub(super) struct Canvas<'a> {
 /// What was painted; empty where nothing was.
 #[derive(Clone, Copy)]
 pub(super) struct Painted {
-    /// In words, for everybody.
-    pub words: RwSignal<String>,
+    /// As text, for everybody.
+    pub description: RwSignal<String>,
     /// Label at the end of the path.
     pub end: RwSignal<String>,
 }
@@ -45,7 +45,7 @@ pub(super) struct Painted {
 impl Painted {
     /// Nothing yet.
     pub(super) fn new() -> Self {
-        Self { words: RwSignal::new(String::new()), end: RwSignal::new(String::new()) }
+        Self { description: RwSignal::new(String::new()), end: RwSignal::new(String::new()) }
     }
 }
 
@@ -56,8 +56,8 @@ pub(super) fn paint(
     id: Option<DecisionId>,
     painted: Painted,
 ) {
-    let (words, end) = id.map(|id| path_of(cluster, canvas, id)).unwrap_or_default();
-    for (signal, now) in [(painted.words, words), (painted.end, end)] {
+    let (description, end) = id.map(|id| path_of(cluster, canvas, id)).unwrap_or_default();
+    for (signal, now) in [(painted.description, description), (painted.end, end)] {
         if signal.with_untracked(|before| *before != now) {
             signal.set(now);
         }
@@ -69,18 +69,18 @@ pub(super) fn paint(
 pub(super) fn Note(store: Store, painted: Painted) -> impl IntoView {
     let hide = move |_| store.address.update(|address| address.decision = None);
     view! {
-        <Show when=move || painted.words.with(|words| !words.is_empty())>
+        <Show when=move || painted.description.with(|description| !description.is_empty())>
             <p class="painted" role="status" data-testid="painted">
-                <span>{painted.words}</span>
+                <span>{painted.description}</span>
                 <button class="plain" data-testid="painted-close" on:click=hide>"Hide"</button>
             </p>
         </Show>
     }
 }
 
-/// Paints, and gives what it is in words and the label at its end.
+/// Paints, and gives what it is as text and the label at its end.
 fn path_of(cluster: &ViewContext<'_>, canvas: &Canvas<'_>, id: DecisionId) -> (String, String) {
-    let without = |words: String| (words, String::new());
+    let without = |description: String| (description, String::new());
     let Some(decided) = cluster.decisions().get(id) else {
         return without(format!("Decision {id} is no longer retained, so its path is unknown"));
     };
@@ -127,12 +127,12 @@ fn path_of(cluster: &ViewContext<'_>, canvas: &Canvas<'_>, id: DecisionId) -> (S
         draw_tags(canvas, &tags);
     }
     let blocks = format::plural(depth, "block", "blocks");
-    let words = format!(
+    let description = format!(
         "Decision {id} for {}: {blocks} of its prompt were cached, outlined; brackets show how far on each worker. {}",
         label(decided.decision.worker),
         won(decided)
     );
-    (words, end_label)
+    (description, end_label)
 }
 
 /// By how much the chosen worker won, in a sentence.
@@ -186,9 +186,9 @@ fn brackets(canvas: &Canvas<'_>, decided: &DecisionEntry, rects: &[Rect], last: 
         for x in [left, right - thick] {
             canvas.surface.fill(Rect { left: x, right: x + thick, top: y - thick - arm, bottom: y }, colour);
         }
-        let words =
+        let description =
             if worker == chosen { format!(" chosen, {}", decided.margin_text(label)) } else { String::new() };
-        let text = format!("{} {}{words}", label(worker), format::count(depth.into()));
+        let text = format!("{} {}{description}", label(worker), format::count(depth.into()));
         tags.push(Tag { beside: Rect { left, right, ..on }, at: y, text, worker: Some(worker) });
     }
     tags

@@ -24,7 +24,7 @@ use crate::view::virtual_table::{Scroll, VirtualTable};
 
 /// Id of what takes the focus.
 const GRID_ID: &str = "tree-grid";
-/// Lines kept at most; a browser's elements end at some 30 million pixels.
+/// Lines at most; a browser's elements end at some 30 million pixels.
 const MOST_LINES: usize = 500_000;
 /// Owners named in a line; all are named in its title.
 const OWNERS: usize = 3;
@@ -57,9 +57,9 @@ const COLUMNS: [(&str, &str, &str, Option<RowOrder>); 7] = [
     ),
 ];
 
-/// A line of which only what stays is kept: the rest is looked up when it comes into sight.
+/// The part of a line that stays: the rest is looked up when it comes into sight.
 #[derive(Clone, Copy, PartialEq)]
-struct Kept {
+struct RowKey {
     crumb: Crumb,
     level: u32,
     place: u32,
@@ -67,7 +67,7 @@ struct Kept {
     is_open: bool,
 }
 
-impl Kept {
+impl RowKey {
     fn of(tree: &Tree, forest: &Forest, row: &Row) -> Self {
         let crumb = Crumb::of(tree, forest, row.id);
         Self { crumb, level: row.level, place: row.place, siblings: row.siblings, is_open: row.is_open }
@@ -76,8 +76,8 @@ impl Kept {
 
 /// A line in sight.
 #[derive(Clone, PartialEq)]
-struct Line {
-    kept: Kept,
+struct GridRow {
+    key: RowKey,
     at: usize,
     has_children: bool,
     prefix: String,
@@ -88,21 +88,21 @@ struct Line {
     used: String,
 }
 
-impl Line {
-    fn of(cluster: &ViewContext<'_>, now_ms: u64, at: usize, kept: Kept) -> Option<Self> {
+impl GridRow {
+    fn of(cluster: &ViewContext<'_>, now_ms: u64, at: usize, key: RowKey) -> Option<Self> {
         let tree = cluster.tree();
         let forest = tree.forest()?;
-        let id = kept.crumb.chain(tree)?;
+        let id = key.crumb.chain(tree)?;
         let chain = forest.chain(id);
         let sums = &chain.sums;
         let len =
             if chain.len > 1 { format!(" ×{}", format::count(chain.len.into())) } else { String::new() };
         let knows_hits = tree.requests(0) > 0;
         Some(Self {
-            kept,
+            key,
             at,
             has_children: !forest.children(Some(id)).is_empty(),
-            prefix: format!("{}{len}", kept.crumb.to_text()),
+            prefix: format!("{}{len}", key.crumb.to_text()),
             owners: tree.chain_owners(chain).iter().collect(),
             blocks: format::count(sums.blocks.into()),
             copies: format::count(sums.copies),
@@ -120,11 +120,11 @@ struct Grid {
     order: RwSignal<RowOrder>,
     /// Engine's hashes of the boxes whose lines are open.
     open: StoredValue<HashSet<u64>>,
-    lines: RwSignal<Vec<Kept>>,
+    lines: RwSignal<Vec<RowKey>>,
     /// The line that the keyboard is on.
     cursor: RwSignal<Option<Crumb>>,
     /// Raised when lines are opened, closed or ordered otherwise.
-    asked: RwSignal<u32>,
+    refreshes: RwSignal<u32>,
 }
 
 impl Grid {
@@ -132,7 +132,7 @@ impl Grid {
         self.lines.with_untracked(|lines| lines.iter().position(|line| line.crumb == crumb))
     }
 
-    fn line_at(self, at: usize) -> Option<Kept> {
+    fn line_at(self, at: usize) -> Option<RowKey> {
         self.lines.with_untracked(|lines| lines.get(at).copied())
     }
 
@@ -152,7 +152,7 @@ impl Grid {
                 set.remove(&crumb.hash.0);
             }
         });
-        self.asked.update(|n| *n += 1);
+        self.refreshes.update(|n| *n += 1);
     }
 
     /// Makes the lines anew and keeps the one that the reader is on where it is.
@@ -161,7 +161,7 @@ impl Grid {
         let rows = self.open.with_value(|open| {
             forest.rows(order, MOST_LINES, |chain| open.contains(&tree.block_hash(chain.first).0))
         });
-        let lines: Vec<Kept> = rows.iter().map(|row| Kept::of(tree, forest, row)).collect();
+        let lines: Vec<RowKey> = rows.iter().map(|row| RowKey::of(tree, forest, row)).collect();
         if self.lines.with_untracked(|before| *before == lines) {
             return;
         }
@@ -194,11 +194,11 @@ pub(super) fn TreeGrid(tree: TreeView) -> impl IntoView {
         open: StoredValue::new(HashSet::new()),
         lines: RwSignal::new(Vec::new()),
         cursor: RwSignal::new(tree.selected.get_untracked()),
-        asked: RwSignal::new(0),
+        refreshes: RwSignal::new(0),
     };
     store.keep_forest();
     Effect::new(move |_| {
-        grid.asked.track();
+        grid.refreshes.track();
         grid.order.track();
         let arrangement = tree.choice.with(|choice| choice.arrangement);
         store.on_tree_beat(arrangement, |cluster, forest| grid.refill(cluster.tree(), forest));
@@ -239,16 +239,16 @@ fn HeadCell(
 }
 
 /// What the lines in sight show now; `None` beyond the last.
-fn look_up(grid: Grid, lines: Range<usize>) -> Vec<Option<Line>> {
-    let kept: Vec<(usize, Option<Kept>)> =
+fn look_up(grid: Grid, lines: Range<usize>) -> Vec<Option<GridRow>> {
+    let keys: Vec<(usize, Option<RowKey>)> =
         grid.lines.with(|all| lines.map(|at| (at, all.get(at).copied())).collect());
     let arrangement = grid.tree.choice.with(|choice| choice.arrangement);
     let store = grid.tree.store;
     let mut found = Vec::new();
     store.on_tree_beat(arrangement, |cluster, _| {
         let now = store.now_ms().0;
-        let line = |(at, kept): (usize, Option<Kept>)| Line::of(cluster, now, at, kept?);
-        found = kept.into_iter().map(line).collect();
+        let line = |(at, key): (usize, Option<RowKey>)| GridRow::of(cluster, now, at, key?);
+        found = keys.into_iter().map(line).collect();
     });
     found
 }
@@ -259,20 +259,20 @@ fn row_id(crumb: Crumb) -> String {
 
 /// One line in sight; it shows one box after the other.
 #[component]
-fn GridLine(grid: Grid, line: RwSignal<Option<Line>>) -> impl IntoView {
+fn GridLine(grid: Grid, line: RwSignal<Option<GridRow>>) -> impl IntoView {
     let store = grid.tree.store;
-    let of = move |part: fn(&Line) -> &str| {
+    let of = move |part: fn(&GridRow) -> &str| {
         move || line.with(|line| line.as_ref().map_or_else(String::new, |line| part(line).to_owned()))
     };
     // Leptos has no method of this name.
     let level =
-        custom_attribute("aria-level", move || line.with(|line| line.as_ref().map(|line| line.kept.level)));
-    let number = move |part: fn(&Line) -> u32| move || line.with(|line| line.as_ref().map(part));
-    let kept = Memo::new(move |_| line.with(|line| line.as_ref().map(|line| line.kept)));
-    let crumb = Memo::new(move |_| kept.get().map(|kept| kept.crumb));
+        custom_attribute("aria-level", move || line.with(|line| line.as_ref().map(|line| line.key.level)));
+    let number = move |part: fn(&GridRow) -> u32| move || line.with(|line| line.as_ref().map(part));
+    let key = Memo::new(move |_| line.with(|line| line.as_ref().map(|line| line.key)));
+    let crumb = Memo::new(move |_| key.get().map(|key| key.crumb));
     let has_children =
         Memo::new(move |_| line.with(|line| line.as_ref().is_some_and(|line| line.has_children)));
-    let is_open = Memo::new(move |_| kept.get().is_some_and(|kept| kept.is_open));
+    let is_open = Memo::new(move |_| key.get().is_some_and(|key| key.is_open));
     let is_cursor = move || crumb.get().is_some() && grid.cursor.get() == crumb.get();
     let is_selected = move || crumb.get().is_some() && grid.tree.selected.get() == crumb.get();
     let owners =
@@ -287,7 +287,7 @@ fn GridLine(grid: Grid, line: RwSignal<Option<Line>>) -> impl IntoView {
         })
     };
     let indent = move || {
-        let level = kept.get().map_or(1, |kept| kept.level);
+        let level = key.get().map_or(1, |key| key.level);
         format!("padding-left: {}px", INDENT.0 * f64::from(level.min(INDENT.1) - 1))
     };
     let click = move |_| {
@@ -310,8 +310,8 @@ fn GridLine(grid: Grid, line: RwSignal<Option<Line>>) -> impl IntoView {
         <div class="virtual-row" role="row" {..level} class:vacant=move || crumb.get().is_none() class:cursor=move || is_cursor() class:open=move || is_selected()
             id=move || crumb.get().map(row_id) aria-selected=move || is_selected().to_string()
             aria-expanded=move || has_children.get().then(|| is_open.get().to_string())
-            aria-posinset=number(|line| line.kept.place)
-            aria-setsize=number(|line| line.kept.siblings) aria-rowindex=number(|line| line.at as u32 + 2)
+            aria-posinset=number(|line| line.key.place)
+            aria-setsize=number(|line| line.key.siblings) aria-rowindex=number(|line| line.at as u32 + 2)
             data-testid="tree-line" data-hash=move || crumb.get().map(|crumb| crumb.hash.to_string())
             on:click=click on:dblclick=show>
             <span class="g-prefix" role="gridcell" style=move || indent()>
@@ -353,7 +353,7 @@ fn key(grid: Grid, event: &KeyboardEvent) {
 }
 
 /// Right opens and then goes to the first line below; left closes and then goes to the line above it.
-fn sideways(grid: Grid, at: usize, line: Kept, key: &str) {
+fn sideways(grid: Grid, at: usize, line: RowKey, key: &str) {
     match key {
         "ArrowRight" if !line.is_open => grid.toggle(line.crumb, true),
         "ArrowRight" => grid.step_to(at + 1),

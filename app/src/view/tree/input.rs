@@ -8,10 +8,10 @@ use web_sys::{KeyboardEvent, MouseEvent, PointerEvent, WheelEvent};
 
 use super::moves::{Move, first_wide, is_held, neighbour};
 use super::state::{Form, Hovered, TreeView};
+use crate::draw::annotations::GUTTER;
 use crate::draw::camera::{Axes, Goal};
 use crate::draw::crumb::Crumb;
 use crate::draw::viewport::Region;
-use crate::draw::words::GUTTER;
 
 /// A pointer that moves farther than this while it is down drags and does not click, CSS pixels.
 const DRAG_FROM: f64 = 4.0;

@@ -5,16 +5,14 @@ use std::sync::Arc;
 
 use leptos::html;
 use leptos::prelude::*;
-use radixscope_insight::completeness::known_text;
-use radixscope_insight::memory::Memory;
+use radixscope_export::panel::lanes::LaneFigures;
 use radixscope_model::id::{Millis, WorkerIx};
-use radixscope_state::cluster::Liveness;
 
 use super::state::TreeView;
 use crate::draw::lanes::Lanes;
 use crate::draw::palette::{label, token};
 use crate::draw::strip::area;
-use crate::format::{self, UNKNOWN};
+use crate::format;
 use crate::store::ViewContext;
 use crate::view::chip::Chip;
 use crate::view::control::view;
@@ -26,45 +24,20 @@ const SECONDS: u64 = 60;
 const HALF: f64 = 10.0;
 
 /// What stands beside a lane.
-#[derive(Clone, PartialEq, Default)]
-struct Head {
+#[derive(Clone, PartialEq)]
+struct LaneContent {
     id: String,
-    /// Cached blocks, with their unit.
-    held: String,
-    /// Share of the capacity, if that is known.
-    filled: Option<String>,
-    occupancy: String,
-    /// Whether blocks of it are missing.
-    lacks: bool,
-    /// Why it may say nothing.
-    sign: &'static str,
+    figures: LaneFigures,
     stored: String,
     removed: String,
-    /// Everything in words.
-    words: String,
+    /// Everything as text.
+    description: String,
 }
 
-impl Head {
+impl LaneContent {
     fn of(cluster: &ViewContext<'_>, worker: WorkerIx, now: Millis, most: f64) -> Option<Self> {
         let state = cluster.worker(worker)?;
-        let blocks = cluster.blocks(worker);
-        let capacity = Memory::of(cluster, worker, now)?.capacity.map(|capacity| capacity.value);
-        let share =
-            blocks.zip(capacity).filter(|&(_, all)| all > 0).map(|(held, all)| held as f64 / all as f64);
-        let sign = match state.sign(now) {
-            Liveness::Active => "",
-            Liveness::Quiet => "quiet",
-            Liveness::NeverSeen => "nothing received",
-            Liveness::Left => "gone",
-        };
-        let held =
-            blocks.map_or_else(|| UNKNOWN.to_owned(), |blocks| format::plural(blocks, "block", "blocks"));
-        let lacks = cluster.is_incomplete(worker);
-        let occupancy = match (share, capacity) {
-            _ if lacks => known_text(cluster.cluster, worker),
-            (Some(share), Some(all)) => format!("{} of {}", format::percent(share), format::short(all)),
-            _ => "capacity unknown".to_owned(),
-        };
+        let figures = LaneFigures::of(cluster, worker, now)?;
         let has_events = state.last_event_ms.is_some();
         let path = |of: fn(&radixscope_state::cluster::Bucket) -> u32| {
             let values = cluster.rates(worker, now, SECONDS).map(|(_, bucket)| Some(f64::from(of(&bucket?))));
@@ -91,20 +64,15 @@ impl Head {
         } else {
             "no KV event received, so what is cached is unknown".to_owned()
         };
-        let status_text = if sign.is_empty() { String::new() } else { format!(", {sign}") };
-        let known = if blocks.is_some() { held.as_str() } else { "blocks unknown" };
+        let LaneFigures { sign, occupancy, .. } = &figures;
+        let sign = if sign.is_empty() { String::new() } else { format!(", {sign}") };
+        let blocks = figures.blocks.map_or("blocks unknown".to_owned(), |_| figures.blocks_text());
+        let description =
+            format!("{}, worker {}{sign}: {blocks}, {occupancy}; {rates}", label(worker), state.id);
         Some(Self {
             id: state.id.to_string(),
-            words: format!(
-                "{}, worker {}{status_text}: {known}, {occupancy}; {rates}",
-                label(worker),
-                state.id
-            ),
-            held,
-            filled: share.map(format::width),
-            occupancy,
-            lacks,
-            sign,
+            description,
+            figures,
             stored: path(|bucket| bucket.stored),
             removed: path(|bucket| bucket.removed),
         })
@@ -182,12 +150,18 @@ fn LaneHead(
     let store = tree.store;
     let head = Memo::new(move |_| {
         let (now, most) = (second.get(), most.get());
-        store.on_beat(|cluster| Head::of(cluster, worker, now, most)).unwrap_or_default()
+        store.on_beat(|shown| LaneContent::of(shown, worker, now, most))
     });
-    let of = move |part: fn(&Head) -> &String| move || head.with(|head| part(head).clone());
-    let words = move || match store.pool_words(worker) {
-        Some((_, pool)) => head.with(|head| format!("{} ({pool})", head.words)),
-        None => head.with(|head| head.words.clone()),
+    let text = move |part: fn(&LaneContent) -> String| {
+        move || head.with(|head| head.as_ref().map(part).unwrap_or_default())
+    };
+    let is = move |part: fn(&LaneFigures) -> bool| {
+        move || head.with(|head| head.as_ref().is_some_and(|head| part(&head.figures)))
+    };
+    let description = text(|head| head.description.clone());
+    let title = move || match store.pool_label(worker) {
+        Some((_, pool)) => format!("{} ({pool})", description()),
+        None => description(),
     };
     let picked = move || store.picked() == Some(worker);
     let place = move || {
@@ -200,23 +174,23 @@ fn LaneHead(
     };
     view! {
         <li class="lane-head" class:picked=move || picked() class:other=move || store.picked().is_some_and(|p| p != worker) style=move || place()
-            data-testid="lane-head" data-worker=of(|head| &head.id)>
-            <button aria-pressed=move || picked().to_string() title=move || words()
+            data-testid="lane-head" data-worker=text(|head| head.id.clone())>
+            <button aria-pressed=move || picked().to_string() title=title
                 on:click=move |_| store.pick(worker)>
                 <span class="lane-line">
                     <Chip store worker/>
-                    <span class="lane-sign">{move || head.with(|head| head.sign)}</span>
-                    <b data-testid="lane-held">{of(|head| &head.held)}</b>
+                    <span class="lane-sign">{text(|head| head.figures.sign.to_owned())}</span>
+                    <b data-testid="lane-held">{text(|head| head.figures.blocks_text())}</b>
                 </span>
                 <span class="lane-line quiet">
-                    <span class="meter" aria-hidden="true" class:lacks=move || head.with(|head| head.lacks) class:unknown=move || head.with(|head| head.filled.is_none())>
-                        <i style=move || head.with(|head| format!("width:{}", head.filled.as_deref().unwrap_or("0")))></i>
+                    <span class="meter" aria-hidden="true" class:lacks=is(|figures| figures.is_incomplete) class:unknown=is(|figures| figures.share.is_none())>
+                        <i style=text(|head| format!("width:{}", format::width(head.figures.share.unwrap_or(0.0))))></i>
                     </span>
-                    <span title=of(|head| &head.occupancy) data-testid="lane-occupancy">{of(|head| &head.occupancy)}</span>
+                    <span title=text(|head| head.figures.occupancy.clone()) data-testid="lane-occupancy">{text(|head| head.figures.occupancy.clone())}</span>
                 </span>
                 <svg viewBox="0 0 60 20" preserveAspectRatio="none" aria-hidden="true">
-                    <path class="stored" d=of(|head| &head.stored)/>
-                    <path class="removed" d=of(|head| &head.removed) transform="matrix(1 0 0 -1 0 20)"/>
+                    <path class="stored" d=text(|head| head.stored.clone())/>
+                    <path class="removed" d=text(|head| head.removed.clone()) transform="matrix(1 0 0 -1 0 20)"/>
                     <path class="zero" d="M0 10H60"/>
                 </svg>
             </button>

@@ -33,7 +33,7 @@ pub(super) enum Ranked {
 }
 
 #[derive(Clone, PartialEq)]
-struct Line {
+struct ListedBox {
     crumb: Crumb,
     /// Position of the box's last block.
     last: u32,
@@ -45,7 +45,7 @@ struct Line {
 
 #[derive(Clone, PartialEq, Default)]
 struct Lines {
-    lines: Vec<Line>,
+    lines: Vec<ListedBox>,
     is_cut: bool,
     /// Blocks of the whole picture.
     blocks: u32,
@@ -61,15 +61,15 @@ pub(super) fn List(tree: TreeView, by: Ranked) -> impl IntoView {
     let computed = StoredValue::new((f64::NEG_INFINITY, (0, DrawnTree::default())));
     let lines = Memo::new(move |before: Option<&Lines>| {
         let most = most.get();
-        let asked = (most, store.pools.get().drawn());
+        let wanted = (most, store.pools.get().drawn());
         store.on_beat(|_| ());
         let (at, what) = computed.get_value();
         match before {
-            Some(before) if now_ms() - at < PACE_MS && what == asked && !before.lines.is_empty() => {
+            Some(before) if now_ms() - at < PACE_MS && what == wanted && !before.lines.is_empty() => {
                 before.clone()
             }
             _ => {
-                computed.set_value((now_ms(), asked));
+                computed.set_value((now_ms(), wanted));
                 store.look(|cluster, forest| of(cluster, forest, by, most)).unwrap_or_default()
             }
         }
@@ -78,7 +78,7 @@ pub(super) fn List(tree: TreeView, by: Ranked) -> impl IntoView {
         lines.with(|l| l.lines.iter().map(|line| (line.crumb.hash, line.crumb.tokens)).collect::<Vec<_>>())
     });
     let row = move |key| {
-        let line = Memo::new(move |before: Option<&Option<Line>>| {
+        let line = Memo::new(move |before: Option<&Option<ListedBox>>| {
             let now = lines
                 .with(|l| l.lines.iter().find(|line| (line.crumb.hash, line.crumb.tokens) == key).cloned());
             now.or_else(|| before.cloned().flatten())
@@ -117,7 +117,7 @@ fn of(cluster: &ViewContext<'_>, forest: &Forest, by: Ranked, most: usize) -> Li
     };
     let line = |id: ChainId| {
         let chain = forest.chain(id);
-        Line {
+        ListedBox {
             crumb: Crumb::of(tree, forest, id),
             last: chain.end() - 1,
             owners: tree.chain_owners(chain).iter().collect(),
@@ -126,21 +126,22 @@ fn of(cluster: &ViewContext<'_>, forest: &Forest, by: Ranked, most: usize) -> Li
             copies: chain.sums.copies,
         }
     };
-    let mut lines: Vec<Line> = ranked.into_iter().map(line).filter(|line| !line.owners.is_empty()).collect();
+    let mut lines: Vec<ListedBox> =
+        ranked.into_iter().map(line).filter(|line| !line.owners.is_empty()).collect();
     let is_cut = lines.len() > most;
     lines.truncate(most);
     Lines { lines, is_cut, blocks: forest.sums().blocks, requests: forest.requests() }
 }
 
 #[component]
-fn Row(tree: TreeView, by: Ranked, line: Memo<Option<Line>>, lines: Memo<Lines>) -> impl IntoView {
+fn Row(tree: TreeView, by: Ranked, line: Memo<Option<ListedBox>>, lines: Memo<Lines>) -> impl IntoView {
     let store = tree.store;
     let go = move |_| {
         if let Some(line) = line.get_untracked() {
             tree.go_to(line.crumb);
         }
     };
-    let text = move |of: fn(&Line, &Lines) -> String| {
+    let text = move |of: fn(&ListedBox, &Lines) -> String| {
         move || line.with(|line| line.as_ref().map(|line| lines.with(|lines| of(line, lines))))
     };
     let is_on = move || line.with(|line| line.as_ref().map(|line| line.crumb) == tree.selected.get());
@@ -168,12 +169,12 @@ fn Row(tree: TreeView, by: Ranked, line: Memo<Option<Line>>, lines: Memo<Lines>)
     }
 }
 
-fn blocks_of(line: &Line, lines: &Lines) -> String {
+fn blocks_of(line: &ListedBox, lines: &Lines) -> String {
     let share = f64::from(line.blocks) / f64::from(lines.blocks.max(1));
     format!("{}, {}", format::plural(line.blocks.into(), "block", "blocks"), format::percent(share))
 }
 
-fn hits_of(line: &Line, lines: &Lines) -> String {
+fn hits_of(line: &ListedBox, lines: &Lines) -> String {
     if lines.requests == 0 {
         return "hits unknown".to_owned();
     }

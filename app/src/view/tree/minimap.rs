@@ -24,7 +24,7 @@ const EVERY_MS: f64 = 500.0;
 
 /// What it was drawn from.
 #[derive(Clone, Copy, PartialEq)]
-struct Made {
+struct DrawnMinimap {
     revision: u64,
     palette_of: (bool, usize),
     size: (u32, u32),
@@ -34,10 +34,10 @@ struct Made {
 struct Small {
     surface: Option<Surface>,
     pixels: Pixels,
-    made: Option<Made>,
+    made: Option<DrawnMinimap>,
     made_ms: f64,
     /// Whether it will be drawn once that is due.
-    is_asked: bool,
+    is_scheduled: bool,
     /// The whole tree when it was last seen.
     all: Option<Region>,
 }
@@ -133,7 +133,9 @@ impl Minimap {
         self.small.update_value(|small| {
             let all = Region::all(forest);
             small.all = Some(all);
-            let Small { surface: Some(surface), pixels, made, made_ms, is_asked, .. } = small else { return };
+            let Small { surface: Some(surface), pixels, made, made_ms, is_scheduled, .. } = small else {
+                return;
+            };
             if is_all {
                 return;
             }
@@ -145,19 +147,19 @@ impl Minimap {
                 return;
             }
             let view = Viewport { region: all, width, height, scale: surface.scale };
-            let now = Made { revision: forest.revision(), palette_of, size: surface.size };
+            let now = DrawnMinimap { revision: forest.revision(), palette_of, size: surface.size };
             if *made != Some(now) {
                 let wait_ms = EVERY_MS - (now_ms() - *made_ms);
-                let is_live = made.is_some_and(|made| Made { revision: now.revision, ..made } == now);
+                let is_live = made.is_some_and(|made| DrawnMinimap { revision: now.revision, ..made } == now);
                 if is_live && wait_ms > 0.0 {
-                    if !std::mem::replace(is_asked, true) {
+                    if !std::mem::replace(is_scheduled, true) {
                         set_timeout(
                             move || self.tree.redraw_soon(),
                             Duration::from_millis(wait_ms as u64 + 1),
                         );
                     }
                 } else {
-                    *is_asked = false;
+                    *is_scheduled = false;
                     raster(tree, &view, palette, &ByOwner { palette, picked: None }, pixels);
                     surface.put(pixels);
                     (*made, *made_ms) = (Some(now), now_ms());

@@ -4,12 +4,12 @@
 //!
 //! The parts share one handle (`state::TreeView`): what the address says, the camera, what is selected and hovered.
 //! Whatever changes asks for a frame; a frame settles the forest, moves the camera, rasters only if a pixel could
-//! differ, and writes words and outlines on a second canvas. The camera has a goal: everything, a block that it
+//! differ, and writes texts and outlines on a second canvas. The camera has a goal: everything, a block that it
 //! follows, or where a hand has put it. A free camera remembers the boxes over its middle that are at least half as
 //! wide as the window and moves with the deepest of them, so that what is looked at stays where it is while blocks
 //! come and go beside it. The wheel zooms both axes around the pointer, downward by a power such that both come to
 //! their closest together. Those who hear the page are informed of the selection and, once the camera rests, of what it
-//! shows; a live tree alone says nothing. The forest is kept as long as any panel asks for it: a panel asks before
+//! shows; a live tree alone says nothing. The forest is maintained as long as any panel needs it: a panel says so before
 //! the one it follows is gone.
 
 mod block;

@@ -155,7 +155,7 @@ fn save_png(tree: TreeView, status_text: RwSignal<String>) {
             format!("{name} could not be saved: the browser refused")
         });
     };
-    if photo::take(&below, &above, &caption, done).is_none() {
+    if photo::compose(&below, &above, &caption, done).is_none() {
         status_text.set("The browser gives no canvas to put the picture together".to_owned());
     }
 }

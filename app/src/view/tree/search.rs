@@ -36,7 +36,7 @@ enum Way {
 }
 
 #[derive(Clone, PartialEq)]
-struct Line {
+struct SearchResult {
     group: &'static str,
     main: String,
     more: String,
@@ -45,10 +45,10 @@ struct Line {
 
 /// What was found for a text.
 #[derive(Clone, PartialEq)]
-struct Answer {
+struct SearchResults {
     text: String,
     understood: String,
-    lines: Vec<Line>,
+    lines: Vec<SearchResult>,
     /// Number of results before those.
     from: usize,
     /// How many there are.
@@ -57,25 +57,25 @@ struct Answer {
     through: String,
 }
 
-impl Answer {
+impl SearchResults {
     /// For a text that is not empty, from one of its results on.
     fn of(cluster: &ViewContext<'_>, text: &str, from: usize) -> Self {
         let query = Query::parse(text);
-        let answer = search::find(cluster, &query, from..from + MOST);
-        let lines = answer.found.into_iter().filter_map(|found| Line::of(cluster, found)).collect();
+        let results = search::find(cluster, &query, from..from + MOST);
+        let lines = results.found.into_iter().filter_map(|found| SearchResult::of(cluster, found)).collect();
         Self {
             text: text.trim().to_owned(),
             understood: query.to_text(),
             lines,
             from,
-            total: answer.total,
+            total: results.total,
             through: search::looked_through(cluster),
         }
     }
 
     /// The blocks in the tree of `shown`.
     fn blocks(&self, shown: PoolIx) -> Vec<Crumb> {
-        let block = |line: &Line| match line.way {
+        let block = |line: &SearchResult| match line.way {
             Way::Block(pool, crumb) => (pool == shown).then_some(crumb),
             Way::Nowhere | Way::Worker(_) | Way::Decision(_) => None,
         };
@@ -114,7 +114,7 @@ impl Answer {
     }
 }
 
-impl Line {
+impl SearchResult {
     fn of(cluster: &ViewContext<'_>, found: SearchHit) -> Option<Self> {
         Some(match found {
             SearchHit::Block { pool, node, workers } => {
@@ -189,7 +189,7 @@ pub(super) fn Search(tree: TreeView) -> impl IntoView {
     let store = tree.store;
     let field = NodeRef::<html::Input>::new();
     let text = RwSignal::new(String::new());
-    let answer = RwSignal::new(None::<Answer>);
+    let results = RwSignal::new(None::<SearchResults>);
     let at = RwSignal::new(0usize);
     let is_open = RwSignal::new(false);
     let waiting = StoredValue::new(None::<TimeoutHandle>);
@@ -198,15 +198,16 @@ pub(super) fn Search(tree: TreeView) -> impl IntoView {
             timer.clear();
         }
         let now = text.get_untracked();
-        let found = (!now.trim().is_empty()).then(|| store.peek(|cluster| Answer::of(cluster, &now, from)));
+        let found =
+            (!now.trim().is_empty()).then(|| store.peek(|cluster| SearchResults::of(cluster, &now, from)));
         let pool = store.pools.get_untracked().pool;
         tree.found.set(found.as_ref().map(|found| found.blocks(pool)).unwrap_or_default());
         tree.redraw_soon();
         at.set(0);
-        answer.set(found);
+        results.set(found);
     };
     let look = move || look_from(0);
-    let beside = move |is_next| answer.with_untracked(|answer| answer.as_ref()?.beside(is_next));
+    let beside = move |is_next| results.with_untracked(|results| results.as_ref()?.beside(is_next));
     let turn = move |is_next| beside(is_next).map(look_from).is_some();
     let typed = move |event| {
         text.set(event_target_value(&event));
@@ -241,7 +242,7 @@ pub(super) fn Search(tree: TreeView) -> impl IntoView {
         is_open.set(false);
     };
     let lines =
-        move || answer.with_untracked(|answer| answer.as_ref().map_or(0, |answer| answer.lines.len()));
+        move || results.with_untracked(|results| results.as_ref().map_or(0, |results| results.lines.len()));
     let key = move |event: KeyboardEvent| {
         match event.key().as_str() {
             "ArrowDown" | "ArrowUp" if lines() > 0 => {
@@ -259,14 +260,14 @@ pub(super) fn Search(tree: TreeView) -> impl IntoView {
             "PageDown" => _ = turn(true),
             "PageUp" => _ = turn(false),
             "Enter" => {
-                let is_fresh = answer
+                let is_fresh = results
                     .with_untracked(|a| a.as_ref().is_some_and(|a| a.text == text.get_untracked().trim()));
                 if !is_fresh {
                     look();
                 }
                 is_open.set(true);
-                let way =
-                    answer.with_untracked(|a| a.as_ref()?.lines.get(at.get_untracked()).map(|line| line.way));
+                let way = results
+                    .with_untracked(|a| a.as_ref()?.lines.get(at.get_untracked()).map(|line| line.way));
                 way.into_iter().for_each(go);
             }
             "Escape" if is_open.get_untracked() => is_open.set(false),
@@ -287,9 +288,9 @@ pub(super) fn Search(tree: TreeView) -> impl IntoView {
         }
     });
     on_cleanup(move || handle.remove());
-    let is_shown = Memo::new(move |_| is_open.get() && answer.with(Option::is_some));
+    let is_shown = Memo::new(move |_| is_open.get() && results.with(Option::is_some));
     let active = move || {
-        (is_shown.get() && answer.with(|a| a.as_ref().is_some_and(|a| !a.lines.is_empty())))
+        (is_shown.get() && results.with(|a| a.as_ref().is_some_and(|a| !a.lines.is_empty())))
             .then(|| format!("found-{}", at.get()))
     };
     view! {
@@ -302,16 +303,16 @@ pub(super) fn Search(tree: TreeView) -> impl IntoView {
                 prop:value=text on:input=typed on:keydown=key
                 on:focus=move |_| is_open.set(true) on:blur=move |_| is_open.set(false)/>
             <div class="found-list" class:shown=move || is_shown.get()>
-                <p class="caption" role="status" data-testid="found-summary">{move || answer.with(|a| a.as_ref().map(Answer::summary))}</p>
-                <p class="found-turn" class:shown=move || answer.with(|a| a.as_ref().is_some_and(Answer::is_part))>
+                <p class="caption" role="status" data-testid="found-summary">{move || results.with(|a| a.as_ref().map(SearchResults::summary))}</p>
+                <p class="found-turn" class:shown=move || results.with(|a| a.as_ref().is_some_and(SearchResults::is_part))>
                     {[(false, "found-previous", "Previous"), (true, "found-next", "Next")].map(|(is_next, id, name)| view! {
                         <button type="button" class="plain" tabindex="-1" data-testid=id
-                            disabled=move || answer.with(|a| a.as_ref().and_then(|a| a.beside(is_next)).is_none())
+                            disabled=move || results.with(|a| a.as_ref().and_then(|a| a.beside(is_next)).is_none())
                             on:mousedown=|event| event.prevent_default() on:click=move |_| { turn(is_next); }>{name}</button>
                     })}
                 </p>
                 <div id="found" role="listbox" aria-label="Found">
-                    {move || answer.with(|a| a.as_ref().map(|a| groups(a, at, go)))}
+                    {move || results.with(|a| a.as_ref().map(|a| groups(a, at, go)))}
                 </div>
             </div>
         </div>
@@ -319,9 +320,13 @@ pub(super) fn Search(tree: TreeView) -> impl IntoView {
 }
 
 /// The results, those of a kind together.
-fn groups(answer: &Answer, at: RwSignal<usize>, go: impl Fn(Way) + Copy + Send + Sync + 'static) -> AnyView {
-    let lines: Vec<(usize, Line)> = answer.lines.iter().cloned().enumerate().collect();
-    let option = move |(i, line): (usize, Line)| {
+fn groups(
+    results: &SearchResults,
+    at: RwSignal<usize>,
+    go: impl Fn(Way) + Copy + Send + Sync + 'static,
+) -> AnyView {
+    let lines: Vec<(usize, SearchResult)> = results.lines.iter().cloned().enumerate().collect();
+    let option = move |(i, line): (usize, SearchResult)| {
         let way = line.way;
         // Pressing must not take the focus from the field, or the list would close before the click.
         view! {

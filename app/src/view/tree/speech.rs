@@ -14,7 +14,7 @@ use crate::view::control::view;
 /// After this long without another movement the place of the camera is announced.
 const REST: Duration = Duration::from_millis(600);
 
-/// The words for `aria-describedby`.
+/// The text for `aria-describedby`.
 #[component]
 pub(super) fn Speech(tree: TreeView) -> impl IntoView {
     let block = Memo::new(move |_| {
@@ -24,7 +24,7 @@ pub(super) fn Speech(tree: TreeView) -> impl IntoView {
         });
         detail.flatten().map(|detail| detail.sentence(tree.store))
     });
-    // Only after a movement: what a live tree does to the window would be a stream of words.
+    // Only after a movement: what a live tree does to the window would be a stream of texts.
     let place = RwSignal::new(String::new());
     let last = StoredValue::new(0);
     Effect::new(move |_| {

@@ -15,6 +15,7 @@ use super::minimap::Minimap;
 use super::speech::Speech;
 use super::state::{Choice, Form, Hovered, Narrow, TreeView};
 use super::tip::Tip;
+use crate::draw::annotations::GUTTER;
 use crate::draw::camera::Goal;
 use crate::draw::crumb::Crumb;
 use crate::draw::palette::Palette;
@@ -22,7 +23,6 @@ use crate::draw::raster::{Drawn, Pixels};
 use crate::draw::surface::Surface;
 use crate::draw::viewport::{Region, Viewport};
 use crate::draw::visible;
-use crate::draw::words::GUTTER;
 use crate::store::{ViewContext, now_ms};
 use crate::theme;
 use crate::view::control::view;
@@ -31,7 +31,7 @@ use crate::view_context::DrawnTree;
 
 /// Everything that pixels are made of.
 #[derive(Clone, PartialEq)]
-struct Made {
+struct DrawnFrame {
     /// Of what is drawn, and of the present.
     revisions: (u64, u64),
     region: Region,
@@ -48,15 +48,15 @@ struct Stage {
     palette_of: Option<(bool, usize)>,
     pixels: Pixels,
     drawn: Drawn,
-    made: Option<Made>,
+    made: Option<DrawnFrame>,
     /// Whose tree that is: the brush of another begins anew.
     of: Option<DrawnTree>,
     brush: Brush,
-    /// When the words around the picture were last brought up to date.
+    /// When the texts around the picture were last updated.
     said_ms: f64,
 }
 
-/// Words follow the camera at this pace: each change of them is a layout of the page.
+/// Texts follow the camera at this pace: each change of them is a layout of the page.
 const WORDS_EVERY_MS: f64 = 80.0;
 
 /// The picture.
@@ -207,17 +207,18 @@ impl Stage {
         let (region, size) = (view.region, self.surface.size);
         let live = || cluster.live_tree().forest().map_or(0, Forest::revision);
         let now = cluster.changes.map_or_else(live, |changes| changes.version);
-        let made = Some(Made { revisions: (forest.revision(), now), region, palette_of, choice, how, size });
+        let made =
+            Some(DrawnFrame { revisions: (forest.revision(), now), region, palette_of, choice, how, size });
         if self.made == made {
             return;
         }
-        let Some(Made { how, .. }) = &made else { return };
+        let Some(DrawnFrame { how, .. }) = &made else { return };
         self.drawn = self.brush.raster(how, cluster, view, &self.palette, &mut self.pixels);
         self.surface.put(&self.pixels);
         self.made = made;
     }
 
-    /// The upper canvas: words and outlines.
+    /// The upper canvas: texts and outlines.
     fn annotate(
         &self,
         tree: TreeView,
@@ -291,7 +292,7 @@ impl Stage {
     }
 }
 
-/// Tells the panel's other parts what the camera shows: path and window, in words.
+/// Tells the panel's other parts what the camera shows: path and window, as text.
 fn say(tree: TreeView, cluster: &ViewContext<'_>, forest: &Forest, region: Region) {
     let mirror = cluster.tree();
     let goal = tree.camera.with_value(|camera| camera.goal());

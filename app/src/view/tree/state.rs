@@ -97,7 +97,7 @@ impl Narrow {
 }
 
 /// A place of the pointer, as in [`TreeView::pointer`], and what was under it then.
-type Seen = ((f64, f64), Option<Hovered>);
+type PointerSample = ((f64, f64), Option<Hovered>);
 
 /// Handle to what the panel's parts share; copied freely.
 #[derive(Clone, Copy)]
@@ -115,8 +115,8 @@ pub(super) struct TreeView {
     /// Raised when the picture must be drawn again though the state did not change. At most once a frame:
     /// [`TreeView::redraw_soon`].
     pub redraw: RwSignal<u32>,
-    frame_asked: StoredValue<bool>,
-    step_asked: StoredValue<bool>,
+    frame_requested: StoredValue<bool>,
+    step_requested: StoredValue<bool>,
     /// The block that is selected, by click, key, search or list. Its details are shown.
     pub selected: RwSignal<Option<Crumb>>,
     /// What is under the pointer.
@@ -124,14 +124,14 @@ pub(super) struct TreeView {
     /// The block under the pointer, in short.
     pub pointed: RwSignal<Option<BlockSummary>>,
     /// What was under it, and where it was then.
-    pub seen: StoredValue<Option<Seen>>,
+    pub seen: StoredValue<Option<PointerSample>>,
     /// Why the tree holds still.
     pub hold: Hold,
     /// Pointer over the picture, CSS pixels from its upper left corner, the axis included.
     pub pointer: RwSignal<Option<(f64, f64)>>,
     /// Boxes from the top to the one that spans the window, or that is looked at.
     pub path: RwSignal<Vec<Crumb>>,
-    /// What the camera shows, in words.
+    /// What the camera shows, as text.
     pub showing: RwSignal<String>,
     /// What a search found; outlined in the picture.
     pub found: RwSignal<Vec<Crumb>>,
@@ -177,8 +177,8 @@ impl TreeView {
             choice,
             camera: StoredValue::new_local(Camera::default()),
             redraw: RwSignal::new(0),
-            frame_asked: StoredValue::new(false),
-            step_asked: StoredValue::new(false),
+            frame_requested: StoredValue::new(false),
+            step_requested: StoredValue::new(false),
             selected: RwSignal::new(None),
             hovered: RwSignal::new(None),
             pointed: RwSignal::new(None),
@@ -242,14 +242,16 @@ impl TreeView {
         self.redraw_soon();
     }
 
-    /// Draws once more with the next frame, however often it is asked for until then.
+    /// Draws once more with the next frame, however often it is requested until then.
     pub(super) fn redraw_soon(self) {
-        if self.frame_asked.try_update_value(|asked| std::mem::replace(asked, true)) != Some(false) {
+        if self.frame_requested.try_update_value(|was_requested| std::mem::replace(was_requested, true))
+            != Some(false)
+        {
             return;
         }
         request_animation_frame(move || {
             // Both are gone when the panel is.
-            if self.frame_asked.try_set_value(false).is_none() {
+            if self.frame_requested.try_set_value(false).is_none() {
                 self.redraw.try_update(|n| *n += 1);
             }
         });
@@ -258,12 +260,14 @@ impl TreeView {
     /// Draws once more in a while, for what fades or waits to be announced: each frame costs the browser a picture of the whole canvas, and twenty
     /// steps a second fade smoothly enough.
     pub(super) fn redraw_in_a_step(self) {
-        if self.step_asked.try_update_value(|asked| std::mem::replace(asked, true)) != Some(false) {
+        if self.step_requested.try_update_value(|was_requested| std::mem::replace(was_requested, true))
+            != Some(false)
+        {
             return;
         }
         set_timeout(
             move || {
-                if self.step_asked.try_set_value(false).is_none() {
+                if self.step_requested.try_set_value(false).is_none() {
                     self.redraw_soon();
                 }
             },

@@ -77,7 +77,7 @@ pub(super) fn StillNote(tree: TreeView) -> impl IntoView {
         store.on_beat(|_| ());
         store.waiting().filter(|waiting| *waiting != Default::default())
     });
-    let words = move || {
+    let text = move || {
         let held = match by.get()? {
             Holder::Pointer => "Held while the pointer is here",
             Holder::Focus => "Held while a box has the focus",
@@ -95,7 +95,7 @@ pub(super) fn StillNote(tree: TreeView) -> impl IntoView {
     view! {
         <span class="still" class:on=move || by.with(Option::is_some) data-testid="tree-still"
             title="What workers stored and evicted meanwhile, each worker's blocks counted. It appears when the pointer or the focus leaves, or with Esc">
-            {move || words()}
+            {move || text()}
         </span>
     }
 }

@@ -13,7 +13,7 @@ use crate::view::control::view;
 
 /// Workers named one by one.
 const NAMED: usize = 8;
-/// From the pointer to the words, CSS pixels.
+/// From the pointer to the text, CSS pixels.
 const AWAY_PX: f64 = 14.0;
 
 /// Follows the pointer. Nothing in it can be pointed at, and screen readers have another text.
@@ -35,13 +35,13 @@ pub(super) fn Tip(tree: TreeView, frame: NodeRef<html::Div>) -> impl IntoView {
         };
         format!("{across};{down}")
     };
-    let words = move || match tree.hovered.get()? {
+    let text = move || match tree.hovered.get()? {
         Hovered::Block(_) => tree.pointed.get().map(|block| view! { <Block tree block/> }),
         Hovered::Run(narrow) => Some(view! { <Many tree narrow/> }),
     };
     view! {
         <Show when=move || tree.hovered.with(Option::is_some) && tree.pointer.with(Option::is_some)>
-            <div class="tree-tip" style=move || place() aria-hidden="true" data-testid="tree-tip">{move || words()}</div>
+            <div class="tree-tip" style=move || place() aria-hidden="true" data-testid="tree-tip">{move || text()}</div>
         </Show>
     }
 }
@@ -83,23 +83,22 @@ fn Block(tree: TreeView, block: BlockSummary) -> impl IntoView {
 #[component]
 pub(super) fn Many(tree: TreeView, narrow: Narrow) -> impl IntoView {
     let many = tree.store.workers.get() > 64;
-    let words = if tree.form == Form::Changes { changed_words(narrow) } else { many_words(narrow, many) };
+    let text = if tree.form == Form::Changes { changed_text(narrow) } else { many_text(narrow, many) };
     view! {
-        <p><b>{words}</b></p>
+        <p><b>{text}</b></p>
         <p class="quiet">"Too narrow to separate: zoom in to see them"</p>
     }
 }
 
 /// `37 boxes, 1,204 blocks: kept, stored`.
-fn changed_words(narrow: Narrow) -> String {
+fn changed_text(narrow: Narrow) -> String {
     let changes: Vec<&str> = ChangeTree::in_bits(narrow.workers).map(BlockChange::as_str).collect();
     let boxes = format::plural(narrow.boxes.into(), "box", "boxes");
-    [&boxes, ", ", &format::plural(narrow.blocks.into(), "block", "blocks"), ": ", &changes.join(", ")]
-        .concat()
+    format!("{boxes}, {}: {}", format::plural(narrow.blocks.into(), "block", "blocks"), changes.join(", "))
 }
 
 /// `37 boxes, 1,204 blocks, 3 workers`. Of more than 64 workers the mask knows only the first.
-fn many_words(narrow: Narrow, beyond_mask: bool) -> String {
+fn many_text(narrow: Narrow, beyond_mask: bool) -> String {
     let workers = u64::from(narrow.workers.count_ones());
     let more = if beyond_mask { " or more" } else { "" };
     let hits = (narrow.hits > 0).then(|| format!(", {}", format::plural(narrow.hits.into(), "hit", "hits")));

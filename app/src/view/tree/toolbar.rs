@@ -15,98 +15,98 @@ use crate::{draw::visible, format};
 
 /// One of several, of which exactly one is chosen.
 #[derive(Clone, Copy)]
-struct Segment {
+struct ToolbarSegment {
     /// For tests and for the browser's name of the group.
     id: &'static str,
-    words: &'static str,
+    label: &'static str,
     title: &'static str,
     is_on: fn(&Choice) -> bool,
     choose: fn(TreeView),
 }
 
-const WIDTHS: [Segment; 2] = [
-    Segment {
+const WIDTHS: [ToolbarSegment; 2] = [
+    ToolbarSegment {
         id: "width-blocks",
-        words: "Blocks",
+        label: "Blocks",
         title: "A box is as wide as the blocks in it and below it",
         is_on: |choice| choice.arrangement.width == Width::Blocks,
         choose: |tree| set(tree, key::WIDTH, None),
     },
-    Segment {
+    ToolbarSegment {
         id: "width-hits",
-        words: "Hits, 5 min",
+        label: "Hits, 5 min",
         title: "A box is as wide as the requests of the last 5 minutes that were sent to a worker on which its first block was cached",
         is_on: |choice| choice.arrangement.width == Width::Hits,
         choose: |tree| set(tree, key::WIDTH, Some("hits")),
     },
 ];
 
-const ORDERS: [Segment; 2] = [
-    Segment {
+const ORDERS: [ToolbarSegment; 2] = [
+    ToolbarSegment {
         id: "order-size",
-        words: "Largest left",
+        label: "Largest left",
         title: "Siblings by width: what matters most stands left, and places change as widths do",
         is_on: |choice| choice.arrangement.order == Order::LeftHeavy,
         choose: |tree| tree.store.address.update(|address| address.order = Order::LeftHeavy),
     },
-    Segment {
+    ToolbarSegment {
         id: "order-stable",
-        words: "Fixed",
+        label: "Fixed",
         title: "Siblings by their hash: a box keeps its neighbours whatever happens",
         is_on: |choice| choice.arrangement.order == Order::Stable,
         choose: |tree| tree.store.address.update(|address| address.order = Order::Stable),
     },
 ];
 
-const COLOURS: [Segment; 4] = [
-    Segment {
+const COLOURS: [ToolbarSegment; 4] = [
+    ToolbarSegment {
         id: "heat-owner",
-        words: "Worker",
+        label: "Worker",
         title: "The colour of the one worker on which a box is cached; grey where it is on several",
         is_on: |choice| choice.heat == Heat::Owner,
         choose: |tree| set(tree, key::HEAT, None),
     },
-    Segment {
+    ToolbarSegment {
         id: "heat-recency",
-        words: "Recency",
+        label: "Recency",
         title: "When a worker last stored, or a request last used, a block of the box",
         is_on: |choice| choice.heat == Heat::Recency,
         choose: |tree| set(tree, key::HEAT, Some(Heat::Recency.as_str())),
     },
-    Segment {
+    ToolbarSegment {
         id: "heat-hits",
-        words: "Hits",
+        label: "Hits",
         title: "Requests of the last 5 minutes that were sent to a worker on which the box was cached",
         is_on: |choice| choice.heat == Heat::Hits,
         choose: |tree| set(tree, key::HEAT, Some(Heat::Hits.as_str())),
     },
-    Segment {
+    ToolbarSegment {
         id: "heat-owners",
-        words: "Replica count",
+        label: "Replica count",
         title: "On how many workers the box is cached",
         is_on: |choice| choice.heat == Heat::Owners,
         choose: |tree| set(tree, key::HEAT, Some(Heat::Owners.as_str())),
     },
 ];
 
-const VIEWS: [Segment; 3] = [
-    Segment {
+const VIEWS: [ToolbarSegment; 3] = [
+    ToolbarSegment {
         id: "view-icicle",
-        words: "Icicle",
+        label: "Icicle",
         title: "One picture of all workers' blocks",
         is_on: |choice| !choice.lanes && !choice.table,
         choose: |tree| set_view(tree, false, false),
     },
-    Segment {
+    ToolbarSegment {
         id: "view-lanes",
-        words: "Lanes",
+        label: "Lanes",
         title: "One picture a worker, the same prefix at the same place in each",
         is_on: |choice| choice.lanes && !choice.table,
         choose: |tree| set_view(tree, true, false),
     },
-    Segment {
+    ToolbarSegment {
         id: "view-table",
-        words: "Table",
+        label: "Table",
         title: "The same as a list that can be unfolded",
         is_on: |choice| choice.table,
         choose: |tree| set_view(tree, false, true),
@@ -154,14 +154,14 @@ pub(super) fn Toolbar(tree: TreeView) -> impl IntoView {
 }
 
 #[component]
-fn Segments(tree: TreeView, name: &'static str, of: Vec<Segment>) -> impl IntoView {
-    let one = move |segment: Segment| {
+fn Segments(tree: TreeView, name: &'static str, of: Vec<ToolbarSegment>) -> impl IntoView {
+    let one = move |segment: ToolbarSegment| {
         let is_on = Memo::new(move |_| (segment.is_on)(&tree.choice.get()));
         view! {
             <label title=segment.title class:on=is_on>
                 <input type="radio" name=format!("tree-{name}") data-testid=segment.id prop:checked=is_on
                     on:change=move |_| (segment.choose)(tree)/>
-                {segment.words}
+                {segment.label}
             </label>
         }
     };
@@ -180,12 +180,12 @@ fn Tiers(tree: TreeView) -> impl IntoView {
     let below = Memo::new(move |_| store.on_beat(|shown| shown.tiers()));
     let one = move |tier: Option<Tier>| {
         let is_on = Memo::new(move |_| store.pools.get().tier == tier);
-        let (id, words) = tier.map_or(("device", "Device"), |tier| (tier.as_str(), tier.label()));
+        let (id, label) = tier.map_or(("device", "Device"), |tier| (tier.as_str(), tier.label()));
         view! {
             <label class:on=is_on title="Blocks cached in this tier. The blocks before them that are on the device only lead to them">
                 <input type="radio" name="tree-tier" data-testid=format!("tier-{id}") prop:checked=is_on
                     on:change=move |_| set(tree, TIER_KEY, tier.map(Tier::as_str))/>
-                {words}
+                {label}
             </label>
         }
     };
@@ -204,7 +204,7 @@ fn Tiers(tree: TreeView) -> impl IntoView {
 pub(super) fn HitsNote(tree: TreeView) -> impl IntoView {
     let needs = Memo::new(move |_| tree.choice.get().needs_hits());
     let known = Memo::new(move |_| if needs.get() { tree.known_requests() } else { 0 });
-    let words = Memo::new(move |_| {
+    let note = Memo::new(move |_| {
         let requests = known.get();
         if requests == 0 {
             return "No hit is known in the last 5 minutes, so hits rank nothing".to_owned();
@@ -224,7 +224,7 @@ pub(super) fn HitsNote(tree: TreeView) -> impl IntoView {
     });
     view! {
         <Show when=move || needs.get() && tree.store.ready()>
-            <p class="tree-note quiet" data-testid="tree-hits-note">{words}</p>
+            <p class="tree-note quiet" data-testid="tree-hits-note">{note}</p>
         </Show>
     }
 }
@@ -235,8 +235,8 @@ pub(super) fn NoHits(tree: TreeView) -> impl IntoView {
     let hint = Memo::new(move |_| tree.store.on_beat(|cluster| cluster.decisions_hint()));
     let is_missing = Memo::new(move |_| {
         let choice = tree.choice.get();
-        let is_asked = choice.arrangement.width == Width::Hits && !choice.table;
-        is_asked && tree.known_requests() == 0 && tree.store.ready()
+        let is_wanted = choice.arrangement.width == Width::Hits && !choice.table;
+        is_wanted && tree.known_requests() == 0 && tree.store.ready()
     });
     view! {
         <Show when=move || is_missing.get()>

@@ -9,7 +9,7 @@ use radixscope_router::hash::Seed;
 use radixscope_router::{RouterSettings, example};
 use radixscope_state::cluster::Cluster;
 
-use super::fetch::Fetched;
+use super::fetch::FetchedPrompt;
 use crate::paste::{self, Pasted};
 use crate::store::{Store, ViewContext};
 use crate::view::prompt_text::PromptTextState;
@@ -46,7 +46,7 @@ impl Mode {
     ];
 }
 
-/// Why there is no answer, and the field to look at.
+/// Why there is no response, and the field to look at.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Fault {
     /// As in the API: `decision`, `after`, `prompt`, `block_size_tokens`, `options`, `workers`.
@@ -70,9 +70,9 @@ impl Fault {
 #[derive(Clone, PartialEq, Debug, Default)]
 pub(super) struct Tokens {
     ids: Vec<u32>,
-    /// In words, for the reader.
+    /// A text for the reader.
     pub described: String,
-    /// What was not understood, in words.
+    /// What was not understood, as text.
     pub complaint: Option<String>,
 }
 
@@ -85,7 +85,7 @@ pub(super) struct QueryState {
     /// Whether the prompt of the decision meets the live tree instead of what its router saw.
     pub live_tree: RwSignal<bool>,
     /// That prompt, once it was fetched.
-    pub fetched: RwSignal<Fetched>,
+    pub fetched: RwSignal<FetchedPrompt>,
     /// `ID/RANK`, as typed.
     pub prefix_worker: RwSignal<String>,
     /// As typed.
@@ -123,7 +123,7 @@ impl QueryState {
             mode: RwSignal::new(Mode::Recorded),
             decision: RwSignal::new(String::new()),
             live_tree: RwSignal::new(false),
-            fetched: RwSignal::new(Fetched::Nothing),
+            fetched: RwSignal::new(FetchedPrompt::Nothing),
             prefix_worker: RwSignal::new(String::new()),
             prefix_block: RwSignal::new(String::new()),
             new_tokens: RwSignal::new(1_000),
@@ -141,7 +141,7 @@ impl QueryState {
         }
     }
 
-    /// Asks for the prompt of these token ids; `described` says in words where they come from.
+    /// Asks for the prompt of these token ids; `described` says where they come from.
     pub(super) fn set_token_ids(self, ids: Vec<u32>, described: String) {
         self.tokens.set(Tokens { ids, described, complaint: None });
     }
@@ -159,7 +159,7 @@ impl QueryState {
     pub(super) fn choose_decision(self, store: Store, id: DecisionId) {
         self.decision.set(id.to_string());
         self.mode.set(Mode::Recorded);
-        self.take_deployed(store);
+        self.use_deployed(store);
     }
 
     /// Asks how a request would go on from a block.
@@ -169,8 +169,8 @@ impl QueryState {
         self.mode.set(Mode::Prefix);
     }
 
-    /// The settings of the decision that is asked about, else of the latest one.
-    pub(super) fn take_deployed(self, store: Store) {
+    /// The settings of the decision that is scored, else of the latest one.
+    pub(super) fn use_deployed(self, store: Store) {
         let id = self.decision_id();
         let options = store.peek(|shown| {
             let decided = id.and_then(|id| shown.decisions().get(id));
@@ -182,7 +182,7 @@ impl QueryState {
     }
 
     /// The worked example, untouched.
-    pub(super) fn take_example(self) {
+    pub(super) fn use_example(self) {
         self.mode.set(Mode::Example);
         self.options.set(example::SETTINGS);
         self.changes.set(Changes::default());
@@ -248,7 +248,7 @@ impl QueryState {
                         format!("“{typed}” is not a decision: expected its number, as Decisions shows it");
                     Fault::new("decision", message)
                 })?;
-                // A decision is asked about in its own pool, whichever is shown.
+                // A decision is scored in its own pool, whichever is shown.
                 (actual, pool) = (Some(id), None);
                 if self.live_tree.get() {
                     Prompt::Blocks(self.fetched.with(|fetched| fetched.blocks(id))?)

@@ -5,7 +5,7 @@ use leptos::prelude::*;
 
 use super::asking::Fault;
 
-/// The fault of one of `fields`, in words; nothing where it is another's, or only a hint, which stands where the answer will.
+/// The fault of one of `fields`, as text; nothing where it is another's, or only a hint, which stands where the response will.
 #[component]
 pub(super) fn FaultOf(fault: Memo<Option<Fault>>, fields: &'static [&'static str]) -> impl IntoView {
     let message = Memo::new(move |_| {

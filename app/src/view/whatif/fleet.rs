@@ -4,9 +4,9 @@ use leptos::prelude::*;
 use radixscope_insight::whatif::{Adjustment, Busy, CandidateRef, Changes, MAX_ADDED};
 use radixscope_router::{Formula, example};
 
-use super::answer::name;
 use super::asking::{Fault, Mode, QueryState, more};
 use super::field::FaultOf;
+use super::response::name;
 use crate::store::{Store, ViewContext};
 use crate::view::chip::Chip;
 use crate::view::control::view;
@@ -16,18 +16,18 @@ const LISTED: usize = 64;
 
 /// What of a load is changed.
 #[derive(Clone, Copy)]
-enum Part {
+enum LoadPart {
     Prefill,
     Decode,
     Requests,
 }
 
-impl Part {
+impl LoadPart {
     fn of(self, busy: &Busy) -> i64 {
         let adjust = match self {
-            Part::Prefill => busy.prefill_tokens,
-            Part::Decode => busy.decode_blocks,
-            Part::Requests => busy.active_requests,
+            LoadPart::Prefill => busy.prefill_tokens,
+            LoadPart::Decode => busy.decode_blocks,
+            LoadPart::Requests => busy.active_requests,
         };
         match adjust {
             Adjustment::Add(by) => by,
@@ -37,9 +37,9 @@ impl Part {
 
     fn set(self, busy: &mut Busy, by: i64) {
         let part = match self {
-            Part::Prefill => &mut busy.prefill_tokens,
-            Part::Decode => &mut busy.decode_blocks,
-            Part::Requests => &mut busy.active_requests,
+            LoadPart::Prefill => &mut busy.prefill_tokens,
+            LoadPart::Decode => &mut busy.decode_blocks,
+            LoadPart::Requests => &mut busy.active_requests,
         };
         *part = more(by);
     }
@@ -123,7 +123,7 @@ fn Row(store: Store, asking: QueryState, who: CandidateRef, counts_requests: Mem
             }
         });
     };
-    let number = move |part: Part, what: &str, step: &'static str| {
+    let number = move |part: LoadPart, what: &str, step: &'static str| {
         let set = move |event| {
             let by = event_target_value(&event).trim().parse().unwrap_or(0);
             asking.set_busy(who, |busy| part.set(busy, by));
@@ -133,10 +133,10 @@ fn Row(store: Store, asking: QueryState, who: CandidateRef, counts_requests: Mem
                 aria-label=format!("{called}: {what}, more or less") on:change=set/>
         }
     };
-    let prefill = number(Part::Prefill, "queued prompt tokens", "500");
-    let decode = number(Part::Decode, "blocks in use", "10");
+    let prefill = number(LoadPart::Prefill, "queued prompt tokens", "500");
+    let decode = number(LoadPart::Decode, "blocks in use", "10");
     let requests = move || {
-        counts_requests.get().then(|| view! { <td>{number(Part::Requests, "active requests", "1")}</td> })
+        counts_requests.get().then(|| view! { <td>{number(LoadPart::Requests, "active requests", "1")}</td> })
     };
     view! {
         <tr class:out=move || is_out() data-name=name(who)>

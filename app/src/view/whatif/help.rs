@@ -33,7 +33,7 @@ pub(super) fn Explained() -> impl IntoView {
                 <button class="plain" aria-label="Close">"Close"</button>
             </header></form>
             <p>"A worker costs what it would have to compute and what it already carries, in blocks; the lowest cost wins. 100
-                blocks are asked for, the weight is 1:"</p>
+                blocks are requested, the weight is 1:"</p>
             <table>
                 <thead><tr><th>"Worker"</th><th>"Cached"</th><th>"Prefill = 100 − cached"</th><th>"Decode blocks"</th><th>"Cost"</th></tr></thead>
                 <tbody>{rows.collect_view()}</tbody>

@@ -1,27 +1,27 @@
-//! What-if: a request put to the live state, or to a state that is kept, under settings and in a cluster of the reader's
+//! What-if: a request put to the live state, or to a state that is retained, under settings and in a cluster of the reader's
 //! choice, answered in the page by the same code as `POST /api/v1/score`.
 
-mod answer;
 mod asking;
 mod fetch;
 mod field;
 mod fleet;
 mod help;
 mod prompt;
+mod response;
 mod settings;
 
 use leptos::prelude::*;
 use radixscope_model::id::{BlockHash, DecisionId, Millis, Worker};
 
-use self::answer::{AnswerView, OfflineReplay};
 use self::asking::{Fault, QueryState};
+use self::response::{AnswerView, OfflineReplay};
 use crate::format;
 use crate::store::{Store, now_ms, time_of_day};
 use crate::url::Panel;
 use crate::view::control::view;
 use crate::view::figure::PanelHead;
 
-/// The live state is asked again so often at most: faster is flicker.
+/// The live state is scored again so often at most: faster is flicker.
 const PACE_MS: u64 = 500;
 
 #[component]
@@ -38,7 +38,7 @@ pub fn WhatIfPanel(store: Store) -> impl IntoView {
             (cluster.seq().0 > 0, now)
         })
     });
-    let result = answer::keep_asked(store, asking, frozen, frozen_seq, tick, took_us);
+    let result = response::keep_current(store, asking, frozen, frozen_seq, tick, took_us);
     let fault: Memo<Option<Fault>> = Memo::new(move |_| result.with(|result| result.as_ref().err().cloned()));
     view! {
         <section class="panel whatif" aria-labelledby="whatif-title" data-testid="whatif">
@@ -48,7 +48,7 @@ pub fn WhatIfPanel(store: Store) -> impl IntoView {
             <div class="whatif-halves">
                 <div class="whatif-question scroll" role="form" aria-label="Question">
                     <div class="row buttons">
-                        <button type="button" class="plain" on:click=move |_| asking.take_example() data-testid="whatif-example">"Worked example"</button>
+                        <button type="button" class="plain" on:click=move |_| asking.use_example() data-testid="whatif-example">"Worked example"</button>
                         <help::Explained/>
                     </div>
                     <prompt::PromptForm store asking fault/>
@@ -63,7 +63,7 @@ pub fn WhatIfPanel(store: Store) -> impl IntoView {
     }
 }
 
-/// Which state is asked, and the switch between the live one and one that is kept.
+/// Which state is scored, and the switch between the live one and one that is retained.
 #[component]
 fn Moment(
     store: Store,
@@ -81,18 +81,18 @@ fn Moment(
         frozen_seq.set(Some(copy.cluster.seq().0));
         frozen.set_value(Some(copy));
     };
-    let words = move || match frozen_seq.get() {
+    let text = move || match frozen_seq.get() {
         Some(seq) => {
             let at = frozen.with_value(|frozen| frozen.as_ref().map_or(Millis(0), |frozen| frozen.at_ms));
             format!("Fixed at {}, record {}", time_of_day(at), format::count(seq))
         }
         None => match store.at.get() {
             0 => "Live state".to_owned(),
-            at => ["State at ", &time_of_day(Millis(at))].concat(),
+            at => format!("State at {}", time_of_day(Millis(at))),
         },
     };
     view! {
-        <span class="moment" class:frozen=move || frozen_seq.get().is_some() data-testid="whatif-moment">{move || words()}</span>
+        <span class="moment" class:frozen=move || frozen_seq.get().is_some() data-testid="whatif-moment">{move || text()}</span>
         <button type="button" class="plain" on:click=toggle aria-pressed=move || frozen_seq.get().is_some().to_string() data-testid="whatif-freeze">
             {move || match (frozen_seq.get().is_some(), store.at.get()) {
                 (false, _) => "Freeze",
@@ -105,7 +105,7 @@ fn Moment(
 
 /// Takes what the address asks about, now and whenever it changes; else the latest decision, as soon as there is one.
 fn begin(store: Store, asking: QueryState) {
-    let asked = Memo::new(move |_| {
+    let requested = Memo::new(move |_| {
         store
             .address
             .with(|address| (address.decision, address.other("prefix"), address.other("example").is_some()))
@@ -115,22 +115,22 @@ fn begin(store: Store, asking: QueryState) {
         if !store.ready() {
             return (None, None, false);
         }
-        let asked = asked.get();
-        let (decision, prefix, is_example) = &asked;
-        if before.as_ref() != Some(&asked) {
+        let requested = requested.get();
+        let (decision, prefix, is_example) = &requested;
+        if before.as_ref() != Some(&requested) {
             if let Some(id) = decision {
                 asking.choose_decision(store, *id);
                 begun.set_value(true);
             } else if let Some((worker, block)) = prefix.as_deref().and_then(parse_prefix) {
-                asking.take_deployed(store);
+                asking.use_deployed(store);
                 asking.choose_prefix(worker, block);
                 begun.set_value(true);
             } else if *is_example {
-                asking.take_example();
+                asking.use_example();
                 begun.set_value(true);
             }
         }
-        asked
+        requested
     });
     Effect::new(move |_| {
         if begun.get_value() {

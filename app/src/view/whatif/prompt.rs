@@ -23,7 +23,7 @@ pub(super) fn PromptForm(store: Store, asking: QueryState, fault: Memo<Option<Fa
         view! {
             <label class="tab">
                 <input type="radio" name="whatif-mode" value=id prop:checked=move || asking.mode.get() == mode
-                    on:change=move |_| if mode == Mode::Example { asking.take_example() } else { asking.mode.set(mode) }
+                    on:change=move |_| if mode == Mode::Example { asking.use_example() } else { asking.mode.set(mode) }
                     data-testid=format!("mode-{id}")/>
                 <span>{title}</span>
             </label>
@@ -43,7 +43,7 @@ pub(super) fn PromptForm(store: Store, asking: QueryState, fault: Memo<Option<Fa
         Mode::Hashes => view! { <Hashes asking/> },
         Mode::Length => view! { <Length asking/> },
         Mode::Example => view! {
-            <p class="help-line">"100 blocks are asked for. 20 of them are cached on worker 1, which has 10 blocks in use, 75 on
+            <p class="help-line">"100 blocks are requested. 20 of them are cached on worker 1, which has 10 blocks in use, 75 on
                 worker 2, which has 5, and 10 on worker 3, which has 9. The settings below and the load of the three can be changed."</p>
         },
     };

@@ -129,8 +129,8 @@ pub(super) fn Settings(store: Store, asking: QueryState, fault: Memo<Option<Faul
             </Show>
             <FaultOf fault fields=&["options"]/>
             <div class="row buttons">
-                <button class="plain" on:click=move |_| asking.take_deployed(store) data-testid="whatif-deployed"
-                    title="Formula and weight of the decision asked about, else of the latest one">"As recorded"</button>
+                <button class="plain" on:click=move |_| asking.use_deployed(store) data-testid="whatif-deployed"
+                    title="Formula and weight of the decision that is scored, else of the latest one">"As recorded"</button>
                 <button class="plain" data-testid="whatif-defaults"
                     on:click=move |_| options.update(|options| {
                         if let Some(defaults) = RouterSettings::of_version(version(options)) {

@@ -1,147 +1,126 @@
-//! The latest routing decisions and the KV hit rate over them.
+//! The latest routing decisions, and the KV hit rate over them.
 
-use radixscope_insight::view_context::{ViewContext, caption, source_name};
-use radixscope_model::id::{Millis, WorkerIx};
-use radixscope_model::number_format::{UNKNOWN, clock, count, percent};
+use radixscope_insight::view_context::{Sums, ViewContext, caption, source_name};
+use radixscope_model::id::{DecisionId, Millis, Seq, WorkerIx};
+use radixscope_model::number_format::{UNKNOWN, count, percent};
+use radixscope_state::cluster::DecisionEntry;
 
-use super::chart_area::{Area, ChartArea, LINE_PX};
-use super::{Body, Content, PanelRequest};
-use crate::colour::css;
+use super::EmptyText;
 
-const TITLE: &str = "Decisions";
-const ROW_PX: f64 = 18.0;
-/// More rows than this fit on no screen.
-const MAX_ROWS: usize = 200;
-/// Least width that has room for the blocks of the prompt.
-const LEAST_FOR_PROMPT_PX: f64 = 260.0;
-/// Where columns begin or, of numbers, end.
-struct Columns {
-    worker: f64,
-    /// `None`, as with the source: there is no room for it.
-    prompt: Option<f64>,
-    cached: f64,
-    rate: f64,
-    /// Where the share is written, right of its bar.
-    right: f64,
-    source: Option<f64>,
+/// Its heading.
+pub const TITLE: &str = "Decisions";
+/// Columns of the table.
+pub const TIME: &str = "Time";
+/// The chosen worker.
+pub const WORKER: &str = "Worker";
+/// Prompt length.
+pub const PROMPT: &str = "Prompt";
+/// Cached part of the prompt.
+pub const CACHED: &str = "Cached";
+/// Cached share of the prompt.
+pub const HIT_RATE: &str = "Hit rate";
+/// Where the decision is known from.
+pub const SOURCE: &str = "Source";
+/// Head of an empty panel before the first decision.
+pub const NO_DECISION: &str = "No decision received yet";
+/// What the figure of the last minute is.
+pub const RECENT: &str = "KV hit rate, last 60 s";
+/// What the figure over all decisions is.
+pub const OVERALL: &str = "since start";
+
+/// KV hit rates.
+#[derive(Clone, PartialEq, Debug)]
+pub struct HitRates {
+    /// Over the last minute.
+    pub recent: Sums,
+    /// Since the server started.
+    pub overall: Sums,
 }
 
-struct DecisionCells {
-    time: String,
-    worker: WorkerIx,
-    prompt: String,
-    cached: String,
-    share: Option<f64>,
-    source: &'static str,
-}
-
-struct Decisions {
-    recent: String,
-    all: String,
-    rows: Vec<DecisionCells>,
-}
-
-pub(super) fn content(shown: &ViewContext<'_>, asked: &PanelRequest, now: Millis) -> Content {
-    let (recent, all) = shown.decision_figures(asked.worker, now);
-    if all.count == 0 {
-        return empty(shown, asked);
+impl HitRates {
+    /// Over the decisions of the pools shown, or for the one worker that is picked.
+    pub fn of(shown: &ViewContext<'_>, picked: Option<WorkerIx>, now: Millis) -> Self {
+        let (recent, overall) = shown.decision_figures(picked, now);
+        Self { recent, overall }
     }
-    let number = |n: Option<u64>| n.map_or(UNKNOWN.to_owned(), count);
-    let rows = shown.decisions_on(asked.worker).take(MAX_ROWS).map(|d| DecisionCells {
-        time: clock(d.at_ms.0, 0),
-        worker: d.decision.worker,
-        prompt: number(d.decision.isl_blocks),
-        cached: number(d.overlap_blocks().filter(|_| !d.ignores_cache)),
-        share: d.overlap_share(),
-        source: source_name(d.decision.source),
-    });
-    let body = Decisions { recent: recent.rate_text(), all: all.rate_text(), rows: rows.collect() };
-    Content::new(TITLE, caption(&recent, &all), body)
+
+    /// What both are taken over.
+    pub fn caption(&self) -> String {
+        caption(&self.recent, &self.overall)
+    }
 }
 
-fn empty(shown: &ViewContext<'_>, asked: &PanelRequest) -> Content {
-    if asked.worker.is_some() {
-        return Content::empty(TITLE, "No decision for this worker yet", "");
+/// A row of the table.
+#[derive(Clone, PartialEq, Debug)]
+pub struct DecisionRow {
+    /// The record.
+    pub seq: Seq,
+    /// Which decision.
+    pub id: DecisionId,
+    /// The request, where it is known.
+    pub request: Option<String>,
+    /// When it was made.
+    pub at_ms: Millis,
+    /// The chosen worker.
+    pub worker: WorkerIx,
+    /// Prompt blocks.
+    pub prompt: String,
+    /// Prompt blocks that were cached on the chosen worker.
+    pub cached: String,
+    /// Cached share of the prompt, 0 … 1.
+    pub share: Option<f64>,
+    /// Where it is known from.
+    pub source: &'static str,
+}
+
+impl DecisionRow {
+    fn of(entry: &DecisionEntry) -> Self {
+        let decision = &entry.decision;
+        let number = |blocks: Option<u64>| blocks.map_or(UNKNOWN.to_owned(), count);
+        Self {
+            seq: entry.seq,
+            id: decision.id,
+            request: decision.request_id.as_ref().map(ToString::to_string),
+            at_ms: entry.at_ms,
+            worker: decision.worker,
+            prompt: number(decision.isl_blocks),
+            cached: number(entry.overlap_blocks().filter(|_| !entry.ignores_cache)),
+            share: entry.overlap_share(),
+            source: source_name(decision.source),
+        }
     }
-    match shown.decisions_hint() {
-        Some(hint) => Content::empty(TITLE, "No routing decisions received", hint.to_string()),
-        None => Content::empty(
-            TITLE,
-            "No decision received yet",
+
+    /// The share as text.
+    pub fn share_text(&self) -> String {
+        self.share.map_or(UNKNOWN.to_owned(), percent)
+    }
+}
+
+/// The newest decisions, at most `limit`, of the pools shown or of the one worker that is picked.
+pub fn rows(shown: &ViewContext<'_>, picked: Option<WorkerIx>, limit: usize) -> Vec<DecisionRow> {
+    shown.decisions_on(picked).take(limit).map(DecisionRow::of).collect()
+}
+
+/// Why there is no decision.
+pub fn empty(shown: &ViewContext<'_>, picked: Option<WorkerIx>) -> EmptyText {
+    if picked.is_some() {
+        let head = "No decision for this worker yet";
+        return EmptyText { id: "decisions-none-picked", head, paragraphs: Vec::new() };
+    }
+    match shown.decisions_hint().filter(|_| shown.has_kv_events()) {
+        Some(hint) => EmptyText {
+            id: "decisions-missing",
+            head: "No routing decisions received",
+            paragraphs: vec![
+                hint.to_string().into(),
+                "If no request was sent since the server started, there is nothing to show yet.".into(),
+            ],
+        },
+        None => EmptyText::new(
+            "decisions-empty",
+            NO_DECISION,
             "Every request that the KV router places appears here, with the share of its prompt that was cached on the chosen \
              worker.",
         ),
-    }
-}
-
-impl Body for Decisions {
-    fn draw(&self, paper: &mut ChartArea<'_>, area: Area) {
-        let y = area.y + 14.0;
-        let big = paper.plain().bold().size(16.0);
-        paper.text(area.x, y, big, &self.recent);
-        let after = area.x + big.width(&self.recent) + 8.0;
-        let words = format!("KV hit rate, last 60 s · {} since start", self.all);
-        paper.text_within(after, y, area.right() - after, paper.quiet(), &words);
-        let columns = Columns::of(area);
-        let mut y = y + LINE_PX + 7.0;
-        let quiet = paper.quiet();
-        paper.text(area.x, y, quiet, if columns.source.is_some() { "Time, UTC" } else { "UTC" });
-        paper.text(columns.worker, y, quiet, "Worker");
-        if let Some(prompt) = columns.prompt {
-            paper.text(prompt, y, quiet.right(), "Prompt");
-        }
-        paper.text(columns.cached, y, quiet.right(), "Cached");
-        paper.text(columns.rate, y, quiet, "Hit rate");
-        if let Some(source) = columns.source {
-            paper.text(source, y, quiet, "Source");
-        }
-        for row in &self.rows {
-            y += ROW_PX;
-            if y > area.bottom() {
-                return;
-            }
-            row.draw(paper, area.x, y, &columns);
-        }
-    }
-}
-
-impl Columns {
-    fn of(area: Area) -> Self {
-        let at = |share: f64| area.x + area.width * share;
-        if area.is_wide() {
-            let source = at(0.88);
-            return Self {
-                worker: at(0.16),
-                prompt: Some(at(0.42)),
-                cached: at(0.56),
-                rate: at(0.60),
-                right: source - 14.0,
-                source: Some(source),
-            };
-        }
-        let worker = area.x + 62.0;
-        let prompt = (area.width >= LEAST_FOR_PROMPT_PX).then_some(worker + 88.0);
-        let cached = prompt.unwrap_or(worker + 40.0) + 48.0;
-        Self { worker, prompt, cached, rate: cached + 10.0, right: area.right(), source: None }
-    }
-}
-
-impl DecisionCells {
-    fn draw(&self, paper: &mut ChartArea<'_>, left: f64, y: f64, columns: &Columns) {
-        let plain = paper.plain();
-        paper.text(left, y, plain, &self.time);
-        paper.chip(columns.worker, y, self.worker);
-        if let Some(prompt) = columns.prompt {
-            paper.text(prompt, y, plain.right(), &self.prompt);
-        }
-        paper.text(columns.cached, y, plain.right(), &self.cached);
-        let width = (columns.right - columns.rate - 42.0).max(4.0);
-        let bar = Area { x: columns.rate, y: y - 8.0, width, height: 8.0 };
-        let fill = css(paper.theme.edge);
-        paper.meter(bar, self.share, &fill);
-        paper.text(columns.right, y, plain.right(), &self.share.map_or(UNKNOWN.to_owned(), percent));
-        if let Some(source) = columns.source {
-            paper.text(source, y, paper.quiet(), self.source);
-        }
     }
 }

@@ -1,144 +1,68 @@
-//! What is wrong, why, and what to set.
+//! Findings: how many are active, which of them concern a worker, and what is shown where there are none.
 
-use radixscope_insight::view_context::ViewContext;
-use radixscope_model::id::Millis;
-use radixscope_model::number_format::{clock, plural};
+use radixscope_model::id::WorkerIx;
 use radixscope_model::record::{Finding, Phase, Severity};
 use radixscope_state::cluster::Cluster;
 
-use super::chart_area::{Area, ChartArea, LINE_PX, Style};
-use super::{Body, Content, PanelRequest};
-use crate::colour::css;
-use crate::finding_ticket::{setting_line, severity_mark, severity_word, summary};
-use crate::tree::svg::text::cut;
+use super::EmptyText;
+use crate::finding_ticket::summary;
 use crate::{FindingFilter, Summary};
 
-const TITLE: &str = "Findings";
-/// Least and most lines of an explanation.
-const EXPLAINED: (usize, usize) = (2, 6);
-/// Height of a finding without its explanation, wide and narrow.
-const CARD_PX: [f64; 2] = [3.0 * LINE_PX, 5.0 * LINE_PX];
+/// Its heading.
+pub const TITLE: &str = "Findings";
 
-struct Card {
-    severity: Severity,
-    head: String,
-    explanation: String,
-    since: String,
-    setting: String,
+/// Severities, the worst first, each with what one finding of it is called and what several are.
+pub const SEVERITIES: [(Severity, &str, &str); 3] = [
+    (Severity::Critical, "critical", "critical"),
+    (Severity::Warning, "warning", "warnings"),
+    (Severity::Info, "note", "notes"),
+];
+
+/// How many of `active` there are of each of [`SEVERITIES`].
+pub fn counts(active: &[&Finding]) -> [u64; 3] {
+    SEVERITIES
+        .map(|(severity, ..)| active.iter().filter(|finding| finding.severity == severity).count() as u64)
 }
 
-/// The active findings, and the text shown without any.
-struct Findings {
-    cards: Vec<Card>,
-    healthy: Option<Healthy>,
+/// The active findings, the worst first, those about a worker or about all where one is picked.
+pub fn active(cluster: &Cluster, picked: Option<WorkerIx>) -> Vec<&Finding> {
+    let mut active = FindingFilter::default().of(cluster);
+    active.retain(|finding| picked.is_none_or(|worker| concerns(finding, worker)));
+    active
 }
 
-/// That nothing is found.
-struct Healthy {
-    text: String,
-    /// Every rule had its data, and nothing is to come.
-    is_good: bool,
+/// Whether a finding is about a worker; one without workers is about all.
+pub fn concerns(finding: &Finding, worker: WorkerIx) -> bool {
+    finding.workers.is_empty() || finding.workers.contains(&worker)
 }
 
-impl Healthy {
-    fn of(cluster: &Cluster) -> Self {
-        let is_good = Summary::of(cluster).is_good();
-        let mark = if is_good { "✓ " } else { "" };
-        Self { text: format!("{mark}{}", summary(cluster)), is_good }
+/// What stands before the last time of a finding.
+pub const fn last_word(phase: Phase) -> &'static str {
+    match phase {
+        Phase::Warn => "last seen",
+        Phase::Recheck | Phase::Cleared => "seen until",
     }
 }
 
-pub(super) fn content(shown: &ViewContext<'_>, asked: &PanelRequest, _: Millis) -> Content {
-    let cluster = shown.cluster;
-    if cluster.checked().is_empty() {
-        let text = "Rules run once a second as soon as a source is connected and its history is read.";
-        return Content::empty(TITLE, "Nothing was checked yet", text);
-    }
-    let is_meant = |finding: &&&Finding| {
-        asked.worker.is_none_or(|worker| finding.workers.is_empty() || finding.workers.contains(&worker))
-    };
-    let held = FindingFilter::default().of(cluster);
-    let cards: Vec<Card> = held.iter().filter(is_meant).map(|finding| Card::of(finding)).collect();
-    let of = |severity: Severity| cards.iter().filter(|card| card.severity == severity).count() as u64;
-    let facts = format!(
-        "{} critical, {}, {} active; {}",
-        of(Severity::Critical),
-        plural(of(Severity::Warning), "warning", "warnings"),
-        plural(of(Severity::Info), "note", "notes"),
-        Summary::of(cluster).coverage(),
-    );
-    let healthy = cards.is_empty().then(|| Healthy::of(cluster));
-    Content::new(TITLE, facts, Findings { cards, healthy })
+/// What is shown where nothing was checked.
+pub fn empty(cluster: &Cluster) -> Option<EmptyText> {
+    let text = "Rules run once a second as soon as a source is connected and its history is read.";
+    let is_empty = cluster.checked().is_empty();
+    is_empty.then(|| EmptyText::new("findings-unchecked", "Nothing was checked yet", text))
 }
 
-impl Card {
-    fn of(finding: &Finding) -> Self {
-        let setting = finding.fix.iter().map(setting_line).find(|setting| !setting.is_empty());
-        let last = if finding.phase == Phase::Warn { "last seen" } else { "seen until" };
-        Self {
-            severity: finding.severity,
-            head: finding.title.to_string(),
-            explanation: finding.explanation.to_string(),
-            since: format!("since {}, {last} {}", clock(finding.first_ms.0, 0), clock(finding.last_ms.0, 0)),
-            setting: setting.unwrap_or_default(),
-        }
-    }
-
-    fn draw(&self, paper: &mut ChartArea<'_>, area: Area, explained: usize) -> f64 {
-        let (text, edge) = match self.severity {
-            Severity::Critical => (paper.theme.bad_text, paper.theme.bad),
-            Severity::Warning => (paper.theme.warn_text, paper.theme.warn),
-            Severity::Info => (paper.theme.text, paper.theme.focus),
-        };
-        let is_wide = area.is_wide();
-        let x = area.x + 10.0;
-        let room = area.right() - x;
-        let mark = severity_mark(self.severity);
-        let (word, title) = match is_wide {
-            true => (format!("{mark} {}", severity_word(self.severity)), x + 76.0),
-            false => (mark.to_owned(), x + 16.0),
-        };
-        let mut y = area.y + 12.0;
-        paper.text(x, y, Style::of(text).bold(), &word);
-        let titles = if is_wide { 1 } else { 2 };
-        y = paper.lines((title, y), area.right() - title - 6.0, paper.plain().bold(), &self.head, titles);
-        y = paper.lines((x, y), room, paper.quiet(), &self.explanation, explained);
-        let [setting, since] = [&self.setting, &self.since];
-        if setting.is_empty() {
-            paper.text_within(x, y, room, paper.quiet(), since);
-        } else if is_wide {
-            paper.text_within(x, y, room * 0.6, paper.plain().mono(), setting);
-            paper.text(area.right(), y, paper.quiet().right(), &cut(since, room * 0.38));
-        } else {
-            paper.text_within(x, y, room, paper.plain().mono(), setting);
-            y += LINE_PX;
-            paper.text_within(x, y, room, paper.quiet(), since);
-        }
-        let height = y - area.y + 5.0;
-        paper.rect(Area { width: 3.0, height, ..area }, &css(edge));
-        height + 8.0
-    }
+/// What is shown where rules ran and found nothing.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct NoFindings {
+    /// How much was checked, and what is to come.
+    pub text: String,
+    /// Whether every rule had its data, and nothing is to come: only this has a check mark.
+    pub is_good: bool,
 }
 
-impl Body for Findings {
-    fn draw(&self, paper: &mut ChartArea<'_>, area: Area) {
-        if let Some(healthy) = &self.healthy {
-            let colour = if healthy.is_good { paper.theme.good_text } else { paper.theme.text };
-            let style = Style::of(colour).bold().size(13.0);
-            paper.lines((area.x, area.y + 16.0), area.width, style, &healthy.text, 3);
-            return;
-        }
-        let card_px = area.fitting(CARD_PX);
-        let per_card = area.height / self.cards.len().max(1) as f64 - card_px;
-        let explained = ((per_card / LINE_PX) as usize).clamp(EXPLAINED.0, EXPLAINED.1);
-        let mut at = area;
-        for (done, card) in self.cards.iter().enumerate() {
-            let needed = card_px + LINE_PX * explained as f64;
-            if done > 0 && at.y + needed > area.bottom() {
-                let words = format!("and {} more", self.cards.len() - done);
-                return paper.text(area.x, (at.y + 10.0).min(area.bottom()), paper.quiet(), &words);
-            }
-            at.y += card.draw(paper, at, explained);
-        }
+impl NoFindings {
+    /// By the last check.
+    pub fn of(cluster: &Cluster) -> Self {
+        Self { text: summary(cluster), is_good: Summary::of(cluster).is_good() }
     }
 }

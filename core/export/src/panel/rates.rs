@@ -7,125 +7,64 @@ use radixscope_model::id::{Millis, WorkerIx};
 use radixscope_model::number_format::{UNKNOWN, rate};
 use radixscope_state::cluster::TimeSteps;
 
-use super::axis::{Axes, span_text};
-use super::chart_area::{Area, ChartArea, LINE_PX};
-use super::{Body, Content, PanelRequest};
-use crate::colour::css;
 use crate::tree::svg::label;
-use crate::tree::svg::text::width_px;
 
-const TITLE: &str = "Block rates";
-/// Room for the values of the axes.
-const AXIS_PX: f64 = 52.0;
+/// Its heading.
+pub const TITLE: &str = "Block rates";
+/// What is drawn upward.
+pub const STORED: &str = "stored/s";
+/// What is drawn downward.
+pub const REMOVED: &str = "removed/s";
 
-struct Rates {
-    bands: Vec<BlockRates>,
-    times: Vec<Millis>,
-    step_ms: u64,
-    span: TimeSpan,
+/// Blocks stored and removed per second, mean of the last seconds, of the workers shown or of the one picked.
+pub fn means(shown: &ViewContext<'_>, picked: Option<WorkerIx>, now: Millis) -> [String; 2] {
+    let mean = block_rates::mean(shown, picked, now);
+    [mean.map(|(stored, _)| stored), mean.map(|(_, removed)| removed)]
+        .map(|blocks| blocks.map_or(UNKNOWN.to_owned(), rate))
 }
 
-pub(super) fn content(shown: &ViewContext<'_>, asked: &PanelRequest, now: Millis) -> Content {
-    if shown.worker_list().next().is_none() {
-        return super::no_worker(TITLE);
-    }
-    let words = |of: fn((f64, f64)) -> f64| {
-        block_rates::mean(shown, asked.worker, now).map_or(UNKNOWN.to_owned(), |both| rate(of(both)))
-    };
-    let steps = TimeSteps::between(asked.span.from, asked.span.until, now);
-    let facts = format!(
-        "{} blocks stored/s, {} removed/s, mean of the last {MEAN_SECONDS} s, by KV events. Chart: {}, per {}",
-        words(|both| both.0),
-        words(|both| both.1),
-        span_text(asked.span),
-        if steps.len_s() == 1 { "second".to_owned() } else { format!("{} s", steps.len_s()) },
-    );
-    let rates = Rates {
-        bands: block_rates::bands(shown, asked.worker, steps, |_| false),
-        times: steps.begins().collect(),
-        step_ms: steps.len_s() * 1_000,
-        span: asked.span,
-    };
-    Content::new(TITLE, facts, rates)
+/// What the means are taken over.
+pub fn mean_window() -> String {
+    format!("mean of the last {MEAN_SECONDS} s")
 }
 
-/// From where to where a band lies at each time, blocks per second; `None`: not known.
-type Stack = Vec<Option<(f64, f64)>>;
+/// The chart.
+pub struct RatesChart {
+    /// Each with a value at each of `times`.
+    pub bands: Vec<BlockRates>,
+    /// Begin of each step.
+    pub times: Vec<Millis>,
+    /// Length of a step, milliseconds.
+    pub step_ms: u64,
+    /// The time it shows.
+    pub span: TimeSpan,
+}
 
-impl Rates {
-    /// The bands of one half, each upon the one before.
-    fn stacked(&self, of: fn(&BlockRates) -> &[Option<f64>]) -> Vec<Stack> {
-        let mut tops = vec![0.0; self.times.len()];
-        let stack = |band: &BlockRates| {
-            let values = of(band).iter().zip(&mut tops).map(|(value, top)| {
-                let low = *top;
-                *top += (*value)?;
-                Some((low, *top))
-            });
-            values.collect()
-        };
-        self.bands.iter().map(stack).collect()
+impl RatesChart {
+    /// Of the workers shown or of the one picked, without the bands that are hidden: by a worker's id, or [`OTHERS`].
+    pub fn of(
+        shown: &ViewContext<'_>,
+        picked: Option<WorkerIx>,
+        span: TimeSpan,
+        now: Millis,
+        is_hidden: impl Fn(&str) -> bool,
+    ) -> Self {
+        let steps = TimeSteps::between(span.from, span.until, now);
+        Self {
+            bands: block_rates::bands(shown, picked, steps, is_hidden),
+            times: steps.begins().collect(),
+            step_ms: steps.len_s() * 1_000,
+            span,
+        }
     }
 
-    fn half(&self, paper: &mut ChartArea<'_>, axes: Axes, bands: &[Stack], name: &str) {
-        axes.draw_values(paper);
-        for (band, values) in self.bands.iter().zip(bands) {
-            let points: Vec<_> = self.times.iter().copied().zip(values.iter().copied()).collect();
-            let fill = band.worker.map_or_else(|| css(paper.theme.shared), |worker| paper.fill(worker));
-            paper.shape(&axes.steps(&points, self.step_ms), &fill, 0.75);
-        }
-        let y = if axes.is_down { axes.area.bottom() - 4.0 } else { axes.area.y + 10.0 };
-        paper.text(axes.area.x + 4.0, y, paper.quiet(), name);
-    }
-
-    fn legend(&self, paper: &mut ChartArea<'_>, area: Area) {
-        let mut x = area.x;
-        for (at, band) in self.bands.iter().enumerate() {
-            let left = self.bands.len() - at;
-            if x + 60.0 > area.right() {
-                return paper.text(x, area.y, paper.quiet(), &format!("+{left}"));
-            }
-            match band.worker {
-                Some(worker) => x += paper.chip(x, area.y, worker) + 6.0,
-                None => {
-                    let neutral = css(paper.theme.shared);
-                    paper.rect(Area { x, y: area.y - 9.0, width: 10.0, height: 10.0 }, &neutral);
-                    paper.text(x + 14.0, area.y, paper.plain(), OTHERS);
-                    x += width_px(OTHERS) + 20.0;
-                }
-            }
-        }
+    /// The highest rate: both halves reach to it.
+    pub fn highest(&self) -> f64 {
+        block_rates::highest(&self.bands)
     }
 }
 
-impl Body for Rates {
-    fn draw(&self, paper: &mut ChartArea<'_>, area: Area) {
-        self.legend(paper, Area { y: area.y + 9.0, ..area });
-        let top = area.y + LINE_PX + 6.0;
-        let height = ((area.bottom() - LINE_PX - top) / 2.0).max(1.0);
-        let half = |at: usize| Area {
-            x: area.x + AXIS_PX,
-            y: top + (height + 3.0) * at as f64,
-            width: area.width - AXIS_PX,
-            height: height - 3.0,
-        };
-        let most = block_rates::highest(&self.bands).max(1.0);
-        let axes = |at: usize| Axes { area: half(at), span: self.span, most, is_down: at == 1 };
-        self.half(paper, axes(0), &self.stacked(|band| &band.stored), "stored/s");
-        self.half(paper, axes(1), &self.stacked(|band| &band.removed), "removed/s");
-        axes(1).draw_times(paper);
-        let is_unknown = self.bands.iter().all(|band| band.stored.iter().all(Option::is_none));
-        if is_unknown {
-            let names: Vec<WorkerIx> = self.bands.iter().filter_map(|band| band.worker).collect();
-            let of = if let [only] = names[..] { label(only) } else { "any worker".to_owned() };
-            let words = format!("Unknown: no KV event of {of} was received in this time");
-            paper.text_within(
-                area.x + AXIS_PX + 4.0,
-                top + height / 2.0,
-                area.width - AXIS_PX,
-                paper.quiet(),
-                &words,
-            );
-        }
-    }
+/// Name of a band.
+pub fn band_name(band: &BlockRates) -> String {
+    band.worker.map_or(OTHERS.to_owned(), label)
 }

@@ -158,6 +158,12 @@ impl<'a> ViewContext<'a> {
 }
 
 impl ViewContext<'_> {
+    /// Whether any worker of the pools shown ever published a KV event.
+    pub fn has_kv_events(&self) -> bool {
+        let mut workers = self.worker_list().filter_map(|worker| self.cluster.worker(worker));
+        workers.any(|worker| worker.last_event_ms.is_some())
+    }
+
     /// How much of what the workers of the pools shown hold is known.
     pub fn coverage(&self) -> Coverage {
         self.cluster.coverage(self.cluster.pools_in_use().into_iter().filter(|&pool| self.has(pool)))

@@ -302,12 +302,12 @@ impl<'a> ChartArea<'a> {
 }
 
 /// Words in the place of a picture.
-pub(super) struct Empty {
+pub(super) struct TextBody {
     pub(super) head: String,
     pub(super) text: String,
 }
 
-impl Body for Empty {
+impl Body for TextBody {
     fn draw(&self, paper: &mut ChartArea<'_>, area: Area) {
         let y = paper.lines((area.x, area.y + 14.0), area.width, paper.plain().bold(), &self.head, 2);
         let most = ((area.bottom() - y) / LINE_PX).max(1.0) as usize;

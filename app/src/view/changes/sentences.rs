@@ -17,12 +17,12 @@ pub(super) fn presence(of: Presence) -> String {
         Presence::CameBack => "came back",
         Presence::Left => "left",
         Presence::LeftAndCameBack => "left and came back",
-        Presence::FellSilent => "no longer answers",
-        Presence::AnswersAgain => "answers again",
+        Presence::FellSilent => "no longer responds",
+        Presence::AnswersAgain => "responds again",
         Presence::OnlyInA => "only in A",
         Presence::OnlyInB => "only in B",
         Presence::Restarted(1) => "restarted",
-        Presence::Restarted(times) => return ["restarted ", &times.to_string(), " times"].concat(),
+        Presence::Restarted(times) => return format!("restarted {times} times"),
     }
     .to_owned()
 }
@@ -31,23 +31,23 @@ pub(super) fn presence(of: Presence) -> String {
 pub(super) fn sentences(store: Store, changes: &Changes, labels: &[PoolLabel]) -> Vec<String> {
     let [a, b] = changes.at;
     let until = if changes.is_across {
-        [&time_of_day(b), " of the second recording"].concat()
+        format!("{} of the second recording", time_of_day(b))
     } else if store.address.with(|address| address.marks[1].is_some()) {
         time_of_day(b)
     } else {
-        ["now, ", &time_of_day(b)].concat()
+        format!("now, {}", time_of_day(b))
     };
-    let span = ["Between ", &time_of_day(a), " and ", &until].concat();
+    let span = format!("Between {} and {until}", time_of_day(a));
     let is_one = changes.pools.len() == 1;
     let pools = shown(store, changes);
     let mut all: Vec<String> = pools
         .map(|pool| {
             let label = labels.iter().find(|label| label.name == pool.name);
             let name = label.map_or(pool.name.as_str(), |label| &label.short);
-            let of = if is_one { String::new() } else { [" in ", name].concat() };
+            let of = if is_one { String::new() } else { format!(" in {name}") };
             let who: Vec<String> = pool.workers.iter().filter_map(who).collect();
-            let who = if who.is_empty() { String::new() } else { ["; ", &who.join(", ")].concat() };
-            [&span, &of, ": ", &blocks(&pool.blocks), &decisions(pool.decisions), &who, "."].concat()
+            let who = if who.is_empty() { String::new() } else { format!("; {}", who.join(", ")) };
+            format!("{span}{of}: {}{}{who}.", blocks(&pool.blocks), decisions(pool.decisions))
         })
         .collect();
     if changes.is_across {
@@ -59,9 +59,9 @@ pub(super) fn sentences(store: Store, changes: &Changes, labels: &[PoolLabel]) -
         all.push("A is later than B: swap them to read forward in time.".to_owned());
     }
     let processes: Vec<String> =
-        changes.processes.iter().map(|(name, of)| [name, " ", &presence(*of)].concat()).collect();
+        changes.processes.iter().map(|(name, of)| format!("{name} {}", presence(*of))).collect();
     if !processes.is_empty() {
-        all.push(["Processes: ", &processes.join(", "), "."].concat());
+        all.push(format!("Processes: {}.", processes.join(", ")));
     }
     all.extend(doubts(changes));
     all
@@ -78,18 +78,18 @@ pub(super) fn shown(store: Store, changes: &Changes) -> impl Iterator<Item = &Po
 fn blocks(blocks: &Blocks) -> String {
     let stored = format::plural(blocks.stored, "block", "blocks");
     let (evicted, moved) = (format::count(blocks.evicted), format::count(blocks.moved_in));
-    [&stored, " stored, ", &evicted, " evicted, ", &moved, " moved"].concat()
+    format!("{stored} stored, {evicted} evicted, {moved} moved")
 }
 
 fn decisions(count: Option<u64>) -> String {
     match count {
-        Some(count) => [", ", &format::plural(count, "decision", "decisions")].concat(),
+        Some(count) => format!(", {}", format::plural(count, "decision", "decisions")),
         None => ", decisions unknown".to_owned(),
     }
 }
 
 fn who(worker: &WorkerChange) -> Option<String> {
-    Some([&label(worker.ix), " ", &presence(worker.presence?)].concat())
+    Some(format!("{} {}", label(worker.ix), presence(worker.presence?)))
 }
 
 /// What keeps the counts from being whole.
@@ -101,13 +101,11 @@ fn doubts(changes: &Changes) -> Vec<String> {
     let mut doubts = Vec::new();
     if !partial.is_empty() {
         let names = partial.join(", ");
-        doubts.push(
-            ["Blocks of ", &names, " are not all known: more may have been stored and evicted."].concat(),
-        );
+        doubts.push(format!("Blocks of {names} are not all known: more may have been stored and evicted."));
     }
     if hidden > 0 {
         let count = format::plural(hidden, "block", "blocks");
-        doubts.push([&count, " beyond the limit of the tree at A or B: not compared."].concat());
+        doubts.push(format!("{count} beyond the limit of the tree at A or B: not compared."));
     }
     doubts
 }
@@ -120,24 +118,22 @@ pub(super) fn hit_rate(requests: &[Requests; 2], at: [Millis; 2]) -> [String; 3]
     let counts = requests.each_ref().map(|of| format::count(of.decisions.with_blocks));
     let full = [0, 1].map(|side| {
         let Requests { decisions, .. } = &requests[side];
-        [
-            &format::count(decisions.overlap_blocks),
-            " of ",
-            &format::count(decisions.isl_blocks),
-            " prompt blocks cached, ",
-            &format::plural(decisions.with_blocks, "decision", "decisions"),
-            &since(&requests[side], at[side]),
-        ]
-        .concat()
+        format!(
+            "{} of {} prompt blocks cached, {}{}",
+            format::count(decisions.overlap_blocks),
+            format::count(decisions.isl_blocks),
+            format::plural(decisions.with_blocks, "decision", "decisions"),
+            since(&requests[side], at[side])
+        )
     });
     [arrow(short), arrow(counts), sides(full)]
 }
 
-/// What the minute before a mark is, and where the decisions that are kept do not reach back so far, how far they do.
+/// What the minute before a mark is, and where the retained decisions do not reach back so far, how far they do.
 fn since(requests: &Requests, at: Millis) -> String {
     match at.since(requests.since(at)) / 1_000 {
         60 => " in the 60 s before".to_owned(),
-        seconds => [" in the ", &seconds.to_string(), " s before that are kept"].concat(),
+        seconds => format!(" in the {seconds} s before that are retained"),
     }
 }
 
@@ -160,9 +156,9 @@ pub(super) fn ttft(requests: &[Requests; 2], percentile: usize) -> [String; 3] {
 }
 
 fn arrow([a, b]: [String; 2]) -> String {
-    [&a, " → ", &b].concat()
+    format!("{a} → {b}")
 }
 
 fn sides([a, b]: [String; 2]) -> String {
-    ["Before A: ", &a, "\nBefore B: ", &b].concat()
+    format!("Before A: {a}\nBefore B: {b}")
 }

@@ -1,4 +1,4 @@
-//! The answer as it is shown: asked again for every touch of a field, and at a readable pace as the state changes.
+//! The response as it is shown: computed again for every touch of a field, and at a readable pace as the state changes.
 
 use leptos::prelude::*;
 use radixscope_insight::whatif::{self, CandidateRef, Prompt, State, WhatIf, WhatIfResponse};
@@ -16,7 +16,7 @@ use crate::view::costs::{CostLegend, CostRow, CostRows};
 /// Rows shown.
 const ROWS: usize = 48;
 
-/// A state that was kept: the page's own goes on.
+/// A state that was retained: the page's own goes on.
 pub(super) struct OfflineReplay {
     pub cluster: Cluster,
     pub at_ms: Millis,
@@ -35,11 +35,11 @@ pub(super) struct Response {
     partial: Option<String>,
 }
 
-/// The answer, or what is wrong with the question.
+/// The response, or what is wrong with the request.
 pub(super) type AnswerResult = Result<Response, Fault>;
 
 /// Asks whenever the question changes, and with `tick` as the state does. The last time it took is written to `took_us`.
-pub(super) fn keep_asked(
+pub(super) fn keep_current(
     store: Store,
     asking: QueryState,
     frozen: StoredValue<Option<OfflineReplay>, LocalStorage>,
@@ -55,8 +55,8 @@ pub(super) fn keep_asked(
             let question = asking.question(cluster)?;
             let state = State { cluster: cluster.cluster, active: None, now_ms: now };
             let result = engine.try_update_value(|engine| match engine.ask(state, &question) {
-                Ok(answer) => {
-                    let mut response = shown(cluster, &answer);
+                Ok(scored) => {
+                    let mut response = shown(cluster, &scored);
                     if cluster.pool_list().len() > 1 && !matches!(question.prompt, Prompt::Example) {
                         let pool = whatif::pool(cluster, &question);
                         let name = cluster.cluster.pool(pool).map(PoolState::name).unwrap_or_default();
@@ -90,7 +90,7 @@ pub(super) fn keep_asked(
     })
 }
 
-/// As a sentence begins. The words are ours, in English.
+/// As a sentence begins. The text is ours, in English.
 fn sentence(text: &str) -> String {
     let mut chars = text.chars();
     chars
@@ -107,17 +107,17 @@ pub(super) fn name(who: CandidateRef) -> String {
     }
 }
 
-fn shown(cluster: &Cluster, answer: &WhatIfResponse<'_>) -> Response {
-    let scores = answer.scores;
+fn shown(cluster: &Cluster, scored: &WhatIfResponse<'_>) -> Response {
+    let scores = scored.scores;
     let likeliest = scores.probabilities().iter().copied().fold(0.0, f64::max);
     let recorded_cost = |who| {
-        let decided = cluster.decisions().get(answer.versus?.decision)?;
+        let decided = cluster.decisions().get(scored.versus?.decision)?;
         let mut candidates = decided.decision.candidates.iter();
         candidates
             .find(|candidate| CandidateRef::Worker(candidate.worker) == who)
             .map(|candidate| candidate.cost)
     };
-    let rows: Vec<CostRow> = answer
+    let rows: Vec<CostRow> = scored
         .ranked()
         .take(ROWS)
         .map(|c| CostRow {
@@ -160,7 +160,7 @@ fn shown(cluster: &Cluster, answer: &WhatIfResponse<'_>) -> Response {
         Some(0.0) => "The lowest cost is shared: a tie".to_owned(),
         Some(margin) => format!("Cost gap {} blocks to the next", Short(margin)),
     };
-    let request = answer.request;
+    let request = scored.request;
     let prompt = format!(
         "{} in {} of {}",
         format::plural(request.isl_tokens, "token", "tokens"),
@@ -173,9 +173,9 @@ fn shown(cluster: &Cluster, answer: &WhatIfResponse<'_>) -> Response {
         headline,
         margin,
         prompt,
-        versus: answer.versus.map(|versus| (versus.sentence(name), versus.flips)),
-        notes: answer.notes.to_vec(),
-        partial: answer.partial.map(str::to_owned),
+        versus: scored.versus.map(|versus| (versus.sentence(name), versus.flips)),
+        notes: scored.notes.to_vec(),
+        partial: scored.partial.map(str::to_owned),
     }
 }
 
@@ -204,7 +204,7 @@ pub(super) fn AnswerView(store: Store, result: Memo<AnswerResult>, took_us: RwSi
     let rows =
         Memo::new(move |_| result.with(|result| result.as_ref().map(|t| t.rows.clone()).unwrap_or_default()));
     view! {
-        <section class="whatif-answer" aria-label="Answer" data-testid="whatif-answer"
+        <section class="whatif-answer" aria-label="Result" data-testid="whatif-answer"
             data-took-us=move || took_us.get().to_string()>
             {move || fault.get().map(|fault| view! {
                 <p class="whatif-none" role="status" data-testid="whatif-fault">{fault.message}</p>
