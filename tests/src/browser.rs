@@ -77,7 +77,7 @@ async fn with_page_of(is_recorded: bool, arguments: &[&str], test: impl AsyncFnO
         page.explain().await;
     }
     // A browser outlives its driver: it has to be closed first, whatever happened.
-    let closed = tokio::time::timeout(wait::PATIENCE, page.client.close()).await;
+    let closed = wait::at_most(page.client.close()).await;
     if let (Ok(Err(_)) | Err(_), Some(id)) = (closed, browser_id) {
         process::end(id);
     }
@@ -153,7 +153,9 @@ impl Page {
 
     /// Opens an address.
     pub async fn open(&self, url: &str) {
-        self.client.goto(url).await.unwrap_or_else(|e| panic!("{url}: {e}"));
+        let is_loaded = format!("{url} is loaded");
+        let opened = wait::within(&is_loaded, self.client.goto(url)).await;
+        opened.unwrap_or_else(|e| panic!("{url}: {e}"));
         self.listen().await;
     }
 

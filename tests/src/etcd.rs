@@ -71,13 +71,15 @@ impl Etcd {
             .args(["--initial-cluster", &format!("default={members}")])
             .args(["--cert-file", &format!("{at}/server.pem"), "--key-file", &format!("{at}/server.key")])
             .args(["--client-cert-auth", "--trusted-ca-file", &format!("{at}/ca.pem")]);
-        self.process = Some(Process::start("etcd", &mut command));
+        let process = Process::start("etcd", &mut command);
         wait::until("etcd answers", async || {
+            process.expect_running("it answers");
             let (status, answer) = self.try_ask("/v3/kv/range", &json!({"key": "YQ=="})).await?;
             // With authentication on it answers that a login is missing.
             wait::expect(status == 200 || status == 400, || answer.to_string())
         })
         .await;
+        self.process = Some(process);
     }
 
     /// A lease of this many seconds with this id, as Dynamo's processes take one.

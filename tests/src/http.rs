@@ -9,6 +9,8 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
 use serde_json::Value;
 
+use crate::wait;
+
 /// An answer.
 #[derive(Debug)]
 pub struct Answer {
@@ -52,7 +54,7 @@ impl Default for Http {
 }
 
 impl Http {
-    /// Sends a request. An error means that there was no answer.
+    /// Sends a request. An error means that there was no answer in time.
     pub async fn send(
         &self,
         method: Method,
@@ -65,10 +67,12 @@ impl Http {
             let name = HeaderName::from_bytes(name.as_bytes()).expect("a header name");
             request.headers_mut().insert(name, HeaderValue::from_str(value).expect("a header value"));
         }
-        let answer = self.client.request(request).await.map_err(|e| format!("{url}: {e}"))?;
-        let (parts, body) = answer.into_parts();
-        let body = body.collect().await.map_err(|e| format!("{url}: {e}"))?.to_bytes();
-        Ok(Answer { status: parts.status.as_u16(), headers: parts.headers, body })
+        let answered = wait::at_most(async {
+            let (parts, body) = self.client.request(request).await.map_err(|e| e.to_string())?.into_parts();
+            let body = body.collect().await.map_err(|e| e.to_string())?.to_bytes();
+            Ok(Answer { status: parts.status.as_u16(), headers: parts.headers, body })
+        });
+        answered.await.and_then(|answer| answer).map_err(|e| format!("{url}: {e}"))
     }
 
     /// `GET`.

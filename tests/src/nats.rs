@@ -152,10 +152,11 @@ impl Nats {
         self.options.access = access;
         self.configure();
         let reloads = self.process().lines().iter().filter(|line| is_reloaded(line)).count();
-        let process = self.process.as_mut().expect("the server runs");
+        let process = self.process();
         let status = Command::new("kill").args(["-HUP", &process.id().to_string()]).status();
         assert!(status.expect("kill is everywhere").success());
         wait::until("the server has read its configuration again", async || {
+            process.expect_running("it has read its configuration again");
             let now = process.lines().iter().filter(|line| is_reloaded(line)).count();
             wait::expect(now > reloads, || process.output())
         })

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::wait;
@@ -18,7 +18,8 @@ type Lines = Arc<Mutex<VecDeque<String>>>;
 /// A running program.
 pub struct Process {
     name: String,
-    child: Child,
+    child: Mutex<Child>,
+    id: u32,
     lines: Lines,
 }
 
@@ -39,12 +40,12 @@ impl Process {
         let lines = Lines::default();
         keep(child.stdout.take().expect("piped above"), &lines);
         keep(child.stderr.take().expect("piped above"), &lines);
-        Self { name: name.to_owned(), child, lines }
+        Self { name: name.to_owned(), id: child.id(), child: child.into(), lines }
     }
 
     /// Its process id.
     pub fn id(&self) -> u32 {
-        self.child.id()
+        self.id
     }
 
     /// What it printed so far, a line each.
@@ -73,7 +74,7 @@ impl Process {
         let name = self.name.clone();
         wait::until(&format!("{name} says {what}"), async || {
             // The status first: a program that ended has then printed all it had to say.
-            let ended = self.child.try_wait().expect("the child is ours");
+            let ended = self.has_ended();
             if let Some(found) = self.lines().iter().find_map(|line| pick(line)) {
                 return Ok(Ok(found));
             }
@@ -86,14 +87,31 @@ impl Process {
     pub async fn ended(&mut self) -> ExitStatus {
         let name = self.name.clone();
         wait::until(&format!("{name} ends"), async || {
-            self.child.try_wait().expect("the child is ours").ok_or_else(|| "still running".to_owned())
+            self.has_ended().ok_or_else(|| "still running".to_owned())
         })
         .await
     }
 
     /// Its status, if it has ended.
-    pub fn has_ended(&mut self) -> Option<ExitStatus> {
-        self.child.try_wait().expect("the child is ours")
+    pub fn has_ended(&self) -> Option<ExitStatus> {
+        lock(&self.child).try_wait().expect("the child is ours")
+    }
+
+    /// Panics if it has ended: nothing that a test expects of it will come any more. `what` the test waits for.
+    pub fn expect_running(&self, what: &str) {
+        if let Some(status) = self.has_ended() {
+            panic!(
+                "{} ended with {status} while a test waited until {what}:\n{}",
+                self.name,
+                self.last_output()
+            );
+        }
+    }
+
+    /// Its last lines.
+    fn last_output(&self) -> String {
+        let lines = self.lines();
+        lines[lines.len().saturating_sub(LINES_SHOWN)..].join("\n")
     }
 
     /// Asks it to end, as a service manager does.
@@ -113,8 +131,9 @@ impl Process {
 
     /// Ends it at once.
     pub fn kill(&mut self) {
-        let _ = self.child.kill(); // gone already is as good
-        let _ = self.child.wait();
+        let mut child = lock(&self.child);
+        let _ = child.kill(); // gone already is as good
+        let _ = child.wait();
     }
 
     /// Memory in use, bytes.
@@ -153,9 +172,7 @@ impl Drop for Process {
     fn drop(&mut self) {
         self.kill();
         if std::thread::panicking() {
-            let lines = self.lines();
-            let shown = &lines[lines.len().saturating_sub(LINES_SHOWN)..];
-            eprintln!("--- {} last output:\n{}\n---", self.name, shown.join("\n"));
+            eprintln!("--- {} last output:\n{}\n---", self.name, self.last_output());
         }
     }
 }
@@ -195,6 +212,6 @@ fn keep(output: impl Read + Send + 'static, lines: &Lines) {
     });
 }
 
-fn lock(lines: &Lines) -> std::sync::MutexGuard<'_, VecDeque<String>> {
-    lines.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -204,6 +204,7 @@ impl Radixscope {
     /// Waits until `look` is content with `/api/v1/cluster`, which it then gives.
     pub async fn until_cluster(&self, what: &str, look: impl Fn(&Value) -> Result<(), String>) -> Value {
         wait::until(what, async || {
+            self.process.expect_running(what);
             let answer = self.try_get("/api/v1/cluster").await?;
             let cluster = answer.json();
             look(&cluster).map(|()| cluster)
@@ -214,6 +215,7 @@ impl Radixscope {
     /// Waits until every source has connected.
     pub async fn until_ready(&self) {
         wait::until("the server is ready", async || {
+            self.process.expect_running("it is ready");
             let answer = self.try_get("/readyz").await?;
             wait::expect(answer.status == 200, || format!("{} {}", answer.status, answer.text()))
         })

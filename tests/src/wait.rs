@@ -1,23 +1,64 @@
-//! Waiting for a condition, never for a time.
+//! Waiting for a condition, never for a time. A wait that ends in vain says what was waited for, for how long, and what was there
+//! instead.
+//!
+//! Two variables of the environment: `RADIXSCOPE_TEST_PATIENCE` multiplies every bound, for a machine that is much slower than
+//! two cores; `RADIXSCOPE_TEST_WAITS` names a file that gets a line for each wait of a tenth of a second or longer, by which
+//! [`BOUND`] was chosen.
 
+use std::io::Write;
+use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
-/// How long anything may take before a test gives up: far above what a busy machine needs.
-pub const PATIENCE: Duration = Duration::from_secs(180);
-/// Time between two looks.
-const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// How long a test waits for one thing: three times the slowest wait of a whole run with eight tests beside each other on two
+/// cores. What takes longer by its nature names its own bound, with [`until_within`].
+pub const BOUND: Duration = Duration::from_secs(60);
+/// Least and most time between two looks …
+const LOOK_AFTER: [Duration; 2] = [Duration::from_millis(10), Duration::from_millis(150)];
+/// … and between them this share of what was waited already: a look costs a server or a browser as much as a person's.
+const LOOK_SHARE: u32 = 8;
+/// The shortest wait that is written down.
+const SHORTEST_WRITTEN: Duration = Duration::from_millis(100);
 
-/// Looks until `look` gives a value; panics with its last answer when it takes too long.
-pub async fn until<T>(what: &str, mut look: impl AsyncFnMut() -> Result<T, String>) -> T {
+/// What every bound is multiplied by.
+static PATIENCE: LazyLock<f64> = LazyLock::new(|| {
+    let Ok(factor) = std::env::var("RADIXSCOPE_TEST_PATIENCE") else { return 1.0 };
+    let number = factor.parse().ok().filter(|factor: &f64| factor.is_finite() && *factor > 0.0);
+    number.unwrap_or_else(|| panic!("RADIXSCOPE_TEST_PATIENCE={factor} is no factor"))
+});
+
+/// Looks until `look` gives a value; panics with its last answer when it takes longer than [`BOUND`].
+pub async fn until<T>(what: &str, look: impl AsyncFnMut() -> Result<T, String>) -> T {
+    until_within(BOUND, what, look).await
+}
+
+/// The same for what may take longer than other things do.
+pub async fn until_within<T>(
+    bound: Duration,
+    what: &str,
+    mut look: impl AsyncFnMut() -> Result<T, String>,
+) -> T {
+    let bound = bound.mul_f64(*PATIENCE);
     let since = Instant::now();
-    loop {
-        match look().await {
-            Ok(value) => return value,
-            Err(now) => {
-                assert!(since.elapsed() < PATIENCE, "gave up waiting until {what}; at last: {now}")
+    let mut last = "nothing was seen yet".to_owned();
+    let found = tokio::time::timeout(bound, async {
+        loop {
+            match look().await {
+                Ok(value) => return value,
+                Err(now) => last = now,
             }
+            let [least, most] = LOOK_AFTER;
+            tokio::time::sleep((since.elapsed() / LOOK_SHARE).clamp(least, most)).await;
         }
-        tokio::time::sleep(LOOK_EVERY).await;
+    })
+    .await;
+    match found {
+        Ok(value) => {
+            write_down(what, since.elapsed());
+            value
+        }
+        Err(_) => {
+            panic!("waited {:.1} s in vain until {what}; last seen: {last}", since.elapsed().as_secs_f64())
+        }
     }
 }
 
@@ -28,5 +69,51 @@ pub fn expect(is: bool, else_say: impl FnOnce() -> String) -> Result<(), String>
 
 /// Waits for something that says itself when it is there.
 pub async fn within<T>(what: &str, happens: impl Future<Output = T>) -> T {
-    tokio::time::timeout(PATIENCE, happens).await.unwrap_or_else(|_| panic!("gave up waiting until {what}"))
+    let since = Instant::now();
+    let value = at_most(happens).await.unwrap_or_else(|in_vain| panic!("{in_vain} until {what}"));
+    write_down(what, since.elapsed());
+    value
+}
+
+/// What happens within [`BOUND`].
+///
+/// # Errors
+/// For how long was waited in vain.
+pub async fn at_most<T>(happens: impl Future<Output = T>) -> Result<T, String> {
+    let bound = BOUND.mul_f64(*PATIENCE);
+    let happened = tokio::time::timeout(bound, happens).await;
+    happened.map_err(|_| format!("waited {:.1} s in vain", bound.as_secs_f64()))
+}
+
+/// Notes how long a wait was, for people who look for what tests wait for.
+fn write_down(what: &str, took: Duration) {
+    static FILE: LazyLock<Option<std::ffi::OsString>> =
+        LazyLock::new(|| std::env::var_os("RADIXSCOPE_TEST_WAITS"));
+    let Some(file) = FILE.as_ref().filter(|_| took >= SHORTEST_WRITTEN) else { return };
+    let thread = std::thread::current();
+    let line = format!("{}\t{}\t{what}\n", took.as_millis(), thread.name().unwrap_or_default());
+    let file = std::fs::File::options().create(true).append(true).open(file);
+    file.and_then(|mut file| file.write_all(line.as_bytes()))
+        .expect("RADIXSCOPE_TEST_WAITS names a writable file");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    #[should_panic(expected = "in vain until it rains; last seen: sunshine")]
+    async fn a_wait_in_vain_says_what_was_waited_for_and_what_was_there() {
+        until_within(Duration::from_millis(1), "it rains", async || Err::<(), _>("sunshine".to_owned()))
+            .await;
+    }
+
+    #[tokio::test]
+    #[should_panic(expected = "in vain until it rains; last seen: nothing was seen yet")]
+    async fn a_look_that_never_ends_ends_with_the_wait() {
+        until_within(Duration::from_millis(1), "it rains", async || {
+            std::future::pending::<Result<(), _>>().await
+        })
+        .await;
+    }
 }

@@ -14,6 +14,7 @@ use crate::{
     page,
     setup::{self, MUSL, Purpose},
     steps::Steps,
+    wheel,
     workspace::{Workspace, output},
 };
 
@@ -29,7 +30,7 @@ pub(crate) struct Args {
     /// Without any library of the system, linked with musl
     #[arg(long = "static")]
     is_static: bool,
-    /// Also a Python wheel: `pip install` it, then `radixscope demo`
+    /// Also a Python wheel, which is installed into a fresh environment and started: `pip install` it, then `radixscope demo`
     #[arg(long)]
     wheel: bool,
 }
@@ -46,7 +47,7 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<ExitCode> {
     if args.is_static && workspace.tool("musl-gcc").is_none() {
         bail!("musl-gcc is missing, which compiles what is C in it: apt-get install musl-tools");
     }
-    let mut steps = Steps::new(workspace, missing.len() + 3 + usize::from(args.wheel));
+    let mut steps = Steps::new(workspace, missing.len() + 3 + 2 * usize::from(args.wheel));
     setup::meet(&mut steps, &missing)?;
     page::build(&mut steps, workspace, page::Build::Small)?;
     // Named also where it is this machine's own: flags are then for the binary alone, not for what builds it.
@@ -69,17 +70,11 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<ExitCode> {
     }
     let archive = steps.step("The archive", "", |_| archive(workspace, &dist, &target))?;
     if args.wheel {
-        steps.step("The wheel", "about 2 min", |step| {
-            let maturin = workspace.tool("maturin").context("maturin is missing")?;
-            let mut command = workspace.command(maturin);
-            command.args(["build", "--locked", "--release", "--target", &target, "--out"]).arg(&dist);
-            if args.is_static {
-                // It needs nothing of a system: pip may take it on any Linux.
-                command.args(["--compatibility", "manylinux2014", "musllinux_1_1", "--auditwheel", "skip"]);
-            }
-            set_flags(&mut command, &target);
-            step.run(command)
-        })?;
+        let wheel = steps
+            .step("The wheel", "about 2 min", |step| wheel::build(step, &dist, &target, args.is_static))?;
+        steps.step("The wheel, installed and started", "", |step| wheel::verify(step, &wheel))?;
+        write_sum(workspace, &wheel)?;
+        println!("{}", workspace.shown(&wheel));
     }
     let sum = sum(workspace, &dist.join("radixscope"))?;
     println!("{} ({:.1} MB, sha256 {sum})", workspace.shown(&dist.join("radixscope")), binary as f64 / 1e6);
@@ -88,7 +83,7 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<ExitCode> {
 }
 
 /// Sets the compiler's flags: the same sources make the same binary anywhere.
-fn set_flags(command: &mut Command, target: &str) {
+pub(crate) fn set_flags(command: &mut Command, target: &str) {
     let variable = format!("CARGO_TARGET_{}_RUSTFLAGS", target.to_uppercase().replace('-', "_"));
     command.envs(page::nameless().map(|flag| (variable, flag)));
     // The compiler numbers what it takes from one unit into another by where it was compiled: names alone differ.
@@ -122,9 +117,15 @@ fn archive(workspace: &Workspace, dist: &Path, target: &str) -> Result<PathBuf> 
     let manual = output(workspace.command(&binary).arg("man"))?;
     add("man/radixscope.1", format!("{manual}\n").as_bytes(), 0o644)?;
     tar.into_inner().and_then(|gz| gz.finish()).context("finishing the archive")?;
-    let line = format!("{}  {name}.tar.gz\n", sum(workspace, &path)?);
-    fs::write(dist.join(format!("{name}.tar.gz.sha256")), line).context("writing the checksum")?;
+    write_sum(workspace, &path)?;
     Ok(path)
+}
+
+/// Writes a file's SHA-256 beside it, as `sha256sum --check` reads it.
+fn write_sum(workspace: &Workspace, path: &Path) -> Result<()> {
+    let name = path.file_name().context("a file without a name")?.to_string_lossy();
+    let line = format!("{}  {name}\n", sum(workspace, path)?);
+    fs::write(path.with_file_name(format!("{name}.sha256")), line).context("writing the checksum")
 }
 
 /// A file's SHA-256, hexadecimal.

@@ -20,6 +20,7 @@ mod screens;
 mod setup;
 mod steps;
 mod test;
+mod wheel;
 mod workspace;
 
 use workspace::Workspace;

@@ -1,4 +1,4 @@
-//! `cargo xtask screens`: the screenshots that the tests make of every panel, in both themes.
+//! `cargo xtask screens`: screenshots of every panel, in both themes.
 
 use std::{fs, process::ExitCode};
 
@@ -12,7 +12,7 @@ use crate::{
     workspace::Workspace,
 };
 
-/// Builds, runs the tests that look at the screen, and says where the pictures are.
+/// Builds, makes the screenshots, and says where the pictures are.
 ///
 /// # Errors
 /// When a step fails or no picture was made.
@@ -25,18 +25,17 @@ pub(crate) fn run(workspace: &Workspace) -> Result<ExitCode> {
     let folder = workspace.target.join("screens");
     let _ = fs::remove_dir_all(&folder);
     steps.step("Screenshots", "about 1 min", |step| {
-        let mut selection = test::SELECTION.to_vec();
-        selection.extend(["--test=screens", "--", "--include-ignored"]);
-        step.run(test::command(workspace, &selection))
+        let program = workspace.command(workspace.target.join("debug/screens"));
+        step.run(test::with_programs(program, workspace))
     })?;
     let mut pictures: Vec<_> = fs::read_dir(&folder)
-        .context("the tests made no screenshots")?
+        .context("no screenshots were made")?
         .filter_map(|entry| Some(entry.ok()?.path()))
         .filter(|path| path.extension().is_some_and(|extension| extension == "png"))
         .collect();
     pictures.sort();
     if pictures.is_empty() {
-        bail!("the tests made no screenshots in {}", folder.display());
+        bail!("no screenshots were made in {}", folder.display());
     }
     for picture in pictures {
         println!("{}", workspace.shown(&picture));

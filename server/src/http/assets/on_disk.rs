@@ -54,8 +54,8 @@ impl Assets {
         let path = path.to_owned();
         let read = move || {
             let plain = std::fs::read(file).ok()?;
-            // The file may change with the next build.
-            let packed = forms(&path, &plain, Effort::Medium).map(|form| form.map(Bytes::from));
+            // The file may change with the next build, and every test's server does this anew.
+            let packed = forms(&path, &plain, Effort::Least).map(|form| form.map(Bytes::from));
             Some(Arc::new(Asset::new(&path, plain.into(), packed, &tag)))
         };
         let asset = cell

@@ -1,11 +1,19 @@
-//! Pictures of the app for people to look at: the demo in the dark and in the light, at two sizes.
+//! Pictures of the app for people to look at, in `target/screens`: the demo in the dark and in the light, at two sizes, and its
+//! tree of few and of many workers. `cargo xtask screens` runs it.
+#![forbid(unsafe_code)]
 
 use radixscope_tests::browser::with_page;
 use radixscope_tests::radixscope::Radixscope;
 use radixscope_tests::wait;
 
-#[tokio::test]
-async fn the_demo_after_a_while() {
+#[tokio::main]
+async fn main() {
+    demo().await;
+    trees().await;
+}
+
+/// The whole page and some of its panels.
+async fn demo() {
     let server = Radixscope::start(["demo", "--warm-up", "120"]).await;
     server.until_source_is("live").await;
     with_page(async |page| {
@@ -54,9 +62,8 @@ const TREES: [(&str, &str); 5] = [
     ("&tree.table=1", "table"),
 ];
 
-#[tokio::test]
-#[ignore = "thirty pictures to look at: `cargo xtask screens`"]
-async fn the_tree_of_few_and_of_many_workers() {
+/// Thirty pictures of the tree's panel.
+async fn trees() {
     for workers in ["3", "8", "20"] {
         let server = Radixscope::start(["demo", "--warm-up", "150", "--workers", workers]).await;
         server.until_source_is("live").await;
