@@ -1,7 +1,6 @@
 //! Known small trees, pixel by pixel.
 
-use radixscope_model::id::{BlockHash, Millis, TokensHash, WorkerIx};
-use radixscope_model::record::Block;
+use radixscope_model::id::{BlockHash, Millis, WorkerIx};
 use radixscope_state::cluster::touched_ms;
 use radixscope_state::tree::Tree;
 use radixscope_state::tree::forest::{Arrangement, Order, Width};
@@ -228,56 +227,4 @@ fn the_scale_grows_brighter_from_end_to_end() {
     let scale = Scale::read(token_text, true);
     let brightness: Vec<f64> = (0..=16).map(|i| contrast(scale.at(f64::from(i) / 16.0), black)).collect();
     assert!(brightness.is_sorted(), "{brightness:?}");
-}
-
-/// How long the worst window takes: `cargo test --release -p radixscope-app --lib -- --ignored --nocapture how_long`.
-#[test]
-#[ignore = "says times, which depend on the machine"]
-fn how_long_a_full_window_takes() {
-    [("boxes", 400), ("slivers", 4_000)].into_iter().for_each(|(name, n)| time_of_conversations(name, n));
-}
-
-/// Conversations of 400 blocks; at each of them it branches off with one block, so that each is a box.
-fn time_of_conversations(name: &str, conversations: u64) {
-    let mut tree = Tree::default();
-    for conversation in 0..conversations {
-        let first = conversation * 1_000 + 1;
-        store(&mut tree, (conversation % 8) as u16, first..first + 400);
-        for block in first..first + 399 {
-            let leaf = Block { block_hash: BlockHash(block + 500), tokens_hash: TokensHash(block + 500) };
-            tree.store(WorkerIx((conversation % 8) as u16), Some(BlockHash(block)), &[leaf], 0);
-        }
-    }
-    tree.grow_forest(Arrangement::default());
-    tree.update_forest();
-    let forest = tree.forest().expect("grown");
-    let view = Viewport { region: Region::all(forest), width: 1920, height: 1000, scale: 1.0 };
-    let (palette, scale) = (palette(), scale());
-    let mut seen = 0u32;
-    forest.visit(&view.window(), |_| seen += 1);
-    println!("{name}: {} blocks, {} boxes, {seen} seen", forest.sums().blocks, forest.sums().chains);
-    let mut pixels = Pixels::default();
-    let owners = ByOwner { palette: &palette, picked: None };
-    let measure = Measure::Recency { now: Millis(0), oldest_ms: OLDEST_MS };
-    let heat = ByHeat { palette: &palette, scale: &scale, measure, picked: None };
-    let lanes = super::lanes::Lanes { workers: (0..8).map(WorkerIx).collect(), height: 125.0, scrolled: 0.0 };
-    let mut time = |name: &str, draw: &mut dyn FnMut(&mut Pixels)| {
-        let mut times: Vec<f64> = (0..30)
-            .map(|_| {
-                let begin = std::time::Instant::now();
-                draw(&mut pixels);
-                begin.elapsed().as_secs_f64() * 1e3
-            })
-            .collect();
-        times.sort_by(f64::total_cmp);
-        println!("  {name}: least {:.2} ms, median {:.2} ms", times[0], times[15]);
-    };
-    let ground = palette.ground;
-    time("ground", &mut |pixels| pixels.reset(1920, 1000, ground));
-    time("visit", &mut |_| forest.visit(&view.window(), |_| seen += 1));
-    time("owners", &mut |pixels| drop(raster(&tree, &view, &palette, &owners, pixels)));
-    time("recency", &mut |pixels| drop(raster(&tree, &view, &palette, &heat, pixels)));
-    time("8 lanes", &mut |pixels| {
-        drop(super::lanes::raster(&tree, &view, &lanes, &palette, None, None, pixels));
-    });
 }

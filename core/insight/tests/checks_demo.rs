@@ -212,13 +212,3 @@ fn every_fault_raises_its_own_finding_and_no_other_part_2() {
 fn every_fault_raises_its_own_finding_and_no_other_part_3() {
     part(2, 3);
 }
-
-#[test]
-#[ignore = "prints"]
-fn table() {
-    for fault in Fault::ALL {
-        println!("{:20} {}", fault.name(), from_the_beginning(fault, 260).summary());
-        println!("{:20} {}", "", as_the_demo(fault).summary());
-    }
-    println!("{:20} {}", "healthy", watch(Config::default(), 120, LIVE_S).summary());
-}

@@ -206,17 +206,6 @@ fn a_thousand_rollouts_show_every_worker_that_is_there() {
     assert!(snapshots[9] < 4 * snapshots[2], "decisions are kept, workers are not: {snapshots:?}");
 }
 
-/// The same in full size: `cargo test --release --test rollouts -- --ignored --nocapture`.
-#[test]
-#[ignore = "a measurement: minutes without optimisation"]
-fn a_thousand_rollouts_of_256_workers() {
-    let mut rollouts = Rollouts::new(usize::MAX);
-    let began = std::time::Instant::now();
-    let snapshots = rolled_out(&mut rollouts, 1_000, Size { processes: 32, ranks: 8 });
-    assert_eq!((rollouts.both.near.workers().len(), rollouts.too_many()), (4_096, 0));
-    println!("{:?}, snapshots of {snapshots:?} bytes", began.elapsed());
-}
-
 #[test]
 fn workers_that_left_unreported_give_their_slots_after_long_silence() {
     let mut rollouts = Rollouts::new(32);

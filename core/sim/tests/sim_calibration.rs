@@ -47,16 +47,3 @@ fn kv_routing_is_ahead_until_its_bursts_overfill_a_batch() {
         assert!((0.75..0.9).contains(&of(&rr, |s| s.hit_rate)), "a high hit rate alone proves nothing");
     }
 }
-
-#[test]
-#[ignore = "a figure to read, not a check"]
-fn speed() {
-    let mut simulation = Simulation::new(Config::default(), START).expect("the reference scenario is valid");
-    let (mut messages, mut bytes) = (0_u64, 0);
-    let began = std::time::Instant::now();
-    simulation.run_until(Millis(START.0 + 600_000), &mut |m| {
-        messages += 1;
-        bytes += m.payload.len();
-    });
-    println!("600 s in {:?}: {messages} messages, {bytes} bytes", began.elapsed());
-}

@@ -128,19 +128,6 @@ fn live_events_keep_the_size_with_as_many_stores_as_removals_in_their_order() {
 }
 
 #[test]
-#[ignore = "a table to look at"]
-fn table() {
-    for size in [10_000, 100_000, 1_000_000] {
-        let mut grown = Grown::new(size, WORKERS, 1);
-        let events = grown.by_ref().count();
-        let boxes = grown.boxes();
-        let deepest = boxes.iter().map(|b| b.depth + b.len).max().expect("boxes");
-        let held = grown.held_blocks();
-        println!("{size} blocks, {held} held: {events} events, {} boxes, {deepest} deep", boxes.len());
-    }
-}
-
-#[test]
 fn sizes_are_read_as_people_write_them() {
     assert_eq!(["10k", "1M", "250000"].map(blocks_of), [10_000, 1_000_000, 250_000]);
 }

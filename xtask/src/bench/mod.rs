@@ -53,6 +53,8 @@ pub(crate) enum Part {
     Scenario,
     /// The colour of TTFT against the simulator's exact percentiles: ten minutes at seven levels
     Colours,
+    /// Log lines read, requests simulated and simulated again, a page of a large tree written
+    Speed,
     /// What recording to files costs, its size, and the time of a jump
     Recording,
     /// An hour's recording in the page: jumps and scrubbing at 100,000 and a million blocks; memory of the server's history
@@ -86,6 +88,7 @@ impl Part {
             Self::Counterfactual => "counterfactual",
             Self::Scenario => "scenario",
             Self::Colours => "colours",
+            Self::Speed => "speed",
             Self::Recording => "recording",
             Self::Moments => "moments",
             Self::Killed => "killed",
@@ -107,6 +110,7 @@ impl Part {
             Self::Attack => ("radixscope-tests", "attack"),
             Self::Scenario => ("radixscope-insight", "scenario"),
             Self::Colours => ("radixscope-insight", "colours"),
+            Self::Speed => ("radixscope-export", "speed"),
             Self::Recording => ("radixscope-recording", "recording"),
             Self::Moments => ("radixscope-tests", "moments"),
             Self::Killed => ("radixscope-tests", "killed"),
@@ -117,7 +121,7 @@ impl Part {
 
     /// Whether it needs the page, the server and their tools.
     const fn needs_server(self) -> bool {
-        !matches!(self, Self::Scenario | Self::Colours | Self::Recording)
+        !matches!(self, Self::Scenario | Self::Colours | Self::Speed | Self::Recording)
     }
 }
 

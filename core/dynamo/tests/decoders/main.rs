@@ -12,7 +12,6 @@ mod logs;
 mod messages;
 mod plain;
 mod shapes;
-mod speed;
 mod topologies;
 mod traces;
 mod transcript;

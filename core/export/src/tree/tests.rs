@@ -430,30 +430,6 @@ fn random(paths: &[(u16, Vec<u8>)]) -> Cluster {
     cluster
 }
 
-/// Prints what a page of a large tree takes: `cargo test --release -p radixscope-export -- --ignored --nocapture`.
-#[test]
-#[ignore = "a measurement"]
-fn a_page_of_a_hundred_thousand_blocks() {
-    let mut cluster = cluster(8);
-    for prompt in 0..12_500 {
-        let (shared, own) = (prompt % 50, 1_000 + prompt * 7);
-        let path: Vec<u64> = std::iter::once(1 + shared).chain(own..own + 7).collect();
-        store(&mut cluster, (prompt % 8) as u16, None, &path);
-    }
-    let picture = picture(&cluster);
-    let page = Page { limit: 100_000, ..Page::default() };
-    let least = |answer: &dyn Fn() -> Vec<u8>| {
-        let once = |_| {
-            let began = std::time::Instant::now();
-            let text = answer();
-            (began.elapsed(), text.len())
-        };
-        (0..50).map(once).min()
-    };
-    let now = least(&|| picture.page(&page).expect("found").json());
-    println!("{} blocks: time and bytes {now:?}", picture.tree().totals().nodes);
-}
-
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 

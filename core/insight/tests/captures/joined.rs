@@ -2,7 +2,7 @@
 //! overlap, costs, times, and the mean hit rate against the router's own histogram.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use radixscope_captures::{Recording, Scrape, fixtures};
 use radixscope_dynamo::log_line;
@@ -83,12 +83,6 @@ fn play(recording: &Recording, how: Played) -> Cluster {
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
 struct Of(usize, usize);
 
-impl std::fmt::Display for Of {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.pad(&if self.1 == 0 { "–".to_owned() } else { format!("{}/{}", self.0, self.1) })
-    }
-}
-
 /// A recording against its own words: of what the log tells, how much was joined and is equal.
 #[derive(Default)]
 struct Table {
@@ -98,7 +92,6 @@ struct Table {
     overlap: Of,
     costs: Of,
     ttft: Of,
-    path: Of,
     hit_rate: Option<(f64, f64, usize)>,
     /// Values that no line tells.
     made_up: Vec<String>,
@@ -170,8 +163,6 @@ impl Table {
             how_known(d) && d.decision.candidates.iter().map(cost).collect::<BTreeMap<_, _>>() == logged.costs
         });
         count(|t| &mut t.costs, !logged.costs.is_empty(), same_costs, "costs");
-        let has_path = known(|d, _| d.decision.path.is_some());
-        count(|t| &mut t.path, logged.has_hashes && logged.overlap.is_some_and(|o| o > 0), has_path, "path");
     }
 
     /// Every field of a decision known only from the log is in the log.
@@ -241,46 +232,6 @@ fn recordings(root: &Path) -> Vec<Recording> {
     let mut found = Recording::all_in(root);
     found.retain(|recording| recording.has_log("frontend"));
     found
-}
-
-fn print(recording: &Recording, how: Played) {
-    let table = table(recording, how);
-    let Table { decisions, ids, isl, overlap, costs, ttft, path, .. } = &table;
-    let rate = table.hit_rate.map_or("–".to_owned(), |(ours, theirs, n)| {
-        format!(
-            "{} {ours:.10} {theirs:.10} n={n}",
-            if (ours - theirs).abs() < 1e-12 { "equal" } else { "NOT" }
-        )
-    });
-    println!(
-        "{:36} {decisions:>9} {ids:>9} {isl:>9} {overlap:>9} {costs:>9} {ttft:>9} {path:>9} {:>3} {rate}",
-        recording.name(),
-        table.made_up.len(),
-    );
-    for line in
-        table.wrong.iter().chain(&table.made_up).take(if std::env::var("WRONG").is_ok() { 3 } else { 0 })
-    {
-        println!("      {}", line.chars().take(700).collect::<String>());
-    }
-}
-
-/// Prints how much of what each log tells is joined; `RADIXSCOPE_RECORDINGS` names a folder with more recordings.
-#[test]
-#[ignore = "prints a table"]
-fn table_of_all_recordings() {
-    let more = std::env::var_os("RADIXSCOPE_RECORDINGS").map(PathBuf::from);
-    let only = std::env::var("ONLY").unwrap_or_default();
-    for how in [LOG, BOTH, Played { log_late_ms: 500, ..BOTH }, Played { nats_late_ms: 900, ..BOTH }] {
-        println!("\n{how:?}");
-        println!(
-            "{:36} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9} made-up hit rate",
-            "", "decisions", "ids", "ISL", "overlap", "costs", "TTFT", "path"
-        );
-        for root in [Some(fixtures()), more.clone()].into_iter().flatten() {
-            let wanted = recordings(&root).into_iter().filter(|recording| recording.name().contains(&only));
-            wanted.for_each(|recording| print(&recording, how));
-        }
-    }
 }
 
 /// What each recording must come to: nothing that the log tells is missing or different, nothing else is shown.

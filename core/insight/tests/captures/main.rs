@@ -2,7 +2,7 @@
 //! code, snapshots on the way, and the records' round trip through the socket's frames.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
-#![allow(clippy::print_stdout, reason = "tables on request are read by people")]
+#![allow(clippy::print_stdout, reason = "figures beside what is asserted")]
 
 mod delays;
 mod figures;
