@@ -7,10 +7,11 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use radixscope_captures::{Recording, fixtures};
+use radixscope_dynamo::active_sequence;
 use radixscope_dynamo::envelope::{Format, open};
 use radixscope_dynamo::kv_event::KvEvents;
-use radixscope_dynamo::log_line;
 use radixscope_dynamo::subject::parse;
+use radixscope_dynamo::{log_line, trace};
 use radixscope_model::record::Topic;
 
 use crate::plain::{self, Payload};
@@ -92,6 +93,46 @@ fn decoding_is_faster_than_owned_structs() {
             ns(owned, hashes),
             owned.as_secs_f64() / ours.as_secs_f64(),
             bytes as f64 / ours.as_secs_f64() / 1e6,
+        );
+    }
+}
+
+#[test]
+#[ignore = "a measurement; needs full captures and a release build"]
+fn steps_and_traces_of_requests_are_read_at_this_speed() {
+    for capture in Recording::all_in(&fixtures()) {
+        let (mut steps, mut traces) = (Vec::new(), Vec::new());
+        for message in capture.messages() {
+            let topic = parse(&message.subject).map(|subject| subject.topic);
+            if let (Some(Topic::ActiveSequences), Ok(body)) = (topic, open(&message.payload)) {
+                let (payload, format) = body.payload();
+                steps.push((payload.to_vec(), format));
+            } else if topic == Some(Topic::RequestTrace) {
+                traces.push(message.payload.to_vec());
+            }
+        }
+        let mut read = Vec::new();
+        let step_time = fastest(|| {
+            for (payload, format) in &steps {
+                read.clear();
+                active_sequence::decode(black_box(payload), *format, &mut read).unwrap();
+                black_box(&read);
+            }
+        });
+        let trace_time = fastest(|| {
+            for payload in &traces {
+                black_box(trace::decode(black_box(payload)).unwrap());
+            }
+        });
+        let ns = |time: Duration, count: usize| time.as_nanos() as f64 / count.max(1) as f64;
+        println!(
+            "{:24} ns per message: {} steps {:.0} ({:?}), {} traces {:.0}",
+            capture.name(),
+            steps.len(),
+            ns(step_time, steps.len()),
+            steps.first().map(|(_, format)| format),
+            traces.len(),
+            ns(trace_time, traces.len()),
         );
     }
 }
