@@ -43,7 +43,7 @@ fn main() -> Result<(), Failure> {
     fs::create_dir_all(&kept)?;
     let mut files = found(&dist)?;
     // A program that is not optimised is for the machine that builds it (`xtask demo`): smallest files would only delay it.
-    let effort = if env::var("OPT_LEVEL")? == "0" { Effort::Medium } else { Effort::Most };
+    let effort = if env::var("OPT_LEVEL")? == "0" { Effort::Least } else { Effort::Most };
     thread::scope(|scope| {
         let packing: Vec<_> =
             files.iter_mut().map(|file| scope.spawn(|| pack(file, &kept, effort))).collect();

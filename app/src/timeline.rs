@@ -3,7 +3,6 @@
 use std::fmt::Write;
 
 use radixscope_model::id::Millis;
-use radixscope_model::sort;
 
 use crate::time_range::TimeSpan;
 
@@ -90,7 +89,7 @@ pub fn top(columns: &[Option<f64>]) -> f64 {
     if place == 0 {
         return most(columns);
     }
-    sort::sort_by(&mut values, f64::total_cmp);
+    values.sort_by(f64::total_cmp);
     most(columns).min(values[place] * 1.6)
 }
 

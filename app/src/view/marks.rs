@@ -80,7 +80,7 @@ fn marks(shown: &ViewContext<'_>, span: TimeSpan) -> Vec<ChartMark> {
         all.extend(process.restarted_ms.map(|at| at_once(at, "↻", text(at), MarkTarget::Latency)));
     }
     all.retain(|mark| mark.from <= span.until && mark.until.is_none_or(|until| until >= span.from));
-    radixscope_model::sort::sort_by_key(&mut all, |mark| mark.from);
+    all.sort_by_key(|mark| mark.from);
     all.split_off(all.len().saturating_sub(MAX_MARKS))
 }
 

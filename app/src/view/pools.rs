@@ -3,7 +3,6 @@
 use leptos::prelude::*;
 use radixscope_insight::completeness::Trust;
 use radixscope_model::id::PoolIx;
-use radixscope_model::sort;
 
 use crate::format;
 use crate::store::Store;
@@ -73,7 +72,7 @@ pub(super) fn TreePools(store: Store) -> impl IntoView {
     };
     let ordered = move || {
         let mut all = labels.get();
-        sort::sort_by_key(&mut all, |label| label.pool != drawn.get());
+        all.sort_by_key(|label| label.pool != drawn.get());
         all.into_iter().map(one).collect_view()
     };
     view! {

@@ -3,10 +3,13 @@
 use std::borrow::Cow;
 
 use super::envelope::Format;
-use super::error::{DecodeError, Faults, Reason};
-use super::wire::{Fault, InField, Json, Kind, MsgPack, Wire, once, pass, required};
+use super::error::Faults;
+use super::typed::{self, Bounded, Hash, TextOrOther};
+use super::wire::{Fault, InField, Json, MsgPack, Wire};
 use radixscope_model::id::Worker;
 use radixscope_model::record::{Role, SequenceStep, Topic};
+use serde::de::{Error, Visitor};
+use serde::{Deserialize, Deserializer};
 
 /// Longest `token_sequence`: a prompt of a million tokens in blocks of one. Beyond it the message is refused.
 pub const MAX_TOKEN_SEQUENCE: usize = 1 << 20;
@@ -60,9 +63,10 @@ impl SequenceChange {
 }
 
 /// A router's message about a request that it routes. Which fields are set depends on the version.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Deserialize)]
 pub struct AddRequest {
     /// Chain hashes of the prompt's full blocks (reference §5.10).
+    #[serde(default, deserialize_with = "token_sequence")]
     pub token_sequence: Option<Vec<u64>>,
     /// Length of the prompt in tokens (0.8 – 1.1).
     pub isl: Option<u64>,
@@ -73,6 +77,7 @@ pub struct AddRequest {
     /// Whether the router counts the prefill (≥ 1.1).
     pub track_prefill_tokens: Option<bool>,
     /// Prompt tokens that the worker has to prefill (≥ 1.1).
+    #[serde(default, rename = "prefill_load_hint", deserialize_with = "prefill_load_hint")]
     pub initial_effective_prefill_tokens: Option<u64>,
 }
 
@@ -98,211 +103,168 @@ impl AddRequest {
 /// # Errors
 /// What was not understood; in a batch a bad step costs none of its neighbours.
 pub fn decode<'a>(body: &'a [u8], format: Format, into: &mut Vec<ActiveSequence<'a>>) -> Result<(), Faults> {
-    match format {
-        Format::Json => message(&mut Json::new(body), into),
-        Format::MsgPack => message(&mut MsgPack::new(body), into),
+    if is_batch(body, format) {
+        return batch(body, format, into);
     }
+    match typed::read::<Step<'_>>(body, format) {
+        Ok(step) => into.push(step.into()),
+        // Dynamo writes `events` first; whoever writes it later sends a batch all the same.
+        Err(_) if has_events(body, format) => return batch(body, format, into),
+        Err(fault) => return Err(typed::describe::<Step<'_>>(TOPIC, body, format, fault, 0).into()),
+    }
+    Ok(())
 }
 
-fn message<'a, W: Wire<'a>>(wire: &mut W, into: &mut Vec<ActiveSequence<'a>>) -> Result<(), Faults> {
+const TOPIC: &str = Topic::ActiveSequences.as_str();
+
+/// Whether the first key is `events`, which a single step does not have.
+fn is_batch(body: &[u8], format: Format) -> bool {
+    fn first_key<'a, W: Wire<'a>>(mut wire: W) -> Result<bool, Fault> {
+        let mut left = wire.map()?;
+        Ok(wire.next_key(&mut left)?.is_some_and(|key| key == b"events"))
+    }
+    let is_first = match format {
+        Format::Json => first_key(Json::new(body)),
+        Format::MsgPack => first_key(MsgPack::new(body)),
+    };
+    is_first.unwrap_or(false)
+}
+
+/// Whether any key is `events`.
+fn has_events(body: &[u8], format: Format) -> bool {
+    fn any_key<'a, W: Wire<'a>>(mut wire: W) -> Result<bool, Fault> {
+        let mut left = wire.map()?;
+        while let Some(key) = wire.next_key(&mut left)? {
+            if key == b"events" {
+                return Ok(true);
+            }
+            wire.skip()?;
+        }
+        Ok(false)
+    }
+    let has_key = match format {
+        Format::Json => any_key(Json::new(body)),
+        Format::MsgPack => any_key(MsgPack::new(body)),
+    };
+    has_key.unwrap_or(false)
+}
+
+/// Reads each step of a batch apart from its neighbours: serde does not find its place again after a bad one.
+fn batch<'a>(body: &'a [u8], format: Format, into: &mut Vec<ActiveSequence<'a>>) -> Result<(), Faults> {
+    fn each<'a, W: Wire<'a>>(mut wire: W, read: &mut impl FnMut(&'a [u8], usize)) -> Result<(), Fault> {
+        let (mut left, mut found) = (wire.map()?, false);
+        while let Some(key) = wire.next_key(&mut left)? {
+            if key != b"events" || found {
+                wire.skip()?;
+                continue;
+            }
+            found = true;
+            let mut elements = wire.array().field("events")?;
+            while wire.next_element(&mut elements)? {
+                let (mark, at) = (wire.mark(), wire.at());
+                wire.skip()?;
+                read(mark.get(..wire.at() - at).unwrap_or_default(), at);
+            }
+        }
+        wire.end()
+    }
     let mut faults = Faults::default();
-    let read = one_or_batch(wire, into, &mut faults).and_then(|()| wire.end());
-    if let Err(fault) = read {
-        faults.count(fault.reason, || to_decode_error(fault));
+    let mut step = |step: &'a [u8], at: usize| match typed::read::<Step<'_>>(step, format) {
+        Ok(step) => into.push(step.into()),
+        Err(fault) => {
+            let reason = fault.reason;
+            faults.count(reason, || typed::describe::<Step<'_>>(TOPIC, step, format, fault, at));
+        }
+    };
+    let walked = match format {
+        Format::Json => each(Json::new(body), &mut step),
+        Format::MsgPack => each(MsgPack::new(body), &mut step),
+    };
+    if let Err(fault) = walked {
+        faults.count(fault.reason, || fault.into_error(TOPIC));
     }
     faults.into_result()
 }
 
-/// The batch is known by its key `events`, which a single step does not have.
-fn one_or_batch<'a, W: Wire<'a>>(
-    wire: &mut W,
-    into: &mut Vec<ActiveSequence<'a>>,
-    faults: &mut Faults,
-) -> Result<(), Fault> {
-    let (start, mut found, mut batch) = (wire.at(), Parts::default(), false);
-    let mut left = wire.map()?;
-    while let Some(key) = wire.next_key(&mut left)? {
-        if key == b"events" && !batch {
-            batch = true;
-            steps(wire, into, faults).field("events")?;
-        } else {
-            found.take(key, wire)?;
-        }
-    }
-    if !batch {
-        into.push(found.finish(start)?);
-    }
-    Ok(())
+/// A step as it is sent.
+#[derive(Deserialize)]
+struct Step<'a> {
+    #[serde(borrow)]
+    request_id: Cow<'a, str>,
+    worker: WorkerFields,
+    router_id: Option<RouterId>,
+    data: StepData,
+    /// Nothing else depends on it: in a form that is not known it costs no message.
+    #[serde(borrow)]
+    lora_name: Option<TextOrOther<'a>>,
 }
 
-fn steps<'a, W: Wire<'a>>(
-    wire: &mut W,
-    into: &mut Vec<ActiveSequence<'a>>,
-    faults: &mut Faults,
-) -> Result<(), Fault> {
-    let mut left = wire.array()?;
-    while wire.next_element(&mut left)? {
-        let mark = wire.mark();
-        match step_of_batch(wire) {
-            Ok(step) => into.push(step),
-            Err(fault) => {
-                wire.rewind(mark);
-                pass(wire, fault, faults, to_decode_error)?;
-            }
-        }
-    }
-    Ok(())
-}
-
-fn step_of_batch<'a, W: Wire<'a>>(wire: &mut W) -> Result<ActiveSequence<'a>, Fault> {
-    let (start, mut found) = (wire.at(), Parts::default());
-    let mut left = wire.map()?;
-    while let Some(key) = wire.next_key(&mut left)? {
-        found.take(key, wire)?;
-    }
-    found.finish(start)
-}
-
-/// The fields of a step while they come in, in any order.
-#[derive(Default)]
-struct Parts<'a> {
-    request_id: Option<Cow<'a, str>>,
-    worker: Option<Worker>,
-    router: Option<RouterId>,
-    step: Option<SequenceChange>,
-    lora_name: Option<Cow<'a, str>>,
-}
-
-impl<'a> Parts<'a> {
-    fn take<W: Wire<'a>>(&mut self, key: &[u8], wire: &mut W) -> Result<(), Fault> {
-        let at = wire.at();
-        match key {
-            b"request_id" => once(&mut self.request_id, wire.text().field("request_id")?, "request_id", at),
-            b"worker" => once(&mut self.worker, worker(wire).field("worker")?, "worker", at),
-            b"router_id" => once(&mut self.router, router(wire).field("router_id")?, "router_id", at),
-            b"data" => once(&mut self.step, step(wire).field("data")?, "data", at),
-            // Nothing else depends on it: in a form that is not known it costs no message.
-            b"lora_name" if wire.kind()? == Kind::Text => {
-                self.lora_name = Some(wire.text().field("lora_name")?).filter(|name| !name.is_empty());
-                Ok(())
-            }
-            _ => wire.skip(),
-        }
-    }
-
-    fn finish(self, start: usize) -> Result<ActiveSequence<'a>, Fault> {
-        let worker = required(self.worker, "worker", start)?;
-        let router = self.router.unwrap_or(RouterId::Text);
-        Ok(ActiveSequence {
-            request_id: required(self.request_id, "request_id", start)?,
-            worker,
-            router,
-            step: required(self.step, "data", start)?,
-            by_worker: router == RouterId::Number(worker.id.0),
-            lora_name: self.lora_name,
-        })
-    }
-}
-
-fn worker<'a, W: Wire<'a>>(wire: &mut W) -> Result<Worker, Fault> {
-    let (start, mut worker_id, mut dp_rank) = (wire.at(), None, None);
-    let mut left = wire.map()?;
-    while let Some(key) = wire.next_key(&mut left)? {
-        let at = wire.at();
-        match key {
-            b"worker_id" => once(&mut worker_id, wire.u64().field("worker_id")?, "worker_id", at)?,
-            b"dp_rank" => once(&mut dp_rank, wire.optional(W::u32).field("dp_rank")?, "dp_rank", at)?,
-            _ => wire.skip()?,
-        }
-    }
-    Ok(Worker::new(required(worker_id, "worker_id", start)?, dp_rank.flatten().unwrap_or(0)))
-}
-
-fn router<'a, W: Wire<'a>>(wire: &mut W) -> Result<RouterId, Fault> {
-    if matches!(wire.kind()?, Kind::Text | Kind::Nil) {
-        return wire.skip().map(|()| RouterId::Text);
-    }
-    wire.u64().map(RouterId::Number)
+#[derive(Deserialize)]
+struct WorkerFields {
+    worker_id: u64,
+    dp_rank: Option<u32>,
 }
 
 /// `"Free"`, `"MarkPrefillCompleted"`, or `{"AddRequest":{…}}`.
-fn step<'a, W: Wire<'a>>(wire: &mut W) -> Result<SequenceChange, Fault> {
-    const KINDS: &str = "expected AddRequest, MarkPrefillCompleted or Free";
-    let start = wire.at();
-    if wire.kind()? == Kind::Text {
-        return match wire.word()? {
-            b"Free" => Ok(SequenceChange::Freed),
-            b"MarkPrefillCompleted" => Ok(SequenceChange::PrefillCompleted),
-            _ => Err(Fault::new(Reason::UnknownKind, KINDS, start)),
-        };
-    }
-    let mut left = wire.map()?;
-    let step = match wire.next_key(&mut left)? {
-        Some(b"AddRequest") => SequenceChange::Added(add_request(wire).field("AddRequest")?),
-        Some(b"Free") => wire.skip().map(|()| SequenceChange::Freed)?,
-        Some(b"MarkPrefillCompleted") => wire.skip().map(|()| SequenceChange::PrefillCompleted)?,
-        Some(_) => return Err(Fault::new(Reason::UnknownKind, KINDS, start)),
-        None => return Err(Fault::missing("AddRequest, MarkPrefillCompleted or Free", start)),
-    };
-    if wire.next_key(&mut left)?.is_some() {
-        return Err(Fault::new(Reason::Malformed, "has more than one kind", start));
-    }
-    Ok(step)
+#[derive(Deserialize)]
+enum StepData {
+    AddRequest(AddRequest),
+    MarkPrefillCompleted,
+    Free,
 }
 
-fn add_request<'a, W: Wire<'a>>(wire: &mut W) -> Result<AddRequest, Fault> {
-    let mut request = AddRequest::default();
-    let mut left = wire.map()?;
-    while let Some(key) = wire.next_key(&mut left)? {
-        match key {
-            b"token_sequence" => {
-                request.token_sequence = wire.optional(token_sequence).field("token_sequence")?;
-            }
-            b"isl" => request.isl = wire.optional(W::u64).field("isl")?,
-            b"overlap" => request.overlap = wire.optional(W::u64).field("overlap")?,
-            b"expected_output_tokens" => {
-                request.expected_output_tokens = wire.optional(W::u64).field("expected_output_tokens")?;
-            }
-            b"track_prefill_tokens" => {
-                request.track_prefill_tokens = wire.optional(W::bool).field("track_prefill_tokens")?;
-            }
-            b"prefill_load_hint" => {
-                let hint = wire.optional(prefill_load_hint).field("prefill_load_hint")?;
-                request.initial_effective_prefill_tokens = hint.flatten();
-            }
-            _ => wire.skip()?,
+impl<'a> From<Step<'a>> for ActiveSequence<'a> {
+    fn from(step: Step<'a>) -> Self {
+        let worker = Worker::new(step.worker.worker_id, step.worker.dp_rank.unwrap_or(0));
+        let router = step.router_id.unwrap_or(RouterId::Text);
+        Self {
+            request_id: step.request_id,
+            worker,
+            router,
+            step: match step.data {
+                StepData::AddRequest(request) => SequenceChange::Added(request),
+                StepData::MarkPrefillCompleted => SequenceChange::PrefillCompleted,
+                StepData::Free => SequenceChange::Freed,
+            },
+            by_worker: router == RouterId::Number(worker.id.0),
+            lora_name: step.lora_name.and_then(TextOrOther::text).filter(|name| !name.is_empty()),
         }
     }
-    Ok(request)
+}
+
+impl<'de> Deserialize<'de> for RouterId {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct TextOrNumber;
+        impl Visitor<'_> for TextOrNumber {
+            type Value = RouterId;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("a text or an integer that is not negative")
+            }
+
+            fn visit_str<E: Error>(self, _: &str) -> Result<RouterId, E> {
+                Ok(RouterId::Text)
+            }
+
+            fn visit_u64<E: Error>(self, id: u64) -> Result<RouterId, E> {
+                Ok(RouterId::Number(id))
+            }
+        }
+        from.deserialize_any(TextOrNumber)
+    }
 }
 
 /// Hashes of a prompt's blocks, at most [`MAX_TOKEN_SEQUENCE`].
-pub(super) fn token_sequence<'a, W: Wire<'a>>(wire: &mut W) -> Result<Vec<u64>, Fault> {
-    let mut hashes = Vec::new();
-    let mut left = wire.array()?;
-    while wire.next_element(&mut left)? {
-        if hashes.len() == MAX_TOKEN_SEQUENCE {
-            return Err(Fault::new(Reason::TooLarge, "more than 2^20 hashes in a request", wire.at()));
-        }
-        hashes.push(wire.hash()?);
-    }
-    Ok(hashes)
+pub(super) fn token_sequence<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Vec<u64>>, D::Error> {
+    let hashes = Option::<Bounded<Hash, MAX_TOKEN_SEQUENCE>>::deserialize(from)?;
+    Ok(hashes.map(|Bounded(hashes)| hashes.into_iter().map(|Hash(hash)| hash).collect()))
 }
 
-fn prefill_load_hint<'a, W: Wire<'a>>(wire: &mut W) -> Result<Option<u64>, Fault> {
-    const TOKENS: &str = "initial_effective_prefill_tokens";
-    let mut tokens = None;
-    let mut left = wire.map()?;
-    while let Some(key) = wire.next_key(&mut left)? {
-        match key {
-            b"initial_effective_prefill_tokens" => tokens = wire.optional(W::u64).field(TOKENS)?,
-            _ => wire.skip()?,
-        }
+fn prefill_load_hint<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
+    #[derive(Deserialize)]
+    struct Hint {
+        initial_effective_prefill_tokens: Option<u64>,
     }
-    Ok(tokens)
-}
-
-#[cold]
-fn to_decode_error(fault: Fault) -> DecodeError {
-    fault.into_error(Topic::ActiveSequences.as_str())
+    let hint = Option::<Hint>::deserialize(from)?;
+    Ok(hint.and_then(|hint| hint.initial_effective_prefill_tokens))
 }

@@ -1,10 +1,12 @@
 //! A frontend's `/health`: the instances that it knows (reference §7.6). A worker's own `/health` lists none.
 
-use super::discovery::{Instance, instance};
-use super::error::{DecodeError, Reason};
+use super::discovery::Instance;
+use super::envelope::Format;
+use super::error::DecodeError;
 use super::request_plane::QueryEndpoint;
-use super::wire::{Fault, InField, Json, Wire};
+use super::typed::{self, Bounded, Text};
 use radixscope_model::record::Topic;
+use serde::Deserialize;
 
 /// Most instances that are read of one list: two thousand workers of eight ranks, each rank with an endpoint of its own.
 pub const MAX_INSTANCES: usize = 18_000;
@@ -25,38 +27,19 @@ pub struct Health {
 /// # Errors
 /// The first thing that was not understood: half a list would tell of departures that did not happen.
 pub fn decode(body: &[u8]) -> Result<Option<Health>, DecodeError> {
-    read(&mut Json::new(body)).map_err(|fault| fault.into_error(Topic::Health.as_str()))
-}
-
-fn read<'a, W: Wire<'a>>(wire: &mut W) -> Result<Option<Health>, Fault> {
-    let (mut is_ready, mut listed) = (true, None);
-    let mut left = wire.map()?;
-    while let Some(key) = wire.next_key(&mut left)? {
-        match key {
-            b"status" => is_ready = wire.text().field("status")? != "not_ready",
-            b"instances" => listed = wire.optional(instances).field("instances")?,
-            _ => wire.skip()?,
-        }
+    #[derive(Deserialize)]
+    struct Body<'a> {
+        #[serde(borrow)]
+        status: Option<Text<'a>>,
+        instances: Option<Bounded<Instance, MAX_INSTANCES>>,
     }
-    wire.end()?;
-    let health = |(workers, query_endpoints)| Health { is_ready, workers, query_endpoints };
-    Ok(listed.map(health))
-}
-
-fn instances<'a, W: Wire<'a>>(wire: &mut W) -> Result<(Vec<Instance>, Vec<QueryEndpoint>), Fault> {
-    let (mut workers, mut query_endpoints) = (Vec::new(), Vec::new());
-    let mut count = 0;
-    let mut left = wire.array()?;
-    while wire.next_element(&mut left)? {
-        count += 1;
-        if count > MAX_INSTANCES {
-            return Err(Fault::new(Reason::TooLarge, "holds more instances than are read", wire.at()));
-        }
-        let instance = instance(wire)?;
-        query_endpoints.extend(instance.query_endpoint());
-        workers.extend(instance.is_worker().then_some(instance));
-    }
-    Ok((workers, query_endpoints))
+    let Body { status, instances } = typed::decode(Topic::Health.as_str(), body, Format::Json)?;
+    let is_ready = status.is_none_or(|Text(status)| status != "not_ready");
+    Ok(instances.map(|Bounded(instances)| Health {
+        is_ready,
+        query_endpoints: instances.iter().filter_map(Instance::query_endpoint).collect(),
+        workers: instances.into_iter().filter(Instance::is_worker).collect(),
+    }))
 }
 
 #[cfg(test)]
@@ -64,6 +47,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::error::Reason;
     use radixscope_model::id::Worker;
 
     const WORKER: u64 = 7_668_682_361_666_917_894;

@@ -19,6 +19,7 @@ pub mod request_plane;
 pub mod subject;
 pub mod trace;
 pub mod tree_query;
+mod typed;
 mod wire;
 pub mod zmq_message;
 pub mod zmtp;

@@ -2,9 +2,10 @@
 
 use super::envelope::Format;
 use super::error::DecodeError;
-use super::wire::{Fault, InField, Json, MsgPack, Wire, once, required};
+use super::typed;
 use radixscope_model::id::Worker;
 use radixscope_model::record::Topic;
+use serde::Deserialize;
 
 /// A message of `kv_metrics`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -44,11 +45,13 @@ impl ActiveLoad {
     /// # Errors
     /// The first thing that was not understood.
     pub fn decode(body: &[u8], format: Format) -> Result<Self, DecodeError> {
-        match format {
-            Format::Json => read(&mut Json::new(body)),
-            Format::MsgPack => read(&mut MsgPack::new(body)),
-        }
-        .map_err(|fault| fault.into_error(Topic::KvMetrics.as_str()))
+        let message: Message = typed::decode(Topic::KvMetrics.as_str(), body, format)?;
+        Ok(Self {
+            worker: Worker::new(message.worker_id, message.dp_rank.unwrap_or(0)),
+            active_decode_blocks: message.active_decode_blocks,
+            active_prefill_tokens: message.active_prefill_tokens,
+            kv_used_blocks: message.kv_used_blocks,
+        })
     }
 
     /// Whose word this is, on all lines of Dynamo; `publisher_id` is the envelope's, which 0.8 does not have.
@@ -69,33 +72,11 @@ impl ActiveLoad {
     }
 }
 
-fn read<'a, W: Wire<'a>>(wire: &mut W) -> Result<ActiveLoad, Fault> {
-    let (mut worker_id, mut dp_rank, mut decode, mut prefill, mut used) = (None, None, None, None, None);
-    let mut left = wire.map()?;
-    while let Some(key) = wire.next_key(&mut left)? {
-        let at = wire.at();
-        match key {
-            b"worker_id" => once(&mut worker_id, wire.u64().field("worker_id")?, "worker_id", at)?,
-            b"dp_rank" => once(&mut dp_rank, wire.optional(W::u32).field("dp_rank")?, "dp_rank", at)?,
-            b"active_decode_blocks" => {
-                let value = wire.optional(W::u64).field("active_decode_blocks")?;
-                once(&mut decode, value, "active_decode_blocks", at)?;
-            }
-            b"active_prefill_tokens" => {
-                let value = wire.optional(W::u64).field("active_prefill_tokens")?;
-                once(&mut prefill, value, "active_prefill_tokens", at)?;
-            }
-            b"kv_used_blocks" => {
-                once(&mut used, wire.optional(W::u64).field("kv_used_blocks")?, "kv_used_blocks", at)?;
-            }
-            _ => wire.skip()?,
-        }
-    }
-    wire.end()?;
-    Ok(ActiveLoad {
-        worker: Worker::new(required(worker_id, "worker_id", 0)?, dp_rank.flatten().unwrap_or(0)),
-        active_decode_blocks: decode.flatten(),
-        active_prefill_tokens: prefill.flatten(),
-        kv_used_blocks: used.flatten(),
-    })
+#[derive(Deserialize)]
+struct Message {
+    worker_id: u64,
+    dp_rank: Option<u32>,
+    active_decode_blocks: Option<u64>,
+    active_prefill_tokens: Option<u64>,
+    kv_used_blocks: Option<u64>,
 }

@@ -3,13 +3,16 @@
 use std::borrow::Cow;
 
 use super::active_sequence::token_sequence;
+use super::envelope::Format;
 use super::error::{DecodeError, Reason};
-use super::wire::{Fault, InField, Json, Wire, once, required};
+use super::typed::{self, Text};
 use radixscope_model::id::Worker;
 use radixscope_model::record::Topic;
+use serde::Deserialize;
+use serde_json::value::RawValue;
 
 /// The only schema there is so far.
-const SCHEMA: &[u8] = b"dynamo.request.trace.v1";
+const SCHEMA: &str = "dynamo.request.trace.v1";
 
 /// A request at its end. Every field but the id may be missing.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -63,124 +66,100 @@ pub struct RequestTrace<'a> {
 /// # Errors
 /// The first thing that was not understood.
 pub fn decode(body: &[u8]) -> Result<Option<RequestTrace<'_>>, DecodeError> {
-    record(body).map_err(|fault| fault.into_error(Topic::RequestTrace.as_str()))
-}
-
-/// In two passes: which kind it is may stand behind the request, and other kinds have other fields.
-fn record(body: &[u8]) -> Result<Option<RequestTrace<'_>>, Fault> {
-    let (mut json, mut schema, mut kind, mut event_time_ms, mut request) =
-        (Json::new(body), None, None, None, None);
-    let mut left = json.map()?;
-    while let Some(key) = json.next_key(&mut left)? {
-        let at = json.at();
-        match key {
-            b"schema" => once(&mut schema, json.word().field("schema")?, "schema", at)?,
-            b"event_type" => once(&mut kind, json.word().field("event_type")?, "event_type", at)?,
-            b"event_time_unix_ms" => {
-                let time = json.optional(Json::u64).field("event_time_unix_ms")?;
-                once(&mut event_time_ms, time, "event_time_unix_ms", at)?;
-            }
-            b"request" => {
-                once(&mut request, json.mark(), "request", at)?;
-                json.skip()?;
-            }
-            _ => json.skip()?,
-        }
+    let record: Record<'_> = typed::decode(TOPIC, body, Format::Json)?;
+    if record.schema != SCHEMA {
+        let problem = format!("{TOPIC}: another schema than {SCHEMA} (byte 0)");
+        return Err(DecodeError::new(Reason::UnknownKind, problem));
     }
-    json.end()?;
-    if required(schema, "schema", 0)? != SCHEMA {
-        return Err(Fault::new(Reason::UnknownKind, "another schema than dynamo.request.trace.v1", 0));
-    }
-    if required(kind, "event_type", 0)? != b"request_end" {
+    if record.event_type != "request_end" {
         return Ok(None);
     }
-    let mark = required(request, "request", 0)?;
-    json.rewind(mark);
-    let request = self::request(&mut json).field("request")?;
-    Ok(Some(RequestTrace { event_time_ms: event_time_ms.flatten(), ..request }))
+    let missing = || DecodeError::new(Reason::MissingField, format!("{TOPIC}: request: is missing (byte 0)"));
+    let request = record.request.ok_or_else(missing)?.get().as_bytes();
+    let request: Request<'_> = typed::decode_json(TOPIC, request, body)?;
+    Ok(Some(RequestTrace { event_time_ms: record.event_time_unix_ms, ..request.into() }))
 }
 
-fn request<'a>(json: &mut Json<'a>) -> Result<RequestTrace<'a>, Fault> {
-    let (start, mut request_id, mut found) = (json.at(), None, RequestTrace::default());
-    let mut left = json.map()?;
-    while let Some(key) = json.next_key(&mut left)? {
-        let at = json.at();
-        let ms = match key {
-            b"prefill_wait_time_ms" => &mut found.prefill_wait_time_ms,
-            b"prefill_time_ms" => &mut found.prefill_time_ms,
-            b"ttft_ms" => &mut found.ttft_ms,
-            b"total_time_ms" => &mut found.total_time_ms,
-            b"avg_itl_ms" => &mut found.avg_itl_ms,
-            b"kv_hit_rate" => &mut found.kv_hit_rate,
-            b"kv_transfer_estimated_latency_ms" => &mut found.kv_transfer_estimated_latency_ms,
-            b"request_id" => {
-                once(&mut request_id, json.text().field("request_id")?, "request_id", at)?;
-                continue;
-            }
-            _ => {
-                part(json, key, &mut found)?;
-                continue;
-            }
-        };
-        *ms = json.optional(Json::f64).field("a time or a rate")?;
+const TOPIC: &str = Topic::RequestTrace.as_str();
+
+/// A record of any kind; other kinds than the end of a request have another `request`.
+#[derive(Deserialize)]
+struct Record<'a> {
+    #[serde(borrow)]
+    schema: Cow<'a, str>,
+    #[serde(borrow)]
+    event_type: Cow<'a, str>,
+    event_time_unix_ms: Option<u64>,
+    #[serde(borrow)]
+    request: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Request<'a> {
+    #[serde(borrow)]
+    request_id: Cow<'a, str>,
+    #[serde(borrow)]
+    x_request_id: Option<Text<'a>>,
+    #[serde(borrow)]
+    model: Option<Text<'a>>,
+    input_tokens: Option<u64>,
+    output_tokens: Option<u64>,
+    cached_tokens: Option<u64>,
+    request_received_ms: Option<u64>,
+    prefill_wait_time_ms: Option<f64>,
+    prefill_time_ms: Option<f64>,
+    ttft_ms: Option<f64>,
+    total_time_ms: Option<f64>,
+    avg_itl_ms: Option<f64>,
+    kv_hit_rate: Option<f64>,
+    kv_transfer_estimated_latency_ms: Option<f64>,
+    queue_depth: Option<u64>,
+    worker: Option<Workers>,
+    replay: Option<Replay>,
+}
+
+#[derive(Deserialize, Default)]
+struct Workers {
+    prefill_worker_id: Option<u64>,
+    prefill_dp_rank: Option<u32>,
+    decode_worker_id: Option<u64>,
+    decode_dp_rank: Option<u32>,
+}
+
+#[derive(Deserialize, Default)]
+struct Replay {
+    trace_block_size: Option<u64>,
+    input_length: Option<u64>,
+    #[serde(default, deserialize_with = "token_sequence")]
+    input_sequence_hashes: Option<Vec<u64>>,
+}
+
+impl<'a> From<Request<'a>> for RequestTrace<'a> {
+    fn from(request: Request<'a>) -> Self {
+        let (workers, replay) = (request.worker.unwrap_or_default(), request.replay.unwrap_or_default());
+        let worker = |id: Option<u64>, rank: Option<u32>| Some(Worker::new(id?, rank.unwrap_or(0)));
+        Self {
+            event_time_ms: None,
+            request_id: request.request_id,
+            x_request_id: request.x_request_id.map(|Text(id)| id),
+            model: request.model.map(|Text(name)| name),
+            input_tokens: request.input_tokens,
+            output_tokens: request.output_tokens,
+            cached_tokens: request.cached_tokens,
+            request_received_ms: request.request_received_ms,
+            prefill_wait_time_ms: request.prefill_wait_time_ms,
+            prefill_time_ms: request.prefill_time_ms,
+            ttft_ms: request.ttft_ms,
+            total_time_ms: request.total_time_ms,
+            avg_itl_ms: request.avg_itl_ms,
+            kv_hit_rate: request.kv_hit_rate,
+            kv_transfer_estimated_latency_ms: request.kv_transfer_estimated_latency_ms,
+            queue_depth: request.queue_depth,
+            prefill_worker: worker(workers.prefill_worker_id, workers.prefill_dp_rank),
+            decode_worker: worker(workers.decode_worker_id, workers.decode_dp_rank),
+            trace_block_size_tokens: replay.trace_block_size,
+            input_length_tokens: replay.input_length,
+            input_sequence_hashes: replay.input_sequence_hashes,
+        }
     }
-    Ok(RequestTrace { request_id: required(request_id, "request_id", start)?, ..found })
-}
-
-/// A field of the request that is neither its id nor a fraction.
-fn part<'a>(json: &mut Json<'a>, key: &[u8], found: &mut RequestTrace<'a>) -> Result<(), Fault> {
-    let count = match key {
-        b"input_tokens" => &mut found.input_tokens,
-        b"output_tokens" => &mut found.output_tokens,
-        b"cached_tokens" => &mut found.cached_tokens,
-        b"request_received_ms" => &mut found.request_received_ms,
-        b"queue_depth" => &mut found.queue_depth,
-        b"x_request_id" => {
-            found.x_request_id = json.optional(Json::text).field("x_request_id")?;
-            return Ok(());
-        }
-        b"model" => {
-            found.model = json.optional(Json::text).field("model")?;
-            return Ok(());
-        }
-        b"worker" => return json.optional(|json| workers(json, found)).field("worker").map(|_| ()),
-        b"replay" => return json.optional(|json| replay(json, found)).field("replay").map(|_| ()),
-        _ => return json.skip(),
-    };
-    *count = json.optional(Json::u64).field("a count")?;
-    Ok(())
-}
-
-fn workers(json: &mut Json<'_>, found: &mut RequestTrace<'_>) -> Result<(), Fault> {
-    let (mut prefill, mut decode) = ((None, None), (None, None));
-    let mut left = json.map()?;
-    while let Some(key) = json.next_key(&mut left)? {
-        match key {
-            b"prefill_worker_id" => prefill.0 = json.optional(Json::u64).field("prefill_worker_id")?,
-            b"prefill_dp_rank" => prefill.1 = json.optional(Json::u32).field("prefill_dp_rank")?,
-            b"decode_worker_id" => decode.0 = json.optional(Json::u64).field("decode_worker_id")?,
-            b"decode_dp_rank" => decode.1 = json.optional(Json::u32).field("decode_dp_rank")?,
-            _ => json.skip()?,
-        }
-    }
-    let worker = |(id, rank): (Option<u64>, Option<u32>)| Some(Worker::new(id?, rank.unwrap_or(0)));
-    (found.prefill_worker, found.decode_worker) = (worker(prefill), worker(decode));
-    Ok(())
-}
-
-fn replay(json: &mut Json<'_>, found: &mut RequestTrace<'_>) -> Result<(), Fault> {
-    let mut left = json.map()?;
-    while let Some(key) = json.next_key(&mut left)? {
-        match key {
-            b"trace_block_size" => {
-                found.trace_block_size_tokens = json.optional(Json::u64).field("trace_block_size")?;
-            }
-            b"input_length" => found.input_length_tokens = json.optional(Json::u64).field("input_length")?,
-            b"input_sequence_hashes" => {
-                found.input_sequence_hashes = json.optional(token_sequence).field("input_sequence_hashes")?;
-            }
-            _ => json.skip()?,
-        }
-    }
-    Ok(())
 }

@@ -7,7 +7,6 @@ use serde_json::{Value, json};
 
 use radixscope_model::id::{Millis, Seq, WorkerIx};
 use radixscope_model::record::{CheckStatus, Finding, Pending, Phase, RuleStatus, Severity};
-use radixscope_model::sort;
 use radixscope_state::cluster::Cluster;
 
 /// The findings that are asked for, the worst first.
@@ -42,7 +41,7 @@ impl FindingFilter {
             finding.severity >= self.severity && (self.cleared || finding.phase != Phase::Cleared)
         };
         let mut findings: Vec<_> = cluster.findings().iter().filter(is_meant).collect();
-        sort::sort_by_key(&mut findings, |f| (is_over(f), Reverse((f.severity, f.first_ms))));
+        findings.sort_by_key(|f| (is_over(f), Reverse((f.severity, f.first_ms))));
         let (causes, symptoms): (Vec<&Finding>, Vec<&Finding>) = findings.iter().partition(|finding| {
             let first = cause_of(finding, &findings);
             // Findings that name each other are causes, so that none is lost.
@@ -54,9 +53,7 @@ impl FindingFilter {
         };
         let mut incidents: Vec<Incident<'_>> =
             causes.into_iter().map(|cause| Incident { symptoms: incident(cause), cause }).collect();
-        sort::sort_by_key(&mut incidents, |of| {
-            (is_over(of.cause), Reverse((of.severity(), of.cause.first_ms)))
-        });
+        incidents.sort_by_key(|of| (is_over(of.cause), Reverse((of.severity(), of.cause.first_ms))));
         incidents
     }
 }

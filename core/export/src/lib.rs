@@ -6,13 +6,12 @@
 
 mod checks;
 pub mod colour;
-pub mod csv;
-mod decisions;
 pub mod finding_ticket;
 mod memory;
 pub mod panel;
+pub mod rows;
 pub mod tree;
 
 pub use checks::{FindingFilter, Findings, Incident, Summary, pending_text};
-pub use decisions::{Decisions, DecisionsOf, Totals, decision_row};
 pub use memory::Memories;
+pub use rows::{Decisions, DecisionsOf, Totals, decision_row};

@@ -3,7 +3,6 @@
 
 use radixscope_model::id::{Millis, PoolIx, WorkerIx};
 use radixscope_model::percentile::nearest_rank;
-use radixscope_model::sort;
 use radixscope_state::cluster::RATE_WINDOW_S;
 
 use crate::in_flight::{self, Episode, Gap, Series, Spike};
@@ -46,10 +45,10 @@ impl Imbalance {
         let limit = in_flight::batch_limit(cluster);
         let mut spikes: Vec<Spike> =
             pools.iter().flat_map(|(_, series)| in_flight::spikes(series, limit)).collect();
-        sort::sort_by_key(&mut spikes, |spike| (spike.from_s, spike.worker));
+        spikes.sort_by_key(|spike| (spike.from_s, spike.worker));
         let mut episodes: Vec<Episode> =
             pools.iter().flat_map(|(_, series)| in_flight::episodes(series, limit)).collect();
-        sort::sort_by_key(&mut episodes, |episode| episode.spikes.first().map(|spike| spike.from_s));
+        episodes.sort_by_key(|episode| episode.spikes.first().map(|spike| spike.from_s));
         let estimates = cluster.worker_list().filter_map(|worker| {
             let state = cluster.worker(worker)?;
             let is_meant = state.gone.is_none() && state.in_flight.now().is_none();
@@ -78,7 +77,7 @@ impl Imbalance {
     pub fn gap_figures(&self) -> [Option<u32>; 3] {
         let widths = self.widths();
         let mut known: Vec<u32> = widths.iter().copied().flatten().collect();
-        sort::sort_by(&mut known, Ord::cmp);
+        known.sort();
         let p95 = nearest_rank(&known, 95);
         [widths.last().copied().flatten(), known.last().copied(), p95]
     }

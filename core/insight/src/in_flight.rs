@@ -5,7 +5,6 @@
 //! its requests queue, the router turns to the next worker, and that one fills.
 
 use radixscope_model::id::{Millis, WorkerIx};
-use radixscope_model::sort;
 use radixscope_state::cluster::{Cluster, RATE_BUCKET_MS, TimeSteps, WorkerState};
 
 /// A worker is too full only if it stays so for this many seconds.
@@ -157,7 +156,7 @@ impl Series {
 pub fn spikes(series: &Series, limit: Option<u64>) -> Vec<Spike> {
     let of = |(worker, values): &(WorkerIx, Vec<Option<u32>>)| series.spikes_of(*worker, values, limit);
     let mut spikes: Vec<Spike> = series.workers.iter().flat_map(of).collect();
-    sort::sort_by_key(&mut spikes, |spike| (spike.from_s, spike.worker));
+    spikes.sort_by_key(|spike| (spike.from_s, spike.worker));
     spikes
 }
 

@@ -11,6 +11,7 @@ pub mod changes;
 pub mod check;
 pub mod completeness;
 pub mod counterfactual;
+pub mod csv_text;
 pub mod feed;
 pub mod imbalance;
 pub mod in_flight;

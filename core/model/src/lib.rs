@@ -3,15 +3,12 @@
 //! Must not know Dynamo's wire, the state, or how anything is shown.
 #![forbid(unsafe_code)]
 
-pub mod csv;
 pub mod formula;
 pub mod frame;
 pub mod id;
 pub mod moment;
-pub mod number;
 pub mod number_format;
 pub mod percentile;
 pub mod range;
 pub mod record;
-pub mod sort;
 pub mod units;

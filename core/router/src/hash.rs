@@ -5,7 +5,6 @@
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use radixscope_model::id::{BlockHash, TokensHash};
-use radixscope_model::sort;
 
 /// Seed of block hashes of plain text, and of every link of a chain.
 const PLAIN: u64 = 1337;
@@ -60,7 +59,7 @@ impl Hasher {
         }
         if !multimodal.is_empty() {
             let mut sorted = multimodal.to_vec();
-            sort::sort_by(&mut sorted, Ord::cmp);
+            sorted.sort();
             sorted.iter().for_each(|hash| self.bytes.extend_from_slice(&hash.to_le_bytes()));
         }
         TokensHash(xxh3_64_with_seed(&self.bytes, seed.0))

@@ -9,7 +9,6 @@ use crate::hash_part::HashPart;
 use crate::tree::NodeId;
 use radixscope_model::id::{BlockHash, DecisionId, PoolIx, TokensHash, WorkerIx};
 use radixscope_model::number_format::count;
-use radixscope_model::sort;
 
 /// Longest text that is looked at, in bytes: ids of requests are shorter by far.
 pub const MAX_TEXT: usize = 256;
@@ -217,7 +216,7 @@ fn parts(cluster: &Cluster, query: &Query, found: &mut Vec<SearchHit>) -> usize 
             }
         });
     }
-    sort::sort_by(&mut parts, Ord::cmp);
+    parts.sort();
     // Workers may share a name that is not the first one's.
     parts.dedup();
     found.extend(parts.into_iter().map(|(_, is_tokens, hash, pool, node)| SearchHit::Part {
@@ -239,7 +238,7 @@ fn blocks(cluster: &Cluster, hash: BlockHash) -> Vec<SearchHit> {
         }
     }
     let mut found: Vec<((PoolIx, NodeId), Vec<WorkerIx>)> = by_node.into_iter().collect();
-    sort::sort_by_key(&mut found, |((pool, node), workers)| {
+    found.sort_by_key(|((pool, node), workers)| {
         (!cluster.tree(*pool).is_attached(*node), workers.first().copied())
     });
     found.into_iter().map(|((pool, node), workers)| SearchHit::Block { pool, node, workers }).collect()

@@ -3,7 +3,6 @@
 use leptos::prelude::*;
 use radixscope_insight::counterfactual::{Figures, ModelReport, OfflineReplayReport, Rank, Times};
 use radixscope_model::id::WorkerIx;
-use radixscope_model::sort;
 use radixscope_router::RouterMode;
 use radixscope_router::frozen::Outcome;
 
@@ -196,7 +195,7 @@ pub(super) fn Comparison(
         let anonymous =
             |figures: &Figures| figures.shares.iter().map(|&share| (None, share)).collect::<Vec<_>>();
         let mut bars = vec![shares(&frozen.actual), shares(&frozen.tried)];
-        bars.iter_mut().for_each(|of| sort::sort_by_key(of, |(worker, _)| *worker));
+        bars.iter_mut().for_each(|of| of.sort_by_key(|(worker, _)| *worker));
         if let Some(model) = &model {
             bars.extend([anonymous(&model.recorded), anonymous(&model.tried)]);
         }

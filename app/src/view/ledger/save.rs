@@ -1,7 +1,7 @@
 //! The lines that are shown, as a file.
 
 use leptos::prelude::*;
-use radixscope_export::{Decisions, DecisionsOf, csv};
+use radixscope_export::rows::{Decisions, DecisionsOf, decisions_csv};
 use radixscope_state::cluster::DecisionEntry;
 
 use super::state::{Ledger, Listed};
@@ -10,8 +10,7 @@ use crate::view::file::offer;
 
 /// All lines as CSV.
 pub(super) fn csv(ledger: Ledger) {
-    let text =
-        ledger.look(|cluster, shown| with_lines(ledger, shown, |lines| csv::decisions(cluster, lines)));
+    let text = ledger.look(|cluster, shown| with_lines(ledger, shown, |lines| decisions_csv(cluster, lines)));
     save(ledger, "decisions.csv", "text/csv;charset=utf-8", &text);
 }
 

@@ -4,7 +4,6 @@
 
 use leptos::prelude::*;
 use radixscope_model::id::WorkerIx;
-use radixscope_model::sort;
 use radixscope_state::cluster::DecisionEntry;
 
 use crate::draw::palette::token;
@@ -70,7 +69,7 @@ fn marks(decided: &DecisionEntry, isl: u64) -> Vec<StripMark> {
         depths.extend(decided.overlap_blocks().map(|held| (u32::try_from(held).unwrap_or(u32::MAX), chosen)));
     }
     // The chosen one first among equals, so that its chip is never among those left out.
-    sort::sort_by_key(&mut depths, |&(depth, worker)| (depth, worker != chosen, worker));
+    depths.sort_by_key(|&(depth, worker)| (depth, worker != chosen, worker));
     let mut marks: Vec<StripMark> = Vec::new();
     for (blocks, worker) in depths {
         let is_chosen = worker == chosen;

@@ -43,11 +43,7 @@ impl Calculator {
                 form
             })
         });
-        Self {
-            store,
-            form,
-            read: Memo::new(move |_| form.with(|form| form.read_with(crate::format::decimal))),
-        }
+        Self { store, form, read: Memo::new(move |_| form.with(|form| form.read())) }
     }
 
     /// Changes what is typed or chosen.

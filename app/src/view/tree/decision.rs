@@ -2,7 +2,6 @@
 
 use leptos::prelude::*;
 use radixscope_model::id::DecisionId;
-use radixscope_model::sort;
 use radixscope_router::explain::Short;
 use radixscope_state::cluster::DecisionEntry;
 
@@ -131,7 +130,7 @@ fn One(tree: TreeView, decided: DecisionEntry) -> impl IntoView {
     let id = decided.decision.id;
     let (chosen, is_partial) = (decided.decision.worker, decided.partial);
     let mut candidates = decided.decision.candidates.to_vec();
-    sort::sort_by(&mut candidates, |a, b| a.cost.total_cmp(&b.cost).then(a.worker.cmp(&b.worker)));
+    candidates.sort_by(|a, b| a.cost.total_cmp(&b.cost).then(a.worker.cmp(&b.worker)));
     let left_out = candidates.len().saturating_sub(CANDIDATES);
     let line = |c: radixscope_model::record::Candidate| {
         let is_chosen = c.worker == chosen;

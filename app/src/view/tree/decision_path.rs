@@ -4,7 +4,6 @@
 
 use leptos::prelude::*;
 use radixscope_model::id::{DecisionId, WorkerIx};
-use radixscope_model::sort;
 use radixscope_state::cluster::{DecisionEntry, PoolState};
 use radixscope_state::tree::NodeId;
 use radixscope_state::tree::forest::Forest;
@@ -170,9 +169,9 @@ fn brackets(canvas: &Canvas<'_>, decided: &DecisionEntry, rects: &[Rect], last: 
     if depths.is_empty() {
         depths.extend(decided.overlap_blocks().map(|held| (u32::try_from(held).unwrap_or(u32::MAX), chosen)));
     }
-    sort::sort_by_key(&mut depths, |&(depth, worker)| (worker != chosen, std::cmp::Reverse(depth), worker));
+    depths.sort_by_key(|&(depth, worker)| (worker != chosen, std::cmp::Reverse(depth), worker));
     depths.truncate(DEPTHS);
-    sort::sort_by(&mut depths, Ord::cmp);
+    depths.sort();
     let scale = canvas.view.scale;
     let mut tags = Vec::new();
     for (depth, worker) in depths {

@@ -1,10 +1,11 @@
 //! Event channels: how to subscribe to a publisher of events (reference §8.2, §2.9).
 
+use super::Name;
 use super::key::Key;
-use super::{name, or_nothing};
-use crate::error::Reason;
 use crate::subject::{Subject, Transport};
-use crate::wire::{Fault, InField, Wire, once, required};
+use crate::typed::{Bounded, or_default};
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
 
 /// Most addresses that are read of one broker.
 pub const MAX_BROKERS: usize = 16;
@@ -46,87 +47,56 @@ pub enum ChannelTransport {
     Other,
 }
 
-pub(super) fn event_channel<'a, W: Wire<'a>>(key: &Key<'_>, wire: &mut W) -> Result<EventChannel, Fault> {
-    let (mut publisher_id, mut topic, mut transport) = (None, None, ChannelTransport::Other);
-    let mut left = wire.map()?;
-    while let Some(field) = wire.next_key(&mut left)? {
-        let at = wire.at();
-        match field {
-            b"instance_id" => once(&mut publisher_id, wire.u64().field("instance_id")?, "instance_id", at)?,
-            b"topic" => once(&mut topic, name(wire, "topic")?, "topic", at)?,
-            b"transport" => transport = or_nothing(wire, channel_transport)?,
-            _ => wire.skip()?,
-        }
+/// The entry as it is filed.
+#[derive(Deserialize)]
+pub(super) struct ChannelEntry<'a> {
+    instance_id: u64,
+    topic: Option<Name>,
+    #[serde(borrow)]
+    transport: Option<&'a RawValue>,
+}
+
+impl EventChannel {
+    pub(super) fn of(key: &Key<'_>, entry: ChannelEntry<'_>) -> Self {
+        let topic = entry.topic.map_or_else(|| key.topic.to_owned(), |Name(topic)| topic);
+        let transport = or_default(entry.transport);
+        let by = match transport {
+            ChannelTransport::Zmq { .. } | ChannelTransport::ZmqBroker { .. } => Transport::Zmq,
+            ChannelTransport::Nats { .. } | ChannelTransport::Other => Transport::Core,
+        };
+        Self { publisher_id: entry.instance_id, subject: key.subject(&topic, by), topic, transport }
     }
-    let topic = topic.unwrap_or_else(|| key.topic.to_owned());
-    let by = match transport {
-        ChannelTransport::Zmq { .. } | ChannelTransport::ZmqBroker { .. } => Transport::Zmq,
-        ChannelTransport::Nats { .. } | ChannelTransport::Other => Transport::Core,
-    };
-    Ok(EventChannel {
-        publisher_id: required(publisher_id, "instance_id", 0)?,
-        subject: key.subject(&topic, by),
-        topic,
-        transport,
-    })
 }
 
 /// `{"kind":"Zmq","config":{"endpoint":"tcp://…"}}` and its like. The fields of the kinds have different names, so all are
 /// read and the kind decides which count.
-fn channel_transport<'a, W: Wire<'a>>(wire: &mut W) -> Result<ChannelTransport, Fault> {
-    let (mut kind, mut config) = (None, Config::default());
-    let mut left = wire.map()?;
-    while let Some(key) = wire.next_key(&mut left)? {
-        let at = wire.at();
-        match key {
-            b"kind" => once(&mut kind, wire.word().field("kind")?, "kind", at)?,
-            b"config" => config = Config::read(wire).field("config")?,
-            _ => wire.skip()?,
+impl<'de> Deserialize<'de> for ChannelTransport {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        struct Fields {
+            kind: String,
+            #[serde(default)]
+            config: Config,
         }
-    }
-    Ok(match (kind, config) {
-        (Some(b"Zmq"), Config { endpoint: Some(endpoint), .. }) => ChannelTransport::Zmq { endpoint },
-        (Some(b"ZmqBroker"), Config { xpub, .. }) if !xpub.is_empty() => ChannelTransport::ZmqBroker { xpub },
-        (Some(b"Nats"), Config { subject_prefix: Some(subject_prefix), .. }) => {
-            ChannelTransport::Nats { subject_prefix }
+        #[derive(Deserialize, Default)]
+        struct Config {
+            endpoint: Option<Name>,
+            #[serde(default)]
+            xpub_endpoints: Bounded<Name, MAX_BROKERS>,
+            subject_prefix: Option<Name>,
         }
-        _ => ChannelTransport::Other,
-    })
-}
-
-#[derive(Default)]
-struct Config {
-    endpoint: Option<String>,
-    xpub: Vec<String>,
-    subject_prefix: Option<String>,
-}
-
-impl Config {
-    fn read<'a, W: Wire<'a>>(wire: &mut W) -> Result<Self, Fault> {
-        let mut config = Self::default();
-        let mut left = wire.map()?;
-        while let Some(key) = wire.next_key(&mut left)? {
-            match key {
-                b"endpoint" => config.endpoint = Some(name(wire, "endpoint")?),
-                b"subject_prefix" => config.subject_prefix = Some(name(wire, "subject_prefix")?),
-                b"xpub_endpoints" => config.xpub = addresses(wire).field("xpub_endpoints")?,
-                _ => wire.skip()?,
+        let Fields { kind, config } = Fields::deserialize(from)?;
+        Ok(match (&*kind, config) {
+            ("Zmq", Config { endpoint: Some(Name(endpoint)), .. }) => Self::Zmq { endpoint },
+            ("ZmqBroker", Config { xpub_endpoints: Bounded(xpub), .. }) if !xpub.is_empty() => {
+                Self::ZmqBroker { xpub: xpub.into_iter().map(|Name(address)| address).collect() }
             }
-        }
-        Ok(config)
+            ("Nats", Config { subject_prefix: Some(Name(subject_prefix)), .. }) => {
+                Self::Nats { subject_prefix }
+            }
+            _ => Self::Other,
+        })
     }
-}
-
-fn addresses<'a, W: Wire<'a>>(wire: &mut W) -> Result<Vec<String>, Fault> {
-    let mut addresses = Vec::new();
-    let mut left = wire.array()?;
-    while wire.next_element(&mut left)? {
-        if addresses.len() == MAX_BROKERS {
-            return Err(Fault::new(Reason::TooLarge, "more than 16 addresses", wire.at()));
-        }
-        addresses.push(name(wire, "xpub_endpoints")?);
-    }
-    Ok(addresses)
 }
 
 #[cfg(test)]

@@ -1,12 +1,14 @@
 //! Event sources: whose KV events a publisher sends (reference §8.2, ≥ 1.4).
 
-use super::instance::{Instance, instance};
+use super::Name;
+use super::instance::Instance;
 use super::key::Key;
-use super::{name, or_nothing};
 use crate::request_plane::QueryEndpoint;
 use crate::subject::{Subject, Transport};
-use crate::wire::{Fault, InField, Wire, once, required};
-use radixscope_model::id::{Worker, WorkerId};
+use crate::typed::or_default;
+use radixscope_model::id::Worker;
+use serde::Deserialize;
+use serde_json::value::RawValue;
 
 /// Whose events a publisher sends.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -21,68 +23,44 @@ pub struct EventSource {
     pub recovery: Option<QueryEndpoint>,
 }
 
-pub(super) fn event_source<'a, W: Wire<'a>>(key: &Key<'_>, wire: &mut W) -> Result<EventSource, Fault> {
-    let (mut publisher_id, mut topic, mut metadata) = (None, None, Metadata::default());
-    let mut left = wire.map()?;
-    while let Some(field) = wire.next_key(&mut left)? {
-        let at = wire.at();
-        match field {
-            b"publisher_id" => {
-                once(&mut publisher_id, wire.u64().field("publisher_id")?, "publisher_id", at)?
-            }
-            b"topic" => once(&mut topic, name(wire, "topic")?, "topic", at)?,
-            b"metadata" => metadata = or_nothing(wire, Metadata::read)?,
-            _ => wire.skip()?,
-        }
-    }
-    let publisher_id = required(publisher_id, "publisher_id", 0)?;
-    let Metadata { worker, recovery } = metadata;
-    // A target that answers for another process than the source's does not have this worker's blocks.
-    let recovery = worker.zip(recovery).and_then(|(worker, instance)| {
-        let endpoint = instance.query_endpoint().filter(|_| instance.instance_id == worker.id)?;
-        let publisher_id = endpoint.publisher_id.or(Some(publisher_id));
-        Some(QueryEndpoint { worker, is_rank_known: true, publisher_id, ..endpoint })
-    });
-    let topic = topic.unwrap_or_else(|| key.topic.to_owned());
-    // Its channel contains the transport.
-    Ok(EventSource { publisher_id, subject: key.subject(&topic, Transport::Core), worker, recovery })
+/// The entry as it is filed.
+#[derive(Deserialize)]
+pub(super) struct SourceEntry<'a> {
+    publisher_id: u64,
+    topic: Option<Name>,
+    #[serde(borrow)]
+    metadata: Option<&'a RawValue>,
 }
 
-#[derive(Default)]
-struct Metadata {
-    worker: Option<Worker>,
-    recovery: Option<Instance>,
+#[derive(Deserialize, Default)]
+struct Metadata<'a> {
+    worker: Option<WorkerFields>,
+    #[serde(borrow)]
+    recovery_target: Option<&'a RawValue>,
 }
 
-impl Metadata {
-    fn read<'a, W: Wire<'a>>(wire: &mut W) -> Result<Self, Fault> {
-        let mut metadata = Self::default();
-        let mut left = wire.map()?;
-        while let Some(key) = wire.next_key(&mut left)? {
-            match key {
-                b"worker" => metadata.worker = wire.optional(worker)?,
-                b"recovery_target" => {
-                    metadata.recovery = or_nothing(wire, |wire| wire.optional(instance))?;
-                }
-                _ => wire.skip()?,
-            }
-        }
-        Ok(metadata)
-    }
+#[derive(Deserialize)]
+struct WorkerFields {
+    worker_id: u64,
+    dp_rank: u32,
 }
 
-fn worker<'a, W: Wire<'a>>(wire: &mut W) -> Result<Worker, Fault> {
-    let (mut id, mut dp_rank) = (None, None);
-    let mut left = wire.map()?;
-    while let Some(key) = wire.next_key(&mut left)? {
-        match key {
-            b"worker_id" => id = Some(wire.u64().field("worker_id")?),
-            b"dp_rank" => dp_rank = Some(wire.u32().field("dp_rank")?),
-            _ => wire.skip()?,
-        }
+impl EventSource {
+    pub(super) fn of(key: &Key<'_>, entry: SourceEntry<'_>) -> Self {
+        let SourceEntry { publisher_id, topic, metadata } = entry;
+        let metadata: Metadata<'_> = or_default(metadata);
+        let worker = metadata.worker.map(|worker| Worker::new(worker.worker_id, worker.dp_rank));
+        let recovery: Option<Instance> = or_default(metadata.recovery_target);
+        // A target that answers for another process than the source's does not have this worker's blocks.
+        let recovery = worker.zip(recovery).and_then(|(worker, instance)| {
+            let endpoint = instance.query_endpoint().filter(|_| instance.instance_id == worker.id)?;
+            let publisher_id = endpoint.publisher_id.or(Some(publisher_id));
+            Some(QueryEndpoint { worker, is_rank_known: true, publisher_id, ..endpoint })
+        });
+        let topic = topic.map_or_else(|| key.topic.to_owned(), |Name(topic)| topic);
+        // Its channel contains the transport.
+        Self { publisher_id, subject: key.subject(&topic, Transport::Core), worker, recovery }
     }
-    let (id, dp_rank) = (required(id, "worker_id", 0)?, required(dp_rank, "dp_rank", 0)?);
-    Ok(Worker { id: WorkerId(id), dp_rank })
 }
 
 #[cfg(test)]

@@ -1,9 +1,11 @@
 //! Instances of endpoints: a process that takes requests there (reference §8.2). A frontend's `/health` lists the same.
 
-use super::{name, or_nothing};
+use super::Name;
 use crate::request_plane::{Codec, QueryEndpoint, RequestTransport};
-use crate::wire::{Fault, InField, Wire, once, required};
+use crate::typed::or_default;
 use radixscope_model::id::{Worker, WorkerId};
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
 
 /// The endpoint of a worker that takes requests; others answer the router's questions.
 const REQUESTS: &str = "generate";
@@ -88,46 +90,38 @@ impl Query {
     }
 }
 
-/// Reads an instance, with or without its type.
-pub(crate) fn instance<'a, W: Wire<'a>>(wire: &mut W) -> Result<Instance, Fault> {
-    let start = wire.at();
-    let (mut id, mut namespace, mut component, mut endpoint) = (None, None, None, None);
-    let (mut transport, mut codec) = (None, Codec::default());
-    let mut left = wire.map()?;
-    while let Some(key) = wire.next_key(&mut left)? {
-        let at = wire.at();
-        match key {
-            b"instance_id" => once(&mut id, wire.u64().field("instance_id")?, "instance_id", at)?,
-            b"namespace" => once(&mut namespace, name(wire, "namespace")?, "namespace", at)?,
-            b"component" => once(&mut component, name(wire, "component")?, "component", at)?,
-            b"endpoint" => once(&mut endpoint, name(wire, "endpoint")?, "endpoint", at)?,
-            b"transport" => transport = or_nothing(wire, request_transport)?,
-            b"request_plane_codec" => codec = or_nothing(wire, request_codec)?,
-            _ => wire.skip()?,
+impl<'de> Deserialize<'de> for Instance {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        struct Fields<'a> {
+            instance_id: u64,
+            namespace: Name,
+            component: Name,
+            endpoint: Name,
+            #[serde(borrow)]
+            transport: Option<&'a RawValue>,
+            #[serde(borrow)]
+            request_plane_codec: Option<&'a RawValue>,
         }
-    }
-    Ok(Instance {
-        endpoint: required(endpoint, "endpoint", start)?,
-        component: required(component, "component", start)?,
-        instance_id: WorkerId(required(id, "instance_id", start)?),
-        namespace: required(namespace, "namespace", start)?,
-        transport,
-        codec,
-    })
-}
-
-/// `{"tcp":"HOST:PORT/PATH"}`, `{"nats_tcp":"SUBJECT"}`, or what is not known here.
-fn request_transport<'a, W: Wire<'a>>(wire: &mut W) -> Result<Option<RequestTransport>, Fault> {
-    let mut transport = None;
-    let mut left = wire.map()?;
-    while let Some(key) = wire.next_key(&mut left)? {
-        match key {
-            b"tcp" => transport = tcp(&name(wire, "tcp")?),
-            b"nats_tcp" => transport = Some(RequestTransport::Nats { subject: name(wire, "nats_tcp")? }),
-            _ => wire.skip()?,
+        /// `{"tcp":"HOST:PORT/PATH"}`, `{"nats_tcp":"SUBJECT"}`, or what is not known here.
+        #[derive(Deserialize, Default)]
+        struct Transport {
+            tcp: Option<Name>,
+            nats_tcp: Option<Name>,
         }
+        let fields = Fields::deserialize(from)?;
+        let Transport { tcp, nats_tcp } = or_default(fields.transport);
+        let nats = nats_tcp.map(|Name(subject)| RequestTransport::Nats { subject });
+        let codec: String = or_default(fields.request_plane_codec);
+        Ok(Self {
+            instance_id: WorkerId(fields.instance_id),
+            namespace: fields.namespace.0,
+            component: fields.component.0,
+            endpoint: fields.endpoint.0,
+            transport: nats.or_else(|| tcp.and_then(|Name(address)| self::tcp(&address))),
+            codec: if codec == "msgpack" { Codec::MsgPack } else { Codec::Json },
+        })
     }
-    Ok(transport)
 }
 
 fn tcp(text: &str) -> Option<RequestTransport> {
@@ -137,18 +131,12 @@ fn tcp(text: &str) -> Option<RequestTransport> {
     is_whole.then(|| RequestTransport::Tcp { address: address.into(), path: path.into() })
 }
 
-fn request_codec<'a, W: Wire<'a>>(wire: &mut W) -> Result<Codec, Fault> {
-    let codec = wire.optional(|wire| wire.word())?;
-    Ok(if codec == Some(b"msgpack") { Codec::MsgPack } else { Codec::Json })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::Json;
 
     fn read(text: &str) -> Instance {
-        instance(&mut Json::new(text.as_bytes())).expect("an instance")
+        serde_json::from_str(text).expect("an instance")
     }
 
     #[test]

@@ -2,9 +2,8 @@
 //! pods of an `EndpointSlice` (reference §8.1). Finds where entries begin and end; what they say is read by
 //! [`decode`](super::decode()).
 
-use super::{or_nothing, required};
 use crate::error::{DecodeError, Reason};
-use crate::wire::{Fault, InField, Json, Kind, Wire};
+use crate::wire::{Fault, InField, Json, Kind, Wire, required};
 use radixscope_model::record::Topic;
 
 /// Longest name, version or continue token, in bytes. Kubernetes' names have at most 253.
@@ -191,7 +190,11 @@ pub fn meta(bytes: &[u8]) -> Result<Meta, DecodeError> {
                     b"name" => name = Some(text(wire).field("name")?),
                     b"uid" => meta.uid = text(wire).field("uid")?,
                     b"ownerReferences" => {
-                        let owners = or_nothing(wire, |wire| items(wire, pod))?;
+                        let mark = wire.mark();
+                        let owners = items(wire, pod).or_else(|_| {
+                            wire.rewind(mark);
+                            wire.skip().map(|()| Vec::new())
+                        })?;
                         meta.owner = owners.into_iter().flatten().next();
                     }
                     _ => return Ok(false),

@@ -15,12 +15,14 @@ pub use instance::Instance;
 pub use key::{namespace_of, plain_key};
 pub use model_card::{ModelCard, RuntimeConfig};
 
-pub(crate) use instance::instance;
+use std::borrow::Cow;
 
-use crate::error::{DecodeError, Reason};
-use crate::wire::{Fault, InField, Json, Wire, once, required};
+use crate::envelope::Format;
+use crate::error::DecodeError;
+use crate::typed::{self, Text};
 use key::Key;
 use radixscope_model::record::Topic;
+use serde::{Deserialize, Deserializer};
 
 /// Most entries of a deployment that are retained: ten for each of the 4,096 workers that the state can hold.
 pub const MAX_ENTRIES: usize = 40_000;
@@ -50,54 +52,44 @@ pub enum DiscoveryEntry {
 pub fn decode(key: &str, value: &[u8]) -> Result<DiscoveryEntry, DecodeError> {
     let key = plain_key(key);
     let Some(key) = Key::parse(&key) else { return Ok(DiscoveryEntry::Other) };
-    read(&key, value).map_err(|fault| fault.into_error(Topic::Discovery.as_str()))
+    read(&key, value)
 }
 
-fn read(key: &Key<'_>, value: &[u8]) -> Result<DiscoveryEntry, Fault> {
+fn read(key: &Key<'_>, value: &[u8]) -> Result<DiscoveryEntry, DecodeError> {
     // The type may come after what it decides on, so it is read first.
-    let wire = &mut Json::new(value);
-    Ok(match entry_type(&mut Json::new(value))? {
-        b"Endpoint" => DiscoveryEntry::Instance(instance(wire)?),
-        b"Model" => DiscoveryEntry::ModelCard(Box::new(model_card::card_value(wire)?)),
-        b"EventChannel" => DiscoveryEntry::EventChannel(event_channel::event_channel(key, wire)?),
-        b"EventSource" => DiscoveryEntry::EventSource(event_source::event_source(key, wire)?),
+    Ok(match &*entry_type(value)? {
+        "Endpoint" => DiscoveryEntry::Instance(read_value(value)?),
+        "Model" => DiscoveryEntry::ModelCard(Box::new(read_value(value)?)),
+        "EventChannel" => DiscoveryEntry::EventChannel(EventChannel::of(key, read_value(value)?)),
+        "EventSource" => DiscoveryEntry::EventSource(EventSource::of(key, read_value(value)?)),
         _ => DiscoveryEntry::Other,
     })
 }
 
+/// A value of discovery as the type that it names.
+fn read_value<'a, T: Deserialize<'a>>(value: &'a [u8]) -> Result<T, DecodeError> {
+    typed::decode(Topic::Discovery.as_str(), value, Format::Json)
+}
+
 /// The `type` of an entry.
-fn entry_type<'a, W: Wire<'a>>(wire: &mut W) -> Result<&'a [u8], Fault> {
-    let mut kind = None;
-    let mut left = wire.map()?;
-    while let Some(key) = wire.next_key(&mut left)? {
-        let at = wire.at();
-        match key {
-            b"type" => once(&mut kind, wire.word().field("type")?, "type", at)?,
-            _ => wire.skip()?,
+fn entry_type(value: &[u8]) -> Result<Cow<'_, str>, DecodeError> {
+    #[derive(Deserialize)]
+    struct Entry<'a> {
+        #[serde(borrow, rename = "type")]
+        kind: Cow<'a, str>,
+    }
+    read_value::<Entry<'_>>(value).map(|entry| entry.kind)
+}
+
+/// A name or an address, of at most [`MAX_NAME_BYTES`].
+struct Name(String);
+
+impl<'de> Deserialize<'de> for Name {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let Text(name) = Text::deserialize(from)?;
+        if name.len() > MAX_NAME_BYTES {
+            return Err(typed::too_large("a name of more than 1,024 bytes"));
         }
+        Ok(Self(name.into_owned()))
     }
-    wire.end()?;
-    required(kind, "type", 0)
-}
-
-/// A name or an address.
-fn name<'a, W: Wire<'a>>(wire: &mut W, field: &'static str) -> Result<String, Fault> {
-    let at = wire.at();
-    let name = wire.text().field(field)?;
-    if name.len() > MAX_NAME_BYTES {
-        return Err(Fault::new(Reason::TooLarge, "a name of more than 1,024 bytes", at)).field(field);
-    }
-    Ok(name.into_owned())
-}
-
-/// What `read` reads, or the default for a form that is not known: it costs no entry.
-fn or_nothing<'a, W: Wire<'a>, T: Default>(
-    wire: &mut W,
-    read: impl FnOnce(&mut W) -> Result<T, Fault>,
-) -> Result<T, Fault> {
-    let mark = wire.mark();
-    read(wire).or_else(|_| {
-        wire.rewind(mark);
-        wire.skip().map(|()| T::default())
-    })
 }

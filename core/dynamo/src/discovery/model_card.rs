@@ -1,10 +1,14 @@
 //! Model cards: what a worker serves and how large its cache is (reference §8.2).
 
-use super::{entry_type, or_nothing};
-use crate::error::{DecodeError, Reason};
-use crate::wire::{Fault, InField, Json, Kind, Wire, once, required};
+use std::borrow::Cow;
+
+use super::{entry_type, read_value};
+use crate::error::DecodeError;
+use crate::typed::{TextOrOther, or_default};
 use radixscope_model::id::WorkerId;
-use radixscope_model::record::{Role, Topic};
+use radixscope_model::record::Role;
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
 
 /// Most names in `needs`; Dynamo's own cards have one.
 const MAX_NEEDS: usize = 64;
@@ -39,7 +43,7 @@ pub struct ModelCard {
 }
 
 /// `runtime_config` of a model card. `None`: the card does not say.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
 pub struct RuntimeConfig {
     /// Blocks that the KV cache holds per rank.
     pub total_kv_blocks: Option<u64>,
@@ -63,11 +67,10 @@ impl ModelCard {
     /// # Errors
     /// The first thing that was not understood.
     pub fn decode(value: &[u8]) -> Result<Option<Self>, DecodeError> {
-        let words = |fault: Fault| fault.into_error(Topic::Discovery.as_str());
-        if entry_type(&mut Json::new(value)).map_err(words)? != b"Model" {
+        if entry_type(value)? != "Model" {
             return Ok(None);
         }
-        card_value(&mut Json::new(value)).map(Some).map_err(words)
+        read_value(value).map(Some)
     }
 }
 
@@ -82,125 +85,59 @@ impl ModelCard {
     }
 }
 
-pub(super) fn card_value<'a, W: Wire<'a>>(wire: &mut W) -> Result<ModelCard, Fault> {
-    let (mut instance_id, mut namespace, mut component, mut endpoint) = (None, None, None, None);
-    let (mut card, mut adapter) = (None, None);
-    let mut left = wire.map()?;
-    while let Some(key) = wire.next_key(&mut left)? {
-        let at = wire.at();
-        match key {
-            b"instance_id" => once(&mut instance_id, wire.u64().field("instance_id")?, "instance_id", at)?,
-            b"namespace" => once(&mut namespace, wire.text().field("namespace")?, "namespace", at)?,
-            b"component" => once(&mut component, wire.text().field("component")?, "component", at)?,
-            b"endpoint" => once(&mut endpoint, wire.text().field("endpoint")?, "endpoint", at)?,
-            b"card_json" => once(&mut card, card_json(wire).field("card_json")?, "card_json", at)?,
-            b"model_suffix" => {
-                let suffix = wire.optional(|wire| wire.text()).field("model_suffix")?;
-                once(&mut adapter, suffix.unwrap_or_default(), "model_suffix", at)?;
-            }
-            _ => wire.skip()?,
+impl<'de> Deserialize<'de> for ModelCard {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        struct Fields<'a> {
+            instance_id: u64,
+            namespace: String,
+            component: String,
+            endpoint: Option<String>,
+            model_suffix: Option<String>,
+            #[serde(borrow)]
+            card_json: Card<'a>,
         }
-    }
-    let card = required(card, "card_json", 0)?;
-    Ok(ModelCard {
-        instance_id: WorkerId(required(instance_id, "instance_id", 0)?),
-        namespace: required(namespace, "namespace", 0)?.into_owned(),
-        component: required(component, "component", 0)?.into_owned(),
-        endpoint: endpoint.unwrap_or_default().into_owned(),
-        display_name: card.display_name.unwrap_or_default(),
-        adapter: adapter.map(|adapter| adapter.into_owned()).filter(|adapter| !adapter.is_empty()),
-        block_size_tokens: card.block_size_tokens,
-        worker_type: card.worker_type,
-        model_type: card.model_type,
-        needs: card.needs,
-        runtime: card.runtime,
-    })
-}
-
-#[derive(Default)]
-struct CardJson {
-    display_name: Option<String>,
-    block_size_tokens: Option<u32>,
-    worker_type: Option<String>,
-    model_type: Option<String>,
-    needs: Vec<Role>,
-    runtime: RuntimeConfig,
-}
-
-fn card_json<'a, W: Wire<'a>>(wire: &mut W) -> Result<CardJson, Fault> {
-    let mut card = CardJson::default();
-    let string = |wire: &mut W| wire.text().map(|text| text.into_owned());
-    let mut left = wire.map()?;
-    while let Some(key) = wire.next_key(&mut left)? {
-        match key {
-            b"display_name" => card.display_name = wire.optional(string).field("display_name")?,
-            b"kv_cache_block_size" => {
-                card.block_size_tokens = wire.optional(W::u32).field("kv_cache_block_size")?;
-            }
-            b"worker_type" => card.worker_type = wire.optional(string).field("worker_type")?,
-            b"model_type" => card.model_type = model_type(wire).field("model_type")?,
-            b"needs" => card.needs = or_nothing(wire, needs)?,
-            b"runtime_config" => {
-                card.runtime = wire.optional(runtime_config).field("runtime_config")?.unwrap_or_default();
-            }
-            _ => wire.skip()?,
+        #[derive(Deserialize)]
+        struct Card<'a> {
+            display_name: Option<String>,
+            kv_cache_block_size: Option<u32>,
+            worker_type: Option<String>,
+            /// A text. Another form contains no role, and is no reason to reject the card.
+            #[serde(borrow)]
+            model_type: Option<TextOrOther<'a>>,
+            #[serde(borrow)]
+            needs: Option<&'a RawValue>,
+            runtime_config: Option<RuntimeConfig>,
         }
-    }
-    Ok(card)
-}
-
-/// A text. Another form contains no role, and is no reason to reject the card.
-fn model_type<'a, W: Wire<'a>>(wire: &mut W) -> Result<Option<String>, Fault> {
-    if wire.kind()? == Kind::Text {
-        wire.text().map(|text| Some(text.into_owned()))
-    } else {
-        wire.skip().map(|()| None)
+        let Fields { instance_id, namespace, component, endpoint, model_suffix, card_json: card } =
+            Fields::deserialize(from)?;
+        Ok(Self {
+            instance_id: WorkerId(instance_id),
+            namespace,
+            component,
+            endpoint: endpoint.unwrap_or_default(),
+            display_name: card.display_name.unwrap_or_default(),
+            adapter: model_suffix.filter(|adapter| !adapter.is_empty()),
+            block_size_tokens: card.kv_cache_block_size,
+            worker_type: card.worker_type,
+            model_type: card.model_type.and_then(TextOrOther::text).map(Cow::into_owned),
+            needs: needs(card.needs),
+            runtime: card.runtime_config.unwrap_or_default(),
+        })
     }
 }
 
 /// `[["prefill"]]`: sets of which one is enough. All have the same role in them so far.
-fn needs<'a, W: Wire<'a>>(wire: &mut W) -> Result<Vec<Role>, Fault> {
-    let (mut roles, mut names) = (Vec::new(), 0);
-    let mut sets = wire.array()?;
-    while wire.next_element(&mut sets)? {
-        let mut set = wire.array()?;
-        while wire.next_element(&mut set)? {
-            names += 1;
-            if names > MAX_NEEDS {
-                return Err(Fault::new(Reason::TooLarge, "more than 64 names", wire.at()));
+fn needs(json: Option<&RawValue>) -> Vec<Role> {
+    let sets: Vec<Vec<Cow<'_, str>>> = or_default(json);
+    let names = || sets.iter().flatten();
+    let mut roles = Vec::new();
+    if names().count() <= MAX_NEEDS {
+        for role in names().filter_map(|name| Role::of(name)) {
+            if !roles.contains(&role) {
+                roles.push(role);
             }
-            let role = Role::of(&wire.text()?);
-            roles.extend(role.filter(|role| !roles.contains(role)));
         }
     }
-    Ok(roles)
-}
-
-fn runtime_config<'a, W: Wire<'a>>(wire: &mut W) -> Result<RuntimeConfig, Fault> {
-    let mut config = RuntimeConfig::default();
-    let mut left = wire.map()?;
-    while let Some(key) = wire.next_key(&mut left)? {
-        match key {
-            b"total_kv_blocks" => config.total_kv_blocks = wire.optional(W::u64).field("total_kv_blocks")?,
-            b"max_num_seqs" => config.max_num_seqs = wire.optional(W::u64).field("max_num_seqs")?,
-            b"max_num_batched_tokens" => {
-                config.max_num_batched_tokens = wire.optional(W::u64).field("max_num_batched_tokens")?;
-            }
-            b"data_parallel_size" => {
-                config.data_parallel_size = wire.optional(W::u32).field("data_parallel_size")?;
-            }
-            b"data_parallel_start_rank" => {
-                config.data_parallel_start_rank = wire.optional(W::u32).field("data_parallel_start_rank")?;
-            }
-            b"enable_local_indexer" => {
-                config.enable_local_indexer = wire.optional(W::bool).field("enable_local_indexer")?;
-            }
-            b"kv_event_publishing_enabled" => {
-                let declared = wire.optional(W::bool).field("kv_event_publishing_enabled")?;
-                config.kv_event_publishing_enabled = declared;
-            }
-            _ => wire.skip()?,
-        }
-    }
-    Ok(config)
+    roles
 }

@@ -2,14 +2,20 @@
 //! text until they are asked for, because JSONL gives numbers as numbers or as text.
 
 use std::borrow::Cow;
+use std::fmt;
 
 use super::event::RequestIds;
 use super::printed::Printed;
 use crate::active_sequence::MAX_TOKEN_SEQUENCE;
-use crate::error::Reason;
-use crate::wire::{Fault, InField, Json, Kind, Wire, once};
+use crate::envelope::Format;
+use crate::error::{DecodeError, Reason};
+use crate::typed::{self, Text};
+use crate::wire::{Fault, InField};
 use radixscope_model::id::{Worker, WorkerId};
-use radixscope_model::record::Role;
+use radixscope_model::record::{Role, Topic};
+use serde::de::{Error as _, IgnoredAny, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
 
 macro_rules! keys {
     ($($key:ident = $name:literal),* $(,)?) => {
@@ -88,21 +94,8 @@ impl<'a> Fields<'a> {
     }
 
     /// Members of an object. Other members are read over, whatever they are.
-    pub(super) fn of_json(line: &'a [u8]) -> Result<Self, Fault> {
-        let (mut fields, mut json) = (Self::default(), Json::new(line));
-        let mut left = json.map()?;
-        while let Some(name) = json.next_key(&mut left)? {
-            let Some(key) = Key::of(name) else {
-                json.skip()?;
-                continue;
-            };
-            let at = json.at();
-            if let Some(value) = value(&mut json, key).field(key.name())? {
-                once(&mut fields.values[key as usize], value, key.name(), at)?;
-            }
-        }
-        json.end()?;
-        Ok(fields)
+    pub(super) fn of_json(line: &'a str) -> Result<Self, DecodeError> {
+        typed::decode(Topic::Log.as_str(), line.as_bytes(), Format::Json)
     }
 
     pub(super) fn take(&mut self, key: Key) -> Option<Cow<'a, str>> {
@@ -204,27 +197,48 @@ fn hashes(text: &str) -> Result<Vec<u64>, Fault> {
     Ok(hashes)
 }
 
-/// The value of a field as text; `None` for null and for what no field of ours is.
-fn value<'a>(json: &mut Json<'a>, key: Key) -> Result<Option<Cow<'a, str>>, Fault> {
-    let kind = json.kind()?;
-    if kind == Kind::Text {
-        return json.text().map(Some);
+impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct Members;
+        impl<'de> Visitor<'de> for Members {
+            type Value = Fields<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut from: A) -> Result<Fields<'de>, A::Error> {
+                let mut fields = Fields::default();
+                while let Some(Text(name)) = from.next_key()? {
+                    let Some(key) = Key::of(name.as_bytes()) else {
+                        from.next_value::<IgnoredAny>()?;
+                        continue;
+                    };
+                    let Some(value) = text_of(from.next_value()?, key).map_err(A::Error::custom)? else {
+                        continue;
+                    };
+                    if fields.values[key as usize].replace(value).is_some() {
+                        return Err(A::Error::duplicate_field(key.name()));
+                    }
+                }
+                Ok(fields)
+            }
+        }
+        from.deserialize_map(Members)
     }
-    let mark = json.mark();
-    json.skip()?;
-    let raw = &mark[..mark.len() - json.mark().len()];
-    let is_wanted = match kind {
-        Kind::Integer | Kind::Float => true,
-        Kind::Bool => key == Key::UseKvEvents,
-        Kind::Array => key == Key::LocalHashes,
+}
+
+/// The value of a field as text, numbers as they are printed; `None` for null and for what no field of ours is.
+fn text_of(value: &RawValue, key: Key) -> Result<Option<Cow<'_, str>>, serde_json::Error> {
+    let raw = value.get();
+    let is_wanted = match raw.as_bytes().first() {
+        Some(b'"') => return serde_json::from_str(raw).map(|Text(text)| Some(text)),
+        Some(b'-' | b'0'..=b'9') => true,
+        Some(b't' | b'f') => key == Key::UseKvEvents,
+        Some(b'[') => key == Key::LocalHashes,
         _ => false,
     };
-    if !is_wanted {
-        return Ok(None);
-    }
-    let text = std::str::from_utf8(raw)
-        .map_err(|_| Fault::new(Reason::Malformed, "expected text in UTF-8", json.at()));
-    text.map(|text| Some(Cow::Borrowed(text.trim())))
+    Ok(is_wanted.then_some(Cow::Borrowed(raw)))
 }
 
 /// Known fields of a text with their values, and the text behind each.

@@ -127,21 +127,25 @@ pub fn decode(line: &[u8]) -> Result<Option<LogRecord<'_>>, DecodeError> {
     if !may_matter(line) {
         return Ok(None);
     }
-    plain_or_coloured(line).map_err(|fault| fault.into_error(Topic::Log.as_str()))
-}
-
-fn plain_or_coloured(line: &[u8]) -> Result<Option<LogRecord<'_>>, Fault> {
     let line = line.strip_suffix(b"\r").unwrap_or(line);
-    let text = std::str::from_utf8(line)
-        .map_err(|error| Fault::new(Reason::Malformed, "expected text in UTF-8", error.valid_up_to()))?;
+    let text = std::str::from_utf8(line).map_err(|error| {
+        described(Fault::new(Reason::Malformed, "expected text in UTF-8", error.valid_up_to()))
+    })?;
     if text.contains('\x1b') {
         return Ok(text_or_json(&text::without_colours(text))?.map(LogRecord::into_owned));
     }
     text_or_json(text)
 }
 
-fn text_or_json(line: &str) -> Result<Option<LogRecord<'_>>, Fault> {
-    text::object(line).map_or_else(|| in_text(line), in_json)
+fn described(fault: Fault) -> DecodeError {
+    fault.into_error(Topic::Log.as_str())
+}
+
+fn text_or_json(line: &str) -> Result<Option<LogRecord<'_>>, DecodeError> {
+    match text::object(line) {
+        Some(object) => in_json(Fields::of_json(object)?).map_err(described),
+        None => in_text(line).map_err(described),
+    }
 }
 
 fn in_text(line: &str) -> Result<Option<LogRecord<'_>>, Fault> {
@@ -150,8 +154,7 @@ fn in_text(line: &str) -> Result<Option<LogRecord<'_>>, Fault> {
     Ok(event.map(|event| LogRecord { at_us, level, event }))
 }
 
-fn in_json(object: &str) -> Result<Option<LogRecord<'_>>, Fault> {
-    let mut fields = Fields::of_json(object.as_bytes())?;
+fn in_json(mut fields: Fields<'_>) -> Result<Option<LogRecord<'_>>, Fault> {
     let Some(message) = fields.take(Key::Message) else { return Ok(None) };
     let at_us = fields.get(Key::Time).and_then(clock::unix_us);
     let level = fields.get(Key::Level).and_then(Level::of);

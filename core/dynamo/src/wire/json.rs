@@ -200,18 +200,6 @@ impl<'a> Json<'a> {
         Ok(())
     }
 
-    /// A finite number.
-    pub(crate) fn f64(&mut self) -> Result<f64, Fault> {
-        if !matches!(self.peek()?, b'0'..=b'9' | b'-') {
-            return Err(self.unexpected("expected a number"));
-        }
-        let (mark, at) = (self.rest, self.at());
-        self.number()?;
-        let text = mark.get(..mark.len() - self.rest.len()).and_then(|text| std::str::from_utf8(text).ok());
-        let value = text.and_then(|text| text.parse().ok()).filter(|value: &f64| value.is_finite());
-        value.ok_or(Fault::new(Reason::WrongType, "expected a number of 64 bits", at))
-    }
-
     fn some_digits(&mut self) -> Result<(), Fault> {
         let (_, rest) = digits(self.rest);
         if rest.len() == self.rest.len() {

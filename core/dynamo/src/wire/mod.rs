@@ -1,4 +1,5 @@
-//! A pull reader over bytes from outside, the same for JSON and MessagePack; it must not know of topics.
+//! A pull reader over bytes from outside, the same for JSON and MessagePack, for KV events and what contains them; it must not know
+//! of topics. Other topics are read by serde ([`typed`](super::typed)).
 //!
 //! Written by hand for three reasons that a serde deserializer does not give: it finds its place again after a bad
 //! element of an array, its errors name the field, and it pushes blocks straight into flat vectors at a multiple

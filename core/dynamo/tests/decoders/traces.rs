@@ -78,7 +78,7 @@ fn faults_of_traces_read_well() {
     };
     let (reason, detail) = in_request(r#"{"input_tokens":1}"#);
     assert_eq!(reason, Reason::MissingField);
-    assert_eq!(detail, "dynamo.request_trace.v1: request_id: is missing (byte 73)");
+    assert_eq!(detail, "dynamo.request_trace.v1: request_id: is missing (byte 91)");
     assert_eq!(in_request(r#"{"request_id":"a","ttft_ms":"1"}"#).0, Reason::WrongType);
     assert_eq!(in_request(r#"{"request_id":"a","ttft_ms":1e999}"#).0, Reason::WrongType);
     assert_eq!(in_request(r#"{"request_id":"a","ttft_ms":NaN}"#).0, Reason::Malformed);

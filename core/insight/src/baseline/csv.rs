@@ -5,13 +5,10 @@ use std::collections::HashSet;
 
 use csv::StringRecord;
 
-use super::csv_guard::{guard, unguard};
 use super::lines::Lines;
 use super::problem::{ImportError, MAX_NAMED, Notice, quoted};
 use super::{Baseline, Figure, Router, SweepLevel, is_concurrency};
-use radixscope_model::csv::push_line;
-use radixscope_model::number::decimal;
-use radixscope_model::sort;
+use crate::csv_text::{guard, to_text, unguard};
 use serde::{Deserialize, Serialize};
 
 /// Largest file that is read, in bytes.
@@ -73,24 +70,26 @@ impl Column {
 /// `baselines` as CSV, to be read by [`import`] to the same. The attribution stands in the first line of each; one without
 /// levels has no line.
 pub fn export<'a>(baselines: impl IntoIterator<Item = &'a Baseline>) -> String {
-    let mut text = String::new();
-    push_line(&mut text, Column::all().map(Column::name));
-    for baseline in baselines {
-        for (at, row) in baseline.rows().iter().enumerate() {
-            let fields = Column::all().map(|column| match column {
-                Column::Baseline => guard(baseline.name()),
-                Column::Router => baseline.router().as_str().to_owned(),
-                Column::Attribution if at == 0 => guard(baseline.attribution()),
-                Column::Attribution => String::new(),
-                Column::Concurrency => row.concurrency.to_string(),
-                Column::Duration => known(row.duration_s),
-                Column::Samples => known(row.samples),
-                Column::Figure(figure) => known(row.figures.get(figure)),
-            });
-            push_line(&mut text, fields);
-        }
-    }
-    text
+    let header: Vec<String> = Column::all().map(|column| column.name().to_owned()).collect();
+    let records = baselines.into_iter().flat_map(records);
+    to_text(std::iter::once(header).chain(records))
+}
+
+/// A record for each level.
+fn records(baseline: &Baseline) -> impl Iterator<Item = Vec<String>> {
+    baseline.rows().iter().enumerate().map(|(at, row)| {
+        let field = |column| match column {
+            Column::Baseline => guard(baseline.name()),
+            Column::Router => baseline.router().as_str().to_owned(),
+            Column::Attribution if at == 0 => guard(baseline.attribution()),
+            Column::Attribution => String::new(),
+            Column::Concurrency => row.concurrency.to_string(),
+            Column::Duration => known(row.duration_s),
+            Column::Samples => known(row.samples),
+            Column::Figure(figure) => known(row.figures.get(figure)),
+        };
+        Column::all().map(field).collect()
+    })
 }
 
 fn known(value: Option<impl ToString>) -> String {
@@ -192,7 +191,7 @@ impl Fields<'_> {
         if field.is_empty() {
             return Ok(None);
         }
-        let number = decimal(field).filter(|&value| allows(value));
+        let number = field.parse::<f64>().ok().filter(|&value| allows(value));
         // Adding 0 makes -0 plain.
         number.map(|value| Some(value + 0.0)).ok_or_else(|| self.wrong(column, wanted))
     }
@@ -274,7 +273,7 @@ impl CsvImport {
 
     fn finish(mut self) -> Vec<Baseline> {
         for baseline in &mut self.baselines {
-            sort::sort_by(&mut baseline.rows, |a, b| a.concurrency.total_cmp(&b.concurrency));
+            baseline.rows.sort_by(|a, b| a.concurrency.total_cmp(&b.concurrency));
         }
         self.baselines
     }

@@ -3,7 +3,6 @@
 
 mod compare;
 mod csv;
-pub mod csv_guard;
 mod figure;
 mod lines;
 mod problem;

@@ -1,7 +1,6 @@
 //! The inputs as a person types them and as an address keeps them: text by field, read all at once, each fault at its field.
 
 use super::{Convention, Engine, GB, Input, Inputs, KvBytes, PRESETS, Preset};
-use radixscope_model::number::{ReadNumber, decimal};
 
 /// A number that is typed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -164,18 +163,10 @@ impl Form {
     /// # Errors
     /// Every field that cannot be, in the order of the form.
     pub fn read(&self) -> Result<Inputs, Vec<Fault>> {
-        self.read_with(decimal)
-    }
-
-    /// As [`read`](Self::read), with numbers read by `read_number`.
-    ///
-    /// # Errors
-    /// As [`read`](Self::read).
-    pub fn read_with(&self, read_number: ReadNumber) -> Result<Inputs, Vec<Fault>> {
         let mut faults = Vec::new();
         let mut values = [None; Field::ALL.len()];
         for field in self.fields() {
-            match number(field, self.text(field.input), read_number) {
+            match number(field, self.text(field.input)) {
                 Ok(value) => values[field.input as usize] = value,
                 Err(message) => faults.push(Fault { input: field.input, message }),
             }
@@ -230,13 +221,14 @@ const fn is_whole(input: Input) -> bool {
 }
 
 /// A number within its field's bounds; `Ok(None)` for an empty field that may be. People write `12,700` and `12 700`.
-fn number(field: Field, text: &str, read_number: ReadNumber) -> Result<Option<f64>, String> {
+fn number(field: Field, text: &str) -> Result<Option<f64>, String> {
     let label = field.input.label();
     let digits: String = text.chars().filter(|c| !c.is_whitespace() && *c != ',' && *c != '_').collect();
     if digits.is_empty() {
         return if field.is_optional { Ok(None) } else { Err(format!("{label} is needed")) };
     }
-    let value = read_number(&digits).ok_or_else(|| format!("{label}: {text:?} is not a number"))?;
+    let value = digits.parse::<f64>().ok().filter(|value| value.is_finite());
+    let value = value.ok_or_else(|| format!("{label}: {text:?} is not a number"))?;
     if is_whole(field.input) && value.fract() != 0.0 {
         return Err(format!("{label} is {text}; it must be a whole number"));
     }

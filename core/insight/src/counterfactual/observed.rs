@@ -7,7 +7,6 @@ use super::played::arrivals_needed;
 use super::sample::meant;
 use super::{DecisionRange, Selection};
 use radixscope_model::id::DecisionId;
-use radixscope_model::sort::sort_by_key;
 
 /// What was measured of one request.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
@@ -65,7 +64,7 @@ pub(super) fn observed(cluster: &Cluster, selection: Selection, clock: Clock) ->
             [Some(observed), other].into_iter().flatten()
         })
         .collect();
-    sort_by_key(&mut all, |observed| observed.decision);
+    all.sort_by_key(|observed| observed.decision);
     all.dedup_by_key(|observed| observed.decision);
     all
 }

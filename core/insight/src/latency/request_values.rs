@@ -4,7 +4,6 @@
 use radixscope_model::id::{Millis, WorkerIx};
 use radixscope_model::range::Range;
 use radixscope_model::record::Counter;
-use radixscope_model::sort;
 use radixscope_state::cluster::{Cluster, ProcessState};
 
 use super::Quantity;
@@ -80,7 +79,7 @@ impl RequestValues {
     }
 
     pub(super) fn times(mut self) -> Times {
-        sort::sort_by(&mut self.values, f64::total_cmp);
+        self.values.sort_by(f64::total_cmp);
         let at = |q: f64| {
             let range = bounds(&self.values, self.missing, q)?;
             // A time between choice and first token leaves out what the frontend does before, a queue included.
@@ -169,7 +168,7 @@ fn bounds(values: &[f64], missing: u64, q: f64) -> Option<Range> {
 /// The share `q` of some values by nearest rank; `None` of none.
 pub(super) fn nearest_rank(values: impl Iterator<Item = f64>, q: f64) -> Option<Range> {
     let mut values: Vec<f64> = values.collect();
-    sort::sort_by(&mut values, f64::total_cmp);
+    values.sort_by(f64::total_cmp);
     bounds(&values, 0, q)
 }
 

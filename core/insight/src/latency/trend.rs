@@ -2,7 +2,6 @@
 
 use radixscope_model::id::Millis;
 use radixscope_model::range::Range;
-use radixscope_model::sort;
 use radixscope_state::cluster::{Cluster, HISTORY_S, SCRAPE_WINDOW_MS};
 
 use super::WINDOW_MS;
@@ -64,7 +63,7 @@ pub fn trend(
                 .map(|single| (single.at, single.value))
                 .filter(|(at, _)| at.0 + WINDOW_MS > from.0 && *at <= until)
                 .collect();
-            sort::sort_by_key(&mut each, |&(at, _)| at);
+            each.sort_by_key(|&(at, _)| at);
             points
                 .map(|at| {
                     let from = each.partition_point(|&(known, _)| known.0 + WINDOW_MS <= at);

@@ -4,7 +4,6 @@ use super::{FigureSource, WindowView};
 use radixscope_model::id::Millis;
 use radixscope_model::percentile::nearest_rank;
 use radixscope_model::record::HistogramKind;
-use radixscope_model::sort;
 use radixscope_state::cluster::{Cluster, SCRAPE_WINDOW_MS};
 
 /// Enough finished requests for a 95th percentile.
@@ -35,7 +34,7 @@ pub fn lengths(cluster: &Cluster, now: Millis) -> Option<Lengths> {
         .filter_map(|request| Some(request.isl_tokens?.saturating_add(request.progress.output_tokens?)));
     let mut known: Vec<u64> = each.chain(ended).collect();
     if known.len() >= ENOUGH {
-        sort::sort_by(&mut known, Ord::cmp);
+        known.sort();
         return Some(Lengths {
             p50: nearest_rank(&known, 50)?,
             p95: nearest_rank(&known, 95)?,

@@ -3,7 +3,6 @@
 //!
 //! Queues are not followed: that takes a simulation of the arrivals.
 
-use radixscope_model::sort::sort_by;
 use serde::{Deserialize, Serialize};
 
 use super::OfflineReplay;
@@ -77,11 +76,11 @@ impl OfflineReplay {
 /// of the third with the most, so that single slow requests do not count. Sorts `known`. `None` where the first is the same for
 /// nearly all.
 pub fn slope(known: &mut [(f64, f64)]) -> Option<f64> {
-    sort_by(known, |a, b| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1)));
+    known.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1)));
     let third = known.len() / 3;
     let median = |of: &[(f64, f64)]| {
         let mut ms: Vec<f64> = of.iter().map(|(_, ms)| *ms).collect();
-        sort_by(&mut ms, f64::total_cmp);
+        ms.sort_by(f64::total_cmp);
         Some((of.get(of.len() / 2)?.0, *ms.get(ms.len() / 2)?))
     };
     let (few, many) = (median(&known[..third])?, median(&known[known.len() - third..])?);

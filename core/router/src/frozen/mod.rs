@@ -16,7 +16,6 @@ use serde::{Deserialize, Serialize};
 use super::settings::{Formula, RouterSettings};
 use radixscope_model::id::{Millis, WorkerIx};
 use radixscope_model::record::{Candidate, tree_sizes_blocks};
-use radixscope_model::sort::sort_by_key;
 
 pub use evaluate::in_turn;
 pub use expected::{Expected, LEAST_REQUESTS, slope};
@@ -172,9 +171,9 @@ impl OfflineReplayBuilder {
     pub fn finish(mut self) -> OfflineReplay {
         let OfflineReplay { decisions, by_start, by_end, .. } = &mut self.frozen;
         by_start.extend(0..decisions.len() as u32);
-        sort_by_key(by_start, |&at| decisions[at as usize].at_ms);
+        by_start.sort_by_key(|&at| decisions[at as usize].at_ms);
         by_end.extend((0..decisions.len() as u32).filter(|&at| decisions[at as usize].is_in_flight()));
-        sort_by_key(by_end, |&at| decisions[at as usize].ended_ms);
+        by_end.sort_by_key(|&at| decisions[at as usize].ended_ms);
         self.frozen
     }
 }

@@ -7,7 +7,6 @@ use super::DecisionEntry;
 use super::cache_outcome::NoCostGap;
 use radixscope_model::id::WorkerIx;
 use radixscope_model::record::{Candidate, Completeness};
-use radixscope_model::sort;
 use radixscope_router::explain::Short;
 use radixscope_router::{Formula, Terms};
 
@@ -79,7 +78,7 @@ impl DecisionEntry {
             }
         };
         let mut parts: Vec<CostParts> = decision.candidates.iter().map(of).collect();
-        sort::sort_by(&mut parts, |a, b| {
+        parts.sort_by(|a, b| {
             let cost = a.candidate.cost.total_cmp(&b.candidate.cost);
             cost.then(b.is_chosen.cmp(&a.is_chosen)).then(a.candidate.worker.cmp(&b.candidate.worker))
         });

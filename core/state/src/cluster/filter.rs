@@ -2,7 +2,6 @@
 
 use super::{CacheOutcome, DecisionEntry, DecisionTotals, Sort};
 use radixscope_model::id::{PoolIx, WorkerIx};
-use radixscope_model::sort;
 
 /// A kind of decision that can be picked out. A decision can be of several.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -119,7 +118,7 @@ impl Picked {
             }
         }
         if is_sorted {
-            sort::sort_by(&mut keys, Ord::cmp);
+            keys.sort();
             picked.at.extend(keys.iter().map(|&(_, at)| at));
         }
         picked

@@ -44,7 +44,6 @@ use serde::{Deserialize, Serialize};
 
 use radixscope_model::id::{Millis, PoolIx, Seq, SourceIx, Worker, WorkerIx};
 use radixscope_model::record::{Finding, LogSignal, Record, RuleStatus, Tier, TreeKnowledge};
-use radixscope_model::sort;
 
 use crate::tree::forest::Arrangement;
 use crate::tree::{DEFAULT_LIMIT_NODES, Tree};
@@ -240,7 +239,7 @@ impl Cluster {
     /// Workers by ascending id: the order of the API. The page keeps the order of first sight, so that no row jumps.
     pub fn workers_by_id(&self) -> Vec<WorkerIx> {
         let mut order: Vec<WorkerIx> = (0..self.head.workers.len() as u16).map(WorkerIx).collect();
-        sort::sort_by_key(&mut order, |w| self.head.workers[w.at()].id);
+        order.sort_by_key(|w| self.head.workers[w.at()].id);
         order
     }
 

@@ -5,7 +5,6 @@ use serde::{Deserialize, Serialize};
 use super::{Cluster, Head, MAX_WORKERS, WorkerState, hash};
 use radixscope_model::id::{Millis, WorkerIx};
 use radixscope_model::record::DepartureCause;
-use radixscope_model::sort;
 
 /// A worker that no message named for this long may have left: longer than a request lasts, and than an idle cluster is
 /// silent between two reports of load.
@@ -105,7 +104,7 @@ impl DepartedWorkers {
         let named =
             self.workers.iter().enumerate().filter_map(|(at, place)| Some((left_ms(place.as_ref()?), at)));
         let mut oldest: Vec<_> = named.collect();
-        sort::sort_by(&mut oldest, Ord::cmp);
+        oldest.sort();
         oldest.truncate(MAX_DEPARTED / 4);
         oldest.iter().for_each(|&(_, at)| self.forget(at));
         oldest.into_iter().map(|(_, at)| index(at)).collect()
@@ -132,7 +131,7 @@ impl Cluster {
             }
         }
         let mut leaving = if gone.is_empty() { silent } else { gone };
-        sort::sort_by(&mut leaving, Ord::cmp);
+        leaving.sort();
         leaving.into_iter().take(AT_ONCE).map(|(_, ix)| ix).collect()
     }
 
@@ -148,7 +147,7 @@ impl Cluster {
         if gone.len() <= MAX_GONE {
             return Vec::new();
         }
-        sort::sort_by(&mut gone, Ord::cmp);
+        gone.sort();
         gone.into_iter().take(AT_ONCE).map(|(_, ix)| ix).collect()
     }
 
@@ -156,7 +155,7 @@ impl Cluster {
         let Self { head, trees, tiers } = self;
         let is_held = |ix: &&WorkerIx| ix.at() < head.workers.len() && !head.reclaimed.contains(ix);
         let mut leaving: Vec<WorkerIx> = workers.iter().filter(is_held).copied().collect();
-        sort::sort_by(&mut leaving, Ord::cmp);
+        leaving.sort();
         leaving.dedup();
         head.sources.iter_mut().for_each(|source| source.reclaim(&leaving));
         for &ix in &leaving {

@@ -100,7 +100,7 @@ impl FromIterator<WorkerIx> for OwnerSet {
         for w in workers {
             match w.0 {
                 w @ 0..64 => set.low |= 1 << w,
-                // They come in order, so that this appends; a sort for the rest would cost the page a kilobyte.
+                // They come in order, so that this appends.
                 w => {
                     if let Err(i) = high.binary_search(&w) {
                         high.insert(i, w);

@@ -7,7 +7,6 @@ use serde::{Deserialize, Serialize};
 
 use super::{NodeId, OwnerSet, Step, Tree};
 use radixscope_model::id::{BlockHash, TokensHash, WorkerIx};
-use radixscope_model::sort;
 
 /// Most nodes in one part: bounds the size of a message and the time to build one.
 pub(super) const PART_NODES: usize = 64 * 1024;
@@ -45,7 +44,7 @@ impl Tree {
         writer.hit.insert(NodeId::ROOT, 0);
         let mut anchors: Vec<NodeId> = self.anchors().collect();
         // Node ids differ between two trees that received the same; the bytes should not.
-        sort::sort_by_key(&mut anchors, |&a| (self.arena[a].tokens, self.arena[a].block));
+        anchors.sort_by_key(|&a| (self.arena[a].tokens, self.arena[a].block));
         for top in std::iter::once(NodeId::ROOT).chain(anchors) {
             for step in self.walk(top) {
                 let Step::Enter { node, depth } = step else { continue };

@@ -6,7 +6,6 @@ use hashbrown::{DefaultHashBuilder, HashMap};
 
 use super::{NodeId, mix};
 use radixscope_model::id::WorkerIx;
-use radixscope_model::sort;
 
 /// Names beyond the first that a worker has for a node it holds.
 #[derive(Clone, Default)]
@@ -82,7 +81,7 @@ impl Twins {
     /// All further names of `node` by `worker`, the smallest first.
     pub(super) fn names(&self, node: NodeId, worker: WorkerIx) -> Vec<u64> {
         let mut names = self.by_node.get(&(node, worker)).cloned().unwrap_or_default();
-        sort::sort_by(&mut names, Ord::cmp);
+        names.sort();
         names
     }
 

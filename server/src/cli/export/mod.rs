@@ -12,7 +12,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, anyhow};
 
-use radixscope_export::{csv, decision_row};
+use radixscope_export::rows::{DecisionsCsv, decision_row};
 use radixscope_model::id::Millis;
 use radixscope_recording::FoldStep;
 use radixscope_state::cluster::{Cluster, DecisionEntry};
@@ -73,7 +73,7 @@ struct Outputs {
 
 /// Decisions on standard output.
 enum Decisions {
-    Csv(BufWriter<Stdout>),
+    Csv(DecisionsCsv<Stdout>),
     Json(BufWriter<Stdout>),
     Parquet(parquet::Decisions<Stdout>),
 }
@@ -82,11 +82,7 @@ impl Decisions {
     fn begin(form: DecisionsAs) -> anyhow::Result<Self> {
         let out = std::io::stdout();
         Ok(match form {
-            DecisionsAs::Csv => {
-                let mut to = BufWriter::new(out);
-                to.write_all(csv::header().as_bytes())?;
-                Self::Csv(to)
-            }
+            DecisionsAs::Csv => Self::Csv(DecisionsCsv::begin(out)?),
             DecisionsAs::Json => {
                 let mut to = BufWriter::new(out);
                 to.write_all(b"[")?;
@@ -121,9 +117,7 @@ impl Outputs {
 
     fn try_write(&mut self, cluster: &Cluster, decided: &DecisionEntry) -> std::io::Result<()> {
         match &mut self.decisions {
-            Some(Decisions::Csv(to)) => {
-                to.write_all(csv::decision(cluster, decided).unwrap_or_default().as_bytes())?;
-            }
+            Some(Decisions::Csv(to)) => to.push(cluster, decided)?,
             Some(Decisions::Json(to)) => {
                 if let Some(row) = decision_row(cluster, decided) {
                     to.write_all(if self.written == 0 { b"\n" } else { b",\n" })?;
@@ -145,7 +139,7 @@ impl Outputs {
             return Err(failed.into());
         }
         match self.decisions {
-            Some(Decisions::Csv(mut to)) => to.flush()?,
+            Some(Decisions::Csv(to)) => to.end()?,
             Some(Decisions::Json(mut to)) => {
                 to.write_all(b"\n]\n")?;
                 to.flush()?;

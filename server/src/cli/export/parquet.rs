@@ -1,6 +1,7 @@
 //! Decisions as a Parquet file: the columns of the CSV, with types. Unknown is null. Integers are unsigned, 64 bits; text is
 //! written as received.
 
+use std::borrow::Cow;
 use std::io::Write;
 use std::sync::Arc;
 
@@ -13,89 +14,11 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::types::Type;
 
-use radixscope_model::formula::Formula;
-use radixscope_model::id::Worker;
-use radixscope_model::record::{DecisionSource, Outcome};
+use radixscope_export::rows::{DECISION_COLUMNS, DecisionFields, ReadColumn};
 use radixscope_state::cluster::{Cluster, DecisionEntry};
 
 /// Rows of a row group; they are buffered until it is written.
 const GROUP_ROWS: usize = 16 * 1024;
-
-/// A column's accessor, which determines its type.
-#[derive(Clone, Copy)]
-enum Of {
-    Whole(fn(Row<'_>) -> Option<u64>),
-    Real(fn(Row<'_>) -> Option<f64>),
-    Text(fn(Row<'_>) -> Option<String>),
-    Flag(fn(Row<'_>) -> bool),
-}
-
-/// A decision and the chosen worker.
-#[derive(Clone, Copy)]
-struct Row<'a> {
-    decided: &'a DecisionEntry,
-    worker: Worker,
-}
-
-/// Names as in the CSV.
-const COLUMNS: [(&str, Of); 34] = [
-    ("decision_id", Of::Whole(|row| Some(row.decided.decision.id.0))),
-    ("seq", Of::Whole(|row| Some(row.decided.seq.0))),
-    ("at_ms", Of::Whole(|row| Some(row.decided.at_ms.0))),
-    ("decided_ms", Of::Whole(|row| row.decided.decision.decided_ms.map(|at| at.0))),
-    ("request_id", Of::Text(|row| row.decided.decision.request_id.as_ref().map(ToString::to_string))),
-    ("router_id", Of::Whole(|row| row.decided.decision.router)),
-    ("worker_id", Of::Whole(|row| Some(row.worker.id.0))),
-    ("dp_rank", Of::Whole(|row| Some(row.worker.dp_rank.into()))),
-    ("isl_tokens", Of::Whole(|row| row.decided.decision.isl_tokens)),
-    ("isl_blocks", Of::Whole(|row| row.decided.decision.isl_blocks)),
-    ("block_size_tokens", Of::Whole(|row| row.decided.decision.block_size_tokens.map(u64::from))),
-    ("overlap_blocks", Of::Whole(|row| row.decided.overlap_blocks())),
-    ("overlap_share", Of::Real(|row| row.decided.overlap_share())),
-    ("verdict", Of::Text(|row| Some(row.decided.cache_outcome().as_str().to_owned()))),
-    ("tie", Of::Flag(|row| row.decided.is_tie())),
-    (
-        "lost_affinity_blocks",
-        Of::Whole(|row| row.decided.lost_affinity().map(|lost| lost.more_blocks.into())),
-    ),
-    ("cost_blocks", Of::Real(|row| row.decided.chosen_cost())),
-    ("margin_blocks", Of::Real(|row| row.decided.cost_gap_blocks().ok())),
-    ("formula", Of::Text(|row| row.decided.decision.formula.map(|formula| formula.as_str().to_owned()))),
-    ("overlap_score_weight", Of::Real(|row| row.prefill_factor(true))),
-    ("prefill_load_scale", Of::Real(|row| row.prefill_factor(false))),
-    (
-        "candidates",
-        Of::Whole(|row| Some(row.decided.decision.candidates.len() as u64).filter(|&count| count > 0)),
-    ),
-    ("completeness", Of::Text(|row| Some(row.decided.decision.completeness.as_str().to_owned()))),
-    ("partial_tree", Of::Flag(|row| row.decided.partial)),
-    ("sources", Of::Text(|row| Some(row.sources()))),
-    ("first_token_ms", Of::Whole(|row| row.decided.progress.first_token_ms.map(|at| at.0))),
-    ("ended_ms", Of::Whole(|row| row.decided.progress.ended_ms.map(|at| at.0))),
-    ("outcome", Of::Text(|row| row.decided.progress.outcome.map(Outcome::as_str).map(str::to_owned))),
-    ("ttft_ms", Of::Real(|row| ms(row.decided.progress.ttft_us))),
-    ("queue_ms", Of::Real(|row| ms(row.decided.progress.queue_us))),
-    ("prefill_ms", Of::Real(|row| ms(row.decided.progress.prefill_us))),
-    ("itl_ms", Of::Real(|row| ms(row.decided.progress.itl_us))),
-    ("output_tokens", Of::Whole(|row| row.decided.progress.output_tokens)),
-    ("cached_tokens", Of::Whole(|row| row.decided.progress.cached_tokens)),
-];
-
-fn ms(us: Option<u64>) -> Option<f64> {
-    us.map(|us| us as f64 / 1_000.0)
-}
-
-impl Row<'_> {
-    /// Formula A names this factor differently from later formulas.
-    fn prefill_factor(self, of_a: bool) -> Option<f64> {
-        let decision = &self.decided.decision;
-        decision.prefill_factor.filter(|_| (decision.formula == Some(Formula::A)) == of_a)
-    }
-
-    fn sources(self) -> String {
-        self.decided.sources().map(DecisionSource::as_str).collect::<Vec<_>>().join(" ")
-    }
-}
 
 /// Buffered values of a column.
 enum Values {
@@ -106,22 +29,23 @@ enum Values {
 }
 
 impl Values {
-    fn of(of: Of) -> Self {
-        match of {
-            Of::Whole(_) => Self::Whole(Vec::new()),
-            Of::Real(_) => Self::Real(Vec::new()),
-            Of::Text(_) => Self::Text(Vec::new()),
-            Of::Flag(_) => Self::Flag(Vec::new()),
+    fn of(column: ReadColumn) -> Self {
+        match column {
+            ReadColumn::Whole(_) => Self::Whole(Vec::new()),
+            ReadColumn::Real(_) => Self::Real(Vec::new()),
+            ReadColumn::Text(_) => Self::Text(Vec::new()),
+            ReadColumn::Flag(_) => Self::Flag(Vec::new()),
         }
     }
 
-    fn push(&mut self, of: Of, row: Row<'_>) {
-        match (self, of) {
-            (Self::Whole(values), Of::Whole(of)) => values.push(of(row)),
-            // Infinity and NaN are null, as in JSON.
-            (Self::Real(values), Of::Real(of)) => values.push(of(row).filter(|value| value.is_finite())),
-            (Self::Text(values), Of::Text(of)) => values.push(of(row)),
-            (Self::Flag(values), Of::Flag(of)) => values.push(of(row)),
+    fn push(&mut self, column: ReadColumn, fields: DecisionFields<'_>) {
+        match (self, column) {
+            (Self::Whole(values), ReadColumn::Whole(read)) => values.push(read(fields)),
+            (Self::Real(values), ReadColumn::Real(read)) => {
+                values.push(read(fields).filter(|value| value.is_finite()));
+            }
+            (Self::Text(values), ReadColumn::Text(read)) => values.push(read(fields).map(Cow::into_owned)),
+            (Self::Flag(values), ReadColumn::Flag(read)) => values.push(read(fields)),
             _ => {}
         }
     }
@@ -178,10 +102,9 @@ impl<W: Write + Send> Decisions<W> {
     /// # Errors
     /// It cannot be written.
     pub(super) fn push(&mut self, cluster: &Cluster, decided: &DecisionEntry) -> std::io::Result<()> {
-        let Some(worker) = cluster.worker(decided.decision.worker) else { return Ok(()) };
-        let row = Row { decided, worker: worker.id };
-        for (values, (_, of)) in self.columns.iter_mut().zip(COLUMNS) {
-            values.push(of, row);
+        let Some(fields) = DecisionFields::of(cluster, decided) else { return Ok(()) };
+        for (values, (_, column)) in self.columns.iter_mut().zip(DECISION_COLUMNS) {
+            values.push(column, fields);
         }
         self.rows += 1;
         if self.rows == GROUP_ROWS { self.group().map_err(std::io::Error::other) } else { Ok(()) }
@@ -209,22 +132,23 @@ impl<W: Write + Send> Decisions<W> {
 }
 
 fn empty() -> Vec<Values> {
-    COLUMNS.iter().map(|(_, of)| Values::of(*of)).collect()
+    DECISION_COLUMNS.iter().map(|(_, column)| Values::of(*column)).collect()
 }
 
 fn schema() -> Result<Type, ParquetError> {
-    let column = |(name, of): (&str, Of)| {
-        let (physical, logical) = match of {
-            Of::Whole(_) => (PhysicalType::INT64, Some(LogicalType::integer(64, false))),
-            Of::Real(_) => (PhysicalType::DOUBLE, None),
-            Of::Text(_) => (PhysicalType::BYTE_ARRAY, Some(LogicalType::String)),
-            Of::Flag(_) => (PhysicalType::BOOLEAN, None),
+    let column = |(name, column): (&str, ReadColumn)| {
+        let (physical, logical) = match column {
+            ReadColumn::Whole(_) => (PhysicalType::INT64, Some(LogicalType::integer(64, false))),
+            ReadColumn::Real(_) => (PhysicalType::DOUBLE, None),
+            ReadColumn::Text(_) => (PhysicalType::BYTE_ARRAY, Some(LogicalType::String)),
+            ReadColumn::Flag(_) => (PhysicalType::BOOLEAN, None),
         };
-        let repetition = if matches!(of, Of::Flag(_)) { Repetition::REQUIRED } else { Repetition::OPTIONAL };
+        let repetition =
+            if matches!(column, ReadColumn::Flag(_)) { Repetition::REQUIRED } else { Repetition::OPTIONAL };
         let column = Type::primitive_type_builder(name, physical).with_repetition(repetition);
         column.with_logical_type(logical).build().map(Arc::new)
     };
-    let columns: Result<Vec<_>, _> = COLUMNS.map(column).into_iter().collect();
+    let columns: Result<Vec<_>, _> = DECISION_COLUMNS.map(column).into_iter().collect();
     Type::group_type_builder("decisions").with_fields(columns?).build()
 }
 
@@ -236,16 +160,10 @@ mod tests {
     use serde_json::Value;
 
     use radixscope_export::decision_row;
-    use radixscope_model::id::{DecisionId, Millis, Seq, SourceIx, WorkerIx};
-    use radixscope_model::record::{Decision, Entry, Record, SourceKind};
+    use radixscope_model::id::{DecisionId, Millis, Seq, SourceIx, Worker, WorkerIx};
+    use radixscope_model::record::{Decision, DecisionSource, Entry, Record, SourceKind};
 
     use super::*;
-
-    #[test]
-    fn the_columns_are_those_of_the_csv() {
-        let names: Vec<&str> = COLUMNS.iter().map(|(name, _)| *name).collect();
-        assert_eq!(radixscope_export::csv::header().trim_end(), names.join(","));
-    }
 
     fn decided() -> Cluster {
         let (namespace, component) = ("dynamo".into(), "backend".into());
@@ -308,7 +226,7 @@ mod tests {
                 };
                 assert!(is_same, "{name}: {field}, but {api_value} in {json}");
             }
-            assert_eq!(row.get_column_iter().count(), COLUMNS.len());
+            assert_eq!(row.get_column_iter().count(), DECISION_COLUMNS.len());
         }
         let share = |at: usize| rows[at].get_column_iter().find(|(name, _)| *name == "overlap_share");
         assert_eq!(share(1).map(|(_, share)| share), Some(&Field::Double(0.25)));

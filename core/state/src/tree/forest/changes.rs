@@ -6,8 +6,6 @@
 
 use std::cmp::Reverse;
 
-use radixscope_model::sort::sort_by_key;
-
 use super::grow::Ground;
 use super::{ChainId, Forest, Holder};
 use crate::tree::Tree;
@@ -52,7 +50,7 @@ impl Change {
 
 /// The largest first, and no more than are listed.
 fn keep_largest(all: &mut Vec<Found>) {
-    sort_by_key(all, |(_, change)| (Reverse(change.area()), change.top, change.kind));
+    all.sort_by_key(|(_, change)| (Reverse(change.area()), change.top, change.kind));
     all.truncate(MAX_CHANGES);
 }
 

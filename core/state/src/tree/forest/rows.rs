@@ -2,8 +2,6 @@
 
 use std::cmp::Reverse;
 
-use radixscope_model::sort::sort_by_key;
-
 use super::{Chain, ChainId, Forest};
 
 /// What siblings are ordered by in a table, most first.
@@ -66,7 +64,7 @@ impl Forest {
             ((Reverse(by), Reverse(chain.sums.blocks), chain.tokens), id)
         };
         let mut family: Vec<_> = self.children(parent).iter().copied().filter(held).map(keyed).collect();
-        sort_by_key(&mut family, |&(key, _)| key);
+        family.sort_by_key(|&(key, _)| key);
         let siblings = family.len() as u32;
         let row = |(i, &(_, id)): (usize, &(_, ChainId))| Row {
             id,

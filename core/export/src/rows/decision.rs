@@ -9,6 +9,8 @@ use radixscope_model::record::{
 };
 use radixscope_state::cluster::{Cluster, DecisionEntry, DecisionTotals, Hint, PoolState};
 
+use super::{overlap_score_weight, prefill_load_scale};
+
 /// The latest decisions, newest first, and what they add up to.
 #[derive(Serialize, Debug)]
 pub struct Decisions {
@@ -230,8 +232,8 @@ impl DecisionRow {
             overlap_blocks: decided.overlap_blocks(),
             lower_tier_blocks: decided.lower_tier_blocks(),
             formula: decision.formula,
-            overlap_score_weight: decision.prefill_factor.filter(|_| decision.formula == Some(Formula::A)),
-            prefill_load_scale: decision.prefill_factor.filter(|_| decision.formula != Some(Formula::A)),
+            overlap_score_weight: overlap_score_weight(decision),
+            prefill_load_scale: prefill_load_scale(decision),
             logit: decision.logit,
             cost: decided.chosen_cost(),
             tied: decision.tied,
