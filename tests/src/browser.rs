@@ -496,8 +496,12 @@ impl Page {
             };
             url.as_str().map(str::to_owned)
         };
-        // The browser's own pages are none of ours.
-        entries.iter().filter_map(request).filter(|url| !url.starts_with("chrome://")).collect()
+        // Requests of the browser's own pages are none of ours: a new tab may still be loading when it is sent to ours. No page of a
+        // server can request what has these schemes.
+        let is_of_browser = |url: &String| {
+            ["chrome:", "chrome-untrusted:", "chrome-error:"].iter().any(|scheme| url.starts_with(scheme))
+        };
+        entries.iter().filter_map(request).filter(|url| !is_of_browser(url)).collect()
     }
 
     /// The sockets opened since the last call of this or [`Page::requests`], in order: address, and the frames that came.
@@ -536,10 +540,7 @@ impl Page {
         for request in self.requests().await {
             let url = Url::parse(&request).unwrap_or_else(|e| panic!("{request}: {e}"));
             let is_local = matches!(url.host_str(), Some("127.0.0.1" | "localhost"));
-            // Chromium's own page in a new tab may still be loading when the tab is sent to ours; no page of a server can
-            // request what has the schemes of the browser itself.
-            let is_own = matches!(url.scheme(), "chrome" | "chrome-untrusted" | "chrome-error");
-            let is_inside = is_own || matches!(url.scheme(), "data" | "blob" | "about");
+            let is_inside = matches!(url.scheme(), "data" | "blob" | "about");
             assert!(is_local || is_inside, "the page asked for {request}");
         }
     }

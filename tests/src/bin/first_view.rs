@@ -64,7 +64,8 @@ async fn main() {
             .await;
         }
     }
-    let rows: Vec<Value> = LINES.iter().zip(&mut measured).flat_map(|(line, times)| rows(line, times)).collect();
+    let rows: Vec<Value> =
+        LINES.iter().zip(&mut measured).flat_map(|(line, times)| rows(line, times)).collect();
     if let Some(file) = &json_file {
         let text = serde_json::to_string_pretty(&json!({"rows": rows})).expect("plain data");
         std::fs::write(file, text).unwrap_or_else(|e| panic!("{file}: {e}"));
