@@ -1,6 +1,6 @@
 //! Known small trees, pixel by pixel.
 
-use radixscope_model::id::{BlockHash, Millis, TokensHash, WorkerIx};
+use radixscope_model::id::{BlockHash, Millis, TokensHash, Slot};
 use radixscope_model::record::Block;
 use radixscope_state::cluster::touched_ms;
 use radixscope_state::tree::Tree;
@@ -45,7 +45,7 @@ fn colours(pixels: &Pixels, y: usize, at: &[usize]) -> Vec<[u8; 3]> {
 
 #[test]
 fn siblings_stand_by_size_or_by_hash() {
-    let w = |i| palette().worker(WorkerIx(i));
+    let w = |i| palette().worker(Slot(i));
     let (heavy, _) = by_owner(&mut one_and_nine(), Arrangement::default(), (100, 9));
     assert_eq!(colours(&heavy, 0, &[5, 85, 95]), [w(1), w(1), w(0)]);
     let stable = Arrangement { order: Order::Stable, ..Arrangement::default() };
@@ -63,7 +63,7 @@ fn with_hits_as_width_a_box_is_as_wide_as_its_hits_and_gone_without() {
     tree.hit(nine, 0);
     let hits = Arrangement { width: Width::Hits, ..Arrangement::default() };
     let (pixels, _) = by_owner(&mut tree, hits, (100, 9));
-    let w = |i| palette().worker(WorkerIx(i));
+    let w = |i| palette().worker(Slot(i));
     assert_eq!(colours(&pixels, 0, &[5, 70, 80, 98]), [w(0), w(0), w(1), w(1)]);
     assert_eq!(colours(&pixels, 8, &[5, 98]), [palette().ground, w(1)], "as deep as they are, nine blocks");
 }
@@ -86,10 +86,10 @@ fn a_hue_that_repeats_is_drawn_with_its_pattern() {
     store(&mut tree, 4, 1..=30);
     store(&mut tree, 12, 101..=120);
     let (pixels, _) = by_owner(&mut tree, Arrangement::default(), (50, 30));
-    let colour = palette().worker(WorkerIx(4));
+    let colour = palette().worker(Slot(4));
     let mark = blend(colour, palette().ground, 0.45);
-    assert_eq!((Pattern::of(WorkerIx(4)), Pattern::of(WorkerIx(12))), (Pattern::Plain, Pattern::Stripes));
-    assert_eq!(palette().worker(WorkerIx(12)), colour, "the same hue");
+    assert_eq!((Pattern::of(Slot(4)), Pattern::of(Slot(12))), (Pattern::Plain, Pattern::Stripes));
+    assert_eq!(palette().worker(Slot(12)), colour, "the same hue");
     let row = |from: usize| (from..from + 12).map(|x| pixels.at(x, 5)).collect::<Vec<_>>();
     assert!(row(5).iter().all(|&pixel| pixel == colour));
     assert_eq!(row(34).iter().filter(|&&pixel| pixel == mark).count(), 4, "two pixels of six");
@@ -104,7 +104,7 @@ fn a_pattern_goes_through_from_box_to_box() {
     }
     let stable = Arrangement { order: Order::Stable, ..Arrangement::default() };
     let (pixels, _) = by_owner(&mut tree, stable, (90, 30));
-    let mark = |worker| blend(palette().worker(WorkerIx(worker)), palette().ground, 0.45);
+    let mark = |worker| blend(palette().worker(Slot(worker)), palette().ground, 0.45);
     for y in 0..29 {
         for x in 0..29 {
             assert_eq!(pixels.at(x, y) == mark(8), (x + y) % 6 < 2, "stripes at {x}, {y}");
@@ -135,7 +135,7 @@ fn scale() -> Scale {
 
 fn heated(tree: &mut Tree, measure: Measure, picked: Option<u16>) -> Pixels {
     let (palette, scale) = (palette(), scale());
-    let fills = ByHeat { palette: &palette, scale: &scale, measure, picked: picked.map(WorkerIx) };
+    let fills = ByHeat { palette: &palette, scale: &scale, measure, picked: picked.map(Slot) };
     let stable = Arrangement { order: Order::Stable, ..Arrangement::default() };
     draw(tree, stable, (90, 30), &fills).0
 }
@@ -245,7 +245,7 @@ fn time_of_conversations(name: &str, conversations: u64) {
         store(&mut tree, (conversation % 8) as u16, first..first + 400);
         for block in first..first + 399 {
             let leaf = Block { block_hash: BlockHash(block + 500), tokens_hash: TokensHash(block + 500) };
-            tree.store(WorkerIx((conversation % 8) as u16), Some(BlockHash(block)), &[leaf], 0);
+            tree.store(Slot((conversation % 8) as u16), Some(BlockHash(block)), &[leaf], 0);
         }
     }
     tree.grow_forest(Arrangement::default());
@@ -260,7 +260,7 @@ fn time_of_conversations(name: &str, conversations: u64) {
     let owners = ByOwner { palette: &palette, picked: None };
     let measure = Measure::Recency { now: Millis(0), oldest_ms: OLDEST_MS };
     let heat = ByHeat { palette: &palette, scale: &scale, measure, picked: None };
-    let lanes = super::lanes::Lanes { workers: (0..8).map(WorkerIx).collect(), height: 125.0, scrolled: 0.0 };
+    let lanes = super::lanes::Lanes { workers: (0..8).map(Slot).collect(), height: 125.0, scrolled: 0.0 };
     let mut time = |name: &str, draw: &mut dyn FnMut(&mut Pixels)| {
         let mut times: Vec<f64> = (0..30)
             .map(|_| {

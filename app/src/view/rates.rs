@@ -68,7 +68,7 @@ pub(super) fn RatesPanel(store: Store, dark: Memo<bool>) -> impl IntoView {
 
 /// Bands of which each is a worker's, and one for all others.
 fn series(shown: &ViewContext<'_>, workers: &[WorkerIx], of: usize) -> Vec<Series> {
-    let alone = workers.iter().filter(|worker| worker.at() < MAX_BANDS || workers.len() == 1);
+    let alone = workers.iter().filter(|worker| worker.slot().at() < MAX_BANDS || workers.len() == 1);
     let of_worker = |&worker: &WorkerIx| {
         let id = shown.worker(worker)?.id.to_string();
         let (swatch, colour) = (Pattern::of(worker).class(), token(worker, of));
@@ -76,7 +76,7 @@ fn series(shown: &ViewContext<'_>, workers: &[WorkerIx], of: usize) -> Vec<Serie
     };
     let all = alone.filter_map(of_worker);
     let others =
-        (workers.len() > 1 && workers.iter().any(|worker| worker.at() >= MAX_BANDS)).then(|| Series {
+        (workers.len() > 1 && workers.iter().any(|worker| worker.slot().at() >= MAX_BANDS)).then(|| Series {
             id: OTHERS.to_owned(),
             name: OTHERS.to_owned(),
             swatch: "",
@@ -89,7 +89,7 @@ fn series(shown: &ViewContext<'_>, workers: &[WorkerIx], of: usize) -> Vec<Serie
 fn coloured(rates: BlockRates, palette: &Palette) -> Band {
     Band {
         name: rates.worker.map_or(OTHERS.to_owned(), label),
-        colour: rates.worker.map_or(palette.shared, |worker| palette.worker(worker)),
+        colour: rates.worker.map_or(palette.shared, |worker| palette.worker(worker.slot())),
         stored: rates.stored,
         removed: rates.removed,
     }

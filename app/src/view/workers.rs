@@ -170,7 +170,7 @@ fn WorkerRow(store: Store, worker: WorkerIx) -> impl IntoView {
                 </th>
                 <td class="held" title=of(|r| &r.held_title)>
                     <span class="meter" class:guess=move || row.with(|r| !r.of_capacity) class:lacks=move || row.with(|r| r.lacks.is_some()) aria-hidden="true">
-                        <i style=move || row.with(|r| format!("width:{};--c:var({})", r.bar, crate::draw::palette::token(worker, store.workers.get())))></i>
+                        <i style=move || row.with(|r| format!("width:{};--c:var({})", r.bar, crate::draw::palette::token(worker.slot(), store.workers.get())))></i>
                     </span>
                     <span data-testid="held">{of(|r| &r.held)}</span>
                 </td>
@@ -281,7 +281,7 @@ fn overlap_title(totals: radixscope_state::cluster::DecisionTotals) -> String {
 
 /// Quiet facts: each is zero on a healthy worker, and says nothing by itself about why it is not.
 fn facts(cluster: &Cluster, ix: WorkerIx, w: &WorkerState) -> Vec<(&'static str, String)> {
-    let unattached = cluster.tree_of(ix).holdings(ix).unattached;
+    let unattached = cluster.holdings(ix).unattached;
     let mut facts = Vec::new();
     let mut add = |id, n: u64, one: &str, many: &str| {
         if n > 0 {

@@ -212,7 +212,7 @@ impl Inner {
                 let owners = tree.chain_owners(chain);
                 let x = (self.x(x0), self.x(x0 + f64::from(chain.width())));
                 let y = (self.y(chain.position), self.y(chain.end()));
-                let held = lanes.iter().zip(&mut outlines).filter(|(lane, _)| owners.contains(lane.worker));
+                let held = lanes.iter().zip(&mut outlines).filter(|(lane, _)| owners.contains(lane.worker.slot()));
                 for (_, outline) in held {
                     outline.add(x, y, owners.len() > 1);
                     boxes += 1;
@@ -281,9 +281,10 @@ impl Outline {
 
 /// A sliver of several boxes does not list workers from the 64th on.
 fn holds(sliver: &Sliver, worker: WorkerIx) -> bool {
+    let slot = worker.slot();
     match sliver.holder {
         Holder::NoWorker => false,
-        Holder::One(only) => only == worker,
-        Holder::Several => worker.0 < 64 && sliver.workers & (1 << worker.0) != 0,
+        Holder::One(only) => only == slot,
+        Holder::Several => slot.0 < 64 && sliver.workers & (1 << slot.0) != 0,
     }
 }

@@ -180,7 +180,7 @@ impl Panel {
         };
         head.title.push_str(&of_what(shown, &asked));
         head.notes.extend(notes(shown, asked.kind));
-        Self { at: now, workers: shown.cluster.workers().len(), head, body, asked }
+        Self { at: now, workers: shown.cluster.workers().slots(), head, body, asked }
     }
 
     /// The picture.
