@@ -1,7 +1,7 @@
 //! The keyboard, for the page as a whole; the tree has keys of its own. `help.html` lists all of them.
 
 use leptos::prelude::*;
-use radixscope_model::id::WorkerIx;
+use radixscope_model::id::Slot;
 use wasm_bindgen::JsCast;
 
 use crate::store::Store;
@@ -29,7 +29,10 @@ pub fn listen(store: Store, help: RwSignal<u32>) {
             "b" | "B" => store.mark(1),
             "0" => store.address.update(|a| a.worker = None),
             digit => match digit.parse::<u16>() {
-                Ok(n @ 1..=9) => store.pick(WorkerIx(n - 1)),
+                Ok(n @ 1..=9) => {
+                    let worker = store.peek(|shown| shown.workers().in_slot(Slot(n - 1)));
+                    worker.into_iter().for_each(|worker| store.pick(worker));
+                }
                 _ => return,
             },
         }

@@ -1,11 +1,11 @@
 //! What is written on the tree: names and lengths in boxes, the axis beside them.
 
-use radixscope_model::id::WorkerIx;
+use radixscope_model::id::Slot;
 use radixscope_state::tree::Tree;
 use radixscope_state::tree::forest::Forest;
 
 use super::lanes::Lanes;
-use super::palette::{Palette, Pattern, blend, ink, label};
+use super::palette::{Palette, Pattern, blend, ink};
 use super::raster::{Fills, Labelled, MAX_TICKS};
 use super::surface::{LABEL_WEIGHT, Surface};
 use super::viewport::{Viewport, marks};
@@ -28,10 +28,10 @@ pub fn labels(
     forest: &Forest,
     boxes: &[Labelled],
     fills: &dyn Fills,
-    picked: Option<WorkerIx>,
+    (picked, name): (Option<Slot>, &dyn Fn(Slot) -> String),
 ) {
     surface.font(LABEL_WEIGHT);
-    boxes.iter().for_each(|labelled| write_label(surface, tree, forest, labelled, fills, picked));
+    boxes.iter().for_each(|labelled| write_label(surface, tree, forest, labelled, fills, (picked, name)));
 }
 
 fn write_label(
@@ -40,7 +40,7 @@ fn write_label(
     forest: &Forest,
     labelled: &Labelled,
     fills: &dyn Fills,
-    picked: Option<WorkerIx>,
+    (picked, name): (Option<Slot>, &dyn Fn(Slot) -> String),
 ) {
     let chain = forest.chain(labelled.id);
     let owners = tree.chain_owners(chain);
@@ -62,7 +62,7 @@ fn write_label(
         (None, n) => {
             let names = match n {
                 0 => "evicted parent".to_owned(),
-                _ => owners.iter().map(label).collect::<Vec<_>>().join(" "),
+                _ => owners.iter().map(name).collect::<Vec<_>>().join(" "),
             };
             [format!("{names} {len}"), format!("{n} workers {len}"), len, names]
         }

@@ -308,7 +308,7 @@ fn axis(from: f64, to: f64, whole: f64, least: f64) -> (f64, f64) {
 
 #[cfg(test)]
 mod tests {
-    use radixscope_model::id::{BlockHash, TokensHash, WorkerIx};
+    use radixscope_model::id::{BlockHash, TokensHash, Slot};
     use radixscope_model::record::Block;
     use radixscope_state::tree::forest::{Arrangement, Order};
 
@@ -323,9 +323,9 @@ mod tests {
     fn tree() -> Tree {
         let mut tree = Tree::default();
         tree.grow_forest(Arrangement { order: Order::Stable, ..Arrangement::default() });
-        tree.store(WorkerIx(0), None, &blocks(1000..1100), 0);
-        tree.store(WorkerIx(0), None, &blocks(2000..2300), 0);
-        tree.store(WorkerIx(0), Some(BlockHash(2099)), &blocks(3000..3100), 0);
+        tree.store(Slot(0), None, &blocks(1000..1100), 0);
+        tree.store(Slot(0), None, &blocks(2000..2300), 0);
+        tree.store(Slot(0), Some(BlockHash(2099)), &blocks(3000..3100), 0);
         tree.update_forest();
         tree
     }
@@ -414,12 +414,12 @@ mod tests {
         settled(&mut camera, &tree);
         let before = under(&camera, &tree, 0.5, 5.0);
         assert_eq!(before.0, 2000);
-        tree.store(WorkerIx(1), None, &blocks(500..777), 0);
+        tree.store(Slot(1), None, &blocks(500..777), 0);
         tree.update_forest();
         settled(&mut camera, &tree);
         assert_eq!(under(&camera, &tree, 0.5, 5.0), before);
         for token in 1000..1100 {
-            tree.remove(WorkerIx(0), BlockHash(token));
+            tree.remove(Slot(0), BlockHash(token));
         }
         tree.update_forest();
         settled(&mut camera, &tree);
@@ -435,9 +435,9 @@ mod tests {
         camera.zoom(4.0, (0.5, 0.5), Axes::Both, false);
         let before = settled(&mut camera, &tree);
         for token in 3000..3100 {
-            tree.remove(WorkerIx(0), BlockHash(token));
+            tree.remove(Slot(0), BlockHash(token));
         }
-        tree.store(WorkerIx(1), None, &blocks(500..600), 0);
+        tree.store(Slot(1), None, &blocks(500..600), 0);
         tree.update_forest();
         let after = settled(&mut camera, &tree);
         assert_eq!(after.x0 - before.x0, 100.0, "it moves with the box of block 2000");
@@ -451,13 +451,13 @@ mod tests {
         let r = settled(&mut camera, &tree);
         let x0 = r.x0;
         assert_eq!((r.x1 - r.x0, r.top, r.bottom), (100.0, 100.0, 200.0));
-        tree.store(WorkerIx(1), None, &blocks(500..600), 0);
-        tree.store(WorkerIx(0), Some(BlockHash(3099)), &blocks(3100..3110), 0);
+        tree.store(Slot(1), None, &blocks(500..600), 0);
+        tree.store(Slot(0), Some(BlockHash(3099)), &blocks(3100..3110), 0);
         tree.update_forest();
         let r = settled(&mut camera, &tree);
         assert_eq!((r.x0, r.x1 - r.x0, r.bottom), (x0 + 100.0, 110.0, 210.0));
         for token in 3000..3110 {
-            tree.remove(WorkerIx(0), BlockHash(token));
+            tree.remove(Slot(0), BlockHash(token));
         }
         tree.update_forest();
         let r = settled(&mut camera, &tree);

@@ -67,7 +67,7 @@ pub fn paint(
 
 #[cfg(test)]
 mod tests {
-    use radixscope_model::id::{BlockHash, WorkerIx};
+    use radixscope_model::id::{BlockHash, Slot};
     use radixscope_state::tree::forest::Arrangement;
 
     use super::super::raster::{ByOwner, raster};
@@ -109,7 +109,7 @@ mod tests {
         let mut tree = tree();
         let then = tree.copy_with_forest();
         for worker in [0, 1] {
-            (26..=50).rev().for_each(|t| assert!(tree.remove(WorkerIx(worker), BlockHash(t))));
+            (26..=50).rev().for_each(|t| assert!(tree.remove(Slot(worker), BlockHash(t))));
         }
         tree.update_forest();
         let (pixels, drawn) = draw(&then, &tree, None);
@@ -117,7 +117,7 @@ mod tests {
         assert!(is_hatched(&pixels, 60) && is_hatched(&pixels, 90));
         assert_ne!(drawn.labelled[0].fill, fill(&palette()), "its label stands on what is held");
         (1..=25).rev().for_each(|t| {
-            assert!(tree.remove(WorkerIx(0), BlockHash(t)) && tree.remove(WorkerIx(1), BlockHash(t)));
+            assert!(tree.remove(Slot(0), BlockHash(t)) && tree.remove(Slot(1), BlockHash(t)));
         });
         tree.update_forest();
         let (pixels, drawn) = draw(&then, &tree, None);
@@ -129,9 +129,9 @@ mod tests {
     fn a_lane_is_hatched_where_its_worker_evicted() {
         let mut tree = tree();
         let then = tree.copy_with_forest();
-        (26..=50).rev().for_each(|t| assert!(tree.remove(WorkerIx(1), BlockHash(t))));
+        (26..=50).rev().for_each(|t| assert!(tree.remove(Slot(1), BlockHash(t))));
         tree.update_forest();
-        let lanes = Lanes { workers: (0..2).map(WorkerIx).collect(), height: 50.0, scrolled: 0.0 };
+        let lanes = Lanes { workers: (0..2).map(Slot).collect(), height: 50.0, scrolled: 0.0 };
         let (pixels, _) = draw(&then, &tree, Some(&lanes));
         assert!(!is_hatched(&pixels, 40), "the first worker's lane");
         assert!(!is_hatched(&pixels, 60) && is_hatched(&pixels, 85), "the second one's");

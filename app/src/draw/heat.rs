@@ -7,7 +7,7 @@
 //! ```
 
 use radixscope_export::tree::recency;
-use radixscope_model::id::{Millis, WorkerIx};
+use radixscope_model::id::{Millis, Slot};
 use radixscope_state::cluster::touched_ms;
 use radixscope_state::tree::Tree;
 use radixscope_state::tree::forest::{Chain, Forest, Holder, Sliver};
@@ -116,7 +116,7 @@ pub struct ByHeat<'a> {
     /// What is shown.
     pub measure: Measure,
     /// The worker picked out: what it does not hold is dimmed.
-    pub picked: Option<WorkerIx>,
+    pub picked: Option<Slot>,
 }
 
 impl ByHeat<'_> {
@@ -153,7 +153,7 @@ impl Fills for ByHeat<'_> {
         self.fill(owners > 0, owners, sliver.touched, sliver.hits, is_dimmed)
     }
 
-    fn of_tick(&self, _: WorkerIx) -> Option<Fill> {
+    fn of_tick(&self, _: Slot) -> Option<Fill> {
         None
     }
 

@@ -3,7 +3,7 @@
 pub use radixscope_export::colour::{Rgb, blend, contrast, css, ink};
 pub use radixscope_export::tree::svg::colours::{FEW, MANY, shared_body};
 pub use radixscope_export::tree::svg::label;
-use radixscope_model::id::WorkerIx;
+use radixscope_model::id::Slot;
 
 /// What distinguishes workers of the same hue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -20,7 +20,7 @@ pub enum Pattern {
 
 impl Pattern {
     /// Of a worker.
-    pub const fn of(worker: WorkerIx) -> Self {
+    pub const fn of(worker: Slot) -> Self {
         match worker.at() / MANY {
             0 => Pattern::Plain,
             1 => Pattern::Stripes,
@@ -41,7 +41,7 @@ impl Pattern {
 }
 
 /// Name of the token with the colour of `worker`, one of `workers`.
-pub fn token(worker: WorkerIx, workers: usize) -> String {
+pub fn token(worker: Slot, workers: usize) -> String {
     if workers <= FEW {
         format!("--series-few-{}", worker.at() + 1)
     } else {
@@ -101,12 +101,12 @@ impl Palette {
             moved: colour("--tree-moved"),
             warn: colour("--warn"),
             bad: colour("--bad"),
-            hues: (0..hues).map(|i| colour(&token(WorkerIx(i as u16), workers))).collect(),
+            hues: (0..hues).map(|i| colour(&token(Slot(i as u16), workers))).collect(),
         }
     }
 
     /// Colour of a worker.
-    pub fn worker(&self, worker: WorkerIx) -> Rgb {
+    pub fn worker(&self, worker: Slot) -> Rgb {
         self.hues.get(worker.at() % self.hues.len().max(1)).copied().unwrap_or_default()
     }
 }
@@ -140,7 +140,7 @@ mod tests {
     fn every_worker_stands_out_from_the_panel() {
         each_theme(|dark, palette, workers| {
             for i in 0..workers {
-                let colour = palette.worker(WorkerIx(i as u16));
+                let colour = palette.worker(Slot(i as u16));
                 let ratio = contrast(colour, palette.ground);
                 assert!(ratio >= 3.0, "worker {i} of {workers}, dark {dark}: {ratio:.2}");
             }
@@ -165,7 +165,7 @@ mod tests {
     #[test]
     fn labels_are_read_on_every_box() {
         each_theme(|dark, palette, workers| {
-            for colour in (0..workers).map(|i| palette.worker(WorkerIx(i as u16))).chain([palette.shared]) {
+            for colour in (0..workers).map(|i| palette.worker(Slot(i as u16))).chain([palette.shared]) {
                 assert!(contrast(ink(colour), colour) >= 4.5, "{colour:?}, dark {dark}");
             }
         });
@@ -198,10 +198,10 @@ mod tests {
 
     #[test]
     fn a_hue_that_repeats_has_a_pattern() {
-        assert_eq!(token(WorkerIx(3), 4), "--series-few-4");
-        assert_eq!(token(WorkerIx(9), 20), "--series-2");
+        assert_eq!(token(Slot(3), 4), "--series-few-4");
+        assert_eq!(token(Slot(9), 20), "--series-2");
         assert_eq!(
-            [0, 8, 16, 24, 99].map(|i| Pattern::of(WorkerIx(i)).class()),
+            [0, 8, 16, 24, 99].map(|i| Pattern::of(Slot(i)).class()),
             ["plain", "stripes", "dots", "bars", "bars"]
         );
     }

@@ -5,7 +5,7 @@
 //!
 //! Cost follows what is visible, see [`radixscope_state::tree::forest::Forest::visit`].
 
-use radixscope_model::id::WorkerIx;
+use radixscope_model::id::Slot;
 use radixscope_state::tree::forest::{Chain, ChainId, Holder, Run, Seen, Sliver};
 use radixscope_state::tree::{OwnerSet, Tree};
 
@@ -178,7 +178,7 @@ pub trait Fills {
     fn of_sliver(&self, sliver: &Sliver) -> Fill;
 
     /// Of the tick of one owner among several; `None` where owners have none.
-    fn of_tick(&self, worker: WorkerIx) -> Option<Fill>;
+    fn of_tick(&self, worker: Slot) -> Option<Fill>;
 
     /// What is written into a chain in place of its owners.
     fn word(&self, _tree: &Tree, _chain: &Chain) -> Option<String> {
@@ -187,12 +187,12 @@ pub trait Fills {
 }
 
 /// Whether a worker is picked out that is none of `owners`.
-pub fn lacks(picked: Option<WorkerIx>, owners: &OwnerSet) -> bool {
+pub fn lacks(picked: Option<Slot>, owners: &OwnerSet) -> bool {
     picked.is_some_and(|picked| !owners.contains(picked))
 }
 
 /// Whether a worker is picked out that surely holds nothing of a sliver: workers from 64 on have no bit.
-pub fn lacks_sliver(picked: Option<WorkerIx>, sliver: &Sliver) -> bool {
+pub fn lacks_sliver(picked: Option<Slot>, sliver: &Sliver) -> bool {
     picked.is_some_and(|picked| match sliver.holder {
         Holder::One(only) => only != picked,
         Holder::NoWorker => true,
@@ -268,7 +268,7 @@ pub struct ByOwner<'a> {
     /// Colours.
     pub palette: &'a Palette,
     /// The worker picked out: what others hold is dimmed.
-    pub picked: Option<WorkerIx>,
+    pub picked: Option<Slot>,
 }
 
 impl ByOwner<'_> {
@@ -299,7 +299,7 @@ impl Fills for ByOwner<'_> {
         self.fill(sliver.holder, lacks_sliver(self.picked, sliver))
     }
 
-    fn of_tick(&self, worker: WorkerIx) -> Option<Fill> {
+    fn of_tick(&self, worker: Slot) -> Option<Fill> {
         let dimmed = self.picked.is_some_and(|picked| picked != worker);
         Some(self.fill(Holder::One(worker), dimmed))
     }
@@ -465,7 +465,7 @@ mod tests {
         let region = Region::all(tree.forest().expect("grown"));
         let view = Viewport { region, width, height, scale: 1.0 };
         let (mut pixels, palette) = (Pixels::default(), palette());
-        let fills = ByOwner { palette: &palette, picked: picked.map(WorkerIx) };
+        let fills = ByOwner { palette: &palette, picked: picked.map(Slot) };
         let drawn = raster(tree, &view, &palette, &fills, &mut pixels);
         (pixels, drawn)
     }
@@ -484,11 +484,11 @@ mod tests {
     fn one_owner_gives_its_colour_and_several_give_the_neutral_one() {
         let (pixels, _) = draw(&mut three(), 100, 60, None);
         let p = palette();
-        assert_eq!(pixels.at(30, 30), p.worker(WorkerIx(0)));
+        assert_eq!(pixels.at(30, 30), p.worker(Slot(0)));
         assert_eq!(pixels.at(75, 20), shared_body(p.ground, p.shared));
         assert_eq!(pixels.at(75, 28), p.shared, "its frame");
         assert_eq!(pixels.at(75, 40), p.ground, "below the shared chain of 30");
-        assert_eq!(pixels.at(95, 5), p.worker(WorkerIx(2)));
+        assert_eq!(pixels.at(95, 5), p.worker(Slot(2)));
         assert_eq!(pixels.at(95, 12), p.ground);
     }
 
@@ -496,15 +496,15 @@ mod tests {
     fn a_gap_parts_neighbours() {
         let (pixels, _) = draw(&mut three(), 100, 60, None);
         assert_eq!(pixels.at(59, 30), palette().ground);
-        assert_eq!(pixels.at(58, 30), palette().worker(WorkerIx(0)));
+        assert_eq!(pixels.at(58, 30), palette().worker(Slot(0)));
     }
 
     #[test]
     fn a_shared_box_has_one_tick_per_owner() {
         let (pixels, _) = draw(&mut three(), 100, 60, None);
         let p = palette();
-        assert_eq!(pixels.at(62, 1), p.worker(WorkerIx(0)));
-        assert_eq!(pixels.at(76, 1), p.worker(WorkerIx(1)));
+        assert_eq!(pixels.at(62, 1), p.worker(Slot(0)));
+        assert_eq!(pixels.at(76, 1), p.worker(Slot(1)));
         assert_eq!(pixels.at(73, 1), p.ground, "between two ticks");
         assert_eq!(pixels.at(62, 4), p.ground, "below the ticks");
         assert_eq!(pixels.at(62, 6), shared_body(p.ground, p.shared));
@@ -522,7 +522,7 @@ mod tests {
     fn what_another_holds_is_dimmed() {
         let (pixels, _) = draw(&mut three(), 100, 60, Some(1));
         let p = palette();
-        assert_eq!(pixels.at(30, 30), blend(p.ground, p.worker(WorkerIx(0)), DIMMED));
+        assert_eq!(pixels.at(30, 30), blend(p.ground, p.worker(Slot(0)), DIMMED));
         assert_eq!(pixels.at(75, 20), shared_body(p.ground, p.shared));
     }
 
@@ -532,9 +532,9 @@ mod tests {
         store(&mut tree, 0, 1..=5000);
         store(&mut tree, 1, [9001, 9002]);
         let (pixels, _) = draw(&mut tree, 100, 5000, None);
-        assert_eq!(pixels.at(99, 1), palette().worker(WorkerIx(1)));
-        assert_eq!(pixels.at(99, 3), palette().worker(WorkerIx(0)), "only as deep as the subtree");
-        assert_eq!(pixels.at(98, 1), palette().worker(WorkerIx(0)));
+        assert_eq!(pixels.at(99, 1), palette().worker(Slot(1)));
+        assert_eq!(pixels.at(99, 3), palette().worker(Slot(0)), "only as deep as the subtree");
+        assert_eq!(pixels.at(98, 1), palette().worker(Slot(0)));
     }
 
     #[test]

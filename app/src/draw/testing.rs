@@ -1,6 +1,6 @@
 //! Small trees and known colours for tests.
 
-use radixscope_model::id::{BlockHash, TokensHash, WorkerIx};
+use radixscope_model::id::{BlockHash, TokensHash, Slot};
 use radixscope_model::record::Block;
 use radixscope_state::tree::Tree;
 
@@ -26,7 +26,7 @@ pub(super) fn store(tree: &mut Tree, worker: u16, tokens: impl IntoIterator<Item
 pub(super) fn store_at(tree: &mut Tree, worker: u16, tokens: impl IntoIterator<Item = u64>, at: u32) {
     let block = |t| Block { block_hash: BlockHash(t), tokens_hash: TokensHash(t) };
     let blocks: Vec<Block> = tokens.into_iter().map(block).collect();
-    tree.store(WorkerIx(worker), None, &blocks, at);
+    tree.store(Slot(worker), None, &blocks, at);
 }
 
 /// The text of a token as a browser gives it.

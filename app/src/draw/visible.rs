@@ -45,7 +45,7 @@ pub fn without_hit(tree: &Tree, forest: &Forest) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    use radixscope_model::id::{BlockHash, TokensHash, WorkerIx};
+    use radixscope_model::id::{BlockHash, TokensHash, Slot};
     use radixscope_model::record::Block;
     use radixscope_state::tree::forest::{Arrangement, Width};
 
@@ -55,8 +55,8 @@ mod tests {
     fn tree(width: Width) -> Tree {
         let mut tree = Tree::default();
         let block = |t| Block { block_hash: BlockHash(t), tokens_hash: TokensHash(t) };
-        tree.store(WorkerIx(0), None, &(1..=20).map(block).collect::<Vec<_>>(), 0);
-        tree.store(WorkerIx(0), Some(BlockHash(10)), &(31..=34).map(block).collect::<Vec<_>>(), 0);
+        tree.store(Slot(0), None, &(1..=20).map(block).collect::<Vec<_>>(), 0);
+        tree.store(Slot(0), Some(BlockHash(10)), &(31..=34).map(block).collect::<Vec<_>>(), 0);
         let end = tree.find_any(BlockHash(31)).expect("it is there");
         tree.hit(end, 0);
         tree.grow_forest(Arrangement { width, hits_window: u32::MAX, ..Arrangement::default() });

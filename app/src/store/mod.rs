@@ -158,7 +158,7 @@ impl Store {
         let beat = RwSignal::new(0);
         let workers = Memo::new(move |_| {
             beat.track();
-            live.with_value(|live| live.shown().cluster.workers().len())
+            live.with_value(|live| live.shown().cluster.workers().slots())
         });
         let address = RwSignal::new(address);
         let query = Memo::new(move |_| address.with(|address| address.pools.clone()));

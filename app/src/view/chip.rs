@@ -1,7 +1,7 @@
 //! A worker's short label beside its colour: never the colour alone.
 
 use leptos::prelude::*;
-use radixscope_model::id::WorkerIx;
+use radixscope_model::id::{Slot, WorkerIx};
 
 use crate::draw::palette::{Pattern, label, token};
 use crate::store::Store;
@@ -21,16 +21,16 @@ pub(super) fn Chip(store: Store, worker: WorkerIx) -> impl IntoView {
 /// The colour alone, for places that name the worker otherwise.
 #[component]
 pub(super) fn Swatch(store: Store, worker: WorkerIx) -> impl IntoView {
-    let colour = move || format!("--c: var({})", token(worker, store.workers.get()));
-    view! { <i class=format!("swatch {}", Pattern::of(worker).class()) style=move || colour() aria-hidden="true"></i> }
+    let colour = move || format!("--c: var({})", token(worker.slot(), store.workers.get()));
+    view! { <i class=format!("swatch {}", Pattern::of(worker.slot()).class()) style=move || colour() aria-hidden="true"></i> }
 }
 
 /// The colours of the first two workers drawn, for keys that show one worker's colour or two.
 pub(super) fn key_colours(store: Store) -> String {
     let workers = store.workers.get();
     let of = |at: usize| {
-        let worker = store.drawn.with(|drawn| drawn.get(at).copied()).unwrap_or(WorkerIx(at as u16));
-        token(worker, workers)
+        let drawn = store.drawn.with(|drawn| drawn.get(at).map(|worker| worker.slot()));
+        token(drawn.unwrap_or(Slot(at as u16)), workers)
     };
     format!("--key-first: var({}); --key-second: var({})", of(0), of(1))
 }

@@ -44,7 +44,7 @@ pub fn bands(
     let per_s = |blocks: u32| f64::from(blocks) / steps.len_s() as f64;
     let mut bands: Vec<BlockRates> = Vec::new();
     for worker in shown.worker_list().filter(|&w| picked.is_none_or(|picked| picked == w)) {
-        let is_alone = worker.at() < MAX_BANDS || picked.is_some();
+        let is_alone = worker.slot().at() < MAX_BANDS || picked.is_some();
         let id = shown.worker(worker).filter(|_| is_alone).map(|state| state.id.to_string());
         if is_hidden(id.as_deref().unwrap_or(OTHERS)) {
             continue;
@@ -88,7 +88,7 @@ mod tests {
 
     #[test]
     fn both_directions_have_the_scale_of_the_higher_one() {
-        let band = |worker: u16, stored: [Option<f64>; 2], removed: [Option<f64>; 2]| BlockRates {
+        let band = |worker: u32, stored: [Option<f64>; 2], removed: [Option<f64>; 2]| BlockRates {
             worker: Some(WorkerIx(worker)),
             stored: stored.to_vec(),
             removed: removed.to_vec(),

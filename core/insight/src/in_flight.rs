@@ -22,7 +22,7 @@ pub const ABOVE_MEAN_SHARE: f64 = 0.2;
 pub struct Series {
     /// Unix second of the first value.
     pub first_s: u64,
-    /// Workers whose requests are known, in the order in which they were first seen, with the most requests at once in each second from
+    /// Workers whose requests are known, by slot, with the most requests at once in each second from
     /// `first_s` on; `None`: not known in that second, or the worker had left.
     pub workers: Vec<(WorkerIx, Vec<Option<u32>>)>,
 }
@@ -82,8 +82,8 @@ pub fn per_worker(cluster: &Cluster, steps: TimeSteps) -> Vec<(WorkerIx, Vec<Opt
         let known = steps.begins().zip(state.in_flight.most_in_steps(steps));
         known.map(|(at, most)| most.filter(|_| there(at))).collect()
     };
-    let known = cluster.workers().iter().enumerate().filter(|(_, state)| state.in_flight.now().is_some());
-    known.map(|(at, state)| (WorkerIx(at as u16), of(state))).collect()
+    let known = cluster.workers().indexed().filter(|(_, state)| state.in_flight.now().is_some());
+    known.map(|(worker, state)| (worker, of(state))).collect()
 }
 
 /// Most sequences in a batch of one worker, as the frontends' metrics give it; `None`: not reported, or models differ.
@@ -189,13 +189,13 @@ mod tests {
     const START: u64 = 1_000;
 
     /// Workers that hold 20 requests but for the given bumps: worker, from, length, height.
-    fn with_bumps(workers: u16, seconds: u64, bumps: &[(u16, u64, u64, u32)]) -> Series {
-        let value = |worker: u16, at: u64| {
+    fn with_bumps(workers: u32, seconds: u64, bumps: &[(u32, u64, u64, u32)]) -> Series {
+        let value = |worker: u32, at: u64| {
             let bump =
                 bumps.iter().find(|&&(w, from, len, _)| w == worker && (from..from + len).contains(&at));
             Some(bump.map_or(20, |bump| bump.3))
         };
-        let of = |w: u16| (WorkerIx(w), (0..seconds).map(|at| value(w, at)).collect());
+        let of = |w: u32| (WorkerIx(w), (0..seconds).map(|at| value(w, at)).collect());
         Series { first_s: START, workers: (0..workers).map(of).collect() }
     }
 
@@ -204,7 +204,7 @@ mod tests {
         let series = with_bumps(3, 200, &[(0, 20, 15, 70), (2, 80, 10, 66), (1, 130, 5, 72)]);
         let found = episodes(&series, Some(64));
         assert_eq!(found.len(), 1);
-        let workers: Vec<u16> = found[0].spikes.iter().map(|spike| spike.worker.0).collect();
+        let workers: Vec<u32> = found[0].spikes.iter().map(|spike| spike.worker.0).collect();
         assert_eq!(workers, [0, 2, 1]);
         assert_eq!(found[0].spikes[1].peak, 66);
     }
@@ -264,7 +264,7 @@ mod tests {
             values in prop::collection::vec(prop::collection::vec(prop::option::of(0u32..120), 120), 1..5),
             limit in prop::option::of(10u64..100),
         ) {
-            let workers = values.into_iter().enumerate().map(|(w, v)| (WorkerIx(w as u16), v)).collect();
+            let workers = values.into_iter().enumerate().map(|(w, v)| (WorkerIx(w as u32), v)).collect();
             let series = Series { first_s: START, workers };
             for episode in episodes(&series, limit) {
                 prop_assert!(episode.spikes.len() > 1);

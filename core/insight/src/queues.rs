@@ -91,8 +91,8 @@ impl Queues {
             .map(|n| n as u64);
         let workers: Vec<WorkerIx> = workers.collect();
         // Of a part of the workers it is not known which engines are theirs.
-        let mut there = cluster.workers().iter().zip(0..).filter(|(worker, _)| worker.gone.is_none());
-        let are_all = there.all(|(_, at)| workers.contains(&WorkerIx(at)));
+        let mut there = cluster.workers().indexed().filter(|(_, state)| state.gone.is_none());
+        let are_all = there.all(|(worker, _)| workers.contains(&worker));
         let nameless = by_nameless_engines(cluster, now).filter(|_| are_all);
         let nameless = nameless.map(|requests| Queued { requests, source: "the engines' metrics" });
         let named = workers.into_iter().filter_map(|worker| on_worker(cluster, worker, now));
@@ -237,7 +237,7 @@ mod tests {
         };
         fold(&mut cluster, Record::Scrape(scrape));
         let named =
-            |worker: u16, name: &'static str| Record::Model { worker: WorkerIx(worker), name: name.into() };
+            |worker: u16, name: &'static str| Record::Model { worker: WorkerIx(worker.into()), name: name.into() };
         for record in [named(0, "small"), named(1, "large")] {
             fold(&mut cluster, record);
         }

@@ -102,12 +102,6 @@ impl BlockLifetimes {
         }
     }
 
-    /// Other workers take these places, see [`Record::WorkersReclaimed`].
-    pub(crate) fn reclaim(&mut self, workers: &[WorkerIx]) {
-        self.forget(|of| workers.contains(&of));
-        self.workers.reclaim(workers);
-    }
-
     /// Reports every worker's figures that changed, every few seconds.
     pub fn flush(&mut self, at: Millis) -> Vec<Record<'static>> {
         if self.last_ms.is_some_and(|last| at.since(last) < EVERY_MS) {

@@ -6,10 +6,10 @@
 use crate::attach::TreeDumps;
 use crate::block_lifetime::BlockLifetimes;
 use crate::command::Command;
-use crate::ingest::{Break, Ingest, Missing, Published, RecordOut, RequestObservation, Sink, present};
+use crate::ingest::{Break, Ingest, Missing, Published, RequestObservation, Sink, present};
 use crate::payload::Received;
 use crate::routing::{Routing, is_known, returns};
-use radixscope_model::id::{Millis, SourceIx, Worker, WorkerIx};
+use radixscope_model::id::{Millis, SourceIx, Worker};
 use radixscope_model::record::{Entry, MissedCause, Record, SourceKind, Topic};
 use radixscope_state::cluster::Cluster;
 use radixscope_state::sink::RecordSink;
@@ -78,8 +78,8 @@ impl Intake {
 
     /// Records what was summed up, see `Ingest::flush` and `Routing::flush`.
     pub fn flush(&mut self, at_ms: Millis, sink: &mut impl RecordSink) {
-        let out: &mut RecordOut<'_> = &mut |entry| sink.append(&entry);
-        self.ingest.flush(at_ms, out);
+        let Self { ingest, routing, block_lifetimes } = self;
+        ingest.flush(at_ms, &mut RoutingSink { routing, block_lifetimes, sink });
         for record in self.routing.flush(at_ms, self.ingest.now(at_ms), sink.cluster()) {
             let entry = Entry { at_ms, record };
             self.block_lifetimes.see(at_ms, &entry.record, sink.cluster());
@@ -164,11 +164,6 @@ impl<J: RecordSink> Sink for RoutingSink<'_, J> {
         self.routing.see(&entry, by, self.sink.cluster());
         self.sink.append(&entry);
         self.settle(entry.at_ms);
-    }
-
-    fn reclaim(&mut self, workers: &[WorkerIx]) {
-        self.routing.reclaim(workers);
-        self.block_lifetimes.reclaim(workers);
     }
 
     fn observe(&mut self, observation: RequestObservation<'_>) {

@@ -12,7 +12,7 @@ use crate::record::{Entry, RECORD_VERSION, Record};
 
 /// First byte of every frame. It changes with this file, with the form of a snapshot, and with [`RECORD_VERSION`], which
 /// is therefore part of it.
-pub const PROTOCOL_VERSION: u8 = 12;
+pub const PROTOCOL_VERSION: u8 = 13;
 const _: () = assert!(RECORD_VERSION == PROTOCOL_VERSION, "raise both together: viewers check one byte");
 
 /// Messages from the server to a viewer.
@@ -122,17 +122,20 @@ impl<'a> Frame<'a> {
     }
 }
 
-/// A record as it stands in a batch: its time relative to the batch's.
-#[derive(Serialize, Deserialize)]
-struct InBatch<'a> {
-    after_base_ms: i64,
-    #[serde(borrow)]
-    record: Record<'a>,
-}
-
 impl<'a> Batch<'a> {
     /// The records with their sequence numbers. Ends with an error at the first that cannot be read.
     pub fn entries(&self) -> impl Iterator<Item = Result<(Seq, Entry<'a>), FrameError>> + use<'a> {
+        self.entries_by(|_, bytes| postcard::take_from_bytes(bytes))
+    }
+
+    /// The same of another version: `read` takes the record of a time from the beginning of the bytes.
+    pub fn entries_by<R>(
+        &self,
+        mut read: R,
+    ) -> impl Iterator<Item = Result<(Seq, Entry<'a>), FrameError>> + use<'a, R>
+    where
+        R: FnMut(Millis, &'a [u8]) -> postcard::Result<(Record<'a>, &'a [u8])>,
+    {
         let Batch { first_seq, count, base_ms, records, .. } = *self;
         let mut rest = records.0;
         let mut failed = false;
@@ -140,10 +143,13 @@ impl<'a> Batch<'a> {
             if failed {
                 return None;
             }
-            match postcard::take_from_bytes::<InBatch<'a>>(rest) {
-                Ok((InBatch { after_base_ms, record }, after)) => {
+            let taken = postcard::take_from_bytes::<i64>(rest).and_then(|(after_base_ms, record)| {
+                let at_ms = Millis(base_ms.0.wrapping_add_signed(after_base_ms));
+                Ok((at_ms, read(at_ms, record)?))
+            });
+            match taken {
+                Ok((at_ms, (record, after))) => {
                     rest = after;
-                    let at_ms = Millis(base_ms.0.wrapping_add_signed(after_base_ms));
                     Some(Ok((Seq(first_seq.0.saturating_add(i)), Entry { at_ms, record })))
                 }
                 Err(error) => {
@@ -176,6 +182,7 @@ impl BatchWriter {
             self.base_ms = entry.at_ms;
         }
         let after_base_ms = entry.at_ms.0.wrapping_sub(self.base_ms.0) as i64;
+        // As it stands in a batch: its time relative to the batch's.
         #[derive(Serialize)]
         struct Borrowed<'a> {
             after_base_ms: i64,

@@ -90,16 +90,73 @@ impl Worker {
     }
 }
 
-/// Index of a [`Worker`] in the cluster state: handed out in order of first sight, and again once its
-/// worker has departed and places run short. An index beyond `MAX_WORKERS` of the state names a departed worker.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+/// Place of a worker among those that the cluster state holds: the index of dense stores, and of the sets of workers in a
+/// prefix tree. A worker that departed leaves its slot to another one; who that is, only a [`WorkerIx`] says.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct WorkerIx(pub u16);
+pub struct Slot(pub u16);
 
-impl WorkerIx {
+impl Slot {
+    /// How many slots there are.
+    pub const COUNT: usize = 1 << WorkerIx::SLOT_BITS;
+
     /// As an index into a slice.
     pub const fn at(self) -> usize {
         self.0 as usize
+    }
+}
+
+/// Index of a [`Worker`] in the cluster state, which is never given to another one: its slot in the low 12 bits, and above
+/// them the generation, how many workers had the slot before it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct WorkerIx(pub u32);
+
+impl WorkerIx {
+    const SLOT_BITS: u32 = 12;
+
+    /// The first worker of a slot.
+    pub const fn first(slot: Slot) -> Self {
+        Self(slot.0 as u32)
+    }
+
+    /// Its slot.
+    pub const fn slot(self) -> Slot {
+        Slot((self.0 % (1 << Self::SLOT_BITS)) as u16)
+    }
+
+    /// The worker of a short name, see its `Display`.
+    pub fn of_label(label: &str) -> Option<Self> {
+        let text = label.strip_prefix(['W', 'w'])?;
+        let (slot, generation) = text.split_once('.').unwrap_or((text, "1"));
+        // `parse` alone would take a leading plus sign.
+        let number = |text: &str| {
+            let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
+            is_number.then(|| text.parse::<u32>().ok()?.checked_sub(1)).flatten()
+        };
+        let slot = number(slot).filter(|&slot| (slot as usize) < Slot::COUNT)?;
+        number(generation)?.checked_mul(1 << Self::SLOT_BITS)?.checked_add(slot).map(Self)
+    }
+
+    /// How many workers had its slot before it.
+    pub const fn generation(self) -> u32 {
+        self.0 >> Self::SLOT_BITS
+    }
+
+    /// The next worker of the same slot; `None` after a million of them.
+    pub const fn next(self) -> Option<Self> {
+        match self.0.checked_add(1 << Self::SLOT_BITS) {
+            Some(next) => Some(Self(next)),
+            None => None,
+        }
+    }
+}
+
+/// Short name on screen: `W3`; `W3.2` is the second worker of this slot.
+impl fmt::Display for WorkerIx {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "W{}", u32::from(self.slot().0) + 1)?;
+        if self.generation() > 0 { write!(f, ".{}", self.generation() + 1) } else { Ok(()) }
     }
 }
 
@@ -173,5 +230,25 @@ shown_as_decimal!(WorkerId, BlockHash, TokensHash, Seq, DecisionId, Millis);
 impl fmt::Display for Worker {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.id, self.dp_rank)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_short_name_leads_back_to_its_worker() {
+        let third = WorkerIx::first(Slot(2));
+        let next = third.next().expect("a next one");
+        assert_eq!((third.to_string(), next.to_string()), ("W3".to_owned(), "W3.2".to_owned()));
+        assert_eq!((next.slot(), next.generation()), (Slot(2), 1));
+        for worker in [third, next, WorkerIx(u32::MAX)] {
+            assert_eq!(WorkerIx::of_label(&worker.to_string()), Some(worker));
+        }
+        assert_eq!(WorkerIx(u32::MAX).next(), None);
+        for text in ["", "W", "W0", "3", "W3.", "W3.0", "W+3", "W4097", "W1.9999999"] {
+            assert_eq!(WorkerIx::of_label(text), None, "{text:?}");
+        }
     }
 }

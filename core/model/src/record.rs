@@ -1,16 +1,16 @@
 //! The records: everything received, small and exact, in the form that is logged, sent and folded.
 //!
 //! One codec (postcard) serves log, socket and recording; [`RECORD_VERSION`] names it and any change of a type in
-//! this file raises it. Hashes are 8 raw bytes, workers are interned to `u16` by [`Record::Worker`].
+//! this file raises it. Hashes are 8 raw bytes, workers are interned by [`Record::Worker`].
 //! Knows nothing of Dynamo's wire and nothing of the state.
 //!
 //! # How it works
 //!
-//! Records are postcard; hashes are eight raw bytes, workers interned to `u16` by a `Worker` record, times relative
-//! to the batch. There are 4,096 places for workers. When they run short, a `WorkersReclaimed` record frees those of the
-//! workers that departed longest ago, 64 at once, or, if none has left, of those that no message named for ten minutes;
-//! then `Worker` gives a place again. Decisions that are kept go on to name who departed, by an index beyond the
-//! places, so that none ever names another worker. A frame is one version byte and postcard. `PROTOCOL_VERSION` and
+//! Records are postcard; hashes are eight raw bytes, workers interned by a `Worker` record, times relative to the batch.
+//! There are 4,096 slots for workers. Of workers that left, the latest 128 are retained; the slots of the others are
+//! vacant, and a new worker takes one. When slots run short, it takes that of the worker that left first, or, if none has
+//! left, that no message named for ten minutes. An index is a slot and a generation, so that none is ever given twice and
+//! decisions that are retained name who departed. A frame is one version byte and postcard. `PROTOCOL_VERSION` and
 //! `RECORD_VERSION` are raised together; a viewer that meets another version shows it and offers to reload. `Hello`
 //! carries the *epoch* of the server's run, because sequence numbers of another run mean something else.
 
@@ -55,7 +55,7 @@ pub use scrape::{
 };
 
 /// Version of the binary form of everything in this file.
-pub const RECORD_VERSION: u8 = 12;
+pub const RECORD_VERSION: u8 = 13;
 
 /// One KV block as a worker stored it: the engine's identity of it and the router's hash of its tokens.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -111,7 +111,7 @@ pub enum Record<'a> {
     },
     /// A worker seen for the first time, or more of who a known one is.
     Worker {
-        /// Its index from here on; that of a [`Record::WorkersReclaimed`] one is given again.
+        /// Its index from here on. A new index in the slot of a worker that is there means that that one left.
         worker: WorkerIx,
         /// Who it is.
         id: Worker,
@@ -431,12 +431,6 @@ pub enum Record<'a> {
         /// The last one in words, shortened.
         #[serde(borrow)]
         sample: Cow<'a, str>,
-    },
-    /// Places run short: these workers, departed longest ago, give theirs to others. What is kept of them and names them
-    /// goes on to name them, under other indices.
-    WorkersReclaimed {
-        /// Their indices until now.
-        workers: Cow<'a, [WorkerIx]>,
     },
 }
 

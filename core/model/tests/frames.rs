@@ -9,7 +9,7 @@ use radixscope_model::id::{BlockHash, DecisionId, Millis, Seq, SourceIx, TokensH
 use radixscope_model::record::*;
 
 fn worker() -> impl Strategy<Value = WorkerIx> {
-    any::<u16>().prop_map(WorkerIx)
+    any::<u32>().prop_map(WorkerIx)
 }
 
 fn text() -> impl Strategy<Value = Cow<'static, str>> {

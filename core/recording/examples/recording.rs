@@ -275,7 +275,7 @@ fn jumps(blocks: u64) -> Result<Vec<Value>, Failure> {
     for worker in 0..WORKERS {
         let id = Worker::new(worker + 1, 0);
         let (namespace, component) = ("dynamo".into(), "backend".into());
-        let worker = WorkerIx(worker as u16);
+        let worker = WorkerIx(worker as u32);
         next(&mut cluster, None, Record::Worker { worker, id, namespace, component })?;
     }
     let chain = |i: u64| -> Record<'static> {
@@ -285,7 +285,7 @@ fn jumps(blocks: u64) -> Result<Vec<Value>, Failure> {
             at => 1 << 60 | i << 20 | at,
         };
         let block = |at| Block { block_hash: BlockHash(hash(at)), tokens_hash: TokensHash(hash(at)) };
-        let worker = WorkerIx((i / 8 % WORKERS) as u16);
+        let worker = WorkerIx((i / 8 % WORKERS) as u32);
         Record::Stored { worker, parent: None, blocks: (0..CHAIN).map(block).collect::<Vec<_>>().into() }
     };
     let mut chains = 0;

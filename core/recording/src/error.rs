@@ -5,6 +5,7 @@ use radixscope_model::record::RECORD_VERSION;
 use radixscope_state::cluster::SnapshotError;
 
 use crate::snapshot::EncodeError;
+use crate::upgrade::OLDEST;
 
 /// Why a recording cannot be read, or not at this moment.
 #[derive(Debug, thiserror::Error)]
@@ -14,7 +15,7 @@ pub enum RecordingError {
     NotARecording,
     /// It holds records of another version.
     #[error(
-        "recorded by Radixscope {by} with record version {theirs}; this is version {RECORD_VERSION}, use a release of that version"
+        "recorded by Radixscope {by} with record version {theirs}; versions {OLDEST} to {RECORD_VERSION} are read here, use a release of that version"
     )]
     Version {
         /// The release that wrote it.

@@ -22,6 +22,7 @@ mod reduced;
 mod schema;
 mod series;
 mod snapshot;
+mod upgrade;
 mod walk;
 #[cfg(feature = "native")]
 mod writer;

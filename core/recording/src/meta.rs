@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use radixscope_model::record::RECORD_VERSION;
 
 use crate::error::RecordingError;
+use crate::upgrade;
 
 /// What a recording is of.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -42,28 +43,29 @@ impl Meta {
         entries.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
     }
 
-    /// From what stands in the file.
+    /// From what stands in the file, with the version of its records.
     ///
     /// # Errors
-    /// It is not ours, or of another version.
-    pub(crate) fn of(map: &BTreeMap<&str, &str>) -> Result<Self, RecordingError> {
+    /// It is not ours, or of a version that is not read.
+    pub(crate) fn of(map: &BTreeMap<&str, &str>) -> Result<(Self, u8), RecordingError> {
         let text = |key: &str| map.get(key).copied().unwrap_or_default();
         let number = |key: &str| text(key).parse::<u64>().ok();
         let theirs = text("record_version").parse::<u8>().map_err(|_| RecordingError::NotARecording)?;
         let by: String = text("version").chars().take(40).collect();
-        if theirs != RECORD_VERSION {
+        if !(upgrade::OLDEST..=RECORD_VERSION).contains(&theirs) {
             return Err(RecordingError::Version { by, theirs });
         }
         let (Some(epoch), Some(recording)) = (number("epoch"), number("recording")) else {
             return Err(RecordingError::NotARecording);
         };
-        Ok(Self {
+        let meta = Self {
             by,
             epoch,
             recording,
             began_ms: number("began_ms").unwrap_or_default(),
             sources: text("sources").to_owned(),
             redacted: text("redacted") == "true",
-        })
+        };
+        Ok((meta, theirs))
     }
 }

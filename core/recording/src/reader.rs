@@ -11,6 +11,7 @@ use crate::chunk::{self, next_message};
 use crate::error::RecordingError;
 use crate::fold::{Fold, FoldStep};
 use crate::meta::Meta;
+use crate::upgrade::Upgrade;
 use crate::walk::{ChunkAt, WalkResult, walk};
 
 /// Most bytes decompressed to look into chunks of which the file does not say what they hold: those that another tool
@@ -27,6 +28,10 @@ pub struct Recording<R> {
     keyframes: Vec<Keyframe>,
     is_finished: bool,
     lost_bytes: u64,
+    /// Of an older version: how its messages are brought to the present form, at the beginning of the file.
+    upgrade: Option<Upgrade>,
+    /// The same at the beginning of a chunk.
+    upgrade_at: Option<(usize, Upgrade)>,
 }
 
 /// Where a whole state stands.
@@ -79,8 +84,11 @@ impl<R: Read + Seek> Recording<R> {
     /// # Errors
     /// It is none, or of another version.
     pub fn open(mut from: R) -> Result<Self, RecordingError> {
-        let WalkResult { meta, numbers, chunks, is_finished, lost_bytes } = walk(&mut from)?;
-        let mut opened = Self { from, meta, numbers, chunks, keyframes: Vec::new(), is_finished, lost_bytes };
+        let WalkResult { meta, version, numbers, chunks, is_finished, lost_bytes } = walk(&mut from)?;
+        let upgrade = Upgrade::of(version);
+        let (keyframes, upgrade_at) = (Vec::new(), None);
+        let mut opened =
+            Self { from, meta, numbers, chunks, keyframes, is_finished, lost_bytes, upgrade, upgrade_at };
         opened.look_into_unknown()?;
         opened.find_keyframes();
         Ok(opened)
@@ -168,7 +176,9 @@ impl<R: Read + Seek> Recording<R> {
     pub fn messages(&mut self, from: Option<Keyframe>, channels: &[Channel]) -> Messages<'_, R> {
         let (chunk, stamp) = from.map_or((0, 0), |from| (from.chunk, from.stamp));
         let channels = channels.iter().fold(0, |bits, channel| bits | channel.bit());
-        Messages { recording: self, chunk, end: usize::MAX, stamp, channels, records: Vec::new(), at: 0 }
+        let (upgrade, upgraded) = (self.upgrade.clone(), Vec::new());
+        let (end, records, at) = (usize::MAX, Vec::new(), 0);
+        Messages { recording: self, chunk, end, stamp, channels, records, at, upgrade, upgraded }
     }
 
     /// The state at a moment.
@@ -244,14 +254,32 @@ impl<R: Read + Seek> Recording<R> {
         seen: &mut dyn FnMut(FoldStep<'_>),
     ) -> bool {
         let is_there = chunk < self.chunks.len();
+        let upgrade = self.upgrade_before(chunk);
         let mut messages = self.messages(None, &[Channel::Keyframes, Channel::Batches]);
-        (messages.chunk, messages.end) = (chunk, chunk.saturating_add(1));
+        (messages.chunk, messages.end, messages.upgrade) = (chunk, chunk.saturating_add(1), upgrade);
         while let Some(message) = messages.next() {
             if message.and_then(|message| fold.take(&message, Seq(u64::MAX), seen)).is_err() {
                 fold.broke();
             }
         }
+        let upgrade = messages.upgrade.take();
+        self.upgrade_at = upgrade.map(|upgrade| (chunk.saturating_add(1), upgrade));
         is_there
+    }
+
+    /// How messages of a chunk are brought to the present form: that depends on those before it, from a keyframe on.
+    fn upgrade_before(&mut self, chunk: usize) -> Option<Upgrade> {
+        let begin = self.upgrade.as_ref()?;
+        if let Some((_, upgrade)) = self.upgrade_at.take_if(|(at, _)| *at == chunk) {
+            return Some(upgrade);
+        }
+        let before = self.keyframes.iter().rev().find(|keyframe| keyframe.chunk < chunk).copied();
+        let Some(keyframe) = before else { return Some(begin.clone()) };
+        let mut messages = self.messages(Some(keyframe), &[Channel::Batches]);
+        messages.end = chunk;
+        // Damage is met again where the messages themselves are wanted.
+        while messages.next().is_some() {}
+        messages.upgrade
     }
 
     /// Copies messages from a keyframe up to a time. What is damaged is left out.
@@ -319,6 +347,9 @@ pub struct Messages<'r, R> {
     channels: u8,
     records: Vec<u8>,
     at: usize,
+    upgrade: Option<Upgrade>,
+    /// The last message, if it was brought to the present form.
+    upgraded: Vec<u8>,
 }
 
 impl<R: Read + Seek> Messages<'_, R> {
@@ -343,18 +374,35 @@ impl<R: Read + Seek> Messages<'_, R> {
                     let end = self.at + len;
                     self.at = end;
                     let channel = self.recording.numbers.channel(message.number);
-                    let channel = channel.filter(|channel| self.channels & channel.bit() != 0);
+                    let read = self.read();
+                    let channel = channel.filter(|channel| read & channel.bit() != 0);
                     channel
                         .filter(|_| message.stamp >= self.stamp)
                         .map(|channel| (channel, message.stamp, message.at_ns, end - message.data.len()..end))
                 }
             };
             if let Some((channel, stamp, at_ns, data)) = found {
-                let data = &self.records[data];
+                let upgrade = self.upgrade.as_mut();
+                let upgraded = upgrade.map(|upgrade| upgrade.message(channel, &self.records[data.clone()]));
+                let is_upgraded = match upgraded.transpose() {
+                    Ok(upgraded) => upgraded.flatten().map(|upgraded| self.upgraded = upgraded).is_some(),
+                    Err(error) => return Some(Err(error)),
+                };
+                if self.channels & channel.bit() == 0 {
+                    continue;
+                }
+                let data = if is_upgraded { &self.upgraded[..] } else { &self.records[data] };
                 let (at_ms, clock_ms) = (Millis(stamp / NS_PER_MS), Millis(at_ns / NS_PER_MS));
                 return Some(Ok(Message { channel, at_ms, clock_ms, data, stamp }));
             }
         }
+    }
+
+    /// Bits of the channels that are read: what batches of an older version mean depends on keyframes.
+    fn read(&self) -> u8 {
+        let batches = self.channels & Channel::Batches.bit() != 0;
+        let more = if batches && self.upgrade.is_some() { Channel::Keyframes.bit() } else { 0 };
+        self.channels | more
     }
 
     /// Reads the next chunk that may hold something wanted.
@@ -364,7 +412,7 @@ impl<R: Read + Seek> Messages<'_, R> {
             self.chunk += 1;
             let is_wanted = Channel::ALL
                 .iter()
-                .any(|&channel| self.channels & channel.bit() != 0 && chunk.may_hold(channel));
+                .any(|&channel| self.read() & channel.bit() != 0 && chunk.may_hold(channel));
             if is_wanted {
                 (self.records, self.at) = (Vec::new(), 0);
                 return Some(

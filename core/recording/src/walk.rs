@@ -62,6 +62,8 @@ impl ChunkAt {
 #[derive(Debug)]
 pub(crate) struct WalkResult {
     pub(crate) meta: Meta,
+    /// Of its records.
+    pub(crate) version: u8,
     pub(crate) numbers: Numbers,
     pub(crate) chunks: Vec<ChunkAt>,
     /// Whether the file was ended in order.
@@ -93,14 +95,14 @@ pub(crate) fn walk<R: Read + Seek>(from: &mut R) -> Result<WalkResult, Recording
     }
     let ChunkWalk { meta, numbers, chunks, finished, .. } = walk;
     let lost_bytes = if finished { 0 } else { len - at };
-    let meta = meta.ok_or(RecordingError::NotARecording)?;
-    Ok(WalkResult { meta, numbers, chunks, is_finished: finished, lost_bytes })
+    let (meta, version) = meta.ok_or(RecordingError::NotARecording)?;
+    Ok(WalkResult { meta, version, numbers, chunks, is_finished: finished, lost_bytes })
 }
 
 struct ChunkWalk<'r, R> {
     from: &'r mut R,
     len: u64,
-    meta: Option<Meta>,
+    meta: Option<(Meta, u8)>,
     numbers: Numbers,
     chunks: Vec<ChunkAt>,
     finished: bool,

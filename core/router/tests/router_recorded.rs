@@ -50,7 +50,7 @@ fn read(name: &str) -> Logged {
             let exact = (prefill_blocks * 16.0).round() / 16.0 + decode_blocks;
             assert!((exact - logged).abs() <= 0.000_501, "{line}");
             candidates.push(Candidate {
-                worker: WorkerIx(*slots.entry(worker(line).to_owned()).or_insert(next)),
+                worker: WorkerIx((*slots.entry(worker(line).to_owned()).or_insert(next)).into()),
                 overlap_blocks: number(line, " with ") as u32,
                 host_blocks: 0,
                 disk_blocks: 0,
@@ -60,7 +60,7 @@ fn read(name: &str) -> Logged {
                 tree_size: Some(0),
             });
         } else if line.contains("Selected worker: ") {
-            let chosen = WorkerIx(slots[worker(line)]);
+            let chosen = WorkerIx(slots[worker(line)].into());
             let exact = |c: &Candidate| (c.prefill_blocks * 16.0).round() / 16.0 + c.decode_blocks;
             let least = candidates.iter().map(exact).fold(f64::INFINITY, f64::min);
             ties += usize::from(candidates.iter().filter(|c| exact(c) == least).count() > 1);

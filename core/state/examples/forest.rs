@@ -9,7 +9,7 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use radixscope_model::id::{BlockHash, TokensHash, WorkerIx};
+use radixscope_model::id::{BlockHash, TokensHash, Slot};
 use radixscope_model::record::Block;
 use radixscope_state::tree::forest::{Arrangement, Forest, Order, Seen, Window};
 use radixscope_state::tree::{MAX_HITS, NodeId, Tree};
@@ -49,14 +49,14 @@ impl Dice {
 
 /// One store event.
 struct Store {
-    worker: WorkerIx,
+    worker: Slot,
     parent: Option<BlockHash>,
     blocks: Vec<Block>,
 }
 
 /// A path that a worker holds, for events to go on with.
 struct Path {
-    worker: WorkerIx,
+    worker: Slot,
     blocks: Vec<Block>,
 }
 
@@ -93,11 +93,11 @@ fn realistic(name: &'static str, blocks: u64) -> Scene {
     for starter in &starters {
         made += starter.len() as u64;
         for w in 0..WORKERS {
-            stores.push(Store { worker: WorkerIx(w as u16), parent: None, blocks: starter.clone() });
+            stores.push(Store { worker: Slot(w as u16), parent: None, blocks: starter.clone() });
         }
     }
     while made < blocks {
-        let worker = WorkerIx(dice.below(WORKERS) as u16);
+        let worker = Slot(dice.below(WORKERS) as u16);
         let mut path = starters[zipf(&mut dice)].clone();
         for _ in 0..dice.from(1, 10) {
             let n = dice.from(5, 40);
@@ -113,7 +113,7 @@ fn realistic(name: &'static str, blocks: u64) -> Scene {
             path.extend(turn);
         }
         if dice.below(10) == 0 {
-            let other = WorkerIx(dice.below(WORKERS) as u16);
+            let other = Slot(dice.below(WORKERS) as u16);
             stores.push(Store { worker: other, parent: None, blocks: path.clone() });
         }
         paths.push(Path { worker, blocks: path });
@@ -125,7 +125,7 @@ fn realistic(name: &'static str, blocks: u64) -> Scene {
 fn leaves(blocks: u64) -> Scene {
     let mut dice = Dice(8);
     let first = dice.blocks(1);
-    let worker = WorkerIx(0);
+    let worker = Slot(0);
     let mut stores = vec![Store { worker, parent: None, blocks: first.clone() }];
     let mut paths = Vec::new();
     for _ in 0..blocks {
@@ -138,7 +138,7 @@ fn leaves(blocks: u64) -> Scene {
 
 /// One chain.
 fn chain(blocks: u64) -> Scene {
-    let worker = WorkerIx(0);
+    let worker = Slot(0);
     let blocks = Dice(9).blocks(blocks);
     let stores = vec![Store { worker, parent: None, blocks: blocks.clone() }];
     Scene { name: "one chain", stores, paths: vec![Path { worker, blocks }] }
@@ -165,7 +165,7 @@ fn fold(scene: &Scene, tree: &mut Tree) {
     }
     if scene.name == "alternating path" || scene.name == "striped" {
         for path in &scene.paths {
-            let other = WorkerIx((path.worker.0 + 1) % WORKERS as u16);
+            let other = Slot((path.worker.0 + 1) % WORKERS as u16);
             tree.store(other, None, &path.blocks, 1 << 30);
             for block in path.blocks.iter().step_by(2) {
                 tree.remove(other, block.block_hash);
@@ -201,7 +201,7 @@ fn events(tree: &mut Tree, scene: &mut Scene, dice: &mut Dice, n: u64, at: u32) 
                 }
             }
             _ => {
-                let other = WorkerIx(dice.below(WORKERS) as u16);
+                let other = Slot(dice.below(WORKERS) as u16);
                 let most = path.blocks.len().min(512) as u64;
                 let until = dice.from(1, most) as usize;
                 tree.store(other, None, &path.blocks[..until], at);

@@ -104,7 +104,7 @@ mod tests {
     use super::*;
     use crate::tree::Tree;
     use crate::tree::forest::Arrangement;
-    use radixscope_model::id::{BlockHash, TokensHash, WorkerIx};
+    use radixscope_model::id::{BlockHash, TokensHash, Slot};
     use radixscope_model::record::Block;
 
     fn tree(stores: &[(u16, &[u64])]) -> Tree {
@@ -113,7 +113,7 @@ mod tests {
         for &(worker, hashes) in stores {
             let block = |&h: &u64| Block { block_hash: BlockHash(h), tokens_hash: TokensHash(h) };
             let blocks: Vec<Block> = hashes.iter().map(block).collect();
-            tree.store(WorkerIx(worker), None, &blocks, 0);
+            tree.store(Slot(worker), None, &blocks, 0);
         }
         tree.update_forest();
         tree
@@ -125,7 +125,7 @@ mod tests {
         let all = Redundancy::from(tree.totals());
         assert_eq!(all, Redundancy { blocks: 4, shared: 2, copies: 3 });
         assert_eq!((all.held(), all.shared_share(), all.copies_share()), (7, Some(0.5), Some(3.0 / 7.0)));
-        let second = tree.find(WorkerIx(0), BlockHash(2)).and_then(|node| tree.prefix(node));
+        let second = tree.find(Slot(0), BlockHash(2)).and_then(|node| tree.prefix(node));
         let second = Redundancy::from(&second.expect("attached"));
         assert_eq!(second, Redundancy { blocks: 2, shared: 1, copies: 1 });
     }
@@ -134,7 +134,7 @@ mod tests {
     fn blocks_outside_the_picture_are_no_copies() {
         let mut tree = tree(&[(0, &[1, 2]), (1, &[1])]);
         let lost = Block { block_hash: BlockHash(8), tokens_hash: TokensHash(8) };
-        tree.store(WorkerIx(1), Some(BlockHash(7)), &[lost], 0);
+        tree.store(Slot(1), Some(BlockHash(7)), &[lost], 0);
         assert_eq!(tree.totals().unattached, 1);
         assert_eq!(Redundancy::from(tree.totals()), Redundancy { blocks: 2, shared: 1, copies: 1 });
     }

@@ -36,7 +36,7 @@ pub struct Query {
     pub hashes: Vec<(u64, Written)>,
     /// Digits of a hash, four or more.
     pub part: Option<HashPart>,
-    /// Number of a worker as the page labels it: `W3` is the third worker seen.
+    /// Number of a worker as the page labels it.
     pub label: Option<WorkerIx>,
     /// Id of a worker, with a rank or without.
     pub worker: Option<(u64, Option<u32>)>,
@@ -61,10 +61,7 @@ impl Query {
         query.hashes = hashes(text);
         query.part = HashPart::parse(text);
         query.worker = worker(text);
-        query.label = text.strip_prefix(['W', 'w']).and_then(decimal).and_then(|number| {
-            let at = u16::try_from(number.checked_sub(1)?).ok()?;
-            Some(WorkerIx(at))
-        });
+        query.label = WorkerIx::of_label(text);
         query.decision = decimal(text).map(DecisionId);
         let is_id = text.chars().count() >= MIN_REQUEST && !text.chars().any(char::is_whitespace);
         query.request = is_id.then(|| text.to_owned());
@@ -87,7 +84,7 @@ impl Query {
             });
         }
         parts.extend(self.part.as_ref().map(|_| "part of a block hash or tokens hash".to_owned()));
-        parts.extend(self.label.map(|label| format!("worker W{}", label.at() + 1)));
+        parts.extend(self.label.map(|label| format!("worker {label}")));
         parts.extend(self.worker.map(|(_, rank)| match rank {
             Some(rank) => format!("worker id with rank {rank}"),
             None => "worker id".to_owned(),
@@ -231,10 +228,9 @@ fn parts(cluster: &Cluster, query: &Query, found: &mut Vec<SearchHit>) -> usize 
 /// Each block that some worker calls so, with those who do: a hash means something only within its worker.
 fn blocks(cluster: &Cluster, hash: BlockHash) -> Vec<SearchHit> {
     let mut by_node: BTreeMap<(PoolIx, NodeId), Vec<WorkerIx>> = BTreeMap::new();
-    for (at, worker) in cluster.workers().iter().enumerate() {
-        let at = WorkerIx(at as u16);
-        if let Some(node) = cluster.tree(worker.pool).find(at, hash) {
-            by_node.entry((worker.pool, node)).or_default().push(at);
+    for (ix, worker) in cluster.workers().indexed() {
+        if let Some(node) = cluster.tree(worker.pool).find(ix.slot(), hash) {
+            by_node.entry((worker.pool, node)).or_default().push(ix);
         }
     }
     let mut found: Vec<((PoolIx, NodeId), Vec<WorkerIx>)> = by_node.into_iter().collect();
@@ -253,11 +249,7 @@ fn workers(cluster: &Cluster, query: &Query) -> Vec<SearchHit> {
         });
         by_id || query.label == Some(at)
     };
-    (0..cluster.workers().len() as u16)
-        .map(WorkerIx)
-        .filter(|&at| is_meant(at))
-        .map(SearchHit::Worker)
-        .collect()
+    cluster.workers().indices().filter(|&worker| is_meant(worker)).map(SearchHit::Worker).collect()
 }
 
 fn decision(cluster: &Cluster, query: &Query) -> Option<SearchHit> {

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use radixscope_model::id::{Millis, Seq, Worker};
+use radixscope_model::id::{Millis, Seq, Slot, Worker};
 use radixscope_model::record::{Block, Decision, DecisionSource, Entry, Record};
 
 fn numbers(text: &str) -> Vec<u64> {
@@ -100,7 +100,7 @@ fn found(text: &str) -> Vec<SearchHit> {
 #[test]
 fn a_block_is_found_by_every_name_it_has() {
     let cluster = cluster();
-    let shared = cluster.tree(PoolIx(0)).find(WorkerIx(0), BlockHash(2)).expect("held");
+    let shared = cluster.tree(PoolIx(0)).find(Slot(0), BlockHash(2)).expect("held");
     assert_eq!(found("2")[0], SearchHit::Block { pool: PoolIx(0), node: shared, workers: vec![WorkerIx(0)] });
     assert_eq!(
         found("0x5")[0],

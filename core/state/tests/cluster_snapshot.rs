@@ -21,7 +21,7 @@ fn state(runs: &[(u16, Option<u64>, u64)]) -> Cluster {
     }));
     records.extend(runs.iter().map(|&(worker, parent, first)| {
         Record::Stored {
-            worker: WorkerIx(worker),
+            worker: WorkerIx(worker.into()),
             parent: parent.map(BlockHash),
             blocks: Cow::Owned(
                 (first..first + 5)

@@ -1,6 +1,6 @@
 //! Our tree, given the same events.
 
-use radixscope_model::id::{BlockHash, TokensHash, WorkerIx};
+use radixscope_model::id::{BlockHash, TokensHash, Slot};
 use radixscope_model::record::Block;
 use radixscope_state::tree::{NodeId, OverlapRule, Step, Tree};
 
@@ -8,7 +8,7 @@ use crate::{Change, Event};
 
 /// Applies an event.
 pub fn apply(tree: &mut Tree, event: &Event) {
-    let worker = WorkerIx(event.worker);
+    let worker = Slot(event.worker);
     match &event.change {
         Change::Stored { parent, blocks } => {
             let block = |&(hash, tokens): &(u64, u64)| Block {

@@ -166,5 +166,5 @@ fn a_hole_that_is_filled_again_counts_here_at_once_and_there_when_the_rest_is_st
     assert!(!tell(Change::Removed(vec![99])), "an unknown removal is an error there, a number here");
     let (ours, theirs) = both.scores(&prompt);
     assert_eq!((ours[0], theirs[0]), (3, 2));
-    assert!(both.ours.find(radixscope_model::id::WorkerIx(0), BlockHash(chain[2])).is_some());
+    assert!(both.ours.find(radixscope_model::id::Slot(0), BlockHash(chain[2])).is_some());
 }

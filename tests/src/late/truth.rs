@@ -56,7 +56,7 @@ fn is_complete(worker: &Value, present: &BTreeMap<u64, &Held>) -> Result<(), Str
 /// What a state says that a worker holds, in order.
 fn shown(state: &Cluster, worker: u64) -> Vec<TrueBlock> {
     let ix = state.worker_ix(radixscope_model::id::Worker::new(worker, 0)).expect("it is there");
-    let held = state.tree_of(ix).held_by(ix).into_iter();
+    let held = state.tree_of(ix).held_by(ix.slot()).into_iter();
     let mut held: Vec<TrueBlock> = held
         .map(|(parent, block, _)| (block.block_hash.0, parent.map(|parent| parent.0), block.tokens_hash.0))
         .collect();

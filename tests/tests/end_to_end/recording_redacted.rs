@@ -46,7 +46,7 @@ fn forms(id: u64) -> Vec<Vec<u8>> {
 /// What the recording must not tell.
 fn secrets(cluster: &Cluster) -> BTreeSet<Vec<u8>> {
     let mut secrets = BTreeSet::new();
-    for worker in cluster.workers() {
+    for worker in cluster.workers().iter() {
         secrets.extend(forms(worker.id.id.0));
     }
     for router in cluster.routers() {

@@ -46,7 +46,7 @@ async fn until_known(server: &Radixscope, state: &str, blocks: u64) -> Value {
 /// Block hashes that a state has of the worker, in order.
 fn held(cluster: &Cluster) -> Vec<u64> {
     let ix = cluster.worker_ix(Worker::new(WORKER, 0)).expect("it is known");
-    let blocks = cluster.tree_of(ix).held_by(ix).into_iter();
+    let blocks = cluster.tree_of(ix).held_by(ix.slot()).into_iter();
     let mut held: Vec<u64> = blocks.map(|(_, block, _)| block.block_hash.0).collect();
     held.sort_unstable();
     held

@@ -64,8 +64,8 @@ pub(super) fn Filters(ledger: Ledger) -> impl IntoView {
 
 /// The workers that a reader can choose from: those of the pools shown.
 fn workers(shown: &ViewContext<'_>) -> Vec<(WorkerIx, Worker)> {
-    let of = |ix: WorkerIx| Some((ix, shown.worker(ix).filter(|of| shown.has(of.pool))?.id));
-    (0..shown.workers().len()).filter_map(|at| of(WorkerIx(at as u16))).take(LISTED).collect()
+    let known = shown.workers().indexed().filter(|(_, state)| shown.has(state.pool));
+    known.map(|(worker, state)| (worker, state.id)).take(LISTED).collect()
 }
 
 /// One kind with its count; `None` is every kind.

@@ -1,6 +1,8 @@
 //! Texts that a reader looks for among decisions: in the request id, in what worker, pool and model are called, and in the
 //! reason. Reasons are sentences that are made anew each time, so what was found is kept until another text is requested.
 
+use std::collections::HashSet;
+
 use radixscope_model::id::{PoolIx, WorkerIx};
 use radixscope_state::cluster::{DecisionEntry, Filter};
 
@@ -25,8 +27,8 @@ pub(super) struct Search {
 /// One pass over the decisions, newest first.
 pub(super) struct Pass<'a> {
     search: &'a mut Search,
-    /// By worker: whether it, its pool or its model is called so.
-    workers: Vec<bool>,
+    /// Workers that are, or whose pool or model is, called so.
+    workers: HashSet<WorkerIx>,
     found: Vec<u64>,
     settled: Option<u64>,
 }
@@ -38,8 +40,7 @@ impl Search {
         if self.text != text || self.among != among {
             *self = Self { text: text.to_owned(), among, ..Self::default() };
         }
-        let called = |at: usize| {
-            let worker = WorkerIx(at as u16);
+        let called = |worker: WorkerIx| {
             let of = shown.cluster.worker(worker);
             let id = of.map(|of| of.id.to_string()).unwrap_or_default();
             let pool = of.and_then(|of| shown.cluster.pool(of.pool)).map(|pool| pool.name());
@@ -49,8 +50,11 @@ impl Search {
                 || [&id, &pool.unwrap_or_default(), model].into_iter().any(|name| has(name, text))
         };
         let workers = match text.is_empty() {
-            true => Vec::new(),
-            false => (0..shown.cluster.workers().len()).map(called).collect(),
+            true => HashSet::new(),
+            false => {
+                let departed = shown.cluster.departed().map(|(worker, _)| worker);
+                shown.cluster.workers().indices().chain(departed).filter(|&worker| called(worker)).collect()
+            }
         };
         Pass { search: self, workers, found: Vec::new(), settled: None }
     }
@@ -76,7 +80,7 @@ impl Pass<'_> {
         if is_found && id < settled {
             self.found.push(id);
         }
-        is_found || self.workers.get(decided.decision.worker.at()) == Some(&true)
+        is_found || self.workers.contains(&decided.decision.worker)
     }
 }
 

@@ -48,14 +48,14 @@ impl BlockSummary {
             tokens: tree.tokens_hash(node),
             position,
             block_tokens: cluster.block_tokens(),
-            owners: holders.map_or_else(|| tree.owners(node), |of| &of.after).iter().collect(),
+            owners: cluster.owners(holders.map_or_else(|| tree.owners(node), |of| &of.after)).collect(),
             len: chain.len,
             blocks: chain.sums.blocks,
             above: if tree.chain_owners(chain).is_empty() { 0 } else { position - chain.position },
             touched: touched_ms(tree.touched(node)),
             names_differ: !tree.hashes_agree(node),
             is_evicted: cluster.has_evicted(node),
-            before: holders.map(|of| of.before.iter().collect()),
+            before: holders.map(|of| cluster.owners(&of.before).collect()),
         }
     }
 

@@ -56,7 +56,8 @@ pub(super) fn follow(tree: TreeView) {
 /// The last block of a decision's path that is still there.
 fn end_of(cluster: &ViewContext<'_>, id: DecisionId) -> Option<Crumb> {
     let (tree, path) = (cluster.live_tree(), cluster.decisions().get(id)?.decision.path?);
-    let node = tree.find(path.worker, path.block_hash).filter(|&node| tree.is_attached(node))?;
+    let slot = cluster.slot(path.worker)?;
+    let node = tree.find(slot, path.block_hash).filter(|&node| tree.is_attached(node))?;
     Some(Crumb::at(tree, node, tree.position(node)))
 }
 

@@ -178,7 +178,7 @@ fn brackets(canvas: &Canvas<'_>, decided: &DecisionEntry, rects: &[Rect], last: 
         let y = canvas.view.y(f64::from(depth)).min(last.bottom);
         // The bracket is on the box that ends at or below this depth.
         let on = rects.iter().find(|rect| rect.bottom >= y).copied().unwrap_or(last);
-        let colour = canvas.palette.worker(worker);
+        let colour = canvas.palette.worker(worker.slot());
         let (thick, arm) = (3.0 * scale, 6.0 * scale);
         let (left, right) = (on.left - arm, on.right.max(on.left + arm) + arm);
         canvas.surface.fill(Rect { left, right, top: y - thick, bottom: y }, colour);
@@ -206,7 +206,7 @@ fn draw_tags(canvas: &Canvas<'_>, tags: &[Tag]) {
         let left = tag.beside.left - width;
         let x =
             if right + width <= room { right } else { left.max(4.0 * scale).min((room - width).max(0.0)) };
-        let ground = tag.worker.map_or(canvas.palette.text, |worker| canvas.palette.worker(worker));
+        let ground = tag.worker.map_or(canvas.palette.text, |worker| canvas.palette.worker(worker.slot()));
         surface.plate(&tag.text, x, y, ground);
         surface.text(&tag.text, x, y, ink(ground), false);
     }

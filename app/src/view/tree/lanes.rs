@@ -114,9 +114,11 @@ pub(super) fn Heads(tree: TreeView) -> impl IntoView {
     let count = move || workers.with(|workers| workers.len());
     let height = Memo::new(move |_| Lanes::height_css(stage.get(), count()));
     let seen = Memo::new(move |_| {
-        let lanes = Lanes { workers: workers.get(), height: height.get(), scrolled: tree.scrolled.get() };
+        let all = workers.get();
+        let slots = all.iter().map(|worker: &WorkerIx| worker.slot()).collect();
+        let lanes = Lanes { workers: slots, height: height.get(), scrolled: tree.scrolled.get() };
         let seen = lanes.visible(stage.get());
-        seen.filter_map(|lane| Some((lane, *lanes.workers.get(lane)?))).collect::<Vec<_>>()
+        seen.filter_map(|lane| Some((lane, *all.get(lane)?))).collect::<Vec<_>>()
     });
     // Full seconds: the curve moves on with them.
     let second = Memo::new(move |_| store.on_beat(|_| Millis(store.received_ms().0 / 1000 * 1000)));
@@ -169,7 +171,7 @@ fn LaneHead(
         format!(
             "top:{}px;height:{height}px;--c:var({})",
             height * lane as f64,
-            token(worker, store.workers.get())
+            token(worker.slot(), store.workers.get())
         )
     };
     view! {

@@ -120,7 +120,7 @@ fn of(cluster: &ViewContext<'_>, forest: &Forest, by: Ranked, most: usize) -> Li
         ListedBox {
             crumb: Crumb::of(tree, forest, id),
             last: chain.end() - 1,
-            owners: tree.chain_owners(chain).iter().collect(),
+            owners: cluster.owners(tree.chain_owners(chain)).collect(),
             blocks: chain.sums.blocks,
             hits: chain.sums.hits,
             copies: chain.sums.copies,

@@ -2,7 +2,7 @@
 
 use leptos::prelude::*;
 use radixscope_export::tree::svg::{self, Drawing, colours::Theme};
-use radixscope_model::id::Seq;
+use radixscope_model::id::{Seq, WorkerIx};
 use radixscope_state::cluster::touch;
 use radixscope_state::tree::forest::{Forest, Width};
 use wasm_bindgen::JsCast;
@@ -96,7 +96,9 @@ fn save_svg(tree: TreeView) -> String {
     let dark = tree.dark.get_untracked();
     let drawn = view(tree, |cluster, forest, region, choice| {
         let facts = Facts::of(tree, cluster, forest, region, choice);
-        let names: Vec<String> = cluster.workers().iter().map(|worker| worker.id.to_string()).collect();
+        let workers = cluster.workers();
+        let names: Vec<(WorkerIx, String)> =
+            workers.indexed().map(|(worker, state)| (worker, state.id.to_string())).collect();
         let drawing = Drawing {
             width_px: width.max(0) as u32,
             height_px: height.max(0) as u32,
@@ -109,6 +111,7 @@ fn save_svg(tree: TreeView) -> String {
             empty: svg::EMPTY,
             now: touch(tree.store.now_ms()),
             workers: &names,
+            slots: workers.slots(),
             only: None,
             block_size_tokens: cluster.block_tokens(),
         };

@@ -95,11 +95,11 @@ fn of(cluster: &ViewContext<'_>, forest: &Forest, crumb: Crumb) -> Option<Detail
     let tree = cluster.tree();
     let node = crumb.node(tree)?;
     let prefix = tree.prefix(node)?;
-    let owners: Vec<WorkerIx> = tree.owners(node).iter().collect();
+    let owners: Vec<WorkerIx> = cluster.owners(tree.owners(node)).collect();
     let names = if tree.hashes_agree(node) {
         Vec::new()
     } else {
-        owners.iter().map(|&worker| (worker, tree.block_hash_by(node, worker))).collect()
+        owners.iter().map(|&worker| (worker, tree.block_hash_by(node, worker.slot()))).collect()
     };
     let above = forest.up(prefix.chain).skip(1).find(|&id| tree.held_in(forest.chain(id)) > 0);
     Some(Detail {

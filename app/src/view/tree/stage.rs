@@ -146,7 +146,7 @@ fn draw(
         stage.update_value(|stage| {
             let Some(stage) = stage else { return };
             stage.surface.fit(f64::from(frame.client_width()), f64::from(frame.client_height()), GUTTER);
-            let palette_of = (dark, cluster.workers().len());
+            let palette_of = (dark, cluster.workers().slots());
             if stage.palette_of != Some(palette_of) {
                 stage.palette = Palette::read(theme::token, dark, palette_of.1);
                 stage.palette_of = Some(palette_of);

@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::element::Element;
 use super::sums::{Chain, Sums};
 use super::{Hashes, NotFound, TreeSnapshot};
-use radixscope_model::id::{BlockHash, Millis, Seq, TokensHash, Worker, WorkerIx};
+use radixscope_model::id::{BlockHash, Millis, Seq, Slot, TokensHash, Worker, WorkerIx};
 use radixscope_state::tree::NodeId;
 
 /// Most positions of one hash in a response.
@@ -160,8 +160,8 @@ impl TreeSnapshot {
         if tree.hashes_agree(node) {
             return Vec::new();
         }
-        let name = |ix: WorkerIx| {
-            Some(Name { worker: *self.workers.get(ix.at())?, block_hash: tree.block_hash_by(node, ix) })
+        let name = |slot: Slot| {
+            Some(Name { worker: self.worker(slot)?, block_hash: tree.block_hash_by(node, slot) })
         };
         tree.owners(node).iter().filter_map(name).collect()
     }

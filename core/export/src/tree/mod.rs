@@ -32,7 +32,7 @@ use std::sync::OnceLock;
 
 use serde::{Serialize, Serializer};
 
-use radixscope_model::id::{BlockHash, Millis, PoolIx, Seq, TokensHash, Worker, WorkerIx};
+use radixscope_model::id::{BlockHash, Millis, PoolIx, Seq, Slot, TokensHash, Worker, WorkerIx};
 use radixscope_state::cluster::{Cluster, PoolState, touch};
 use radixscope_state::tree::{HIT_WINDOW, NodeId, Tree};
 
@@ -76,8 +76,8 @@ pub struct TreeSnapshot {
     pool: PoolIx,
     pool_name: String,
     tree: Tree,
-    /// By [`WorkerIx`].
-    workers: Vec<Worker>,
+    /// By [`Slot`].
+    workers: Vec<Option<(WorkerIx, Worker)>>,
     block_size_tokens: Option<u32>,
     /// Sums over everything, of all workers, with all hits that are kept.
     whole: OnceLock<Sums>,
@@ -92,7 +92,12 @@ impl TreeSnapshot {
             pool,
             pool_name: cluster.pool(pool).map(PoolState::name).unwrap_or_default(),
             tree: cluster.tree(pool).frozen(),
-            workers: cluster.workers().iter().map(|worker| worker.id).collect(),
+            workers: (0..cluster.workers().slots() as u16)
+                .map(|slot| {
+                    let worker = cluster.workers().in_slot(Slot(slot))?;
+                    Some((worker, cluster.worker(worker)?.id))
+                })
+                .collect(),
             block_size_tokens: cluster.block_tokens(pool),
             whole: OnceLock::new(),
         }
@@ -132,19 +137,33 @@ impl TreeSnapshot {
     fn find(&self, hash: BlockHash, workers: Option<&[WorkerIx]>, name: &str) -> Result<NodeId, NotFound> {
         let asked = || format!("{name}={hash}");
         match workers {
-            Some(workers) => workers
-                .iter()
-                .find_map(|&worker| self.tree.find(worker, hash))
+            Some(workers) => self
+                .slots(workers)
+                .into_iter()
+                .find_map(|slot| self.tree.find(slot, hash))
                 .ok_or_else(|| NotFound::WorkersBlock(asked())),
             None => self.tree.find_any(hash).ok_or_else(|| NotFound::Block(asked())),
         }
     }
 
+    /// Who has a slot.
+    fn worker(&self, slot: Slot) -> Option<Worker> {
+        self.workers.get(slot.at())?.map(|(_, id)| id)
+    }
+
+    /// The slots of those of the workers that are there.
+    fn slots(&self, workers: &[WorkerIx]) -> Vec<Slot> {
+        let has_slot = |worker: &WorkerIx| {
+            matches!(self.workers.get(worker.slot().at()), Some(Some((known, _))) if known == worker)
+        };
+        workers.iter().filter(|worker| has_slot(worker)).map(|worker| worker.slot()).collect()
+    }
+
     /// Every place that some worker calls `hash`, in order of the workers.
     fn places(&self, hash: BlockHash) -> Vec<NodeId> {
-        let workers = (0..self.workers.len() as u16).map(WorkerIx);
+        let slots = (0..self.workers.len() as u16).map(Slot);
         let mut places: Vec<NodeId> = Vec::new();
-        for place in workers.filter_map(|worker| self.tree.find(worker, hash)) {
+        for place in slots.filter_map(|slot| self.tree.find(slot, hash)) {
             if !places.contains(&place) {
                 places.push(place);
             }
@@ -216,6 +235,6 @@ struct BlockWorkers<'p> {
 impl Serialize for BlockWorkers<'_> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let owners = self.picture.tree.owners(self.node);
-        to.collect_seq(owners.iter().filter_map(|ix| self.picture.workers.get(ix.at())))
+        to.collect_seq(owners.iter().filter_map(|slot| self.picture.worker(slot)))
     }
 }

@@ -75,10 +75,12 @@ impl TreeSnapshot {
                 )
             }
         };
-        let names: Vec<String> =
-            self.workers.iter().map(|worker| format!("{}/{}", worker.id, worker.dp_rank)).collect();
+        let names: Vec<(WorkerIx, String)> =
+            self.workers.iter().flatten().map(|(worker, id)| (*worker, id.to_string())).collect();
+        let only = shown.workers.as_deref().map(|workers| self.slots(workers));
+        let is_drawn = |worker: &WorkerIx| shown.workers.as_ref().is_some_and(|of| of.contains(worker));
         let whose: Vec<&str> =
-            shown.workers.iter().flatten().filter_map(|ix| names.get(ix.at())).map(String::as_str).collect();
+            names.iter().filter(|(worker, _)| is_drawn(worker)).map(|(_, name)| name.as_str()).collect();
         let title = if whose.is_empty() { title } else { format!("{title}: blocks on {}", whose.join(", ")) };
         let drawing = Drawing {
             width_px: shown.width_px,
@@ -92,7 +94,8 @@ impl TreeSnapshot {
             empty: &shown.empty,
             now: touch(self.at_ms),
             workers: &names,
-            only: shown.workers.as_deref(),
+            slots: self.workers.len(),
+            only: only.as_deref(),
             block_size_tokens: self.block_size_tokens,
         };
         Ok(draw(tree, &forest, &drawing))

@@ -147,7 +147,10 @@ impl TreeSnapshot {
                 self.whole.get_or_init(|| Sums::below(tree, root, None, self.since(MAX_HITS_WINDOW_MS)))
             }
             _ => {
-                own.insert(Sums::below(tree, root, page.workers.as_deref(), self.since(page.hits_window_ms)))
+                {
+                    let slots = page.workers.as_deref().map(|workers| self.slots(workers));
+                    own.insert(Sums::below(tree, root, slots.as_deref(), self.since(page.hits_window_ms)))
+                }
             }
         };
         let mut walk = Walk {

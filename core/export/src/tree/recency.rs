@@ -48,7 +48,7 @@ pub fn end_to_text(end_ms: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use radixscope_model::id::{BlockHash, TokensHash, WorkerIx};
+    use radixscope_model::id::{BlockHash, TokensHash, Slot};
     use radixscope_model::record::Block;
     use radixscope_state::tree::Tree;
     use radixscope_state::tree::forest::Arrangement;
@@ -75,8 +75,8 @@ mod tests {
         let blocks = |tokens: &[u64]| -> Vec<Block> {
             tokens.iter().map(|&t| Block { block_hash: BlockHash(t), tokens_hash: TokensHash(t) }).collect()
         };
-        tree.store(WorkerIx(0), None, &blocks(&[1, 2]), 50);
-        tree.store(WorkerIx(0), None, &blocks(&[1, 3]), 90);
+        tree.store(Slot(0), None, &blocks(&[1, 2]), 50);
+        tree.store(Slot(0), None, &blocks(&[1, 3]), 90);
         let forest = Forest::of(&tree, Arrangement::default());
         assert_eq!(oldest_age_ms(&forest, 100), 50 * TOUCH_MS);
     }

@@ -1,6 +1,6 @@
 //! Sums over a subtree, per block of it, in three passes over flat memory.
 
-use radixscope_model::id::WorkerIx;
+use radixscope_model::id::Slot;
 use radixscope_state::tree::{NodeId, Tree};
 
 /// One block and what is at and below it.
@@ -48,7 +48,7 @@ pub(super) type Place = u32;
 
 impl Sums {
     /// Of `root` and everything below it, counting what one of `workers` (`None`: anyone) holds and hits since `since`.
-    pub(super) fn below(tree: &Tree, root: NodeId, workers: Option<&[WorkerIx]>, since: u32) -> Self {
+    pub(super) fn below(tree: &Tree, root: NodeId, workers: Option<&[Slot]>, since: u32) -> Self {
         // Only the whole tree is worth a guess at how many nodes there are.
         let expected = if root == NodeId::ROOT { tree.allocated() as usize + 1 } else { 0 };
         let mut rows: Vec<SubtreeSums> = Vec::with_capacity(expected);

@@ -20,7 +20,7 @@ fn cluster(workers: u16) -> Cluster {
     for ix in 0..workers {
         let id = Worker::new(u64::MAX - u64::from(ix), 0);
         let (namespace, component) = ("dynamo".into(), "backend".into());
-        fold(&mut cluster, AT_MS, Record::Worker { worker: WorkerIx(ix), id, namespace, component });
+        fold(&mut cluster, AT_MS, Record::Worker { worker: WorkerIx(ix.into()), id, namespace, component });
     }
     cluster
 }
@@ -31,12 +31,12 @@ fn store(cluster: &mut Cluster, ix: u16, parent: Option<u64>, tokens: &[u64]) {
     let blocks: Vec<Block> = tokens.iter().map(block).collect();
     let parent = parent.map(|p| BlockHash(p * 100));
     let at_ms = cluster.now_ms().0 + 1_000;
-    fold(cluster, at_ms, Record::Stored { worker: WorkerIx(ix), parent, blocks: blocks.into() });
+    fold(cluster, at_ms, Record::Stored { worker: WorkerIx(ix.into()), parent, blocks: blocks.into() });
 }
 
 fn remove(cluster: &mut Cluster, ix: u16, tokens: impl IntoIterator<Item = u64>) {
     let hashes: Vec<BlockHash> = tokens.into_iter().map(|t| BlockHash(t * 100)).collect();
-    fold(cluster, cluster.now_ms().0, Record::Removed { worker: WorkerIx(ix), hashes: hashes.into() });
+    fold(cluster, cluster.now_ms().0, Record::Removed { worker: WorkerIx(ix.into()), hashes: hashes.into() });
 }
 
 /// Worker 0 holds 1-2-3-4, worker 1 holds 1-2 and 5 below it, worker 2 holds 9.
@@ -444,7 +444,7 @@ proptest! {
                 picture.tree.hit(node, touch(picture.at_ms));
             }
         }
-        let workers = (filter < 3).then(|| vec![WorkerIx(filter)]);
+        let workers = (filter < 3).then(|| vec![WorkerIx(filter.into())]);
         let page = Page { sort: Sort::NAMES[sort].1, levels, workers, limit: 100_000, ..Page::default() };
         let whole = read(picture.page(&page).expect("found"));
         prop_assert_eq!(&whole["next"], &json!(null));

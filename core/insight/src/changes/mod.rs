@@ -12,7 +12,7 @@ mod tree;
 #[cfg(test)]
 mod tests;
 
-use radixscope_model::id::{Millis, PoolIx, Worker, WorkerIx};
+use radixscope_model::id::{Millis, PoolIx, Slot, Worker, WorkerIx};
 use radixscope_model::record::Tier;
 use radixscope_state::cluster::{Cluster, WorkerState};
 use radixscope_state::tree::{OwnerSet, Tree};
@@ -252,11 +252,11 @@ fn blocks(members: &[Member], earlier: &Tree, later: &Tree) -> (Blocks, Vec<Bloc
     earlier.each_held(|worker, name| {
         let Some(member) = known.before(worker) else { return };
         of[member].before += 1;
-        let held = members[member].at[1].and_then(|later_ix| later.find(later_ix, name));
+        let held = members[member].at[1].and_then(|later_ix| later.find(later_ix.slot(), name));
         kept[member] += u64::from(held.is_some());
     });
     for (at, member) in members.iter().enumerate() {
-        let holds = |tree: &Tree, ix: Option<WorkerIx>| ix.map(|ix| tree.holdings(ix)).unwrap_or_default();
+        let holds = |tree: &Tree, ix: Option<WorkerIx>| ix.map(|ix| tree.holdings(ix.slot())).unwrap_or_default();
         let (before, after) = (holds(earlier, member.at[0]), holds(later, member.at[1]));
         of[at].evicted = of[at].before - kept[at];
         of[at].stored = (after.resident + after.further).saturating_sub(kept[at]);
@@ -282,7 +282,7 @@ fn moves(known: &MemberIndex, earlier: &Tree, later: &Tree, of: &mut [Blocks]) -
     moved
 }
 
-/// Which member has an index in A, and which in B.
+/// Which member has a slot in A, and which in B.
 struct MemberIndex([Vec<Option<usize>>; 2]);
 
 impl MemberIndex {
@@ -292,21 +292,21 @@ impl MemberIndex {
             for (side, ix) in member.at.into_iter().enumerate() {
                 let Some(ix) = ix else { continue };
                 let places = &mut known.0[side];
-                if places.len() <= ix.at() {
-                    places.resize(ix.at() + 1, None);
+                if places.len() <= ix.slot().at() {
+                    places.resize(ix.slot().at() + 1, None);
                 }
-                places[ix.at()] = Some(at);
+                places[ix.slot().at()] = Some(at);
             }
         }
         known
     }
 
-    fn before(&self, ix: WorkerIx) -> Option<usize> {
-        self.0[0].get(ix.at()).copied().flatten()
+    fn before(&self, slot: Slot) -> Option<usize> {
+        self.0[0].get(slot.at()).copied().flatten()
     }
 
-    fn after(&self, ix: WorkerIx) -> Option<usize> {
-        self.0[1].get(ix.at()).copied().flatten()
+    fn after(&self, slot: Slot) -> Option<usize> {
+        self.0[1].get(slot.at()).copied().flatten()
     }
 
     /// Members that hold a place before and not after, and those that hold it after and not before.
@@ -327,8 +327,10 @@ fn worker_change(
     is_across: bool,
 ) -> WorkerChange {
     // Known under another pool before it counts as the same worker in all that is no block.
-    let before_ix = a.cluster.worker_ix(member.id);
-    let after_ix = b.cluster.worker_ix(member.id);
+    let known = |cluster: &Cluster| {
+        cluster.worker_ix(member.id).filter(|&ix| cluster.workers().get(ix).is_some())
+    };
+    let (before_ix, after_ix) = (known(a.cluster), known(b.cluster));
     let before = before_ix.and_then(|ix| a.cluster.worker(ix));
     let after = after_ix.and_then(|ix| b.cluster.worker(ix));
     let counted = |of: fn(&Cluster, WorkerIx) -> u64| {
@@ -351,7 +353,7 @@ fn worker_change(
     let is_partial = |cluster: &Cluster, ix: Option<WorkerIx>| ix.is_some_and(|ix| cluster.is_incomplete(ix));
     WorkerChange {
         id: member.id,
-        ix: member.at[1].or(member.at[0]).unwrap_or(WorkerIx(u16::MAX)),
+        ix: member.at[1].or(member.at[0]).unwrap_or(WorkerIx(u32::MAX)),
         presence,
         blocks,
         tiers: Vec::new(),

@@ -31,7 +31,7 @@ impl Stage {
     }
 
     fn worker(&mut self, id: u64, component: &'static str) -> WorkerIx {
-        let worker = WorkerIx(self.cluster.workers().len() as u16);
+        let worker = WorkerIx(self.cluster.workers().len() as u32);
         let id = Worker::new(id, 0);
         self.fold(Record::Worker { worker, id, namespace: "dynamo".into(), component: component.into() });
         worker
@@ -279,13 +279,13 @@ fn take(stage: &mut Stage, held: &mut Held, step: &Step) {
                 tokens_hash: TokensHash(prompt[at]),
             };
             let blocks: Vec<Block> = (0..prompt.len()).map(block).collect();
-            stage.fold(Record::Stored { worker: WorkerIx(*worker), parent: None, blocks: blocks.into() });
+            stage.fold(Record::Stored { worker: WorkerIx((*worker).into()), parent: None, blocks: blocks.into() });
             held.extend((1..=prompt.len()).map(|len| (*worker, prompt[..len].to_vec())));
         }
         Step::Remove(worker, prompt, n) => {
             let gone = (1..=prompt.len()).rev().take(*n).map(|len| prompt[..len].to_vec());
             for path in gone {
-                stage.remove(WorkerIx(*worker), [named(&path)]);
+                stage.remove(WorkerIx((*worker).into()), [named(&path)]);
                 held.remove(&(*worker, path));
             }
         }
@@ -314,7 +314,7 @@ proptest! {
         let moved: Vec<_> = places.values().filter(|(lost, gained)| !lost.is_empty() && !gained.is_empty()).collect();
         let pool = &changes.pools[0];
         for worker in &pool.workers {
-            let w = worker.ix.0;
+            let w = worker.ix.slot().0;
             let of = |set: &Held| set.iter().filter(|(of, _)| *of == w).count() as u64;
             let only = |one: &Held, other: &Held| one.difference(other).filter(|(of, _)| *of == w).count() as u64;
             let expected = Blocks {

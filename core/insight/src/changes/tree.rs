@@ -1,6 +1,6 @@
 //! Both states of a prefix tree as one that is coloured by what changed. Knows no colour.
 
-use radixscope_model::id::{PoolIx, Worker, WorkerIx};
+use radixscope_model::id::{PoolIx, Slot, Worker};
 use radixscope_model::record::Tier;
 use radixscope_state::cluster::Cluster;
 use radixscope_state::tree::forest::{Chain, Sliver};
@@ -38,11 +38,11 @@ impl BlockChange {
         }
     }
 
-    const fn mark(self) -> WorkerIx {
-        WorkerIx(self as u16)
+    const fn mark(self) -> Slot {
+        Slot(self as u16)
     }
 
-    fn marked(mark: WorkerIx) -> Option<Self> {
+    fn marked(mark: Slot) -> Option<Self> {
         Self::ALL.get(mark.at()).copied()
     }
 }

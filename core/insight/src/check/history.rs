@@ -8,6 +8,7 @@ use super::loads::Loads;
 use super::pace::Pace;
 use radixscope_model::id::{Millis, WorkerIx};
 use radixscope_state::cluster::Cluster;
+use radixscope_state::per_worker::PerWorker;
 
 /// Time between two samples.
 const EVERY_MS: u64 = 2_000;
@@ -46,9 +47,9 @@ pub struct Totals {
 /// Samples of all workers' totals.
 #[derive(Default)]
 pub struct History {
-    samples: VecDeque<(Millis, Vec<Totals>)>,
+    samples: VecDeque<(Millis, PerWorker<Totals>)>,
     /// Totals when what was published before we came had been read: none of it happened lately.
-    before: Vec<Totals>,
+    before: PerWorker<Totals>,
     began_ms: Millis,
     latest_event_ms: Option<Millis>,
     /// What routers count on workers.
@@ -95,25 +96,22 @@ impl History {
 
     /// A worker's totals since we listen; what was published before we came is not in them.
     pub fn session(&self, cluster: &Cluster, worker: WorkerIx) -> Totals {
-        Totals::of(cluster, worker).less(since(cluster, worker, self.began_ms, &self.before))
+        Totals::of(cluster, worker).less(self.before.get(worker).copied().unwrap_or_default())
     }
 
     /// What a worker's totals rose by over the last `ms`, or since we listen if that is shorter.
     pub fn rise(&self, cluster: &Cluster, worker: WorkerIx, now: Millis, ms: u64) -> Totals {
         let then = self.samples.iter().rev().find(|(at, _)| now.since(*at) >= ms);
-        let (at, totals) = then.map_or((self.began_ms, &self.before), |(at, totals)| (*at, totals));
-        Totals::of(cluster, worker).less(since(cluster, worker, at, totals))
+        let totals = then.map_or(&self.before, |(_, totals)| totals);
+        Totals::of(cluster, worker).less(totals.get(worker).copied().unwrap_or_default())
     }
 }
 
-/// A worker's totals at a moment; nothing if another worker had its place then.
-fn since(cluster: &Cluster, worker: WorkerIx, at: Millis, totals: &[Totals]) -> Totals {
-    let is_older = cluster.worker(worker).is_none_or(|state| state.first_ms <= at);
-    totals.get(worker.at()).filter(|_| is_older).copied().unwrap_or_default()
-}
 
-fn totals(cluster: &Cluster) -> Vec<Totals> {
-    (0..cluster.workers().len() as u16).map(|w| Totals::of(cluster, WorkerIx(w))).collect()
+fn totals(cluster: &Cluster) -> PerWorker<Totals> {
+    let mut totals = PerWorker::default();
+    cluster.workers().indices().for_each(|worker| *totals.of(worker) = Totals::of(cluster, worker));
+    totals
 }
 
 impl Totals {

@@ -102,11 +102,11 @@ impl Loads {
 
 fn counts(cluster: &Cluster, now: Millis) -> Vec<Count> {
     let is_fresh = |at: Millis| now.since(at) <= HOLDS_MS;
-    let workers = cluster.workers().iter().zip(0..).filter(|(state, _)| state.gone.is_none());
-    let by_messages = workers.flat_map(|(state, worker)| {
+    let workers = cluster.workers().indexed().filter(|(_, state)| state.gone.is_none());
+    let by_messages = workers.flat_map(|(worker, state)| {
         let loads = state.router_loads.iter().filter(|load| is_fresh(load.at_ms));
         loads.filter_map(move |load| {
-            Some((WorkerIx(worker), LoadReporter::Messages(load.router?), load.decode_blocks?))
+            Some((worker, LoadReporter::Messages(load.router?), load.decode_blocks?))
         })
     });
     let frontends = cluster.processes().iter().enumerate();

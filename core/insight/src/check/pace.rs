@@ -400,7 +400,7 @@ mod tests {
             Prompt {
                 at_ms: Millis(1_000 * second),
                 pool: PoolIx(0),
-                worker: WorkerIx(worker),
+                worker: WorkerIx(worker.into()),
                 uncached_tokens,
                 represented_tokens: uncached_tokens,
                 ttft_ms: 60.0

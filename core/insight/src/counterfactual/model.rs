@@ -130,7 +130,7 @@ impl Facts {
         }
         let from = if workers.is_empty() { Provenance::Assumed } else { Provenance::Recorded };
         let is_meant = |ix: &WorkerIx| selection.pool.is_none_or(|pool| cluster.pool_of(*ix) == Some(pool));
-        let all = (0..cluster.workers().len() as u16).map(WorkerIx).filter(is_meant);
+        let all = cluster.workers().indices().filter(is_meant);
         let count = if workers.is_empty() { all.clone().count() } else { workers.len() };
         let modelled = || all.clone().filter(|ix| workers.is_empty() || workers.contains(ix));
         Self {

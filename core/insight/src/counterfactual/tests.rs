@@ -17,7 +17,7 @@ fn fold(cluster: &mut Cluster, record: Record<'_>) {
 
 fn candidate(worker: u16, cost: f64) -> Candidate {
     Candidate {
-        worker: WorkerIx(worker),
+        worker: WorkerIx(worker.into()),
         overlap_blocks: 0,
         prefill_blocks: cost,
         decode_blocks: 0.0,

@@ -287,8 +287,8 @@ pub struct Facts {
 
 /// The workers of a pool that have not left.
 fn there(cluster: &Cluster, pool: PoolIx) -> impl Iterator<Item = WorkerIx> {
-    let all = (0..cluster.workers().len() as u16).map(WorkerIx);
-    all.filter(move |&ix| cluster.worker(ix).is_some_and(|state| state.pool == pool && state.gone.is_none()))
+    let all = cluster.workers().indexed();
+    all.filter(move |(_, state)| state.pool == pool && state.gone.is_none()).map(|(worker, _)| worker)
 }
 
 /// A pool's inputs for the calculator, as the deployment reports them.

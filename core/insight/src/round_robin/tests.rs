@@ -27,7 +27,7 @@ fn cluster(decisions: impl IntoIterator<Item = ([u32; 3], Option<u64>)>) -> Clus
     }
     for (id, (overlaps, ttft_ms)) in (1..).zip(decisions) {
         let candidate = |(at, &overlap_blocks): (usize, &u32)| Candidate {
-            worker: WorkerIx(at as u16),
+            worker: WorkerIx(at as u32),
             overlap_blocks,
             host_blocks: 0,
             disk_blocks: 0,

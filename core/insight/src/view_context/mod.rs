@@ -144,11 +144,11 @@ impl<'a> ViewContext<'a> {
         self.only.is_none_or(|only| only == pool)
     }
 
-    /// The workers shown, in order of first sight, those that left included.
+    /// The workers shown, by slot, those that left included.
     pub fn worker_list(&self) -> impl Iterator<Item = WorkerIx> + use<'a> {
         let Self { cluster, only, .. } = *self;
-        let workers = cluster.workers().iter().zip(0..).map(|(worker, at)| (worker.pool, WorkerIx(at)));
-        workers.filter(move |(pool, _)| only.is_none_or(|only| only == *pool)).map(|(_, worker)| worker)
+        let workers = cluster.workers().indexed();
+        workers.filter(move |(_, state)| only.is_none_or(|only| only == state.pool)).map(|(worker, _)| worker)
     }
 
     /// The workers of the pool that is drawn.

@@ -22,7 +22,7 @@ impl Fixture {
     }
 
     fn worker(&mut self, namespace: &'static str, component: &'static str) -> WorkerIx {
-        let worker = WorkerIx(self.0.workers().len() as u16);
+        let worker = WorkerIx(self.0.workers().len() as u32);
         let id = Worker::new(u64::from(worker.0) + 100, 0);
         self.fold(Record::Worker { worker, id, namespace: namespace.into(), component: component.into() });
         worker

@@ -6,6 +6,7 @@ use super::question::Question;
 use radixscope_model::id::{Millis, WorkerIx};
 use radixscope_router::{Formula, Load};
 use radixscope_state::cluster::Cluster;
+use radixscope_state::per_worker::PerWorker;
 use radixscope_state::requests::{ActiveSequences, EXPIRE_MS};
 
 /// Where a candidate's load comes from.
@@ -56,7 +57,7 @@ impl LoadFrom {
 /// Loads by worker, without the blocks of the prompt that is routed.
 #[derive(Default)]
 pub(super) struct Loads {
-    of: Vec<(Load, LoadFrom)>,
+    of: PerWorker<(Load, LoadFrom)>,
     /// The router whose estimates are used, how many others there are, and the age of its oldest and latest word.
     /// A router that is not named in its messages (0.8) has no id.
     router: Option<(Option<u64>, usize, u64)>,
@@ -69,12 +70,12 @@ pub(super) struct Loads {
 impl Loads {
     pub(super) fn gather(&mut self, state: State<'_>, router: Option<u64>) {
         let State { cluster, now_ms, .. } = state;
-        self.of.clear();
-        self.of.resize(cluster.workers().len(), (Load::default(), LoadFrom::Assumed));
+        self.of = PerWorker::default();
+        cluster.workers().indices().for_each(|worker| *self.of.of(worker) = Default::default());
         self.is_partial = false;
         self.requests_in_flight(cluster, now_ms);
         if let Some(active) = self.sequences(state) {
-            for (worker, of) in (0..).map(WorkerIx).zip(&mut self.of) {
+            for (worker, of) in self.of.iter_mut() {
                 let load = active.load(worker);
                 *of = (
                     Load {
@@ -90,7 +91,7 @@ impl Loads {
     }
 
     pub(super) fn of(&self, worker: WorkerIx) -> (Load, LoadFrom) {
-        self.of.get(worker.at()).copied().unwrap_or_default()
+        self.of.get(worker).copied().unwrap_or_default()
     }
 
     /// The requests in flight, if reported.
@@ -107,7 +108,8 @@ impl Loads {
         let Some(router) = router.map(Some).or(latest.map(|load| load.router)) else { return };
         let mut oldest_ms = None;
         let mut others: Vec<Option<u64>> = Vec::new();
-        for (worker, of) in cluster.workers().iter().zip(&mut self.of) {
+        for (ix, worker) in cluster.workers().indexed() {
+            let of = self.of.of(ix);
             for load in &worker.router_loads {
                 if load.router != router {
                     if !others.contains(&load.router) {
@@ -138,10 +140,10 @@ impl Loads {
         if !self.ends_received {
             return;
         }
-        self.of.iter_mut().for_each(|of| of.1 = LoadFrom::InFlight);
+        self.of.iter_mut().for_each(|(_, of)| of.1 = LoadFrom::InFlight);
         for decided in recent().filter(|decided| decided.progress.ended_ms.is_none()) {
             let decision = &decided.decision;
-            let Some((load, _)) = self.of.get_mut(decision.worker.at()) else { continue };
+            let Some((load, _)) = self.of.get_mut(decision.worker) else { continue };
             load.active_requests += 1;
             let size = decision.block_size_tokens.map(u64::from).filter(|&size| size > 0);
             let (Some(isl), Some(size)) = (decision.isl_tokens, size) else { continue };
@@ -172,7 +174,7 @@ impl Loads {
                 let age = Seconds(age_ms);
                 let who = router.map_or_else(|| "the router".to_owned(), |id| format!("router {id}"));
                 notes.push(format!("Loads are the estimates of {who}, up to {age} old.{others}"));
-                let silent = self.of.iter().filter(|(_, from)| *from != LoadFrom::Router).count();
+                let silent = self.of.iter().filter(|(_, (_, from))| *from != LoadFrom::Router).count();
                 if silent > 0 {
                     notes.push(format!("That router reported nothing of {silent} workers."));
                 }

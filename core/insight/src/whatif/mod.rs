@@ -14,7 +14,7 @@ mod recorded;
 mod tests;
 
 use crate::completeness;
-use radixscope_model::id::{Millis, PoolIx, TokensHash, WorkerIx};
+use radixscope_model::id::{Millis, PoolIx, TokensHash};
 use radixscope_model::record::Decision;
 use radixscope_router::{
     Formula, Load, Overlap, Request, RouterSettings, Scores, TieBreak, WorkerInput, example, score,
@@ -123,8 +123,7 @@ impl WhatIf {
         self.loads.gather(state, question.router);
         let mut others = 0;
         let mut without_events = 0;
-        for (ix, worker) in cluster.workers().iter().enumerate() {
-            let ix = WorkerIx(ix as u16);
+        for (ix, worker) in cluster.workers().indexed() {
             if worker.gone.is_some() {
                 continue;
             }
@@ -134,7 +133,7 @@ impl WhatIf {
                 continue;
             }
             without_events += u64::from(worker.last_event_ms.is_none());
-            let overlap = self.overlaps.get(ix.at()).copied().unwrap_or(0);
+            let overlap = self.overlaps.get(ix.slot().at()).copied().unwrap_or(0);
             let below = self.tiers.beyond(cluster, worker.pool, ix, overlap);
             let (mut load, load_from) = self.loads.of(ix);
             load.decode_blocks = load.decode_blocks.saturating_add(match self.loads.sequences(state) {

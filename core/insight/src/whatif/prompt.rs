@@ -97,7 +97,9 @@ impl WhatIf {
             Prompt::After { worker, block_hash, new_tokens } => {
                 let size = same_size(of_cluster, question.block_size_tokens)?;
                 let tree = cluster.tree(pool);
-                let node = tree.find(*worker, *block_hash).filter(|&node| tree.is_attached(node));
+                let slot = cluster.slot(*worker);
+                let node = slot.and_then(|slot| tree.find(slot, *block_hash));
+                let node = node.filter(|&node| tree.is_attached(node));
                 let mut at = node.ok_or_else(|| Refused::NoBlock {
                     worker: cluster
                         .worker(*worker)

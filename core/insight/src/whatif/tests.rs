@@ -24,8 +24,8 @@ impl Scene {
         for w in 0..workers {
             let (namespace, component) = ("dynamo".into(), "backend".into());
             let id = Worker::new(100 + u64::from(w), 0);
-            scene.fold(Record::Worker { worker: WorkerIx(w), id, namespace, component });
-            let (worker, block_size_tokens) = (WorkerIx(w), Some(16));
+            scene.fold(Record::Worker { worker: WorkerIx(w.into()), id, namespace, component });
+            let (worker, block_size_tokens) = (WorkerIx(w.into()), Some(16));
             scene.fold(Record::ModelCard {
                 worker,
                 total_kv_blocks: None,
@@ -47,12 +47,12 @@ impl Scene {
             .into_iter()
             .map(|own| Block { block_hash: BlockHash(own + 500), tokens_hash: TokensHash(own) })
             .collect();
-        self.fold(Record::Stored { worker: WorkerIx(worker), parent: None, blocks: blocks.into() });
+        self.fold(Record::Stored { worker: WorkerIx(worker.into()), parent: None, blocks: blocks.into() });
     }
 
     fn load(&mut self, worker: u16, router: u64, prefill_tokens: u64, decode_blocks: u64) {
         self.fold(Record::RouterLoad {
-            worker: WorkerIx(worker),
+            worker: WorkerIx(worker.into()),
             router: Some(router),
             decode_blocks: Some(decode_blocks),
             prefill_tokens: Some(prefill_tokens),
@@ -79,7 +79,7 @@ impl Scene {
 }
 
 fn w(ix: u16) -> CandidateRef {
-    CandidateRef::Worker(WorkerIx(ix))
+    CandidateRef::Worker(WorkerIx(ix.into()))
 }
 
 fn local(hashes: impl IntoIterator<Item = u64>, isl_tokens: Option<u64>) -> Question {
@@ -190,7 +190,7 @@ fn estimates_of_several_routers_are_not_mixed() {
 
 /// Decision `id` of `worker`, with a prompt of 122 tokens of which it held 7 blocks.
 fn decide(scene: &mut Scene, id: u64, worker: u16) {
-    let mut decision = Decision::new(DecisionId(id), WorkerIx(worker), DecisionSource::ActiveSequences);
+    let mut decision = Decision::new(DecisionId(id), WorkerIx(worker.into()), DecisionSource::ActiveSequences);
     decision.isl_tokens = Some(122);
     decision.block_size_tokens = Some(16);
     decision.overlap_blocks = Some(7);
@@ -264,7 +264,7 @@ fn another_weight_a_missing_worker_and_a_busier_one_change_the_choice_and_say_so
     let question = record(&mut scene);
     let mut engine = WhatIf::default();
     let name = |who| match who {
-        CandidateRef::Worker(ix) => format!("W{}", ix.at() + 1),
+        CandidateRef::Worker(ix) => ix.to_string(),
         other => format!("{other:?}"),
     };
     let mut say = |question: &Question| {

@@ -164,7 +164,7 @@ fn workers_without_events_are_named_one_by_one() {
         let last = watched.findings.iter().rfind(|(_, f)| f.code == "no_events");
         let (_, finding) = last.unwrap();
         assert_eq!((finding.severity, finding.workers.len()), (Severity::Critical, 3), "{sources:?}");
-        for worker in watched.cluster.workers() {
+        for worker in watched.cluster.workers().iter() {
             assert_eq!(evidence(finding, &format!("KV events of worker {}", worker.id)), "0");
         }
         assert!(finding.fix.iter().any(|fix| fix.setting == "--publish-events-and-metrics"));
@@ -184,9 +184,9 @@ fn restarted_worker(name: &str, sources: Sources, within_s: f64) {
     let last_sign = watched.cluster.workers()[dead].last_sign_ms.unwrap().0 as f64 / 1_000.0;
     let (t, finding) = watched.first("worker_gone").unwrap_or_else(|| panic!("{sources:?}"));
     assert!(t - last_sign <= within_s, "{sources:?}: after {} s", t - last_sign);
-    assert_eq!(finding.workers.iter().map(|w| w.at()).collect::<Vec<_>>(), [dead], "{sources:?}");
+    assert_eq!(finding.workers.iter().map(|w| w.slot().at()).collect::<Vec<_>>(), [dead], "{sources:?}");
     if sources.frontend_log {
-        let ix = radixscope_model::id::WorkerIx(dead as u16);
+        let ix = radixscope_model::id::WorkerIx(dead as u32);
         assert_eq!(watched.cluster.blocks(ix), Some(0), "{sources:?}: its blocks are gone");
     }
     let mut codes = watched.codes(Severity::Warning);

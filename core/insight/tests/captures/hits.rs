@@ -34,7 +34,7 @@ impl RecordSink for Watched {
         let (node, at) = tree.hits().next_back().unwrap();
         assert_eq!(at, touch(entry.at_ms));
         let depth = if node == NodeId::ROOT { 0 } else { tree.position(node) + 1 };
-        assert!(depth == 0 || tree.owners(node).contains(decision.worker), "{decision:?}");
+        assert!(depth == 0 || tree.owners(node).contains(decision.worker.slot()), "{decision:?}");
         self.judged.push((decision.overlap_blocks.unwrap(), depth));
     }
 }

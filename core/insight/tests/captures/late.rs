@@ -38,7 +38,7 @@ fn over_nats_a_dump_and_the_events_since_are_the_truth() {
         is_true(&player, 3);
         assert!(player.queries.iter().all(Option::is_none), "nothing was lost: {:?}", player.queries);
         assert_eq!(player.queries.len(), 3, "{name}: each worker is asked once");
-        for state in player.cluster.workers() {
+        for state in player.cluster.workers().iter() {
             assert_eq!(state.knowledge.why, KnowledgeWhy::Dump);
         }
     }
@@ -69,7 +69,7 @@ fn workers_of_0_9_are_asked_on_request_only() {
     let mut player = Player::new("0.9.1-localindexer-late", "late", Some(1.0));
     player.play(|_, _, _| {});
     assert!(player.queries.is_empty());
-    for state in player.cluster.workers() {
+    for state in player.cluster.workers().iter() {
         let knowledge = &state.knowledge;
         assert_eq!((knowledge.state, knowledge.why), (TreeKnowledge::Partial, KnowledgeWhy::JoinedLate));
         assert_eq!(knowledge.asking, QueryState::OnRequest);
@@ -110,7 +110,7 @@ fn over_zeromq_from_discovery_alone_a_late_viewer_is_complete() {
 fn over_zeromq_from_the_first_event_on_nothing_is_unknown() {
     let mut player = Player::new("1.6.1-zmq-default", "mid", None);
     player.play(|_, cluster, _| {
-        for state in cluster.workers() {
+        for state in cluster.workers().iter() {
             assert_eq!((state.unknown_removed_total, state.unknown_parents_total), (0, 0));
             assert_ne!(state.knowledge.state, TreeKnowledge::Partial);
         }
@@ -133,17 +133,17 @@ fn a_worker_that_lists_fewer_blocks_than_it_holds_is_believed() {
     for name in ["1.6.1-vllm-relay", "0.9.1-vllm-relay-localindexer"] {
         let mut player = Player::new(name, "late", Some(1.0));
         player.play(|intake, cluster, _| {
-            for state in cluster.workers() {
+            for state in cluster.workers().iter() {
                 let asking = state.knowledge.asking;
                 if asking == QueryState::OnRequest {
                     intake.request_dump(state.id);
                 }
             }
         });
-        for state in player.cluster.workers() {
+        for state in player.cluster.workers().iter() {
             let ix = player.cluster.worker_ix(state.id).unwrap();
             assert_eq!(state.knowledge.state, TreeKnowledge::Complete, "{name}");
-            let held = player.cluster.tree_of(ix).holdings(ix);
+            let held = player.cluster.holdings(ix);
             println!("{name} {:?}: {held:?} unknown removed {}", state.id, state.unknown_removed_total);
             assert!((900..=1_700).contains(&held.resident), "{held:?}");
         }

@@ -149,7 +149,7 @@ impl Player {
     /// What the state says that a worker holds, in order.
     pub(crate) fn held(&self, worker: Worker) -> Vec<Held> {
         let ix = self.cluster.worker_ix(worker).expect("a worker");
-        let held = self.cluster.tree_of(ix).held_by(ix).into_iter();
+        let held = self.cluster.tree_of(ix).held_by(ix.slot()).into_iter();
         let mut held: Vec<Held> =
             held.map(|(parent, block, _)| (block.block_hash, parent, block.tokens_hash)).collect();
         held.sort_unstable();

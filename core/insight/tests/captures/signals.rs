@@ -131,8 +131,9 @@ fn a_worker_that_was_killed_is_gone_within_seconds_and_its_blocks_with_it() {
     assert_eq!(state.sign(cluster.now_ms()), Liveness::Left);
     assert_eq!(cluster.blocks(dead), Some(0));
     assert!(
-        (0..cluster.workers().len() as u16)
-            .map(WorkerIx)
+        cluster
+            .workers()
+            .indices()
             .all(|w| (w == dead) == (cluster.blocks(w) == Some(0)))
     );
     let without_log = play("0.9.1-worker-restart", &[]);

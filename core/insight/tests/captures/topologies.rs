@@ -108,7 +108,7 @@ fn check(name: &str) -> Cluster {
     for of in want.workers.iter().filter(|of| of.tier == "device") {
         let ix = worker(&cluster, &of.worker_id, of.dp_rank);
         assert_eq!(cluster.blocks(ix), Some(of.blocks), "{name}: blocks of {}", of.worker_id);
-        assert_eq!(cluster.tree_of(ix).holdings(ix).unattached, of.unattached, "{name}");
+        assert_eq!(cluster.holdings(ix).unattached, of.unattached, "{name}");
         assert_eq!(cluster.pool_of(ix), Some(pool(&cluster, &of.group)), "{name}: pool of {}", of.worker_id);
     }
     for (of, want) in &want.pools {
@@ -194,7 +194,7 @@ fn host_memory_is_not_device_memory() {
             of.worker_id
         );
         assert_eq!(cluster.tier_blocks(ix, Tier::Disk), None, "no event of that tier was received");
-        let unattached = cluster.tier_tree(pool(&cluster, &of.group), Tier::Host).holdings(ix).unattached;
+        let unattached = cluster.tier_tree(pool(&cluster, &of.group), Tier::Host).holdings(ix.slot()).unattached;
         assert_eq!(unattached, of.unattached);
     }
     let mut isl_blocks = 0;

@@ -133,7 +133,7 @@ impl Attach {
         let is_contiguous = self.workers.of(ix).is_contiguous;
         // An id may be shared by several events where they come one by one.
         let from = last_event_id.map(|last| last.saturating_add(u64::from(is_contiguous)));
-        let mut target = Target::new(ix);
+        let mut target = Target::new(ix.slot());
         events.events.iter().for_each(|event| target.replay(&kv_record(ix, event, events)));
         queue.from(from).for_each(|event| target.replay(&kv_record(ix, event, queue.events())));
         let is_verified = query.want == WantedQuery::Verify && self.workers.of(ix).is_complete();
@@ -142,7 +142,7 @@ impl Attach {
         let is_behind = last_event_id > self.workers.of(ix).last_event_id;
         if is_verified {
             let is_whole =
-                out.cluster().tree_of(ix).holdings(ix).hidden == 0 && !is_behind && !query.is_overtaken;
+                out.cluster().holdings(ix).hidden == 0 && !is_behind && !query.is_overtaken;
             if !self.verified(ix, &difference, is_whole, out) {
                 return;
             }
@@ -332,12 +332,12 @@ fn replayed(event: Record<'_>, at_ms: Millis, out: &mut dyn Sink) {
             Record::TreeDumpRemoved { worker, tier: Some(tier), hashes }
         }
         Record::Cleared { worker, .. } => {
-            let hashes = out.cluster().tree_of(worker).names_of(worker);
+            let hashes = out.cluster().tree_of(worker).names_of(worker.slot());
             Record::TreeDumpRemoved { worker, tier: None, hashes: hashes.into() }
         }
         Record::TierCleared { worker, tier } => {
             let Some(pool) = out.cluster().pool_of(worker) else { return };
-            let hashes = out.cluster().tier_tree(pool, tier).names_of(worker);
+            let hashes = out.cluster().tier_tree(pool, tier).names_of(worker.slot());
             Record::TreeDumpRemoved { worker, tier: Some(tier), hashes: hashes.into() }
         }
         _ => return,

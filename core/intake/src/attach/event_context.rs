@@ -128,7 +128,7 @@ impl Attach {
             self.cancel(query.id);
         }
         if let Some(pool) = out.cluster().pool_of(ix) {
-            let nothing = target::Target::new(ix).difference(out.cluster(), pool, false);
+            let nothing = target::Target::new(ix.slot()).difference(out.cluster(), pool, false);
             out.record(Entry { at_ms: live.at_ms, record: Record::TreeDumpBegan { worker: ix } });
             nothing.record(ix, &mut |record| out.record(Entry { at_ms: live.at_ms, record }));
         }

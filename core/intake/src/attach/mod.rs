@@ -215,16 +215,6 @@ impl Attach {
         tables.into_iter().chain(self.endpoints.sizes()).collect()
     }
 
-    /// Other workers take these places.
-    pub(crate) fn reclaim(&mut self, workers: &[WorkerIx]) {
-        for &worker in workers {
-            if let Some(query) = self.workers.get_mut(worker).and_then(AttachState::forget) {
-                self.cancel(query.id);
-            }
-        }
-        self.workers.reclaim(workers);
-    }
-
     fn cancel(&mut self, id: u64) {
         self.running.remove(&id);
         self.commands.push(Command::CancelQuery { id });

@@ -1,5 +1,7 @@
 //! Which worker is queried when, and the records about it.
 
+use hashbrown::HashMap;
+
 use radixscope_model::id::{Millis, Worker, WorkerIx};
 use radixscope_model::record::{Entry, KnowledgeWhy, QueryState, Record, TreeKnowledge};
 
@@ -9,6 +11,7 @@ use super::watched::{AttachState, Query, WantedQuery};
 use super::{Attach, TreeDumps};
 use crate::command::{Command, TreeQuery};
 use crate::ingest::Sink;
+use radixscope_state::cluster::Cluster;
 
 /// Queries that run at a time.
 const MAX_RUNNING: usize = 8;
@@ -21,18 +24,14 @@ const GIVE_UP_MS: u64 = 5 * 60_000;
 pub(super) const KEPT_BEFORE_MS: u64 = 500;
 
 impl Attach {
-    /// Looks what is to be done: call it with every flush, and whenever [`Attach::is_due`]. `index` knows workers by their ids.
-    pub(crate) fn tick(
-        &mut self,
-        at_ms: Millis,
-        index: &dyn Fn(Worker) -> Option<WorkerIx>,
-        out: &mut dyn Sink,
-    ) {
+    /// Looks what is to be done: call it with every flush, and whenever [`Attach::is_due`].
+    pub(crate) fn tick(&mut self, at_ms: Millis, out: &mut dyn Sink) {
         self.now = self.now.max(at_ms);
         self.due = None;
         if std::mem::take(&mut self.meets) {
-            self.meet(index);
+            self.meet(out.cluster());
         }
+        self.cancel_of_forgotten(out.cluster());
         let workers: Vec<WorkerIx> =
             self.workers.iter_mut().filter(|(_, watched)| watched.id.is_some()).map(|(ix, _)| ix).collect();
         let workers: Vec<WorkerIx> = workers.into_iter().filter(|&ix| self.is_there(ix, out)).collect();
@@ -66,7 +65,10 @@ impl Attach {
     }
 
     /// Adds workers that can be queried and were not seen yet.
-    fn meet(&mut self, index: &dyn Fn(Worker) -> Option<WorkerIx>) {
+    fn meet(&mut self, cluster: &Cluster) {
+        let index: HashMap<Worker, WorkerIx> =
+            cluster.workers().indexed().map(|(ix, state)| (state.id, ix)).collect();
+        let index = |worker: Worker| index.get(&worker).copied();
         self.endpoints.settle();
         let named: Vec<(u64, Worker)> = self.publishers.iter().map(|(&id, &worker)| (id, worker)).collect();
         for worker in self.endpoints.workers() {
@@ -84,9 +86,16 @@ impl Attach {
         }
     }
 
+    /// Queries of workers that the state has forgotten are of no use.
+    fn cancel_of_forgotten(&mut self, cluster: &Cluster) {
+        let of_forgotten = self.running.iter().filter(|(_, ix)| cluster.workers().get(**ix).is_none());
+        let of_forgotten: Vec<u64> = of_forgotten.map(|(&id, _)| id).collect();
+        of_forgotten.into_iter().for_each(|id| self.cancel(id));
+    }
+
     /// Whether a worker is there. Of one that left nothing is known any more, nor of one that was away.
     fn is_there(&mut self, ix: WorkerIx, out: &dyn Sink) -> bool {
-        let Some(state) = out.cluster().worker(ix) else { return false };
+        let Some(state) = out.cluster().workers().get(ix) else { return false };
         let watched = self.workers.of(ix);
         let has_left = state.gone.is_some();
         let is_known = watched.known.0 != TreeKnowledge::Unknown;
@@ -120,7 +129,7 @@ impl Attach {
                 && let Some(every_ms) = every_ms
             {
                 // Each at another time.
-                let spread = every_ms / 4 * u64::from(ix.0 % 64) / 64;
+                let spread = every_ms / 4 * u64::from(ix.slot().0 % 64) / 64;
                 let at = *watched.verify_ms.get_or_insert(Millis(now.0.saturating_add(every_ms + spread)));
                 if now >= at {
                     watched.want = WantedQuery::Verify;

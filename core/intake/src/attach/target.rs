@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use radixscope_model::id::{BlockHash, PoolIx, WorkerIx};
+use radixscope_model::id::{BlockHash, PoolIx, Slot, WorkerIx};
 use radixscope_model::record::{Block, Record, Tier};
 use radixscope_state::cluster::Cluster;
 use radixscope_state::tree::{NodeId, Step, Tree};
@@ -19,7 +19,7 @@ const SOME_TIME: u32 = 1;
 
 /// What a worker holds by its answer.
 pub(super) struct Target {
-    worker: WorkerIx,
+    slot: Slot,
     device: Tree,
     tiers: BTreeMap<Tier, Tree>,
 }
@@ -43,39 +43,39 @@ pub(super) struct Difference {
 }
 
 impl Target {
-    pub(super) fn new(worker: WorkerIx) -> Self {
-        Self { worker, device: Tree::with_limit(LIMIT), tiers: BTreeMap::new() }
+    pub(super) fn new(slot: Slot) -> Self {
+        Self { slot, device: Tree::with_limit(LIMIT), tiers: BTreeMap::new() }
     }
 
     /// Replays an event.
     pub(super) fn replay(&mut self, event: &Record<'_>) {
-        let worker = self.worker;
+        let slot = self.slot;
         match event {
             Record::Stored { parent, blocks, .. } => {
-                self.device.store(worker, *parent, blocks, SOME_TIME);
+                self.device.store(slot, *parent, blocks, SOME_TIME);
             }
             Record::Removed { hashes, .. } => {
                 for &hash in hashes.iter() {
-                    self.device.remove(worker, hash);
+                    self.device.remove(slot, hash);
                 }
             }
             Record::Cleared { .. } => {
-                self.device.clear(worker);
+                self.device.clear(slot);
             }
             Record::TierStored { tier, parent, blocks, .. } => {
                 let tree = self.tiers.entry(*tier).or_insert_with(|| Tree::with_limit(LIMIT));
-                tree.store_below(&self.device, worker, *parent, blocks, SOME_TIME);
+                tree.store_below(&self.device, slot, *parent, blocks, SOME_TIME);
             }
             Record::TierRemoved { tier, hashes, .. } => {
                 if let Some(tree) = self.tiers.get_mut(tier) {
                     for &hash in hashes.iter() {
-                        tree.remove(worker, hash);
+                        tree.remove(slot, hash);
                     }
                 }
             }
             Record::TierCleared { tier, .. } => {
                 if let Some(tree) = self.tiers.get_mut(tier) {
-                    tree.clear(worker);
+                    tree.clear(slot);
                 }
             }
             _ => {}
@@ -96,29 +96,29 @@ impl Target {
     }
 
     fn compare(&self, tier: Option<Tier>, kept: &Tree, target: &Tree, to: &mut Difference) {
-        let worker = self.worker;
-        if kept.holdings(worker).resident > 0 {
-            let gone = kept.names_of(worker).into_iter().filter(|&name| target.find(worker, name).is_none());
+        let slot = self.slot;
+        if kept.holdings(slot).resident > 0 {
+            let gone = kept.names_of(slot).into_iter().filter(|&name| target.find(slot, name).is_none());
             for name in gone {
                 let is_detached = to.is_verified
-                    && kept.find(worker, name).is_some_and(|node| is_detached(kept, worker, node));
+                    && kept.find(slot, name).is_some_and(|node| is_detached(kept, slot, node));
                 let list = if is_detached { &mut to.detached } else { &mut to.surplus };
                 list.push((tier, name));
             }
         }
-        if target.holdings(worker).is_empty() {
+        if target.holdings(slot).is_empty() {
             return;
         }
         for top in std::iter::once(NodeId::ROOT).chain(target.anchors()) {
             for step in target.walk(top) {
                 let Step::Enter { node, .. } = step else { continue };
-                if !target.owners(node).contains(worker) {
+                if !target.owners(node).contains(slot) {
                     continue;
                 }
-                let first = target.block_hash_by(node, worker);
-                for name in std::iter::once(first).chain(target.further_names_by(node, worker)) {
-                    if !is_same(kept, target, worker, node, name) {
-                        to.missing(tier, target, worker, node, name);
+                let first = target.block_hash_by(node, slot);
+                for name in std::iter::once(first).chain(target.further_names_by(node, slot)) {
+                    if !is_same(kept, target, slot, node, name) {
+                        to.missing(tier, target, slot, node, name);
                     }
                 }
             }
@@ -127,21 +127,21 @@ impl Target {
 }
 
 /// Whether a block hangs below one that the worker does not hold any more.
-fn is_detached(tree: &Tree, worker: WorkerIx, node: NodeId) -> bool {
+fn is_detached(tree: &Tree, slot: Slot, node: NodeId) -> bool {
     let above = std::iter::successors(tree.parent(node), |&at| tree.parent(at));
-    above.take_while(|&at| at != NodeId::ROOT).any(|at| !tree.owners(at).contains(worker))
+    above.take_while(|&at| at != NodeId::ROOT).any(|at| !tree.owners(at).contains(slot))
 }
 
 /// Whether the tree that is kept holds the block `name` at the same place.
-fn is_same(kept: &Tree, target: &Tree, worker: WorkerIx, node: NodeId, name: BlockHash) -> bool {
-    let Some(own) = kept.find(worker, name) else { return false };
+fn is_same(kept: &Tree, target: &Tree, slot: Slot, node: NodeId, name: BlockHash) -> bool {
+    let Some(own) = kept.find(slot, name) else { return false };
     if kept.tokens_hash(own) != target.tokens_hash(node) {
         return false;
     }
     match target.parent(node) {
         Some(NodeId::ROOT) => kept.parent(own) == Some(NodeId::ROOT),
-        Some(above) if target.owners(above).contains(worker) => {
-            let above = kept.find(worker, target.block_hash_by(above, worker));
+        Some(above) if target.owners(above).contains(slot) => {
+            let above = kept.find(slot, target.block_hash_by(above, slot));
             above.is_some() && kept.parent(own) == above
         }
         Some(_) => kept.is_attached(own),
@@ -155,7 +155,7 @@ impl Difference {
         &mut self,
         tier: Option<Tier>,
         target: &Tree,
-        worker: WorkerIx,
+        slot: Slot,
         node: NodeId,
         name: BlockHash,
     ) {
@@ -164,8 +164,8 @@ impl Difference {
         let mut at = target.parent(node);
         let mut parent = None;
         while let Some(above) = at.filter(|&above| above != NodeId::ROOT) {
-            if target.owners(above).contains(worker) {
-                parent = Some(target.block_hash_by(above, worker));
+            if target.owners(above).contains(slot) {
+                parent = Some(target.block_hash_by(above, slot));
                 break;
             }
             leading

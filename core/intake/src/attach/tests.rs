@@ -11,7 +11,7 @@ use radixscope_dynamo::envelope::Format;
 use radixscope_dynamo::kv_event::KvEvents;
 use radixscope_dynamo::subject::{self, Transport};
 use radixscope_dynamo::tree_query::{QueryFailed, QueryFault, TreeResponse};
-use radixscope_model::id::{BlockHash, Millis, SourceIx, Worker, WorkerIx};
+use radixscope_model::id::{BlockHash, Millis, Slot, SourceIx, Worker, WorkerIx};
 use radixscope_model::record::{KnowledgeWhy, QueryState, SourceKind, TreeKnowledge};
 use radixscope_state::cluster::{Cluster, KnowledgeState};
 use serde_json::{Value, json};
@@ -234,7 +234,7 @@ impl Attached {
 
     /// Blocks that the worker holds, with those before them.
     fn held(&self) -> Vec<(u64, Option<u64>)> {
-        let held = self.cluster.tree_of(WorkerIx(0)).held_by(WorkerIx(0)).into_iter();
+        let held = self.cluster.tree_of(WorkerIx(0)).held_by(Slot(0)).into_iter();
         let mut held: Vec<_> =
             held.map(|(parent, block, _)| (block.block_hash.0, parent.map(|parent| parent.0))).collect();
         held.sort_unstable();

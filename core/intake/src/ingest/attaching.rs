@@ -17,7 +17,7 @@ impl Ingest {
 
     /// Queries a worker for its blocks. `false`: its endpoint is unknown, or queries are off.
     pub(crate) fn request_dump(&mut self, worker: Worker) -> bool {
-        self.interner.known(worker).is_some_and(|ix| self.attach.request_dump(ix, worker))
+        self.interner.last_known(worker).is_some_and(|ix| self.attach.request_dump(ix, worker))
     }
 
     /// Which workers are asked for their blocks.
@@ -36,7 +36,6 @@ impl Ingest {
         self.ask(at_ms, out);
         self.attach.record_recovered(at_ms, out);
         self.record_departures(at_ms, out);
-        self.vacate_departed(at_ms, out);
         self.await_no_departed(out);
     }
 
@@ -53,8 +52,7 @@ impl Ingest {
 
     /// Has workers asked that are to be.
     pub(super) fn ask(&mut self, at_ms: Millis, out: &mut dyn Sink) {
-        let Self { attach, interner, .. } = self;
-        attach.tick(at_ms, &|worker| interner.known(worker), out);
+        self.attach.tick(at_ms, out);
     }
 
     /// A query was answered, or was not.

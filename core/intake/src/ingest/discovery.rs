@@ -4,6 +4,8 @@
 use std::borrow::Cow;
 
 use super::discovered::Presence;
+use super::interner::ranks_of;
+use super::scrape::ranks_or_first;
 use super::{Context, Ingest, Sink, within_bounds};
 use radixscope_dynamo::discovery::{self, DiscoveryEntry, MAX_ENTRIES, ModelCard, plain_key};
 use radixscope_dynamo::error::{DecodeError, Reason};
@@ -41,7 +43,7 @@ impl Ingest {
             DiscoveryEntry::Instance(of) if of.is_worker() => {
                 self.real_names.learn(&of.namespace);
                 let context = context.of_component(&of.namespace, &of.component);
-                for rank in self.ranks_or_first(of.instance_id) {
+                for rank in ranks_or_first(of.instance_id, out.cluster()) {
                     self.worker(&context, rank, out);
                 }
             }
@@ -62,7 +64,7 @@ impl Ingest {
             Some(Presence::Came(id)) => (id, false),
             Some(Presence::Left(id)) => (id, true),
         };
-        for (_, worker) in self.interner.ranks_of(id) {
+        for (_, worker) in ranks_of(id, out.cluster()) {
             out.record(context.entry(match has_left {
                 true => Record::Left { worker, why: DepartureCause::Discovery },
                 false => Record::Rejoined { worker },

@@ -4,29 +4,17 @@
 //! ids of the events it held. The message is counted as lost; its events are reported separately.
 
 use radixscope_model::id::WorkerIx;
+use radixscope_state::per_worker::PerWorker;
 
 /// Which message each worker's last event was in, counted over all sources.
 #[derive(Default)]
 pub(super) struct EventIds {
-    // Bounded by the number of workers kept apart.
-    last: Vec<u64>,
+    last: PerWorker<u64>,
 }
 
 impl EventIds {
     /// An event of `worker` is in message number `now`; gives the number of the message that its last one was in.
     pub(super) fn received(&mut self, worker: WorkerIx, now: u64) -> u64 {
-        if self.last.len() <= worker.at() {
-            self.last.resize(worker.at() + 1, 0);
-        }
-        std::mem::replace(&mut self.last[worker.at()], now)
-    }
-
-    /// Other workers take these places: nothing was received from them yet.
-    pub(super) fn reclaim(&mut self, workers: &[WorkerIx]) {
-        for worker in workers {
-            if let Some(last) = self.last.get_mut(worker.at()) {
-                *last = 0;
-            }
-        }
+        std::mem::replace(self.last.of(worker), now)
     }
 }

@@ -1,13 +1,12 @@
 //! Workers by index, the last event id of each, and how its events come.
 
-use std::collections::VecDeque;
-
 use hashbrown::HashMap;
 use indexmap::IndexSet;
 
 use radixscope_model::id::{Millis, Worker, WorkerId, WorkerIx};
 use radixscope_model::record::EventTransport;
 use radixscope_state::cluster::{Cluster, MAX_WORKERS};
+use radixscope_state::per_worker::PerWorker;
 
 /// Departed workers that are remembered, so that a metric that never drops them does not bring them back: those of a few
 /// hundred rollouts, 2 MiB.
@@ -17,27 +16,35 @@ const MAX_DEPARTED: usize = 1 << 16;
 const MAX_NAMES: usize = 1 << 12;
 
 pub(super) struct Interner {
+    /// Indices; of a worker that the state has forgotten until another one has its slot.
     by_id: HashMap<Worker, WorkerIx>,
     /// Namespaces and components of workers, each pair once.
     names: IndexSet<(Box<str>, Box<str>), hashbrown::DefaultHashBuilder>,
-    workers: Vec<InternedWorker>,
-    /// Indices to be given again, by the order in which they became free.
-    vacant: VecDeque<WorkerIx>,
+    workers: PerWorker<InternedWorker>,
     departed: IndexSet<Worker, hashbrown::DefaultHashBuilder>,
-    /// Most indices.
-    places: usize,
-    /// The one asked for last: a message is about one worker, mostly.
+    /// Most slots.
+    slots: usize,
+    /// The one that was looked up last: consecutive messages are mostly about one worker.
     last: Option<(Worker, WorkerIx)>,
 }
 
+/// When and to which state a message shows that a worker is there.
+#[derive(Clone, Copy)]
+pub(super) struct Presence<'c> {
+    pub(super) cluster: &'c Cluster,
+    /// `None`: it may name workers that left long ago, so that none gives its slot to it.
+    pub(super) at: Option<Millis>,
+}
+
+#[derive(Default)]
 struct InternedWorker {
-    id: Worker,
+    id: Option<Worker>,
     /// When a message named it last, as far as that shows that it is present.
     mentioned: Millis,
     /// Index of its namespace and component, as far as reported.
     named: Option<u32>,
     /// Ways its KV events come, one bit each.
-    lines: u8,
+    transports: u8,
     last_event_id: Option<u64>,
 }
 
@@ -49,31 +56,26 @@ impl Default for Interner {
 
 impl Interner {
     /// For so many workers at a time, at most [`MAX_WORKERS`].
-    pub(super) fn with_slots(places: usize) -> Self {
+    pub(super) fn with_slots(slots: usize) -> Self {
         Self {
             by_id: HashMap::new(),
             names: IndexSet::default(),
-            workers: Vec::new(),
-            vacant: VecDeque::new(),
+            workers: PerWorker::default(),
             departed: IndexSet::default(),
-            places: places.min(MAX_WORKERS),
+            slots: slots.min(MAX_WORKERS),
             last: None,
         }
     }
 
-    /// Resumes with the slots of a restored state; nothing was received since `until`.
+    /// Resumes with the workers of a restored state; nothing was received since `until`.
     pub(super) fn resume(&mut self, until: Millis, cluster: &Cluster) {
-        for (worker, state) in (0..).map(WorkerIx).zip(cluster.workers()) {
-            let known =
-                InternedWorker { id: state.id, mentioned: until, named: None, lines: 0, last_event_id: None };
-            self.workers.push(known);
-            if cluster.reclaimed().contains(&worker) {
-                self.vacant.push_back(worker);
-                self.departed.insert(state.id);
-            } else {
-                self.by_id.insert(state.id, worker);
-            }
+        for (worker, state) in cluster.workers().indexed() {
+            self.by_id.insert(state.id, worker);
+            *self.workers.of(worker) =
+                InternedWorker { id: Some(state.id), mentioned: until, ..InternedWorker::default() };
         }
+        self.departed.extend(cluster.departed().map(|(_, state)| state.id));
+        self.departed.retain(|id| !self.by_id.contains_key(id));
     }
 
     /// Index of a worker, and whether there is news of it to record: that it exists, or of which component it is. A name that
@@ -81,130 +83,137 @@ impl Interner {
     pub(super) fn intern(
         &mut self,
         id: Worker,
-        (namespace, component): (&str, &str),
+        name: (&str, &str),
         is_slug: bool,
+        presence: Presence<'_>,
     ) -> Option<(WorkerIx, bool)> {
-        let again = self.last.filter(|(last, _)| *last == id).map(|(_, worker)| worker);
-        if let Some(worker) = again.or_else(|| self.by_id.get(&id).copied()) {
-            self.last = Some((id, worker));
-            if self.is_told(worker, namespace, component) {
-                return Some((worker, false));
-            }
-            let known = self.workers[worker.at()].named.and_then(|name| self.names.get_index(name as usize));
-            let of = |known: &str, new: &str| match new.is_empty() || (is_slug && !known.is_empty()) {
-                true => None,
-                false => (known != new).then(|| Box::from(new)),
-            };
-            let (told_namespace, told_component) = known.map_or(("", ""), |(n, c)| (&**n, &**c));
-            let changed = (of(told_namespace, namespace), of(told_component, component));
-            if changed == (None, None) {
-                return Some((worker, false));
-            }
-            let pair = (
-                changed.0.unwrap_or_else(|| told_namespace.into()),
-                changed.1.unwrap_or_else(|| told_component.into()),
-            );
-            self.workers[worker.at()].named = self.name(pair);
-            return Some((worker, true));
+        let Presence { cluster, at } = presence;
+        if let Some(worker) = self.known(id, cluster) {
+            return Some((worker, self.is_news(worker, name, is_slug)));
         }
-        let named = self.name((namespace.into(), component.into()));
-        let known = InternedWorker { id, mentioned: Millis(0), named, lines: 0, last_event_id: None };
-        // One that comes back takes its own place if that is free yet.
-        let own = self.vacant.iter().position(|ix| self.workers[ix.at()].id == id);
-        let worker = match self.vacant.remove(own.unwrap_or(0)) {
-            Some(vacant) => {
-                self.workers[vacant.at()] = known;
-                vacant
-            }
-            None if self.workers.len() < self.places => {
-                self.workers.push(known);
-                WorkerIx((self.workers.len() - 1) as u16)
-            }
-            None => return None,
-        };
-        self.by_id.insert(id, worker);
-        self.departed.swap_remove(&id);
+        let mentioned = |worker| self.mentioned(worker);
+        let replaces: Option<(Millis, &dyn Fn(WorkerIx) -> Millis)> = at.map(|at| (at, &mentioned as _));
+        let worker = cluster.next_worker(self.slots, replaces)?;
+        self.take_slot(worker, id, name);
         Some((worker, true))
     }
 
-    /// Whether exactly these names of a worker were reported.
-    #[inline]
-    fn is_told(&self, worker: WorkerIx, namespace: &str, component: &str) -> bool {
-        let Some(named) = self.workers[worker.at()].named else { return false };
-        let known_name = self.names.get_index(named as usize);
-        known_name.is_some_and(|(n, c)| **c == *component && **n == *namespace)
+    fn take_slot(&mut self, worker: WorkerIx, id: Worker, (namespace, component): (&str, &str)) {
+        let named = self.name((namespace.into(), component.into()));
+        let before = self.workers.in_slot(worker.slot()).and_then(|(ix, known)| Some((known.id?, ix)));
+        *self.workers.of(worker) = InternedWorker { id: Some(id), named, ..InternedWorker::default() };
+        // One that came back meanwhile has another index.
+        if let Some((before, _)) = before.filter(|(before, ix)| self.by_id.get(before) == Some(ix)) {
+            self.by_id.remove(&before);
+            self.departed.insert(before);
+        }
+        self.by_id.insert(id, worker);
+        self.departed.swap_remove(&id);
+        self.last = Some((id, worker));
+        if self.departed.len() > MAX_DEPARTED {
+            self.departed.drain(..MAX_DEPARTED / 2);
+        }
+    }
+
+    /// Takes in names of a known worker; whether they are news.
+    fn is_news(&mut self, worker: WorkerIx, (namespace, component): (&str, &str), is_slug: bool) -> bool {
+        let named = self.workers.get(worker).and_then(|known| known.named);
+        let known = named.and_then(|name| self.names.get_index(name as usize));
+        let (known_namespace, known_component) = known.map_or(("", ""), |(n, c)| (&**n, &**c));
+        if known.is_some() && known_component == component && known_namespace == namespace {
+            return false;
+        }
+        let of = |known: &str, new: &str| match new.is_empty() || (is_slug && !known.is_empty()) {
+            true => None,
+            false => (known != new).then(|| Box::from(new)),
+        };
+        let changed = (of(known_namespace, namespace), of(known_component, component));
+        if changed == (None, None) {
+            return false;
+        }
+        let pair = (
+            changed.0.unwrap_or_else(|| known_namespace.into()),
+            changed.1.unwrap_or_else(|| known_component.into()),
+        );
+        let name = self.name(pair);
+        if let Some(known) = self.workers.get_mut(worker) {
+            known.named = name;
+        }
+        true
     }
 
     /// Index of a pair of names. Beyond the limit names are reported again, which costs only time.
     fn name(&mut self, pair: (Box<str>, Box<str>)) -> Option<u32> {
         if self.names.len() == MAX_NAMES {
             self.names.clear();
-            self.workers.iter_mut().for_each(|known| known.named = None);
+            self.workers.iter_mut().for_each(|(_, known)| known.named = None);
         }
         Some(self.names.insert_full(pair).0 as u32)
     }
 
     /// A message named the worker at `at`.
     pub(super) fn mention(&mut self, worker: WorkerIx, at: Millis) {
-        let mentioned = &mut self.workers[worker.at()].mentioned;
-        *mentioned = at.max(*mentioned);
+        if let Some(known) = self.workers.get_mut(worker) {
+            known.mentioned = at.max(known.mentioned);
+        }
     }
 
     /// When a message named the worker last.
     pub(super) fn mentioned(&self, worker: WorkerIx) -> Millis {
-        self.workers.get(worker.at()).map_or(Millis(0), |known| known.mentioned)
+        self.workers.get(worker).map_or(Millis(0), |known| known.mentioned)
     }
 
-    /// Whether the worker gave its place to another.
-    pub(super) fn has_departed(&self, id: Worker) -> bool {
+    /// Whether the worker departed and is forgotten.
+    pub(super) fn has_departed(&self, id: Worker, cluster: &Cluster) -> bool {
         self.departed.contains(&id)
-    }
-
-    /// These give their places to others.
-    pub(super) fn reclaim(&mut self, workers: &[WorkerIx]) {
-        self.last = None;
-        for &worker in workers {
-            let id = self.workers[worker.at()].id;
-            if self.by_id.remove(&id).is_some() {
-                self.vacant.push_back(worker);
-                self.departed.insert(id);
-            }
-        }
-        if self.departed.len() > MAX_DEPARTED {
-            self.departed.drain(..MAX_DEPARTED / 2);
-        }
+            || self.by_id.get(&id).is_some_and(|&worker| cluster.workers().get(worker).is_none())
     }
 
     /// Whether an event of `worker` came this way for the first time.
-    pub(super) fn comes_newly_by(&mut self, worker: WorkerIx, line: EventTransport) -> bool {
-        let (known, bit) = (&mut self.workers[worker.at()].lines, 1 << line as u8);
-        let is_new = *known & bit == 0;
-        *known |= bit;
+    pub(super) fn comes_newly_by(&mut self, worker: WorkerIx, transport: EventTransport) -> bool {
+        let Some(known) = self.workers.get_mut(worker) else { return false };
+        let bit = 1 << transport as u8;
+        let is_new = known.transports & bit == 0;
+        known.transports |= bit;
         is_new
     }
 
     /// Entries in each store that is to be as large as the workers that are there or left last.
     #[cfg(test)]
-    pub(super) fn sizes(&self) -> [(&'static str, usize); 3] {
-        [("ids", self.by_id.len()), ("places", self.workers.len()), ("vacant places", self.vacant.len())]
+    pub(super) fn sizes(&self) -> [(&'static str, usize); 1] {
+        [("ids", self.by_id.len())]
     }
 
-    /// Index of a worker that has one.
-    pub(super) fn known(&self, id: Worker) -> Option<WorkerIx> {
+    /// Index of a worker that the state has.
+    #[inline]
+    pub(super) fn known(&mut self, id: Worker, cluster: &Cluster) -> Option<WorkerIx> {
+        let again = self.last.filter(|(last, _)| *last == id).map(|(_, worker)| worker);
+        let worker = again.or_else(|| self.by_id.get(&id).copied())?;
+        cluster.workers().get(worker)?;
+        self.last = Some((id, worker));
+        Some(worker)
+    }
+
+    /// Index of a worker, also of one that the state may have forgotten since.
+    pub(super) fn last_known(&self, id: Worker) -> Option<WorkerIx> {
         self.by_id.get(&id).copied()
     }
 
-    /// The ranks of a worker that are known, in the order in which they were first seen.
-    pub(super) fn ranks_of(&self, id: WorkerId) -> Vec<(Worker, WorkerIx)> {
-        let is_its = |(worker, _): &(&Worker, &WorkerIx)| worker.id == id;
-        let mut ranks: Vec<_> = self.by_id.iter().filter(is_its).map(|(&worker, &ix)| (worker, ix)).collect();
-        ranks.sort_unstable_by_key(|(_, ix)| ix.at());
-        ranks
+    /// The only rank of a worker, if it has one.
+    pub(super) fn only_rank(&self, id: WorkerId) -> Option<WorkerIx> {
+        let mut ranks = self.by_id.iter().filter(|(worker, _)| worker.id == id).map(|(_, &ix)| ix);
+        ranks.next().filter(|_| ranks.next().is_none())
     }
 
     /// Events lost before `event_id`, where ids are contiguous. Ids that start again are a worker that did.
     pub(super) fn event_id(&mut self, worker: WorkerIx, event_id: u64) -> u64 {
-        let last = self.workers[worker.at()].last_event_id.replace(event_id);
+        let last = self.workers.get_mut(worker).and_then(|known| known.last_event_id.replace(event_id));
         last.and_then(|last| event_id.checked_sub(last)).map_or(0, |step| step.saturating_sub(1))
     }
+}
+
+/// The ranks of a worker that are known, by slot.
+pub(super) fn ranks_of(id: WorkerId, cluster: &Cluster) -> Vec<(Worker, WorkerIx)> {
+    let ranks = cluster.workers().indexed().filter(|(_, state)| state.id.id == id);
+    ranks.map(|(worker, state)| (state.id, worker)).collect()
 }

@@ -48,9 +48,10 @@ use radixscope_dynamo::subject::{Subject, Transport};
 use radixscope_dynamo::trace;
 use radixscope_model::id::{Millis, SourceIx, Worker, WorkerIx};
 use radixscope_model::record::{
-    Entry, EventTransport, LinkState, MissedCause, Record, Role, RoleEvidence, SourceKind, Tier, Topic,
+    DepartureCause, Entry, EventTransport, LinkState, MissedCause, Record, Role, RoleEvidence, SourceKind, Tier, Topic,
 };
 use radixscope_state::cluster::{Cluster, MAX_SOURCES};
+use radixscope_state::per_worker::PerWorker;
 
 use crate::attach::{Attach, EventContext};
 use crate::payload::{MAX_LOG_LINE_BYTES, MAX_PAYLOAD_BYTES, Payload, Received};
@@ -58,7 +59,7 @@ use discovered::Discovered;
 use event_ids::EventIds;
 use gaps::Gaps;
 use instances::Instances;
-use interner::Interner;
+use interner::{Interner, Presence};
 use log_signals::LogSignals;
 pub use missing::{Break, Missing};
 pub(crate) use observation::{Published, RecordOut, RequestObservation, RequestSignal, Sink};
@@ -96,8 +97,8 @@ pub(crate) struct Ingest {
     attach: Attach,
     tallies: Vec<Tally>,
     signs: LogSignals,
-    /// What was recorded of roles; bounded, because workers are.
-    roles: BTreeSet<(WorkerIx, RoleEvidence, Role)>,
+    /// What was recorded of roles.
+    roles: PerWorker<BTreeSet<(RoleEvidence, Role)>>,
     /// Latest time that a message or a line reported.
     clock: Option<Millis>,
     /// Sources of the state that was gone on from, as long as they were not announced again.
@@ -231,11 +232,9 @@ impl Ingest {
             self.gaps.begins_late(stream.source, stream.topic, last);
         }
         // Up to 0.9 a worker publishes under its own id.
-        let worker =
-            match self.interner.ranks_of(radixscope_model::id::WorkerId(stream.publisher_id)).as_slice() {
-                [(_, worker)] if stream.topic == Topic::KvEvents => Some(*worker),
-                _ => None,
-            };
+        let publisher = radixscope_model::id::WorkerId(stream.publisher_id);
+        let is_own = stream.topic == Topic::KvEvents;
+        let worker = if is_own { self.interner.only_rank(publisher) } else { None };
         self.tallies[stream.source.at()].miss(worker, stream.topic, MissedCause::QueueFull, to - from);
         if stream.topic == Topic::KvEvents {
             let gap = self.attach.gap_of(stream.publisher_id);
@@ -246,7 +245,7 @@ impl Ingest {
     /// Entries in each store that is to be as large as the workers that are there or left last.
     #[cfg(test)]
     pub(crate) fn sizes(&self) -> Vec<(&'static str, usize)> {
-        let own = [("roles", self.roles.len()), ("early breaks", self.early_breaks.len())];
+        let own = [("early breaks", self.early_breaks.len())];
         let (interner, discovered) = (self.interner.sizes(), self.discovered.sizes());
         own.into_iter().chain(interner).chain(discovered).chain(self.attach.sizes()).collect()
     }
@@ -260,22 +259,24 @@ impl Ingest {
     /// Records what was summed up since the last call: traffic, losses, what was not understood. Call it about once a
     /// second; it records nothing when nothing changed. A gap between two messages counts as loss at the second call
     /// after it: until then the missing ones may come late.
-    pub(crate) fn flush(&mut self, at_ms: Millis, out: &mut RecordOut<'_>) {
+    pub(crate) fn flush(&mut self, at_ms: Millis, out: &mut dyn Sink) {
         for lost in self.publishers.settle() {
             self.lost(&lost);
         }
         for (i, tally) in self.tallies.iter_mut().enumerate() {
-            tally.flush(SourceIx(i as u8), &mut |record| out(Entry { at_ms, record }));
+            tally.flush(SourceIx(i as u8), &mut |record| out.record(Entry { at_ms, record }));
         }
-        self.gaps.flush(&mut |record| out(Entry { at_ms, record }));
+        self.gaps.flush(&mut |record| out.record(Entry { at_ms, record }));
         for ((sign, id), count) in self.signs.flush(self.now(at_ms)) {
-            let known = id.and_then(|id| Some((id, self.interner.intern(id, ("", ""), false)?)));
-            if let Some((id, (worker, true))) = known {
-                let (namespace, component) = (Cow::Borrowed(""), Cow::Borrowed(""));
-                out(Entry { at_ms, record: Record::Worker { worker, id, namespace, component } });
-            }
-            let worker = known.map(|(_, (worker, _))| worker);
-            out(Entry { at_ms, record: Record::LogSignal { worker, sign, count } });
+            let worker = id.and_then(|id| {
+                let presence = Presence { cluster: out.cluster(), at: None };
+                let (worker, is_new) = self.interner.intern(id, ("", ""), false, presence)?;
+                if is_new {
+                    introduce(worker, id, ("", ""), at_ms, out);
+                }
+                Some(worker)
+            });
+            out.record(Entry { at_ms, record: Record::LogSignal { worker, sign, count } });
         }
     }
 
@@ -514,7 +515,7 @@ impl Ingest {
         evidence: RoleEvidence,
         out: &mut dyn Sink,
     ) {
-        if self.roles.insert((worker, evidence, role)) {
+        if self.roles.of(worker).insert((evidence, role)) {
             out.record(context.entry(Record::Role { worker, role, evidence }));
         }
     }
@@ -535,13 +536,11 @@ impl Ingest {
     ) -> Option<WorkerIx> {
         let (namespace, component) = (context.namespace, context.component);
         let is_present = mention == MentionKind::Present;
-        if !is_present && self.interner.has_departed(id) {
+        if !is_present && self.interner.has_departed(id, out.cluster()) {
             return None;
         }
-        let mut known = self.interner.intern(id, (namespace, component), context.is_slug);
-        if known.is_none() && is_present && self.reclaim(context, at, out) {
-            known = self.interner.intern(id, (namespace, component), context.is_slug);
-        }
+        let presence = Presence { cluster: out.cluster(), at: is_present.then_some(at) };
+        let known = self.interner.intern(id, (namespace, component), context.is_slug, presence);
         let Some((worker, news)) = known else {
             let source = context.received.source.at();
             self.tallies[source].miss(None, context.topic, MissedCause::TooManyWorkers, 1);
@@ -551,40 +550,9 @@ impl Ingest {
             self.interner.mention(worker, at);
         }
         if news {
-            let namespace = Cow::Borrowed(context.namespace);
-            let component = Cow::Borrowed(context.component);
-            let record = Record::Worker { worker, id, namespace, component };
-            out.record(context.entry(record));
+            introduce(worker, id, (namespace, component), context.received.at_ms, out);
         }
         Some(worker)
-    }
-
-    /// Reclaims slots of departed workers; returns whether there are any.
-    fn reclaim(&mut self, context: &Context<'_>, at: Millis, out: &mut dyn Sink) -> bool {
-        let interner = &self.interner;
-        let workers = out.cluster().to_reclaim(at, &|worker| interner.mentioned(worker));
-        self.vacate_these(context.received.at_ms, workers, out)
-    }
-
-    /// Frees places of workers that left if more of them are retained than anybody looks at.
-    fn vacate_departed(&mut self, at_ms: Millis, out: &mut dyn Sink) {
-        let workers = out.cluster().to_forget();
-        self.vacate_these(at_ms, workers, out);
-    }
-
-    fn vacate_these(&mut self, at_ms: Millis, workers: Vec<WorkerIx>, out: &mut dyn Sink) -> bool {
-        if workers.is_empty() {
-            return false;
-        }
-        out.reclaim(&workers);
-        self.interner.reclaim(&workers);
-        self.publishers.reclaim(&workers);
-        self.event_ids.reclaim(&workers);
-        self.attach.reclaim(&workers);
-        self.roles.retain(|(worker, ..)| !workers.contains(worker));
-        self.tallies.iter_mut().for_each(|tally| tally.reclaim(&workers));
-        out.record(Entry { at_ms, record: Record::WorkersReclaimed { workers: workers.into() } });
-        true
     }
 
     /// Follows the envelope's sequence and clock. `about` is the worker the message is about, if it is about one.
@@ -613,16 +581,16 @@ impl Ingest {
         let Some(worker) = began else { return self.gaps.begins_late(source, topic, last) };
         // Whatever it published before was published while nothing was received.
         let continuity = Continuity::Gap(publishers::Missing { from: 0, to: envelope.sequence });
-        let own = self.interner.known(worker).filter(|_| worker.id.0 == envelope.publisher_id);
+        let own = self.interner.known(worker, out.cluster()).filter(|_| worker.id.0 == envelope.publisher_id);
         self.placed(stream, &SequencePosition { continuity, ..place }, own);
         self.gaps.at_least(source, topic, last);
     }
 
     /// Whether discovery first named a worker after `since`, and had named all others long before.
-    fn began_after(&self, since: Millis, id: Worker, cluster: &Cluster) -> bool {
+    fn began_after(&mut self, since: Millis, id: Worker, cluster: &Cluster) -> bool {
         let is_listed = self.discovered.is_there(id.id) == Some(true)
             && self.discovered.first_ms().is_some_and(|first| since.since(first) > resume::LISTED_WITHIN_MS);
-        let worker = self.interner.known(id).and_then(|ix| cluster.worker(ix));
+        let worker = self.interner.known(id, cluster).and_then(|ix| cluster.worker(ix));
         is_listed && worker.is_some_and(|worker| worker.first_ms > since)
     }
 
@@ -691,6 +659,23 @@ impl Ingest {
         self.tallies[source.at()].miss(Some(worker), topic, cause, lost);
         self.attach.lost(worker, source, cause, lost);
     }
+}
+
+/// Records that a worker exists, or more of its name. Whoever has its slot until then has left.
+fn introduce(
+    worker: WorkerIx,
+    id: Worker,
+    (namespace, component): (&str, &str),
+    at_ms: Millis,
+    out: &mut dyn Sink,
+) {
+    let before = out.cluster().workers().in_slot(worker.slot()).filter(|&before| before != worker);
+    if let Some(before) = before {
+        let why = DepartureCause::Silent;
+        out.record(Entry { at_ms, record: Record::Left { worker: before, why } });
+    }
+    let (namespace, component) = (Cow::Borrowed(namespace), Cow::Borrowed(component));
+    out.record(Entry { at_ms, record: Record::Worker { worker, id, namespace, component } });
 }
 
 /// Whether a payload is small enough to be opened.

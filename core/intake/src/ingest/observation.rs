@@ -86,7 +86,4 @@ pub(crate) trait Sink {
     fn kv_event(&mut self, entry: Entry<'_>, by: Published);
     /// Takes something observed of a request.
     fn observe(&mut self, observation: RequestObservation<'_>);
-    /// These workers departed and give their places away: they become a
-    /// [`radixscope_model::record::Record::WorkersReclaimed`] next.
-    fn reclaim(&mut self, workers: &[WorkerIx]);
 }

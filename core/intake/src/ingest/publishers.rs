@@ -234,13 +234,6 @@ impl Publishers {
         self.next.retain(|_, tracks| tracks.last > newest);
     }
 
-    /// Other workers take these places: what was lost was not theirs.
-    pub(super) fn reclaim(&mut self, workers: &[WorkerIx]) {
-        for open in &mut self.open {
-            open.worker = open.worker.filter(|worker| !workers.contains(worker));
-        }
-    }
-
     /// Keeps a gap open for a while. Gives back the oldest one if there are too many.
     pub(super) fn open(
         &mut self,

@@ -14,10 +14,9 @@ use super::{Break, Ingest, RecordOut, Sink, Tally};
 pub(super) const LISTED_WITHIN_MS: u64 = 30_000;
 const NOT_OF_THIS_RUN: &str = "not among the sources since Radixscope was started again";
 
-/// Workers that have a place and did not leave.
+/// Workers that did not leave.
 pub(crate) fn present(cluster: &Cluster) -> impl Iterator<Item = (WorkerIx, &WorkerState)> {
-    let all = (0..).map(WorkerIx).zip(cluster.workers());
-    all.filter(|(ix, state)| state.gone.is_none() && !cluster.reclaimed().contains(ix))
+    cluster.workers().indexed().filter(|(_, state)| state.gone.is_none())
 }
 
 impl Ingest {

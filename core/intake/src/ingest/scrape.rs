@@ -1,5 +1,6 @@
 //! What is asked for over HTTP: a process's metrics, and a frontend's list of workers.
 
+use super::interner::ranks_of;
 use super::instances::{List, ListKind};
 use super::{Context, Ingest, MentionKind, Sink, within_bounds};
 use radixscope_dynamo::discovery::Instance;
@@ -10,6 +11,7 @@ use radixscope_model::id::{Worker, WorkerId};
 use radixscope_model::record::{
     DepartureCause, MissedCause, Record, RoleEvidence, Scrape, Topic, WorkerFigures,
 };
+use radixscope_state::cluster::Cluster;
 
 /// Longest name of a process, in characters; what is longer is cut.
 const MAX_NAME_CHARS: usize = 128;
@@ -37,7 +39,7 @@ impl Ingest {
             }
         }
         for of in &scraped.states {
-            for rank in self.ranks_or_first(of.id) {
+            for rank in ranks_or_first(of.id, out.cluster()) {
                 let mention = self.mentioned(context, rank, at_ms, MentionKind::Weak, out);
                 let Some(worker) = mention else { continue };
                 let ix = workers.iter().position(|known| known.worker == worker).unwrap_or_else(|| {
@@ -106,31 +108,32 @@ impl Ingest {
             if list.kind == ListKind::Instances { DepartureCause::Health } else { DepartureCause::Metrics };
         for new in changes.new {
             let context = context.of_component(&new.namespace, &new.component);
-            for rank in self.ranks_or_first(new.instance_id) {
+            for rank in ranks_or_first(new.instance_id, out.cluster()) {
                 self.worker(&context, rank, out);
             }
         }
         // Where discovery is read it decides: a frontend's list follows it.
         for id in changes.gone.into_iter().filter(|id| self.discovered.is_there(*id) != Some(true)) {
-            for (_, worker) in self.interner.ranks_of(id) {
+            for (_, worker) in ranks_of(id, out.cluster()) {
                 out.record(context.entry(Record::Left { worker, why }));
             }
         }
         for id in changes.returned.into_iter().filter(|id| self.discovered.is_there(*id) != Some(false)) {
-            for (_, worker) in self.interner.ranks_of(id) {
+            for (_, worker) in ranks_of(id, out.cluster()) {
                 out.record(context.entry(Record::Rejoined { worker }));
             }
         }
     }
 
-    /// The known ranks of a worker; the first one where none is.
-    pub(super) fn ranks_or_first(&self, id: WorkerId) -> Vec<Worker> {
-        let mut ranks: Vec<Worker> = self.interner.ranks_of(id).into_iter().map(|(id, _)| id).collect();
-        if ranks.is_empty() {
-            ranks.push(Worker { id, dp_rank: 0 });
-        }
-        ranks
+}
+
+/// The known ranks of a worker; the first one where none is.
+pub(super) fn ranks_or_first(id: WorkerId, cluster: &Cluster) -> Vec<Worker> {
+    let mut ranks: Vec<Worker> = ranks_of(id, cluster).into_iter().map(|(id, _)| id).collect();
+    if ranks.is_empty() {
+        ranks.push(Worker { id, dp_rank: 0 });
     }
+    ranks
 }
 
 /// The workers that a frontend's router knows, by its own gauges. `None`: unknown, which an empty list alone

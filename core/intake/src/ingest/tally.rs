@@ -31,13 +31,6 @@ impl Tally {
         sample.clone_from(&error.detail);
     }
 
-    /// Other workers take these places: what was lost was not theirs.
-    pub(super) fn reclaim(&mut self, workers: &[WorkerIx]) {
-        for ((topic, cause, worker), count) in std::mem::take(&mut self.missed) {
-            self.miss(worker.filter(|worker| !workers.contains(worker)), topic, cause, count);
-        }
-    }
-
     /// Remembers the largest delay between publication and arrival.
     pub(super) fn lag(&mut self, at: Millis, published_at: Millis) {
         // The difference of two clocks: may be negative, and must not overflow on a hostile one.

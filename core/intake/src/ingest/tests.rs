@@ -26,7 +26,7 @@ struct Observer {
 
 impl Observer {
     fn component(&self, worker: u16) -> &str {
-        let pool = self.cluster.pool_of(radixscope_model::id::WorkerIx(worker)).expect("known");
+        let pool = self.cluster.pool_of(radixscope_model::id::WorkerIx(worker.into())).expect("known");
         &self.cluster.pool(pool).expect("known").component
     }
 
@@ -260,7 +260,7 @@ fn ids_beyond_what_javascript_can_count_stay_exact() {
     let node = observer
         .cluster
         .tree(PoolIx(0))
-        .find(worker, radixscope_model::id::BlockHash(u64::MAX - 1))
+        .find(worker.slot(), radixscope_model::id::BlockHash(u64::MAX - 1))
         .expect("held");
     assert_eq!(observer.cluster.tree(PoolIx(0)).tokens_hash(node).0, u64::MAX - 1);
 }
@@ -814,7 +814,8 @@ fn a_worker_that_discovery_names_is_there_before_it_says_anything() {
         "metadata": {"worker": {"worker_id": WORKER, "dp_rank": 1}}});
     discovered(&mut observer, "source", Some(source));
     discovered(&mut observer, "endpoint", endpoint());
-    let [worker] = observer.cluster.workers() else { panic!("one worker, of rank 1") };
+    assert_eq!(observer.cluster.workers().len(), 1, "one worker, of rank 1");
+    let worker = &observer.cluster.workers()[0];
     assert_eq!((worker.id, observer.component(0)), (Worker::new(WORKER, 1), "backend"));
     assert_eq!(observer.source().received, 2);
 }

@@ -101,12 +101,12 @@ impl Changes {
                 if !self.is_kept() {
                     return;
                 }
-                let tree = cluster.tree_of(*worker);
-                let mut above = parent.map_or(Some(NodeId::ROOT), |hash| tree.find(*worker, hash));
+                let (tree, slot) = (cluster.tree_of(*worker), worker.slot());
+                let mut above = parent.map_or(Some(NodeId::ROOT), |hash| tree.find(slot, hash));
                 let mut parent = *parent;
                 for block in blocks.iter() {
                     above = above.and_then(|above| tree.child(above, block.tokens_hash));
-                    if !above.is_some_and(|node| tree.owners(node).contains(*worker)) {
+                    if !above.is_some_and(|node| tree.owners(node).contains(slot)) {
                         // A name is of one block: held elsewhere, it moves.
                         self.removed(at, *worker, block.block_hash, tree);
                         let (block, tokens) = (block.block_hash, block.tokens_hash);
@@ -128,8 +128,7 @@ impl Changes {
             }
             Record::Cleared { worker, all_ranks: true } => {
                 let process = |worker: WorkerIx| cluster.worker(worker).map(|worker| worker.id.id);
-                let all = (0..cluster.workers().len()).map(|ix| WorkerIx(ix as u16));
-                for of in all.filter(|&of| process(of) == process(*worker)) {
+                for of in cluster.workers().indices().filter(|&of| process(of) == process(*worker)) {
                     self.unknown_before(of, at);
                 }
             }
@@ -141,12 +140,6 @@ impl Changes {
             | Record::TreeDumpRemoved { worker, .. } => self.unknown_before(*worker, at),
             _ => {}
         }
-    }
-
-    /// Other workers take these places: they held nothing before.
-    pub(super) fn reclaim(&mut self, workers: &[WorkerIx]) {
-        self.ring.retain(|change| !workers.contains(&change.worker));
-        self.workers.reclaim(workers);
     }
 
     /// Whether it is known what `worker` held at a time.
@@ -161,12 +154,13 @@ impl Changes {
     }
 
     fn removed(&mut self, at: Moment, worker: WorkerIx, block: BlockHash, tree: &Tree) {
-        let Some(node) = tree.find(worker, block) else { return };
+        let slot = worker.slot();
+        let Some(node) = tree.find(slot, block) else { return };
         let parent = match tree.parent(node) {
             // It waits for a block that is not known, so that no prompt leads to it.
             None => return,
             Some(NodeId::ROOT) => None,
-            Some(above) if tree.owners(above).contains(worker) => Some(tree.block_hash_by(above, worker)),
+            Some(above) if tree.owners(above).contains(slot) => Some(tree.block_hash_by(above, slot)),
             Some(above) => Some(tree.block_hash(above)),
         };
         self.push(at, worker, true, parent, block, tree.tokens_hash(node));

@@ -2,7 +2,7 @@
 
 use super::super::past::Past;
 use super::*;
-use radixscope_model::id::{Millis, PoolIx, Seq, SourceIx, Worker};
+use radixscope_model::id::{Millis, PoolIx, Seq, Slot, SourceIx, Worker};
 use radixscope_model::record::{Block, DepartureCause, Entry, SourceKind};
 use radixscope_state::requests::Prompt;
 use radixscope_state::tree::OverlapRule;
@@ -35,12 +35,12 @@ impl Scenario {
         let block = |n: u64| Block { block_hash: BlockHash(n + 500), tokens_hash: TokensHash(n) };
         let blocks: Vec<Block> = (from..=to).map(block).collect();
         let parent = (from > 1).then(|| BlockHash(from - 1 + 500));
-        self.pass(ms, Record::Stored { worker: WorkerIx(worker), parent, blocks: blocks.into() });
+        self.pass(ms, Record::Stored { worker: WorkerIx(worker.into()), parent, blocks: blocks.into() });
     }
 
     fn removed(&mut self, ms: u64, worker: u16, blocks: impl IntoIterator<Item = u64>) {
         let hashes: Vec<BlockHash> = blocks.into_iter().map(|n| BlockHash(n + 500)).collect();
-        self.pass(ms, Record::Removed { worker: WorkerIx(worker), hashes: hashes.into() });
+        self.pass(ms, Record::Removed { worker: WorkerIx(worker.into()), hashes: hashes.into() });
     }
 
     /// What both workers held of the first seven blocks, and how far anybody did.
@@ -55,7 +55,7 @@ impl Scenario {
     }
 
     fn knows(&self, worker: u16, ms: u64) -> bool {
-        self.changes.knows(WorkerIx(worker), Moment::of(Millis(ms)))
+        self.changes.knows(WorkerIx(worker.into()), Moment::of(Millis(ms)))
     }
 }
 
@@ -258,7 +258,7 @@ proptest::proptest! {
                 Act::Store { worker, prompt, from, to } => {
                     let prompt = &PROMPTS[prompt];
                     let parent = (from > 0).then(|| name(&prompt[..from], worker, own));
-                    if parent.is_some_and(|hash| scene.cluster.tree(PoolIx(0)).find(WorkerIx(worker), hash).is_none()) {
+                    if parent.is_some_and(|hash| scene.cluster.tree(PoolIx(0)).find(Slot(worker), hash).is_none()) {
                         continue;
                     }
                     let block = |at: usize| {
@@ -266,7 +266,7 @@ proptest::proptest! {
                         Block { block_hash, tokens_hash: TokensHash(prompt[at]) }
                     };
                     let blocks: Vec<Block> = (from..to).map(block).collect();
-                    scene.pass(ms, Record::Stored { worker: WorkerIx(worker), parent, blocks: blocks.into() });
+                    scene.pass(ms, Record::Stored { worker: WorkerIx(worker.into()), parent, blocks: blocks.into() });
                 }
                 Act::Drop { worker, prompt, at } => {
                     let dropped = &PROMPTS[prompt][..=at];
@@ -277,10 +277,10 @@ proptest::proptest! {
                         paths.sort_by_key(|path| std::cmp::Reverse(path.len()));
                     }
                     let hashes: Vec<_> = paths.iter().map(|path| name(path, worker, own)).collect();
-                    scene.pass(ms, Record::Removed { worker: WorkerIx(worker), hashes: hashes.into() });
+                    scene.pass(ms, Record::Removed { worker: WorkerIx(worker.into()), hashes: hashes.into() });
                 }
                 Act::Clear { worker } => {
-                    scene.pass(ms, Record::Cleared { worker: WorkerIx(worker), all_ranks: false });
+                    scene.pass(ms, Record::Cleared { worker: WorkerIx(worker.into()), all_ranks: false });
                 }
             }
             shown.retain(|(at, _)| *at != ms);

@@ -133,16 +133,12 @@ impl Departures {
         )
     }
 
-    /// Other workers take these places.
-    pub(super) fn reclaim(&mut self, workers: &[WorkerIx]) {
-        self.latest.retain(|worker, _| !workers.contains(worker));
-        self.out.retain(|worker, _| !workers.contains(worker));
-        self.unavailable.retain(|worker, _| !workers.contains(worker));
-    }
-
     /// What was written since the last call and is news for the state, without what is old at `now`.
     pub(super) fn flush(&mut self, now: Millis, cluster: &Cluster) -> Vec<Record<'static>> {
         self.read_gauges(now, cluster);
+        let is_there = |worker: &WorkerIx| cluster.workers().get(*worker).is_some();
+        self.latest.retain(|worker, _| is_there(worker));
+        self.out.retain(|worker, _| is_there(worker));
         let mut records = Vec::new();
         for (&worker, change) in self.latest.iter_mut().filter(|(_, change)| change.is_new) {
             change.is_new = false;

@@ -61,13 +61,6 @@ impl Early {
         }
     }
 
-    /// These worker slots are reused: ends on their earlier workers are dropped.
-    pub(super) fn reclaim(&mut self, workers: &[WorkerIx]) {
-        self.requests.values_mut().flatten().for_each(|(_, steps)| {
-            steps.freed = steps.freed.filter(|(_, worker)| !workers.contains(worker));
-        });
-    }
-
     /// Takes what was reported in `pool` of a request whose decision there is known from now on.
     pub(super) fn take(&mut self, request: &str, pool: PoolIx) -> Option<Steps> {
         let parts = self.requests.get_mut(request)?;

@@ -5,7 +5,7 @@
 use std::collections::VecDeque;
 
 use super::joiner::Placed;
-use radixscope_model::id::{Millis, WorkerIx};
+use radixscope_model::id::Millis;
 use radixscope_model::record::Ended;
 
 /// Ends whose decision has not come.
@@ -72,11 +72,6 @@ impl Endings {
             self.sizeless.pop_front();
         }
         self.sizeless.push_back((placed, isl_tokens));
-    }
-
-    /// Other workers take these places: no block size of theirs is that of those who had them.
-    pub(super) fn reclaim(&mut self, workers: &[WorkerIx]) {
-        self.sizeless.retain(|(placed, _)| !workers.contains(&placed.worker));
     }
 
     /// Takes the lengths whose block size is known by now.

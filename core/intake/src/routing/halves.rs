@@ -5,7 +5,7 @@
 use std::collections::VecDeque;
 
 use radixscope_dynamo::active_sequence::AddRequest;
-use radixscope_model::id::{Millis, WorkerIx};
+use radixscope_model::id::Millis;
 use radixscope_model::moment::Moment;
 
 use super::joiner::Placed;
@@ -64,22 +64,16 @@ impl Halves {
         }
         None
     }
-
-    /// Other workers take these places.
-    pub(super) fn reclaim(&mut self, workers: &[WorkerIx]) {
-        self.waiting.retain(|(_, half)| !workers.contains(&half.placed.worker));
-        self.blocks = self.waiting.iter().map(|(_, half)| half.blocks()).sum();
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use radixscope_model::id::{DecisionId, PoolIx};
+    use radixscope_model::id::{DecisionId, PoolIx, WorkerIx};
 
     fn half(id: u64, chain: Option<Vec<u64>>) -> Half {
         Half {
-            placed: Placed { id: DecisionId(id), worker: WorkerIx(id as u16), pool: PoolIx(id as u16) },
+            placed: Placed { id: DecisionId(id), worker: WorkerIx(id as u32), pool: PoolIx(id as u16) },
             at: Moment(id),
             received_ms: Millis(id),
             waiting_tokens: 0,
@@ -108,7 +102,5 @@ mod tests {
             halves.take(&n.to_string(), &half(n, Some(vec![n; 2_048])));
         }
         assert!(halves.waiting.len() <= MAX_REQUESTS && halves.blocks <= MAX_BLOCKS);
-        halves.reclaim(&(0..u16::MAX).map(WorkerIx).collect::<Vec<_>>());
-        assert_eq!((halves.waiting.len(), halves.blocks), (0, 0));
     }
 }

@@ -99,14 +99,6 @@ impl InFlight {
         }
     }
 
-    /// Other workers take these places: the requests of those who had them are over.
-    pub(super) fn reclaim(&mut self, reclaimed: &[WorkerIx]) {
-        for parts in self.requests.values_mut() {
-            parts.retain(|(worker, _)| !reclaimed.contains(worker));
-        }
-        self.workers.reclaim(reclaimed);
-    }
-
     fn forget_oldest(&mut self) {
         if let Some((_, request)) = self.order.pop_front() {
             self.stop(request, |_| true);
@@ -121,7 +113,9 @@ impl InFlight {
         for (worker, runs) in requests.get_mut(&request).into_iter().flatten() {
             if *runs && meant(*worker) {
                 *runs = false;
-                workers.of(*worker).now -= 1;
+                if let Some(of) = workers.get_mut(*worker) {
+                    of.now -= 1;
+                }
                 stopped.push(*worker);
             }
         }
@@ -139,11 +133,11 @@ mod tests {
     struct RequestObservation(InFlight);
 
     impl RequestObservation {
-        fn flush(&mut self, at: u64) -> Vec<(u16, u32, u32)> {
+        fn flush(&mut self, at: u64) -> Vec<(u32, u32, u32)> {
             self.flush_without(at, None)
         }
 
-        fn flush_without(&mut self, at: u64, gone: Option<WorkerIx>) -> Vec<(u16, u32, u32)> {
+        fn flush_without(&mut self, at: u64, gone: Option<WorkerIx>) -> Vec<(u32, u32, u32)> {
             let mut records = Vec::new();
             self.0.flush(Millis(at), |worker| gone == Some(worker), &mut records);
             let numbers = |record| match record {

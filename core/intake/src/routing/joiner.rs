@@ -95,12 +95,6 @@ impl Parts {
             *free = Some(placed);
         }
     }
-
-    fn reclaim(&mut self, workers: &[WorkerIx]) {
-        for place in &mut self.0 {
-            *place = place.filter(|placed| !workers.contains(&placed.worker));
-        }
-    }
 }
 
 /// What the id of an HTTP span stands for.
@@ -123,12 +117,6 @@ pub(super) struct Joiner {
 }
 
 impl Joiner {
-    /// Other workers take these places: nothing that is reported of those continues what was reported of these.
-    pub(super) fn reclaim(&mut self, workers: &[WorkerIx]) {
-        self.recent.retain(|recent| !workers.contains(&recent.worker));
-        self.by_request.known.values_mut().for_each(|parts| parts.reclaim(workers));
-        self.by_http.known.values_mut().for_each(|span| span.parts.reclaim(workers));
-    }
 
     /// Goes on counting after this decision.
     pub(super) fn resume(&mut self, last: DecisionId) {

@@ -89,13 +89,6 @@ impl Lines {
         self.weights.get(&pool).copied()
     }
 
-    /// Other workers take these places: a choice among those who had them is not known whole any more.
-    pub(super) fn reclaim(&mut self, workers: &[WorkerIx]) {
-        for (.., log) in &mut self.logs {
-            log.retain(|open| !open.candidates.iter().any(|candidate| workers.contains(&candidate.worker)));
-        }
-    }
-
     fn log(&mut self, (source, name): Log<'_>) -> Option<&mut VecDeque<Open>> {
         let known = self.logs.iter().position(|(of, known, _)| *of == source && **known == *name);
         let at = match known {
@@ -545,9 +538,8 @@ impl Routing {
         cluster: &Cluster,
     ) -> Option<Placed> {
         let elapsed_us = ending.ended.elapsed_us?;
-        let mut ranks = cluster.workers().iter().enumerate().filter(|(_, known)| Some(known.id.id) == worker);
-        let (Some((ix, _)), None) = (ranks.next(), ranks.next()) else { return None };
-        let worker = WorkerIx(ix as u16);
+        let mut ranks = cluster.workers().indexed().filter(|(_, known)| Some(known.id.id) == worker);
+        let (Some((worker, _)), None) = (ranks.next(), ranks.next()) else { return None };
         let arrived = Millis(ending.ended.ended_ms.0.saturating_sub(elapsed_us / 1_000));
         let within_us = ending.ended.progress.ttft_us.unwrap_or(elapsed_us);
         let from = Millis(arrived.0.saturating_sub(ROUNDING_MS));
@@ -739,8 +731,8 @@ fn models_shown(done: &RequestDone<'_>, cluster: &Cluster) -> Vec<Record<'static
 
 /// The known ranks of a worker.
 fn ranks_of(id: WorkerId, cluster: &Cluster) -> impl Iterator<Item = WorkerIx> + '_ {
-    let workers = cluster.workers().iter().enumerate();
-    workers.filter(move |(_, worker)| worker.id.id == id).map(|(ix, _)| WorkerIx(ix as u16))
+    let workers = cluster.workers().indexed();
+    workers.filter(move |(_, worker)| worker.id.id == id).map(|(ix, _)| ix)
 }
 
 /// A prompt's length in tokens and blocks.

@@ -204,7 +204,7 @@ impl Routing {
                 Err(missing) if is_last => {
                     decision.not_reconstructed = Some(missing);
                     decision.path =
-                        reconstructor.path_end(cluster.tree_of(asked.report.worker), asked.prompt);
+                        reconstructor.path_end(cluster, asked.report.worker, asked.prompt);
                     Reconstruction::Not(missing)
                 }
                 Err(missing) => return Reconstruction::Not(missing),
@@ -310,46 +310,6 @@ impl Routing {
         self.in_flight.flush(at_ms, |worker| self.departures.is_gone(worker, cluster), &mut records);
         self.flush_endings(at_ms, cluster, &mut records);
         records
-    }
-
-    /// Other workers take these places, see [`Record::WorkersReclaimed`].
-    pub(crate) fn reclaim(&mut self, workers: &[WorkerIx]) {
-        // Every field by name: whoever adds one has to say here whether it knows workers.
-        let Self {
-            joiner,
-            active,
-            lines,
-            endings,
-            departures,
-            in_flight,
-            changes,
-            waiting,
-            nameless,
-            early,
-            halves,
-            pairs,
-            counted,
-            linked: _,
-            arrivals: _,
-            reconstructor: _,
-            caught_up: _,
-            own_ids: _,
-            clock: _,
-            below: _,
-        } = self;
-        joiner.reclaim(workers);
-        active.reclaim(workers);
-        lines.reclaim(workers);
-        endings.reclaim(workers);
-        departures.reclaim(workers);
-        in_flight.reclaim(workers);
-        changes.reclaim(workers);
-        waiting.reclaim(workers);
-        nameless.reclaim(workers);
-        early.reclaim(workers);
-        halves.reclaim(workers);
-        pairs.reclaim(workers);
-        counted.reclaim(workers);
     }
 
     /// The latest requests with their prompts.
@@ -545,7 +505,7 @@ impl Routing {
         // Routers that are not to expect that blocks are used again, as decode routers are not, name them at random.
         let is_named = ignores_cache
             || half.request.token_sequence.is_some()
-            || self.reconstructor.path_end(cluster.tree_of(decision.worker), Prompt::Chain(chain)).is_some();
+            || self.reconstructor.path_end(cluster, decision.worker, Prompt::Chain(chain)).is_some();
         if !is_named {
             decision.not_reconstructed = Some(NotReconstructed::Prompt);
             return;
@@ -605,7 +565,7 @@ impl Routing {
         } else if length.isl_tokens.is_none() || length.block_size_tokens.is_none() {
             decision.not_reconstructed = Some(NotReconstructed::BlockSize);
             if let Some(kept) = &report.prompt {
-                decision.path = self.reconstructor.path_end(cluster.tree_of(report.worker), kept.prompt());
+                decision.path = self.reconstructor.path_end(cluster, report.worker, kept.prompt());
             }
         } else {
             self.waiting.take(report);

@@ -86,11 +86,6 @@ impl<T> Nameless<T> {
         let of_it: VecDeque<Held<T>> = of_it;
         of_it.into_iter().map(|held| (held.worker, held.choice)).collect()
     }
-
-    /// Other workers take these places.
-    pub(super) fn reclaim(&mut self, workers: &[WorkerIx]) {
-        self.held.retain(|held| !workers.contains(&held.worker));
-    }
 }
 
 #[cfg(test)]
@@ -121,8 +116,7 @@ mod tests {
         assert_eq!(nameless.overdue(Millis(10 + HELD_MS)), None);
         assert_eq!(nameless.of_log((SourceIx(2), "frontend")), []);
         nameless.hold(LOG, WorkerIx(0), at(900), "d");
-        nameless.reclaim(&[W]);
-        assert_eq!(nameless.of_log(LOG), [(WorkerIx(0), "d")]);
+        assert_eq!(nameless.of_log(LOG), [(W, "a"), (WorkerIx(0), "d")]);
         assert_eq!(nameless.take(LOG, W, at(102).0, |_| true), None);
     }
 

@@ -51,11 +51,6 @@ impl Pairs {
         }
         self.0.remove(place)
     }
-
-    /// Other workers take these places.
-    pub(super) fn reclaim(&mut self, workers: &[WorkerIx]) {
-        self.0.retain(|choice| !workers.contains(&choice.worker));
-    }
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use hashbrown::{HashMap, HashSet};
 
 use super::changes::{Change, Changes};
 use super::paths::path_end;
-use radixscope_model::id::{BlockHash, PoolIx, TokensHash, WorkerIx};
+use radixscope_model::id::{BlockHash, PoolIx, Slot, TokensHash};
 use radixscope_model::moment::Moment;
 use radixscope_model::record::PathEnd;
 use radixscope_router::hash::chain_hash;
@@ -17,7 +17,7 @@ use radixscope_state::requests::Prompt;
 use radixscope_state::tree::{NodeId, OverlapRule, Tree};
 
 /// A worker, what it calls the block before, and the block's tokens: one place in its prompts.
-type Place = (WorkerIx, Option<BlockHash>, TokensHash);
+type Place = (Slot, Option<BlockHash>, TokensHash);
 
 /// What a block is called, by the name of the one before and its tokens.
 type Names = HashMap<(Option<BlockHash>, TokensHash), BlockHash>;
@@ -36,11 +36,11 @@ pub(super) struct Past {
     names: Names,
     /// What a worker had at a place before the first change after the moment asked for, and how it called it.
     before: HashMap<Place, (bool, BlockHash)>,
-    affected: Vec<WorkerIx>,
+    affected: Vec<Slot>,
     /// Holders more or fewer than now, by position.
     holders: Vec<i32>,
     /// Who held which position then and does not now (`true`), or the other way round.
-    corrections: Vec<(WorkerIx, u32, bool)>,
+    corrections: Vec<(Slot, u32, bool)>,
 }
 
 impl Past {
@@ -54,7 +54,9 @@ impl Past {
         since: Moment,
     ) {
         let tree = cluster.tree(pool);
-        let is_in_pool = |change: &&Change| cluster.pool_of(change.worker) == Some(pool);
+        let is_in_pool = |change: &&Change| {
+            cluster.workers().get(change.worker).is_some_and(|state| state.pool == pool)
+        };
         let changes = || changes.after(since).filter(is_in_pool);
         prompt.local_in(cluster.trees_in(pool), &mut self.local);
         if let Prompt::Chain(chain) = prompt {
@@ -98,7 +100,7 @@ impl Past {
     }
 
     /// Overlap with every worker at `moment`, which must not be before the `since` of [`Past::look`], written to `out`
-    /// by worker index. Gives how many blocks of the prompt anybody held without a hole.
+    /// by slot. Gives how many blocks of the prompt anybody held without a hole.
     pub(super) fn overlap(
         &mut self,
         tree: &Tree,
@@ -111,10 +113,10 @@ impl Past {
         names.clear();
         affected.clear();
         for change in changes.iter().filter(|change| change.at > moment) {
-            let place = (change.worker, change.parent, change.tokens);
+            let place = (change.worker.slot(), change.parent, change.tokens);
             before.entry(place).or_insert((change.was_held, change.block));
             names.entry((change.parent, change.tokens)).or_insert(change.block);
-            affected.push(change.worker);
+            affected.push(change.worker.slot());
         }
         affected.sort_unstable();
         affected.dedup();
@@ -153,18 +155,18 @@ impl Past {
     }
 
     /// The last of the first `blocks` blocks that somebody still holds.
-    pub(super) fn end(&self, tree: &Tree, blocks: u32) -> Option<PathEnd> {
-        path_end(tree, &self.local[..(blocks as usize).min(self.local.len())])
+    pub(super) fn end(&self, cluster: &Cluster, pool: PoolIx, blocks: u32) -> Option<PathEnd> {
+        path_end(cluster, pool, &self.local[..(blocks as usize).min(self.local.len())])
     }
 }
 
 /// Follows the prompt as `worker` held it; gives how many blocks it held without a hole.
 fn walk(
     tree: &Tree,
-    worker: WorkerIx,
+    worker: Slot,
     (local, path): (&[TokensHash], &[NodeId]),
     (before, names): (&HashMap<Place, (bool, BlockHash)>, &Names),
-    corrections: &mut Vec<(WorkerIx, u32, bool)>,
+    corrections: &mut Vec<(Slot, u32, bool)>,
 ) -> u32 {
     let mut prefix = None;
     let mut parent = None;

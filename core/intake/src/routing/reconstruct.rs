@@ -18,7 +18,7 @@ use radixscope_router::{Formula, RouterSettings};
 use radixscope_state::cluster::{Cluster, TierBlocks, TierPaths, is_peer};
 use radixscope_state::per_worker::PerWorker;
 use radixscope_state::requests::{ActiveSequences, LoadTime, PastLoad, Prompt};
-use radixscope_state::tree::{OverlapRule, Tree};
+use radixscope_state::tree::OverlapRule;
 
 /// More candidates than this are not reconstructed: one decision would outweigh all others kept.
 const MAX_CANDIDATES: usize = 1 << 12;
@@ -105,15 +105,21 @@ impl Reconstructor {
         let pool = cluster.pool_of(worker).unwrap_or_default();
         prompt.local_in(cluster.trees_in(pool), &mut self.local);
         cluster.tree(pool).overlap(OverlapRule::Prefix, self.local.iter().copied(), &mut self.overlaps);
-        let device = self.overlaps.get(worker.at()).copied().unwrap_or(0);
+        let device = self.overlaps.get(worker.slot().at()).copied().unwrap_or(0);
         self.tiers.look(cluster, pool, &self.local);
         (device, self.tiers.beyond(cluster, pool, worker, device))
     }
 
-    /// Where the part of `prompt` ends that anybody holds now.
-    pub(super) fn path_end(&mut self, tree: &Tree, prompt: Prompt<'_>) -> Option<PathEnd> {
-        prompt.local(tree, &mut self.local);
-        super::paths::path_end(tree, &self.local)
+    /// Where the part of `prompt` ends that any worker of the pool of `worker` holds now.
+    pub(super) fn path_end(
+        &mut self,
+        cluster: &Cluster,
+        worker: WorkerIx,
+        prompt: Prompt<'_>,
+    ) -> Option<PathEnd> {
+        let pool = cluster.pool_of(worker)?;
+        prompt.local(cluster.tree(pool), &mut self.local);
+        super::paths::path_end(cluster, pool, &self.local)
     }
 
     /// Weighs all workers that the router could have chosen: those of the chosen one's component that are not known to
@@ -130,10 +136,10 @@ impl Reconstructor {
         };
         let request = Request::new(isl_tokens, block_size);
         let Ground { cluster, changes, active, .. } = ground;
-        let like = cluster.worker(asked.report.worker).ok_or(NotReconstructed::State)?;
+        let like = cluster.workers().get(asked.report.worker).ok_or(NotReconstructed::State)?;
         self.workers.clear();
-        let peers = cluster.workers().iter().enumerate().filter(|(_, worker)| is_peer(cluster, worker, like));
-        let peers = peers.take(MAX_CANDIDATES).map(|(ix, _)| WorkerIx(ix as u16));
+        let peers = cluster.workers().indexed().filter(|(_, worker)| is_peer(cluster, worker, like));
+        let peers = peers.take(MAX_CANDIDATES).map(|(ix, _)| ix);
         self.workers.extend(peers.filter(|&worker| worker == asked.report.worker || !gone(worker)));
         if !ground.knows(asked.report.at, &self.workers) {
             return Err(NotReconstructed::State);
@@ -187,7 +193,7 @@ impl Reconstructor {
                 continue;
             }
             let depth = self.past.overlap(tree, rule(asked.settings.formula), state, &mut self.overlaps);
-            let ours = self.overlaps.get(asked.report.worker.at()).copied().unwrap_or(0);
+            let ours = self.overlaps.get(asked.report.worker.slot().at()).copied().unwrap_or(0);
             if asked.report.overlap_blocks.is_some_and(|reported| reported != u64::from(ours)) {
                 continue;
             }
@@ -225,7 +231,8 @@ impl Reconstructor {
                 // Routers choose the cheapest worker unless they are configured otherwise, so that an input differs where
                 // another one is.
                 if is_sure && is_cheapest(&candidates, asked.report.worker) {
-                    let path = self.past.end(tree, depth);
+                    let pool = cluster.pool_of(asked.report.worker).unwrap_or_default();
+                    let path = self.past.end(cluster, pool, depth);
                     return Ok(Found {
                         candidates,
                         formula: asked.settings.formula,
@@ -251,7 +258,7 @@ impl Reconstructor {
         state: Moment,
         (past, are_listed): (PastLoad, bool),
     ) -> WorkerInput {
-        let overlap_blocks = self.overlaps.get(worker.at()).copied().unwrap_or(0);
+        let overlap_blocks = self.overlaps.get(worker.slot().at()).copied().unwrap_or(0);
         let load = Load {
             active_prefill_tokens: past.load.prefill_tokens,
             decode_blocks: past.load.blocks + past.new_blocks,

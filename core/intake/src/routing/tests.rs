@@ -57,12 +57,12 @@ impl Scenario {
         let id = Worker::new(100 + u64::from(worker), 0);
         let (request_id, router) = (request.into(), RouterId::Number(9));
         let step = ActiveSequence { request_id, worker: id, router, step, by_worker: false, lora_name: None };
-        self.observe(RequestSignal::Sequence { worker: WorkerIx(worker), step: &step });
+        self.observe(RequestSignal::Sequence { worker: WorkerIx(worker.into()), step: &step });
     }
 
     fn hit_rate(&mut self, worker: u16, isl_blocks: u64, overlap_blocks: u64) {
         self.observe(RequestSignal::HitRate {
-            worker: WorkerIx(worker),
+            worker: WorkerIx(worker.into()),
             router: Some(9),
             isl_blocks,
             overlap_blocks,
@@ -327,7 +327,7 @@ impl Scenario {
         use radixscope_dynamo::log_line;
         let text = format!("{time}  INFO {text}");
         let line = log_line::decode(text.as_bytes()).expect("well-formed").expect("about routing");
-        let worker = line.event.worker().map(|worker| WorkerIx((worker.id.0 - 100) as u16));
+        let worker = line.event.worker().map(|worker| WorkerIx((worker.id.0 - 100) as u32));
         self.observe(RequestSignal::Log { log: "frontend", record: &line, worker });
     }
 

@@ -123,12 +123,6 @@ impl Waiting {
         self.count();
     }
 
-    /// Other workers take these places: costs of choices among those who had them are not computed any more.
-    pub(super) fn reclaim(&mut self, workers: &[WorkerIx]) {
-        self.cases.retain(|case| !workers.contains(&case.report.worker));
-        self.count();
-    }
-
     /// When the router decided, of a decision that is here.
     pub(super) fn placed(&self, decision: DecisionId) -> Option<Moment> {
         let case = self.cases.iter().rev().find(|case| case.report.decision == decision)?;

@@ -105,7 +105,7 @@ pub struct OfflineReplay {
     slot: Vec<u16>,
     workers: Vec<WorkerIx>,
     /// Place in `workers` by worker index.
-    slots: Vec<Option<u16>>,
+    slots: Vec<Vec<(WorkerIx, u16)>>,
     /// Decisions by time.
     by_start: Vec<u32>,
     /// Decisions that took some time, by their end.
@@ -214,6 +214,7 @@ impl OfflineReplay {
         if candidates.len() > MAX_CANDIDATES
             || self.decisions.len() >= MAX_DECISIONS
             || self.slot.len() + candidates.len() > MAX_ROWS
+            || self.workers.len() + candidates.len() > usize::from(u16::MAX)
         {
             return Err(LeftOut::TooMany);
         }
@@ -264,14 +265,18 @@ impl OfflineReplay {
     }
 
     fn slot_of(&mut self, worker: WorkerIx) -> u16 {
-        if self.slots.len() <= worker.at() {
-            self.slots.resize(worker.at() + 1, None);
+        let at = worker.slot().at();
+        if self.slots.len() <= at {
+            self.slots.resize(at + 1, Vec::new());
         }
-        // There are at most as many slots as worker indices: `u16` both.
-        *self.slots[worker.at()].get_or_insert_with(|| {
-            self.workers.push(worker);
-            (self.workers.len() - 1) as u16
-        })
+        // Few workers of one slot are in the retained decisions, mostly one.
+        if let Some(&(_, known)) = self.slots[at].iter().find(|(known, _)| *known == worker) {
+            return known;
+        }
+        let new = self.workers.len() as u16;
+        self.workers.push(worker);
+        self.slots[at].push((worker, new));
+        new
     }
 }
 

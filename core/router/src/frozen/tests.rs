@@ -9,7 +9,7 @@ const SIZE: u32 = 16;
 
 fn candidate(worker: u16, overlap_blocks: u32, prefill_blocks: f64, decode_blocks: f64) -> Candidate {
     Candidate {
-        worker: WorkerIx(worker),
+        worker: WorkerIx(worker.into()),
         overlap_blocks,
         host_blocks: 0,
         disk_blocks: 0,

@@ -16,7 +16,7 @@ pub(in crate::cluster) fn decided(
     decision.isl_blocks = isl_blocks;
     decision.overlap_blocks = overlap;
     let of = |(at, &(overlap_blocks, cost)): (usize, &(u32, f64))| Candidate {
-        worker: WorkerIx(at as u16),
+        worker: WorkerIx(at as u32),
         overlap_blocks,
         host_blocks: 0,
         disk_blocks: 0,

@@ -140,7 +140,7 @@ mod tests {
     }
 
     fn knows(cluster: &mut Cluster, at_ms: u64, worker: u16, knowledge: TreeKnowledge, why: KnowledgeWhy) {
-        tell(cluster, at_ms, Record::Knowledge { worker: WorkerIx(worker), knowledge, why });
+        tell(cluster, at_ms, Record::Knowledge { worker: WorkerIx(worker.into()), knowledge, why });
     }
 
     /// Two workers, of which the second was there before us.
@@ -157,7 +157,7 @@ mod tests {
 
     fn candidate(worker: u16, overlap_blocks: u32, cost: f64) -> Candidate {
         let (host_blocks, disk_blocks, prefill_blocks, decode_blocks) = (0, 0, 10.0, 0.0);
-        let worker = WorkerIx(worker);
+        let worker = WorkerIx(worker.into());
         Candidate {
             worker,
             overlap_blocks,

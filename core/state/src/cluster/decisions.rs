@@ -478,41 +478,11 @@ impl Decisions {
         self.digest = self.digest.wrapping_add(decided.hash);
     }
 
-    /// Another worker takes the place.
-    pub(super) fn begin_worker(&mut self, worker: WorkerIx) {
-        self.per_worker.reclaim(&[worker]);
-    }
-
-    /// Calls `named` with every worker that a kept decision names.
-    pub(super) fn each_worker(&self, mut named: impl FnMut(WorkerIx)) {
+    /// Calls `named` with every worker that a retained decision names.
+    pub(super) fn each_worker(&self, named: &mut dyn FnMut(WorkerIx)) {
         for DecisionEntry { decision, .. } in &self.latest {
             named(decision.worker);
             decision.candidates.iter().for_each(|candidate| named(candidate.worker));
-        }
-    }
-
-    /// Gives workers other indices.
-    pub(super) fn rename(&mut self, renamed: impl Fn(WorkerIx) -> WorkerIx) {
-        for decided in &mut self.latest {
-            let decision = &mut decided.decision;
-            let mut is_changed = renamed(decision.worker) != decision.worker;
-            decision.worker = renamed(decision.worker);
-            if decision.candidates.iter().any(|candidate| renamed(candidate.worker) != candidate.worker) {
-                is_changed = true;
-                for candidate in &mut decision.candidates {
-                    candidate.worker = renamed(candidate.worker);
-                }
-            }
-            // A block is found by its name at a worker that is there.
-            if decision.path.is_some_and(|path| renamed(path.worker) != path.worker) {
-                is_changed = true;
-                decision.path = None;
-            }
-            if is_changed {
-                self.digest = self.digest.wrapping_sub(decided.hash);
-                decided.rehash();
-                self.digest = self.digest.wrapping_add(decided.hash);
-            }
         }
     }
 

@@ -39,10 +39,10 @@ impl Findings {
         self.checked.iter_mut().for_each(|status| redact::rule(status, names));
     }
 
-    /// Other workers take these places: what was found of those who had them names them in words alone.
-    pub(super) fn reclaim(&mut self, workers: &[WorkerIx]) {
+    /// A worker is forgotten: what was found of it names it in its text alone.
+    pub(super) fn forget_worker(&mut self, worker: WorkerIx) {
         for found in &mut self.found {
-            found.workers.retain(|worker| !workers.contains(worker));
+            found.workers.retain(|of| *of != worker);
         }
     }
 

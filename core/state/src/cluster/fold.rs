@@ -3,13 +3,15 @@
 use super::decisions::is_computed;
 use super::process::ProcessState;
 use super::router::Routers;
+use super::workers::Admission;
 use super::{
-    Cluster, LogSignalState, MAX_PROCESSES, MAX_SOURCES, MAX_WORKERS, RouterLoad, SourceState, UnknownGaps,
-    WorkerState,
+    Cluster, Head, LogSignalState, MAX_PROCESSES, MAX_SOURCES, RouterLoad, SourceState, UnknownGaps, WorkerState,
 };
 use crate::tree::{HIT_WINDOW, NodeId, StoreOutcome, Tree};
-use radixscope_model::id::{Millis, Seq, WorkerIx};
-use radixscope_model::record::{Completeness, Decision, Entry, LogSignal, Record, Scrape, SequenceStep};
+use radixscope_model::id::{Millis, Seq, Worker, WorkerIx};
+use radixscope_model::record::{
+    Completeness, Decision, DepartureCause, Entry, LogSignal, Record, Scrape, SequenceStep,
+};
 
 /// Resolution of "last touched" in the tree: four bytes then last for thirteen years.
 pub const TOUCH_MS: u64 = 100;
@@ -65,8 +67,9 @@ impl Cluster {
                 }
             }
             Record::Missed { source, worker, topic, cause, count } => {
+                let worker = worker.filter(|&worker| self.head.workers.get(worker).is_some());
                 if let Some(s) = self.source_mut(*source) {
-                    s.miss(*worker, (*topic, *cause), *count, at);
+                    s.miss(worker, (*topic, *cause), *count, at);
                 }
                 if let Some(w) = worker.and_then(|worker| self.worker_mut(worker)) {
                     w.missed_total = w.missed_total.saturating_add(*count);
@@ -103,10 +106,17 @@ impl Cluster {
             Record::Progress { decision, progress } => self.head.decisions.progress(*decision, progress),
             Record::Request(ended) => self.head.requests.push(ended),
             Record::Scrape(scrape) => self.fold_scrape(at, scrape),
-            Record::LogSignal { worker, sign, count } => self.fold_sign(at, *worker, *sign, *count),
+            Record::LogSignal { worker, sign, count } => {
+                let worker = worker.filter(|&worker| self.head.workers.get(worker).is_some());
+                self.fold_sign(at, worker, *sign, *count);
+            }
             Record::Finding(finding) => self.head.findings.found(finding),
             Record::Checked(rules) => self.head.findings.checked(rules),
-            Record::WorkersReclaimed { workers } => self.fold_reclaimed(at, workers),
+            Record::Worker { worker, id, namespace, component } => {
+                self.fold_introduced(at, *worker, *id, (namespace, component));
+            }
+            Record::Left { worker, why } => self.fold_left(at, *worker, *why),
+            Record::Rejoined { worker } => self.head.workers.rejoin(*worker, at),
             about_worker => self.fold_worker(at, about_worker),
         }
     }
@@ -151,17 +161,21 @@ impl Cluster {
         let Self { head, trees, .. } = self;
         let Some(decided) = head.decisions.get(new.id) else { return };
         let worker = decided.decision.worker;
-        let Some(pool) = head.workers.get(worker.at()).map(|state| state.pool) else { return };
+        let Some(pool) = head.workers.get(worker).map(|state| state.pool) else { return };
         let Some(tree) = trees.get_mut(pool.at()) else { return };
         // Figures computed from the tree take precedence over the router's: its blocks may be of another size.
         let ours = new.candidates.iter().find(|candidate| candidate.worker == worker);
         let known = ours.or_else(|| decided.chosen()).map(|candidate| u64::from(candidate.overlap_blocks));
         let Some(held_blocks) = known.or(decided.decision.overlap_blocks) else { return };
         let end = new.path.filter(|_| held_blocks > 0);
-        let node = end.and_then(|end| tree.find(end.worker, end.block_hash)).unwrap_or(NodeId::ROOT);
+        let found = end.and_then(|end| {
+            head.workers.get(end.worker)?;
+            tree.find(end.worker.slot(), end.block_hash)
+        });
+        let node = found.unwrap_or(NodeId::ROOT);
         let beyond = end.map_or(0, |end| u64::from(end.blocks).saturating_sub(held_blocks));
         let mut above = std::iter::successors(Some(node), |&node| tree.parent(node)).skip(beyond as usize);
-        let held = above.find(|&node| tree.owners(node).contains(worker));
+        let held = above.find(|&node| tree.owners(node).contains(worker.slot()));
         tree.hit(held.unwrap_or(NodeId::ROOT), touch(head.now_ms));
     }
 
@@ -192,33 +206,64 @@ impl Cluster {
         signs[ix].add(at, worker, count);
     }
 
-    fn fold_worker(&mut self, at: Millis, record: &Record<'_>) {
-        if let Record::Worker { worker, id, namespace, component } = record {
-            if worker.at() == self.head.workers.len() && worker.at() < MAX_WORKERS {
-                let pool = self.pool_named(namespace, component, at);
-                self.head.workers.push(WorkerState::new(*id, pool, at));
-            } else if let Some(at_vacant) =
-                self.head.reclaimed.iter().position(|reclaimed| reclaimed == worker)
-            {
-                let pool = self.pool_named(namespace, component, at);
-                self.head.reclaimed.swap_remove(at_vacant);
-                self.head.decisions.begin_worker(*worker);
-                self.head.workers[worker.at()] = WorkerState::new(*id, pool, at);
-            } else if let Some(known) = self.worker(*worker).filter(|known| known.id == *id) {
+    /// A worker is introduced, or more is known of its name. With a new index the worker that had the slot before is over.
+    fn fold_introduced(&mut self, at: Millis, ix: WorkerIx, id: Worker, name: (&str, &str)) {
+        match self.head.workers.admission(ix) {
+            Admission::Invalid => return,
+            Admission::New(before) => {
+                if let Some(before) = before {
+                    self.leave(at, before, DepartureCause::Silent);
+                    self.forget(before);
+                }
+                let pool = self.pool_named(name.0, name.1, at);
+                self.head.workers.insert(ix, WorkerState::new(id, pool, at));
+            }
+            Admission::Known => {
+                let pool = self.worker(ix).filter(|known| known.id == id).and_then(|known| self.pool(known.pool));
+                let Some(known) = pool else { return self.settle_roles() };
                 // First seen through a message without a component, now through one with it, or with its real name.
-                let Some(known) = self.pool(known.pool) else { return };
                 let of =
                     |known: &str, new: &str| if new.is_empty() { known.to_owned() } else { new.to_owned() };
-                let (namespace, component) =
-                    (of(&known.namespace, namespace), of(&known.component, component));
+                let (namespace, component) = (of(&known.namespace, name.0), of(&known.component, name.1));
                 let pool = self.pool_named(&namespace, &component, at);
-                self.move_to(*worker, pool);
+                self.move_to(ix, pool);
             }
-            self.settle_roles();
-            return;
         }
+        self.settle_roles();
+    }
+
+    fn fold_left(&mut self, at: Millis, worker: WorkerIx, why: DepartureCause) {
+        self.leave(at, worker, why);
+        for surplus in self.head.workers.surplus() {
+            self.forget(surplus);
+        }
+    }
+
+    fn leave(&mut self, at: Millis, worker: WorkerIx, why: DepartureCause) {
+        let Some(pool) = self.head.workers.get(worker).map(|state| state.pool) else { return };
+        self.head.workers.leave(worker, at, why);
+        let own = self.all_trees_mut().filter(|((of, _), _)| *of == pool);
+        own.for_each(|(_, tree)| {
+            tree.clear(worker.slot());
+        });
+    }
+
+    /// Forgets a worker that left, but for who it was as long as decisions name it. Everything else that may name a worker of
+    /// the state is here.
+    fn forget(&mut self, worker: WorkerIx) {
+        let Head { workers, departed, decisions, sources, processes, signs, findings, .. } = &mut self.head;
+        let Some(state) = workers.remove(worker) else { return };
+        departed.add(worker, &state, |each| decisions.each_worker(each));
+        sources.iter_mut().for_each(|source| source.forget_worker(worker));
+        processes.iter_mut().for_each(|process| process.forget_worker(worker));
+        signs.iter_mut().for_each(|sign| sign.workers.retain(|of| *of != worker));
+        findings.forget_worker(worker);
+    }
+
+    fn fold_worker(&mut self, at: Millis, record: &Record<'_>) {
         let Some(ix) = super::worker_of(record) else { return };
-        let Some(pool) = self.head.workers.get(ix.at()).map(|worker| worker.pool) else { return };
+        let Some(pool) = self.head.workers.get(ix).map(|worker| worker.pool) else { return };
+        let slot = ix.slot();
         // One tree has the limit to itself.
         let is_shared = self.trees.len() + self.tiers.len() > 1;
         let limit = match record {
@@ -228,7 +273,7 @@ impl Cluster {
         };
         let Self { head, trees, tiers } = self;
         let limit_nodes = head.limit_nodes;
-        let Some(w) = head.workers.get_mut(ix.at()) else { return };
+        let Some(w) = head.workers.get_mut(ix) else { return };
         let Some(tree) = trees.get_mut(pool.at()) else { return };
         if let Some(limit) = limit {
             tree.set_limit(limit);
@@ -239,7 +284,7 @@ impl Cluster {
                 let is_late = w.gone.is_some();
                 let outcome = match is_late {
                     true => StoreOutcome::default(),
-                    false => tree.store(ix, *parent, blocks, touch(at)),
+                    false => tree.store(slot, *parent, blocks, touch(at)),
                 };
                 w.received_event(at);
                 w.store_events_total += 1;
@@ -252,7 +297,7 @@ impl Cluster {
             }
             Record::Removed { hashes, .. } => {
                 let is_late = w.gone.is_some();
-                let unknown = hashes.iter().filter(|&&hash| !is_late && !tree.remove(ix, hash)).count();
+                let unknown = hashes.iter().filter(|&&hash| !is_late && !tree.remove(slot, hash)).count();
                 w.received_event(at);
                 w.remove_events_total += 1;
                 w.removed_total += hashes.len() as u64;
@@ -267,7 +312,7 @@ impl Cluster {
                     let device = &*tree;
                     let tree = tiers.entry((pool, *tier)).or_insert_with(|| Tree::with_limit(limit_nodes));
                     tree.set_limit(limit.unwrap_or(limit_nodes));
-                    tree.store_below(device, ix, *parent, blocks, touch(at));
+                    tree.store_below(device, slot, *parent, blocks, touch(at));
                 }
             }
             Record::MultimodalInputs { count, .. } => w.multimodal_inputs_total += u64::from(*count),
@@ -275,14 +320,14 @@ impl Cluster {
                 w.received_event(at);
                 w.tiers[*tier as usize].removed += hashes.len() as u64;
                 if let Some(tree) = tiers.get_mut(&(pool, *tier)) {
-                    let unknown = hashes.iter().filter(|&&hash| !tree.remove(ix, hash)).count();
+                    let unknown = hashes.iter().filter(|&&hash| !tree.remove(slot, hash)).count();
                     w.unknown_removed(unknown);
                 }
             }
             Record::TierCleared { tier, .. } => {
                 w.received_event(at);
                 if let Some(tree) = tiers.get_mut(&(pool, *tier)) {
-                    tree.clear(ix);
+                    tree.clear(slot);
                 }
             }
             Record::SkippedEvent { stored, removed, .. } => w.skipped_event(at, *stored, *removed),
@@ -327,14 +372,6 @@ impl Cluster {
             Record::EventTransport { line, first_event_id, .. } => {
                 w.add_transport(*line, *first_event_id, at)
             }
-            Record::Left { why, .. } => {
-                w.left(at, *why);
-                tree.clear(ix);
-                tiers.values_mut().for_each(|tree| {
-                    tree.clear(ix);
-                });
-            }
-            Record::Rejoined { .. } => w.returned(at),
             Record::InFlight { now, most, .. } => w.in_flight.set(at, *now, *most),
             Record::BlockResidency { lifetimes, .. } => w.lifetimes = Some(*lifetimes),
             Record::ModelCard { total_kv_blocks, block_size_tokens, publishes_events, .. } => {
@@ -354,10 +391,10 @@ impl Cluster {
 
     fn fold_cleared(&mut self, at: Millis, worker: WorkerIx, all_ranks: bool) {
         let Some(id) = self.worker(worker).map(|w| w.id) else { return };
-        for (i, w) in self.head.workers.iter_mut().enumerate() {
+        for (ix, w) in self.head.workers.iter_mut() {
             if w.id == id || (all_ranks && w.id.id == id.id) {
                 if let Some(tree) = self.trees.get_mut(w.pool.at()) {
-                    tree.clear(WorkerIx(i as u16));
+                    tree.clear(ix.slot());
                 }
                 w.cleared_total += 1;
                 w.received_event(at);
@@ -373,39 +410,39 @@ impl Cluster {
         else {
             return;
         };
-        let Some(state) = self.head.workers.get(worker.at()).filter(|state| state.gone.is_none()) else {
+        let Some(state) = self.head.workers.get(*worker).filter(|state| state.gone.is_none()) else {
             return;
         };
-        let pool = state.pool;
+        let (pool, slot) = (state.pool, worker.slot());
         match record {
-            Record::TreeDumpBegan { worker } => {
+            Record::TreeDumpBegan { .. } => {
                 let own = self.all_trees_mut().filter(|((of, _), _)| *of == pool);
-                own.for_each(|(_, tree)| tree.forget_hidden(*worker));
+                own.for_each(|(_, tree)| tree.forget_hidden(slot));
             }
-            Record::TreeDumpStored { worker, tier, parent, blocks } => {
+            Record::TreeDumpStored { tier, parent, blocks, .. } => {
                 let limit = self.share_of_limit(pool, *tier);
                 let Self { trees, tiers, .. } = self;
                 let Some(device) = trees.get_mut(pool.at()) else { return };
                 match tier {
                     None => {
                         device.set_limit(limit);
-                        device.store(*worker, *parent, blocks, Tree::TIME_UNKNOWN);
+                        device.store(slot, *parent, blocks, Tree::TIME_UNKNOWN);
                     }
                     Some(tier) => {
                         let tree = tiers.entry((pool, *tier)).or_insert_with(|| Tree::with_limit(limit));
                         tree.set_limit(limit);
-                        tree.store_below(device, *worker, *parent, blocks, Tree::TIME_UNKNOWN);
+                        tree.store_below(device, slot, *parent, blocks, Tree::TIME_UNKNOWN);
                     }
                 }
             }
-            Record::TreeDumpRemoved { worker, tier, hashes } => {
+            Record::TreeDumpRemoved { tier, hashes, .. } => {
                 let tree = match tier {
                     None => self.trees.get_mut(pool.at()),
                     Some(tier) => self.tiers.get_mut(&(pool, *tier)),
                 };
                 let Some(tree) = tree else { return };
                 for &hash in hashes.iter() {
-                    tree.remove(*worker, hash);
+                    tree.remove(slot, hash);
                 }
             }
             _ => {}

@@ -182,7 +182,7 @@ impl Cluster {
     /// Blocks of `worker` that are known with all that lead to them, and how many it holds as far as is known: a cache from which blocks are removed
     /// is full.
     pub fn known_of_used(&self, worker: WorkerIx) -> (u64, Option<Sourced<u64, ResidentSource>>) {
-        let held = self.tree_of(worker).holdings(worker);
+        let held = self.holdings(worker);
         let known = held.resident + held.hidden + held.further;
         let Some(state) = self.worker(worker) else { return (known, None) };
         if state.knowledge.is_complete() {
@@ -233,9 +233,7 @@ impl Cluster {
 
     /// The workers of a pool that are there.
     fn present_in(&self, pool: PoolIx) -> impl Iterator<Item = WorkerIx> + '_ {
-        self.workers_in(pool).filter(|worker| {
-            !self.head.reclaimed.contains(worker)
-                && self.worker(*worker).is_some_and(|state| state.gone.is_none())
-        })
+        self.workers_in(pool)
+            .filter(|&worker| self.worker(worker).is_some_and(|state| state.gone.is_none()))
     }
 }

@@ -77,7 +77,7 @@ fn a_dump_changes_the_tree_and_no_total() {
     let tree = fold.cluster.tree(PoolIx(0));
     assert_eq!(tree.totals().nodes, 3);
     assert_eq!(tree.totals().unattached, 0);
-    let node = tree.find(W, BlockHash(4)).expect("held");
+    let node = tree.find(W.slot(), BlockHash(4)).expect("held");
     assert_eq!((tree.touched(node), tree.first_stored(node)), (0, 0), "its stored event was not received");
 }
 
@@ -87,7 +87,7 @@ fn blocks_that_a_dump_repeats_keep_their_times() {
     fold.store(None, &[1, 2]);
     let times = |fold: &Fold| {
         let tree = fold.cluster.tree(PoolIx(0));
-        let node = tree.find(W, BlockHash(2)).expect("held");
+        let node = tree.find(W.slot(), BlockHash(2)).expect("held");
         (tree.touched(node), tree.first_stored(node))
     };
     let before = times(&fold);

@@ -6,6 +6,7 @@
 mod cache_outcome;
 mod completeness;
 mod decisions;
+mod departed;
 mod explain;
 mod filter;
 mod findings;
@@ -33,7 +34,7 @@ mod ticket;
 mod tiers;
 mod ttft;
 mod worker;
-mod worker_slots;
+mod workers;
 
 #[cfg(test)]
 mod tests;
@@ -42,16 +43,17 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use radixscope_model::id::{Millis, PoolIx, Seq, SourceIx, Worker, WorkerIx};
+use radixscope_model::id::{BlockHash, Millis, PoolIx, Seq, Slot, SourceIx, Worker, WorkerIx};
 use radixscope_model::record::{Finding, LogSignal, Record, RuleStatus, Tier, TreeKnowledge};
 
 use crate::tree::forest::Arrangement;
-use crate::tree::{DEFAULT_LIMIT_NODES, Tree};
+use crate::tree::{DEFAULT_LIMIT_NODES, Holdings, NodeId, OwnerSet, Tree};
+use departed::DepartedWorkers;
 use findings::Findings;
-use worker_slots::DepartedWorkers;
 
 pub use cache_outcome::{CacheOutcome, HIT_SHARE, LostAffinity, NoCostGap};
 pub use completeness::Coverage;
+pub use departed::MAX_DEPARTED;
 pub use decisions::{DecisionEntry, DecisionTotals, Decisions, MAX_CANDIDATES, MAX_DECISIONS};
 pub use explain::CostParts;
 pub use filter::{Filter, Kind, Picked};
@@ -77,10 +79,10 @@ pub use ttft::TtftPart;
 pub use worker::{
     Departure, Liveness, QUIET_AFTER_MS, RouterLoad, Sequences, TierCounts, WorkerState, WorkerTransport,
 };
-pub use worker_slots::{MAX_DEPARTED, SILENT_AFTER_MS};
+pub use workers::{SILENT_AFTER_MS, Workers};
 
 /// Most workers kept apart. More would make every per-worker panel useless long before memory is a problem.
-pub const MAX_WORKERS: usize = 4096;
+pub const MAX_WORKERS: usize = Slot::COUNT;
 /// Most sources.
 pub const MAX_SOURCES: usize = 64;
 
@@ -90,10 +92,8 @@ struct Head {
     seq: Seq,
     now_ms: Millis,
     sources: Vec<SourceState>,
-    workers: Vec<WorkerState>,
+    workers: Workers,
     pools: Vec<PoolState>,
-    /// Reclaimed worker slots that are free.
-    reclaimed: Vec<WorkerIx>,
     departed: DepartedWorkers,
     decisions: Decisions,
     requests: Requests,
@@ -127,9 +127,8 @@ impl Cluster {
                 seq: Seq(0),
                 now_ms: Millis(0),
                 sources: Vec::new(),
-                workers: Vec::new(),
+                workers: Workers::default(),
                 pools: Vec::new(),
-                reclaimed: Vec::new(),
                 departed: DepartedWorkers::default(),
                 decisions: Decisions::default(),
                 requests: Requests::default(),
@@ -207,14 +206,25 @@ impl Cluster {
         &self.head.sources
     }
 
-    /// Workers in order of first sight, by [`WorkerIx`].
-    pub fn workers(&self) -> &[WorkerState] {
+    /// Workers by slot: those that are there, and of those that left the latest ones.
+    pub fn workers(&self) -> &Workers {
         &self.head.workers
     }
 
-    /// Reclaimed worker slots that are free.
-    pub fn reclaimed(&self) -> &[WorkerIx] {
-        &self.head.reclaimed
+    /// The index for a worker that is new, with at most so many slots. `None`: there are as many workers as can be.
+    /// `replaces`: whether it may take the slot of a worker that left or may have, with the time and when a message named
+    /// a worker last.
+    pub fn next_worker(
+        &self,
+        slots: usize,
+        replaces: Option<(Millis, &dyn Fn(WorkerIx) -> Millis)>,
+    ) -> Option<WorkerIx> {
+        self.head.workers.next(slots, replaces)
+    }
+
+    /// Workers that are forgotten but for who they were.
+    pub fn departed(&self) -> impl Iterator<Item = (WorkerIx, &WorkerState)> {
+        self.head.departed.iter()
     }
 
     /// Most nodes from now on, of all trees together.
@@ -223,24 +233,42 @@ impl Cluster {
         self.all_trees_mut().for_each(|(_, tree)| tree.set_limit(limit_nodes));
     }
 
-    /// One worker; also one that departed and gave its place to another, as long as something names it.
+    /// One worker; of one that is forgotten who it was, as long as a retained decision may name it.
     pub fn worker(&self, worker: WorkerIx) -> Option<&WorkerState> {
-        self.head.workers.get(worker.at()).or_else(|| self.head.departed.get(worker))
+        self.head.workers.get(worker).or_else(|| self.head.departed.get(worker))
     }
 
-    /// Index of a worker known by its id.
+    /// Index of a worker known by its id; of one that came back after it was forgotten the present one.
     pub fn worker_ix(&self, id: Worker) -> Option<WorkerIx> {
-        let workers = &self.head.workers;
-        let places = (0..workers.len() as u16).map(WorkerIx).filter(|ix| workers[ix.at()].id == id);
-        // One that came back after it gave its place away has another.
-        places.min_by_key(|ix| self.head.reclaimed.contains(ix))
+        self.head.workers.find(id).or_else(|| self.head.departed.find(id))
     }
 
-    /// Workers by ascending id: the order of the API. The page keeps the order of first sight, so that no row jumps.
+    /// Workers by ascending id: the order of the API. The page keeps the order of slots, so that no row jumps.
     pub fn workers_by_id(&self) -> Vec<WorkerIx> {
-        let mut order: Vec<WorkerIx> = (0..self.head.workers.len() as u16).map(WorkerIx).collect();
-        order.sort_by_key(|w| self.head.workers[w.at()].id);
-        order
+        let mut order: Vec<(Worker, WorkerIx)> =
+            self.head.workers.indexed().map(|(worker, state)| (state.id, worker)).collect();
+        order.sort_by_key(|&(id, _)| id);
+        order.into_iter().map(|(_, worker)| worker).collect()
+    }
+
+    /// The slot of a worker in the trees. `None`: it is forgotten, and its slot another one's.
+    pub fn slot(&self, worker: WorkerIx) -> Option<Slot> {
+        self.head.workers.get(worker).map(|_| worker.slot())
+    }
+
+    /// What a worker holds on its device.
+    pub fn holdings(&self, worker: WorkerIx) -> Holdings {
+        self.slot(worker).map(|slot| self.tree_of(worker).holdings(slot)).unwrap_or_default()
+    }
+
+    /// The workers of a set of a tree.
+    pub fn owners<'c>(&'c self, owners: &'c OwnerSet) -> impl Iterator<Item = WorkerIx> + 'c {
+        owners.iter().filter_map(|slot| self.head.workers.in_slot(slot))
+    }
+
+    /// The node at which a worker holds a block of its device.
+    pub fn find(&self, worker: WorkerIx, hash: BlockHash) -> Option<NodeId> {
+        self.tree_of(worker).find(self.slot(worker)?, hash)
     }
 
     /// Latest routing decisions and their totals.
@@ -299,7 +327,7 @@ impl Cluster {
     pub fn blocks(&self, worker: WorkerIx) -> Option<u64> {
         let state = self.worker(worker)?;
         let is_known = state.last_event_ms.is_some() || state.knowledge.state != TreeKnowledge::Unknown;
-        let held = self.tree_of(worker).holdings(worker);
+        let held = self.holdings(worker);
         is_known.then_some(held.resident + held.hidden + held.further)
     }
 
@@ -334,18 +362,9 @@ impl Cluster {
 
     /// Digest of the whole state: equal exactly (but for chance) if the state is.
     pub fn digest(&self) -> u64 {
-        let Head { seq, now_ms, sources, workers, pools, reclaimed, departed, decisions, .. } = &self.head;
+        let Head { seq, now_ms, sources, workers, pools, departed, decisions, .. } = &self.head;
         let Head { processes, routers, signs, findings, limit_nodes, .. } = &self.head;
-        let known = (
-            seq,
-            now_ms,
-            sources,
-            workers,
-            reclaimed,
-            departed.digest(),
-            decisions.sums(),
-            decisions.digest(),
-        );
+        let known = (seq, now_ms, sources, workers, departed.digest(), decisions.sums(), decisions.digest());
         let known = (known, pools, self.head.requests.digest());
         let processes: Vec<u64> = processes.iter().map(ProcessState::digest).collect();
         let small = (known, processes, routers, signs, findings, limit_nodes);
@@ -360,7 +379,7 @@ impl Cluster {
     }
 
     fn worker_mut(&mut self, worker: WorkerIx) -> Option<&mut WorkerState> {
-        self.head.workers.get_mut(worker.at())
+        self.head.workers.get_mut(worker)
     }
 }
 
@@ -416,7 +435,6 @@ pub fn worker_of(record: &Record<'_>) -> Option<WorkerIx> {
         | Record::Finding(_)
         | Record::Checked(_)
         | Record::Gaps { .. }
-        | Record::WorkersReclaimed { .. }
         | Record::Rejected { .. } => None,
     }
 }

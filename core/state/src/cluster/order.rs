@@ -76,7 +76,10 @@ impl Column {
         match self {
             Column::Time => Some(decision.id.0),
             Column::Request => decision.request_id.as_deref().map(first_bytes),
-            Column::Worker => Some(decision.worker.0.into()),
+            Column::Worker => {
+                let worker = decision.worker;
+                Some(u64::from(worker.slot().0) << 32 | u64::from(worker.generation()))
+            }
             Column::Prompt => decision.isl_blocks,
             Column::Cached => of.held_blocks().filter(|_| !of.ignores_cache),
             Column::HitRate => of.overlap_share().map(ordered),

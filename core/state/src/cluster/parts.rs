@@ -65,7 +65,7 @@ mod tests {
             );
         }
         for (id, other) in [(1, 2), (2, 1)] {
-            let worker = WorkerIx(id as u16 - 1);
+            let worker = WorkerIx(id as u32 - 1);
             let mut decision = Decision::new(DecisionId(id), worker, DecisionSource::ActiveSequences);
             decision.other_part = Some(DecisionId(other));
             fold(&mut cluster, 1_000 + id, Record::Decision(decision));

@@ -91,9 +91,8 @@ impl Cluster {
     /// The pools that workers are in now, in order of first sight.
     pub fn pools_in_use(&self) -> Vec<PoolIx> {
         let mut used = vec![false; self.head.pools.len()];
-        for (ix, worker) in self.head.workers.iter().enumerate() {
-            used[worker.pool.at()] |=
-                worker.gone.is_none() && !self.head.reclaimed.contains(&WorkerIx(ix as u16));
+        for worker in self.head.workers.iter() {
+            used[worker.pool.at()] |= worker.gone.is_none();
         }
         (0..used.len() as u16).map(PoolIx).filter(|pool| used[pool.at()]).collect()
     }
@@ -133,7 +132,8 @@ impl Cluster {
     /// Blocks that `worker` holds in a lower tier; `None`: no event of that tier was received from it.
     pub fn tier_blocks(&self, worker: WorkerIx, tier: Tier) -> Option<u64> {
         let state = self.worker(worker)?;
-        let held = self.tier_tree(state.pool, tier).holdings(worker);
+        let slot = self.slot(worker)?;
+        let held = self.tier_tree(state.pool, tier).holdings(slot);
         let blocks = held.resident + held.hidden + held.further;
         (state.tiers[tier as usize] != TierCounts::default()).then_some(blocks)
     }
@@ -191,10 +191,10 @@ impl Cluster {
         }
     }
 
-    /// The workers of a pool that have a place, those that left included.
+    /// The workers of a pool by slot, those that left and are retained included.
     pub fn workers_in(&self, pool: PoolIx) -> impl Iterator<Item = WorkerIx> + '_ {
-        let workers = self.head.workers.iter().enumerate();
-        workers.filter(move |(_, worker)| worker.pool == pool).map(|(at, _)| WorkerIx(at as u16))
+        let workers = self.head.workers.indexed();
+        workers.filter(move |(_, worker)| worker.pool == pool).map(|(worker, _)| worker)
     }
 
     /// The models that workers of a pool serve, each once, in order of first sight, else the only one that frontends serve.
@@ -253,7 +253,7 @@ impl Cluster {
             return PoolIx(self.head.pools.len() as u16 - 1);
         }
         let mut is_named = vec![false; MAX_POOLS];
-        let departed = self.head.departed.iter();
+        let departed = self.head.departed.iter().map(|(_, worker)| worker);
         self.head.workers.iter().chain(departed).for_each(|worker| is_named[worker.pool.at()] = true);
         let free = is_named.iter().position(|named| !named).unwrap_or_default();
         self.head.pools[free] = state;
@@ -272,24 +272,25 @@ impl Cluster {
         }
         let ignores_cache = self.pool(pool).is_some_and(|pool| pool.ignores_cache);
         self.head.decisions.move_worker(worker, from, (pool, ignores_cache));
-        if self.tree(from).holdings(worker).is_empty() {
+        let slot = worker.slot();
+        if self.tree(from).holdings(slot).is_empty() {
             return;
         }
         let Some(left) = self.trees.get_mut(from.at()) else { return };
-        let held = left.held_by(worker);
-        left.clear(worker);
+        let held = left.held_by(slot);
+        left.clear(slot);
         let Some(tree) = self.trees.get_mut(pool.at()) else { return };
         for (parent, block, touched) in held {
-            tree.store(worker, parent, &[block], touched);
+            tree.store(slot, parent, &[block], touched);
         }
         for tier in Tier::ALL {
             let Some(left) = self.tiers.get_mut(&(from, tier)) else { continue };
-            let held = left.held_by(worker);
-            left.clear(worker);
+            let held = left.held_by(slot);
+            left.clear(slot);
             let limit = self.head.limit_nodes;
             let tree = self.tiers.entry((pool, tier)).or_insert_with(|| Tree::with_limit(limit));
             for (parent, block, touched) in held {
-                tree.store(worker, parent, &[block], touched);
+                tree.store(slot, parent, &[block], touched);
             }
         }
     }

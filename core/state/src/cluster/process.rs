@@ -166,9 +166,9 @@ impl ProcessState {
         self.bounds = scrape.histograms.iter().map(|of| (of.kind, of.bounds.clone())).collect();
     }
 
-    /// Other workers take these places: the figures are not theirs.
-    pub(super) fn reclaim(&mut self, workers: &[WorkerIx]) {
-        self.workers.retain(|figures| !workers.contains(&figures.worker));
+    /// A worker is forgotten, with its figures.
+    pub(super) fn forget_worker(&mut self, worker: WorkerIx) {
+        self.workers.retain(|figures| figures.worker != worker);
     }
 
     /// Equal for equal ones.

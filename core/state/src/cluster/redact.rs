@@ -18,7 +18,7 @@ impl Cluster {
                 rejected.sample.clear();
             }
         }
-        workers.iter_mut().for_each(|worker| worker.redact(names));
+        workers.iter_mut().for_each(|(_, worker)| worker.redact(names));
         departed.each(|worker| worker.redact(names));
         for pool in pools {
             pool.namespace = redact::name("namespace", &pool.namespace, names);

@@ -128,11 +128,10 @@ impl Cluster {
     pub fn block_tokens(&self, pool: PoolIx) -> Option<u32> {
         let workers = &self.head.workers;
         let all_left = workers.iter().all(|state| state.gone.is_some());
-        let mut sizes = (0..workers.len() as u16)
-            .map(WorkerIx)
-            .filter(|ix| workers[ix.at()].pool == pool)
-            .filter(|ix| all_left || workers[ix.at()].gone.is_none())
-            .filter_map(|ix| Some(self.block_size(ix)?.value))
+        let mut sizes = workers
+            .indexed()
+            .filter(|(_, state)| state.pool == pool && (all_left || state.gone.is_none()))
+            .filter_map(|(ix, _)| Some(self.block_size(ix)?.value))
             .peekable();
         if sizes.peek().is_some() {
             return agreed(sizes);
@@ -223,7 +222,7 @@ mod tests {
     fn cluster() -> Cluster {
         let mut cluster = Cluster::default();
         for (at, component) in ["backend", "backend", "prefill"].into_iter().enumerate() {
-            let (worker, id) = (WorkerIx(at as u16), Worker::new(at as u64 + 1, 0));
+            let (worker, id) = (WorkerIx(at as u32), Worker::new(at as u64 + 1, 0));
             let (namespace, component) = ("dynamo".into(), component.into());
             fold(&mut cluster, Record::Worker { worker, id, namespace, component });
         }
@@ -231,7 +230,7 @@ mod tests {
     }
 
     fn card(cluster: &mut Cluster, worker: u16, blocks: Option<u64>, size: Option<u32>) {
-        let worker = WorkerIx(worker);
+        let worker = WorkerIx(worker.into());
         fold(
             cluster,
             Record::ModelCard {
@@ -244,7 +243,7 @@ mod tests {
     }
 
     fn request(cluster: &mut Cluster, id: u64, worker: u16, size: u32) {
-        let decision = Decision::new(DecisionId(id), WorkerIx(worker), DecisionSource::RequestTrace);
+        let decision = Decision::new(DecisionId(id), WorkerIx(worker.into()), DecisionSource::RequestTrace);
         fold(cluster, Record::Decision(Decision { block_size_tokens: Some(size), ..decision }));
     }
 
@@ -269,7 +268,7 @@ mod tests {
     }
 
     fn size(cluster: &Cluster, worker: u16) -> Option<(u32, BlockSizeSource)> {
-        cluster.block_size(WorkerIx(worker)).map(|size| (size.value, size.source))
+        cluster.block_size(WorkerIx(worker.into())).map(|size| (size.value, size.source))
     }
 
     #[test]
@@ -343,7 +342,7 @@ mod tests {
         fold(&mut cluster, Record::Model { worker: WorkerIx(2), name: "large".into() });
         for (worker, tokens, blocks) in [(0, 16, 900), (1, 16, 900), (2, 32, 450)] {
             assert_eq!(size(&cluster, worker), Some((tokens, BlockSizeSource::Frontend)), "{worker}");
-            assert_eq!(capacity(&cluster, worker), Some(blocks), "{worker}");
+            assert_eq!(capacity(&cluster, worker.into()), Some(blocks), "{worker}");
         }
         assert_eq!(cluster.models_in(PoolIx(0)), ["small"]);
     }

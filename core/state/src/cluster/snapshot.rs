@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{Cluster, Head, ProcessState};
 use crate::tree::{RestoreError, TreePart, TreeReader};
-use radixscope_model::id::{PoolIx, WorkerIx};
+use radixscope_model::frame::Digest;
+use radixscope_model::id::{PoolIx, Slot};
 use radixscope_model::record::Tier;
 
 /// One message of a snapshot, in order: one head, any number of tree parts, one end.
@@ -19,11 +20,10 @@ pub enum SnapshotPart {
     Tree(PoolIx, Option<Tier>, Box<TreePart>),
     /// That was all. Blocks per worker outside the picture, and the digest that the restored state must have.
     End {
-        /// Blocks per worker and tier that the limit keeps out of the picture.
-        hidden: Vec<(WorkerIx, Option<Tier>, u64)>,
-        /// [`Cluster::digest`] of the state that was written.
-        #[serde(with = "postcard::fixint::le")]
-        digest: u64,
+        /// Blocks per worker, by its slot, and tier that the limit keeps out of the picture.
+        hidden: Vec<(Slot, Option<Tier>, u64)>,
+        /// [`Cluster::digest`] of the state that was written; `None`: it was written by an older version, as another state.
+        digest: Option<Digest>,
     },
 }
 
@@ -74,16 +74,16 @@ impl Cluster {
                 write(&TreePart::default())?;
             }
         }
-        let workers = (0..self.head.workers.len() as u16).map(WorkerIx);
+        let workers = self.head.workers.indexed();
         let hidden = workers
-            .flat_map(|worker| {
-                let pool = self.pool_of(worker);
-                let own = self.all_trees().filter(move |((of, _), _)| Some(*of) == pool);
-                own.map(move |((_, tier), tree)| (worker, tier, tree.holdings(worker).hidden))
+            .flat_map(|(worker, state)| {
+                let (pool, slot) = (state.pool, worker.slot());
+                let own = self.all_trees().filter(move |((of, _), _)| *of == pool);
+                own.map(move |((_, tier), tree)| (slot, tier, tree.holdings(slot).hidden))
             })
             .filter(|&(.., hidden)| hidden > 0)
             .collect();
-        part(postcard::to_allocvec(&SnapshotPart::End { hidden, digest: self.digest() })?);
+        part(postcard::to_allocvec(&SnapshotPart::End { hidden, digest: Some(Digest(self.digest())) })?);
         Ok(())
     }
 }
@@ -116,7 +116,8 @@ impl SnapshotReader {
                 head.decisions.restored();
                 head.requests.restored();
                 head.departed.restored();
-                if head.workers.iter().any(|worker| worker.pool.at() >= head.pools.len()) {
+                let is_whole = head.workers.restored();
+                if !is_whole || head.workers.iter().any(|worker| worker.pool.at() >= head.pools.len()) {
                     return Err(SnapshotError::Order);
                 }
                 // One after the other: collecting them would sort what is in order.
@@ -141,11 +142,12 @@ impl SnapshotReader {
                 let (head, readers) = self.state.take().ok_or(SnapshotError::Order)?;
                 let mut cluster = Cluster { head, trees: Vec::new(), tiers: BTreeMap::new() };
                 for ((pool, tier), reader) in readers {
-                    let is_its = |(worker, of, _): &&(WorkerIx, Option<Tier>, u64)| {
-                        *of == tier && cluster.pool_of(*worker) == Some(pool)
+                    let pool_in = |slot| cluster.pool_of(cluster.workers().in_slot(slot)?);
+                    let is_its = |(slot, of, _): &&(Slot, Option<Tier>, u64)| {
+                        *of == tier && pool_in(*slot) == Some(pool)
                     };
-                    let hidden = hidden.iter().filter(is_its).map(|&(worker, _, count)| (worker, count));
-                    let hidden: Vec<(WorkerIx, u64)> = hidden.collect();
+                    let hidden = hidden.iter().filter(is_its).map(|&(slot, _, count)| (slot, count));
+                    let hidden: Vec<(Slot, u64)> = hidden.collect();
                     let tree = reader.finish(hidden)?;
                     match tier {
                         None => cluster.trees.push(tree),
@@ -154,9 +156,9 @@ impl SnapshotReader {
                         }
                     }
                 }
-                match cluster.digest() {
-                    got if got == digest => Ok(Some(cluster)),
-                    got => Err(SnapshotError::Digest { got, wanted: digest }),
+                match (cluster.digest(), digest) {
+                    (got, Some(Digest(wanted))) if got != wanted => Err(SnapshotError::Digest { got, wanted }),
+                    _ => Ok(Some(cluster)),
                 }
             }
         }

@@ -231,10 +231,10 @@ impl SourceState {
         }
     }
 
-    /// Other workers take these places.
-    pub(super) fn reclaim(&mut self, workers: &[WorkerIx]) {
+    /// A worker is forgotten: what was lost of it was lost of a worker that is not known.
+    pub(super) fn forget_worker(&mut self, worker: WorkerIx) {
         let losses = self.missed.iter_mut().flat_map(|missed| &mut missed.losses);
-        losses.for_each(|loss| loss.worker = loss.worker.filter(|worker| !workers.contains(worker)));
+        losses.for_each(|loss| loss.worker = loss.worker.filter(|of| *of != worker));
     }
 
     pub(super) fn note_gaps(&mut self, gaps: UnknownGaps) {

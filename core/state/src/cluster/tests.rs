@@ -38,17 +38,17 @@ impl Fold {
         let blocks: Vec<Block> =
             blocks.iter().map(|&b| Block { block_hash: BlockHash(b), tokens_hash: TokensHash(b) }).collect();
         let parent = parent.map(BlockHash);
-        self.fold(Record::Stored { worker: WorkerIx(worker), parent, blocks: blocks.into() })
+        self.fold(Record::Stored { worker: WorkerIx(worker.into()), parent, blocks: blocks.into() })
     }
 
     fn remove(&mut self, worker: u16, hashes: &[u64]) -> &mut Self {
         let hashes: Vec<BlockHash> = hashes.iter().map(|&h| BlockHash(h)).collect();
-        self.fold(Record::Removed { worker: WorkerIx(worker), hashes: hashes.into() })
+        self.fold(Record::Removed { worker: WorkerIx(worker.into()), hashes: hashes.into() })
     }
 
     fn decide(&mut self, worker: u16, isl: u64, overlap: u64) -> &mut Self {
         let id = DecisionId(self.seq + 1);
-        let new = Decision::new(id, WorkerIx(worker), DecisionSource::KvHitRate);
+        let new = Decision::new(id, WorkerIx(worker.into()), DecisionSource::KvHitRate);
         let request_id = Some("r".to_owned());
         let (isl_blocks, overlap_blocks) = (Some(isl), Some(overlap));
         self.fold(Record::Decision(Decision { request_id, isl_blocks, overlap_blocks, ..new }))
@@ -290,7 +290,7 @@ fn decisions_are_bounded_one_by_one_and_complete_in_sum() {
 fn candidate(worker: u16, overlap_blocks: u32) -> Candidate {
     let (prefill_blocks, decode_blocks, cost) = (1.0, 2.0, 3.0);
     Candidate {
-        worker: WorkerIx(worker),
+        worker: WorkerIx(worker.into()),
         overlap_blocks,
         host_blocks: 0,
         disk_blocks: 0,

@@ -44,10 +44,11 @@ impl TierPaths {
         device_blocks: u32,
     ) -> TierBlocks {
         let mut from = device_blocks as usize;
+        let Some(slot) = cluster.slot(worker) else { return TierBlocks::default() };
         let [host, disk, external] = [Tier::Host, Tier::Disk, Tier::External].map(|tier| {
             let tree = cluster.tier_tree(pool, tier);
             let path = self.0[tier as usize].get(from..).unwrap_or_default();
-            let held = path.iter().take_while(|&&node| tree.owners(node).contains(worker)).count();
+            let held = path.iter().take_while(|&&node| tree.owners(node).contains(slot)).count();
             from += held;
             held as u32
         });

@@ -144,6 +144,26 @@ struct WorkerLoad {
     unsure: VecDeque<UntrackedRequest>,
 }
 
+impl WorkerLoad {
+    /// A request is over, at `at`.
+    fn end(&mut self, at: Moment, request: DecisionId, active: &Active) {
+        self.load.requests -= 1;
+        self.load.prefill_tokens = self.load.prefill_tokens.saturating_sub(active.prefill_tokens);
+        for block in active.blocks.iter() {
+            if let Some(count) = self.held.get_mut(block) {
+                *count -= 1;
+                if *count == 0 {
+                    self.held.remove(block);
+                }
+            }
+        }
+        self.load.blocks = self.held.len() as u64;
+        if let Some(unsure) = self.unsure.iter_mut().find(|unsure| unsure.request == request) {
+            unsure.freed = Some(at);
+        }
+    }
+}
+
 /// A request that loads its worker for a time that is not known: from its choice to its end, if that is known.
 struct UntrackedRequest {
     request: DecisionId,
@@ -270,11 +290,12 @@ impl ActiveSequences {
             return;
         };
         let tokens = std::mem::take(&mut active.prefill_tokens);
-        self.workers.of(active.worker).unsure.retain(|unsure| unsure.request != request);
+        let (at, worker) = (at.max(active.added), active.worker);
+        if let Some(of) = self.workers.get_mut(worker) {
+            of.unsure.retain(|unsure| unsure.request != request);
+            of.load.prefill_tokens = of.load.prefill_tokens.saturating_sub(tokens);
+        }
         if tokens > 0 {
-            let (at, worker) = (at.max(active.added), active.worker);
-            let load = &mut self.workers.of(worker).load;
-            load.prefill_tokens = load.prefill_tokens.saturating_sub(tokens);
             self.pass(at, request, worker, (LoadStep::FirstToken, false), tokens, [].into());
         }
     }
@@ -289,21 +310,9 @@ impl ActiveSequences {
         let steps = self.remember(request);
         (steps.is_over, steps.reported) = (true, active.reported);
         self.blocks -= active.blocks.len();
-        let of = self.workers.of(active.worker);
-        of.load.requests -= 1;
-        of.load.prefill_tokens = of.load.prefill_tokens.saturating_sub(active.prefill_tokens);
-        for block in active.blocks.iter() {
-            if let Some(count) = of.held.get_mut(block) {
-                *count -= 1;
-                if *count == 0 {
-                    of.held.remove(block);
-                }
-            }
-        }
-        of.load.blocks = of.held.len() as u64;
         let at = at.max(active.added);
-        if let Some(unsure) = of.unsure.iter_mut().find(|unsure| unsure.request == request) {
-            unsure.freed = Some(at);
+        if let Some(of) = self.workers.get_mut(active.worker) {
+            of.end(at, request, &active);
         }
         self.pass(at, request, active.worker, (LoadStep::Freed, false), active.prefill_tokens, active.blocks);
     }
@@ -449,16 +458,6 @@ impl ActiveSequences {
             self.ended_order.push_back(request);
         }
         self.ended.entry(request).or_default()
-    }
-
-    /// These worker slots are reused: the requests of the earlier workers are over and their history is dropped.
-    pub fn reclaim(&mut self, workers: &[WorkerIx]) {
-        let of_them = self.requests.iter().filter(|(_, active)| workers.contains(&active.worker));
-        let over: Vec<DecisionId> = of_them.map(|(&request, _)| request).collect();
-        let latest = self.latest;
-        over.into_iter().for_each(|request| self.free(latest, request));
-        self.passed.retain(|passed| !workers.contains(&passed.worker));
-        self.workers.reclaim(workers);
     }
 
     fn expire(&mut self, now: Moment) {

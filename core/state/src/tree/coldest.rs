@@ -5,7 +5,7 @@ use std::collections::BinaryHeap;
 
 use super::arena::NO_CHILD;
 use super::{NodeId, Tree};
-use radixscope_model::id::WorkerIx;
+use radixscope_model::id::Slot;
 
 /// One sweep drops this share of the limit, so that sweeps are rare: 1 / 16.
 const SWEEP_SHARE: u32 = 16;
@@ -13,7 +13,7 @@ const SWEEP_SHARE: u32 = 16;
 /// A leaf, the one stored longest ago first: when, tokens hash, engine hash and who calls it so. A worker calls one
 /// block so, hence no two leaves are equal and the order never depends on the node's id: server and browser, with
 /// other ids, drop the same.
-type Leaf = Reverse<(u32, u64, u64, Option<WorkerIx>, NodeId)>;
+type Leaf = Reverse<(u32, u64, u64, Option<Slot>, NodeId)>;
 
 impl Tree {
     /// Drops the leaves that were stored longest ago until the tree is a sixteenth below its limit.
@@ -54,7 +54,7 @@ impl Tree {
 
     /// Takes a leaf from the picture; its owners still hold it.
     fn hide(&mut self, leaf: NodeId) {
-        let owners: Vec<WorkerIx> = self.owners(leaf).iter().collect();
+        let owners: Vec<Slot> = self.owners(leaf).iter().collect();
         for worker in owners {
             self.release(worker, leaf);
             self.holdings_mut(worker).hidden += 1;

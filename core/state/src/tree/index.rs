@@ -9,7 +9,7 @@ use hashbrown::{DefaultHashBuilder, HashMap, HashTable};
 use super::arena::Arena;
 use super::owners::{OwnerSet, OwnerSets};
 use super::{NodeId, table_hash};
-use radixscope_model::id::{BlockHash, WorkerIx};
+use radixscope_model::id::{BlockHash, Slot};
 
 #[derive(Clone, Default)]
 pub(super) struct BlockIndex {
@@ -17,8 +17,8 @@ pub(super) struct BlockIndex {
     /// Every node with owners, by `Node::block`.
     table: HashTable<NodeId>,
     /// Names that differ from `Node::block`.
-    by_name: HashMap<(WorkerIx, u64), NodeId, DefaultHashBuilder>,
-    by_node: HashMap<(NodeId, WorkerIx), u64, DefaultHashBuilder>,
+    by_name: HashMap<(Slot, u64), NodeId, DefaultHashBuilder>,
+    by_node: HashMap<(NodeId, Slot), u64, DefaultHashBuilder>,
     /// How many variants a node has.
     per_node: HashMap<NodeId, u32, DefaultHashBuilder>,
 }
@@ -38,7 +38,7 @@ impl BlockIndex {
     }
 
     #[inline]
-    pub(super) fn find(&self, arena: &Arena, sets: &OwnerSets, worker: WorkerIx, key: Key) -> Option<NodeId> {
+    pub(super) fn find(&self, arena: &Arena, sets: &OwnerSets, worker: Slot, key: Key) -> Option<NodeId> {
         let by_primary = self.table.find(key.place, |&n| {
             let node = &arena[n];
             node.block == key.hash
@@ -95,14 +95,14 @@ impl BlockIndex {
 
     /// What `worker`, an owner of `node`, calls it.
     #[inline]
-    pub(super) fn name(&self, arena: &Arena, node: NodeId, worker: WorkerIx) -> u64 {
+    pub(super) fn name(&self, arena: &Arena, node: NodeId, worker: Slot) -> u64 {
         if self.by_node.is_empty() {
             return arena[node].block;
         }
         self.by_node.get(&(node, worker)).copied().unwrap_or(arena[node].block)
     }
 
-    pub(super) fn set_variant(&mut self, node: NodeId, worker: WorkerIx, hash: u64) {
+    pub(super) fn set_variant(&mut self, node: NodeId, worker: Slot, hash: u64) {
         self.by_name.insert((worker, hash), node);
         self.by_node.insert((node, worker), hash);
         *self.per_node.entry(node).or_default() += 1;
@@ -110,7 +110,7 @@ impl BlockIndex {
 
     /// Forgets the variant name of `worker` for `node`, if it has one.
     #[inline]
-    pub(super) fn drop_variant(&mut self, node: NodeId, worker: WorkerIx) {
+    pub(super) fn drop_variant(&mut self, node: NodeId, worker: Slot) {
         if self.by_node.is_empty() {
             return;
         }
@@ -150,7 +150,7 @@ impl BlockIndex {
         arena: &Arena,
         node: NodeId,
         owners: &OwnerSet,
-    ) -> Option<WorkerIx> {
+    ) -> Option<Slot> {
         owners.iter().find(|&w| self.name(arena, node, w) == arena[node].block)
     }
 
@@ -181,8 +181,8 @@ impl BlockIndex {
         // capacity() counts what fits at the maximal load of 7/8; a bucket costs its value and a control byte.
         let buckets = |capacity: usize| capacity * 8 / 7;
         buckets(self.table.capacity()) * (size_of::<NodeId>() + 1)
-            + buckets(self.by_name.capacity()) * (size_of::<((WorkerIx, u64), NodeId)>() + 1)
-            + buckets(self.by_node.capacity()) * (size_of::<((NodeId, WorkerIx), u64)>() + 1)
+            + buckets(self.by_name.capacity()) * (size_of::<((Slot, u64), NodeId)>() + 1)
+            + buckets(self.by_node.capacity()) * (size_of::<((NodeId, Slot), u64)>() + 1)
             + buckets(self.per_node.capacity()) * (size_of::<(NodeId, u32)>() + 1)
     }
 }

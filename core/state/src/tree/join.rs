@@ -1,7 +1,7 @@
 //! Joining blocks that waited for their parent to the tree, once that parent appears.
 
 use super::{NodeId, Tree};
-use radixscope_model::id::{BlockHash, WorkerIx};
+use radixscope_model::id::{BlockHash, Slot};
 
 impl Tree {
     /// The parent that `anchor` waited for is `parent`: its subtree moves below it.
@@ -13,7 +13,7 @@ impl Tree {
             return;
         }
         let waiting = self.arena[anchor];
-        let worker = WorkerIx(waiting.tokens as u16);
+        let worker = Slot(waiting.tokens as u16);
         self.anchors.remove(&(worker, BlockHash(waiting.block)));
         let attach = !self.arena[parent].is_unattached();
         self.pass_hits(anchor, parent);
@@ -44,7 +44,7 @@ impl Tree {
     }
 
     /// `worker` holds `twin` instead of `child`, which has the same path.
-    fn hand_over(&mut self, worker: WorkerIx, child: NodeId, twin: NodeId) {
+    fn hand_over(&mut self, worker: Slot, child: NodeId, twin: NodeId) {
         if !self.owners(child).contains(worker) {
             return;
         }
@@ -59,7 +59,7 @@ impl Tree {
         }
     }
 
-    fn reparent(&mut self, worker: WorkerIx, child: NodeId, to: NodeId, attach: bool) {
+    fn reparent(&mut self, worker: Slot, child: NodeId, to: NodeId, attach: bool) {
         let held = self.owners(child).contains(worker);
         let name = self.index.name(&self.arena, child, worker);
         if held {
@@ -77,7 +77,7 @@ impl Tree {
     }
 
     /// Counts `top` and everything below it as attached.
-    fn attach_below(&mut self, worker: WorkerIx, top: NodeId) {
+    fn attach_below(&mut self, worker: Slot, top: NodeId) {
         let mut todo = vec![top];
         while let Some(node) = todo.pop() {
             self.arena[node].mark_attached();

@@ -57,7 +57,7 @@ use std::sync::LazyLock;
 
 use hashbrown::{DefaultHashBuilder, HashMap};
 
-use radixscope_model::id::{BlockHash, TokensHash, WorkerIx};
+use radixscope_model::id::{BlockHash, TokensHash, Slot};
 
 pub use children::Children;
 pub use hits::{HIT_WINDOW, MAX_HITS};
@@ -157,7 +157,7 @@ pub struct Tree {
     sets: OwnerSets,
     index: BlockIndex,
     twins: Twins,
-    anchors: HashMap<(WorkerIx, BlockHash), NodeId>,
+    anchors: HashMap<(Slot, BlockHash), NodeId>,
     holdings: Vec<Holdings>,
     totals: Totals,
     hits: Hits,
@@ -238,7 +238,7 @@ impl Tree {
     }
 
     /// What `worker` holds.
-    pub fn holdings(&self, worker: WorkerIx) -> Holdings {
+    pub fn holdings(&self, worker: Slot) -> Holdings {
         self.holdings.get(worker.at()).copied().unwrap_or_default()
     }
 
@@ -267,7 +267,7 @@ impl Tree {
     }
 
     /// What `worker`, which holds `node`, calls its block.
-    pub fn block_hash_by(&self, node: NodeId, worker: WorkerIx) -> BlockHash {
+    pub fn block_hash_by(&self, node: NodeId, worker: Slot) -> BlockHash {
         BlockHash(self.index.name(&self.arena, node, worker))
     }
 
@@ -339,7 +339,7 @@ impl Tree {
     }
 
     /// Node where `worker` holds the block it calls `hash`.
-    pub fn find(&self, worker: WorkerIx, hash: BlockHash) -> Option<NodeId> {
+    pub fn find(&self, worker: Slot, hash: BlockHash) -> Option<NodeId> {
         let first = self.index.find(&self.arena, &self.sets, worker, self.index.key(hash.0));
         if self.twins.is_empty() { first } else { first.or_else(|| self.twins.find(worker, hash.0)) }
     }
@@ -357,7 +357,7 @@ impl Tree {
             + self.index.heap_bytes()
             + self.twins.heap_bytes()
             + self.hits.heap_bytes()
-            + self.anchors.capacity() * size_of::<((WorkerIx, BlockHash), NodeId)>()
+            + self.anchors.capacity() * size_of::<((Slot, BlockHash), NodeId)>()
             + self.holdings.capacity() * size_of::<Holdings>()
     }
 
@@ -374,7 +374,7 @@ impl Tree {
     }
 
     #[inline]
-    fn holdings_mut(&mut self, worker: WorkerIx) -> &mut Holdings {
+    fn holdings_mut(&mut self, worker: Slot) -> &mut Holdings {
         if self.holdings.len() <= worker.at() {
             self.holdings.resize(worker.at() + 1, Holdings::default());
         }
@@ -383,7 +383,7 @@ impl Tree {
 
     /// What `worker` holding `node` as `hash` contributes to the digest.
     #[inline]
-    fn term(&self, worker: WorkerIx, node: NodeId, hash: u64) -> u64 {
+    fn term(&self, worker: Slot, node: NodeId, hash: u64) -> u64 {
         let n = &self.arena[node];
         let parent = &self.arena[n.parent];
         let above = if parent.is_anchor() { parent.block } else { parent.tokens };

@@ -2,7 +2,7 @@
 
 use super::owners::bits;
 use super::{NodeId, OwnerSet, Tree};
-use radixscope_model::id::{TokensHash, WorkerIx};
+use radixscope_model::id::{TokensHash, Slot};
 
 /// How a version of Dynamo counts the overlap of a prompt with a worker.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -96,13 +96,13 @@ impl Active {
         self.low == 0 && self.high.is_empty()
     }
 
-    fn iter(&self) -> impl Iterator<Item = WorkerIx> + '_ {
-        bits(self.low).chain(self.high.iter().map(|&w| WorkerIx(w)))
+    fn iter(&self) -> impl Iterator<Item = Slot> + '_ {
+        bits(self.low).chain(self.high.iter().map(|&w| Slot(w)))
     }
 
     /// Drops who is not among `owners`. With a thousand workers sets differ in one or two, so equal stretches are
     /// compared and moved whole.
-    fn keep(&mut self, owners: &OwnerSet, mut gone: impl FnMut(WorkerIx)) {
+    fn keep(&mut self, owners: &OwnerSet, mut gone: impl FnMut(Slot)) {
         bits(self.low & !owners.low()).for_each(&mut gone);
         self.low &= owners.low();
         let mut owners = owners.high();
@@ -114,7 +114,7 @@ impl Active {
             let Some(&worker) = self.high.get(at) else { break };
             owners = &owners[owners.partition_point(|&owner| owner < worker)..];
             if owners.first() != Some(&worker) {
-                gone(WorkerIx(worker));
+                gone(Slot(worker));
                 at += 1;
             }
         }
@@ -154,12 +154,12 @@ mod tests {
             let path: Vec<Block> = (0..40).map(block).collect();
             let mut holes = std::collections::BTreeMap::new();
             for (worker, holds) in &workers {
-                tree.store(WorkerIx(*worker), None, &path, 0);
+                tree.store(Slot(*worker), None, &path, 0);
                 holes.insert(*worker, holds);
             }
             for (&worker, holds) in &holes {
                 for (block, _) in path.iter().zip(*holds).filter(|(_, holds)| !**holds) {
-                    tree.remove(WorkerIx(worker), block.block_hash);
+                    tree.remove(Slot(worker), block.block_hash);
                 }
             }
             let mut out = Vec::new();

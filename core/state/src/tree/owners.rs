@@ -3,7 +3,7 @@
 
 use hashbrown::{DefaultHashBuilder, HashMap};
 
-use radixscope_model::id::WorkerIx;
+use radixscope_model::id::Slot;
 
 /// Id of a set of owners.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -25,7 +25,7 @@ pub struct OwnerSet {
 impl OwnerSet {
     /// Whether `worker` is in the set.
     #[inline]
-    pub fn contains(&self, worker: WorkerIx) -> bool {
+    pub fn contains(&self, worker: Slot) -> bool {
         match worker.0 {
             w @ 0..64 => self.low & (1 << w) != 0,
             w => self.high.binary_search(&w).is_ok(),
@@ -48,8 +48,8 @@ impl OwnerSet {
     }
 
     /// The workers, ascending.
-    pub fn iter(&self) -> impl Iterator<Item = WorkerIx> + '_ {
-        bits(self.low).chain(self.high.iter().map(|&w| WorkerIx(w)))
+    pub fn iter(&self) -> impl Iterator<Item = Slot> + '_ {
+        bits(self.low).chain(self.high.iter().map(|&w| Slot(w)))
     }
 
     /// Workers 0 … 63, one bit each.
@@ -63,7 +63,7 @@ impl OwnerSet {
     }
 
     /// The set with `worker` toggled.
-    fn toggled(&self, worker: WorkerIx) -> OwnerSet {
+    fn toggled(&self, worker: Slot) -> OwnerSet {
         let mut set = self.clone();
         match worker.0 {
             w @ 0..64 => set.low ^= 1 << w,
@@ -83,18 +83,18 @@ impl OwnerSet {
 }
 
 /// The workers of a word of bits, ascending.
-pub(super) fn bits(mut rest: u64) -> impl Iterator<Item = WorkerIx> {
+pub(super) fn bits(mut rest: u64) -> impl Iterator<Item = Slot> {
     std::iter::from_fn(move || {
         (rest != 0).then(|| {
             let w = rest.trailing_zeros() as u16;
             rest &= rest - 1;
-            WorkerIx(w)
+            Slot(w)
         })
     })
 }
 
-impl FromIterator<WorkerIx> for OwnerSet {
-    fn from_iter<I: IntoIterator<Item = WorkerIx>>(workers: I) -> Self {
+impl FromIterator<Slot> for OwnerSet {
+    fn from_iter<I: IntoIterator<Item = Slot>>(workers: I) -> Self {
         let mut set = OwnerSet::default();
         let mut high = Vec::new();
         for w in workers {
@@ -124,11 +124,11 @@ const SWEPT: u32 = u32::MAX;
 #[derive(Clone, Copy)]
 struct Move {
     from: SetId,
-    worker: WorkerIx,
+    worker: Slot,
     to: SetId,
 }
 
-const NO_MOVE: Move = Move { from: SetId(u32::MAX), worker: WorkerIx(0), to: SetId(0) };
+const NO_MOVE: Move = Move { from: SetId(u32::MAX), worker: Slot(0), to: SetId(0) };
 
 /// All sets in use, each with the number of nodes that use it.
 #[derive(Clone)]
@@ -165,7 +165,7 @@ impl OwnerSets {
 
     /// A node moves from `from` to `from` with `worker` toggled. Returns the new set.
     #[inline]
-    pub(super) fn toggle(&mut self, from: SetId, worker: WorkerIx) -> SetId {
+    pub(super) fn toggle(&mut self, from: SetId, worker: Slot) -> SetId {
         let to = self.toggled(from, worker);
         self.add_use(to);
         self.drop_use(from);
@@ -174,7 +174,7 @@ impl OwnerSets {
 
     /// The set `from` with `worker` toggled; not counted as used yet.
     #[inline]
-    fn toggled(&mut self, from: SetId, worker: WorkerIx) -> SetId {
+    fn toggled(&mut self, from: SetId, worker: Slot) -> SetId {
         let slot = (from.0 as usize).wrapping_mul(31).wrapping_add(worker.at()) % RECENT;
         let known = self.recent[slot];
         if known.from == from && known.worker == worker {

@@ -6,7 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{NodeId, OwnerSet, Step, Tree};
-use radixscope_model::id::{BlockHash, TokensHash, WorkerIx};
+use radixscope_model::id::{BlockHash, Slot, TokensHash};
 
 /// Most nodes in one part: bounds the size of a message and the time to build one.
 pub(super) const PART_NODES: usize = 64 * 1024;
@@ -19,7 +19,7 @@ pub struct TreePart {
     /// How many levels to go up from the node before to reach this node's parent; for an anchor, all of them.
     up: Vec<u32>,
     /// Anchors in this part: index of the node, worker, missing parent's hash.
-    anchors: Vec<(u32, WorkerIx, BlockHash)>,
+    anchors: Vec<(u32, Slot, BlockHash)>,
     tokens: Vec<TokensHash>,
     blocks: Vec<BlockHash>,
     touched: Vec<u32>,
@@ -29,9 +29,9 @@ pub struct TreePart {
     sets: Vec<Vec<u16>>,
     set: Vec<u32>,
     /// Names that differ: index of the node, worker, its name.
-    variants: Vec<(u32, WorkerIx, BlockHash)>,
+    variants: Vec<(u32, Slot, BlockHash)>,
     /// Names beyond the first of a worker for a node: index of the node, worker, the name.
-    names: Vec<(u32, WorkerIx, BlockHash)>,
+    names: Vec<(u32, Slot, BlockHash)>,
     /// In the last part: where requests' held prefixes ended, as the place of the node in pre-order over all parts, the
     /// root being 0, and when; the oldest first.
     hits: Vec<(u32, u32)>,
@@ -87,7 +87,7 @@ impl Writer {
         let n = &tree.arena[node];
         if n.is_anchor() {
             part.up.push(self.depth);
-            part.anchors.push((at, WorkerIx(n.tokens as u16), BlockHash(n.block)));
+            part.anchors.push((at, Slot(n.tokens as u16), BlockHash(n.block)));
         } else {
             part.up.push(self.depth + 1 - depth);
         }
@@ -162,9 +162,9 @@ pub struct TreeReader {
     /// Whether the node restored last has no owner, so that one must follow below it.
     open: bool,
     /// Below an anchor: the one worker whose blocks may be there.
-    waiting: Option<WorkerIx>,
+    waiting: Option<Slot>,
     /// The owners of the node restored last.
-    owners: Vec<WorkerIx>,
+    owners: Vec<Slot>,
 }
 
 impl TreeReader {
@@ -189,7 +189,7 @@ impl TreeReader {
         }
         self.tree.index.reserve(&self.tree.arena, n.min(PART_NODES) + left_bytes / NODE_BYTES);
         let sets: Vec<OwnerSet> =
-            part.sets.iter().map(|s| s.iter().map(|&w| WorkerIx(w)).collect()).collect();
+            part.sets.iter().map(|s| s.iter().map(|&w| Slot(w)).collect()).collect();
         let ids: Vec<_> = sets.into_iter().map(|s| self.tree.sets.intern(s)).collect();
         let mut anchors = part.anchors.iter().peekable();
         let mut variants = part.variants.iter().peekable();
@@ -229,7 +229,7 @@ impl TreeReader {
     }
 
     /// The tree, with `hidden` blocks per worker outside the picture.
-    pub fn finish(mut self, hidden: impl IntoIterator<Item = (WorkerIx, u64)>) -> Result<Tree, RestoreError> {
+    pub fn finish(mut self, hidden: impl IntoIterator<Item = (Slot, u64)>) -> Result<Tree, RestoreError> {
         self.close()?;
         for (worker, hidden) in hidden {
             let before = std::mem::replace(&mut self.tree.holdings_mut(worker).hidden, hidden);
@@ -248,7 +248,7 @@ impl TreeReader {
         if self.open { Err(RestoreError::Unheld(self.count - 1)) } else { Ok(()) }
     }
 
-    fn anchor(&mut self, worker: WorkerIx, missing: BlockHash) -> Result<NodeId, RestoreError> {
+    fn anchor(&mut self, worker: Slot, missing: BlockHash) -> Result<NodeId, RestoreError> {
         self.close()?;
         self.waiting = Some(worker);
         if self.tree.anchors.contains_key(&(worker, missing)) {
@@ -277,7 +277,7 @@ impl TreeReader {
         Ok(node)
     }
 
-    fn variant(&mut self, node: NodeId, worker: WorkerIx, name: BlockHash) -> Result<(), RestoreError> {
+    fn variant(&mut self, node: NodeId, worker: Slot, name: BlockHash) -> Result<(), RestoreError> {
         let tree = &mut self.tree;
         let primary = tree.arena[node].block;
         if !tree.owners(node).contains(worker) || name.0 == primary {
@@ -291,7 +291,7 @@ impl TreeReader {
         Ok(())
     }
 
-    fn further_name(&mut self, node: NodeId, worker: WorkerIx, name: BlockHash) -> Result<(), RestoreError> {
+    fn further_name(&mut self, node: NodeId, worker: Slot, name: BlockHash) -> Result<(), RestoreError> {
         if !self.tree.owners(node).contains(worker) {
             return Err(RestoreError::Columns);
         }

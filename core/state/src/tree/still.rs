@@ -3,7 +3,7 @@
 
 use super::forest::Chain;
 use super::{NodeId, Tree};
-use radixscope_model::id::WorkerIx;
+use radixscope_model::id::Slot;
 
 /// Blocks that workers came to hold and ceased to hold, each worker's counted, since the tree was made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -55,7 +55,7 @@ impl Tree {
         &self,
         earlier: &Tree,
         chain: &Chain,
-        worker: Option<WorkerIx>,
+        worker: Option<Slot>,
         mut each: impl FnMut(u32, u32),
     ) {
         if earlier.chain_owners(chain).is_empty() || self.holds_all(earlier, chain, worker) {
@@ -81,13 +81,13 @@ impl Tree {
     }
 
     /// Whether the ends of a chain stand in one chain still: then all between them has the same holders.
-    fn holds_all(&self, earlier: &Tree, chain: &Chain, worker: Option<WorkerIx>) -> bool {
+    fn holds_all(&self, earlier: &Tree, chain: &Chain, worker: Option<Slot>) -> bool {
         let Some((forest, first)) = self.forest().zip(self.same(earlier, chain.first)) else { return false };
         let last = self.same(earlier, chain.last);
         last.and_then(|last| forest.chain_of(last)) == forest.chain_of(first) && self.is_held(first, worker)
     }
 
-    fn is_held(&self, node: NodeId, worker: Option<WorkerIx>) -> bool {
+    fn is_held(&self, node: NodeId, worker: Option<Slot>) -> bool {
         let owners = self.owners(node);
         worker.map_or(!owners.is_empty(), |worker| owners.contains(worker))
     }
@@ -118,11 +118,11 @@ mod tests {
     fn store(tree: &mut Tree, worker: u16, tokens: impl IntoIterator<Item = u64>) {
         let block = |t| Block { block_hash: BlockHash(t), tokens_hash: TokensHash(t) };
         let blocks: Vec<Block> = tokens.into_iter().map(block).collect();
-        tree.store(WorkerIx(worker), None, &blocks, 1);
+        tree.store(Slot(worker), None, &blocks, 1);
     }
 
     fn remove(tree: &mut Tree, worker: u16, tokens: impl IntoIterator<Item = u64>) {
-        tokens.into_iter().for_each(|t| assert!(tree.remove(WorkerIx(worker), BlockHash(t))));
+        tokens.into_iter().for_each(|t| assert!(tree.remove(Slot(worker), BlockHash(t))));
     }
 
     /// Worker 0 holds 1 … 8, worker 1 holds 1 … 4 of them.
@@ -140,7 +140,7 @@ mod tests {
         let mut gone = Vec::new();
         for row in forest.rows(Default::default(), 100, |_| true) {
             let chain = forest.chain(row.id);
-            tree.evicted_in(earlier, chain, worker.map(WorkerIx), |from, to| gone.push((from, to)));
+            tree.evicted_in(earlier, chain, worker.map(Slot), |from, to| gone.push((from, to)));
         }
         gone
     }
@@ -183,7 +183,7 @@ mod tests {
         let forest = then.forest().expect("kept");
         let chain = forest.chain(forest.children(None)[0]);
         let mut lost = Vec::new();
-        tree.evicted_in(&then, chain, Some(WorkerIx(1)), |from, to| lost.push((from, to)));
+        tree.evicted_in(&then, chain, Some(Slot(1)), |from, to| lost.push((from, to)));
         assert_eq!(lost, [(2, 4)]);
     }
 

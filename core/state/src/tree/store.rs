@@ -2,7 +2,7 @@
 
 use super::index::Key;
 use super::{NodeId, Tree};
-use radixscope_model::id::{BlockHash, WorkerIx};
+use radixscope_model::id::{BlockHash, Slot};
 use radixscope_model::record::Block;
 
 /// What a stored event did. All are counts of blocks.
@@ -38,7 +38,7 @@ impl Tree {
     /// the times of blocks that are there as they are.
     pub fn store(
         &mut self,
-        worker: WorkerIx,
+        worker: Slot,
         parent: Option<BlockHash>,
         blocks: &[Block],
         touched: u32,
@@ -99,7 +99,7 @@ impl Tree {
     pub fn store_below(
         &mut self,
         device: &Tree,
-        worker: WorkerIx,
+        worker: Slot,
         parent: Option<BlockHash>,
         blocks: &[Block],
         touched: u32,
@@ -133,7 +133,7 @@ impl Tree {
     }
 
     /// `worker` dropped the block it calls `hash`. `false`: it did not hold such a block.
-    pub fn remove(&mut self, worker: WorkerIx, hash: BlockHash) -> bool {
+    pub fn remove(&mut self, worker: Slot, hash: BlockHash) -> bool {
         if !self.twins.is_empty() && self.remove_name(worker, hash.0) {
             return true;
         }
@@ -156,7 +156,7 @@ impl Tree {
     }
 
     /// `worker` dropped everything. Returns how many blocks that were.
-    pub fn clear(&mut self, worker: WorkerIx) -> u64 {
+    pub fn clear(&mut self, worker: Slot) -> u64 {
         let before = self.holdings(worker);
         if before.resident > 0 {
             for node in self.arena.ids() {
@@ -173,7 +173,7 @@ impl Tree {
     }
 
     /// The blocks of `worker` that the limit keeps out of the picture come again: they no longer count.
-    pub fn forget_hidden(&mut self, worker: WorkerIx) {
+    pub fn forget_hidden(&mut self, worker: Slot) {
         let hidden = std::mem::take(&mut self.holdings_mut(worker).hidden);
         self.totals.hidden -= hidden;
         self.totals.resident -= hidden;
@@ -181,7 +181,7 @@ impl Tree {
 
     /// A new block below `above`, held by `worker`: what [`Tree::acquire`] does, without all that cannot be.
     #[inline]
-    fn append(&mut self, worker: WorkerIx, above: NodeId, tokens: u64, key: Key, touched: u32) -> NodeId {
+    fn append(&mut self, worker: Slot, above: NodeId, tokens: u64, key: Key, touched: u32) -> NodeId {
         if !self.twins.is_empty() {
             self.remove_name(worker, key.hash);
         }
@@ -200,7 +200,7 @@ impl Tree {
     }
 
     /// The place where blocks of `worker` wait for the block it calls `missing`.
-    fn anchor(&mut self, worker: WorkerIx, missing: BlockHash) -> NodeId {
+    fn anchor(&mut self, worker: Slot, missing: BlockHash) -> NodeId {
         if let Some(&anchor) = self.anchors.get(&(worker, missing)) {
             return anchor;
         }
@@ -210,7 +210,7 @@ impl Tree {
     }
 
     /// `worker` holds `node` and calls it so.
-    pub(super) fn acquire(&mut self, worker: WorkerIx, node: NodeId, key: Key) -> Acquired {
+    pub(super) fn acquire(&mut self, worker: Slot, node: NodeId, key: Key) -> Acquired {
         // A hash names one block of a worker: held elsewhere under this name, it has moved here.
         let elsewhere = match self.index.find(&self.arena, &self.sets, worker, key) {
             Some(held) if held == node => return Acquired::Known,
@@ -255,14 +255,14 @@ impl Tree {
     }
 
     /// `worker` also calls `node`, which it holds, `name`.
-    pub(super) fn add_name(&mut self, worker: WorkerIx, node: NodeId, name: u64) {
+    pub(super) fn add_name(&mut self, worker: Slot, node: NodeId, name: u64) {
         self.twins.add(node, worker, name);
         self.holdings_mut(worker).further += 1;
     }
 
     /// `worker` has no block of this further name any more; whether it had one.
     #[cold]
-    pub(super) fn remove_name(&mut self, worker: WorkerIx, name: u64) -> bool {
+    pub(super) fn remove_name(&mut self, worker: Slot, name: u64) -> bool {
         let was_there = self.twins.remove(worker, name);
         if was_there {
             self.holdings_mut(worker).further -= 1;
@@ -272,7 +272,7 @@ impl Tree {
 
     /// `worker` no longer calls `node`, which it holds, by the name that it is known by: it goes unless it has another one.
     #[inline]
-    fn lose_name(&mut self, worker: WorkerIx, node: NodeId) {
+    fn lose_name(&mut self, worker: Slot, node: NodeId) {
         match self.twins.another(node, worker) {
             Some(name) => {
                 self.remove_name(worker, name);
@@ -283,7 +283,7 @@ impl Tree {
     }
 
     /// `worker` already holds `node` and now calls it `hash`.
-    fn rename(&mut self, worker: WorkerIx, node: NodeId, hash: u64) {
+    fn rename(&mut self, worker: Slot, node: NodeId, hash: u64) {
         let old = self.index.name(&self.arena, node, worker);
         self.digest = self.digest.wrapping_sub(self.term(worker, node, old));
         self.index.drop_variant(node, worker);
@@ -300,7 +300,7 @@ impl Tree {
     }
 
     /// `worker` no longer holds `node`, which it did.
-    pub(super) fn release(&mut self, worker: WorkerIx, node: NodeId) {
+    pub(super) fn release(&mut self, worker: Slot, node: NodeId) {
         if !self.twins.is_empty() {
             let further = self.twins.forget(node, worker);
             self.holdings_mut(worker).further -= further;
@@ -323,14 +323,14 @@ impl Tree {
     }
 
     #[inline]
-    fn toggle(&mut self, worker: WorkerIx, node: NodeId) {
+    fn toggle(&mut self, worker: Slot, node: NodeId) {
         let set = self.sets.toggle(self.arena[node].set(), worker);
         self.arena[node].change_set(set);
     }
 
     /// Keeps the totals when `node`, which had `owners` owners, gains (`+1`) or loses (`-1`) `worker`.
     #[inline]
-    fn count(&mut self, worker: WorkerIx, node: NodeId, owners: usize, step: i64) {
+    fn count(&mut self, worker: Slot, node: NodeId, owners: usize, step: i64) {
         let add = |total: &mut u64, by: i64| *total = total.wrapping_add_signed(by);
         let unattached = self.arena[node].is_unattached();
         self.turnover.count(step);
@@ -362,7 +362,7 @@ impl Tree {
                 return;
             }
             if n.is_anchor() {
-                self.anchors.remove(&(WorkerIx(n.tokens as u16), BlockHash(n.block)));
+                self.anchors.remove(&(Slot(n.tokens as u16), BlockHash(n.block)));
                 self.pass_hits(at, NodeId::ROOT);
                 self.arena.free(at);
                 return;

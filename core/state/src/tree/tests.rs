@@ -1,11 +1,11 @@
 //! Behaviour of the tree, one sentence a test. Sequences of any kind are tested against a model in `tests/tree`.
 
 use super::{Holdings, NodeId, OverlapRule, Tree};
-use radixscope_model::id::{BlockHash, TokensHash, WorkerIx};
+use radixscope_model::id::{BlockHash, TokensHash, Slot};
 use radixscope_model::record::Block;
 
-const A: WorkerIx = WorkerIx(0);
-const B: WorkerIx = WorkerIx(1);
+const A: Slot = Slot(0);
+const B: Slot = Slot(1);
 
 /// Blocks whose tokens hash is a hundred less than the engine's hash.
 fn blocks(hashes: &[u64]) -> Vec<Block> {
@@ -19,7 +19,7 @@ fn renamed(hashes: &[u64], by: u64) -> Vec<Block> {
     blocks(hashes).into_iter().map(other).collect()
 }
 
-fn tree(stores: &[(WorkerIx, &[u64])]) -> Tree {
+fn tree(stores: &[(Slot, &[u64])]) -> Tree {
     let mut tree = Tree::default();
     for (worker, hashes) in stores {
         tree.store(*worker, None, &blocks(hashes), 0);
@@ -309,6 +309,6 @@ fn names_are_compared_where_another_worker_holds_the_block() {
     assert_eq!((alike.new, alike.compared, alike.differing), (3, 2, 0));
     let again = tree.store(B, None, &blocks(&[101, 102]), 0);
     assert_eq!((again.known, again.compared), (2, 0), "a block that it holds is not compared again");
-    let other = tree.store(WorkerIx(2), None, &renamed(&[101, 102, 105], 1_000), 0);
+    let other = tree.store(Slot(2), None, &renamed(&[101, 102, 105], 1_000), 0);
     assert_eq!((other.new, other.compared, other.differing), (3, 2, 2));
 }

@@ -5,13 +5,13 @@
 use hashbrown::{DefaultHashBuilder, HashMap};
 
 use super::{NodeId, mix};
-use radixscope_model::id::WorkerIx;
+use radixscope_model::id::Slot;
 
 /// Names beyond the first that a worker has for a node it holds.
 #[derive(Clone, Default)]
 pub(super) struct Twins {
-    by_name: HashMap<(WorkerIx, u64), NodeId, DefaultHashBuilder>,
-    by_node: HashMap<(NodeId, WorkerIx), Vec<u64>, DefaultHashBuilder>,
+    by_name: HashMap<(Slot, u64), NodeId, DefaultHashBuilder>,
+    by_node: HashMap<(NodeId, Slot), Vec<u64>, DefaultHashBuilder>,
     digest: u64,
 }
 
@@ -27,7 +27,7 @@ impl Twins {
 
     /// The node that `worker` also calls `name`.
     #[inline]
-    pub(super) fn find(&self, worker: WorkerIx, name: u64) -> Option<NodeId> {
+    pub(super) fn find(&self, worker: Slot, name: u64) -> Option<NodeId> {
         if self.is_empty() { None } else { self.by_name.get(&(worker, name)).copied() }
     }
 
@@ -43,14 +43,14 @@ impl Twins {
     }
 
     /// `worker` also calls `node` so; it has no other node of this name.
-    pub(super) fn add(&mut self, node: NodeId, worker: WorkerIx, name: u64) {
+    pub(super) fn add(&mut self, node: NodeId, worker: Slot, name: u64) {
         self.by_name.insert((worker, name), node);
         self.by_node.entry((node, worker)).or_default().push(name);
         self.digest = self.digest.wrapping_add(term(worker, name));
     }
 
     /// `worker` no longer has a block of this name; whether it had one.
-    pub(super) fn remove(&mut self, worker: WorkerIx, name: u64) -> bool {
+    pub(super) fn remove(&mut self, worker: Slot, name: u64) -> bool {
         let Some(node) = self.by_name.remove(&(worker, name)) else { return false };
         if let Some(names) = self.by_node.get_mut(&(node, worker)) {
             names.retain(|known| *known != name);
@@ -64,12 +64,12 @@ impl Twins {
 
     /// Another name of `node` by `worker`, the smallest: the same on every machine.
     #[inline]
-    pub(super) fn another(&self, node: NodeId, worker: WorkerIx) -> Option<u64> {
+    pub(super) fn another(&self, node: NodeId, worker: Slot) -> Option<u64> {
         if self.is_empty() { None } else { self.by_node.get(&(node, worker))?.iter().min().copied() }
     }
 
     /// Forgets all further names of `node` by `worker`; gives how many there were.
-    pub(super) fn forget(&mut self, node: NodeId, worker: WorkerIx) -> u64 {
+    pub(super) fn forget(&mut self, node: NodeId, worker: Slot) -> u64 {
         let names = self.by_node.remove(&(node, worker)).unwrap_or_default();
         for &name in &names {
             self.by_name.remove(&(worker, name));
@@ -79,7 +79,7 @@ impl Twins {
     }
 
     /// All further names of `node` by `worker`, the smallest first.
-    pub(super) fn names(&self, node: NodeId, worker: WorkerIx) -> Vec<u64> {
+    pub(super) fn names(&self, node: NodeId, worker: Slot) -> Vec<u64> {
         let mut names = self.by_node.get(&(node, worker)).cloned().unwrap_or_default();
         names.sort();
         names
@@ -90,11 +90,11 @@ impl Twins {
     }
 
     pub(super) fn heap_bytes(&self) -> usize {
-        self.by_name.capacity() * size_of::<((WorkerIx, u64), NodeId)>()
-            + self.by_node.capacity() * size_of::<((NodeId, WorkerIx), Vec<u64>)>()
+        self.by_name.capacity() * size_of::<((Slot, u64), NodeId)>()
+            + self.by_node.capacity() * size_of::<((NodeId, Slot), Vec<u64>)>()
     }
 }
 
-fn term(worker: WorkerIx, name: u64) -> u64 {
+fn term(worker: Slot, name: u64) -> u64 {
     mix(name, u64::from(worker.0).wrapping_add(0x7477_696e))
 }

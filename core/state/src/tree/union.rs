@@ -6,7 +6,7 @@ use hashbrown::{DefaultHashBuilder, HashMap};
 
 use super::owners::SetId;
 use super::{NodeId, OwnerSet, Tree};
-use radixscope_model::id::{BlockHash, WorkerIx};
+use radixscope_model::id::{BlockHash, Slot};
 
 /// Who held places before, and who does after.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -31,7 +31,7 @@ pub struct Union {
 impl Union {
     /// Of two states of one tree. `mark` is asked once for each pair of holders; a place without a mark leads to others.
     /// Blocks whose parent is unknown have no place and are left out. Linear in both trees.
-    pub fn of(earlier: &Tree, later: &Tree, mark: &dyn Fn(&OwnerSet, &OwnerSet) -> Option<WorkerIx>) -> Self {
+    pub fn of(earlier: &Tree, later: &Tree, mark: &dyn Fn(&OwnerSet, &OwnerSet) -> Option<Slot>) -> Self {
         let mut maker = Maker {
             union: Self { tree: Tree::with_limit(u32::MAX), holders: Vec::new(), of_node: vec![0] },
             earlier,
@@ -82,7 +82,7 @@ struct Maker<'a> {
     later: &'a Tree,
     /// By the sets in both trees: which of the holders, and the set of their mark.
     known: HashMap<(SetId, SetId), (u32, SetId), DefaultHashBuilder>,
-    mark: &'a dyn Fn(&OwnerSet, &OwnerSet) -> Option<WorkerIx>,
+    mark: &'a dyn Fn(&OwnerSet, &OwnerSet) -> Option<Slot>,
 }
 
 impl Maker<'_> {
@@ -141,7 +141,7 @@ impl Maker<'_> {
 impl Tree {
     /// Every name that any worker has for a block that it holds, also of blocks whose parent is unknown. In no order;
     /// linear in the tree. Blocks that the limit keeps out have no name here.
-    pub fn each_held(&self, mut each: impl FnMut(WorkerIx, BlockHash)) {
+    pub fn each_held(&self, mut each: impl FnMut(Slot, BlockHash)) {
         for node in self.arena.ids().skip(1) {
             let n = &self.arena[node];
             if n.is_free() || n.is_anchor() {
@@ -173,16 +173,16 @@ mod tests {
 
     fn store(tree: &mut Tree, worker: u16, tokens: impl IntoIterator<Item = u64>) {
         let blocks: Vec<Block> = tokens.into_iter().map(block).collect();
-        tree.store(WorkerIx(worker), None, &blocks, 1);
+        tree.store(Slot(worker), None, &blocks, 1);
     }
 
     /// Marks: 0 no owner now, 1 no owner before, 2 both.
-    fn mark(before: &OwnerSet, after: &OwnerSet) -> Option<WorkerIx> {
+    fn mark(before: &OwnerSet, after: &OwnerSet) -> Option<Slot> {
         match (before.is_empty(), after.is_empty()) {
             (true, true) => None,
-            (false, true) => Some(WorkerIx(0)),
-            (true, false) => Some(WorkerIx(1)),
-            (false, false) => Some(WorkerIx(2)),
+            (false, true) => Some(Slot(0)),
+            (true, false) => Some(Slot(1)),
+            (false, false) => Some(Slot(2)),
         }
     }
 
@@ -214,7 +214,7 @@ mod tests {
         store(&mut later, 1, 1..=3);
         store(&mut later, 0, [9]);
         let mut union = Union::of(&earlier, &later, &mark);
-        let counts = [0, 1, 2].map(|mark| union.tree.holdings(WorkerIx(mark)).resident);
+        let counts = [0, 1, 2].map(|mark| union.tree.holdings(Slot(mark)).resident);
         assert_eq!(counts, [2, 1, 3], "4 and 7 are gone, 9 is new, 1 to 3 stay");
         let at = |hash| union.tree.find_any(BlockHash(hash)).expect("it is there");
         let who = |set: &OwnerSet| set.iter().map(|worker| worker.0).collect::<Vec<_>>();
@@ -233,7 +233,7 @@ mod tests {
     #[test]
     fn what_waits_for_its_parent_has_no_place_but_a_name() {
         let mut tree = Tree::default();
-        tree.store(WorkerIx(3), Some(BlockHash(99)), &[block(5)], 1);
+        tree.store(Slot(3), Some(BlockHash(99)), &[block(5)], 1);
         let union = Union::of(&tree, &Tree::default(), &mark);
         assert_eq!(union.tree.totals().nodes, 0);
         let mut held = Vec::new();
@@ -256,9 +256,9 @@ mod tests {
         for (worker, tokens, gone) in prompts {
             let name = |at: usize| BlockHash(named(&tokens[..=at]));
             let block = |at| Block { block_hash: name(at), tokens_hash: TokensHash(tokens[at]) };
-            tree.store(WorkerIx(*worker), None, &(0..tokens.len()).map(block).collect::<Vec<_>>(), 1);
+            tree.store(Slot(*worker), None, &(0..tokens.len()).map(block).collect::<Vec<_>>(), 1);
             for at in (0..tokens.len()).rev().take(*gone) {
-                tree.remove(WorkerIx(*worker), name(at));
+                tree.remove(Slot(*worker), name(at));
             }
         }
         tree

@@ -1,7 +1,7 @@
 //! Looking at the tree: children and walks in pre-order, without recursion.
 
 use super::{Children, NodeId, Tree};
-use radixscope_model::id::{BlockHash, TokensHash, WorkerIx};
+use radixscope_model::id::{BlockHash, TokensHash, Slot};
 use radixscope_model::record::Block;
 
 /// One step of a [`Walk`].
@@ -60,7 +60,7 @@ impl Tree {
     /// Every block that `worker` holds, with the name of the one before it and when it was stored, each after those before
     /// it. Of a block below one that another worker holds and this one does not, the position could not be found again: it
     /// comes as one whose parent is unknown.
-    pub fn held_by(&self, worker: WorkerIx) -> Vec<(Option<BlockHash>, Block, u32)> {
+    pub fn held_by(&self, worker: Slot) -> Vec<(Option<BlockHash>, Block, u32)> {
         let mut held = Vec::new();
         for top in std::iter::once(NodeId::ROOT).chain(self.anchors()) {
             for step in self.walk(top) {
@@ -85,7 +85,7 @@ impl Tree {
     }
 
     /// All names by which `worker` holds blocks, in no order. Linear in the tree.
-    pub fn names_of(&self, worker: WorkerIx) -> Vec<BlockHash> {
+    pub fn names_of(&self, worker: Slot) -> Vec<BlockHash> {
         let mut names = Vec::with_capacity(self.holdings(worker).resident as usize);
         for node in self.arena.ids().skip(1) {
             if !self.arena[node].is_free() && self.owners(node).contains(worker) {
@@ -100,7 +100,7 @@ impl Tree {
     pub fn further_names_by(
         &self,
         node: NodeId,
-        worker: WorkerIx,
+        worker: Slot,
     ) -> impl Iterator<Item = BlockHash> + use<> {
         let names = if self.twins.is_empty() { Vec::new() } else { self.twins.names(node, worker) };
         names.into_iter().map(BlockHash)

@@ -3,14 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
-use radixscope_model::id::{BlockHash, WorkerIx};
+use radixscope_model::id::{BlockHash, Slot};
 use radixscope_model::record::Block;
 use radixscope_state::tree::{HIT_WINDOW, MAX_HITS, NodeId, Step, Tree};
 
 use crate::model::{Model, Op, Path, Top, anarchic_op, block, chain, engine_op, path_of};
 use crate::snapshots::{bytes, restored};
 
-const W: WorkerIx = WorkerIx(0);
+const W: Slot = Slot(0);
 /// Time between two changes, such that hits grow too old in the course of a history.
 const STEP: u32 = 700;
 

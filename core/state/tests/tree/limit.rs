@@ -1,14 +1,14 @@
 //! The bound on memory: what leaves the picture, what stays true, and that equal input drops equal blocks.
 
 use proptest::prelude::*;
-use radixscope_model::id::{BlockHash, WorkerIx};
+use radixscope_model::id::{BlockHash, Slot};
 use radixscope_model::record::Block;
 use radixscope_state::tree::Tree;
 
 use crate::model::{Model, Op, block, ops};
 use crate::snapshots::{bytes, restored};
 
-const W: WorkerIx = WorkerIx(0);
+const W: Slot = Slot(0);
 
 #[test]
 fn the_coldest_leaves_leave_the_picture_and_are_counted() {
@@ -28,7 +28,7 @@ fn blocks_outside_the_picture_are_no_copies() {
     let mut tree = Tree::with_limit(32);
     for i in 0..40u64 {
         for worker in 0..3 {
-            tree.store(WorkerIx(worker), None, &[block(i, i)], i as u32);
+            tree.store(Slot(worker), None, &[block(i, i)], i as u32);
         }
     }
     let totals = tree.totals();
@@ -126,11 +126,11 @@ proptest! {
         }
         let held = |w: u16| model.workers.get(&w).map_or(0, |held| held.len() as u64);
         for w in 0..70 {
-            let holdings = tree.holdings(WorkerIx(w));
+            let holdings = tree.holdings(Slot(w));
             prop_assert_eq!(holdings.resident + holdings.hidden, held(w));
         }
         for w in 0..70 {
-            prop_assert_eq!(tree.clear(WorkerIx(w)), held(w));
+            prop_assert_eq!(tree.clear(Slot(w)), held(w));
         }
         prop_assert_eq!(tree.totals().resident, 0);
     }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
-use radixscope_model::id::{BlockHash, TokensHash, WorkerIx};
+use radixscope_model::id::{BlockHash, TokensHash, Slot};
 use radixscope_model::record::Block;
 use radixscope_state::tree::{Holdings, NodeId, OverlapRule, Step, Totals, Tree};
 
@@ -57,16 +57,16 @@ impl Op {
         match self {
             Op::Store { worker, parent, blocks } => {
                 let blocks: Vec<Block> = blocks.iter().map(|&(hash, tokens)| block(hash, tokens)).collect();
-                tree.store(WorkerIx(*worker), parent.map(BlockHash), &blocks, touched);
+                tree.store(Slot(*worker), parent.map(BlockHash), &blocks, touched);
             }
             Op::Remove { worker, hash } => {
-                tree.remove(WorkerIx(*worker), BlockHash(*hash));
+                tree.remove(Slot(*worker), BlockHash(*hash));
             }
             Op::Clear { worker } => {
-                tree.clear(WorkerIx(*worker));
+                tree.clear(Slot(*worker));
             }
             Op::Hit { worker, hash, above } => {
-                let held = tree.find(WorkerIx(*worker), BlockHash(*hash));
+                let held = tree.find(Slot(*worker), BlockHash(*hash));
                 let up = std::iter::successors(held, |&node| tree.parent(node)).take(above + 1);
                 tree.hit(up.last().unwrap_or(NodeId::ROOT), touched);
             }
@@ -238,7 +238,7 @@ pub(crate) fn check(tree: &Tree, model: &Model, hashes: &[u64], prompts: &[Vec<u
 }
 
 fn check_worker(tree: &Tree, worker: u16, held: &BTreeMap<u64, Path>, hashes: &[u64]) {
-    let ix = WorkerIx(worker);
+    let ix = Slot(worker);
     let places: BTreeSet<&Path> = held.values().collect();
     let unattached = places.iter().filter(|(top, _)| *top != Top::Root).count() as u64;
     let (resident, further) = (places.len() as u64, (held.len() - places.len()) as u64);

@@ -1,14 +1,14 @@
 //! Depth and breadth beyond what engines make: time linear in the input, stack independent of it, memory used
 //! again. The sizes are such that anything quadratic would take minutes.
 
-use radixscope_model::id::{BlockHash, TokensHash, WorkerIx};
+use radixscope_model::id::{BlockHash, TokensHash, Slot};
 use radixscope_model::record::Block;
 use radixscope_state::tree::{NodeId, OverlapRule, Tree};
 
 use crate::model::block;
 use crate::snapshots::{bytes, restored};
 
-const W: WorkerIx = WorkerIx(0);
+const W: Slot = Slot(0);
 
 fn deep_chain(len: u64) -> Vec<Block> {
     (1..=len).map(|i| block(i, i % 7)).collect()
@@ -93,7 +93,7 @@ fn hundreds_of_workers_share_a_block() {
     let mut tree = Tree::default();
     let blocks = deep_chain(50);
     for w in 0..300 {
-        tree.store(WorkerIx(w), None, &blocks[..50 - usize::from(w) % 7], 0);
+        tree.store(Slot(w), None, &blocks[..50 - usize::from(w) % 7], 0);
     }
     let first = tree.find(W, BlockHash(1)).unwrap();
     assert_eq!(tree.owners(first).len(), 300);
@@ -102,9 +102,9 @@ fn hundreds_of_workers_share_a_block() {
     tree.overlap(OverlapRule::Prefix, blocks.iter().map(|b| b.tokens_hash), &mut scores);
     assert!(scores.iter().enumerate().all(|(w, &score)| score as usize == 50 - w % 7));
     for w in (0..300).step_by(3) {
-        assert_eq!(tree.clear(WorkerIx(w)), 50 - u64::from(w) % 7);
+        assert_eq!(tree.clear(Slot(w)), 50 - u64::from(w) % 7);
     }
-    let first = tree.find(WorkerIx(1), BlockHash(1)).unwrap();
+    let first = tree.find(Slot(1), BlockHash(1)).unwrap();
     assert_eq!(tree.owners(first).len(), 200);
 }
 
@@ -116,13 +116,13 @@ fn memory_of_what_is_gone_is_used_again() {
         for chain in 0..1000u64 {
             let at = |i: u64| (round << 32) + chain * 100 + i;
             let blocks: Vec<Block> = (0..20).map(|i| block(at(i), at(i))).collect();
-            tree.store(WorkerIx((chain % 80) as u16), None, &blocks, 0);
+            tree.store(Slot((chain % 80) as u16), None, &blocks, 0);
         }
         if round == 0 {
             after_first = tree.heap_bytes();
         }
         for w in 0..80 {
-            tree.clear(WorkerIx(w));
+            tree.clear(Slot(w));
         }
         assert_eq!(tree.allocated(), 0);
     }
@@ -135,7 +135,7 @@ fn a_block_takes_36_bytes_and_its_place_in_the_index() {
     let mut tree = Tree::default();
     for first in (0..BLOCKS).step_by(64) {
         let blocks: Vec<Block> = (first..first + 64).map(|i| block(i, i)).collect();
-        tree.store(WorkerIx((first / 64 % 8) as u16), None, &blocks, 0);
+        tree.store(Slot((first / 64 % 8) as u16), None, &blocks, 0);
     }
     let bytes = tree.heap_bytes() as f64 / BLOCKS as f64;
     println!("{bytes:.2} bytes a block");
@@ -149,7 +149,7 @@ fn unused_owner_sets_are_dropped() {
     tree.store(W, None, &[block(1, 1)], 0);
     // A block walks through thousands of distinct sets of owners.
     for i in 0..40_000u32 {
-        let worker = WorkerIx(1 + (i.wrapping_mul(2_654_435_761) >> 20) as u16 % 400);
+        let worker = Slot(1 + (i.wrapping_mul(2_654_435_761) >> 20) as u16 % 400);
         if !tree.remove(worker, BlockHash(1)) {
             tree.store(worker, None, &[block(1, 1)], 0);
         }

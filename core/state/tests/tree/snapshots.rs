@@ -1,7 +1,7 @@
 //! The tree as bytes and back: the same tree, or an error, and never more than the bytes justify.
 
 use proptest::prelude::*;
-use radixscope_model::id::WorkerIx;
+use radixscope_model::id::Slot;
 use radixscope_state::tree::{NodeId, RestoreError, Tree, TreePart, TreeReader};
 
 use crate::model::{Op, block, ops};
@@ -20,8 +20,8 @@ pub(crate) fn bytes(tree: &Tree) -> Vec<Vec<u8>> {
 /// Workers beyond those that the tests use.
 const WORKERS: u16 = 512;
 
-fn hidden(tree: &Tree) -> Vec<(WorkerIx, u64)> {
-    (0..WORKERS).map(|w| (WorkerIx(w), tree.holdings(WorkerIx(w)).hidden)).filter(|h| h.1 > 0).collect()
+fn hidden(tree: &Tree) -> Vec<(Slot, u64)> {
+    (0..WORKERS).map(|w| (Slot(w), tree.holdings(Slot(w)).hidden)).filter(|h| h.1 > 0).collect()
 }
 
 pub(crate) fn restored(parts: &[Vec<u8>], of: &Tree) -> Tree {
@@ -35,7 +35,7 @@ enum ReadError {
     Restore(RestoreError),
 }
 
-fn read(parts: &[Vec<u8>], limit: u32, hidden: Vec<(WorkerIx, u64)>) -> Result<Tree, ReadError> {
+fn read(parts: &[Vec<u8>], limit: u32, hidden: Vec<(Slot, u64)>) -> Result<Tree, ReadError> {
     let mut reader = TreeReader::new(limit);
     let mut left_bytes: usize = parts.iter().map(Vec::len).sum();
     for part in parts {
@@ -54,7 +54,7 @@ fn live_on(mut tree: Tree, ops: &[Op]) {
     let digest = tree.digest();
     assert_eq!(restored(&bytes(&tree), &tree).digest(), digest);
     for w in 0..=u16::MAX {
-        tree.clear(WorkerIx(w));
+        tree.clear(Slot(w));
     }
     assert_eq!(tree.totals(), Tree::default().totals());
     assert_eq!(tree.allocated(), 0);
@@ -71,9 +71,9 @@ fn a_tree_of_several_parts_comes_back_whole() {
     let mut tree = Tree::default();
     for i in 0..3000u64 {
         let run: Vec<_> = (0..50).map(|k| block(i << 16 | k, if k < 3 { k } else { i << 16 | k })).collect();
-        tree.store(WorkerIx((i % 100) as u16), None, &run, i as u32);
+        tree.store(Slot((i % 100) as u16), None, &run, i as u32);
     }
-    tree.store(WorkerIx(3), Some(radixscope_model::id::BlockHash(u64::MAX)), &[block(1, 1)], 1);
+    tree.store(Slot(3), Some(radixscope_model::id::BlockHash(u64::MAX)), &[block(1, 1)], 1);
     let parts = bytes(&tree);
     assert!(parts.len() > 1);
     let again = restored(&parts, &tree);
@@ -83,9 +83,9 @@ fn a_tree_of_several_parts_comes_back_whole() {
 
 #[test]
 fn hidden_blocks_that_cannot_be_counted_are_refused() {
-    let absurd = vec![(WorkerIx(0), u64::MAX), (WorkerIx(1), u64::MAX)];
+    let absurd = vec![(Slot(0), u64::MAX), (Slot(1), u64::MAX)];
     assert!(matches!(read(&[], 10, absurd), Err(ReadError::Restore(RestoreError::Hidden))));
-    let twice = vec![(WorkerIx(0), 1), (WorkerIx(0), 1)];
+    let twice = vec![(Slot(0), 1), (Slot(0), 1)];
     assert!(matches!(read(&[], 10, twice), Err(ReadError::Restore(RestoreError::Hidden))));
 }
 

@@ -317,7 +317,7 @@ fn source(source: &SourceState) -> SourceRow {
 
 fn worker(cluster: &Cluster, ix: WorkerIx) -> Option<WorkerRow> {
     let w: &WorkerState = cluster.worker(ix)?;
-    let held = cluster.tree_of(ix).holdings(ix);
+    let held = cluster.holdings(ix);
     let pool = cluster.pool(w.pool)?;
     let tier = |tier: Tier| {
         let blocks = cluster.tier_blocks(ix, tier)?;

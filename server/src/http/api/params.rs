@@ -201,11 +201,9 @@ impl WorkerFilter {
     /// # Errors
     /// No such worker is known.
     pub(in crate::http) fn among(self, cluster: &Cluster) -> Result<Vec<WorkerIx>, ApiError> {
-        let meant: Vec<WorkerIx> = (0..)
-            .map(WorkerIx)
-            .zip(cluster.workers())
-            .filter_map(|(ix, worker)| self.is(worker.id).then_some(ix))
-            .collect();
+        let known = cluster.workers().indexed().chain(cluster.departed());
+        let meant: Vec<WorkerIx> =
+            known.filter_map(|(ix, worker)| self.is(worker.id).then_some(ix)).collect();
         if meant.is_empty() {
             let rank = self.dp_rank.map(|rank| format!("/{rank}")).unwrap_or_default();
             let message = format!("no message of worker {}{rank} was received", self.id);

@@ -140,7 +140,7 @@ impl Families {
         });
         let help = "Of those, unattached: below a parent that was never received";
         gauges("worker_unattached_blocks", help, |cluster, ix, _| {
-            cluster.blocks(ix).map(|_| cluster.tree_of(ix).holdings(ix).unattached)
+            cluster.blocks(ix).map(|_| cluster.holdings(ix).unattached)
         });
         gauges(
             "worker_capacity_blocks",
@@ -218,8 +218,8 @@ mod tests {
         fn come(&mut self, at: u16) {
             let (namespace, component) = ("dynamo".into(), "backend".into());
             let id = Worker::new(u64::from(at), 0);
-            self.fold(Record::Worker { worker: WorkerIx(at), id, namespace, component });
-            self.fold(Record::Cleared { worker: WorkerIx(at), all_ranks: false });
+            self.fold(Record::Worker { worker: WorkerIx(at.into()), id, namespace, component });
+            self.fold(Record::Cleared { worker: WorkerIx(at.into()), all_ranks: false });
         }
 
         /// Worker ids of the rows, and how often the row cleared.

@@ -86,7 +86,7 @@ fn write(path: &Path, blocks: u64, events: u64) -> Vec<Recorded> {
     let mut cluster = Cluster::new(u32::try_from(blocks * 2).expect("a tree of our size"));
     for worker in 0..WORKERS {
         let (namespace, component) = ("dynamo".into(), "backend".into());
-        let (worker, id) = (WorkerIx(worker), Worker::new(worker_id(worker), 0));
+        let (worker, id) = (WorkerIx(worker.into()), Worker::new(worker_id(worker), 0));
         let record = Record::Worker { worker, id, namespace, component };
         cluster.append(&Entry { at_ms: begin, record });
     }
@@ -106,7 +106,7 @@ fn write(path: &Path, blocks: u64, events: u64) -> Vec<Recorded> {
 }
 
 fn record(event: Event) -> Record<'static> {
-    let worker = WorkerIx(event.worker);
+    let worker = WorkerIx(event.worker.into());
     match event.change {
         Change::Stored { parent, blocks } => Record::Stored { worker, parent, blocks: blocks.into() },
         Change::Removed(hashes) => Record::Removed { worker, hashes: hashes.into() },

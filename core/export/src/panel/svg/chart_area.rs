@@ -241,7 +241,7 @@ impl<'a> ChartArea<'a> {
 
     /// A worker's colour, with the pattern that tells it from the one with the same hue.
     pub(super) fn fill(&mut self, worker: WorkerIx) -> String {
-        if worker.at() >= self.theme.many.len() {
+        if worker.slot().at() >= self.theme.many.len() {
             self.patterns.insert(worker);
         }
         fill_of(self.theme, worker, self.workers)
@@ -249,7 +249,7 @@ impl<'a> ChartArea<'a> {
 
     /// The same in `strength` of the full colour, where the worker has no pattern; with one, its fill and how opaque.
     pub(super) fn weak_fill(&mut self, worker: WorkerIx, strength: f64) -> (String, f64) {
-        match worker.at() < self.theme.many.len() {
+        match worker.slot().at() < self.theme.many.len() {
             true => {
                 let hue = self.theme.worker(worker, self.workers);
                 (css(blend(self.theme.ground, hue, strength)), 1.0)

@@ -28,13 +28,13 @@ impl State {
     fn worker(&mut self, ix: u16) {
         let id = Worker::new(u64::from(ix) + 7, 0);
         let (namespace, component) = ("dynamo".into(), "backend".into());
-        self.fold(Record::Worker { worker: WorkerIx(ix), id, namespace, component });
+        self.fold(Record::Worker { worker: WorkerIx(ix.into()), id, namespace, component });
     }
 
     fn store(&mut self, worker: u16, hashes: std::ops::RangeInclusive<u64>) {
         let block = |hash| Block { block_hash: BlockHash(hash), tokens_hash: TokensHash(hash) };
         let blocks: Vec<Block> = hashes.map(block).collect();
-        self.fold(Record::Stored { worker: WorkerIx(worker), parent: None, blocks: blocks.into() });
+        self.fold(Record::Stored { worker: WorkerIx(worker.into()), parent: None, blocks: blocks.into() });
     }
 
     /// Worker 0 alone holds 60 blocks, workers 0 and 1 share 30, worker 2 alone holds 10.

@@ -9,7 +9,7 @@ use super::text::{Px, width_px};
 use super::{Drawing, Heat, MAX_BOXES, label};
 use crate::colour::{Rgb, css, ink};
 use crate::tree::recency;
-use radixscope_model::id::WorkerIx;
+use radixscope_model::id::{Slot, WorkerIx};
 use radixscope_model::number_format::{count, plural};
 use radixscope_state::cluster::TOUCH_MS;
 use radixscope_state::tree::Tree;
@@ -34,8 +34,8 @@ pub(super) struct Boxes {
     svg: String,
     labels: String,
     /// By worker: the outlines of its ticks.
-    ticks: BTreeMap<WorkerIx, String>,
-    tick_fills: BTreeMap<WorkerIx, String>,
+    ticks: BTreeMap<Slot, String>,
+    tick_fills: BTreeMap<Slot, String>,
     /// Boxes written.
     pub(super) drawn: usize,
     /// Boxes that were too many.
@@ -199,7 +199,7 @@ impl Painter<'_> {
 
     fn chain(&mut self, chain: &Chain, x0: f64) {
         let owners = self.tree.chain_owners(chain);
-        if self.drawing.only.is_some_and(|only| !only.iter().any(|&worker| owners.contains(worker)))
+        if self.drawing.only.is_some_and(|only| !only.iter().any(|&slot| owners.contains(slot)))
             || f64::from(chain.end()) <= self.drawing.region.top
             || is_covered(self.forest, self.plot, chain)
             || !self.has_room()
@@ -254,7 +254,7 @@ impl Painter<'_> {
         if slivers.is_empty() {
             return;
         }
-        let workers = (0..64).filter(|ix| run.workers & (1 << ix) != 0).map(WorkerIx);
+        let workers = (0..64).filter(|ix| run.workers & (1 << ix) != 0).map(Slot);
         let _ = write!(
             self.boxes.svg,
             "<g><title>{} boxes too narrow to be drawn alone, {} at and below them, on {}</title>{slivers}</g>",
@@ -267,11 +267,11 @@ impl Painter<'_> {
     /// Whether one of the workers that are shown is among those of a sliver.
     fn is_wanted(&self, holder: Holder, workers: u64) -> bool {
         self.drawing.only.is_none_or(|only| {
-            only.iter().any(|&worker| match holder {
+            only.iter().any(|&slot| match holder {
                 Holder::NoWorker => false,
-                Holder::One(holder) => holder == worker,
+                Holder::One(holder) => holder == slot,
                 // A sliver does not list workers beyond the 64th.
-                Holder::Several => worker.0 >= 64 || workers & (1 << worker.0) != 0,
+                Holder::Several => slot.0 >= 64 || workers & (1 << slot.0) != 0,
             })
         })
     }
@@ -281,11 +281,14 @@ impl Painter<'_> {
         let theme = self.drawing.theme;
         let share = match self.drawing.heat {
             Heat::Owner => {
-                let workers = self.drawing.workers.len();
+                let workers = self.drawing.slots;
                 return match holder {
                     Holder::NoWorker => (css(theme.no_worker), theme.no_worker),
                     Holder::Several => (css(theme.shared), theme.shared),
-                    Holder::One(worker) => (fill_of(theme, worker, workers), theme.worker(worker, workers)),
+                    Holder::One(slot) => {
+                        let worker = self.drawing.worker(slot);
+                        (fill_of(theme, worker, workers), theme.worker(worker, workers))
+                    }
                 };
             }
             Heat::Recency => {
@@ -311,7 +314,7 @@ impl Painter<'_> {
     /// `×128`, who holds it, and a tick per owner where several do.
     fn label(&mut self, rect: &Rect, chain: &Chain, owners: usize, holder: Holder, colour: Rgb) {
         let mut words = match holder {
-            Holder::One(worker) => label(worker),
+            Holder::One(slot) => label(self.drawing.worker(slot)),
             Holder::Several if owners > MAX_TICKS => format!("{owners} workers"),
             _ => String::new(),
         };
@@ -349,21 +352,23 @@ impl Painter<'_> {
         let side = room.min(most).floor();
         let step = side + TICK_GAP_PX;
         let y = rect.y + rect.height - side - 1.0;
-        for (i, worker) in self.tree.chain_owners(chain).iter().enumerate() {
+        for (i, slot) in self.tree.chain_owners(chain).iter().enumerate() {
             let x = rect.x + 1.0 + i as f64 * step;
-            let outlines = self.boxes.ticks.entry(worker).or_default();
+            let outlines = self.boxes.ticks.entry(slot).or_default();
             let _ = write!(outlines, "M{} {}h{side}v{side}h-{side}Z", Px(x), Px(y));
             self.boxes
                 .tick_fills
-                .entry(worker)
-                .or_insert_with(|| fill_of(self.drawing.theme, worker, self.drawing.workers.len()));
+                .entry(slot)
+                .or_insert_with(|| {
+                    fill_of(self.drawing.theme, self.drawing.worker(slot), self.drawing.slots)
+                });
         }
     }
 
-    fn names(&self, workers: impl Iterator<Item = WorkerIx>, owners: usize) -> String {
+    fn names(&self, slots: impl Iterator<Item = Slot>, owners: usize) -> String {
         match owners {
             0 => "no worker".to_owned(),
-            1..=MAX_TICKS => workers.map(label).collect::<Vec<_>>().join(", "),
+            1..=MAX_TICKS => slots.map(|slot| label(self.drawing.worker(slot))).collect::<Vec<_>>().join(", "),
             _ => format!("{owners} workers"),
         }
     }
@@ -371,7 +376,7 @@ impl Painter<'_> {
 
 /// A worker's colour, or the pattern that distinguishes it from the one with the same hue.
 pub(crate) fn fill_of(theme: &Theme, worker: WorkerIx, workers: usize) -> String {
-    match worker.at() < theme.many.len() {
+    match worker.slot().at() < theme.many.len() {
         true => css(theme.worker(worker, workers)),
         false => format!("url(#{})", label(worker)),
     }

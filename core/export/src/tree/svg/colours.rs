@@ -120,8 +120,8 @@ impl Theme {
     /// Hue of a worker, one of `workers`.
     pub fn worker(&self, worker: WorkerIx, workers: usize) -> Rgb {
         match workers <= FEW {
-            true => self.few[worker.at() % FEW],
-            false => self.many[worker.at() % self.many.len()],
+            true => self.few[worker.slot().at() % FEW],
+            false => self.many[worker.slot().at() % self.many.len()],
         }
     }
 }

@@ -163,13 +163,14 @@ fn axis_step(least: f64) -> u64 {
 
 /// Fills of workers whose hue another worker has.
 pub(super) fn patterns(drawing: &Drawing<'_>, svg: &mut String) {
-    let all = drawing.workers.len();
-    (drawing.theme.many.len()..all).for_each(|ix| pattern(drawing.theme, WorkerIx(ix as u16), all, svg));
+    let workers = drawing.workers.iter().map(|(worker, _)| *worker);
+    let patterned = workers.filter(|worker| worker.slot().at() >= drawing.theme.many.len());
+    patterned.for_each(|worker| pattern(drawing.theme, worker, drawing.slots, svg));
 }
 
 /// The fill of a worker whose hue another worker has, one of `workers`.
 pub(crate) fn pattern(theme: &Theme, worker: WorkerIx, workers: usize, svg: &mut String) {
-    let marks = match worker.at() / theme.many.len() {
+    let marks = match worker.slot().at() / theme.many.len() {
         1 => "M0 6L6 0",
         2 => "M2 3h2",
         _ => "M0 3h6",
@@ -241,11 +242,11 @@ fn workers(drawing: &Drawing<'_>, y: f64, svg: &mut String) {
     };
     entry(&css(drawing.theme.shared), "several workers, a tick each", false);
     let all = drawing.workers.len();
-    for (ix, name) in drawing.workers.iter().enumerate() {
-        let worker = WorkerIx(ix as u16);
+    for (ix, (worker, name)) in drawing.workers.iter().enumerate() {
+        let worker = *worker;
         let words = format!("{} {name}", label(worker));
         let is_last = ix + 1 == all;
-        if !entry(&fill_of(drawing.theme, worker, all), &words, is_last) {
+        if !entry(&fill_of(drawing.theme, worker, drawing.slots), &words, is_last) {
             let _ = write!(svg, "<text x=\"{}\" y=\"{}\">", Px(x), Px(y));
             let _ = write!(svg, "{} more</text>", if is_last { 1 } else { all - ix });
             return;

@@ -20,7 +20,7 @@ use std::fmt::Write as _;
 use crate::colour::css;
 use boxes::Boxes;
 use colours::Theme;
-use radixscope_model::id::WorkerIx;
+use radixscope_model::id::{Slot, WorkerIx};
 use radixscope_state::tree::Tree;
 use radixscope_state::tree::forest::{Forest, Region};
 use text::Escaped;
@@ -82,12 +82,22 @@ pub struct Drawing<'a> {
     pub empty: &'a str,
     /// The same in the units of [`Tree::touched`].
     pub now: u32,
-    /// What each worker is called beside its short label, by [`WorkerIx`].
-    pub workers: &'a [String],
+    /// What each worker is called beside its short label.
+    pub workers: &'a [(WorkerIx, String)],
+    /// How many slots of workers there are.
+    pub slots: usize,
     /// Only what one of these holds, where it stands among everything; `None`: what anyone holds.
-    pub only: Option<&'a [WorkerIx]>,
+    pub only: Option<&'a [Slot]>,
     /// Tokens of a block, if known: the axis then counts tokens too.
     pub block_size_tokens: Option<u32>,
+}
+
+impl Drawing<'_> {
+    /// Who has a slot.
+    fn worker(&self, slot: Slot) -> WorkerIx {
+        let known = self.workers.iter().find(|(worker, _)| worker.slot() == slot);
+        known.map_or(WorkerIx::first(slot), |(worker, _)| *worker)
+    }
 }
 
 /// What stands in the place of a tree without a block, where nothing more is known.
@@ -95,7 +105,7 @@ pub const EMPTY: &str = "No cached block: stored events of workers appear here";
 
 /// Short label of a worker, always drawn beside its colour.
 pub fn label(worker: WorkerIx) -> String {
-    format!("W{}", worker.at() + 1)
+    worker.to_string()
 }
 
 /// The picture.

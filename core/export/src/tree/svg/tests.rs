@@ -12,8 +12,12 @@ use radixscope_model::record::Block;
 use radixscope_state::cluster::Cluster;
 use radixscope_state::tree::forest::{Arrangement, Order};
 
-fn w(i: u16) -> WorkerIx {
-    WorkerIx(i)
+fn w(i: u16) -> Slot {
+    Slot(i)
+}
+
+fn names(workers: u32) -> Vec<(WorkerIx, String)> {
+    (0..workers).map(|i| (WorkerIx(i), i.to_string())).collect()
 }
 
 fn blocks(tokens: impl IntoIterator<Item = u64>) -> Vec<Block> {
@@ -53,8 +57,8 @@ const NAMES: [&str; 3] = ["7", "8/1", "<9> & \"more\""];
 
 struct Shot {
     tree: Tree,
-    names: Vec<String>,
-    only: Option<Vec<WorkerIx>>,
+    names: Vec<(WorkerIx, String)>,
+    only: Option<Vec<Slot>>,
     heat: Heat,
     theme: Theme,
     title: String,
@@ -66,7 +70,7 @@ impl Shot {
     fn of(tree: Tree) -> Self {
         Self {
             tree,
-            names: NAMES.map(str::to_owned).to_vec(),
+            names: (0..).map(WorkerIx).zip(NAMES.map(str::to_owned)).collect(),
             only: None,
             heat: Heat::Owner,
             theme: Theme::LIGHT,
@@ -90,6 +94,7 @@ impl Shot {
             empty: EMPTY,
             now: 30,
             workers: &self.names,
+            slots: self.names.len(),
             only: self.only.as_deref(),
             block_size_tokens: self.block_size,
         };
@@ -213,7 +218,7 @@ fn what_is_too_narrow_is_drawn_together_and_told() {
     for i in 0..30_000 {
         tree.store(w((i % 20) as u16), None, &blocks([i + 1]), 0);
     }
-    let names = (0..20).map(|i| i.to_string()).collect();
+    let names = names(20);
     let svg = Shot { names, ..Shot::of(tree) }.take();
     let drawn = boxes(&svg).len();
     assert!((100..=640).contains(&drawn), "{drawn}");
@@ -256,7 +261,7 @@ fn workers_beyond_the_hues_have_patterns() {
     for i in 0..20u16 {
         tree.store(w(i), None, &blocks([u64::from(i) + 1]), 0);
     }
-    let names = (0..20).map(|i| i.to_string()).collect();
+    let names = names(20);
     let svg = Shot { names, ..Shot::of(tree) }.take();
     let document = Document::parse(&svg).expect("XML");
     let patterns: Vec<_> = document
@@ -317,7 +322,7 @@ proptest! {
             tree.store(w(*worker), None, &blocks(path), 0);
         }
         let forest = Forest::of(&tree, Arrangement { order: Order::Stable, ..Arrangement::default() });
-        let workers: Vec<String> = (0..70).map(|i| i.to_string()).collect();
+        let workers = names(70);
         let only = [w(only)];
         let drawing = Drawing {
             width_px: 1,
@@ -331,6 +336,7 @@ proptest! {
             empty: EMPTY,
             now: 0,
             workers: &workers,
+            slots: workers.len(),
             only: (only[0].0.is_multiple_of(2)).then_some(&only[..]),
             block_size_tokens: None,
         };

@@ -16,8 +16,7 @@ pub(in crate::check) const RULE: Rule =
     Rule::new("ghost_worker", "Requests and events of workers that left", evaluate);
 
 fn evaluate(view: &View<'_>) -> RuleOutcome {
-    let all = 0..view.cluster.workers().len() as u16;
-    let ghosts: Vec<_> = all.map(WorkerIx).filter(|&worker| is_ghost(view, worker)).collect();
+    let ghosts: Vec<_> = view.cluster.workers().indices().filter(|&worker| is_ghost(view, worker)).collect();
     if ghosts.is_empty() { RuleOutcome::Ok } else { found(view, &ghosts).into() }
 }
 

@@ -5,6 +5,7 @@ use super::prelude::*;
 use super::worker_stopped::{self, REPORTED_MS, departure, last_sign, left_lately};
 use radixscope_model::record::{LinkState, RoutingState, SourceKind};
 use radixscope_state::cluster::{DecisionEntry, ProcessState, WorkerState};
+use radixscope_state::per_worker::PerWorker;
 
 /// Silence that arouses suspicion, if requests were sent to it meanwhile.
 const SILENT_MS: u64 = 5_000;
@@ -38,24 +39,25 @@ fn evaluate(view: &View<'_>) -> RuleOutcome {
 fn suspects(view: &View<'_>) -> Vec<WorkerIx> {
     let sent = sent_into_silence(view);
     let is_suspect = |worker: &WorkerIx| {
-        sent[worker.at()] >= MIN_CHOICES || is_given_up(view, *worker) || is_unscraped(view, *worker)
+        sent.get(*worker).is_some_and(|&sent| sent >= MIN_CHOICES) || is_given_up(view, *worker) || is_unscraped(view, *worker)
     };
     view.present().filter(|&worker| left_lately(view, worker).is_none()).filter(is_suspect).collect()
 }
 
 /// Requests that were sent to each worker after its last sign and that should have shown; 0 while it is not silent.
-fn sent_into_silence(view: &View<'_>) -> Vec<u64> {
+fn sent_into_silence(view: &View<'_>) -> PerWorker<u64> {
     let workers = view.cluster.workers();
-    let mut sent = vec![0; workers.len()];
+    let mut sent = PerWorker::default();
     if !is_listening(view) {
         return sent;
     }
     for decided in view.decisions(REPORTED_MS).filter(|d| view.now.since(d.at_ms) >= SHOWS_MS) {
-        let at = decided.decision.worker.at();
-        let Some(last) = workers.get(at).and_then(|state| state.last_sign_ms) else { continue };
+        let worker = decided.decision.worker;
+        let Some(state) = workers.get(worker) else { continue };
+        let Some(last) = state.last_sign_ms else { continue };
         let is_silent = (SILENT_MS..=REPORTED_MS).contains(&view.now.since(last));
-        if is_silent && decided.at_ms > last && must_show(&workers[at], decided) {
-            sent[at] += 1;
+        if is_silent && decided.at_ms > last && must_show(state, decided) {
+            *sent.of(worker) += 1;
         }
     }
     sent
@@ -133,7 +135,7 @@ fn found(view: &View<'_>, gone: &[WorkerIx], suspects: &[WorkerIx]) -> Finding {
 }
 
 fn silence(found: Finding, view: &View<'_>, worker: WorkerIx, who: &str) -> Finding {
-    let sent = sent_into_silence(view).get(worker.at()).copied().filter(|&sent| sent > 0);
+    let sent = sent_into_silence(view).get(worker).copied().filter(|&sent| sent > 0);
     let (by, of) = given_up_by(view, worker);
     let routers = (!by.is_empty()).then(|| part(by.len() as u64, of as u64));
     let label = format!("Routers that count {who} as unavailable, by their metrics, of those that know it");

@@ -46,11 +46,10 @@ fn evaluate(view: &View<'_>) -> RuleOutcome {
 
 /// Workers that left lately, those that were stopped or the others.
 pub(super) fn departed(view: &View<'_>, wanted: impl Fn(bool) -> bool) -> Vec<WorkerIx> {
-    let all = (0..view.cluster.workers().len() as u16).map(WorkerIx);
     let is_wanted = |worker: &WorkerIx| {
         left_lately(view, *worker).is_some_and(|gone| wanted(is_stopped(view, *worker, &gone)))
     };
-    all.filter(is_wanted).collect()
+    view.cluster.workers().indices().filter(is_wanted).collect()
 }
 
 /// How a worker left, if it was lately and it did not come back.

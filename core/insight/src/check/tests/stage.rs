@@ -37,7 +37,7 @@ impl Stage {
     pub(in crate::check) fn worker(&mut self, worker: u16) {
         let id = Worker::new(100 + u64::from(worker), 0);
         let (namespace, component) = ("dynamo".into(), "backend".into());
-        self.tell(Record::Worker { worker: WorkerIx(worker), id, namespace, component });
+        self.tell(Record::Worker { worker: WorkerIx(worker.into()), id, namespace, component });
     }
 
     /// A record now.
@@ -73,7 +73,7 @@ impl Stage {
     ) -> DecisionId {
         self.decisions += 1;
         let id = DecisionId(self.decisions);
-        let mut decision = Decision::new(id, WorkerIx(worker), DecisionSource::KvHitRate);
+        let mut decision = Decision::new(id, WorkerIx(worker.into()), DecisionSource::KvHitRate);
         decision.isl_blocks = Some(isl_blocks);
         decision.overlap_blocks = Some(overlap_blocks);
         decision.block_size_tokens = Some(16);
@@ -102,19 +102,19 @@ impl Stage {
     /// Requests in flight, worker by worker.
     pub(in crate::check) fn in_flight(&mut self, requests: &[u32]) {
         for (worker, &now) in requests.iter().enumerate() {
-            self.tell(Record::InFlight { worker: WorkerIx(worker as u16), now, most: now });
+            self.tell(Record::InFlight { worker: WorkerIx(worker as u32), now, most: now });
         }
     }
 
     /// A worker publishes its first KV event, so its cache is cold.
     pub(in crate::check) fn starts_to_publish(&mut self, worker: u16) {
         let line = EventTransport::Core;
-        self.tell(Record::EventTransport { worker: WorkerIx(worker), line, first_event_id: 0 });
+        self.tell(Record::EventTransport { worker: WorkerIx(worker.into()), line, first_event_id: 0 });
     }
 
     /// Blocks of running requests by the engine, and those there are.
     pub(in crate::check) fn used(&mut self, worker: u16, used_blocks: u64, capacity: u64) {
-        let worker = WorkerIx(worker);
+        let worker = WorkerIx(worker.into());
         let total_kv_blocks = Some(capacity);
         self.tell(Record::ModelCard {
             worker,

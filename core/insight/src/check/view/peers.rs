@@ -3,6 +3,7 @@
 use super::View;
 use crate::check::rules::worker_stopped::is_stopped;
 use radixscope_model::id::{Millis, PoolIx, WorkerIx};
+use radixscope_state::cluster::WorkerState;
 use radixscope_model::record::Role;
 
 /// A worker that came this lately, or a pool that lost one abruptly this lately, is not judged by its share.
@@ -17,25 +18,24 @@ impl View<'_> {
     pub(in crate::check) fn pools(&self) -> Vec<Vec<WorkerIx>> {
         let workers = self.cluster.workers();
         let is_recent = |at: Millis| self.now.since(at) < SETTLE_MS;
-        let all = (0..workers.len() as u16).map(WorkerIx);
-        let was_lost = |ix: &WorkerIx| {
-            let gone = workers[ix.at()].gone.filter(|gone| is_recent(gone.at_ms));
+        let was_lost = |(ix, state): &(WorkerIx, &WorkerState)| {
+            let gone = state.gone.filter(|gone| is_recent(gone.at_ms));
             gone.is_some_and(|gone| !is_stopped(self, *ix, &gone))
         };
-        let settling: Vec<PoolIx> = all.filter(was_lost).map(|ix| workers[ix.at()].pool).collect();
+        let settling: Vec<PoolIx> = workers.indexed().filter(was_lost).map(|(_, state)| state.pool).collect();
         let Some(first) = workers.iter().map(|w| w.first_ms).min() else { return Vec::new() };
         // Of one that looks dead the last load stands still.
         let silent: &[WorkerIx] = self.active("worker_gone").map_or(&[], |finding| &finding.workers);
         let mut pools: Vec<Vec<WorkerIx>> = Vec::new();
         for ix in self.present().filter(|ix| !silent.contains(ix)) {
-            let worker = &workers[ix.at()];
+            let Some(worker) = workers.get(ix) else { continue };
             if settling.contains(&worker.pool) {
                 continue;
             }
             if worker.first_ms.since(first) > TOGETHER_MS && is_recent(worker.first_ms) {
                 continue;
             }
-            let is_same = |pool: &&mut Vec<WorkerIx>| workers[pool[0].at()].pool == worker.pool;
+            let is_same = |pool: &&mut Vec<WorkerIx>| self.cluster.pool_of(pool[0]) == Some(worker.pool);
             match pools.iter_mut().find(is_same) {
                 Some(pool) => pool.push(ix),
                 None => pools.push(vec![ix]),

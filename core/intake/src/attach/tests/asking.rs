@@ -27,7 +27,7 @@ fn a_rank_that_nothing_named_is_taken_from_the_answer() {
     events.events[0].worker.dp_rank = 1;
     attached.answer(TreeResponse::TreeDump { events, last_event_id: Some(3) });
     let ix = attached.cluster.worker_ix(Worker::new(WORKER, 1)).expect("introduced");
-    assert_eq!(attached.cluster.tree_of(ix).holdings(ix).resident, 1);
+    assert_eq!(attached.cluster.holdings(ix).resident, 1);
 }
 
 #[test]

@@ -200,7 +200,7 @@ fn an_idle_worker_that_spoke_unheard_is_asked_for_that() {
     let mut attached = Attached::new();
     attached.hear(&[stored(1, None, &[1])]);
     let tree = attached.cluster.tree_of(WorkerIx(0));
-    assert!(tree.find(WorkerIx(0), BlockHash(1)).is_some());
+    assert!(tree.find(Slot(0), BlockHash(1)).is_some());
     attached.sequence += 7;
     attached.hear(&[stored(9, None, &[9])]);
     assert_eq!(attached.starts(), [Some(2)]);

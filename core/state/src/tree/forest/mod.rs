@@ -46,7 +46,7 @@ mod tests;
 
 use super::owners::{OwnerSet, SetId};
 use super::{NodeId, Tree};
-use radixscope_model::id::WorkerIx;
+use radixscope_model::id::Slot;
 
 use changes::Changes;
 use family::{Family, Marks};
@@ -102,7 +102,7 @@ pub enum Holder {
     #[default]
     NoWorker,
     /// This worker alone holds every held block.
-    One(WorkerIx),
+    One(Slot),
     /// Two workers or more.
     Several,
 }

@@ -82,13 +82,13 @@ mod tests {
     use super::super::Arrangement;
     use super::*;
     use crate::tree::Tree;
-    use radixscope_model::id::{BlockHash, TokensHash, WorkerIx};
+    use radixscope_model::id::{BlockHash, TokensHash, Slot};
     use radixscope_model::record::Block;
 
     fn store(tree: &mut Tree, worker: u16, tokens: &[u64], touched: u32) {
         let block = |&t: &u64| Block { block_hash: BlockHash(t), tokens_hash: TokensHash(t) };
         let blocks: Vec<Block> = tokens.iter().map(block).collect();
-        tree.store(WorkerIx(worker), None, &blocks, touched);
+        tree.store(Slot(worker), None, &blocks, touched);
     }
 
     /// 1 2 with 3 4 5 and 6 below; 8 9 stored last.
@@ -134,8 +134,8 @@ mod tests {
     fn blocks_without_owners_are_not_listed() {
         let mut tree = tree();
         tree.update_forest();
-        [1, 2].into_iter().for_each(|t| assert!(tree.remove(WorkerIx(0), BlockHash(t))));
-        [1, 2, 6].into_iter().for_each(|t| assert!(tree.remove(WorkerIx(1), BlockHash(t))));
+        [1, 2].into_iter().for_each(|t| assert!(tree.remove(Slot(0), BlockHash(t))));
+        [1, 2, 6].into_iter().for_each(|t| assert!(tree.remove(Slot(1), BlockHash(t))));
         tree.update_forest();
         let rows = rows_of(&tree, RowOrder::Blocks, 100, true);
         assert_eq!(

@@ -9,8 +9,8 @@ pub(super) fn blocks(tokens: impl IntoIterator<Item = u64>) -> Vec<Block> {
     tokens.into_iter().map(block).collect()
 }
 
-pub(super) fn w(i: u16) -> WorkerIx {
-    WorkerIx(i)
+pub(super) fn w(i: u16) -> Slot {
+    Slot(i)
 }
 
 /// Worker 0 holds 1 2 3 4 5, worker 1 holds 1 2 6 7, worker 2 holds 9.

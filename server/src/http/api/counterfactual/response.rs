@@ -1,5 +1,7 @@
 //! Reports as JSON, with worker ids, which only the state knows, and figures computed from them.
 
+use std::collections::HashMap;
+
 use serde::Serialize;
 
 use radixscope_insight::counterfactual::{
@@ -12,15 +14,16 @@ use radixscope_router::frozen::{Expected, LoadImbalance, Outcome, Suggestion};
 use radixscope_state::cluster::Cluster;
 
 /// Worker ids by index.
-pub(super) struct Workers(Vec<Worker>);
+pub(super) struct Workers(HashMap<WorkerIx, Worker>);
 
 impl Workers {
     pub(super) fn of(cluster: &Cluster) -> Self {
-        Self(cluster.workers().iter().map(|worker| worker.id).collect())
+        let all = cluster.workers().indexed().chain(cluster.departed());
+        Self(all.map(|(worker, state)| (worker, state.id)).collect())
     }
 
     fn get(&self, worker: WorkerIx) -> Option<Worker> {
-        self.0.get(worker.at()).copied()
+        self.0.get(&worker).copied()
     }
 }
 

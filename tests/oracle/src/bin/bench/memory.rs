@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use dynamo_kv_router::RadixTree;
 use dynamo_kv_router::protocols::RouterEvent;
-use radixscope_model::id::{Worker, WorkerIx};
+use radixscope_model::id::{Worker, Slot};
 use radixscope_oracle::engine::Eviction;
 use radixscope_oracle::talk::{Talk, Talks};
 use radixscope_oracle::{Event, capture, ours, theirs};
@@ -130,7 +130,7 @@ pub(crate) fn snapshot(what: &str, events: &[Event]) -> anyhow::Result<SnapshotC
         let part: TreePart = postcard::from_bytes(bytes)?;
         reader.part(&part, 0)?;
     }
-    let again = reader.finish(std::iter::empty::<(WorkerIx, u64)>())?;
+    let again = reader.finish(std::iter::empty::<(Slot, u64)>())?;
     let restore_ms = start.elapsed().as_secs_f64() * 1e3;
     anyhow::ensure!(again.digest() == tree.digest(), "the restored tree differs");
     Ok(SnapshotCost {

@@ -192,7 +192,7 @@ fn router_differs_in(view: &View<'_>, pool: PoolIx) -> Option<Diagnosis> {
 
 fn holders(view: &View<'_>, pool: PoolIx) -> Vec<WorkerIx> {
     let tree = view.cluster.tree(pool);
-    view.present_in(pool).filter(|&worker| tree.holdings(worker).resident > 0).collect()
+    view.present_in(pool).filter(|&worker| tree.holdings(worker.slot()).resident > 0).collect()
 }
 
 /// Overlap of decisions lately in a pool that report it, and that looked at what workers hold.

@@ -83,7 +83,7 @@ impl Stage {
 
     /// A worker of which nothing but its name is known.
     pub(super) fn quiet_worker(&mut self, id: u64) -> WorkerIx {
-        let worker = WorkerIx(self.cluster.workers().len() as u16);
+        let worker = WorkerIx(self.cluster.workers().len() as u32);
         let (namespace, component) = ("dynamo".into(), "backend".into());
         self.tell(Record::Worker { worker, id: Worker::new(id, 0), namespace, component });
         worker

@@ -1,0 +1,160 @@
+//! Recordings that older programs wrote, read as those programs showed them. Beside each file lie tables that its own program
+//! exported.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::io::Cursor;
+
+use radixscope_model::id::{Seq, Worker};
+use radixscope_recording::{Channel, FoldStep, Recording, SeekTo, Series, SeriesPosition};
+use radixscope_state::cluster::Cluster;
+
+/// A file and its tables: decisions, and workers at the end.
+struct Fixture {
+    file: &'static [u8],
+    decisions: &'static str,
+    workers: &'static str,
+}
+
+/// A demo of the release before worker indices, of which a worker was killed.
+const V11: Fixture = Fixture {
+    file: include_bytes!("fixtures/v11.mcap"),
+    decisions: include_str!("fixtures/v11-decisions.csv"),
+    workers: include_str!("fixtures/v11-workers.csv"),
+};
+
+fn open(fixture: &Fixture) -> Recording<Cursor<&'static [u8]>> {
+    Recording::open(Cursor::new(fixture.file)).unwrap()
+}
+
+fn series(fixture: &Fixture) -> Series<Cursor<&'static [u8]>> {
+    Series::of(vec![open(fixture)]).unwrap()
+}
+
+/// Rows of a table without quotes, each by the names of its columns.
+fn rows(table: &str) -> impl Iterator<Item = impl Fn(&str) -> String> {
+    let mut lines = table.lines();
+    let names: Vec<&str> = lines.next().unwrap().split(',').collect();
+    lines.map(move |line| {
+        let cells: Vec<String> = line.split(',').map(str::to_owned).collect();
+        let names = names.clone();
+        move |name: &str| cells[names.iter().position(|of| *of == name).unwrap()].clone()
+    })
+}
+
+fn optional(value: Option<u64>) -> String {
+    value.map(|value| value.to_string()).unwrap_or_default()
+}
+
+/// The state is the one that the file's own program showed at the end.
+fn is_as_shown(cluster: &Cluster, fixture: &Fixture) {
+    let mut count = 0;
+    for row in rows(fixture.decisions) {
+        let id = row("decision_id");
+        let decided = cluster
+            .decisions()
+            .newest_first()
+            .find(|decided| decided.decision.id.to_string() == id)
+            .unwrap_or_else(|| panic!("decision {id} is missing"));
+        let decision = &decided.decision;
+        let worker = cluster.worker(decision.worker).unwrap().id;
+        assert_eq!((worker.id.to_string(), worker.dp_rank.to_string()), (row("worker_id"), row("dp_rank")), "{id}");
+        assert_eq!(decision.request_id.clone().unwrap_or_default(), row("request_id"), "{id}");
+        assert_eq!(optional(decision.isl_tokens), row("isl_tokens"), "{id}");
+        assert_eq!(optional(decision.isl_blocks), row("isl_blocks"), "{id}");
+        if !decided.ignores_cache {
+            assert_eq!(optional(decided.overlap_blocks()), row("overlap_blocks"), "{id}");
+        }
+        assert_eq!(decision.completeness.as_str(), row("completeness"), "{id}");
+        assert_eq!(optional(decided.progress.output_tokens), row("output_tokens"), "{id}");
+        count += 1;
+    }
+    assert_eq!(cluster.decisions().totals().count, count);
+    let mut workers = 0;
+    for row in rows(fixture.workers) {
+        let id = Worker::new(row("worker_id").parse().unwrap(), row("dp_rank").parse().unwrap());
+        let ix = cluster.worker_ix(id).unwrap_or_else(|| panic!("{id} is missing"));
+        let state = cluster.worker(ix).unwrap();
+        let shown = [state.stored_total, state.removed_total, cluster.decisions().totals_of(ix).count];
+        assert_eq!(
+            (state.gone.is_some().to_string(), optional(cluster.blocks(ix)), shown.map(|n| n.to_string())),
+            (
+                row("state_gone"),
+                row("blocks"),
+                [row("stored_total"), row("removed_total"), row("decisions_total")]
+            ),
+            "{id}"
+        );
+        workers += 1;
+    }
+    assert_eq!(cluster.workers().len(), workers);
+}
+
+#[test]
+fn a_recording_of_version_11_shows_what_its_own_program_showed() {
+    let folded = series(&V11).play(&mut |_| {}).unwrap();
+    assert!(folded.damaged.is_none(), "{:?}", folded.damaged);
+    assert_eq!(folded.missing, 0);
+    is_as_shown(&folded.cluster, &V11);
+}
+
+#[test]
+fn whatever_keyframe_a_reader_begins_from_leads_to_the_same_state() {
+    let mut digests = Vec::new();
+    let mut all = series(&V11);
+    let end = all.play(&mut |_| {}).unwrap().cluster;
+    let mut recording = open(&V11);
+    let keyframes = recording.keyframes().to_vec();
+    assert!(keyframes.len() > 1);
+    for keyframe in keyframes {
+        let mut at = Vec::new();
+        all.play_from(keyframe.at_ms, &mut |step| {
+            if let FoldStep::Batch { after, .. } = step {
+                at.push((after.seq(), after.digest()));
+            }
+        })
+        .unwrap();
+        digests.push(at);
+    }
+    // Each pass is the end of the longest one.
+    let longest = &digests[0];
+    for shorter in &digests[1..] {
+        assert_eq!(shorter[..], longest[longest.len() - shorter.len()..]);
+    }
+    assert_eq!(longest.last(), Some(&(end.seq(), end.digest())));
+    let folded = recording.state_at(SeekTo::After(Seq(end.seq().0))).unwrap();
+    assert_eq!(folded.cluster.digest(), end.digest());
+}
+
+#[test]
+fn a_pass_in_pieces_and_jumps_in_between_agree_with_a_pass_at_once() {
+    let mut all = series(&V11);
+    let (end, range) = (all.play(&mut |_| {}).unwrap().cluster, all.range());
+    let mut position = SeriesPosition::default();
+    let mut last = 0;
+    while all.play_on(&mut position, &mut |step| {
+        if let FoldStep::Batch { after, .. } = step {
+            last = after.digest();
+        }
+    }) {
+        all.state_at(range.0).unwrap();
+    }
+    assert_eq!(last, end.digest());
+}
+
+#[test]
+fn a_copy_is_of_the_present_version() {
+    let mut recording = open(&V11);
+    let mut messages = recording.messages(None, &Channel::ALL);
+    let (mut frames, mut others) = (0, 0);
+    while let Some(message) = messages.next() {
+        let message = message.unwrap();
+        match message.channel {
+            Channel::Keyframes | Channel::Batches => {
+                assert!(radixscope_model::frame::Frame::decode(message.data).is_ok());
+                frames += 1;
+            }
+            Channel::Decisions | Channel::Findings | Channel::Timeline => others += 1,
+        }
+    }
+    assert!(frames > 10 && others > 10, "{frames} {others}");
+}
