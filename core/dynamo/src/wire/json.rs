@@ -18,25 +18,32 @@ pub(crate) struct Json<'a> {
 #[inline]
 fn digits(bytes: &[u8]) -> (Option<u64>, &[u8]) {
     const LOW: u64 = 0x0000_00ff_0000_00ff;
-    let (mut value, mut rest) = (0u64, bytes);
-    // Twice eight digits at once cannot overflow.
-    for _ in 0..2 {
-        let Some((eight, after)) = rest.split_first_chunk::<8>() else { break };
+    const POWERS: [u64; 9] = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000];
+    let (mut value, mut rest) = (Some(0u64), bytes);
+    // Up to eight at once.
+    while let Some(eight) = rest.first_chunk::<8>() {
         let eight = u64::from_le_bytes(*eight);
         let high = eight & 0xf0f0_f0f0_f0f0_f0f0;
         let carry = (eight.wrapping_add(0x0606_0606_0606_0606) & 0xf0f0_f0f0_f0f0_f0f0) >> 4;
-        if high | carry != 0x3333_3333_3333_3333 {
-            break;
+        // The first byte that is not 0 is the first one that is no digit.
+        let others = (high | carry) ^ 0x3333_3333_3333_3333;
+        let count = others.trailing_zeros() / 8;
+        if count == 0 {
+            return (value, rest);
         }
-        // Neighbours joined: digits to pairs, pairs to the number, the first character being the lowest byte.
-        let eight = eight.wrapping_sub(0x3030_3030_3030_3030);
+        // Zeros before them, instead of what follows them. Neighbours joined: digits to pairs, pairs to the number, the first
+        // character being the lowest byte.
+        let eight = eight.wrapping_sub(0x3030_3030_3030_3030) << (64 - 8 * count);
         let pairs = eight.wrapping_mul(10).wrapping_add(eight >> 8);
         let upper = (pairs & LOW).wrapping_mul(0x000f_4240_0000_0064);
         let lower = ((pairs >> 16) & LOW).wrapping_mul(0x0000_2710_0000_0001);
-        value = value * 100_000_000 + (upper.wrapping_add(lower) >> 32);
-        rest = after;
+        let number = upper.wrapping_add(lower) >> 32;
+        value = value.and_then(|value| value.checked_mul(POWERS[count as usize])?.checked_add(number));
+        rest = &rest[count as usize..];
+        if count < 8 {
+            return (value, rest);
+        }
     }
-    let mut value = Some(value);
     while let Some((digit @ b'0'..=b'9', after)) = rest.split_first() {
         let digit = u64::from(digit - b'0');
         value = value.and_then(|value| value.checked_mul(10)?.checked_add(digit));
