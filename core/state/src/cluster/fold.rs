@@ -8,8 +8,10 @@ use super::{
     WorkerState,
 };
 use crate::tree::{HIT_WINDOW, NodeId, StoreOutcome, Tree};
-use radixscope_model::id::{Millis, Seq, WorkerIx};
-use radixscope_model::record::{Completeness, Decision, Entry, LogSignal, Record, Scrape, SequenceStep};
+use radixscope_model::id::{BlockHash, Millis, PoolIx, Seq, WorkerIx};
+use radixscope_model::record::{
+    Block, Completeness, Decision, Entry, LogSignal, Record, Scrape, SequenceStep,
+};
 
 /// Resolution of "last touched" in the tree: four bytes then last for thirteen years.
 pub const TOUCH_MS: u64 = 100;
@@ -47,6 +49,8 @@ impl Cluster {
         let at = entry.at_ms;
         self.pass_time(at);
         match &entry.record {
+            Record::Stored { worker, parent, blocks } => self.fold_stored(at, *worker, *parent, blocks),
+            Record::Removed { worker, hashes } => self.fold_removed(at, *worker, hashes),
             Record::Source { source, name, kind } => {
                 if source.at() == self.head.sources.len() && source.at() < MAX_SOURCES {
                     self.head.sources.push(SourceState::new(name.to_string(), *kind, at));
@@ -219,46 +223,15 @@ impl Cluster {
         }
         let Some(ix) = super::worker_of(record) else { return };
         let Some(pool) = self.head.workers.get(ix.at()).map(|worker| worker.pool) else { return };
-        // One tree has the limit to itself.
-        let is_shared = self.trees.len() + self.tiers.len() > 1;
         let limit = match record {
-            Record::Stored { .. } if is_shared => Some(self.share_of_limit(pool, None)),
-            Record::TierStored { tier, .. } if is_shared => Some(self.share_of_limit(pool, Some(*tier))),
+            Record::TierStored { tier, .. } => Some(self.share_of_limit(pool, Some(*tier))),
             _ => None,
         };
         let Self { head, trees, tiers } = self;
         let limit_nodes = head.limit_nodes;
         let Some(w) = head.workers.get_mut(ix.at()) else { return };
         let Some(tree) = trees.get_mut(pool.at()) else { return };
-        if let Some(limit) = limit {
-            tree.set_limit(limit);
-        }
         match record {
-            Record::Stored { parent, blocks, .. } => {
-                // Events of a worker that left are late until it rejoined: its blocks are unusable.
-                let is_late = w.gone.is_some();
-                let outcome = match is_late {
-                    true => StoreOutcome::default(),
-                    false => tree.store(ix, *parent, blocks, touch(at)),
-                };
-                w.received_event(at);
-                w.store_events_total += 1;
-                w.stored_total += blocks.len() as u64;
-                w.empty_stores_total += u64::from(blocks.is_empty());
-                w.unknown_parents_total += u64::from(outcome.parent_unknown && !w.knowledge.is_joining());
-                w.hashes_compared_total += u64::from(outcome.compared);
-                w.hashes_differing_total += u64::from(outcome.differing);
-                w.rates.add(at, blocks.len() as u32, 0);
-            }
-            Record::Removed { hashes, .. } => {
-                let is_late = w.gone.is_some();
-                let unknown = hashes.iter().filter(|&&hash| !is_late && !tree.remove(ix, hash)).count();
-                w.received_event(at);
-                w.remove_events_total += 1;
-                w.removed_total += hashes.len() as u64;
-                w.unknown_removed(unknown);
-                w.rates.add(at, 0, hashes.len() as u32);
-            }
             Record::Cleared { all_ranks, .. } => self.fold_cleared(at, ix, *all_ranks),
             Record::TierStored { tier, parent, blocks, .. } => {
                 w.received_event(at);
@@ -275,7 +248,7 @@ impl Cluster {
                 w.received_event(at);
                 w.tiers[*tier as usize].removed += hashes.len() as u64;
                 if let Some(tree) = tiers.get_mut(&(pool, *tier)) {
-                    let unknown = hashes.iter().filter(|&&hash| !tree.remove(ix, hash)).count();
+                    let unknown = tree.remove_all(ix, hashes);
                     w.unknown_removed(unknown);
                 }
             }
@@ -352,6 +325,57 @@ impl Cluster {
         }
     }
 
+    fn fold_stored(&mut self, at: Millis, ix: WorkerIx, parent: Option<BlockHash>, blocks: &[Block]) {
+        let Some(pool) = self.head.workers.get(ix.at()).map(|worker| worker.pool) else { return };
+        self.limit_tree(pool, blocks.len());
+        let Self { head, trees, .. } = self;
+        let (Some(w), Some(tree)) = (head.workers.get_mut(ix.at()), trees.get_mut(pool.at())) else { return };
+        // Events of a worker that left are late until it rejoined: its blocks are unusable.
+        let is_late = w.gone.is_some();
+        let outcome = match is_late {
+            true => StoreOutcome::default(),
+            false => tree.store(ix, parent, blocks, touch(at)),
+        };
+        w.received_event(at);
+        w.store_events_total += 1;
+        w.stored_total += blocks.len() as u64;
+        w.empty_stores_total += u64::from(blocks.is_empty());
+        w.unknown_parents_total += u64::from(outcome.parent_unknown && !w.knowledge.is_joining());
+        w.hashes_compared_total += u64::from(outcome.compared);
+        w.hashes_differing_total += u64::from(outcome.differing);
+        w.rates.add(at, blocks.len() as u32, 0);
+    }
+
+    fn fold_removed(&mut self, at: Millis, ix: WorkerIx, hashes: &[BlockHash]) {
+        let Self { head, trees, .. } = self;
+        let Some(w) = head.workers.get_mut(ix.at()) else { return };
+        let Some(tree) = trees.get_mut(w.pool.at()) else { return };
+        let unknown = if w.gone.is_some() { 0 } else { tree.remove_all(ix, hashes) };
+        w.received_event(at);
+        w.remove_events_total += 1;
+        w.removed_total += hashes.len() as u64;
+        w.unknown_removed(unknown);
+        w.rates.add(at, 0, hashes.len() as u32);
+    }
+
+    /// Gives the tree of devices of `pool`, which is about to store so many blocks, its share of the limit. While it stays below
+    /// the least that its share can be, that is enough.
+    #[inline]
+    fn limit_tree(&mut self, pool: PoolIx, blocks: usize) {
+        let trees = self.trees.len() + self.tiers.len();
+        if trees <= 1 {
+            return;
+        }
+        let least = self.head.limit_nodes / trees as u32;
+        let Some(tree) = self.trees.get(pool.at()) else { return };
+        // One more: a missing parent becomes a node too.
+        let is_within = tree.allocated() as usize + blocks < least as usize;
+        let limit = if is_within { least } else { self.share_of_limit(pool, None) };
+        if let Some(tree) = self.trees.get_mut(pool.at()) {
+            tree.set_limit(limit);
+        }
+    }
+
     fn fold_cleared(&mut self, at: Millis, worker: WorkerIx, all_ranks: bool) {
         let Some(id) = self.worker(worker).map(|w| w.id) else { return };
         for (i, w) in self.head.workers.iter_mut().enumerate() {
@@ -404,9 +428,7 @@ impl Cluster {
                     Some(tier) => self.tiers.get_mut(&(pool, *tier)),
                 };
                 let Some(tree) = tree else { return };
-                for &hash in hashes.iter() {
-                    tree.remove(*worker, hash);
-                }
+                tree.remove_all(*worker, hashes);
             }
             _ => {}
         }

@@ -55,7 +55,7 @@ impl Tree {
             self.remove_name(worker, name);
         }
         for name in std::iter::once(name).chain(further) {
-            self.acquire(worker, twin, self.index.key(name));
+            self.acquire(worker, twin, name);
         }
     }
 
