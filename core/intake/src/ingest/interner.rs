@@ -1,10 +1,12 @@
 //! Workers by index, the last event id of each, and how its events come.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use hashbrown::HashMap;
 use indexmap::IndexSet;
 
+use radixscope_dynamo::subject::Subject;
 use radixscope_model::id::{Millis, Worker, WorkerId, WorkerIx};
 use radixscope_model::record::EventTransport;
 use radixscope_state::cluster::{Cluster, MAX_WORKERS};
@@ -36,9 +38,18 @@ struct InternedWorker {
     mentioned: Millis,
     /// Index of its namespace and component, as far as reported.
     named: Option<u32>,
+    /// The subject through which a message named it last, and whether its names were slugs: all that such a message shows of the
+    /// worker is recorded.
+    recorded_through: Option<(Arc<Subject>, bool)>,
     /// Ways its KV events come, one bit each.
     lines: u8,
     last_event_id: Option<u64>,
+}
+
+impl InternedWorker {
+    fn new(id: Worker, mentioned: Millis, named: Option<u32>) -> Self {
+        Self { id, mentioned, named, recorded_through: None, lines: 0, last_event_id: None }
+    }
 }
 
 impl Default for Interner {
@@ -64,9 +75,7 @@ impl Interner {
     /// Resumes with the slots of a restored state; nothing was received since `until`.
     pub(super) fn resume(&mut self, until: Millis, cluster: &Cluster) {
         for (worker, state) in (0..).map(WorkerIx).zip(cluster.workers()) {
-            let known =
-                InternedWorker { id: state.id, mentioned: until, named: None, lines: 0, last_event_id: None };
-            self.workers.push(known);
+            self.workers.push(InternedWorker::new(state.id, until, None));
             if cluster.reclaimed().contains(&worker) {
                 self.vacant.push_back(worker);
                 self.departed.insert(state.id);
@@ -104,11 +113,13 @@ impl Interner {
                 changed.0.unwrap_or_else(|| told_namespace.into()),
                 changed.1.unwrap_or_else(|| told_component.into()),
             );
-            self.workers[worker.at()].named = self.name(pair);
+            let named = self.name(pair);
+            let known = &mut self.workers[worker.at()];
+            (known.named, known.recorded_through) = (named, None);
             return Some((worker, true));
         }
         let named = self.name((namespace.into(), component.into()));
-        let known = InternedWorker { id, mentioned: Millis(0), named, lines: 0, last_event_id: None };
+        let known = InternedWorker::new(id, Millis(0), named);
         // One that comes back takes its own place if that is free yet.
         let own = self.vacant.iter().position(|ix| self.workers[ix.at()].id == id);
         let worker = match self.vacant.remove(own.unwrap_or(0)) {
@@ -127,6 +138,30 @@ impl Interner {
         Some((worker, true))
     }
 
+    /// Index of a worker of which all is recorded that messages through this subject show: no names need to be compared.
+    #[inline]
+    pub(super) fn recorded_through(
+        &mut self,
+        id: Worker,
+        subject: &Arc<Subject>,
+        is_slug: bool,
+    ) -> Option<WorkerIx> {
+        let worker = match self.last {
+            Some((last, worker)) if last == id => worker,
+            _ => *self.by_id.get(&id)?,
+        };
+        let (known, was_slug) = self.workers[worker.at()].recorded_through.as_ref()?;
+        let is_recorded = Arc::ptr_eq(known, subject) && *was_slug == is_slug;
+        self.last = Some((id, worker));
+        is_recorded.then_some(worker)
+    }
+
+    /// A message through this subject named the worker, and what it shows is recorded. The subject is kept, so that no other one
+    /// has its address.
+    pub(super) fn note_recorded_through(&mut self, worker: WorkerIx, subject: &Arc<Subject>, is_slug: bool) {
+        self.workers[worker.at()].recorded_through = Some((Arc::clone(subject), is_slug));
+    }
+
     /// Whether exactly these names of a worker were reported.
     #[inline]
     fn is_told(&self, worker: WorkerIx, namespace: &str, component: &str) -> bool {
@@ -139,7 +174,7 @@ impl Interner {
     fn name(&mut self, pair: (Box<str>, Box<str>)) -> Option<u32> {
         if self.names.len() == MAX_NAMES {
             self.names.clear();
-            self.workers.iter_mut().for_each(|known| known.named = None);
+            self.workers.iter_mut().for_each(|known| (known.named, known.recorded_through) = (None, None));
         }
         Some(self.names.insert_full(pair).0 as u32)
     }
