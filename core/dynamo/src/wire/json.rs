@@ -495,3 +495,33 @@ impl<'a> Wire<'a> for Json<'a> {
         u32::try_from(rank).ok()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::digits;
+
+    #[test]
+    fn numbers_of_every_length_read_as_the_library_reads_them_whatever_follows() {
+        let longest = "18446744073709551615184467440737095516151234567";
+        for length in 0..longest.len() {
+            for after in ["", ",", "}", ",\"tokens_hash\":1", "/", ":", "\u{0}", "e5", "\u{e9}"] {
+                let text = format!("{}{after}", &longest[..length]);
+                let (value, rest) = digits(text.as_bytes());
+                assert_eq!(rest, after.as_bytes(), "{text}");
+                assert_eq!(
+                    value,
+                    if length == 0 { Some(0) } else { longest[..length].parse().ok() },
+                    "{text}"
+                );
+            }
+        }
+        for text in [
+            "00000000000000000000000007",
+            "18446744073709551616",
+            "99999999999999999999",
+            "10000000000000000000",
+        ] {
+            assert_eq!(digits(text.as_bytes()), (text.parse().ok(), &b""[..]), "{text}");
+        }
+    }
+}

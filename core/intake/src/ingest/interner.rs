@@ -156,8 +156,8 @@ impl Interner {
         is_recorded.then_some(worker)
     }
 
-    /// A message through this subject named the worker, and what it shows is recorded. The subject is kept, so that no other one
-    /// has its address.
+    /// A message through this subject named the worker, and what it shows is recorded. The subject stays shared, so that no other
+    /// one has its address.
     pub(super) fn note_recorded_through(&mut self, worker: WorkerIx, subject: &Arc<Subject>, is_slug: bool) {
         self.workers[worker.at()].recorded_through = Some((Arc::clone(subject), is_slug));
     }
@@ -241,5 +241,36 @@ impl Interner {
     pub(super) fn event_id(&mut self, worker: WorkerIx, event_id: u64) -> u64 {
         let last = self.workers[worker.at()].last_event_id.replace(event_id);
         last.and_then(|last| event_id.checked_sub(last)).map_or(0, |step| step.saturating_sub(1))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn subject(component: &str) -> Arc<Subject> {
+        let text = format!("namespace.dynamo.component.{component}.kv-events");
+        Arc::new(radixscope_dynamo::subject::parse(&text).expect("one of Dynamo's"))
+    }
+
+    #[test]
+    fn names_are_compared_again_once_another_subject_has_changed_them() {
+        let mut interner = Interner::default();
+        let (id, backend, prefill) = (Worker::new(7, 0), subject("backend"), subject("prefill"));
+        let mut mention = |subject: &Arc<Subject>| {
+            if let Some(worker) = interner.recorded_through(id, subject, false) {
+                return (worker, false, true);
+            }
+            let (worker, is_news) =
+                interner.intern(id, (&subject.namespace, &subject.component), false).expect("room");
+            interner.note_recorded_through(worker, subject, false);
+            (worker, is_news, false)
+        };
+        let (first, is_news, is_quick) = mention(&backend);
+        assert!(is_news && !is_quick);
+        assert_eq!(mention(&backend), (first, false, true));
+        assert_eq!(mention(&prefill), (first, true, false), "another component");
+        assert_eq!(mention(&backend), (first, true, false), "and back again");
+        assert_eq!(mention(&backend), (first, false, true));
     }
 }

@@ -72,7 +72,7 @@ impl Tree {
         }
         if attach {
             self.attach_below(worker, child);
-            self.tell(|forest, ground| forest.grafted(ground, child));
+            self.notify(|forest, ground| forest.grafted(ground, child));
         }
     }
 

@@ -362,11 +362,11 @@ impl Tree {
             + self.holdings.capacity() * size_of::<Holdings>()
     }
 
-    /// Tells the forest, if one is kept, of a change.
+    /// Notifies the forest, if there is one, of a change.
     #[inline]
-    fn tell(&mut self, tell: impl FnOnce(&mut Forest, Ground<'_>)) {
+    fn notify(&mut self, notify: impl FnOnce(&mut Forest, Ground<'_>)) {
         if let Some(forest) = &mut self.forest {
-            tell(forest, Ground { arena: &self.arena, families: &self.families, sets: &self.sets });
+            notify(forest, Ground { arena: &self.arena, families: &self.families, sets: &self.sets });
         }
     }
 

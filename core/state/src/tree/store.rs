@@ -87,7 +87,7 @@ impl Tree {
                 }
             }
             if touched != Self::TIME_UNKNOWN {
-                self.tell(|forest, _| forest.touched(node, touched));
+                self.notify(|forest, _| forest.touched(node, touched));
             }
             if let Some(anchor) = self.awaiting(worker, hash) {
                 self.settle_moves(&mut moves);
@@ -181,7 +181,7 @@ impl Tree {
                 return self.prune(node);
             }
         }
-        self.tell(|forest, ground| forest.owners_changed(ground, node));
+        self.notify(|forest, ground| forest.owners_changed(ground, node));
     }
 
     /// One of the blocks that the limit keeps out of the picture is gone, if there is one.
@@ -247,9 +247,9 @@ impl Tree {
             }
             held = self.index.enter_new(&self.arena, &self.sets, worker, node, key);
             self.digest = self.digest.wrapping_add(super::term(worker, tokens, above_tokens, key.hash));
-            self.tell(|forest, ground| forest.added(ground, node));
+            self.notify(|forest, ground| forest.added(ground, node));
             if touched != Self::TIME_UNKNOWN {
-                self.tell(|forest, _| forest.touched(node, touched));
+                self.notify(|forest, _| forest.touched(node, touched));
             }
             (last, above_tokens, rest) = (node, tokens, after);
             if held.is_some() || self.awaiting(worker, block.block_hash).is_some() {
@@ -308,7 +308,7 @@ impl Tree {
             (false, true) => {
                 let term = self.move_owner(moves, node, name);
                 self.digest = self.digest.wrapping_add(term);
-                self.tell(|forest, ground| forest.owners_changed(ground, node));
+                self.notify(|forest, ground| forest.owners_changed(ground, node));
                 Some(Acquired::Joined { differs: false })
             }
         }
@@ -351,7 +351,7 @@ impl Tree {
             }
             let term = self.move_alone(worker, node, key.hash);
             self.digest = self.digest.wrapping_add(term);
-            self.tell(|forest, ground| forest.owners_changed(ground, node));
+            self.notify(|forest, ground| forest.owners_changed(ground, node));
         }
         if let Some(held) = elsewhere {
             self.lose_name(worker, held, None);
@@ -427,7 +427,7 @@ impl Tree {
             self.settle_name(node);
         }
         if !self.arena[node].is_free() {
-            self.tell(|forest, ground| forest.owners_changed(ground, node));
+            self.notify(|forest, ground| forest.owners_changed(ground, node));
         }
     }
 
@@ -458,7 +458,7 @@ impl Tree {
             self.pass_hits(at, n.parent);
             self.families.unlink(&mut self.arena, at);
             self.arena.free(at);
-            self.tell(|forest, ground| forest.removed(ground, at, n.parent));
+            self.notify(|forest, ground| forest.removed(ground, at, n.parent));
             at = n.parent;
         }
     }
