@@ -70,6 +70,28 @@ pub fn open(bytes: &[u8]) -> Result<Body<'_>, DecodeError> {
     }
 }
 
+/// Publisher and number of a message with an envelope. Where it begins as Dynamo writes it no more of it is read: whoever opens it
+/// finds what is wrong with the rest.
+///
+/// # Errors
+/// No whole envelope, if it begins otherwise.
+pub fn identity(bytes: &[u8]) -> Result<(u64, u64), DecodeError> {
+    if let Some(identity) = plain_identity(&mut MsgPack::new(bytes)) {
+        return Ok(identity);
+    }
+    match open(bytes)? {
+        Body::Enveloped(envelope) => Ok((envelope.publisher_id, envelope.sequence)),
+        Body::Json(_) => Err(DecodeError::new(Reason::Malformed, "message: no envelope")),
+    }
+}
+
+fn plain_identity(wire: &mut MsgPack<'_>) -> Option<(u64, u64)> {
+    wire.plain(b"\x85\xacpublisher_id")?;
+    let publisher_id = wire.plain_u64()?;
+    wire.plain(b"\xa8sequence")?;
+    Some((publisher_id, wire.plain_u64()?))
+}
+
 fn envelope(bytes: &[u8]) -> Result<Envelope<'_>, DecodeError> {
     if let Some(envelope) = read_plain(&mut MsgPack::new(bytes)) {
         return Ok(envelope);
@@ -79,16 +101,13 @@ fn envelope(bytes: &[u8]) -> Result<Envelope<'_>, DecodeError> {
 
 /// The envelope exactly as Dynamo writes it: no field is looked for. Only a short cut.
 fn read_plain<'a>(wire: &mut MsgPack<'a>) -> Option<Envelope<'a>> {
-    wire.plain(b"\x85\xacpublisher_id")?;
-    let publisher_id = wire.u64().ok()?;
-    wire.plain(b"\xa8sequence")?;
-    let sequence = wire.u64().ok()?;
+    let (publisher_id, sequence) = plain_identity(wire)?;
     wire.plain(b"\xacpublished_at")?;
-    let published_at = Millis(wire.u64().ok()?);
+    let published_at = Millis(wire.plain_u64()?);
     wire.plain(b"\xa5topic")?;
-    let topic = wire.word().ok()?;
+    let topic = wire.plain_word()?;
     wire.plain(b"\xa7payload")?;
-    let payload = wire.blob().ok()?;
+    let payload = wire.plain_blob()?;
     wire.end().ok()?;
     Some(Envelope { publisher_id, sequence, published_at, topic, payload })
 }

@@ -127,7 +127,9 @@ impl KvEvents {
         self.is_tree = true;
         let mut left = wire.array()?;
         while wire.next_element(&mut left)? {
-            self.bound(wire)?;
+            if self.room() == 0 {
+                return Err(self.too_large(wire));
+            }
             self.event_or_nothing(wire)?;
         }
         self.is_tree = false;
@@ -303,9 +305,12 @@ impl KvEvents {
         mut left: Remaining,
     ) -> Result<Range<u32>, Fault> {
         let start = self.blocks.len();
+        let end = start + self.room();
         self.pictures.clear();
         while wire.next_element(&mut left)? {
-            self.bound(wire)?;
+            if self.blocks.len() == end {
+                return Err(self.too_large(wire));
+            }
             let (block_hash, tokens_hash) = match wire.plain_block() {
                 Some(block) => block,
                 None => block(wire, &mut self.pictures)?,
@@ -344,8 +349,11 @@ impl KvEvents {
         mut left: Remaining,
     ) -> Result<Range<u32>, Fault> {
         let start = self.removed.len();
+        let end = start + self.room();
         while wire.next_element(&mut left)? {
-            self.bound(wire)?;
+            if self.removed.len() == end {
+                return Err(self.too_large(wire));
+            }
             let hash = wire.hash()?;
             self.removed.push(BlockHash(hash));
         }
@@ -356,17 +364,22 @@ impl KvEvents {
         self.pictures.len() as u16
     }
 
-    /// Keeps the scratch, and with it the indices, small.
-    #[inline]
-    fn bound<'a, W: Wire<'a>>(&self, wire: &W) -> Result<(), Fault> {
+    /// How many more blocks and hashes there is room for: the scratch, and with it the indices, stays small.
+    fn room(&self) -> usize {
         let hashes = self.blocks.len() + self.removed.len();
-        let (is_within, problem) = match self.is_tree {
-            false => (hashes < MAX_HASHES, "more than 2^20 blocks in a message"),
-            true => {
-                (hashes + self.events.len() < MAX_TREE_HASHES, "more than 2^23 events and blocks in a tree")
-            }
+        match self.is_tree {
+            false => MAX_HASHES.saturating_sub(hashes),
+            true => MAX_TREE_HASHES.saturating_sub(hashes + self.events.len()),
+        }
+    }
+
+    #[cold]
+    fn too_large<'a, W: Wire<'a>>(&self, wire: &W) -> Fault {
+        let problem = match self.is_tree {
+            false => "more than 2^20 blocks in a message",
+            true => "more than 2^23 events and blocks in a tree",
         };
-        if is_within { Ok(()) } else { Err(Fault::new(Reason::TooLarge, problem, wire.at())) }
+        Fault::new(Reason::TooLarge, problem, wire.at())
     }
 }
 

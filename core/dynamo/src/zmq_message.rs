@@ -1,6 +1,7 @@
 //! A message of the event plane as it comes over ZeroMQ: four frames round the envelope (attach reference §5.2).
 //!
-//! `[topic, publisher id, sequence, 0x01 and length and envelope]`. The topic is the bare name at a publisher's own
+//! `[topic, publisher id, sequence, 0x01 and length and envelope]`. The envelope is opened once, where its payload is read; here only
+//! its publisher and number are compared with the frames. The topic is the bare name at a publisher's own
 //! socket and the whole subject at a broker's.
 
 use super::envelope;
@@ -12,7 +13,7 @@ const LAYOUT: u8 = 1;
 /// Topic of the messages that are left out: see [`super::subject::SUBSCRIPTIONS`].
 const FORWARD_PASS_METRICS: &[u8] = b"forward-pass-metrics";
 
-/// A message, opened as far as ZeroMQ goes.
+/// A message, read as far as ZeroMQ goes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ZmqMessage<'a> {
     /// Name of the topic, or its whole subject.
@@ -40,14 +41,11 @@ impl<'a> ZmqMessage<'a> {
         let publisher_id = number(publisher_id, "publisher id")?;
         let sequence = number(sequence, "sequence")?;
         let envelope = envelope_of(body)?;
-        let opened = envelope::open(envelope)?;
-        let Some(inner) = opened.envelope() else {
-            return Err(DecodeError::new(Reason::Malformed, "ZeroMQ body without an envelope"));
-        };
-        if (inner.publisher_id, inner.sequence) != (publisher_id, sequence) {
+        let inner = envelope::identity(envelope)?;
+        if inner != (publisher_id, sequence) {
             let text = format!(
                 "ZeroMQ frames name message {sequence} of publisher {publisher_id:x}, their envelope {} of {:x}",
-                inner.sequence, inner.publisher_id
+                inner.1, inner.0
             );
             return Err(DecodeError::new(Reason::Malformed, text));
         }

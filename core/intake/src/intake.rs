@@ -138,7 +138,11 @@ struct RoutingSink<'l, J> {
 impl<J: RecordSink> RoutingSink<'_, J> {
     /// What is known now of decisions that waited for it.
     fn settle(&mut self, at_ms: Millis) {
-        for record in self.routing.settle(at_ms, self.sink.cluster()) {
+        let records = self.routing.settle(at_ms, self.sink.cluster());
+        if records.is_empty() {
+            return;
+        }
+        for record in records {
             self.sink.append(&Entry { at_ms, record });
         }
     }

@@ -23,6 +23,8 @@ const MAX_NAMED: usize = 1_024;
 #[derive(Default, Debug)]
 pub struct NatsSubjects {
     places: Vec<Option<(Box<str>, Arc<Subject>)>>,
+    /// Where the one seen last is: the next message mostly has the same.
+    last: usize,
     named: Vec<NamedSubject>,
 }
 
@@ -56,9 +58,14 @@ impl NatsSubjects {
 
     /// As it was named, else as [`subject::parse`].
     fn parse(&mut self, text: &str) -> Option<Arc<Subject>> {
+        if let Some(Some((known, subject))) = self.places.get(self.last)
+            && **known == *text
+        {
+            return Some(Arc::clone(subject));
+        }
         self.places.resize_with(PLACES, || None);
-        let place = BuildHasherDefault::<FxHasher>::default().hash_one(text) as usize % PLACES;
-        let place = &mut self.places[place];
+        self.last = BuildHasherDefault::<FxHasher>::default().hash_one(text) as usize % PLACES;
+        let place = &mut self.places[self.last];
         if let Some((known, subject)) = place
             && **known == *text
         {

@@ -44,7 +44,7 @@ mod raw {
     use serde::de::{Deserializer, Error, Visitor};
     use serde::ser::Serializer;
 
-    /// Takes the eight bytes as the bits of an opaque number: the only type that postcard reads in one piece
+    /// Reads the eight bytes as the bits of an opaque number: the only type that postcard reads and writes in one piece
     /// without a length before it. An array it reads byte by byte, of which most of a snapshot's reading was. Rust keeps the bits
     /// of every `f64` that is only moved, those that are no number too.
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<u64, D::Error> {
@@ -64,7 +64,7 @@ mod raw {
     }
 
     pub(super) fn serialize<S: Serializer>(id: &u64, to: S) -> Result<S::Ok, S::Error> {
-        if to.is_human_readable() { super::text(*id, to) } else { postcard::fixint::le::serialize(id, to) }
+        if to.is_human_readable() { super::text(*id, to) } else { to.serialize_f64(f64::from_bits(*id)) }
     }
 }
 

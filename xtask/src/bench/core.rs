@@ -5,7 +5,9 @@ use serde_json::{Value, json};
 /// Least ratio of throughputs, decoding included.
 const LEAST_RATIO: f64 = 2.0;
 /// Largest share of their memory per resident block.
-const LARGEST_SHARE: f64 = 0.5;
+const LARGEST_SHARE: f64 = 0.45;
+/// Captures of fewer resident blocks have no budget: fixed parts are most of their memory.
+const LEAST_RESIDENT: u64 = 10_000;
 /// Longest time to score a thousand workers for a long prompt, look-up included.
 const SCORING_MS: f64 = 2.0;
 /// Longest time to judge ten thousand decisions once; a browser takes two to three times as long and may take 50 ms.
@@ -25,6 +27,13 @@ pub(super) fn rows(report: &Value) -> Vec<Value> {
     });
     let shares = list(&report["memory"]).iter().map(|memory| {
         let share = &memory["share"];
+        if memory["resident"].as_u64().is_some_and(|resident| resident <= LEAST_RESIDENT) {
+            return json!({
+                "what": format!("memory per resident block, {}", text(&memory["what"])),
+                "value": share,
+                "unit": "of RadixTree",
+            });
+        }
         json!({
             "what": format!("memory per resident block, {}", text(&memory["what"])),
             "value": share,
@@ -78,10 +87,15 @@ mod tests {
     fn a_ratio_below_the_budget_is_not_within() {
         let report = json!({
             "throughput": [{"capture": "a", "wire": "json", "decode_and_apply": {"ratio": 1.9}}],
-            "memory": [{"what": "a", "share": 0.4}],
+            "memory": [
+                {"what": "a", "resident": 20_000, "share": 0.4},
+                {"what": "b", "resident": 20_000, "share": 0.46},
+                {"what": "c", "resident": 10_000, "share": 0.5},
+            ],
         });
         let rows = rows(&report);
-        assert_eq!((&rows[0]["within"], &rows[1]["within"]), (&json!(false), &json!(true)));
+        let within: Vec<&Value> = rows.iter().map(|row| &row["within"]).collect();
+        assert_eq!(within, [&json!(false), &json!(true), &json!(false), &Value::Null]);
     }
 
     #[test]

@@ -11,6 +11,9 @@ pub(crate) struct MsgPack<'a> {
     len: usize,
 }
 
+/// Bytes of a block as Dynamo writes it: three keys, two hashes and no multimodal inputs.
+const PLAIN_BLOCK: usize = 57;
+
 impl<'a> MsgPack<'a> {
     #[cold]
     fn truncated(&self) -> Fault {
@@ -68,8 +71,52 @@ impl<'a> MsgPack<'a> {
     /// Reads exactly these bytes, or nothing.
     #[inline]
     pub(crate) fn plain<const N: usize>(&mut self, bytes: &[u8; N]) -> Option<()> {
-        self.rest = self.rest.strip_prefix(bytes)?;
+        let (head, rest) = self.rest.split_first_chunk::<N>()?;
+        if head != bytes {
+            return None;
+        }
+        self.rest = rest;
         Some(())
+    }
+
+    /// An integer that is not negative; else reads nothing. Only a short cut, as all that is plain.
+    #[inline]
+    pub(crate) fn plain_u64(&mut self) -> Option<u64> {
+        let (value, rest) = match *self.rest {
+            [0xcf, ref rest @ ..] => {
+                let (value, rest) = rest.split_first_chunk()?;
+                (u64::from_be_bytes(*value), rest)
+            }
+            [small @ 0x00..=0x7f, ref rest @ ..] => (u64::from(small), rest),
+            [0xcc, value, ref rest @ ..] => (u64::from(value), rest),
+            [0xcd, a, b, ref rest @ ..] => (u64::from(u16::from_be_bytes([a, b])), rest),
+            [0xce, a, b, c, d, ref rest @ ..] => (u64::from(u32::from_be_bytes([a, b, c, d])), rest),
+            _ => return None,
+        };
+        self.rest = rest;
+        Some(value)
+    }
+
+    /// A text of less than 32 bytes, as it is sent.
+    #[inline]
+    pub(crate) fn plain_word(&mut self) -> Option<&'a [u8]> {
+        let [short @ 0xa0..=0xbf, rest @ ..] = self.rest else { return None };
+        let (word, rest) = rest.split_at_checked(usize::from(short & 0x1f))?;
+        self.rest = rest;
+        Some(word)
+    }
+
+    /// A payload of at most 64 KiB.
+    #[inline]
+    pub(crate) fn plain_blob(&mut self) -> Option<&'a [u8]> {
+        let (length, rest) = match *self.rest {
+            [0xc4, length, ref rest @ ..] => (usize::from(length), rest),
+            [0xc5, a, b, ref rest @ ..] => (usize::from(u16::from_be_bytes([a, b])), rest),
+            _ => return None,
+        };
+        let (blob, rest) = rest.split_at_checked(length)?;
+        self.rest = rest;
+        Some(blob)
     }
 
     /// A length of things that follow, each of at least `min` bytes.
@@ -166,6 +213,17 @@ impl<'a> Wire<'a> for MsgPack<'a> {
             }
             _ => self.other_integer(),
         }
+    }
+
+    #[inline]
+    fn hash(&mut self) -> Result<u64, Fault> {
+        if let [0xcf, rest @ ..] = self.rest
+            && let Some((value, rest)) = rest.split_first_chunk()
+        {
+            self.rest = rest;
+            return Ok(u64::from_be_bytes(*value));
+        }
+        self.integer().map(|(value, _)| value)
     }
 
     #[inline]
@@ -282,11 +340,19 @@ impl<'a> Wire<'a> for MsgPack<'a> {
 
     #[inline]
     fn plain_block(&mut self) -> Option<(u64, u64)> {
-        let rest = self.rest.strip_prefix(b"\x83\xaablock_hash\xcf")?;
-        let (block_hash, rest) = rest.split_first_chunk::<8>()?;
-        let rest = rest.strip_prefix(b"\xabtokens_hash\xcf")?;
-        let (tokens_hash, rest) = rest.split_first_chunk::<8>()?;
-        self.rest = rest.strip_prefix(b"\xadmm_extra_info\xc0")?;
+        // Every part of it has its place, so that one look at the length is enough.
+        let (block, rest) = self.rest.split_first_chunk::<PLAIN_BLOCK>()?;
+        let (before, block) = block.split_first_chunk::<13>()?;
+        let (block_hash, block) = block.split_first_chunk::<8>()?;
+        let (between, block) = block.split_first_chunk::<13>()?;
+        let (tokens_hash, after) = block.split_first_chunk::<8>()?;
+        if before != b"\x83\xaablock_hash\xcf"
+            || between != b"\xabtokens_hash\xcf"
+            || after != b"\xadmm_extra_info\xc0"
+        {
+            return None;
+        }
+        self.rest = rest;
         Some((u64::from_be_bytes(*block_hash), u64::from_be_bytes(*tokens_hash)))
     }
 
@@ -294,7 +360,7 @@ impl<'a> Wire<'a> for MsgPack<'a> {
     fn plain_event(&mut self) -> Option<PlainEvent> {
         let fields = self.byte().ok()?;
         self.plain(b"\xa9worker_id")?;
-        let worker_id = self.u64().ok()?;
+        let worker_id = self.plain_u64()?;
         match fields {
             0x82 => {}
             0x83 => self.plain(b"\xacstorage_tier\xa6device")?,
@@ -302,7 +368,7 @@ impl<'a> Wire<'a> for MsgPack<'a> {
             _ => return None,
         }
         self.plain(b"\xa5event\x83\xa8event_id")?;
-        let event_id = self.u64().ok()?;
+        let event_id = self.plain_u64()?;
         self.plain(b"\xa4data\x81")?;
         if self.plain(b"\xa7removed\x81\xacblock_hashes").is_some() {
             let left = self.array().ok()?;
@@ -315,12 +381,12 @@ impl<'a> Wire<'a> for MsgPack<'a> {
             _ => return None,
         };
         self.plain(b"\xabparent_hash")?;
-        let parent = if self.nil().ok()? { None } else { Some(self.hash().ok()?) };
+        let parent = if self.nil().ok()? { None } else { Some(self.plain_u64()?) };
         let mut start_position = None;
         if has_position {
             self.plain(b"\xaestart_position")?;
             if !self.nil().ok()? {
-                start_position = Some(self.u32().ok()?);
+                start_position = Some(u32::try_from(self.plain_u64()?).ok()?);
             }
         }
         self.plain(b"\xa6blocks")?;
@@ -331,6 +397,6 @@ impl<'a> Wire<'a> for MsgPack<'a> {
     #[inline]
     fn plain_rank(&mut self) -> Option<u32> {
         self.plain(b"\xa7dp_rank")?;
-        self.u32().ok()
+        u32::try_from(self.plain_u64()?).ok()
     }
 }

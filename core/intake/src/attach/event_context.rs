@@ -25,35 +25,36 @@ pub(crate) struct EventContext {
 }
 
 impl Attach {
-    /// An event is on its way. `false`: an answer holds it already, so that it is not to be applied.
+    /// An event of `worker` is on its way, in message `sequence` of a publisher. `true`: it is just the next one, so that it is to be
+    /// applied and there is no more to it. `false`: it is still to be looked at, see [`Attach::event`].
     #[inline]
-    pub(crate) fn event(
+    pub(crate) fn goes_on(
         &mut self,
-        live: &EventContext,
+        worker: WorkerIx,
+        source: SourceIx,
+        publisher_id: Option<u64>,
+        sequence: Option<u64>,
         event: &KvEvent,
-        kv: &KvEvents,
-        out: &mut dyn Sink,
+        is_contiguous: bool,
     ) -> bool {
-        let watched = self.workers.of(live.worker);
-        let follows = match (kv.batch, watched.last_event_id) {
-            (true, Some(last)) => event.event_id == last.wrapping_add(1),
-            (false, Some(last)) => event.event_id >= last,
-            (_, None) => false,
-        };
-        if follows
+        let watched = self.workers.of(worker);
+        let Some(last) = watched.last_event_id else { return false };
+        let follows =
+            if is_contiguous { event.event_id == last.wrapping_add(1) } else { event.event_id >= last };
+        let goes_on = follows
             && watched.is_quiet()
-            && watched.source == Some(live.source)
-            && watched.publisher_id == live.publisher_id
-            && live.sequence != Some(0)
-            && event.data != KvData::Cleared
-        {
+            && watched.source == Some(source)
+            && watched.publisher_id == publisher_id
+            && sequence != Some(0)
+            && !matches!(event.data, KvData::Cleared);
+        if goes_on {
             watched.last_event_id = Some(event.event_id);
-            return true;
         }
-        self.unusual_event(live, event, kv, out)
+        goes_on
     }
 
-    fn unusual_event(
+    /// An event is on its way that is not just the next one. `false`: an answer holds it already, so that it is not to be applied.
+    pub(crate) fn event(
         &mut self,
         live: &EventContext,
         event: &KvEvent,

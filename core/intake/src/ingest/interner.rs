@@ -1,8 +1,11 @@
 //! Workers by index, the last event id of each, and how its events come.
 
+use std::sync::Arc;
+
 use hashbrown::HashMap;
 use indexmap::IndexSet;
 
+use radixscope_dynamo::subject::Subject;
 use radixscope_model::id::{Millis, Worker, WorkerId, WorkerIx};
 use radixscope_model::record::EventTransport;
 use radixscope_state::cluster::{Cluster, MAX_WORKERS};
@@ -43,6 +46,9 @@ struct InternedWorker {
     mentioned: Millis,
     /// Index of its namespace and component, as far as reported.
     named: Option<u32>,
+    /// The subject through which a message named it last, and whether its names were slugs: all that such a message shows of the
+    /// worker is recorded.
+    recorded_through: Option<(Arc<Subject>, bool)>,
     /// Ways its KV events come, one bit each.
     transports: u8,
     last_event_id: Option<u64>,
@@ -137,16 +143,40 @@ impl Interner {
         );
         let name = self.name(pair);
         if let Some(known) = self.workers.get_mut(worker) {
-            known.named = name;
+            (known.named, known.recorded_through) = (name, None);
         }
         true
+    }
+
+    /// Index of a worker of which all is recorded that messages through this subject show: no names need to be compared.
+    #[inline]
+    pub(super) fn recorded_through(
+        &mut self,
+        id: Worker,
+        subject: &Arc<Subject>,
+        is_slug: bool,
+        cluster: &Cluster,
+    ) -> Option<WorkerIx> {
+        let worker = self.known(id, cluster)?;
+        let (known, was_slug) = self.workers.get(worker)?.recorded_through.as_ref()?;
+        (Arc::ptr_eq(known, subject) && *was_slug == is_slug).then_some(worker)
+    }
+
+    /// A message through this subject named the worker, and what it shows is recorded. The subject stays shared, so that no other
+    /// one has its address.
+    pub(super) fn note_recorded_through(&mut self, worker: WorkerIx, subject: &Arc<Subject>, is_slug: bool) {
+        if let Some(known) = self.workers.get_mut(worker) {
+            known.recorded_through = Some((Arc::clone(subject), is_slug));
+        }
     }
 
     /// Index of a pair of names. Beyond the limit names are reported again, which costs only time.
     fn name(&mut self, pair: (Box<str>, Box<str>)) -> Option<u32> {
         if self.names.len() == MAX_NAMES {
             self.names.clear();
-            self.workers.iter_mut().for_each(|(_, known)| known.named = None);
+            self.workers
+                .iter_mut()
+                .for_each(|(_, known)| (known.named, known.recorded_through) = (None, None));
         }
         Some(self.names.insert_full(pair).0 as u32)
     }
@@ -216,4 +246,43 @@ impl Interner {
 pub(super) fn ranks_of(id: WorkerId, cluster: &Cluster) -> Vec<(Worker, WorkerIx)> {
     let ranks = cluster.workers().indexed().filter(|(_, state)| state.id.id == id);
     ranks.map(|(worker, state)| (state.id, worker)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use radixscope_model::record::{Entry, Record};
+
+    fn subject(component: &str) -> Arc<Subject> {
+        let text = format!("namespace.dynamo.component.{component}.kv-events");
+        Arc::new(radixscope_dynamo::subject::parse(&text).expect("one of Dynamo's"))
+    }
+
+    #[test]
+    fn names_are_compared_again_once_another_subject_has_changed_them() {
+        let (mut interner, mut cluster) = (Interner::default(), Cluster::default());
+        let (id, backend, prefill) = (Worker::new(7, 0), subject("backend"), subject("prefill"));
+        let mut mention = |subject: &Arc<Subject>| {
+            if let Some(worker) = interner.recorded_through(id, subject, false, &cluster) {
+                return (worker, false, true);
+            }
+            let (namespace, component) = (&*subject.namespace, &*subject.component);
+            let presence = Presence { cluster: &cluster, at: Some(Millis(1)) };
+            let (worker, is_news) =
+                interner.intern(id, (namespace, component), false, presence).expect("room");
+            if is_news {
+                let (namespace, component) = (namespace.into(), component.into());
+                let record = Record::Worker { worker, id, namespace, component };
+                cluster.fold(&Entry { at_ms: Millis(1), record });
+            }
+            interner.note_recorded_through(worker, subject, false);
+            (worker, is_news, false)
+        };
+        let (first, is_news, is_quick) = mention(&backend);
+        assert!(is_news && !is_quick);
+        assert_eq!(mention(&backend), (first, false, true));
+        assert_eq!(mention(&prefill), (first, true, false), "another component");
+        assert_eq!(mention(&backend), (first, true, false), "and back again");
+        assert_eq!(mention(&backend), (first, false, true));
+    }
 }

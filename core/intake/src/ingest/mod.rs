@@ -35,6 +35,7 @@ mod tests;
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use radixscope_dynamo::DecodeError;
 use radixscope_dynamo::active_sequence::{self, ActiveSequence};
@@ -48,7 +49,8 @@ use radixscope_dynamo::subject::{Subject, Transport};
 use radixscope_dynamo::trace;
 use radixscope_model::id::{Millis, SourceIx, Worker, WorkerIx};
 use radixscope_model::record::{
-    DepartureCause, Entry, EventTransport, LinkState, MissedCause, Record, Role, RoleEvidence, SourceKind, Tier, Topic,
+    DepartureCause, Entry, EventTransport, LinkState, MissedCause, Record, Role, RoleEvidence, SourceKind,
+    Tier, Topic,
 };
 use radixscope_state::cluster::{Cluster, MAX_SOURCES};
 use radixscope_state::per_worker::PerWorker;
@@ -80,6 +82,8 @@ pub(crate) const FRESH_MS: u64 = 60_000;
 pub(crate) struct Ingest {
     interner: Interner,
     real_names: RealNames,
+    /// Where the last message was published, apart from streams: its namespace's name is known.
+    last_subject: Option<Arc<Subject>>,
     publishers: Publishers,
     gaps: Gaps,
     event_ids: EventIds,
@@ -105,7 +109,7 @@ pub(crate) struct Ingest {
     kept_sources: Vec<(String, SourceKind, SourceIx)>,
     /// When nothing was received before it was gone on from that state, until the workers that left meanwhile are reported.
     away: Option<Break>,
-    kv: KvEvents,
+    kv: Option<Box<KvEvents>>,
 }
 
 /// How a message mentions a worker.
@@ -327,7 +331,7 @@ impl Ingest {
     fn nats(
         &mut self,
         received: &Received,
-        subject: &Subject,
+        subject: &Arc<Subject>,
         message: &[u8],
         out: &mut dyn Sink,
     ) -> Result<(), Faults> {
@@ -339,12 +343,14 @@ impl Ingest {
         let (payload, format) = body.payload();
         let is_stream = subject.transport == Transport::JetStream;
         let real = if is_stream { self.real_names.of(&subject.namespace).map(Box::from) } else { None };
-        if !is_stream {
+        if !is_stream && !self.last_subject.as_ref().is_some_and(|last| Arc::ptr_eq(last, subject)) {
             self.real_names.learn(&subject.namespace);
+            self.last_subject = Some(Arc::clone(subject));
         }
         let context = Context {
             received,
             topic: subject.topic,
+            subject: Some(subject),
             namespace: real.as_deref().unwrap_or(&subject.namespace),
             component: &subject.component,
             is_slug: is_stream && real.is_none(),
@@ -355,11 +361,11 @@ impl Ingest {
         match subject.topic {
             Topic::KvEvents => {
                 // The scratch leaves `self` while records borrow from it.
-                let mut kv = std::mem::take(&mut self.kv);
+                let mut kv = self.kv.take().unwrap_or_default();
                 let understood = kv.decode(payload, format);
                 self.follow(&context, kv.events.first().map(|event| event.worker), out);
                 self.kv_events(&context, &kv, out);
-                self.kv = kv;
+                self.kv = Some(kv);
                 understood
             }
             Topic::KvHitRate => {
@@ -406,18 +412,15 @@ impl Ingest {
                 if kv.batch {
                     self.event_id(context, worker, event);
                 }
-                let live = EventContext {
-                    worker,
-                    id: event.worker,
-                    source: context.received.source,
-                    at_ms: context.received.at_ms,
-                    line,
-                    publisher_id: context.publisher_id(),
-                    sequence: context.envelope.map(|envelope| envelope.sequence),
-                };
-                if !self.attach.event(&live, event, kv, out) {
-                    out.record(context.entry(attaching::skipped_event(worker, event)));
-                    continue;
+                let (source, publisher_id) = (context.received.source, context.publisher_id());
+                let sequence = context.envelope.map(|envelope| envelope.sequence);
+                if !self.attach.goes_on(worker, source, publisher_id, sequence, event, kv.batch) {
+                    let (id, at_ms) = (event.worker, context.received.at_ms);
+                    let live = EventContext { worker, id, source, at_ms, line, publisher_id, sequence };
+                    if !self.attach.event(&live, event, kv, out) {
+                        out.record(context.entry(attaching::skipped_event(worker, event)));
+                        continue;
+                    }
                 }
                 let by = context.published(event.worker);
                 out.kv_event(context.entry(kv_record(worker, event, kv)), by);
@@ -534,6 +537,13 @@ impl Ingest {
         mention: MentionKind,
         out: &mut dyn Sink,
     ) -> Option<WorkerIx> {
+        if let Some(subject) = context.subject
+            && mention == MentionKind::Present
+            && let Some(worker) = self.interner.recorded_through(id, subject, context.is_slug, out.cluster())
+        {
+            self.interner.mention(worker, at);
+            return Some(worker);
+        }
         let (namespace, component) = (context.namespace, context.component);
         let is_present = mention == MentionKind::Present;
         if !is_present && self.interner.has_departed(id, out.cluster()) {
@@ -552,20 +562,35 @@ impl Ingest {
         if news {
             introduce(worker, id, (namespace, component), context.received.at_ms, out);
         }
+        if let Some(subject) = context.subject {
+            self.interner.note_recorded_through(worker, subject, context.is_slug);
+        }
         Some(worker)
     }
 
     /// Follows the envelope's sequence and clock. `about` is the worker the message is about, if it is about one.
     fn follow(&mut self, context: &Context<'_>, about: Option<Worker>, out: &mut dyn Sink) {
         let (source, topic) = (context.received.source, context.topic);
+        if let Some(envelope) = &context.envelope {
+            self.tallies[source.at()].lag(context.received.at_ms, envelope.published_at);
+            self.note_time(envelope.published_at, context.received.at_ms);
+            let stream = Stream { source, topic, publisher_id: envelope.publisher_id };
+            if self.publishers.goes_on(stream, envelope.sequence, self.taken) {
+                return;
+            }
+        }
+        self.follow_closely(context, about, out);
+    }
+
+    /// The same for a message that is not just the next one of its publisher.
+    fn follow_closely(&mut self, context: &Context<'_>, about: Option<Worker>, out: &mut dyn Sink) {
+        let (source, topic) = (context.received.source, context.topic);
         if context.transport != Transport::JetStream {
             self.gaps.received(source, topic, context.envelope.is_some());
             self.attach.received_from(source);
         }
         let Some(envelope) = &context.envelope else { return };
-        self.tallies[source.at()].lag(context.received.at_ms, envelope.published_at);
-        self.note_time(envelope.published_at, context.received.at_ms);
-        let stream = Stream { source, topic: context.topic, publisher_id: envelope.publisher_id };
+        let stream = Stream { source, topic, publisher_id: envelope.publisher_id };
         let place = self.publishers.received(stream, envelope.sequence, self.taken);
         // Up to 0.9 a worker publishes under its own id, so what is lost is known to be its own. Later the
         // worker's event ids show it, and more exactly (reference §2.4, §2.6).
@@ -692,6 +717,8 @@ fn within_bounds(payload: &[u8]) -> Result<(), DecodeError> {
 struct Context<'a> {
     received: &'a Received,
     topic: Topic,
+    /// Where it was published, if its names are those of a subject.
+    subject: Option<&'a Arc<Subject>>,
     /// "" if nothing names it.
     namespace: &'a str,
     /// "" if nothing names it.
@@ -706,7 +733,16 @@ impl<'a> Context<'a> {
     /// Of a payload that names neither namespace nor component.
     fn new(received: &'a Received) -> Self {
         let (topic, transport) = (received.payload.topic(), Transport::Core);
-        Self { received, topic, namespace: "", component: "", is_slug: false, transport, envelope: None }
+        Self {
+            received,
+            topic,
+            subject: None,
+            namespace: "",
+            component: "",
+            is_slug: false,
+            transport,
+            envelope: None,
+        }
     }
 
     /// The same, of this component.
@@ -714,7 +750,7 @@ impl<'a> Context<'a> {
     where
         'a: 'c,
     {
-        Context { namespace, component, is_slug: false, ..*self }
+        Context { subject: None, namespace, component, is_slug: false, ..*self }
     }
 
     /// A record of the time at which the payload was received.

@@ -7,6 +7,7 @@
 //! where it was dropped; [`Publishers::jumped_at`] reports the events of a worker that were in lost messages.
 
 use std::collections::VecDeque;
+use std::hash::{Hash, Hasher};
 
 use indexmap::IndexMap;
 
@@ -24,11 +25,19 @@ const MAX_TRACKS: usize = 4;
 const MAX_GAP: u64 = 10_000_000;
 
 /// What counts up on its own.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Stream {
     pub(super) source: SourceIx,
     pub(super) topic: Topic,
     pub(super) publisher_id: u64,
+}
+
+impl Hash for Stream {
+    /// In one piece: it is looked up for every message.
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        let line = u128::from(self.source.0) << 8 | self.topic as u128;
+        state.write_u128(line << 64 | u128::from(self.publisher_id));
+    }
 }
 
 /// A message as its number places it.
@@ -121,6 +130,8 @@ struct Tracks {
     has_own_break: bool,
     /// Whether its worker left: nothing more is awaited from it.
     has_left: bool,
+    /// Whether a message of it was received, not only dropped.
+    is_received: bool,
     /// The latest message, by the count of all.
     last: u64,
     /// The last message, counted over all publishers, before which one of this publisher was missing or dropped.
@@ -128,9 +139,31 @@ struct Tracks {
 }
 
 impl Publishers {
+    /// A message came, which is number `at` of all. `true`: it is the next one of a publisher that has one track, and nothing else
+    /// is awaited, so that there is no more to it. `false`: it is still to be [`Publishers::received`].
+    #[inline]
+    pub(super) fn goes_on(&mut self, stream: Stream, sequence: u64, at: u64) -> bool {
+        let breaks = self.breaks.get(stream.source.at()).copied().unwrap_or(0);
+        if !self.open.is_empty() {
+            return false;
+        }
+        let Some(tracks) = self.next.get_mut(&stream) else { return false };
+        let is_plain = tracks.is_received && !tracks.has_own_break && !tracks.has_left;
+        let goes_on = is_plain && tracks.len == 1 && tracks.breaks == breaks && tracks.next[0] == sequence;
+        if goes_on {
+            tracks.next[0] = sequence.saturating_add(1);
+            tracks.last = at;
+        }
+        goes_on
+    }
+
     /// A message came, which is number `at` of all.
     pub(super) fn received(&mut self, stream: Stream, sequence: u64, at: u64) -> SequencePosition {
-        self.pass(stream, sequence, sequence.saturating_add(1), at)
+        let position = self.pass(stream, sequence, sequence.saturating_add(1), at);
+        if let Some(tracks) = self.next.get_mut(&stream) {
+            tracks.is_received = true;
+        }
+        position
     }
 
     /// Messages `from` up to but not including `to` were there and dropped unopened, before message `at` of all.
@@ -327,6 +360,53 @@ mod tests {
         assert!(publishers.settle().is_empty(), "a gap may be filled until the second settlement");
         lost.extend(publishers.settle());
         lost.iter().map(|lost| lost.count).sum()
+    }
+
+    /// Both ways to receive a message, over everything that can happen to a publisher.
+    #[test]
+    fn a_message_that_goes_on_is_one_of_which_there_is_no_more_to_know() {
+        let (mut quick, mut whole) = (Publishers::default(), Publishers::default());
+        let mut state = 1u64;
+        let mut draw = |below: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) % below
+        };
+        let (mut next, mut went_on) = ([0u64; 3], 0);
+        for at in 1..20_000 {
+            let publisher = draw(3);
+            let stream = Stream { publisher_id: publisher, ..STREAM };
+            let next = &mut next[publisher as usize];
+            match draw(60) {
+                0 => [&mut quick, &mut whole].into_iter().for_each(|p| p.broke(STREAM.source)),
+                1 => assert_eq!(quick.broke_of(stream), whole.broke_of(stream)),
+                2 => [&mut quick, &mut whole].into_iter().for_each(|p| p.left(stream)),
+                3 => *next = 0,
+                4 => *next += draw(4),
+                5 => {
+                    let skipped = [&mut quick, &mut whole].map(|p| p.skipped(stream, *next, *next + 2, at));
+                    assert_eq!(skipped[0], skipped[1]);
+                    *next += 2;
+                }
+                6 => assert_eq!(quick.settle().len(), whole.settle().len()),
+                _ => {
+                    let expected = whole.received(stream, *next, at);
+                    if quick.goes_on(stream, *next, at) {
+                        assert_eq!(expected, SequencePosition::in_order(), "message {at}");
+                        went_on += 1;
+                    } else {
+                        assert_eq!(quick.received(stream, *next, at), expected, "message {at}");
+                    }
+                    if let Continuity::Gap(missing) = expected.continuity {
+                        [&mut quick, &mut whole].into_iter().for_each(|p| {
+                            p.open(stream, None, missing, 1);
+                        });
+                    }
+                    *next += 1;
+                }
+            }
+            assert_eq!(quick.jumped_at(stream), whole.jumped_at(stream), "message {at}");
+        }
+        assert!(went_on > 5_000, "most messages just go on, not {went_on}");
     }
 
     #[test]

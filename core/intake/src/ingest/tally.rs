@@ -34,8 +34,10 @@ impl Tally {
     /// Remembers the largest delay between publication and arrival.
     pub(super) fn lag(&mut self, at: Millis, published_at: Millis) {
         // The difference of two clocks: may be negative, and must not overflow on a hostile one.
-        let lag = i128::from(at.0) - i128::from(published_at.0);
-        let lag = i64::try_from(lag).unwrap_or(if lag < 0 { i64::MIN } else { i64::MAX });
+        let lag = match at.0.checked_sub(published_at.0) {
+            Some(lag) => i64::try_from(lag).unwrap_or(i64::MAX),
+            None => 0_i64.saturating_sub_unsigned(published_at.0 - at.0),
+        };
         self.lag_ms = self.lag_ms.max(Some(lag));
     }
 

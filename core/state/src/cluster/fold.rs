@@ -5,12 +5,13 @@ use super::process::ProcessState;
 use super::router::Routers;
 use super::workers::Admission;
 use super::{
-    Cluster, Head, LogSignalState, MAX_PROCESSES, MAX_SOURCES, RouterLoad, SourceState, UnknownGaps, WorkerState,
+    Cluster, Head, LogSignalState, MAX_PROCESSES, MAX_SOURCES, RouterLoad, SourceState, UnknownGaps,
+    WorkerState,
 };
 use crate::tree::{HIT_WINDOW, NodeId, StoreOutcome, Tree};
-use radixscope_model::id::{Millis, Seq, Worker, WorkerIx};
+use radixscope_model::id::{BlockHash, Millis, PoolIx, Seq, Worker, WorkerIx};
 use radixscope_model::record::{
-    Completeness, Decision, DepartureCause, Entry, LogSignal, Record, Scrape, SequenceStep,
+    Block, Completeness, Decision, DepartureCause, Entry, LogSignal, Record, Scrape, SequenceStep,
 };
 
 /// Resolution of "last touched" in the tree: four bytes then last for thirteen years.
@@ -49,6 +50,8 @@ impl Cluster {
         let at = entry.at_ms;
         self.pass_time(at);
         match &entry.record {
+            Record::Stored { worker, parent, blocks } => self.fold_stored(at, *worker, *parent, blocks),
+            Record::Removed { worker, hashes } => self.fold_removed(at, *worker, hashes),
             Record::Source { source, name, kind } => {
                 if source.at() == self.head.sources.len() && source.at() < MAX_SOURCES {
                     self.head.sources.push(SourceState::new(name.to_string(), *kind, at));
@@ -219,7 +222,8 @@ impl Cluster {
                 self.head.workers.insert(ix, WorkerState::new(id, pool, at));
             }
             Admission::Known => {
-                let pool = self.worker(ix).filter(|known| known.id == id).and_then(|known| self.pool(known.pool));
+                let pool =
+                    self.worker(ix).filter(|known| known.id == id).and_then(|known| self.pool(known.pool));
                 let Some(known) = pool else { return self.settle_roles() };
                 // First seen through a message without a component, now through one with it, or with its real name.
                 let of =
@@ -264,46 +268,15 @@ impl Cluster {
         let Some(ix) = super::worker_of(record) else { return };
         let Some(pool) = self.head.workers.get(ix).map(|worker| worker.pool) else { return };
         let slot = ix.slot();
-        // One tree has the limit to itself.
-        let is_shared = self.trees.len() + self.tiers.len() > 1;
         let limit = match record {
-            Record::Stored { .. } if is_shared => Some(self.share_of_limit(pool, None)),
-            Record::TierStored { tier, .. } if is_shared => Some(self.share_of_limit(pool, Some(*tier))),
+            Record::TierStored { tier, .. } => Some(self.share_of_limit(pool, Some(*tier))),
             _ => None,
         };
         let Self { head, trees, tiers } = self;
         let limit_nodes = head.limit_nodes;
         let Some(w) = head.workers.get_mut(ix) else { return };
         let Some(tree) = trees.get_mut(pool.at()) else { return };
-        if let Some(limit) = limit {
-            tree.set_limit(limit);
-        }
         match record {
-            Record::Stored { parent, blocks, .. } => {
-                // Events of a worker that left are late until it rejoined: its blocks are unusable.
-                let is_late = w.gone.is_some();
-                let outcome = match is_late {
-                    true => StoreOutcome::default(),
-                    false => tree.store(slot, *parent, blocks, touch(at)),
-                };
-                w.received_event(at);
-                w.store_events_total += 1;
-                w.stored_total += blocks.len() as u64;
-                w.empty_stores_total += u64::from(blocks.is_empty());
-                w.unknown_parents_total += u64::from(outcome.parent_unknown && !w.knowledge.is_joining());
-                w.hashes_compared_total += u64::from(outcome.compared);
-                w.hashes_differing_total += u64::from(outcome.differing);
-                w.rates.add(at, blocks.len() as u32, 0);
-            }
-            Record::Removed { hashes, .. } => {
-                let is_late = w.gone.is_some();
-                let unknown = hashes.iter().filter(|&&hash| !is_late && !tree.remove(slot, hash)).count();
-                w.received_event(at);
-                w.remove_events_total += 1;
-                w.removed_total += hashes.len() as u64;
-                w.unknown_removed(unknown);
-                w.rates.add(at, 0, hashes.len() as u32);
-            }
             Record::Cleared { all_ranks, .. } => self.fold_cleared(at, ix, *all_ranks),
             Record::TierStored { tier, parent, blocks, .. } => {
                 w.received_event(at);
@@ -320,7 +293,7 @@ impl Cluster {
                 w.received_event(at);
                 w.tiers[*tier as usize].removed += hashes.len() as u64;
                 if let Some(tree) = tiers.get_mut(&(pool, *tier)) {
-                    let unknown = hashes.iter().filter(|&&hash| !tree.remove(slot, hash)).count();
+                    let unknown = tree.remove_all(slot, hashes);
                     w.unknown_removed(unknown);
                 }
             }
@@ -389,6 +362,57 @@ impl Cluster {
         }
     }
 
+    fn fold_stored(&mut self, at: Millis, ix: WorkerIx, parent: Option<BlockHash>, blocks: &[Block]) {
+        let Some(pool) = self.head.workers.get(ix).map(|worker| worker.pool) else { return };
+        self.limit_tree(pool, blocks.len());
+        let Self { head, trees, .. } = self;
+        let (Some(w), Some(tree)) = (head.workers.get_mut(ix), trees.get_mut(pool.at())) else { return };
+        // Events of a worker that left are late until it rejoined: its blocks are unusable.
+        let is_late = w.gone.is_some();
+        let outcome = match is_late {
+            true => StoreOutcome::default(),
+            false => tree.store(ix.slot(), parent, blocks, touch(at)),
+        };
+        w.received_event(at);
+        w.store_events_total += 1;
+        w.stored_total += blocks.len() as u64;
+        w.empty_stores_total += u64::from(blocks.is_empty());
+        w.unknown_parents_total += u64::from(outcome.parent_unknown && !w.knowledge.is_joining());
+        w.hashes_compared_total += u64::from(outcome.compared);
+        w.hashes_differing_total += u64::from(outcome.differing);
+        w.rates.add(at, blocks.len() as u32, 0);
+    }
+
+    fn fold_removed(&mut self, at: Millis, ix: WorkerIx, hashes: &[BlockHash]) {
+        let Self { head, trees, .. } = self;
+        let Some(w) = head.workers.get_mut(ix) else { return };
+        let Some(tree) = trees.get_mut(w.pool.at()) else { return };
+        let unknown = if w.gone.is_some() { 0 } else { tree.remove_all(ix.slot(), hashes) };
+        w.received_event(at);
+        w.remove_events_total += 1;
+        w.removed_total += hashes.len() as u64;
+        w.unknown_removed(unknown);
+        w.rates.add(at, 0, hashes.len() as u32);
+    }
+
+    /// Gives the tree of devices of `pool`, which is about to store so many blocks, its share of the limit. While it stays below
+    /// the least that its share can be, that is enough.
+    #[inline]
+    fn limit_tree(&mut self, pool: PoolIx, blocks: usize) {
+        let trees = self.trees.len() + self.tiers.len();
+        if trees <= 1 {
+            return;
+        }
+        let least = self.head.limit_nodes / trees as u32;
+        let Some(tree) = self.trees.get(pool.at()) else { return };
+        // One more: a missing parent becomes a node too.
+        let is_within = tree.allocated() as usize + blocks < least as usize;
+        let limit = if is_within { least } else { self.share_of_limit(pool, None) };
+        if let Some(tree) = self.trees.get_mut(pool.at()) {
+            tree.set_limit(limit);
+        }
+    }
+
     fn fold_cleared(&mut self, at: Millis, worker: WorkerIx, all_ranks: bool) {
         let Some(id) = self.worker(worker).map(|w| w.id) else { return };
         for (ix, w) in self.head.workers.iter_mut() {
@@ -441,9 +465,7 @@ impl Cluster {
                     Some(tier) => self.tiers.get_mut(&(pool, *tier)),
                 };
                 let Some(tree) = tree else { return };
-                for &hash in hashes.iter() {
-                    tree.remove(slot, hash);
-                }
+                tree.remove_all(slot, hashes);
             }
             _ => {}
         }

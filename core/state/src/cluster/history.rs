@@ -29,7 +29,11 @@ pub(super) struct Ring<T, const MOST: usize> {
 
 impl<T: Copy, const MOST: usize> Ring<T, MOST> {
     /// The value of `step`, to be changed; every step that was not there is `fill`. `None`: longer ago than is kept.
+    #[inline]
     pub(super) fn entry(&mut self, step: u64, fill: T) -> Option<&mut T> {
+        if step == self.last && !self.values.is_empty() {
+            return self.values.back_mut();
+        }
         if self.values.is_empty() || step >= self.last + MOST as u64 {
             self.values.clear();
             self.values.push_back(fill);

@@ -23,6 +23,14 @@ pub struct Bucket {
     pub removed: u32,
 }
 
+impl Bucket {
+    #[inline]
+    fn add(&mut self, stored: u32, removed: u32) {
+        self.stored = self.stored.saturating_add(stored);
+        self.removed = self.removed.saturating_add(removed);
+    }
+}
+
 /// Buckets up to the last event: each second, and the longer steps of the last hour.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Rates {
@@ -35,10 +43,11 @@ impl Rates {
         let second = at.0 / RATE_BUCKET_MS;
         let none = Bucket::default();
         // What is older than is kept counts in totals only.
-        let buckets = [self.seconds.entry(second, none), self.steps.entry(second / HISTORY_STEP_S, none)];
-        for bucket in buckets.into_iter().flatten() {
-            bucket.stored = bucket.stored.saturating_add(stored);
-            bucket.removed = bucket.removed.saturating_add(removed);
+        if let Some(bucket) = self.seconds.entry(second, none) {
+            bucket.add(stored, removed);
+        }
+        if let Some(bucket) = self.steps.entry(second / HISTORY_STEP_S, none) {
+            bucket.add(stored, removed);
         }
     }
 

@@ -5,14 +5,14 @@ use std::ops::{Index, IndexMut};
 use super::NodeId;
 use super::owners::SetId;
 
-const CHUNK_BITS: u32 = 10;
-/// Nodes per chunk: 36 KiB at 36 bytes a node, the most that is ever idle at the end.
+const CHUNK_BITS: u32 = 9;
+/// Nodes per chunk: 18 KiB at 36 bytes a node, the most that is ever idle at the end.
 const CHUNK: usize = 1 << CHUNK_BITS;
 
 /// In [`Node::child`]: nothing below.
 pub(super) const NO_CHILD: u32 = u32::MAX;
 
-/// One block of one path. 32 bytes; anything derivable is not here.
+/// One block of one path. 32 bytes, and four beside them; anything derivable is not here.
 #[derive(Clone, Copy)]
 pub(super) struct Node {
     /// Tokens hash; in an anchor the worker's index.
@@ -72,10 +72,15 @@ impl Node {
 }
 
 #[derive(Clone)]
+struct Chunk {
+    nodes: [Node; CHUNK],
+    /// When a worker first stored each node's block. Beside the nodes, because hardly anything needs it.
+    first_stored: [u32; CHUNK],
+}
+
+#[derive(Clone)]
 pub(super) struct Arena {
-    chunks: Vec<Box<[Node; CHUNK]>>,
-    /// When a worker first stored each node's block. Beside the nodes, because hardly anything asks for it.
-    first_stored: Vec<Box<[u32; CHUNK]>>,
+    chunks: Vec<Box<Chunk>>,
     /// Slots ever used.
     len: u32,
     free: NodeId,
@@ -84,8 +89,7 @@ pub(super) struct Arena {
 
 impl Arena {
     pub(super) fn new() -> Self {
-        let mut arena =
-            Self { chunks: Vec::new(), first_stored: Vec::new(), len: 0, free: NodeId::NONE, live: 0 };
+        let mut arena = Self { chunks: Vec::new(), len: 0, free: NodeId::NONE, live: 0 };
         let root = arena.push(Node {
             tokens: 0,
             block: 0,
@@ -108,7 +112,21 @@ impl Arena {
     /// first stored and touched at `touched`.
     #[inline]
     pub(super) fn add(&mut self, parent: NodeId, tokens: u64, block: u64, touched: u32) -> NodeId {
-        let set_and_flags = self[parent].set_and_flags & UNATTACHED;
+        self.add_owned(parent, tokens, block, touched, SetId::EMPTY)
+    }
+
+    /// The same with owners.
+    #[inline]
+    pub(super) fn add_owned(
+        &mut self,
+        parent: NodeId,
+        tokens: u64,
+        block: u64,
+        touched: u32,
+        owners: SetId,
+    ) -> NodeId {
+        debug_assert!(owners.0 < SET_MASK);
+        let set_and_flags = (self[parent].set_and_flags & UNATTACHED) | owners.0;
         self.push(Node { tokens, block, parent, child: NO_CHILD, set_and_flags, touched })
     }
 
@@ -123,24 +141,22 @@ impl Arena {
         })
     }
 
+    #[inline]
     fn push(&mut self, node: Node) -> NodeId {
         self.live += 1;
-        if self.free != NodeId::NONE {
-            let id = self.free;
-            self.free = self[id].parent;
-            self[id] = node;
-            self.set_first_stored(id, node.touched);
-            return id;
-        }
-        let id = NodeId(self.len);
-        if self.len as usize == self.chunks.len() * CHUNK {
-            self.chunks.push(chunk_of(node));
-            self.first_stored.push(chunk_of(node.touched));
+        let mut id = self.free;
+        if id == NodeId::NONE {
+            id = NodeId(self.len);
+            if self.len as usize == self.chunks.len() * CHUNK {
+                self.chunks.push(Box::new(Chunk { nodes: [node; CHUNK], first_stored: [0; CHUNK] }));
+            }
+            self.len += 1;
         } else {
-            self[id] = node;
-            self.set_first_stored(id, node.touched);
+            self.free = self[id].parent;
         }
-        self.len += 1;
+        let chunk = &mut self.chunks[id.at() >> CHUNK_BITS];
+        let at = id.at() & (CHUNK - 1);
+        (chunk.nodes[at], chunk.first_stored[at]) = (node, node.touched);
         id
     }
 
@@ -156,12 +172,12 @@ impl Arena {
 
     #[inline]
     pub(super) fn first_stored(&self, id: NodeId) -> u32 {
-        self.first_stored[id.at() >> CHUNK_BITS][id.at() & (CHUNK - 1)]
+        self.chunks[id.at() >> CHUNK_BITS].first_stored[id.at() & (CHUNK - 1)]
     }
 
     #[inline]
     pub(super) fn set_first_stored(&mut self, id: NodeId, touched: u32) {
-        self.first_stored[id.at() >> CHUNK_BITS][id.at() & (CHUNK - 1)] = touched;
+        self.chunks[id.at() >> CHUNK_BITS].first_stored[id.at() & (CHUNK - 1)] = touched;
     }
 
     /// Every id ever used, the root and free slots included.
@@ -170,18 +186,7 @@ impl Arena {
     }
 
     pub(super) fn heap_bytes(&self) -> usize {
-        self.chunks.len() * CHUNK * (size_of::<Node>() + size_of::<u32>())
-            + self.chunks.capacity() * size_of::<Box<[Node; CHUNK]>>()
-            + self.first_stored.capacity() * size_of::<Box<[u32; CHUNK]>>()
-    }
-}
-
-/// A chunk full of copies of `value`, made on the heap: it is too large for the stack of a browser.
-fn chunk_of<T: Clone>(value: T) -> Box<[T; CHUNK]> {
-    let chunk = vec![value; CHUNK].into_boxed_slice();
-    match chunk.try_into() {
-        Ok(chunk) => chunk,
-        Err(_) => unreachable!("it was made as long as a chunk is"),
+        self.chunks.len() * size_of::<Chunk>() + self.chunks.capacity() * size_of::<Box<Chunk>>()
     }
 }
 
@@ -190,13 +195,13 @@ impl Index<NodeId> for Arena {
 
     #[inline]
     fn index(&self, id: NodeId) -> &Node {
-        &self.chunks[id.at() >> CHUNK_BITS][id.at() & (CHUNK - 1)]
+        &self.chunks[id.at() >> CHUNK_BITS].nodes[id.at() & (CHUNK - 1)]
     }
 }
 
 impl IndexMut<NodeId> for Arena {
     #[inline]
     fn index_mut(&mut self, id: NodeId) -> &mut Node {
-        &mut self.chunks[id.at() >> CHUNK_BITS][id.at() & (CHUNK - 1)]
+        &mut self.chunks[id.at() >> CHUNK_BITS].nodes[id.at() & (CHUNK - 1)]
     }
 }

@@ -203,12 +203,12 @@ impl Tree {
         self.arena[node].change_hit(true);
         let place = self.place(node);
         self.hits.push(node, place, at);
-        self.tell(|forest, _| forest.hit(node, at));
+        self.notify(|forest, _| forest.hit(node, at));
     }
 
     /// Forgets the ends that are more than [`HIT_WINDOW`] older than `now`.
     pub fn expire_hits(&mut self, now: u32) {
-        self.tell(|forest, _| forest.skipped_event(now));
+        self.notify(|forest, _| forest.skipped_event(now));
         while self.hits.ring.front().is_some_and(|oldest| now.saturating_sub(oldest.touch) > HIT_WINDOW) {
             self.drop_oldest_hit();
         }
@@ -253,11 +253,11 @@ impl Tree {
         self.arena[to].change_hit(true);
         let place = self.place(to);
         self.hits.pass(from, to, place);
-        self.tell(|forest, _| forest.hits_moved());
+        self.notify(|forest, _| forest.hits_moved());
     }
 
     fn drop_oldest_hit(&mut self) {
-        self.tell(|forest, _| forest.hits_moved());
+        self.notify(|forest, _| forest.hits_moved());
         if let Some(node) = self.hits.pop() {
             self.arena[node].change_hit(false);
         }

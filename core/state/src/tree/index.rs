@@ -4,10 +4,11 @@
 //! ids only. Where a worker calls a path otherwise (engines with different seeds), that name is a *variant*, kept
 //! aside per worker: a block hash means something only within its worker.
 
+use hashbrown::hash_table::Entry;
 use hashbrown::{DefaultHashBuilder, HashMap, HashTable};
 
 use super::arena::Arena;
-use super::owners::{OwnerSet, OwnerSets};
+use super::owners::{OwnerSet, OwnerSets, SetId};
 use super::{NodeId, table_hash};
 use radixscope_model::id::{BlockHash, Slot};
 
@@ -16,6 +17,8 @@ pub(super) struct BlockIndex {
     hasher: DefaultHashBuilder,
     /// Every node with owners, by `Node::block`.
     table: HashTable<NodeId>,
+    /// Entries of `table` beyond the first of each hash. While there are none, a node that has a hash is the only one.
+    duplicates: usize,
     /// Names that differ from `Node::block`.
     by_name: HashMap<(Slot, u64), NodeId, DefaultHashBuilder>,
     by_node: HashMap<(NodeId, Slot), u64, DefaultHashBuilder>,
@@ -39,23 +42,46 @@ impl BlockIndex {
 
     #[inline]
     pub(super) fn find(&self, arena: &Arena, sets: &OwnerSets, worker: Slot, key: Key) -> Option<NodeId> {
-        let by_primary = self.table.find(key.place, |&n| {
+        self.locate(arena, worker, key, |set| sets.get(set).contains(worker)).map(|(node, _)| node)
+    }
+
+    /// The same, with the bucket of the table in which the node is, if it is called so by `Node::block`: for
+    /// [`BlockIndex::leave`]. Valid until the next entry. `is_owned`: whether the worker is in a set of owners.
+    #[inline]
+    pub(super) fn locate(
+        &self,
+        arena: &Arena,
+        worker: Slot,
+        key: Key,
+        is_owned: impl Fn(SetId) -> bool,
+    ) -> Option<(NodeId, Option<usize>)> {
+        let by_primary = self.table.find_bucket_index(key.place, |&n| {
             let node = &arena[n];
             node.block == key.hash
-                && sets.get(node.set()).contains(worker)
+                && is_owned(node.set())
                 && (self.by_node.is_empty() || !self.by_node.contains_key(&(n, worker)))
         });
         match by_primary {
-            Some(&n) => Some(n),
+            Some(bucket) => self.table.get_bucket(bucket).map(|&n| (n, Some(bucket))),
             None if self.by_name.is_empty() => None,
-            None => self.by_name.get(&(worker, key.hash)).copied(),
+            None => self.by_name.get(&(worker, key.hash)).map(|&n| (n, None)),
         }
     }
 
+    /// Whether a hash names one node, the same for all workers that have it.
+    #[inline]
+    pub(super) fn is_plain(&self) -> bool {
+        self.duplicates == 0 && self.by_node.is_empty()
+    }
+
+    /// Whether all owners of a node call it by `Node::block`.
+    #[inline]
+    pub(super) fn has_no_variants(&self) -> bool {
+        self.by_node.is_empty()
+    }
+
     pub(super) fn find_any(&self, arena: &Arena, hash: BlockHash) -> Option<NodeId> {
-        self.table
-            .find(table_hash(&self.hasher, hash.0), |&n| arena[n].block == hash.0)
-            .copied()
+        self.find_primary(arena, hash.0)
             .or_else(|| self.by_name.iter().find(|((_, h), _)| *h == hash.0).map(|(_, &n)| n))
     }
 
@@ -81,16 +107,69 @@ impl BlockIndex {
     pub(super) fn enter(&mut self, arena: &Arena, node: NodeId, key: Key) {
         debug_assert_eq!(arena[node].block, key.hash);
         let hasher = &self.hasher;
-        self.table.insert_unique(key.place, node, |&n| table_hash(hasher, arena[n].block));
+        let hash_of = |n: &NodeId| table_hash(hasher, arena[*n].block);
+        match self.table.entry(key.place, |&n| arena[n].block == key.hash, hash_of) {
+            Entry::Vacant(new) => {
+                new.insert(node);
+            }
+            Entry::Occupied(_) => {
+                self.duplicates += 1;
+                self.table.insert_unique(key.place, node, hash_of);
+            }
+        }
     }
 
-    /// Takes out a node that has lost its last owner.
+    /// The same with one look into the table for a new node of `worker`. Gives the node that the worker called so before.
     #[inline]
-    pub(super) fn leave(&mut self, arena: &Arena, node: NodeId) {
-        let place = table_hash(&self.hasher, arena[node].block);
-        if let Ok(entry) = self.table.find_entry(place, |&n| n == node) {
-            entry.remove();
+    pub(super) fn enter_new(
+        &mut self,
+        arena: &Arena,
+        sets: &OwnerSets,
+        worker: Slot,
+        node: NodeId,
+        key: Key,
+    ) -> Option<NodeId> {
+        let hasher = &self.hasher;
+        let hash_of = |n: &NodeId| table_hash(hasher, arena[*n].block);
+        match self.table.entry(key.place, |&n| arena[n].block == key.hash, hash_of) {
+            Entry::Vacant(new) => {
+                new.insert(node);
+                if self.by_name.is_empty() { None } else { self.by_name.get(&(worker, key.hash)).copied() }
+            }
+            Entry::Occupied(_) => {
+                let before = self.find(arena, sets, worker, key);
+                self.duplicates += 1;
+                let hasher = &self.hasher;
+                self.table.insert_unique(key.place, node, |&n| table_hash(hasher, arena[n].block));
+                before
+            }
         }
+    }
+
+    /// Takes out a node that has lost its last owner, from its `bucket` if that is known.
+    #[inline]
+    pub(super) fn leave(&mut self, arena: &Arena, node: NodeId, bucket: Option<usize>) {
+        match bucket {
+            Some(bucket) => {
+                if let Ok(entry) = self.table.get_bucket_entry(bucket) {
+                    debug_assert_eq!(*entry.get(), node);
+                    entry.remove();
+                }
+            }
+            None => {
+                let place = table_hash(&self.hasher, arena[node].block);
+                if let Ok(entry) = self.table.find_entry(place, |&n| n == node) {
+                    entry.remove();
+                }
+            }
+        }
+        if self.duplicates > 0 && self.find_primary(arena, arena[node].block).is_some() {
+            self.duplicates -= 1;
+        }
+    }
+
+    fn find_primary(&self, arena: &Arena, hash: u64) -> Option<NodeId> {
+        self.table.find(table_hash(&self.hasher, hash), |&n| arena[n].block == hash).copied()
     }
 
     /// What `worker`, an owner of `node`, calls it.
@@ -134,7 +213,7 @@ impl BlockIndex {
             return;
         }
         let Some(hash) = owners.iter().next().map(|first| self.name(arena, node, first)) else { return };
-        self.leave(arena, node);
+        self.leave(arena, node, None);
         arena[node].block = hash;
         self.enter(arena, node, self.key(hash));
         for worker in owners.iter() {

@@ -55,7 +55,7 @@ impl Tree {
             self.remove_name(worker, name);
         }
         for name in std::iter::once(name).chain(further) {
-            self.acquire(worker, twin, self.index.key(name));
+            self.acquire(worker, twin, name);
         }
     }
 
@@ -72,7 +72,7 @@ impl Tree {
         }
         if attach {
             self.attach_below(worker, child);
-            self.tell(|forest, ground| forest.grafted(ground, child));
+            self.notify(|forest, ground| forest.grafted(ground, child));
         }
     }
 

@@ -1,7 +1,7 @@
 //! The mirror of what the workers hold: one union tree over all of them, keyed by the path of [`TokensHash`]es.
 //!
 //! ```text
-//! blocks   one 32-byte node per distinct path, in an arena of fixed chunks, addressed by a u32
+//! blocks   one node of 36 bytes per distinct path, in an arena of fixed chunks, addressed by a u32
 //! owners   per node the id of an interned set of workers: neighbours nearly always share one
 //! index    engine hash → node, with the worker checked in the node's owners
 //! anchors  (worker, missing parent's hash) → a subtree that waits for that parent
@@ -14,7 +14,7 @@
 //!
 //! # How it works
 //!
-//! One 32-byte node per distinct path in an arena of fixed chunks. A node has its tokens hash, the engine hash as its
+//! One node of 36 bytes per distinct path in an arena of fixed chunks. A node has its tokens hash, the engine hash as its
 //! first present holder gave it, its parent, its only child or a family of children (an insertion-ordered hash map,
 //! for the few nodes that branch), the id of an interned set of owners, and the time it was last stored. An engine
 //! hash is found through a table of node ids; where engines hash differently, the deviating names are kept aside per
@@ -41,6 +41,7 @@ pub mod forest;
 mod hits;
 mod index;
 mod join;
+mod moves;
 mod overlap;
 mod owners;
 mod snapshot;
@@ -57,7 +58,7 @@ use std::sync::LazyLock;
 
 use hashbrown::{DefaultHashBuilder, HashMap};
 
-use radixscope_model::id::{BlockHash, TokensHash, Slot};
+use radixscope_model::id::{BlockHash, Slot, TokensHash};
 
 pub use children::Children;
 pub use hits::{HIT_WINDOW, MAX_HITS};
@@ -361,11 +362,11 @@ impl Tree {
             + self.holdings.capacity() * size_of::<Holdings>()
     }
 
-    /// Tells the forest, if one is kept, of a change.
+    /// Notifies the forest, if there is one, of a change.
     #[inline]
-    fn tell(&mut self, tell: impl FnOnce(&mut Forest, Ground<'_>)) {
+    fn notify(&mut self, notify: impl FnOnce(&mut Forest, Ground<'_>)) {
         if let Some(forest) = &mut self.forest {
-            tell(forest, Ground { arena: &self.arena, families: &self.families, sets: &self.sets });
+            notify(forest, Ground { arena: &self.arena, families: &self.families, sets: &self.sets });
         }
     }
 
@@ -385,13 +386,24 @@ impl Tree {
     #[inline]
     fn term(&self, worker: Slot, node: NodeId, hash: u64) -> u64 {
         let n = &self.arena[node];
-        let parent = &self.arena[n.parent];
-        let above = if parent.is_anchor() { parent.block } else { parent.tokens };
-        // One multiplication: it runs for every block. Hashes are spread already; worker and place only have to
-        // keep from falling onto each other.
-        let who = u64::from(worker.0).wrapping_mul(0xa076_1d64_78bd_642f);
-        mix(n.tokens ^ above.rotate_left(32), hash.wrapping_add(who))
+        term(worker, n.tokens, self.above(n.parent), hash)
     }
+
+    /// What the block below `parent` has of it in the digest.
+    #[inline]
+    fn above(&self, parent: NodeId) -> u64 {
+        let parent = &self.arena[parent];
+        if parent.is_anchor() { parent.block } else { parent.tokens }
+    }
+}
+
+/// What `worker` holding a block of these tokens as `hash`, below the block of the tokens `above`, contributes to the digest.
+#[inline]
+fn term(worker: Slot, tokens: u64, above: u64, hash: u64) -> u64 {
+    // One multiplication: it runs for every block. Hashes are spread already; worker and place only have to
+    // keep from falling onto each other.
+    let who = u64::from(worker.0).wrapping_mul(0xa076_1d64_78bd_642f);
+    mix(tokens ^ above.rotate_left(32), hash.wrapping_add(who))
 }
 
 /// Mixes two words so that neither order nor value of either is lost.

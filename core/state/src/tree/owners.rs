@@ -100,7 +100,7 @@ impl FromIterator<Slot> for OwnerSet {
         for w in workers {
             match w.0 {
                 w @ 0..64 => set.low |= 1 << w,
-                // They come in order, so that this appends.
+                // They come in order, so that this appends; a sort for the rest would cost the page a kilobyte.
                 w => {
                     if let Err(i) = high.binary_search(&w) {
                         high.insert(i, w);
@@ -163,18 +163,16 @@ impl OwnerSets {
         &self.sets[id.0 as usize]
     }
 
-    /// A node moves from `from` to `from` with `worker` toggled. Returns the new set.
+    /// So many nodes that used `from` use `to`.
     #[inline]
-    pub(super) fn toggle(&mut self, from: SetId, worker: Slot) -> SetId {
-        let to = self.toggled(from, worker);
-        self.add_use(to);
-        self.drop_use(from);
-        to
+    pub(super) fn move_uses(&mut self, from: SetId, to: SetId, nodes: u32) {
+        self.add_uses(to, nodes);
+        self.drop_uses(from, nodes);
     }
 
     /// The set `from` with `worker` toggled; not counted as used yet.
     #[inline]
-    fn toggled(&mut self, from: SetId, worker: Slot) -> SetId {
+    pub(super) fn toggled(&mut self, from: SetId, worker: Slot) -> SetId {
         let slot = (from.0 as usize).wrapping_mul(31).wrapping_add(worker.at()) % RECENT;
         let known = self.recent[slot];
         if known.from == from && known.worker == worker {
@@ -187,21 +185,27 @@ impl OwnerSets {
 
     #[inline]
     pub(super) fn add_use(&mut self, id: SetId) {
+        self.add_uses(id, 1);
+    }
+
+    /// More than no nodes use `id`.
+    #[inline]
+    pub(super) fn add_uses(&mut self, id: SetId, nodes: u32) {
         if id == SetId::EMPTY {
             return;
         }
         let uses = &mut self.uses[id.0 as usize];
         self.unused -= usize::from(*uses == 0);
-        *uses += 1;
+        *uses += nodes;
     }
 
     #[inline]
-    pub(super) fn drop_use(&mut self, id: SetId) {
+    fn drop_uses(&mut self, id: SetId, nodes: u32) {
         if id == SetId::EMPTY {
             return;
         }
         let uses = &mut self.uses[id.0 as usize];
-        *uses -= 1;
+        *uses -= nodes;
         if *uses == 0 {
             self.unused += 1;
             if self.unused > self.ids.len() / 2 + SWEEP_SLACK {

@@ -16,9 +16,10 @@ pub struct Turnover {
 
 impl Turnover {
     #[inline]
+    /// So many blocks more (`> 0`) or fewer.
     pub(super) fn count(&mut self, step: i64) {
         let which = if step > 0 { &mut self.stored } else { &mut self.evicted };
-        *which += 1;
+        *which += step.unsigned_abs();
     }
 
     /// What there was since an earlier moment of the same tree.

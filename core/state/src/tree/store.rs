@@ -1,6 +1,7 @@
 //! Stores, removals and clearances: how the tree changes.
 
-use super::index::Key;
+use super::moves::Moves;
+use super::owners::SetId;
 use super::{NodeId, Tree};
 use radixscope_model::id::{BlockHash, Slot};
 use radixscope_model::record::Block;
@@ -57,37 +58,44 @@ impl Tree {
                 }
             },
         };
-        for block in blocks {
-            let key = self.index.key(block.block_hash.0);
-            let node = match self.families.find(&self.arena, above, block.tokens_hash.0) {
-                None => {
-                    outcome.new += 1;
-                    self.append(worker, above, block.tokens_hash.0, key, touched)
-                }
-                Some(node) => {
-                    if touched != Self::TIME_UNKNOWN {
-                        self.arena[node].touched = touched;
-                    }
-                    let acquired = self.acquire(worker, node, key);
-                    outcome.known += u32::from(acquired == Acquired::Known);
-                    outcome.new += u32::from(acquired != Acquired::Known);
-                    if let Acquired::Joined { differs } = acquired {
-                        outcome.compared += 1;
-                        outcome.differing += u32::from(differs);
-                    }
-                    node
-                }
+        let (mut moves, mut rest) = (Moves::new(worker), blocks);
+        while let Some((block, after)) = rest.split_first() {
+            let (hash, tokens) = (block.block_hash, block.tokens_hash.0);
+            let Some(node) = self.families.find(&self.arena, above, tokens) else {
+                self.settle_moves(&mut moves);
+                (above, rest) = self.append(worker, above, rest, touched, &mut outcome);
+                continue;
             };
+            let n = &mut self.arena[node];
             if touched != Self::TIME_UNKNOWN {
-                self.tell(|forest, _| forest.touched(node, touched));
+                n.touched = touched;
             }
-            if !self.anchors.is_empty()
-                && let Some(&anchor) = self.anchors.get(&(worker, block.block_hash))
-            {
+            let (owners, is_called_so) = (n.set(), n.block == hash.0);
+            let at_node =
+                if is_called_so { self.acquire_at_node(&mut moves, node, owners, hash.0) } else { None };
+            let acquired = at_node.unwrap_or_else(|| {
+                self.settle_moves(&mut moves);
+                self.acquire(worker, node, hash.0)
+            });
+            match acquired {
+                Acquired::Known => outcome.known += 1,
+                Acquired::New => outcome.new += 1,
+                Acquired::Joined { differs } => {
+                    outcome.new += 1;
+                    outcome.compared += 1;
+                    outcome.differing += u32::from(differs);
+                }
+            }
+            if touched != Self::TIME_UNKNOWN {
+                self.notify(|forest, _| forest.touched(node, touched));
+            }
+            if let Some(anchor) = self.awaiting(worker, hash) {
+                self.settle_moves(&mut moves);
                 self.join(anchor, node);
             }
-            above = node;
+            (above, rest) = (node, after);
         }
+        self.settle_moves(&mut moves);
         if self.arena.live() > self.limit {
             self.drop_coldest();
         }
@@ -134,25 +142,58 @@ impl Tree {
 
     /// `worker` dropped the block it calls `hash`. `false`: it did not hold such a block.
     pub fn remove(&mut self, worker: Slot, hash: BlockHash) -> bool {
-        if !self.twins.is_empty() && self.remove_name(worker, hash.0) {
-            return true;
-        }
-        match self.index.find(&self.arena, &self.sets, worker, self.index.key(hash.0)) {
-            Some(node) => {
-                self.lose_name(worker, node);
-                true
+        self.remove_all(worker, &[hash]) == 0
+    }
+
+    /// `worker` dropped the blocks that it calls so. Gives how many of them it did not hold.
+    pub fn remove_all(&mut self, worker: Slot, hashes: &[BlockHash]) -> usize {
+        let (mut moves, mut unknown) = (Moves::new(worker), 0);
+        for &BlockHash(hash) in hashes {
+            if !self.twins.is_empty() && self.remove_name(worker, hash) {
+                continue;
             }
-            None => {
-                let hidden = &mut self.holdings_mut(worker).hidden;
-                let was_hidden = *hidden > 0;
-                if was_hidden {
-                    *hidden -= 1;
-                    self.totals.hidden -= 1;
-                    self.totals.resident -= 1;
+            let key = self.index.key(hash);
+            let is_owned = |set| moves.are_with_worker(set) || self.sets.get(set).contains(worker);
+            match self.index.locate(&self.arena, worker, key, is_owned) {
+                Some((node, Some(bucket))) if self.index.has_no_variants() && self.twins.is_empty() => {
+                    self.drop_plain(&mut moves, node, hash, bucket);
                 }
-                was_hidden
+                Some((node, bucket)) => {
+                    self.settle_moves(&mut moves);
+                    self.lose_name(worker, node, bucket);
+                }
+                None => unknown += usize::from(!self.remove_hidden(worker)),
             }
         }
+        self.settle_moves(&mut moves);
+        unknown
+    }
+
+    /// What [`Tree::release`] does where each owner of `node` calls it by one name, the same.
+    #[inline]
+    fn drop_plain(&mut self, moves: &mut Moves, node: NodeId, name: u64, bucket: usize) {
+        let (_, has_others) = self.looks_at(moves, self.arena[node].set());
+        let term = self.move_owner(moves, node, name);
+        self.digest = self.digest.wrapping_sub(term);
+        if !has_others {
+            self.index.leave(&self.arena, node, Some(bucket));
+            if self.arena[node].child == super::arena::NO_CHILD {
+                return self.prune(node);
+            }
+        }
+        self.notify(|forest, ground| forest.owners_changed(ground, node));
+    }
+
+    /// One of the blocks that the limit keeps out of the picture is gone, if there is one.
+    fn remove_hidden(&mut self, worker: Slot) -> bool {
+        let hidden = &mut self.holdings_mut(worker).hidden;
+        let was_hidden = *hidden > 0;
+        if was_hidden {
+            *hidden -= 1;
+            self.totals.hidden -= 1;
+            self.totals.resident -= 1;
+        }
+        was_hidden
     }
 
     /// `worker` dropped everything. Returns how many blocks that were.
@@ -179,24 +220,63 @@ impl Tree {
         self.totals.resident -= hidden;
     }
 
-    /// A new block below `above`, held by `worker`: what [`Tree::acquire`] does, without all that cannot be.
+    /// New blocks below `above`, which has no child with the tokens of the first of them, held by `worker`: what
+    /// [`Tree::acquire`] does, without all that cannot be, and counted once. Gives the last one and the blocks that are left: what
+    /// lies below the last one may not be new, if a subtree waited for it or another block left its name to it.
+    fn append<'b>(
+        &mut self,
+        worker: Slot,
+        above: NodeId,
+        blocks: &'b [Block],
+        touched: u32,
+        outcome: &mut StoreOutcome,
+    ) -> (NodeId, &'b [Block]) {
+        let own = self.sets.toggled(SetId::EMPTY, worker);
+        let (mut last, mut above_tokens) = (above, self.above(above));
+        let (mut rest, mut held) = (blocks, None);
+        while let Some((block, after)) = rest.split_first() {
+            let (tokens, key) = (block.tokens_hash.0, self.index.key(block.block_hash.0));
+            if !self.twins.is_empty() {
+                self.remove_name(worker, key.hash);
+            }
+            let node = self.arena.add_owned(last, tokens, key.hash, touched, own);
+            if last == above {
+                self.families.link(&mut self.arena, last, node);
+            } else {
+                self.arena[last].child = node.0;
+            }
+            held = self.index.enter_new(&self.arena, &self.sets, worker, node, key);
+            self.digest = self.digest.wrapping_add(super::term(worker, tokens, above_tokens, key.hash));
+            self.notify(|forest, ground| forest.added(ground, node));
+            if touched != Self::TIME_UNKNOWN {
+                self.notify(|forest, _| forest.touched(node, touched));
+            }
+            (last, above_tokens, rest) = (node, tokens, after);
+            if held.is_some() || self.awaiting(worker, block.block_hash).is_some() {
+                break;
+            }
+        }
+        let appended = &blocks[..blocks.len() - rest.len()];
+        outcome.new += appended.len() as u32;
+        let count = appended.len() as i64;
+        let (attached, unattached) = if self.is_attached(last) { (count, 0) } else { (0, count) };
+        self.sets.add_uses(own, count as u32);
+        self.count(worker, 0, attached, unattached);
+        if let Some(held) = held {
+            self.lose_name(worker, held, None);
+        }
+        if let Some(block) = appended.last()
+            && let Some(anchor) = self.awaiting(worker, block.block_hash)
+        {
+            self.join(anchor, last);
+        }
+        (last, rest)
+    }
+
+    /// Below what blocks wait for the block that `worker` calls so.
     #[inline]
-    fn append(&mut self, worker: Slot, above: NodeId, tokens: u64, key: Key, touched: u32) -> NodeId {
-        if !self.twins.is_empty() {
-            self.remove_name(worker, key.hash);
-        }
-        let elsewhere = self.index.find(&self.arena, &self.sets, worker, key);
-        let node = self.arena.add(above, tokens, key.hash, touched);
-        self.families.link(&mut self.arena, above, node);
-        self.index.enter(&self.arena, node, key);
-        self.digest = self.digest.wrapping_add(self.term(worker, node, key.hash));
-        self.toggle(worker, node);
-        self.count(worker, node, 0, 1);
-        self.tell(|forest, ground| forest.added(ground, node));
-        if let Some(held) = elsewhere {
-            self.lose_name(worker, held);
-        }
-        node
+    fn awaiting(&self, worker: Slot, hash: BlockHash) -> Option<NodeId> {
+        if self.anchors.is_empty() { None } else { self.anchors.get(&(worker, hash)).copied() }
     }
 
     /// The place where blocks of `worker` wait for the block it calls `missing`.
@@ -209,8 +289,34 @@ impl Tree {
         anchor
     }
 
+    /// What [`Tree::acquire`] does where the node, with these `owners` and called `name`, alone decides, as it does for most blocks
+    /// that are stored again. `None`: other blocks or other names have to be looked at.
+    #[inline]
+    fn acquire_at_node(
+        &mut self,
+        moves: &mut Moves,
+        node: NodeId,
+        owners: SetId,
+        name: u64,
+    ) -> Option<Acquired> {
+        if !self.index.is_plain() || !self.twins.is_empty() {
+            return None;
+        }
+        match self.looks_at(moves, owners) {
+            (true, _) => Some(Acquired::Known),
+            (false, false) => None,
+            (false, true) => {
+                let term = self.move_owner(moves, node, name);
+                self.digest = self.digest.wrapping_add(term);
+                self.notify(|forest, ground| forest.owners_changed(ground, node));
+                Some(Acquired::Joined { differs: false })
+            }
+        }
+    }
+
     /// `worker` holds `node` and calls it so.
-    pub(super) fn acquire(&mut self, worker: Slot, node: NodeId, key: Key) -> Acquired {
+    pub(super) fn acquire(&mut self, worker: Slot, node: NodeId, name: u64) -> Acquired {
+        let key = self.index.key(name);
         // A hash names one block of a worker: held elsewhere under this name, it has moved here.
         let elsewhere = match self.index.find(&self.arena, &self.sets, worker, key) {
             Some(held) if held == node => return Acquired::Known,
@@ -243,13 +349,12 @@ impl Tree {
                 }
                 acquired = Acquired::Joined { differs };
             }
-            self.digest = self.digest.wrapping_add(self.term(worker, node, key.hash));
-            self.toggle(worker, node);
-            self.count(worker, node, count, 1);
-            self.tell(|forest, ground| forest.owners_changed(ground, node));
+            let term = self.move_alone(worker, node, key.hash);
+            self.digest = self.digest.wrapping_add(term);
+            self.notify(|forest, ground| forest.owners_changed(ground, node));
         }
         if let Some(held) = elsewhere {
-            self.lose_name(worker, held);
+            self.lose_name(worker, held, None);
         }
         acquired
     }
@@ -271,14 +376,15 @@ impl Tree {
     }
 
     /// `worker` no longer calls `node`, which it holds, by the name that it is known by: it goes unless it has another one.
+    /// `bucket` as in [`super::index::BlockIndex::leave`].
     #[inline]
-    fn lose_name(&mut self, worker: Slot, node: NodeId) {
+    fn lose_name(&mut self, worker: Slot, node: NodeId, bucket: Option<usize>) {
         match self.twins.another(node, worker) {
             Some(name) => {
                 self.remove_name(worker, name);
                 self.rename(worker, node, name);
             }
-            None => self.release(worker, node),
+            None => self.release_at(worker, node, bucket),
         }
     }
 
@@ -301,55 +407,37 @@ impl Tree {
 
     /// `worker` no longer holds `node`, which it did.
     pub(super) fn release(&mut self, worker: Slot, node: NodeId) {
+        self.release_at(worker, node, None);
+    }
+
+    fn release_at(&mut self, worker: Slot, node: NodeId, bucket: Option<usize>) {
         if !self.twins.is_empty() {
             let further = self.twins.forget(node, worker);
             self.holdings_mut(worker).further -= further;
         }
         let name = self.index.name(&self.arena, node, worker);
-        self.digest = self.digest.wrapping_sub(self.term(worker, node, name));
         self.index.drop_variant(node, worker);
         let count = self.owners(node).len();
-        self.toggle(worker, node);
-        self.count(worker, node, count, -1);
+        let term = self.move_alone(worker, node, name);
+        self.digest = self.digest.wrapping_sub(term);
         if count == 1 {
-            self.index.leave(&self.arena, node);
+            self.index.leave(&self.arena, node, bucket);
             self.prune(node);
         } else {
             self.settle_name(node);
         }
         if !self.arena[node].is_free() {
-            self.tell(|forest, ground| forest.owners_changed(ground, node));
+            self.notify(|forest, ground| forest.owners_changed(ground, node));
         }
     }
 
-    #[inline]
-    fn toggle(&mut self, worker: Slot, node: NodeId) {
-        let set = self.sets.toggle(self.arena[node].set(), worker);
-        self.arena[node].change_set(set);
-    }
-
-    /// Keeps the totals when `node`, which had `owners` owners, gains (`+1`) or loses (`-1`) `worker`.
-    #[inline]
-    fn count(&mut self, worker: Slot, node: NodeId, owners: usize, step: i64) {
-        let add = |total: &mut u64, by: i64| *total = total.wrapping_add_signed(by);
-        let unattached = self.arena[node].is_unattached();
-        self.turnover.count(step);
-        let holdings = self.holdings_mut(worker);
-        add(&mut holdings.resident, step);
-        if unattached {
-            add(&mut holdings.unattached, step);
-        }
-        add(&mut self.totals.resident, step);
-        if unattached {
-            add(&mut self.totals.unattached, step);
-            return;
-        }
-        let more = owners.max(owners.wrapping_add_signed(step as isize));
-        match more {
-            1 => add(&mut self.totals.nodes, step),
-            2 => add(&mut self.totals.shared, step),
-            _ => {}
-        }
+    /// `worker` becomes an owner of `node` or ceases to be one. Gives what both are in the digest if it calls the block `name`.
+    fn move_alone(&mut self, worker: Slot, node: NodeId, name: u64) -> u64 {
+        let mut moves = Moves::new(worker);
+        self.looks_at(&mut moves, self.arena[node].set());
+        let term = self.move_owner(&mut moves, node, name);
+        self.settle_moves(&mut moves);
+        term
     }
 
     /// Frees `node` and what is above it as far as it has neither owners nor children. Hits at what goes are
@@ -358,7 +446,7 @@ impl Tree {
         let mut at = node;
         while at != NodeId::ROOT {
             let n = self.arena[at];
-            if n.is_free() || n.child != super::arena::NO_CHILD || !self.owners(at).is_empty() {
+            if n.is_free() || n.child != super::arena::NO_CHILD || n.set() != SetId::EMPTY {
                 return;
             }
             if n.is_anchor() {
@@ -370,7 +458,7 @@ impl Tree {
             self.pass_hits(at, n.parent);
             self.families.unlink(&mut self.arena, at);
             self.arena.free(at);
-            self.tell(|forest, ground| forest.removed(ground, at, n.parent));
+            self.notify(|forest, ground| forest.removed(ground, at, n.parent));
             at = n.parent;
         }
     }

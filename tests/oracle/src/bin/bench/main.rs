@@ -1,6 +1,8 @@
 //! Our decoding, fold, tree and scoring beside Dynamo's own, on the same input in the same run.
 //!
-//! `bench [--json FILE] [--quick] CAPTURE…`; without a capture, all of the repository's.
+//! `bench [--json FILE] [--quick] CAPTURE…`; without a capture, all of the repository's. `bench --repeat N --side ours|theirs
+//! CAPTURE…` decodes and applies each capture N times and prints nothing: for a profiler. `bench --brief CAPTURE…` prints a line a
+//! capture of that alone.
 
 mod counting;
 mod memory;
@@ -19,16 +21,26 @@ const SIZES: [(usize, &str); 2] = [(100_000, "talk, 100 k blocks"), (1_000_000, 
 
 fn main() -> Result<()> {
     let (mut json, mut captures, mut quick) = (None, Vec::new(), false);
+    let (mut repeat, mut is_ours, mut is_brief) = (None, true, false);
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
             "--json" => json = Some(arguments.next().context("--json needs a file")?),
             "--quick" => quick = true,
+            "--repeat" => repeat = Some(arguments.next().context("--repeat needs a number")?.parse()?),
+            "--brief" => is_brief = true,
+            "--side" => is_ours = arguments.next().context("--side needs ours or theirs")? == "ours",
             _ => captures.push(argument),
         }
     }
     if captures.is_empty() {
         captures = capture::names();
+    }
+    if let Some(rounds) = repeat {
+        return captures.iter().try_for_each(|name| throughput::repeat(name, is_ours, rounds));
+    }
+    if is_brief {
+        return print_brief(&captures);
     }
     let mut report = report::Report::new();
     for name in &captures {
@@ -50,6 +62,16 @@ fn main() -> Result<()> {
     report.print();
     if let Some(file) = json {
         std::fs::write(&file, serde_json::to_vec_pretty(&report)?).context(file)?;
+    }
+    Ok(())
+}
+
+#[expect(clippy::print_stdout, reason = "what the program is for")]
+fn print_brief(captures: &[String]) -> Result<()> {
+    for name in captures {
+        if let Some(line) = throughput::brief(name)? {
+            println!("{line}");
+        }
     }
     Ok(())
 }

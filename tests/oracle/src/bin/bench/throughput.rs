@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use anyhow::Context;
+use bytes::Bytes;
 use dynamo_kv_router::RadixTree;
 use dynamo_kv_router::protocols::{KvCacheEventData, LocalBlockHash, RouterEvent};
 use radixscope_captures::Message;
@@ -34,6 +36,15 @@ pub(crate) struct Duel {
     pub(crate) ratio_quartiles: [f64; 2],
 }
 
+/// What decoding and applying costs on average, so that both sides of the ratio are known.
+#[derive(Serialize)]
+pub(crate) struct Costs {
+    pub(crate) ours_ns_per_event: f64,
+    pub(crate) theirs_ns_per_event: f64,
+    pub(crate) ours_ns_per_block: f64,
+    pub(crate) theirs_ns_per_block: f64,
+}
+
 /// Everything timed on one capture.
 #[derive(Serialize)]
 pub(crate) struct Throughput {
@@ -47,10 +58,42 @@ pub(crate) struct Throughput {
     pub(crate) decode_and_apply: Duel,
     /// The same work in events.
     pub(crate) decode_and_apply_events: Duel,
+    /// The same in nanoseconds an event and a block.
+    pub(crate) costs: Costs,
     /// Decoded events to state, in blocks.
     pub(crate) apply: Duel,
     /// Overlap of every path of the end state with every worker, in blocks of the paths.
     pub(crate) overlap: Duel,
+}
+
+/// Decoding and applying alone, in one line: for a look at one change.
+pub(crate) fn brief(name: &str) -> anyhow::Result<Option<String>> {
+    let messages = capture::kv_events(name);
+    let Some(wire) = theirs::wire_of(&messages) else { return Ok(None) };
+    let (mut events, mut blocks) = (0, 0);
+    for message in &messages {
+        theirs::decode(wire, &message.payload, |event| {
+            events += 1;
+            blocks += blocks_of(&event);
+        })?;
+    }
+    if blocks == 0 {
+        return Ok(None);
+    }
+    let it = duel("blocks", blocks, || fold_messages(&messages).1, || apply_messages(wire, &messages).1);
+    let [low, high] = it.ratio_quartiles;
+    let ns_per_event = |per_s: f64| blocks as f64 / events as f64 * 1e9 / per_s;
+    Ok(Some(format!(
+        "{:<40} {:<10} {:>5.1} blocks an event; ns an event {:>7.1} {:>7.1}; a block {:>6.1} {:>6.1}; {:.2} ({low:.2} – {high:.2})",
+        name.rsplit('/').next().unwrap_or(name),
+        format!("{wire:?}"),
+        blocks as f64 / events as f64,
+        ns_per_event(it.ours_per_s),
+        ns_per_event(it.theirs_per_s),
+        1e9 / it.ours_per_s,
+        1e9 / it.theirs_per_s,
+        it.ratio,
+    )))
 }
 
 pub(crate) fn measure(name: &str) -> anyhow::Result<Option<Throughput>> {
@@ -72,6 +115,12 @@ pub(crate) fn measure(name: &str) -> anyhow::Result<Option<Throughput>> {
         theirs_per_s: whole.theirs_per_s * per_event,
         ..whole
     };
+    let costs = Costs {
+        ours_ns_per_event: 1e9 / decode_and_apply_events.ours_per_s,
+        theirs_ns_per_event: 1e9 / decode_and_apply_events.theirs_per_s,
+        ours_ns_per_block: 1e9 / whole.ours_per_s,
+        theirs_ns_per_block: 1e9 / whole.theirs_per_s,
+    };
     let entries = entries(&messages);
     let apply = duel("blocks", blocks, || fold_entries(&entries), || apply_events(events.clone()));
     let overlap = overlap(wire, &messages);
@@ -83,9 +132,24 @@ pub(crate) fn measure(name: &str) -> anyhow::Result<Option<Throughput>> {
         blocks,
         decode_and_apply: whole,
         decode_and_apply_events,
+        costs,
         apply,
         overlap,
     }))
+}
+
+/// Decodes and applies a capture `rounds` times, ours or theirs alone: for a profiler.
+pub(crate) fn repeat(name: &str, is_ours: bool, rounds: u32) -> anyhow::Result<()> {
+    let messages = capture::kv_events(name);
+    let wire = theirs::wire_of(&messages).context("no KV events")?;
+    for _ in 0..rounds {
+        if is_ours {
+            std::hint::black_box(fold_messages(&messages));
+        } else {
+            std::hint::black_box(apply_messages(wire, &messages));
+        }
+    }
+    Ok(())
 }
 
 fn blocks_of(event: &RouterEvent) -> usize {
@@ -138,11 +202,11 @@ fn fold_messages(messages: &[Message]) -> (Cluster, Duration) {
     let Some(source) = intake.source("capture", SourceKind::Nats, Millis(1), &mut cluster) else {
         unreachable!("the first source is never one too many");
     };
+    // A source owns what it received.
+    let payloads: Vec<Bytes> = messages.iter().map(|m| m.payload.clone()).collect();
     let start = Instant::now();
-    for m in messages {
-        let Some(payload) = subjects.publication(&m.subject, m.reply.as_deref(), m.payload.clone()) else {
-            continue;
-        };
+    for (m, payload) in messages.iter().zip(payloads) {
+        let Some(payload) = subjects.publication(&m.subject, m.reply.as_deref(), payload) else { continue };
         intake.take(&Received { source, at_ms: Millis(m.at_ms()), payload }, &mut cluster);
     }
     let took = start.elapsed();
