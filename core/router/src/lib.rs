@@ -22,5 +22,5 @@ pub mod settings;
 mod text;
 
 pub use cost::{Common, Load, Overlap, Request, Terms, WorkerInput};
-pub use score::{Score, Scores, score};
+pub use score::{Scores, score};
 pub use settings::{Formula, Role, RouterMode, RouterOverrides, RouterSettings, TieBreak};

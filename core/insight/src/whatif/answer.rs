@@ -30,6 +30,7 @@ pub struct WhatIfResponse<'a> {
     pub partial: Option<&'a str>,
     /// Margin, ties, chances: candidates by their index.
     pub scores: &'a Scores,
+    pub(super) ranking: &'a [u32],
     pub(super) rows: &'a [CandidateMeta],
     pub(super) inputs: &'a [WorkerInput],
 }
@@ -85,12 +86,13 @@ impl<'a> WhatIfResponse<'a> {
     pub fn ranked(&self) -> impl ExactSizeIterator<Item = RankedCandidate> + use<'a> {
         let answer = *self;
         let actual = self.versus.map(|versus| versus.actual);
-        let ranking = self.scores.ranking().iter().enumerate();
+        let ranking = self.ranking.iter().enumerate();
         ranking.map(move |(place, &at)| answer.at(place as u32 + 1, at as usize, actual))
     }
 
     fn at(&self, rank: u32, at: usize, actual: Option<CandidateRef>) -> RankedCandidate {
-        let (row, input, terms) = (self.rows[at], &self.inputs[at], self.scores.terms()[at]);
+        let (row, input) = (self.rows[at], &self.inputs[at]);
+        let terms = self.scores.terms_of(input);
         RankedCandidate {
             candidate: terms.candidate(row.who, input.overlap, Some(input.tree_size_blocks)),
             rank,
@@ -141,7 +143,7 @@ impl WhatIf {
     pub(super) fn versus(&self, cluster: &Cluster, question: &Question) -> Option<Versus> {
         let decided = cluster.decisions().get(question.actual?)?;
         let actual = CandidateRef::Worker(decided.decision.worker);
-        let ranking = self.scores.ranking();
+        let ranking = &self.ranking;
         let best_at = *ranking.first()? as usize;
         let at = self.rows.iter().position(|row| row.who == actual);
         let place = at.and_then(|at| ranking.iter().position(|&ranked| ranked as usize == at));

@@ -56,6 +56,7 @@ pub struct WhatIf {
     rows: Vec<CandidateMeta>,
     inputs: Vec<WorkerInput>,
     scores: Scores,
+    ranking: Vec<u32>,
     overlaps: Vec<u32>,
     tiers: TierPaths,
     local: Vec<TokensHash>,
@@ -91,6 +92,7 @@ impl WhatIf {
             return Err(Refused::NoWorker);
         }
         score(&question.options, &request, &self.inputs, &mut self.scores);
+        self.scores.rank(&mut self.ranking);
         let is_of_the_state = !matches!(question.prompt, Prompt::Example);
         Ok(WhatIfResponse {
             seq: state.cluster.seq(),
@@ -101,6 +103,7 @@ impl WhatIf {
             rows: &self.rows,
             inputs: &self.inputs,
             scores: &self.scores,
+            ranking: &self.ranking,
             notes: &self.notes,
             partial: self.partial.as_deref(),
         })
