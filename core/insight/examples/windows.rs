@@ -15,7 +15,6 @@ use radixscope_intake::{Intake, NatsSubjects, Payload, Received};
 use radixscope_model::id::Millis;
 use radixscope_model::record::SourceKind;
 use radixscope_router::RouterOverrides;
-use radixscope_router::frozen::Interval;
 use radixscope_sim::{Config, Simulation};
 use radixscope_state::cluster::Cluster;
 

@@ -152,12 +152,7 @@ pub struct Terms {
 
 /// The cost of one worker: [`Terms::cost`], without what else [`terms`] shows.
 #[inline]
-pub(crate) fn cost(
-    options: &RouterSettings,
-    request: &Request,
-    common: Common,
-    worker: &WorkerInput,
-) -> f64 {
+pub(crate) fn cost(options: &RouterSettings, request: &Request, common: Common, worker: &WorkerInput) -> f64 {
     terms(options, request, common, worker).cost
 }
 

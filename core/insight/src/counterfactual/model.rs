@@ -10,7 +10,7 @@ use super::calibration::{Calibration, Fit, RUNS};
 use super::observed::{Clock, Observed, e2e_ms, observed};
 use super::played::Played;
 use super::rank::Rank;
-use super::sample::meant;
+use super::select::selected;
 use super::{DecisionRange, Selection};
 use crate::capacity::reference_blocks_per_worker;
 use radixscope_model::id::{Millis, WorkerIx};
@@ -120,7 +120,7 @@ impl Facts {
         let mut recorded = None;
         let clock = Clock::of(cluster, selection);
         let (mut ttft, mut e2e) = (Vec::new(), Vec::new());
-        for decided in meant(cluster, selection) {
+        for decided in selected(cluster, selection) {
             let decision = &decided.decision;
             workers.insert(decision.worker);
             workers.extend(decision.candidates.iter().map(|candidate| candidate.worker));

@@ -71,8 +71,8 @@ fn the_worker_is_the_one_of_the_counterfactual_s_replay_in_any_window() {
         let sample = Sample::of(&cluster, Selection::of(DecisionRange::Last(last)));
         let replayed = sample.evaluate(RouterOverrides::round_robin());
         assert_eq!(replayed.tried.decisions, u64::from(last));
-        assert!(!replayed.flips.is_empty());
-        for flip in &replayed.flips {
+        assert!(!replayed.tried.changed.is_empty());
+        for flip in &replayed.tried.changed {
             assert_eq!(flip.to, round_robin(&cluster, flip.decision.0).worker, "{flip:?}, last {last}");
         }
     }
@@ -149,6 +149,6 @@ fn missing_inputs_are_named() {
     );
     let decided = cluster.decisions().get(DecisionId(1)).unwrap();
     let missing = RoundRobin::of(&cluster, decided).unwrap_err();
-    assert_eq!(missing, Reason::ChosenOnly);
+    assert_eq!(missing, LeftOut::ChosenOnly);
     assert!(not_known(missing).ends_with("decisions of which only the chosen worker is known."));
 }

@@ -28,7 +28,7 @@ pub struct WhatIfResponse<'a> {
     pub notes: &'a [String],
     /// Why it may be wrong: the tree it rests on lacks blocks. In a sentence; `None`: it lacks none.
     pub partial: Option<&'a str>,
-    /// Margin, ties, chances: candidates by their index.
+    /// Cost gap, ties, chances: candidates by their index.
     pub scores: &'a Scores,
     pub(super) ranking: &'a [u32],
     pub(super) rows: &'a [CandidateMeta],
@@ -74,7 +74,7 @@ pub struct Versus {
     /// How many could be chosen here.
     pub choices: usize,
     /// Whether the choice would fall on another worker: at temperature 0 certainly, above it likelier than not.
-    pub flips: bool,
+    pub changes_worker: bool,
     /// Lowest cost to second lowest, in blocks.
     pub cost_gap_blocks: Option<f64>,
     /// Candidates.
@@ -123,7 +123,7 @@ impl Versus {
                 write!(sentence, "Here it shares the lowest cost with others")
             }
             (Some(_), _) => match self.cost_gap_blocks {
-                Some(margin) => write!(sentence, "Here it costs least too, by {} blocks", Short(margin)),
+                Some(gap) => write!(sentence, "Here it costs least too, by {} blocks", Short(gap)),
                 None => write!(sentence, "Here it is the only one"),
             },
             (None, _) => write!(sentence, "It cannot be chosen here, and {best} costs least"),
@@ -158,7 +158,7 @@ impl WhatIf {
             probability,
             best: self.rows[best_at].who,
             choices: self.scores.choice_count(),
-            flips: at.is_none_or(|at| costs[at] > costs[best_at]) && probability < 0.5,
+            changes_worker: at.is_none_or(|at| costs[at] > costs[best_at]) && probability < 0.5,
             cost_gap_blocks: self.scores.cost_gap_blocks(),
             of: self.rows.len(),
         })

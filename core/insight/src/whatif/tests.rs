@@ -253,7 +253,7 @@ fn a_recorded_decision_comes_out_as_it_was_taken() {
     let mut engine = WhatIf::default();
     let name = |who| format!("{who:?}");
     let versus = engine.ask(scene.state(), &question).expect("answered").versus.expect("compared");
-    assert_eq!((versus.rank, versus.flips, versus.above_best_blocks), (Some(1), false, Some(0.0)));
+    assert_eq!((versus.rank, versus.changes_worker, versus.above_best_blocks), (Some(1), false, Some(0.0)));
     let says = "The router chose Worker(WorkerIx(2)). Here it costs least too, by 0.375 blocks.";
     assert_eq!(versus.sentence(name), says);
 }

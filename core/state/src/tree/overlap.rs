@@ -105,7 +105,8 @@ impl PrefixOwners {
         let mut owners = owners.groups().peekable();
         self.0.retain_mut(|group| {
             while owners.next_if(|owned| owned.number < group.number).is_some() {}
-            let owned = owners.peek().filter(|owned| owned.number == group.number).map_or(0, |owned| owned.members);
+            let owned =
+                owners.peek().filter(|owned| owned.number == group.number).map_or(0, |owned| owned.members);
             let lost = WorkerGroup { members: group.members & !owned, ..*group };
             if lost.members != 0 {
                 lost.iter().for_each(&mut dropped);

@@ -277,7 +277,8 @@ impl OwnerSets {
     pub(super) fn heap_bytes(&self) -> usize {
         // Each set is there twice: in `sets` and as a key of `ids`.
         let groups: usize = self.sets.iter().map(|set| 2 * size_of_val(&*set.rest)).sum();
-        groups + self.sets.capacity() * (size_of::<OwnerSet>() + 4)
+        groups
+            + self.sets.capacity() * (size_of::<OwnerSet>() + 4)
             + self.ids.capacity() * (size_of::<(OwnerSet, SetId)>() + 1)
             + self.free.capacity() * 4
             + size_of_val(&*self.recent)
