@@ -11,11 +11,11 @@
 //! that it saw, and nothing is followed up. Prefill blocks read from a log are rounded there to three decimals and are brought
 //! back to whole tokens where that is certain. A sweep recommends what is better beyond noise, by drawing parts of the window
 //! again and again (`fixed_state/noise.rs`). *Re-simulated*: `Arrivals` are played through the simulation's router and
-//! engines, some 40 times to fit prefill, decode and answer lengths (`calibration.rs`), then under the recorded setting and
+//! engines, some 40 times to fit prefill, decode and output lengths (`calibration.rs`), then under the recorded setting and
 //! under the one tried. The page
 //! makes the sample from its own state and computes in its worker; `POST /api/v1/counterfactual` runs the same
 //! functions on a thread for long work, two at a time, and breaks off when the client goes away. What is left out is
-//! counted by reason, what is assumed stands beside the figures.
+//! counted by reason, assumptions are listed beside the figures.
 
 mod calibration;
 mod fixed_state;
@@ -59,7 +59,7 @@ pub const MAX_AXIS: usize = 21;
 /// Most settings of one sweep.
 pub const MAX_SETTINGS: usize = 21 * 15;
 
-/// Which decisions are meant: the latest.
+/// Which decisions are selected: the latest.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum DecisionRange {
     /// So many.
@@ -73,7 +73,7 @@ impl DecisionRange {
     pub const ALL: DecisionRange = DecisionRange::Last(MAX_DECISIONS as u32);
 }
 
-/// Which decisions are meant.
+/// Which decisions are selected.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Selection {
     /// How far back.
@@ -92,8 +92,8 @@ impl Selection {
     }
 }
 
-/// The requests of `arrivals` that were placed in `pool`, the last `count` of them; `None`: all that are kept. Where prefill
-/// and decode are apart, a request has two decisions, and its prompt may be kept with either.
+/// The requests of `arrivals` that were placed in `pool`, the last `count` of them; `None`: all that are retained. Where prefill
+/// and decode are apart, a request has two decisions, and its prompt may be retained with either.
 pub fn arrivals_in(cluster: &Cluster, arrivals: &Arrivals, pool: Option<PoolIx>, count: usize) -> Arrivals {
     let Some(pool) = pool else { return arrivals.latest(count) };
     let decided = |id: DecisionId| cluster.decisions().get(id);

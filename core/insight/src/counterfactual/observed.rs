@@ -46,7 +46,7 @@ pub(super) fn e2e_ms(decided: &DecisionEntry) -> Option<f64> {
     decided.progress.ended_ms.map(|at| at.since(decided.decided_ms()) as f64)
 }
 
-/// What was measured of the requests meant and of those before that warm the caches. A prompt may be kept with either
+/// What was measured of the selected requests and of those before that warm the caches. A prompt may be retained with either
 /// choice of a request that has two.
 pub(super) fn observed(cluster: &Cluster, selection: Selection, clock: Clock) -> Vec<Observed> {
     let played = u32::try_from(arrivals_needed(selection.span)).unwrap_or(u32::MAX);

@@ -54,7 +54,7 @@ pub struct About {
     pub recorded_settings: u32,
 }
 
-/// In JSON as objects, the reasons in words.
+/// In JSON as objects, the reasons as text.
 fn by_reason<S: Serializer>(left_out: &Vec<(LeftOut, u64)>, to: S) -> Result<S::Ok, S::Error> {
     #[derive(Serialize)]
     struct Counted {

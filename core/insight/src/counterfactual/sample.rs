@@ -2,6 +2,7 @@
 //! enough to travel to a worker, complete enough to be judged there without the state. Must not know where decisions come
 //! from: `select` reads them out of the state.
 
+use std::collections::HashMap;
 use std::ops::Range;
 
 use radixscope_model::id::{DecisionId, Millis, WorkerIx};
@@ -84,7 +85,7 @@ pub enum LeftOut {
 }
 
 impl LeftOut {
-    /// In words, after a number of decisions.
+    /// As text, after a number of decisions.
     pub const fn as_str(self) -> &'static str {
         match self {
             LeftOut::ChosenOnly => "of which only the chosen worker is known",
@@ -169,8 +170,8 @@ impl Sample {
 #[derive(Clone, Debug, Default)]
 pub struct SampleBuilder {
     sample: Sample,
-    /// Place in `workers` by worker index.
-    slots: Vec<Option<u16>>,
+    /// Place of each worker in `workers`.
+    slots: HashMap<WorkerIx, u16>,
     /// When the latest decision was taken.
     latest_ms: Option<Millis>,
 }
@@ -252,6 +253,8 @@ impl SampleBuilder {
         {
             return Err(LeftOut::BadNumber);
         }
+        // Two decisions in a row mostly have the same candidates in the same order.
+        let previous = self.sample.decisions.last().map_or(0..0, Judged::candidates);
         let judged = Judged {
             decision: SampledDecision {
                 ttft_ms: decision.ttft_ms.filter(|ms| ms.is_finite() && *ms >= 0.0),
@@ -266,12 +269,13 @@ impl SampleBuilder {
             self.latest_ms = Some(decision.at_ms);
             self.sample.about.recorded = Some(*settings);
         }
+        let mut likely = previous;
         for (candidate, tree_size) in candidates.iter().zip(tree_sizes_blocks(candidates)) {
             let prefill_blocks = match (settings.formula, decision.block_size()) {
                 (Formula::A, Some(size)) => whole_tokens(candidate.prefill_blocks, size),
                 _ => candidate.prefill_blocks,
             };
-            let slot = self.slot_of(candidate.worker);
+            let slot = self.slot_of(candidate.worker, likely.next());
             let sample = &mut self.sample;
             sample.overlap_blocks.push(candidate.overlap_blocks.into());
             sample.prefill_blocks.push(prefill_blocks);
@@ -296,12 +300,14 @@ impl SampleBuilder {
         ) as u32
     }
 
-    fn slot_of(&mut self, worker: WorkerIx) -> u16 {
-        if self.slots.len() <= worker.at() {
-            self.slots.resize(worker.at() + 1, None);
+    /// Place of `worker`, which is likely that of the candidate at `likely`.
+    fn slot_of(&mut self, worker: WorkerIx, likely: Option<usize>) -> u16 {
+        let Sample { slots, workers, .. } = &mut self.sample;
+        let known = likely.and_then(|at| slots.get(at)).copied();
+        if let Some(slot) = known.filter(|&slot| workers[usize::from(slot)] == worker) {
+            return slot;
         }
-        let workers = &mut self.sample.workers;
-        *self.slots[worker.at()].get_or_insert_with(|| {
+        *self.slots.entry(worker).or_insert_with(|| {
             workers.push(worker);
             (workers.len() - 1) as u16
         })

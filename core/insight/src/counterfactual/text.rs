@@ -1,4 +1,4 @@
-//! Reports in words: the same on the page, in the API and in a ticket.
+//! Reports as text: the same on the page, in the API and in a ticket.
 
 use super::calibration::{Calibration, HIT_RATE_TOLERANCE, P50_TOLERANCE, P95_TOLERANCE};
 use super::fixed_state::{Expected, Interval};
@@ -51,7 +51,7 @@ pub fn headline(report: &OfflineReplayReport) -> String {
     format!("With {settings}: {changes} of {} decisions {verb} worker.", count(tried.decisions))
 }
 
-/// Decisions that were left out, in words; `None` where all were judged.
+/// Decisions that were left out, as text; `None` where all were judged.
 pub fn not_judged(about: &About) -> Option<String> {
     let all: Vec<String> = about
         .left_out

@@ -41,7 +41,7 @@ pub struct Counts {
     pub throughput: Option<Throughput>,
     /// Over the last [`WINDOW_MS`].
     pub errors: Option<Errors>,
-    /// Since the first scrape, or over the decisions that are kept.
+    /// Since the first scrape, or over the decisions that are retained.
     pub session_errors: Option<Errors>,
     /// What became of KV events in the router, by its own count; empty: it does not say (before 1.0).
     pub events: Vec<EventCount>,

@@ -241,7 +241,7 @@ fn an_hour_of_scrapes_gives_a_line_and_the_thinned_ones_give_it_too() {
         // The windows round the change hold some of both.
         (at.0.abs_diff(NOW + 2_200_000) > 120_000).then_some((at.0 < NOW + 2_200_000, p95))
     };
-    // Of the first point nothing older is kept.
+    // Of the first point nothing older is retained.
     let found: std::collections::BTreeSet<_> = line.points().skip(3).filter_map(words).collect();
     let wanted = [(false, "470 ms–1 s".to_owned()), (true, "0 ms–100 ms".to_owned())];
     assert_eq!(found.into_iter().collect::<Vec<_>>(), wanted);

@@ -95,7 +95,7 @@ impl RoundRobin {
     }
 }
 
-/// How many decisions were taken before this one in its pool; `None` if it is not kept any more.
+/// How many decisions were taken before this one in its pool; `None` if it is not retained any more.
 fn turn(cluster: &Cluster, id: DecisionId) -> Option<u64> {
     let mut turns = cluster.decisions().with_turns();
     turns.find(|(_, decided)| decided.decision.id == id).map(|(turn, _)| turn)

@@ -293,7 +293,7 @@ fn what_cannot_be_answered_says_which_part_is_at_fault() {
     assert!(scene.refused(&recorded(1)).contains("only the chosen worker is known"));
     assert!(scene.refused(&recorded(9)).contains("decision 9 is not retained"));
     let rechunked = Question { block_size_tokens: Some(32), ..local([1], None) };
-    assert!(scene.refused(&rechunked).contains("takes its token ids"));
+    assert!(scene.refused(&rechunked).contains("needs its token ids"));
     assert!(scene.refused(&local([1, 2], Some(31))).contains("has no 2 full blocks of 16"));
     let out = Changes { left_out: vec![w(0)], ..Changes::default() };
     assert!(scene.refused(&Question { changes: out, ..local([1], None) }).contains("no worker"));

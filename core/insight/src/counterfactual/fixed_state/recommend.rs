@@ -41,7 +41,7 @@ pub enum Suggestion {
     Unknown,
 }
 
-/// A suggestion and its trade-off in words.
+/// A suggestion and its trade-off as text.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Recommendation {
     /// What kind.

@@ -1,4 +1,4 @@
-//! What came out: every candidate with its terms, by rank, and what changed from a decision that was really taken.
+//! The response: every candidate with its terms, by rank, and what changed from a decision that was really taken.
 
 use std::fmt::Write as _;
 
@@ -11,12 +11,12 @@ use radixscope_router::explain::Short;
 use radixscope_router::{Load, Request, RouterSettings, Scores, Terms, WorkerInput};
 use radixscope_state::cluster::Cluster;
 
-/// An answer; lives as long as nothing else is asked.
+/// A response; valid until the next question.
 #[derive(Clone, Copy, Debug)]
 pub struct WhatIfResponse<'a> {
-    /// The last record of the state that was asked.
+    /// The last record of the state.
     pub seq: Seq,
-    /// When it was asked, by the state's clock.
+    /// When it was computed, by the state's clock.
     pub at_ms: Millis,
     /// What was routed.
     pub request: Request,
@@ -35,7 +35,7 @@ pub struct WhatIfResponse<'a> {
     pub(super) inputs: &'a [WorkerInput],
 }
 
-/// A candidate with its place in the answer.
+/// A candidate with its place in the response.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct RankedCandidate {
     /// Who, and the numbers that are compared.
@@ -56,7 +56,7 @@ pub struct RankedCandidate {
     pub is_actual: bool,
 }
 
-/// The really chosen worker in this answer.
+/// The really chosen worker in this response.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Versus {
     /// The decision compared with.
@@ -84,10 +84,10 @@ pub struct Versus {
 impl<'a> WhatIfResponse<'a> {
     /// Candidates by cost, lowest first.
     pub fn ranked(&self) -> impl ExactSizeIterator<Item = RankedCandidate> + use<'a> {
-        let answer = *self;
+        let response = *self;
         let actual = self.versus.map(|versus| versus.actual);
         let ranking = self.ranking.iter().enumerate();
-        ranking.map(move |(place, &at)| answer.at(place as u32 + 1, at as usize, actual))
+        ranking.map(move |(place, &at)| response.at(place as u32 + 1, at as usize, actual))
     }
 
     fn at(&self, rank: u32, at: usize, actual: Option<CandidateRef>) -> RankedCandidate {
