@@ -67,7 +67,9 @@ fn unreported_fields_are_absent() {
     let names_what_is_missing =
         |source: &str| source.contains("--prometheus") || source.starts_with("no log, trace");
     assert!(
-        loads(&cluster).iter().all(|load| load.requests.is_none() && names_what_is_missing(&load.source))
+        request_gauges(&cluster)
+            .iter()
+            .all(|gauge| gauge.requests.is_none() && names_what_is_missing(&gauge.source))
     );
 }
 
@@ -260,7 +262,7 @@ fn rates_are_over_the_time_that_was_scraped() {
     let throughput = counts.throughput.unwrap();
     assert_eq!((throughput.requests_per_s, throughput.output_tokens_per_s), (2.0, Some(200.0)));
     assert_eq!(counts.errors, Some(Errors { failed: 0, of: 20 }));
-    assert_eq!(loads(&cluster)[0].requests, Some(7.0));
+    assert_eq!(request_gauges(&cluster)[0].requests, Some(7.0));
 }
 
 #[test]
