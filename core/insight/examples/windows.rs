@@ -9,7 +9,8 @@ use std::ops::ControlFlow;
 use radixscope_captures::{Recording, Simulated};
 use radixscope_dynamo::log_line;
 use radixscope_insight::counterfactual::{
-    Compared, DecisionRange, Facts, Sample, Selection, TEMPERATURES, Times, resimulate, weights_with,
+    Compared, DecisionRange, Facts, Interval, Sample, Selection, TEMPERATURES, Times, resimulate,
+    weights_with,
 };
 use radixscope_intake::{Intake, NatsSubjects, Payload, Received};
 use radixscope_model::id::Millis;

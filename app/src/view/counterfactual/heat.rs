@@ -211,7 +211,7 @@ pub(super) fn HeatMap(report: Arc<SweepReport>, take: Callback<(f64, f64)>) -> i
         metric.set(Metric::ALL.into_iter().find(|metric| metric.key() == key).unwrap_or(Metric::Changed));
     };
     let why = advice.map(|advice| {
-        let head = match (advice.outcome, advice.held) {
+        let head = match (advice.outcome, advice.is_repeated) {
             (Some(_), true) => "★ Still recommended to try. ",
             (Some(_), false) => "★ Recommended to try. ",
             (None, _) => "No recommendation. ",
