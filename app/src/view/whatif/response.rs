@@ -173,7 +173,7 @@ fn shown(cluster: &Cluster, scored: &WhatIfResponse<'_>) -> Response {
         headline,
         margin,
         prompt,
-        versus: scored.versus.map(|versus| (versus.sentence(name), versus.flips)),
+        versus: scored.versus.map(|versus| (versus.sentence(name), versus.changes_worker)),
         notes: scored.notes.to_vec(),
         partial: scored.partial.map(str::to_owned),
     }
