@@ -7,7 +7,6 @@ use std::ops::Range;
 
 use radixscope_model::id::{DecisionId, Millis, WorkerIx};
 use radixscope_model::record::{Candidate, tree_sizes_blocks};
-use radixscope_model::sort::sort_by_key;
 use radixscope_router::{Formula, RouterSettings};
 use serde::{Deserialize, Serialize};
 
@@ -221,9 +220,9 @@ impl SampleBuilder {
         about.recorded_settings = settings.len().min(MAX_COUNTED_SETTINGS) as u32;
         let decision = |at: u32| &decisions[at as usize].decision;
         by_start.extend(0..decisions.len() as u32);
-        sort_by_key(by_start, |&at| decision(at).at_ms);
+        by_start.sort_by_key(|&at| decision(at).at_ms);
         by_end.extend((0..decisions.len() as u32).filter(|&at| decision(at).is_in_flight()));
-        sort_by_key(by_end, |&at| decision(at).ended_ms);
+        by_end.sort_by_key(|&at| decision(at).ended_ms);
         self.sample
     }
 
