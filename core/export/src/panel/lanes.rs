@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use radixscope_insight::completeness::known_text;
 use radixscope_insight::occupancy::Occupancy;
-use radixscope_model::id::{Millis, WorkerIx};
+use radixscope_model::id::{Millis, Slot, WorkerIx};
 use radixscope_model::number_format::{UNKNOWN, percent, plural, short};
 use radixscope_state::cluster::{Cluster, Liveness};
 use radixscope_state::tree::forest::{Forest, Holder, Seen, Sliver, Window};
@@ -62,12 +62,12 @@ impl LaneFigures {
     }
 }
 
-/// Whether a worker has any block of a sliver. Of several workers only the first 64 are known.
-pub fn holds_sliver(sliver: &Sliver, worker: WorkerIx) -> bool {
+/// Whether the worker of a slot has any block of a sliver. Of several workers only the first 64 are known.
+pub fn holds_sliver(sliver: &Sliver, slot: Slot) -> bool {
     match sliver.holder {
         Holder::NoWorker => false,
-        Holder::One(only) => only == worker,
-        Holder::Several => worker.0 < 64 && sliver.workers & (1 << worker.0) != 0,
+        Holder::One(only) => only == slot,
+        Holder::Several => slot.0 < 64 && sliver.workers & (1 << slot.0) != 0,
     }
 }
 

@@ -159,7 +159,7 @@ fn hit_rate_title(totals: DecisionTotals) -> String {
 
 /// Each is zero on a healthy worker, and says nothing by itself about why it is not.
 fn facts(cluster: &Cluster, ix: WorkerIx, state: &WorkerState) -> Vec<(&'static str, String)> {
-    let unattached = cluster.tree_of(ix).holdings(ix).unattached;
+    let unattached = cluster.holdings(ix).unattached;
     let mut facts = Vec::new();
     let mut add = |id, n: u64, one: &str, many: &str| {
         if n > 0 {

@@ -251,6 +251,7 @@ pub(super) fn ranks_of(id: WorkerId, cluster: &Cluster) -> Vec<(Worker, WorkerIx
 #[cfg(test)]
 mod tests {
     use super::*;
+    use radixscope_model::id::Seq;
     use radixscope_model::record::{Entry, Record};
 
     fn subject(component: &str) -> Arc<Subject> {
@@ -273,7 +274,7 @@ mod tests {
             if is_news {
                 let (namespace, component) = (namespace.into(), component.into());
                 let record = Record::Worker { worker, id, namespace, component };
-                cluster.fold(&Entry { at_ms: Millis(1), record });
+                cluster.fold(Seq(1), &Entry { at_ms: Millis(1), record });
             }
             interner.note_recorded_through(worker, subject, false);
             (worker, is_news, false)

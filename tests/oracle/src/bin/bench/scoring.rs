@@ -168,7 +168,7 @@ fn session() -> anyhow::Result<Sample> {
                 let overlap = rng.random_range(0..=full);
                 let left = isl_tokens - overlap * u64::from(BLOCK_SIZE_TOKENS) + rng.random_range(0..20_000);
                 Candidate {
-                    worker: WorkerIx(worker),
+                    worker: WorkerIx(worker.into()),
                     overlap_blocks: overlap as u32,
                     host_blocks: 0,
                     disk_blocks: 0,
