@@ -71,7 +71,7 @@ fn series(shown: &ViewContext<'_>, workers: &[WorkerIx], of: usize) -> Vec<Serie
     let alone = workers.iter().filter(|worker| worker.slot().at() < MAX_BANDS || workers.len() == 1);
     let of_worker = |&worker: &WorkerIx| {
         let id = shown.worker(worker)?.id.to_string();
-        let (swatch, colour) = (Pattern::of(worker).class(), token(worker, of));
+        let (swatch, colour) = (Pattern::of(worker.slot()).class(), token(worker.slot(), of));
         Some(Series { id, name: label(worker), swatch, colour })
     };
     let all = alone.filter_map(of_worker);

@@ -30,7 +30,7 @@ fn option(shown: &Imbalance, chart: Drawn, palette: &Palette) -> ChartOption {
     let limit = shown.limit.map(|limit| limit as f64);
     let of_worker = |(worker, _): &(WorkerIx, Vec<Option<u32>>)| Strip {
         name: format!("{}, requests", label(*worker)),
-        colour: palette.worker(*worker),
+        colour: palette.worker(worker.slot()),
         values: chart.values(*worker),
         spikes: shown
             .spikes_of(*worker)

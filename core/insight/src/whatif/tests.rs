@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use radixscope_model::id::{BlockHash, DecisionId, Seq, SourceIx, Worker};
+use radixscope_model::id::{BlockHash, DecisionId, Seq, SourceIx, Worker, WorkerIx};
 use radixscope_model::record::{
     self, Block, Completeness, Decision, DecisionSource, Entry, Progress, Record, SourceKind,
 };
