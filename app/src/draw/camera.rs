@@ -308,7 +308,7 @@ fn axis(from: f64, to: f64, whole: f64, least: f64) -> (f64, f64) {
 
 #[cfg(test)]
 mod tests {
-    use radixscope_model::id::{BlockHash, TokensHash, Slot};
+    use radixscope_model::id::{BlockHash, Slot, TokensHash};
     use radixscope_model::record::Block;
     use radixscope_state::tree::forest::{Arrangement, Order};
 

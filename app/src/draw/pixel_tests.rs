@@ -1,6 +1,6 @@
 //! Known small trees, pixel by pixel.
 
-use radixscope_model::id::{BlockHash, Millis, TokensHash, Slot};
+use radixscope_model::id::{BlockHash, Millis, Slot, TokensHash};
 use radixscope_model::record::Block;
 use radixscope_state::cluster::touched_ms;
 use radixscope_state::tree::Tree;

@@ -1,6 +1,6 @@
 //! Small trees and known colours for tests.
 
-use radixscope_model::id::{BlockHash, TokensHash, Slot};
+use radixscope_model::id::{BlockHash, Slot, TokensHash};
 use radixscope_model::record::Block;
 use radixscope_state::tree::Tree;
 

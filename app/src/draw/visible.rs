@@ -45,7 +45,7 @@ pub fn without_hit(tree: &Tree, forest: &Forest) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    use radixscope_model::id::{BlockHash, TokensHash, Slot};
+    use radixscope_model::id::{BlockHash, Slot, TokensHash};
     use radixscope_model::record::Block;
     use radixscope_state::tree::forest::{Arrangement, Width};
 

@@ -236,8 +236,10 @@ mod tests {
             ..Scrape::new("frontend", ProcessRole::Frontend)
         };
         fold(&mut cluster, Record::Scrape(scrape));
-        let named =
-            |worker: u16, name: &'static str| Record::Model { worker: WorkerIx(worker.into()), name: name.into() };
+        let named = |worker: u16, name: &'static str| Record::Model {
+            worker: WorkerIx(worker.into()),
+            name: name.into(),
+        };
         for record in [named(0, "small"), named(1, "large")] {
             fold(&mut cluster, record);
         }

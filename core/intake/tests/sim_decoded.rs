@@ -66,7 +66,8 @@ fn assert_same(simulation: &Simulation, cluster: &Cluster) {
         assert_eq!(faults, (0, 0, 0));
         let mut held = 0;
         for hash in simulation.cached_blocks(number) {
-            let node = cluster.tree(PoolIx(0)).find(ix.slot(), hash).expect("a cached block is in the mirror");
+            let node =
+                cluster.tree(PoolIx(0)).find(ix.slot(), hash).expect("a cached block is in the mirror");
             assert_eq!(cluster.tree(PoolIx(0)).block_hash(node), hash);
             *holders.entry(hash).or_default() += 1;
             held += 1;

@@ -57,7 +57,11 @@ fn is_as_shown(cluster: &Cluster, fixture: &Fixture) {
             .unwrap_or_else(|| panic!("decision {id} is missing"));
         let decision = &decided.decision;
         let worker = cluster.worker(decision.worker).unwrap().id;
-        assert_eq!((worker.id.to_string(), worker.dp_rank.to_string()), (row("worker_id"), row("dp_rank")), "{id}");
+        assert_eq!(
+            (worker.id.to_string(), worker.dp_rank.to_string()),
+            (row("worker_id"), row("dp_rank")),
+            "{id}"
+        );
         assert_eq!(decision.request_id.clone().unwrap_or_default(), row("request_id"), "{id}");
         assert_eq!(optional(decision.isl_tokens), row("isl_tokens"), "{id}");
         assert_eq!(optional(decision.isl_blocks), row("isl_blocks"), "{id}");

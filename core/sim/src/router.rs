@@ -297,7 +297,8 @@ impl Router {
         for candidate in candidates.iter_mut() {
             let SimulatedCandidate { candidate: Candidate { worker, overlap_blocks, .. }, .. } = *candidate;
             let beyond = &prompt[overlap_blocks as usize..];
-            let held = beyond.iter().take_while(|block| host_holders.holds(worker.slot().0, block.block_hash));
+            let held =
+                beyond.iter().take_while(|block| host_holders.holds(worker.slot().0, block.block_hash));
             candidate.candidate.host_blocks = held.count() as u32;
             if *role == Role::Prefill {
                 candidate.new_blocks = 0;

@@ -9,7 +9,7 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use radixscope_model::id::{BlockHash, TokensHash, Slot};
+use radixscope_model::id::{BlockHash, Slot, TokensHash};
 use radixscope_model::record::Block;
 use radixscope_state::tree::forest::{Arrangement, Forest, Order, Seen, Window};
 use radixscope_state::tree::{MAX_HITS, NodeId, Tree};

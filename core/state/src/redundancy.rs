@@ -104,7 +104,7 @@ mod tests {
     use super::*;
     use crate::tree::Tree;
     use crate::tree::forest::Arrangement;
-    use radixscope_model::id::{BlockHash, TokensHash, Slot};
+    use radixscope_model::id::{BlockHash, Slot, TokensHash};
     use radixscope_model::record::Block;
 
     fn tree(stores: &[(u16, &[u64])]) -> Tree {

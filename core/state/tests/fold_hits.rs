@@ -39,7 +39,8 @@ impl Fold {
     }
 
     fn decide(&mut self, id: u64, worker: u16, more: impl FnOnce(&mut Decision)) {
-        let mut decision = Decision::new(DecisionId(id), WorkerIx(worker.into()), DecisionSource::ActiveSequences);
+        let mut decision =
+            Decision::new(DecisionId(id), WorkerIx(worker.into()), DecisionSource::ActiveSequences);
         more(&mut decision);
         self.fold(Record::Decision(decision));
     }

@@ -1,6 +1,6 @@
 //! Our tree, given the same events.
 
-use radixscope_model::id::{BlockHash, TokensHash, Slot};
+use radixscope_model::id::{BlockHash, Slot, TokensHash};
 use radixscope_model::record::Block;
 use radixscope_state::tree::{NodeId, OverlapRule, Step, Tree};
 

@@ -152,9 +152,7 @@ impl Brush {
     ) {
         let (tree, block_tokens) = (cluster.tree(), cluster.block_tokens());
         self.with_fills(how, palette, |fills| {
-            let name = |slot: Slot| {
-                label(cluster.workers().in_slot(slot).unwrap_or(WorkerIx::first(slot)))
-            };
+            let name = |slot: Slot| label(cluster.workers().in_slot(slot).unwrap_or(WorkerIx::first(slot)));
             words::labels(surface, tree, forest, &drawn.labelled, fills, (how.picked, &name));
         });
         match &how.lanes {

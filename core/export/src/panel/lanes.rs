@@ -212,7 +212,8 @@ impl Inner {
                 let owners = tree.chain_owners(chain);
                 let x = (self.x(x0), self.x(x0 + f64::from(chain.width())));
                 let y = (self.y(chain.position), self.y(chain.end()));
-                let held = lanes.iter().zip(&mut outlines).filter(|(lane, _)| owners.contains(lane.worker.slot()));
+                let held =
+                    lanes.iter().zip(&mut outlines).filter(|(lane, _)| owners.contains(lane.worker.slot()));
                 for (_, outline) in held {
                     outline.add(x, y, owners.len() > 1);
                     boxes += 1;

@@ -153,9 +153,7 @@ impl TreeSnapshot {
 
     /// The slots of those of the workers that are there.
     fn slots(&self, workers: &[WorkerIx]) -> Vec<Slot> {
-        let has_slot = |worker: &WorkerIx| {
-            matches!(self.workers.get(worker.slot().at()), Some(Some((known, _))) if known == worker)
-        };
+        let has_slot = |worker: &WorkerIx| matches!(self.workers.get(worker.slot().at()), Some(Some((known, _))) if known == worker);
         workers.iter().filter(|worker| has_slot(worker)).map(|worker| worker.slot()).collect()
     }
 

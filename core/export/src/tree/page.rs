@@ -147,10 +147,8 @@ impl TreeSnapshot {
                 self.whole.get_or_init(|| Sums::below(tree, root, None, self.since(MAX_HITS_WINDOW_MS)))
             }
             _ => {
-                {
-                    let slots = page.workers.as_deref().map(|workers| self.slots(workers));
-                    own.insert(Sums::below(tree, root, slots.as_deref(), self.since(page.hits_window_ms)))
-                }
+                let slots = page.workers.as_deref().map(|workers| self.slots(workers));
+                own.insert(Sums::below(tree, root, slots.as_deref(), self.since(page.hits_window_ms)))
             }
         };
         let mut walk = Walk {

@@ -48,7 +48,7 @@ pub fn end_to_text(end_ms: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use radixscope_model::id::{BlockHash, TokensHash, Slot};
+    use radixscope_model::id::{BlockHash, Slot, TokensHash};
     use radixscope_model::record::Block;
     use radixscope_state::tree::Tree;
     use radixscope_state::tree::forest::Arrangement;

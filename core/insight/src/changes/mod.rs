@@ -256,7 +256,8 @@ fn blocks(members: &[Member], earlier: &Tree, later: &Tree) -> (Blocks, Vec<Bloc
         kept[member] += u64::from(held.is_some());
     });
     for (at, member) in members.iter().enumerate() {
-        let holds = |tree: &Tree, ix: Option<WorkerIx>| ix.map(|ix| tree.holdings(ix.slot())).unwrap_or_default();
+        let holds =
+            |tree: &Tree, ix: Option<WorkerIx>| ix.map(|ix| tree.holdings(ix.slot())).unwrap_or_default();
         let (before, after) = (holds(earlier, member.at[0]), holds(later, member.at[1]));
         of[at].evicted = of[at].before - kept[at];
         of[at].stored = (after.resident + after.further).saturating_sub(kept[at]);
@@ -327,9 +328,8 @@ fn worker_change(
     is_across: bool,
 ) -> WorkerChange {
     // Known under another pool before it counts as the same worker in all that is no block.
-    let known = |cluster: &Cluster| {
-        cluster.worker_ix(member.id).filter(|&ix| cluster.workers().get(ix).is_some())
-    };
+    let known =
+        |cluster: &Cluster| cluster.worker_ix(member.id).filter(|&ix| cluster.workers().get(ix).is_some());
     let (before_ix, after_ix) = (known(a.cluster), known(b.cluster));
     let before = before_ix.and_then(|ix| a.cluster.worker(ix));
     let after = after_ix.and_then(|ix| b.cluster.worker(ix));

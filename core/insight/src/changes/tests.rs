@@ -279,7 +279,11 @@ fn take(stage: &mut Stage, held: &mut Held, step: &Step) {
                 tokens_hash: TokensHash(prompt[at]),
             };
             let blocks: Vec<Block> = (0..prompt.len()).map(block).collect();
-            stage.fold(Record::Stored { worker: WorkerIx((*worker).into()), parent: None, blocks: blocks.into() });
+            stage.fold(Record::Stored {
+                worker: WorkerIx((*worker).into()),
+                parent: None,
+                blocks: blocks.into(),
+            });
             held.extend((1..=prompt.len()).map(|len| (*worker, prompt[..len].to_vec())));
         }
         Step::Remove(worker, prompt, n) => {

@@ -107,7 +107,6 @@ impl History {
     }
 }
 
-
 fn totals(cluster: &Cluster) -> PerWorker<Totals> {
     let mut totals = PerWorker::default();
     cluster.workers().indices().for_each(|worker| *totals.of(worker) = Totals::of(cluster, worker));

@@ -105,9 +105,8 @@ fn counts(cluster: &Cluster, now: Millis) -> Vec<Count> {
     let workers = cluster.workers().indexed().filter(|(_, state)| state.gone.is_none());
     let by_messages = workers.flat_map(|(worker, state)| {
         let loads = state.router_loads.iter().filter(|load| is_fresh(load.at_ms));
-        loads.filter_map(move |load| {
-            Some((worker, LoadReporter::Messages(load.router?), load.decode_blocks?))
-        })
+        loads
+            .filter_map(move |load| Some((worker, LoadReporter::Messages(load.router?), load.decode_blocks?)))
     });
     let frontends = cluster.processes().iter().enumerate();
     let frontends = frontends.filter(|(_, p)| p.role == ProcessRole::Frontend && is_fresh(p.last_ms));

@@ -190,7 +190,8 @@ fn estimates_of_several_routers_are_not_mixed() {
 
 /// Decision `id` of `worker`, with a prompt of 122 tokens of which it held 7 blocks.
 fn decide(scene: &mut Scene, id: u64, worker: u16) {
-    let mut decision = Decision::new(DecisionId(id), WorkerIx(worker.into()), DecisionSource::ActiveSequences);
+    let mut decision =
+        Decision::new(DecisionId(id), WorkerIx(worker.into()), DecisionSource::ActiveSequences);
     decision.isl_tokens = Some(122);
     decision.block_size_tokens = Some(16);
     decision.overlap_blocks = Some(7);

@@ -194,7 +194,8 @@ fn host_memory_is_not_device_memory() {
             of.worker_id
         );
         assert_eq!(cluster.tier_blocks(ix, Tier::Disk), None, "no event of that tier was received");
-        let unattached = cluster.tier_tree(pool(&cluster, &of.group), Tier::Host).holdings(ix.slot()).unattached;
+        let unattached =
+            cluster.tier_tree(pool(&cluster, &of.group), Tier::Host).holdings(ix.slot()).unattached;
         assert_eq!(unattached, of.unattached);
     }
     let mut isl_blocks = 0;

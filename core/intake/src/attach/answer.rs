@@ -141,8 +141,7 @@ impl Attach {
         drop(target);
         let is_behind = last_event_id > self.workers.of(ix).last_event_id;
         if is_verified {
-            let is_whole =
-                out.cluster().holdings(ix).hidden == 0 && !is_behind && !query.is_overtaken;
+            let is_whole = out.cluster().holdings(ix).hidden == 0 && !is_behind && !query.is_overtaken;
             if !self.verified(ix, &difference, is_whole, out) {
                 return;
             }

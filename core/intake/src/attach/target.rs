@@ -100,8 +100,8 @@ impl Target {
         if kept.holdings(slot).resident > 0 {
             let gone = kept.names_of(slot).into_iter().filter(|&name| target.find(slot, name).is_none());
             for name in gone {
-                let is_detached = to.is_verified
-                    && kept.find(slot, name).is_some_and(|node| is_detached(kept, slot, node));
+                let is_detached =
+                    to.is_verified && kept.find(slot, name).is_some_and(|node| is_detached(kept, slot, node));
                 let list = if is_detached { &mut to.detached } else { &mut to.surplus };
                 list.push((tier, name));
             }
@@ -151,14 +151,7 @@ fn is_same(kept: &Tree, target: &Tree, slot: Slot, node: NodeId, name: BlockHash
 }
 
 impl Difference {
-    fn missing(
-        &mut self,
-        tier: Option<Tier>,
-        target: &Tree,
-        slot: Slot,
-        node: NodeId,
-        name: BlockHash,
-    ) {
+    fn missing(&mut self, tier: Option<Tier>, target: &Tree, slot: Slot, node: NodeId, name: BlockHash) {
         let block = Block { block_hash: name, tokens_hash: target.tokens_hash(node) };
         let mut leading = Vec::new();
         let mut at = target.parent(node);

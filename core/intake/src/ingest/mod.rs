@@ -48,7 +48,8 @@ use radixscope_dynamo::subject::{Subject, Transport};
 use radixscope_dynamo::trace;
 use radixscope_model::id::{Millis, SourceIx, Worker, WorkerIx};
 use radixscope_model::record::{
-    DepartureCause, Entry, EventTransport, LinkState, MissedCause, Record, Role, RoleEvidence, SourceKind, Tier, Topic,
+    DepartureCause, Entry, EventTransport, LinkState, MissedCause, Record, Role, RoleEvidence, SourceKind,
+    Tier, Topic,
 };
 use radixscope_state::cluster::{Cluster, MAX_SOURCES};
 use radixscope_state::per_worker::PerWorker;

@@ -1,7 +1,7 @@
 //! What is asked for over HTTP: a process's metrics, and a frontend's list of workers.
 
-use super::interner::ranks_of;
 use super::instances::{List, ListKind};
+use super::interner::ranks_of;
 use super::{Context, Ingest, MentionKind, Sink, within_bounds};
 use radixscope_dynamo::discovery::Instance;
 use radixscope_dynamo::error::{DecodeError, Faults};
@@ -124,7 +124,6 @@ impl Ingest {
             }
         }
     }
-
 }
 
 /// The known ranks of a worker; the first one where none is.

@@ -117,7 +117,6 @@ pub(super) struct Joiner {
 }
 
 impl Joiner {
-
     /// Goes on counting after this decision.
     pub(super) fn resume(&mut self, last: DecisionId) {
         self.last = last.0;

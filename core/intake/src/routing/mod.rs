@@ -203,8 +203,7 @@ impl Routing {
                 }
                 Err(missing) if is_last => {
                     decision.not_reconstructed = Some(missing);
-                    decision.path =
-                        reconstructor.path_end(cluster, asked.report.worker, asked.prompt);
+                    decision.path = reconstructor.path_end(cluster, asked.report.worker, asked.prompt);
                     Reconstruction::Not(missing)
                 }
                 Err(missing) => return Reconstruction::Not(missing),

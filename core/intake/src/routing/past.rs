@@ -54,9 +54,8 @@ impl Past {
         since: Moment,
     ) {
         let tree = cluster.tree(pool);
-        let is_in_pool = |change: &&Change| {
-            cluster.workers().get(change.worker).is_some_and(|state| state.pool == pool)
-        };
+        let is_in_pool =
+            |change: &&Change| cluster.workers().get(change.worker).is_some_and(|state| state.pool == pool);
         let changes = || changes.after(since).filter(is_in_pool);
         prompt.local_in(cluster.trees_in(pool), &mut self.local);
         if let Prompt::Chain(chain) = prompt {

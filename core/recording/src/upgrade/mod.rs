@@ -34,7 +34,11 @@ impl Upgrade {
     ///
     /// # Errors
     /// It is not what its version wrote.
-    pub(crate) fn message(&mut self, channel: Channel, data: &[u8]) -> Result<Option<Vec<u8>>, RecordingError> {
+    pub(crate) fn message(
+        &mut self,
+        channel: Channel,
+        data: &[u8],
+    ) -> Result<Option<Vec<u8>>, RecordingError> {
         if !matches!(channel, Channel::Keyframes | Channel::Batches) {
             return Ok(None);
         }

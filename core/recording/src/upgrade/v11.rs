@@ -8,8 +8,8 @@ use serde::Deserialize;
 
 use radixscope_model::id::{Millis, WorkerIx};
 use radixscope_model::record::{
-    CheckStatus, Counter, Evidence, Finding, Fix, Gauge, Histogram, HistogramKind, ModelFigures, PanelRef, Phase,
-    ProcessRole, QueueFigures, RankFigures, Record, RuleStatus, Scrape, Severity, WorkerFigures,
+    CheckStatus, Counter, Evidence, Finding, Fix, Gauge, Histogram, HistogramKind, ModelFigures, PanelRef,
+    Phase, ProcessRole, QueueFigures, RankFigures, Record, RuleStatus, Scrape, Severity, WorkerFigures,
 };
 
 use super::v12;

@@ -90,7 +90,8 @@ impl Context {
     fn head<P: Into<Process>, F: Into<Findings>>(&mut self, head: Head<P, F>) -> postcard::Result<Vec<u8>> {
         let Head { seq, now_ms, sources, workers, pools, reclaimed, departed, decisions, .. } = head;
         let Head { requests, processes, routers, mut signs, findings, limit_nodes, .. } = head;
-        self.slots = (0..).map(WorkerIx).zip(&workers).map(|(former, of)| index(former, of.first_ms)).collect();
+        self.slots =
+            (0..).map(WorkerIx).zip(&workers).map(|(former, of)| index(former, of.first_ms)).collect();
         self.reclaimed = reclaimed.iter().map(|former| former.0).collect();
         let states = workers.into_iter().enumerate().map(|(slot, state)| SlotState {
             ix: self.slots[slot],
@@ -101,7 +102,9 @@ impl Context {
         let named: BTreeMap<WorkerIx, WorkerState> =
             named.filter_map(|(former, state)| Some((self.worker(former), state?))).collect();
         let mut sources = sources;
-        for loss in sources.iter_mut().flat_map(|source| &mut source.missed).flat_map(|missed| &mut missed.losses) {
+        for loss in
+            sources.iter_mut().flat_map(|source| &mut source.missed).flat_map(|missed| &mut missed.losses)
+        {
             loss.worker = loss.worker.map(|worker| self.worker(worker));
         }
         let mut processes: Vec<Process> = processes.into_iter().map(Into::into).collect();

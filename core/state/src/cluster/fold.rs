@@ -5,7 +5,8 @@ use super::process::ProcessState;
 use super::router::Routers;
 use super::workers::Admission;
 use super::{
-    Cluster, Head, LogSignalState, MAX_PROCESSES, MAX_SOURCES, RouterLoad, SourceState, UnknownGaps, WorkerState,
+    Cluster, Head, LogSignalState, MAX_PROCESSES, MAX_SOURCES, RouterLoad, SourceState, UnknownGaps,
+    WorkerState,
 };
 use crate::tree::{HIT_WINDOW, NodeId, StoreOutcome, Tree};
 use radixscope_model::id::{Millis, Seq, Worker, WorkerIx};
@@ -219,7 +220,8 @@ impl Cluster {
                 self.head.workers.insert(ix, WorkerState::new(id, pool, at));
             }
             Admission::Known => {
-                let pool = self.worker(ix).filter(|known| known.id == id).and_then(|known| self.pool(known.pool));
+                let pool =
+                    self.worker(ix).filter(|known| known.id == id).and_then(|known| self.pool(known.pool));
                 let Some(known) = pool else { return self.settle_roles() };
                 // First seen through a message without a component, now through one with it, or with its real name.
                 let of =

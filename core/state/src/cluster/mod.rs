@@ -54,8 +54,8 @@ use findings::Findings;
 
 pub use cache_outcome::{CacheOutcome, HIT_SHARE, LostAffinity, NoCostGap};
 pub use completeness::Coverage;
-pub use departed::MAX_DEPARTED;
 pub use decisions::{DecisionEntry, DecisionTotals, Decisions, MAX_CANDIDATES, MAX_DECISIONS};
+pub use departed::MAX_DEPARTED;
 pub use explain::CostParts;
 pub use filter::{Filter, Kind, Picked};
 pub use fold::{TOUCH_MS, touch, touched_ms};

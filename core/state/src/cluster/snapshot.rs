@@ -157,7 +157,9 @@ impl SnapshotReader {
                     }
                 }
                 match (cluster.digest(), digest) {
-                    (got, Some(Digest(wanted))) if got != wanted => Err(SnapshotError::Digest { got, wanted }),
+                    (got, Some(Digest(wanted))) if got != wanted => {
+                        Err(SnapshotError::Digest { got, wanted })
+                    }
                     _ => Ok(Some(cluster)),
                 }
             }

@@ -116,7 +116,9 @@ impl Workers {
             let at = self.slots.len();
             (at < slots.min(MAX_WORKERS)).then(|| WorkerIx::first(Slot(at as u16)))
         };
-        vacant().or_else(new).or_else(|| replaces.and_then(|(at, mentioned)| self.to_replace(at, mentioned)?.next()))
+        vacant()
+            .or_else(new)
+            .or_else(|| replaces.and_then(|(at, mentioned)| self.to_replace(at, mentioned)?.next()))
     }
 
     /// The worker that left first, or that no message named for longest, if that is longer than [`SILENT_AFTER_MS`] at `at`.

@@ -57,7 +57,7 @@ use std::sync::LazyLock;
 
 use hashbrown::{DefaultHashBuilder, HashMap};
 
-use radixscope_model::id::{BlockHash, TokensHash, Slot};
+use radixscope_model::id::{BlockHash, Slot, TokensHash};
 
 pub use children::Children;
 pub use hits::{HIT_WINDOW, MAX_HITS};

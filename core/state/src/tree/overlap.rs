@@ -2,7 +2,7 @@
 
 use super::owners::bits;
 use super::{NodeId, OwnerSet, Tree};
-use radixscope_model::id::{TokensHash, Slot};
+use radixscope_model::id::{Slot, TokensHash};
 
 /// How a version of Dynamo counts the overlap of a prompt with a worker.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -6,7 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{NodeId, OwnerSet, Step, Tree};
-use radixscope_model::id::{BlockHash, TokensHash, Slot};
+use radixscope_model::id::{BlockHash, Slot, TokensHash};
 use radixscope_model::sort;
 
 /// Most nodes in one part: bounds the size of a message and the time to build one.
@@ -189,8 +189,7 @@ impl TreeReader {
             return Err(RestoreError::Columns);
         }
         self.tree.index.reserve(&self.tree.arena, n.min(PART_NODES) + left_bytes / NODE_BYTES);
-        let sets: Vec<OwnerSet> =
-            part.sets.iter().map(|s| s.iter().map(|&w| Slot(w)).collect()).collect();
+        let sets: Vec<OwnerSet> = part.sets.iter().map(|s| s.iter().map(|&w| Slot(w)).collect()).collect();
         let ids: Vec<_> = sets.into_iter().map(|s| self.tree.sets.intern(s)).collect();
         let mut anchors = part.anchors.iter().peekable();
         let mut variants = part.variants.iter().peekable();

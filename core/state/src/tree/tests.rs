@@ -1,7 +1,7 @@
 //! Behaviour of the tree, one sentence a test. Sequences of any kind are tested against a model in `tests/tree`.
 
 use super::{Holdings, NodeId, OverlapRule, Tree};
-use radixscope_model::id::{BlockHash, TokensHash, Slot};
+use radixscope_model::id::{BlockHash, Slot, TokensHash};
 use radixscope_model::record::Block;
 
 const A: Slot = Slot(0);

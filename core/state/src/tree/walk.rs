@@ -1,7 +1,7 @@
 //! Looking at the tree: children and walks in pre-order, without recursion.
 
 use super::{Children, NodeId, Tree};
-use radixscope_model::id::{BlockHash, TokensHash, Slot};
+use radixscope_model::id::{BlockHash, Slot, TokensHash};
 use radixscope_model::record::Block;
 
 /// One step of a [`Walk`].
@@ -97,11 +97,7 @@ impl Tree {
     }
 
     /// What `worker`, which holds `node`, calls its block beside [`Tree::block_hash_by`].
-    pub fn further_names_by(
-        &self,
-        node: NodeId,
-        worker: Slot,
-    ) -> impl Iterator<Item = BlockHash> + use<> {
+    pub fn further_names_by(&self, node: NodeId, worker: Slot) -> impl Iterator<Item = BlockHash> + use<> {
         let names = if self.twins.is_empty() { Vec::new() } else { self.twins.names(node, worker) };
         names.into_iter().map(BlockHash)
     }

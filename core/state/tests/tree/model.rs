@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
-use radixscope_model::id::{BlockHash, TokensHash, Slot};
+use radixscope_model::id::{BlockHash, Slot, TokensHash};
 use radixscope_model::record::Block;
 use radixscope_state::tree::{Holdings, NodeId, OverlapRule, Step, Totals, Tree};
 

@@ -1,7 +1,7 @@
 //! Depth and breadth beyond what engines make: time linear in the input, stack independent of it, memory used
 //! again. The sizes are such that anything quadratic would take minutes.
 
-use radixscope_model::id::{BlockHash, TokensHash, Slot};
+use radixscope_model::id::{BlockHash, Slot, TokensHash};
 use radixscope_model::record::Block;
 use radixscope_state::tree::{NodeId, OverlapRule, Tree};
 

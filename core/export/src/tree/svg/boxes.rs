@@ -356,19 +356,18 @@ impl Painter<'_> {
             let x = rect.x + 1.0 + i as f64 * step;
             let outlines = self.boxes.ticks.entry(slot).or_default();
             let _ = write!(outlines, "M{} {}h{side}v{side}h-{side}Z", Px(x), Px(y));
-            self.boxes
-                .tick_fills
-                .entry(slot)
-                .or_insert_with(|| {
-                    fill_of(self.drawing.theme, self.drawing.worker(slot), self.drawing.slots)
-                });
+            self.boxes.tick_fills.entry(slot).or_insert_with(|| {
+                fill_of(self.drawing.theme, self.drawing.worker(slot), self.drawing.slots)
+            });
         }
     }
 
     fn names(&self, slots: impl Iterator<Item = Slot>, owners: usize) -> String {
         match owners {
             0 => "no worker".to_owned(),
-            1..=MAX_TICKS => slots.map(|slot| label(self.drawing.worker(slot))).collect::<Vec<_>>().join(", "),
+            1..=MAX_TICKS => {
+                slots.map(|slot| label(self.drawing.worker(slot))).collect::<Vec<_>>().join(", ")
+            }
             _ => format!("{owners} workers"),
         }
     }

@@ -39,7 +39,9 @@ fn evaluate(view: &View<'_>) -> RuleOutcome {
 fn suspects(view: &View<'_>) -> Vec<WorkerIx> {
     let sent = sent_into_silence(view);
     let is_suspect = |worker: &WorkerIx| {
-        sent.get(*worker).is_some_and(|&sent| sent >= MIN_CHOICES) || is_given_up(view, *worker) || is_unscraped(view, *worker)
+        sent.get(*worker).is_some_and(|&sent| sent >= MIN_CHOICES)
+            || is_given_up(view, *worker)
+            || is_unscraped(view, *worker)
     };
     view.present().filter(|&worker| left_lately(view, worker).is_none()).filter(is_suspect).collect()
 }

@@ -3,8 +3,8 @@
 use super::View;
 use crate::check::rules::worker_stopped::is_stopped;
 use radixscope_model::id::{Millis, PoolIx, WorkerIx};
-use radixscope_state::cluster::WorkerState;
 use radixscope_model::record::Role;
+use radixscope_state::cluster::WorkerState;
 
 /// A worker that came this lately, or a pool that lost one abruptly this lately, is not judged by its share.
 const SETTLE_MS: u64 = 90_000;

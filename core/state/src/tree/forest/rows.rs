@@ -84,7 +84,7 @@ mod tests {
     use super::super::Arrangement;
     use super::*;
     use crate::tree::Tree;
-    use radixscope_model::id::{BlockHash, TokensHash, Slot};
+    use radixscope_model::id::{BlockHash, Slot, TokensHash};
     use radixscope_model::record::Block;
 
     fn store(tree: &mut Tree, worker: u16, tokens: &[u64], touched: u32) {

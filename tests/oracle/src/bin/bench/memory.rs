@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use dynamo_kv_router::RadixTree;
 use dynamo_kv_router::protocols::RouterEvent;
-use radixscope_model::id::{Worker, Slot};
+use radixscope_model::id::{Slot, Worker};
 use radixscope_oracle::engine::Eviction;
 use radixscope_oracle::talk::{Talk, Talks};
 use radixscope_oracle::{Event, capture, ours, theirs};
