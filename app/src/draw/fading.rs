@@ -4,7 +4,7 @@
 
 use std::collections::VecDeque;
 
-use radixscope_model::id::WorkerIx;
+use radixscope_model::id::Slot;
 use radixscope_state::tree::forest::{Change, ChangeKind, Holder};
 
 use super::lanes::Lanes;
@@ -117,7 +117,7 @@ const fn lasts_ms(kind: ChangeKind) -> f64 {
 fn colour(palette: &Palette, holder: Holder) -> Rgb {
     match holder {
         Holder::NoWorker => palette.evicted_parent,
-        Holder::One(WorkerIx(worker)) => palette.worker(WorkerIx(worker)),
+        Holder::One(Slot(worker)) => palette.worker(Slot(worker)),
         Holder::Several => palette.shared,
     }
 }
@@ -142,7 +142,7 @@ mod tests {
     };
 
     fn change(kind: ChangeKind, x0: f64, width: f64) -> Change {
-        Change { x0, width, top: 10, bottom: 20, kind, holder: Holder::One(WorkerIx(1)) }
+        Change { x0, width, top: 10, bottom: 20, kind, holder: Holder::One(Slot(1)) }
     }
 
     fn veils(fadings: &Fadings, lanes: Option<&Lanes>, now_ms: f64) -> Vec<Veil> {
@@ -160,7 +160,7 @@ mod tests {
         let p = palette();
         assert_eq!(
             now.iter().map(|v| v.colour).collect::<Vec<_>>(),
-            [p.ground, p.text, p.worker(WorkerIx(1))]
+            [p.ground, p.text, p.worker(Slot(1))]
         );
         assert_eq!(now[0].rect, Rect { left: 0.0, top: 10.0, right: 10.0, bottom: 20.0 });
         assert!((now[0].opacity - 0.5).abs() < 1e-9 && (now[2].opacity - 2.0 / 3.0).abs() < 1e-9);
@@ -211,7 +211,7 @@ mod tests {
     fn in_lanes_it_fades_in_the_lane_of_its_worker() {
         let mut fadings = Fadings::default();
         fadings.add(1, &[change(ChangeKind::Gone, 0.0, 10.0)], 0.0);
-        let lanes = Lanes { workers: (0..2).map(WorkerIx).collect(), height: 25.0, scrolled: 0.0 };
+        let lanes = Lanes { workers: (0..2).map(Slot).collect(), height: 25.0, scrolled: 0.0 };
         let veil = veils(&fadings, Some(&lanes), 0.0)[0];
         assert!(veil.rect.top > 25.0 && veil.rect.bottom < 50.0, "{veil:?}");
     }

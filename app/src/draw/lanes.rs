@@ -9,7 +9,7 @@ use std::sync::Arc;
 use radixscope_export::panel::lanes::{
     EDGE_PX, SHARED_OPACITY, SILHOUETTE_OPACITY, holds_sliver, silhouette,
 };
-use radixscope_model::id::WorkerIx;
+use radixscope_model::id::Slot;
 use radixscope_state::tree::forest::{Forest, Holder, Seen, Sliver};
 use radixscope_state::tree::{OwnerSet, Tree};
 
@@ -31,7 +31,7 @@ const SHARED_DIMMED: f64 = 0.14;
 #[derive(Clone, PartialEq, Debug)]
 pub struct Lanes {
     /// Whose they are, from the top, by ascending index.
-    pub workers: Arc<[WorkerIx]>,
+    pub workers: Arc<[Slot]>,
     /// From the top of one to the top of the next, device pixels.
     pub height: f64,
     /// Device pixels scrolled away at the top.
@@ -53,7 +53,7 @@ impl Lanes {
     }
 
     /// The lane of a worker; `None`: it has none.
-    pub fn lane_of(&self, worker: WorkerIx) -> Option<usize> {
+    pub fn lane_of(&self, worker: Slot) -> Option<usize> {
         self.workers.binary_search(&worker).ok()
     }
 
@@ -81,7 +81,7 @@ impl Lanes {
 
     /// Where in the lane of `worker` a rectangle of the tree stands, its depth cut off at the lane's edges. `rect` is
     /// one of [`Lanes::lane_view`]. `None` where nothing of it is inside.
-    pub fn place(&self, view: &Viewport, worker: WorkerIx, rect: Rect) -> Option<Rect> {
+    pub fn place(&self, view: &Viewport, worker: Slot, rect: Rect) -> Option<Rect> {
         let (top, height) = (self.top(self.lane_of(worker)?), f64::from(self.lane_view(view).height));
         let is_inside = rect.bottom > 0.0 && rect.top < height;
         is_inside.then(|| Rect {
@@ -93,7 +93,7 @@ impl Lanes {
 }
 
 /// What lies under a device pixel: the lane's worker, units and block position. `None` between and below the lanes.
-pub fn under(view: &Viewport, lanes: &Lanes, x: f64, y: f64) -> Option<(WorkerIx, f64, f64)> {
+pub fn under(view: &Viewport, lanes: &Lanes, x: f64, y: f64) -> Option<(Slot, f64, f64)> {
     let lane = ((y + lanes.scrolled) / lanes.height).floor();
     if lane < 0.0 {
         return None;
@@ -112,7 +112,7 @@ pub fn raster(
     lanes: &Lanes,
     palette: &Palette,
     heat: Option<&dyn Fills>,
-    picked: Option<WorkerIx>,
+    picked: Option<Slot>,
     pixels: &mut Pixels,
 ) -> Drawn {
     pixels.reset(view.width, view.height, palette.ground);
@@ -156,7 +156,7 @@ pub fn raster(
 
 /// A lane on the surface.
 struct Band {
-    worker: WorkerIx,
+    worker: Slot,
     /// First row; above the surface it is negative.
     top: isize,
     /// How its boxes look: by whether others hold them too, and whether the worker picked out does not.
@@ -164,7 +164,7 @@ struct Band {
 }
 
 impl Band {
-    fn new(worker: WorkerIx, top: isize, palette: &Palette) -> Self {
+    fn new(worker: Slot, top: isize, palette: &Palette) -> Self {
         let fill = |strength: f64| {
             let colour = blend(palette.ground, palette.worker(worker), strength);
             Fill::of(colour, palette.ground, Pattern::of(worker))
@@ -226,7 +226,7 @@ impl<'a> LanesPainter<'a> {
     }
 
     /// See [`super::raster::raster`]: the first of a column is painted last.
-    fn draw_slivers(&self, band: &Band, slivers: &[Sliver], picked: Option<WorkerIx>, pixels: &mut Pixels) {
+    fn draw_slivers(&self, band: &Band, slivers: &[Sliver], picked: Option<Slot>, pixels: &mut Pixels) {
         let mut stripes = Stripes::default();
         for sliver in slivers.iter().rev().filter(|sliver| holds_sliver(sliver, band.worker)) {
             let style = Style {
@@ -273,7 +273,7 @@ mod tests {
     use super::super::viewport::Region;
     use super::*;
 
-    const W: [WorkerIx; 3] = [WorkerIx(0), WorkerIx(1), WorkerIx(2)];
+    const W: [Slot; 3] = [Slot(0), Slot(1), Slot(2)];
 
     /// Worker 0 alone holds 60 blocks, workers 0 and 1 share 30, worker 2 alone holds 10, side by side.
     fn three() -> Tree {
@@ -297,7 +297,7 @@ mod tests {
     }
 
     fn draw(tree: &Tree, lanes: Lanes, height: u32, picked: Option<u16>) -> (Pixels, Drawn) {
-        let (mut pixels, view, picked) = (Pixels::default(), view(tree, height), picked.map(WorkerIx));
+        let (mut pixels, view, picked) = (Pixels::default(), view(tree, height), picked.map(Slot));
         let drawn = raster(tree, &view, &lanes, &palette(), None, picked, &mut pixels);
         (pixels, drawn)
     }
@@ -377,7 +377,7 @@ mod tests {
         let rect = lanes.lane_view(&view).rect(60.0, 30.0, 0, 30);
         let placed = lanes.place(&view, W[1], rect).expect("inside");
         assert_eq!((placed.left, placed.top, placed.right, placed.bottom), (60.0, 63.0, 90.0, 93.0));
-        assert_eq!(lanes.place(&view, WorkerIx(9), rect), None);
+        assert_eq!(lanes.place(&view, Slot(9), rect), None);
     }
 
     #[test]
@@ -398,12 +398,12 @@ mod tests {
         store(&mut tree, 1, [9001, 9002]);
         store(&mut tree, 70, [9001, 9002]);
         tree.grow_forest(Arrangement::default());
-        let lanes = Lanes { workers: (0..71).map(WorkerIx).collect(), height: 5003.0, scrolled: 5003.0 };
+        let lanes = Lanes { workers: (0..71).map(Slot).collect(), height: 5003.0, scrolled: 5003.0 };
         let (pixels, p) = (draw(&tree, lanes.clone(), 5000, None).0, palette());
         assert_eq!(pixels.at(99, 1), blend(p.ground, p.worker(W[1]), SHARED_OPACITY));
         let far = Lanes { scrolled: 70.0 * 5003.0, ..lanes };
         let (pixels, _) = draw(&tree, far, 5000, None);
-        assert_ne!(pixels.at(99, 1), p.worker(WorkerIx(70)), "of several owners only the first 64 are known");
+        assert_ne!(pixels.at(99, 1), p.worker(Slot(70)), "of several owners only the first 64 are known");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Known small trees, pixel by pixel.
 
-use radixscope_model::id::{BlockHash, Millis, WorkerIx};
+use radixscope_model::id::{BlockHash, Millis, Slot};
 use radixscope_state::cluster::touched_ms;
 use radixscope_state::tree::Tree;
 use radixscope_state::tree::forest::{Arrangement, Order, Width};
@@ -44,7 +44,7 @@ fn colours(pixels: &Pixels, y: usize, at: &[usize]) -> Vec<[u8; 3]> {
 
 #[test]
 fn siblings_stand_by_size_or_by_hash() {
-    let w = |i| palette().worker(WorkerIx(i));
+    let w = |i| palette().worker(Slot(i));
     let (heavy, _) = by_owner(&mut one_and_nine(), Arrangement::default(), (100, 9));
     assert_eq!(colours(&heavy, 0, &[5, 85, 95]), [w(1), w(1), w(0)]);
     let stable = Arrangement { order: Order::Stable, ..Arrangement::default() };
@@ -62,7 +62,7 @@ fn with_hits_as_width_a_box_is_as_wide_as_its_hits_and_gone_without() {
     tree.hit(nine, 0);
     let hits = Arrangement { width: Width::Hits, ..Arrangement::default() };
     let (pixels, _) = by_owner(&mut tree, hits, (100, 9));
-    let w = |i| palette().worker(WorkerIx(i));
+    let w = |i| palette().worker(Slot(i));
     assert_eq!(colours(&pixels, 0, &[5, 70, 80, 98]), [w(0), w(0), w(1), w(1)]);
     assert_eq!(colours(&pixels, 8, &[5, 98]), [palette().ground, w(1)], "as deep as they are, nine blocks");
 }
@@ -85,10 +85,10 @@ fn a_hue_that_repeats_is_drawn_with_its_pattern() {
     store(&mut tree, 4, 1..=30);
     store(&mut tree, 12, 101..=120);
     let (pixels, _) = by_owner(&mut tree, Arrangement::default(), (50, 30));
-    let colour = palette().worker(WorkerIx(4));
+    let colour = palette().worker(Slot(4));
     let mark = blend(colour, palette().ground, 0.45);
-    assert_eq!((Pattern::of(WorkerIx(4)), Pattern::of(WorkerIx(12))), (Pattern::Plain, Pattern::Stripes));
-    assert_eq!(palette().worker(WorkerIx(12)), colour, "the same hue");
+    assert_eq!((Pattern::of(Slot(4)), Pattern::of(Slot(12))), (Pattern::Plain, Pattern::Stripes));
+    assert_eq!(palette().worker(Slot(12)), colour, "the same hue");
     let row = |from: usize| (from..from + 12).map(|x| pixels.at(x, 5)).collect::<Vec<_>>();
     assert!(row(5).iter().all(|&pixel| pixel == colour));
     assert_eq!(row(34).iter().filter(|&&pixel| pixel == mark).count(), 4, "two pixels of six");
@@ -103,7 +103,7 @@ fn a_pattern_goes_through_from_box_to_box() {
     }
     let stable = Arrangement { order: Order::Stable, ..Arrangement::default() };
     let (pixels, _) = by_owner(&mut tree, stable, (90, 30));
-    let mark = |worker| blend(palette().worker(WorkerIx(worker)), palette().ground, 0.45);
+    let mark = |worker| blend(palette().worker(Slot(worker)), palette().ground, 0.45);
     for y in 0..29 {
         for x in 0..29 {
             assert_eq!(pixels.at(x, y) == mark(8), (x + y) % 6 < 2, "stripes at {x}, {y}");
@@ -134,7 +134,7 @@ fn scale() -> Scale {
 
 fn heated(tree: &mut Tree, measure: Measure, picked: Option<u16>) -> Pixels {
     let (palette, scale) = (palette(), scale());
-    let fills = ByHeat { palette: &palette, scale: &scale, measure, picked: picked.map(WorkerIx) };
+    let fills = ByHeat { palette: &palette, scale: &scale, measure, picked: picked.map(Slot) };
     let stable = Arrangement { order: Order::Stable, ..Arrangement::default() };
     draw(tree, stable, (90, 30), &fills).0
 }

@@ -61,15 +61,15 @@ pub(super) fn RatesPanel(store: Store, dark: Memo<bool>) -> impl IntoView {
 
 /// Bands of which each is a worker's, and one for all others.
 fn series(shown: &ViewContext<'_>, workers: &[WorkerIx], of: usize) -> Vec<LegendEntry> {
-    let alone = workers.iter().filter(|worker| worker.at() < MAX_BANDS || workers.len() == 1);
+    let alone = workers.iter().filter(|worker| worker.slot().at() < MAX_BANDS || workers.len() == 1);
     let of_worker = |&worker: &WorkerIx| {
         let id = shown.worker(worker)?.id.to_string();
-        let (swatch, colour) = (Pattern::of(worker).class(), token(worker, of));
+        let (swatch, colour) = (Pattern::of(worker.slot()).class(), token(worker.slot(), of));
         Some(LegendEntry { id, name: label(worker), swatch, colour })
     };
     let all = alone.filter_map(of_worker);
     let others =
-        (workers.len() > 1 && workers.iter().any(|worker| worker.at() >= MAX_BANDS)).then(|| LegendEntry {
+        (workers.len() > 1 && workers.iter().any(|worker| worker.slot().at() >= MAX_BANDS)).then(|| LegendEntry {
             id: OTHERS.to_owned(),
             name: OTHERS.to_owned(),
             swatch: "",

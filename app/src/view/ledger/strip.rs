@@ -35,8 +35,9 @@ pub(super) fn Strip(store: Store, decided: DecisionEntry) -> impl IntoView {
     let share = move |blocks: u32| f64::from(blocks) / isl.max(1) as f64;
     let chosen = decided.decision.worker;
     let held = decided.overlap_blocks().map_or(0.0, |held| held as f64 / isl.max(1) as f64);
-    let fill =
-        move || format!("width: {}; --c: var({})", format::width(held), token(chosen, store.workers.get()));
+    let fill = move || {
+        format!("width: {}; --c: var({})", format::width(held), token(chosen.slot(), store.workers.get()))
+    };
     let mark = move |mark: StripMark| {
         let at = share(mark.blocks);
         let left = format!("left: {}", format::width(at));

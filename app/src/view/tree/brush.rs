@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use radixscope_export::tree::recency;
-use radixscope_model::id::{Millis, WorkerIx};
+use radixscope_model::id::{Millis, Slot, WorkerIx};
 use radixscope_state::cluster::touch;
 use radixscope_state::tree::Tree;
 use radixscope_state::tree::forest::{ChainId, Forest};
@@ -15,7 +15,7 @@ use crate::draw::evicted;
 use crate::draw::fading::Fadings;
 use crate::draw::heat::{self, ByHeat, Measure, Scale};
 use crate::draw::lanes::{self, Lanes};
-use crate::draw::palette::Palette;
+use crate::draw::palette::{Palette, label};
 use crate::draw::raster::{ByOwner, Drawn, Fills, Pixels, raster};
 use crate::draw::surface::Surface;
 use crate::draw::viewport::{Rect, Viewport};
@@ -32,7 +32,7 @@ pub(super) struct How {
     /// Where the lanes stand; `None`: one picture of all.
     pub lanes: Option<Lanes>,
     /// The worker picked out.
-    pub picked: Option<WorkerIx>,
+    pub picked: Option<Slot>,
 }
 
 impl How {
@@ -101,8 +101,8 @@ impl Brush {
             }
             Heat::Owners => Some(Measure::Owners { workers: cluster.drawn_workers().count() }),
         };
-        let workers: Arc<[WorkerIx]> = match choice.lanes {
-            true => cluster.drawn_workers().collect(),
+        let workers: Arc<[Slot]> = match choice.lanes {
+            true => cluster.drawn_workers().map(|worker| worker.slot()).collect(),
             false => Arc::default(),
         };
         let lanes = (!workers.is_empty()).then(|| {
@@ -112,7 +112,7 @@ impl Brush {
         });
         let is_of_changes = cluster.changes.is_some();
         // Of changes each has its own colour for what a worker picked out does not hold.
-        let picked = picked.filter(|_| !is_of_changes);
+        let picked = picked.filter(|_| !is_of_changes).and_then(|worker| cluster.slot(worker));
         How { measure, is_of_changes, lanes, picked }
     }
 
@@ -152,7 +152,8 @@ impl Brush {
     ) {
         let (tree, block_tokens) = (cluster.tree(), cluster.block_tokens());
         self.with_fills(how, palette, |fills| {
-            annotations::labels(surface, tree, forest, &drawn.labelled, fills, how.picked);
+            let name = |slot: Slot| label(cluster.workers().in_slot(slot).unwrap_or(WorkerIx::first(slot)));
+            annotations::labels(surface, tree, forest, &drawn.labelled, fills, (how.picked, &name));
         });
         match &how.lanes {
             _ if forest.width() == 0 => {}

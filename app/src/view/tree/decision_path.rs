@@ -93,7 +93,8 @@ fn path_of(cluster: &ViewContext<'_>, canvas: &Canvas<'_>, id: DecisionId) -> (S
     if cluster.tier.is_some() {
         return without(format!("The path of decision {id} is on the devices: choose Device to see it"));
     }
-    let Some(node) = cluster.tree().find(end.worker, end.block_hash) else {
+    let found = cluster.slot(end.worker).and_then(|slot| cluster.tree().find(slot, end.block_hash));
+    let Some(node) = found else {
         return without(format!(
             "The blocks of decision {id} have left the tree since: {} evicted the last one",
             label(end.worker)

@@ -103,7 +103,7 @@ impl GridRow {
             at,
             has_children: !forest.children(Some(id)).is_empty(),
             prefix: format!("{}{len}", key.crumb.to_text()),
-            owners: tree.chain_owners(chain).iter().collect(),
+            owners: cluster.owners(tree.chain_owners(chain)).collect(),
             blocks: format::count(sums.blocks.into()),
             copies: format::count(sums.copies),
             hits: if knows_hits { format::count(sums.hits.into()) } else { UNKNOWN.to_owned() },

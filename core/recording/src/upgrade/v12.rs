@@ -82,7 +82,7 @@ impl Context {
                 PartV13::Head(head)
             }
             Part::Tree(pool, tier, tree) => PartV13::Tree(pool, tier, tree),
-            Part::End { hidden, digest: _ } => PartV13::End { hidden, digest: None },
+            Part::End { hidden, .. } => PartV13::End { hidden, digest: None },
         };
         Ok(postcard::to_allocvec(&part)?)
     }
@@ -251,6 +251,7 @@ enum Part {
     Tree(PoolIx, Option<Tier>, Box<TreePart>),
     End {
         hidden: Vec<(Slot, Option<Tier>, u64)>,
+        #[expect(dead_code, reason = "of the former state")]
         #[serde(with = "postcard::fixint::le")]
         digest: u64,
     },

@@ -251,7 +251,8 @@ async fn a_frontend_is_scraped_and_its_workers_are_known() {
         .until("known", |view| view.cluster.processes().first().map(|known| (known.name.clone(), known.role)))
         .await;
     assert_eq!((name.as_str(), role), ("fe", ProcessRole::Frontend));
-    let id = scene.until("a worker", |view| view.cluster.workers().first().map(|worker| worker.id)).await;
+    let id =
+        scene.until("a worker", |view| view.cluster.workers().iter().next().map(|worker| worker.id)).await;
     assert_eq!((id.id.0.to_string().as_str(), id.dp_rank), (WORKER, 0));
     scene.mode(Mode::Frontend { requests: 9, workers: 1 });
     scene.counts(Counter::RequestsOk, 9.0).await;
