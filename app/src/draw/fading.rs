@@ -158,10 +158,7 @@ mod tests {
         fadings.add(1, &changes, 1000.0);
         let now = veils(&fadings, None, 1200.0);
         let p = palette();
-        assert_eq!(
-            now.iter().map(|v| v.colour).collect::<Vec<_>>(),
-            [p.ground, p.text, p.worker(Slot(1))]
-        );
+        assert_eq!(now.iter().map(|v| v.colour).collect::<Vec<_>>(), [p.ground, p.text, p.worker(Slot(1))]);
         assert_eq!(now[0].rect, Rect { left: 0.0, top: 10.0, right: 10.0, bottom: 20.0 });
         assert!((now[0].opacity - 0.5).abs() < 1e-9 && (now[2].opacity - 2.0 / 3.0).abs() < 1e-9);
     }

@@ -37,7 +37,7 @@ pub fn option(rates: &RatesChart, palette: &Palette) -> ChartOption {
     let width = if rates.bands.len() > MAX_LINES { 0.0 } else { 1.0 };
     rates.bands.iter().fold(chart, |chart, band| {
         let name = band_name(band);
-        let colour = band.worker.map_or(palette.shared, |worker| palette.worker(worker));
+        let colour = band.worker.map_or(palette.shared, |worker| palette.worker(worker.slot()));
         let line = |half: i32, what: &str, data: &[Option<f64>]| {
             Line::new()
                 .name(format!("{name} {what}"))

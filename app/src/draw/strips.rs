@@ -48,7 +48,7 @@ pub fn option(shown: &StripsChart, palette: &Palette) -> ChartOption {
             .axis_line(AxisLine::new().show(is_last));
         let range =
             Axis::new().type_(AxisType::Value).grid_index(at as i32).show(false).min(0).max(shown.highest);
-        let colour = strip.worker.map_or(palette.shared, |worker| palette.worker(worker));
+        let colour = strip.worker.map_or(palette.shared, |worker| palette.worker(worker.slot()));
         let data = over(&shown.times, strip.values.iter().map(|value| value.map(f64::from)));
         let mut line = Line::new()
             .name(format!("{}, requests", strip.name()))

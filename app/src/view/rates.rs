@@ -69,11 +69,13 @@ fn series(shown: &ViewContext<'_>, workers: &[WorkerIx], of: usize) -> Vec<Legen
     };
     let all = alone.filter_map(of_worker);
     let others =
-        (workers.len() > 1 && workers.iter().any(|worker| worker.slot().at() >= MAX_BANDS)).then(|| LegendEntry {
-            id: OTHERS.to_owned(),
-            name: OTHERS.to_owned(),
-            swatch: "",
-            colour: "--tree-shared".to_owned(),
+        (workers.len() > 1 && workers.iter().any(|worker| worker.slot().at() >= MAX_BANDS)).then(|| {
+            LegendEntry {
+                id: OTHERS.to_owned(),
+                name: OTHERS.to_owned(),
+                swatch: "",
+                colour: "--tree-shared".to_owned(),
+            }
         });
     all.chain(others).collect()
 }

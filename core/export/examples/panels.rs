@@ -54,7 +54,7 @@ impl State {
     }
 
     fn store(&mut self, worker: u16, parent: Option<BlockHash>, blocks: Vec<Block>) {
-        self.fold(Record::Stored { worker: WorkerIx(worker), parent, blocks: blocks.into() });
+        self.fold(Record::Stored { worker: WorkerIx(worker.into()), parent, blocks: blocks.into() });
     }
 }
 
@@ -64,7 +64,7 @@ impl State {
         for ix in 0..WORKERS {
             let (namespace, component) = ("dynamo".into(), "backend".into());
             let id = Worker::new(u64::from(ix) + 7, 0);
-            state.fold(Record::Worker { worker: WorkerIx(ix), id, namespace, component });
+            state.fold(Record::Worker { worker: WorkerIx(ix.into()), id, namespace, component });
         }
         state
     }

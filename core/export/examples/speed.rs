@@ -163,7 +163,7 @@ fn tree_page() -> Value {
         let tokens = std::iter::once(1 + shared).chain(own..own + 7);
         let block = |hash| Block { block_hash: BlockHash(hash), tokens_hash: TokensHash(hash) };
         let blocks: Vec<Block> = tokens.map(block).collect();
-        fold(Record::Stored { worker: WorkerIx((prompt % 8) as u16), parent: None, blocks: blocks.into() });
+        fold(Record::Stored { worker: WorkerIx((prompt % 8) as u32), parent: None, blocks: blocks.into() });
     }
     let snapshot = TreeSnapshot::of(&cluster, PoolIx(0), cluster.now_ms());
     let page = Page { limit: 100_000, ..Page::default() };

@@ -182,7 +182,8 @@ impl Inner {
                 let owners = tree.chain_owners(chain);
                 let x = (self.x(x0), self.x(x0 + f64::from(chain.width())));
                 let y = (self.y(chain.position), self.y(chain.end()));
-                let held = lanes.iter().zip(&mut outlines).filter(|(lane, _)| owners.contains(lane.worker.slot()));
+                let held =
+                    lanes.iter().zip(&mut outlines).filter(|(lane, _)| owners.contains(lane.worker.slot()));
                 for (_, outline) in held {
                     outline.add(x, y, owners.len() > 1);
                     boxes += 1;
@@ -193,8 +194,10 @@ impl Inner {
                 let x0 = window.x0 + f64::from(sliver.column) * window.units_per_column();
                 let x = (self.x(x0), self.x(x0 + window.units_per_column()));
                 let y = (self.y(sliver.top), self.y(sliver.bottom));
-                let held =
-                    lanes.iter().zip(&mut outlines).filter(|(lane, _)| holds_sliver(&sliver, lane.worker.slot()));
+                let held = lanes
+                    .iter()
+                    .zip(&mut outlines)
+                    .filter(|(lane, _)| holds_sliver(&sliver, lane.worker.slot()));
                 for (_, outline) in held {
                     outline.add(x, y, sliver.holder == Holder::Several);
                     boxes += 1;
