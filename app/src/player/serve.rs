@@ -50,7 +50,7 @@ pub fn start() {
                 if let Some(replay) = &mut *replay.borrow_mut() {
                     // How far the timeline is, the page asks every second.
                     asked.set(asked.get() || address.starts_with("history/segment"));
-                    let Response { status, body } = replay.answer(&address);
+                    let Response { status, body } = replay.respond(&address);
                     send(&scope, &Reply { number: u32::from_le_bytes(*number), status, body: &body });
                 }
             }

@@ -9,29 +9,29 @@ use std::ops::ControlFlow;
 use radixscope_captures::{Recording, Simulated};
 use radixscope_dynamo::log_line;
 use radixscope_insight::counterfactual::{
-    Compared, DecisionRange, Facts, Sample, Selection, TEMPERATURES, Times, resimulate, weights_with,
+    Compared, DecisionRange, Facts, Interval, Sample, Selection, TEMPERATURES, Times, resimulate,
+    weights_with,
 };
 use radixscope_intake::{Intake, NatsSubjects, Payload, Received};
 use radixscope_model::id::Millis;
 use radixscope_model::record::SourceKind;
 use radixscope_router::RouterOverrides;
-use radixscope_router::frozen::Interval;
 use radixscope_sim::{Config, Simulation};
 use radixscope_state::cluster::Cluster;
 
 const WINDOWS: u64 = 10;
 const START: Millis = Millis(1_767_225_600_000);
 
-/// What discovery held.
+/// Entries of discovery at a time.
 #[derive(serde::Deserialize)]
-struct Held {
+struct DiscoverySnapshot {
     t: Option<f64>,
     #[serde(default)]
-    kvs: Vec<Kept>,
+    kvs: Vec<DiscoveryEntry>,
 }
 
 #[derive(serde::Deserialize)]
-struct Kept {
+struct DiscoveryEntry {
     key: String,
     value: serde_json::Value,
 }
@@ -50,15 +50,15 @@ fn two(times: Option<Times>) -> String {
 }
 
 /// A line of the table.
-fn window(at: u64, observed: &Observed, last: u32, held: &mut Option<(f64, f64)>) {
+fn window(at: u64, observed: &Observed, last: u32, recommended: &mut Option<(f64, f64)>) {
     let selection = Selection::of(DecisionRange::Last(last));
     let sample = Sample::of(&observed.cluster, selection);
     let weights = weights_with(sample.latest_weight());
-    let sweep = sample.sweep(&weights, &TEMPERATURES, *held, go);
+    let sweep = sample.sweep(&weights, &TEMPERATURES, *recommended, go);
     let report = sweep.and_then(|sweep| Some((sweep.recommendation?, sweep.grid?)));
     let advice = report.map_or("–".to_owned(), |(advice, grid)| {
         let settings = advice.settings(&grid);
-        *held = settings.map(|s| (s.prefill_factor(), s.router_temperature));
+        *recommended = settings.map(|s| (s.prefill_factor(), s.router_temperature));
         let Some((settings, expected)) = settings.zip(advice.expected) else {
             return format!("{:?}", advice.verdict);
         };
@@ -123,11 +123,14 @@ fn recorded(name: &str) {
     }
     let mut known = std::collections::HashMap::new();
     for line in recording.discovery() {
-        let held: Held = serde_json::from_str(&line).expect("what discovery held");
-        for Kept { key, value } in held.kvs {
+        let snapshot: DiscoverySnapshot = serde_json::from_str(&line).expect("entries of discovery");
+        for DiscoveryEntry { key, value } in snapshot.kvs {
             if known.insert(key.clone(), value.to_string()).as_ref() != Some(&value.to_string()) {
                 let value = Some(value.to_string().into());
-                all.push((held.t.unwrap_or(1.0), Payload::Discovery { key: key.into(), value, lease: None }));
+                all.push((
+                    snapshot.t.unwrap_or(1.0),
+                    Payload::Discovery { key: key.into(), value, lease: None },
+                ));
             }
         }
     }
@@ -135,7 +138,7 @@ fn recorded(name: &str) {
     let first = all.iter().map(|(at, _)| *at).filter(|at| *at > 1.0).fold(f64::MAX, f64::min);
     all.iter_mut().for_each(|(at, _)| *at = at.max(first));
     all.sort_by(|a, b| a.0.total_cmp(&b.0));
-    let mut held = None;
+    let mut recommended = None;
     let mut observed = Observed { cluster: Cluster::default(), intake: Intake::default() };
     let Observed { cluster, intake } = &mut observed;
     let source = intake.source("recording", SourceKind::Nats, START, cluster).expect("a source");
@@ -147,19 +150,19 @@ fn recorded(name: &str) {
     let ends = |window: u64| first + from + (end - first - from) * window as f64 / WINDOWS as f64;
     for (at, payload) in all {
         while let Some(now) = next.filter(|&now| at > ends(now)) {
-            window(now, &observed, 50, &mut held);
+            window(now, &observed, 50, &mut recommended);
             next = windows.next();
         }
         let Observed { cluster, intake } = &mut observed;
         intake.take(&Received { source, at_ms: Millis((at * 1e3) as u64), payload }, cluster);
     }
     if let Some(now) = next {
-        window(now, &observed, 50, &mut held);
+        window(now, &observed, 50, &mut recommended);
     }
 }
 
 fn simulated(users: u32) -> Result<(), Box<dyn Error>> {
-    let mut held = None;
+    let mut recommended = None;
     let mut observed = Observed { cluster: Cluster::default(), intake: Intake::default() };
     let Observed { cluster, intake } = &mut observed;
     let source = intake.source("simulated", SourceKind::Simulator, START, cluster).expect("a source");
@@ -174,7 +177,7 @@ fn simulated(users: u32) -> Result<(), Box<dyn Error>> {
             intake.take(&received, cluster);
         });
         if now > 0 {
-            window(now, &observed, 1_000, &mut held);
+            window(now, &observed, 1_000, &mut recommended);
         }
     }
     Ok(())

@@ -1,5 +1,5 @@
-//! How much of what workers hold is known, in words, and whether figures of the tree may stand: the same for page, API and
-//! findings. Knows no threshold of a rule and nothing of how workers are asked.
+//! How much of what workers hold is known, as text, and whether figures of the tree are shown: the same for page, API and
+//! findings. Knows no threshold of a rule and nothing of how workers are queried.
 
 use radixscope_model::id::{Millis, PoolIx, WorkerIx};
 use radixscope_model::number_format::count;
@@ -14,7 +14,7 @@ pub const ENOUGH: f64 = 0.95;
 pub enum Trust {
     /// They may.
     Whole,
-    /// They may, beside these words: they are of the known part, which is nearly all.
+    /// They are, with this note: they are of the known part, which is nearly all.
     Marked(String),
     /// They may not, and this is why, in a sentence.
     Withheld(String),
@@ -46,7 +46,7 @@ impl Trust {
     /// Words beside a figure that is shown with a mark.
     pub fn mark(&self) -> Option<&str> {
         match self {
-            Self::Marked(words) => Some(words),
+            Self::Marked(note) => Some(note),
             Self::Whole | Self::Withheld(_) => None,
         }
     }
@@ -104,7 +104,7 @@ fn of_workers(part: u32, whole: u32) -> String {
     format!("{} workers", of(part, whole))
 }
 
-/// What an answer about a prompt rests on where the tree of its pool lacks blocks; `None`: it lacks none.
+/// A note for a response about a prompt where the tree of its pool lacks blocks; `None`: it lacks none.
 pub fn note(cluster: &Cluster, pool: PoolIx) -> Option<String> {
     let coverage = cluster.coverage([pool]);
     (!coverage.is_whole()).then(|| {
@@ -138,7 +138,7 @@ pub const fn why_text(why: KnowledgeWhy) -> &'static str {
         KnowledgeWhy::NoEvents => "no KV event of it was received",
         KnowledgeWhy::FromFirstEvent => "every KV event of it was received, the first included",
         KnowledgeWhy::History => "the history of its KV events was read from the first on",
-        KnowledgeWhy::Dump => "it was asked for all its blocks, and every KV event since was received",
+        KnowledgeWhy::Dump => "it was queried for all its blocks, and every KV event since was received",
         KnowledgeWhy::Cleared => "it dropped all its blocks, and every KV event since was received",
         KnowledgeWhy::JoinedLate => "it stored blocks before this dashboard listened",
         KnowledgeWhy::EventsLost => "KV events of it were lost",
@@ -154,25 +154,25 @@ pub const fn why_text(why: KnowledgeWhy) -> &'static str {
 /// What is done about it; `None`: nothing, and nothing need be.
 pub fn query_text(knowledge: &KnowledgeState, now: Millis) -> Option<String> {
     let detail = &knowledge.asking_detail;
-    let with_detail = |words: &str| match detail.is_empty() {
-        true => words.to_owned(),
-        false => format!("{words}: {detail}"),
+    let with_detail = |status: &str| match detail.is_empty() {
+        true => status.to_owned(),
+        false => format!("{status}: {detail}"),
     };
     Some(match knowledge.asking {
         QueryState::No if knowledge.is_complete() => return None,
-        QueryState::No => with_detail("it is not asked for its blocks"),
+        QueryState::No => with_detail("it is not queried for its blocks"),
         QueryState::NoEndpoint => with_detail("its endpoint for queries is unknown"),
-        QueryState::OnRequest => with_detail("it can be asked for its blocks, on request"),
-        QueryState::Waiting => with_detail("it will be asked for its blocks"),
-        QueryState::Dump => "it is being asked for all its blocks".to_owned(),
-        QueryState::Range => "it is being asked for the lost events".to_owned(),
+        QueryState::OnRequest => with_detail("it can be queried for its blocks, on request"),
+        QueryState::Waiting => with_detail("it will be queried for its blocks"),
+        QueryState::Dump => "it is being queried for all its blocks".to_owned(),
+        QueryState::Range => "it is being queried for the lost events".to_owned(),
         QueryState::Joining => "its response is being merged with its events".to_owned(),
         QueryState::Failed { next_ms: Some(next) } => {
             let seconds = next.since(now).div_ceil(1_000);
             format!("{}; next try in {} s", with_detail("the last query failed"), count(seconds))
         }
         QueryState::Failed { next_ms: None } => {
-            format!("{}; it is asked again on request", with_detail("the last query failed"))
+            format!("{}; it is queried again on request", with_detail("the last query failed"))
         }
     })
 }

@@ -92,7 +92,7 @@ impl TimeRange {
         }
     }
 
-    /// The stretch that it means at `now`: a second at least, and no longer than what is kept.
+    /// The stretch that it means at `now`: a second at least, and no longer than what is retained.
     pub fn span(self, now: Millis) -> TimeSpan {
         let until = self.to.at(now);
         let from = self.from.at(now).0.min(until.0.saturating_sub(1_000));

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 
 use radixscope_captures::Simulated;
 use radixscope_insight::counterfactual::{
-    DecisionRange, Facts, ModelError, NO_CANDIDATES_HINT, Reason, Sample, Selection, TEMPERATURES, headline,
+    DecisionRange, Facts, LeftOut, ModelError, NO_CANDIDATES_HINT, Sample, Selection, TEMPERATURES, headline,
     not_judged, present_setting, resimulate, validate_axes, weights_with,
 };
 use radixscope_intake::{Intake, Received};
@@ -62,13 +62,13 @@ fn weight(overlap_score_weight: f64, router_temperature: f64) -> RouterOverrides
 }
 
 #[test]
-fn at_the_recorded_setting_nothing_flips_but_for_ties() {
+fn at_the_recorded_setting_nothing_changes_but_for_ties() {
     let report = Sample::of(&ALL.cluster, select(10_000)).evaluate(RouterOverrides::default());
     let about = &report.about;
     assert!(about.judged > 100, "{about:?}");
     assert_eq!((about.considered, about.recorded_settings), (about.judged, 1), "{about:?}");
-    assert_eq!(report.tried.flips_certain, 0, "{:?}", report.flips);
-    assert!(report.tried.flips_expected <= report.tried.ties as f64);
+    assert_eq!(report.tried.certain_changes, 0, "{:?}", report.tried.changed);
+    assert!(report.tried.expected_changes <= report.tried.ties as f64);
     assert_eq!(report.actual.overlap_share.map(|share| share > 0.3), Some(true));
     assert!(about.running > 0 && about.running < about.judged, "{about:?}");
     assert_eq!(not_judged(about), None);
@@ -85,24 +85,30 @@ fn round_robin_spreads_requests_and_finds_less() {
     assert!(shares.iter().all(|share| (share - 1.0 / 3.0).abs() < 0.01), "{shares:?}");
     assert_eq!(
         headline(&report),
-        format!("With round-robin: {} of 200 decisions change worker.", report.tried.flips_certain)
+        format!("With round-robin: {} of 200 decisions change worker.", report.tried.certain_changes)
     );
-    assert_eq!(report.flips.len() as u64, report.tried.flips_certain);
-    for flip in &report.flips {
-        let decided = ALL.cluster.decisions().get(flip.decision).unwrap();
-        assert_eq!(decided.decision.worker, flip.from);
+    assert_eq!(report.tried.changed.len() as u64, report.tried.certain_changes);
+    for changed in &report.tried.changed {
+        let decided = ALL.cluster.decisions().get(changed.decision).unwrap();
+        assert_eq!(decided.decision.worker, changed.from);
         let cost = |worker| decided.decision.candidates.iter().find(|c| c.worker == worker).unwrap().cost;
-        assert!((cost(flip.from) - flip.from_cost).abs() < 0.001, "as recorded");
-        assert!((cost(flip.to) - flip.to_cost).abs() < 0.001 && flip.to_cost >= flip.from_cost);
+        assert!((cost(changed.from) - changed.from_cost).abs() < 0.001, "as recorded");
+        assert!((cost(changed.to) - changed.to_cost).abs() < 0.001 && changed.to_cost >= changed.from_cost);
     }
 }
 
 #[test]
-fn a_flip_names_what_both_workers_cost_under_the_setting_tried() {
+fn a_changed_decision_names_what_both_workers_cost_under_the_setting_tried() {
     let trial = weight(0.25, 0.0);
     let report = Sample::of(&ALL.cluster, Selection::of(DecisionRange::ALL)).evaluate(trial);
-    assert!(!report.flips.is_empty());
-    assert!(report.flips.iter().all(|flip| flip.to_cost < flip.from_cost && flip.actual_probability == 0.0));
+    assert!(!report.tried.changed.is_empty());
+    assert!(
+        report
+            .tried
+            .changed
+            .iter()
+            .all(|changed| changed.to_cost < changed.from_cost && changed.actual_probability == 0.0)
+    );
 }
 
 #[test]
@@ -122,7 +128,7 @@ fn decisions_without_candidates_are_counted_and_the_missing_setting_named() {
     let sample = Sample::of(&observed.cluster, select(50));
     assert!(sample.is_empty());
     let report = sample.evaluate(RouterOverrides::default());
-    assert_eq!(report.about.left_out, [(Reason::ChosenOnly, 50)]);
+    assert_eq!(report.about.left_out, [(LeftOut::ChosenOnly, 50)]);
     assert_eq!((report.settings, report.about.recorded, report.tried.decisions), (None, None, 0));
     assert_eq!(headline(&report), "None of 50 decisions can be judged.");
     assert!(not_judged(&report.about).unwrap().contains("50 of which only the chosen worker is known"));
@@ -140,11 +146,11 @@ fn decisions_without_candidates_are_counted_and_the_missing_setting_named() {
 }
 
 #[test]
-fn of_one_worker_alone_the_spread_is_unknown() {
+fn of_one_worker_alone_the_imbalance_is_unknown() {
     let worker = ALL.cluster.decisions().newest_first().next().unwrap().decision.worker;
     let report = Sample::of(&ALL.cluster, Selection { worker: Some(worker), ..select(50) })
         .evaluate(RouterOverrides::default());
-    assert_eq!((report.about.considered, report.actual.spread, report.tried.spread), (50, None, None));
+    assert_eq!((report.about.considered, report.actual.imbalance, report.tried.imbalance), (50, None, None));
     assert_eq!(report.actual.shares.iter().find(|of| of.worker == worker).map(|of| of.share), Some(1.0));
 }
 
@@ -263,7 +269,7 @@ fn the_model_fits_what_it_was_not_fitted_to() {
 }
 
 #[test]
-fn a_cluster_that_is_not_like_the_model_is_said_not_to_fit() {
+fn a_cluster_that_is_not_like_the_model_is_reported_not_to_fit() {
     // Half of the decisions find nothing where the model finds nearly all: prompts of no worker's tree.
     let facts = Facts::of(&STEADY.cluster, select(300));
     let mut strange = Arrivals::default();

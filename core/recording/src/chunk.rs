@@ -30,7 +30,7 @@ pub(crate) fn read<R: Read + Seek>(from: &mut R, chunk: &ChunkAt) -> Result<Vec<
         packed
     };
     if records.len() != size {
-        return Err(damaged("a chunk of another size than it says"));
+        return Err(damaged("a chunk of another size than stated"));
     }
     if chunk.crc != 0 && crc32fast::hash(&records) != chunk.crc {
         return Err(damaged("a chunk whose checksum differs"));

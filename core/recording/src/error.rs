@@ -1,4 +1,4 @@
-//! What can be wrong with a recording, in words for the person who opens it.
+//! What can be wrong with a recording, as text for the person who opens it.
 
 use radixscope_model::frame::FrameError;
 use radixscope_model::record::RECORD_VERSION;
@@ -76,7 +76,7 @@ impl From<EncodeError> for RecordingError {
 impl From<mcap::McapError> for RecordingError {
     fn from(error: mcap::McapError) -> Self {
         match error {
-            // Its own words leave out what is wrong.
+            // Its own text leaves out what is wrong.
             mcap::McapError::Io(error) => Self::Io(error),
             other => Self::Write(other),
         }

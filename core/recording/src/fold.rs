@@ -95,7 +95,7 @@ impl Fold {
     }
 
     /// Takes the next message of keyframes and batches.
-    pub(crate) fn take(
+    pub(crate) fn apply(
         &mut self,
         message: &Message<'_>,
         until: Seq,

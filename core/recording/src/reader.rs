@@ -13,7 +13,7 @@ use crate::fold::{Fold, FoldStep};
 use crate::meta::Meta;
 use crate::walk::{ChunkAt, WalkResult, walk};
 
-/// Most bytes decompressed to look into chunks of which the file does not say what they hold: those that another tool
+/// Most bytes decompressed to look into chunks whose content the file does not describe: those that another tool
 /// rewrote, and the last one before a crash.
 const MAX_LOOKED_INTO_BYTES: u64 = 4 * 1024 * 1024 * 1024;
 const NS_PER_MS: u64 = 1_000_000;
@@ -55,7 +55,7 @@ pub struct Folded {
     pub at_ms: Millis,
     /// Records that are missing before the next keyframe: those at which the recorder did not keep up.
     pub missing: u64,
-    /// Where the file is damaged before the moment: the state is older than asked for.
+    /// Where the file is damaged before the moment: the state is older than requested.
     pub damaged: Option<RecordingError>,
 }
 
@@ -212,7 +212,7 @@ impl<R: Read + Seek> Recording<R> {
             if message.stamp >= until_stamp || fold.is_at(until_seq) {
                 break;
             }
-            fold.take(&message, until_seq, seen)?;
+            fold.apply(&message, until_seq, seen)?;
         }
         Ok(())
     }
@@ -228,7 +228,7 @@ impl<R: Read + Seek> Recording<R> {
         let mut damaged = None;
         let mut messages = self.messages(from, &[Channel::Keyframes, Channel::Batches]);
         while let Some(message) = messages.next() {
-            if let Err(error) = message.and_then(|message| fold.take(&message, Seq(u64::MAX), seen)) {
+            if let Err(error) = message.and_then(|message| fold.apply(&message, Seq(u64::MAX), seen)) {
                 fold.broke();
                 damaged.get_or_insert(error);
             }
@@ -247,7 +247,7 @@ impl<R: Read + Seek> Recording<R> {
         let mut messages = self.messages(None, &[Channel::Keyframes, Channel::Batches]);
         (messages.chunk, messages.end) = (chunk, chunk.saturating_add(1));
         while let Some(message) = messages.next() {
-            if message.and_then(|message| fold.take(&message, Seq(u64::MAX), seen)).is_err() {
+            if message.and_then(|message| fold.apply(&message, Seq(u64::MAX), seen)).is_err() {
                 fold.broke();
             }
         }

@@ -11,7 +11,7 @@ use crate::reader::Message;
 use crate::snapshot::snapshot_frames;
 use crate::writer::Target;
 
-/// Bytes of batches after which the next keyframe is kept: a jump folds at most these and those up to that keyframe.
+/// Bytes of batches after which the next keyframe is retained: a jump folds at most these and those up to that keyframe.
 const MAX_STRETCH_BYTES: usize = 8 * 1024 * 1024;
 
 /// Takes a recording and hands on what a report needs.
@@ -57,7 +57,7 @@ impl<'t> Reduced<'t> {
     fn fold(&mut self, channel: Channel, at_ms: Millis, data: &[u8]) -> Result<(), RecordingError> {
         let Some(fold) = &mut self.before else { return Ok(()) };
         let message = Message { channel, at_ms, clock_ms: at_ms, data, stamp: 0 };
-        fold.take(&message, Seq(u64::MAX), &mut |_| {})
+        fold.apply(&message, Seq(u64::MAX), &mut |_| {})
     }
 }
 

@@ -1,4 +1,4 @@
-//! What stands in the file for others who read it: how each channel's messages are encoded.
+//! Descriptions in the file for other readers: how each channel's messages are encoded.
 
 use crate::channel::Channel;
 

@@ -1,10 +1,10 @@
-//! What there is to go back to, in the form of `/history`.
+//! The retained history, in the form of `/history`.
 
 use radixscope_insight::timeline::SecondRow;
 use radixscope_model::id::{Decimal, Millis, Seq};
 use serde::Serialize;
 
-/// What is kept.
+/// The retained history.
 #[derive(Debug, Serialize)]
 pub struct Index {
     /// The run of the server.
@@ -13,18 +13,19 @@ pub struct Index {
     pub at_ms: Millis,
     /// Whether this is a recording: nothing comes after `at_ms`.
     pub replay: bool,
-    /// `null`: nothing is to be kept (`--history 0`).
-    pub kept: Option<Retention>,
+    /// `null`: no history is retained (`--history 0`).
+    #[serde(rename = "kept")]
+    pub retention: Option<Retention>,
     /// Oldest first, without a gap between them.
     pub segments: Vec<SegmentRow>,
     /// A row a second, oldest first: those after `after_ms`.
     pub rows: Vec<SecondRow>,
 }
 
-/// How much is kept.
+/// How much is retained.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Retention {
-    /// Since when; `null`: nothing is kept yet.
+    /// Since when; `null`: nothing is retained yet.
     pub from_ms: Option<Millis>,
     /// Bytes of keyframes and batches.
     pub bytes: usize,
@@ -34,7 +35,7 @@ pub struct Retention {
     pub max_age_ms: u64,
 }
 
-/// What is kept of one stretch of time; of a recording that is still being read only `from_ms` may be known.
+/// One stretch of time; of a recording that is still being read only `from_ms` may be known.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct SegmentRow {
     /// Time of its keyframe.

@@ -1,12 +1,12 @@
 //! A recording in the place of a server: what it was at its end, what each second brought, and the stretch of any moment, in
-//! the very bodies that a server sends. The server that replays a file and the player in the page both stand on it.
+//! the very bodies that a server sends. The server that replays a file and the player in the page both use it.
 //!
 //! Knows no network, no browser and no clock.
 #![forbid(unsafe_code)]
 
-mod answer;
 mod index;
 mod pass;
+mod response;
 mod stretch;
 
 use std::io::{Read, Seek};
@@ -15,24 +15,24 @@ use radixscope_model::frame::Frame;
 use radixscope_model::id::{Decimal, Millis, Seq};
 use radixscope_recording::{EncodeError, Recording, RecordingError, Series, SeriesPosition, snapshot_frames};
 
-pub use answer::Response;
 pub use index::{Index, Retention, SegmentRow};
 use pass::Pass;
 pub use pass::{PassItem, read};
 use radixscope_insight::timeline::SecondRow;
+pub use response::Response;
 
-/// Why a recording cannot be shown, in words.
+/// Why a recording cannot be shown.
 #[derive(Debug, thiserror::Error)]
 pub enum ReplayError {
     /// A file.
     #[error(transparent)]
     Recording(#[from] RecordingError),
-    /// What it holds.
+    /// Its content.
     #[error(transparent)]
     Encode(#[from] EncodeError),
-    /// A moment that no stretch holds.
+    /// A moment outside of all stretches.
     #[error("{0} is not in the recording, or what led to it is damaged")]
-    NotKept(Millis),
+    NotRecorded(Millis),
 }
 
 /// A recording that is shown. It is read where it lies: in memory are its index and one chunk.
@@ -109,16 +109,16 @@ impl<R: Read + Seek> Replay<R> {
     }
 
     /// Reads on for the timeline, a piece of some mebibytes; whether there is more to read. It begins with opening, and moments
-    /// can be asked for meanwhile.
+    /// can be requested meanwhile.
     pub fn read_on(&mut self) -> bool {
         let (Reading { passage, pass, rows, stretches: begun }, stretches) =
             (&mut self.reading, &mut self.stretches);
         self.series.play_on(passage, &mut |step| {
-            pass.take(step, &mut |met| match met {
+            pass.observe(step, &mut |item| match item {
                 PassItem::Keyframe { at_ms, seq, frames } => {
-                    // One that is damaged is not met.
-                    let met = stretches.iter().skip(*begun).position(|(_, recorded)| *recorded == at_ms);
-                    let Some(at) = met.map(|at| *begun + at) else { return };
+                    // A damaged one does not occur here.
+                    let found = stretches.iter().skip(*begun).position(|(_, recorded)| *recorded == at_ms);
+                    let Some(at) = found.map(|at| *begun + at) else { return };
                     let row = &mut stretches[at].0;
                     row.first_seq = Some(Seq(seq.0 + 1));
                     row.bytes += frames.iter().map(Vec::len).sum::<usize>();
@@ -141,14 +141,14 @@ impl<R: Read + Seek> Replay<R> {
         let known = rows.partition_point(|row| row.at_ms <= after);
         let segments: Vec<SegmentRow> = self.stretches.iter().map(|(row, _)| row.clone()).collect();
         let bytes = segments.iter().map(|segment| segment.bytes).sum();
-        let kept = Retention {
+        let retention = Retention {
             from_ms: segments.first().map(|segment| segment.from_ms),
             bytes,
             max_bytes: bytes,
             max_age_ms: u64::MAX,
         };
         let (epoch, at_ms, rows) = (Decimal(self.epoch), self.range.1, rows[known..].to_vec());
-        Index { epoch, at_ms, replay: true, kept: Some(kept), segments, rows }
+        Index { epoch, at_ms, replay: true, retention: Some(retention), segments, rows }
     }
 
     /// The frames that lead to the state at `at`, as `/history/segment` gives them: those behind record `after` alone where the
@@ -163,13 +163,13 @@ impl<R: Read + Seek> Replay<R> {
         until: Option<Millis>,
     ) -> Result<Vec<u8>, ReplayError> {
         if at > self.range.1 {
-            return Err(ReplayError::NotKept(at));
+            return Err(ReplayError::NotRecorded(at));
         }
         let next = self.stretches.partition_point(|(row, _)| row.from_ms <= at);
-        let place = next.checked_sub(1).ok_or(ReplayError::NotKept(at))?;
+        let place = next.checked_sub(1).ok_or(ReplayError::NotRecorded(at))?;
         let (from_ms, recorded) = (self.stretches[place].0.from_ms, self.stretches[place].1);
         let found = stretch::frames(&mut self.series, recorded, after, until)?;
-        let (seq, frames) = found.ok_or(ReplayError::NotKept(at))?;
+        let (seq, frames) = found.ok_or(ReplayError::NotRecorded(at))?;
         let mut body = self.hello(seq, from_ms)?;
         body.extend(frames);
         Ok(body)

@@ -9,7 +9,7 @@ use radixscope_recording::{FoldStep, Folded, RecordingError, Series};
 /// Rows as a live server makes them.
 const ROW_EVERY_MS: u64 = 1_000;
 
-/// What is met on the way.
+/// What a pass comes across.
 pub enum PassItem<'a> {
     /// A keyframe, whole.
     Keyframe {
@@ -38,7 +38,7 @@ pub enum PassItem<'a> {
 /// A pass on its way.
 #[derive(Default)]
 pub(crate) struct Pass {
-    /// Of the keyframe that is being met.
+    /// Of the keyframe that is being read.
     frames: Vec<Vec<u8>>,
     row: RowInProgress,
     row_ms: Millis,
@@ -50,7 +50,7 @@ impl Pass {
         Self { row_ms, ..Self::default() }
     }
 
-    pub(crate) fn take(&mut self, step: FoldStep<'_>, seen: &mut dyn FnMut(PassItem<'_>)) {
+    pub(crate) fn observe(&mut self, step: FoldStep<'_>, each: &mut dyn FnMut(PassItem<'_>)) {
         match step {
             FoldStep::Keyframe { seq, part, parts, message } => {
                 if part == 0 {
@@ -59,16 +59,16 @@ impl Pass {
                 self.frames.push(message.data.to_vec());
                 if part.checked_add(1) == Some(parts) {
                     let frames = std::mem::take(&mut self.frames);
-                    seen(PassItem::Keyframe { at_ms: message.at_ms, seq, frames });
+                    each(PassItem::Keyframe { at_ms: message.at_ms, seq, frames });
                 }
             }
             FoldStep::Record { before, entry } => self.row.count(before, &entry.record),
             FoldStep::Batch { first, next, message, after } => {
                 let at_ms = message.at_ms;
-                seen(PassItem::Batch { first, next, at_ms, frame: message.data });
+                each(PassItem::Batch { first, next, at_ms, frame: message.data });
                 if at_ms.since(self.row_ms) >= ROW_EVERY_MS {
                     self.row_ms = at_ms;
-                    seen(PassItem::Row(self.row.end(at_ms, after)));
+                    each(PassItem::Row(self.row.end(at_ms, after)));
                 }
             }
         }
@@ -82,8 +82,8 @@ impl Pass {
 pub fn read<R: Read + Seek>(
     series: &mut Series<R>,
     from: Millis,
-    seen: &mut dyn FnMut(PassItem<'_>),
+    each: &mut dyn FnMut(PassItem<'_>),
 ) -> Result<Folded, RecordingError> {
     let mut pass = Pass::from(from.max(series.range().0));
-    series.play_from(from, &mut |step| pass.take(step, seen))
+    series.play_from(from, &mut |step| pass.observe(step, each))
 }

@@ -8,7 +8,7 @@ use super::settings::{Formula, Role, RouterSettings};
 use radixscope_model::record::Candidate;
 
 /// What is asked for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Request {
     /// Length of the prompt.
     pub isl_tokens: u64,
@@ -150,7 +150,14 @@ pub struct Terms {
     pub cost: f64,
 }
 
+/// The cost of one worker: [`Terms::cost`], without what else [`terms`] shows.
+#[inline]
+pub(crate) fn cost(options: &RouterSettings, request: &Request, common: Common, worker: &WorkerInput) -> f64 {
+    terms(options, request, common, worker).cost
+}
+
 /// Scores one worker. `request.block_size_tokens` 0 counts as 1.
+#[inline]
 pub fn terms(options: &RouterSettings, request: &Request, common: Common, worker: &WorkerInput) -> Terms {
     match options.formula {
         Formula::A => formula_a(options, request, worker),
@@ -158,6 +165,7 @@ pub fn terms(options: &RouterSettings, request: &Request, common: Common, worker
     }
 }
 
+#[inline]
 fn formula_a(options: &RouterSettings, request: &Request, worker: &WorkerInput) -> Terms {
     let block_size = u64::from(request.block_size());
     let cached_tokens = u64::from(worker.overlap.device) * block_size;
@@ -187,6 +195,7 @@ fn formula_a(options: &RouterSettings, request: &Request, worker: &WorkerInput) 
     }
 }
 
+#[inline]
 fn with_credits(options: &RouterSettings, request: &Request, common: Common, worker: &WorkerInput) -> Terms {
     let formula = options.formula;
     let plain_decode =
@@ -209,7 +218,7 @@ fn with_credits(options: &RouterSettings, request: &Request, common: Common, wor
         (false, _) => 0,
         (true, None) => request.isl_tokens,
         (true, Some(load)) => {
-            let cached_tokens = (effective * f64::from(request.block_size())).round().max(0.0) as u64;
+            let cached_tokens = rounded(effective * f64::from(request.block_size()));
             load.active_prefill_tokens
                 .saturating_add(request.isl_tokens.saturating_sub(cached_tokens))
                 .saturating_add(cached_tokens)
@@ -249,6 +258,13 @@ fn with_credits(options: &RouterSettings, request: &Request, common: Common, wor
         is_decode_only,
         cost: taint_multiplier.map_or(base, |multiplier| base * multiplier),
     }
+}
+
+/// `tokens` to the nearest whole number, halves up, below 0 and what is no number to 0: `round` without a call into the
+/// C library, which it is where the processor's own rounding cannot be assumed.
+fn rounded(tokens: f64) -> u64 {
+    let whole = tokens as u64;
+    whole.saturating_add(u64::from(tokens - whole as f64 >= 0.5))
 }
 
 /// How much of the device credit is left under this worker's prefill load.

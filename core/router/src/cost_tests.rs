@@ -215,3 +215,12 @@ pub(crate) fn log_line(t: &Terms) -> String {
         }
     }
 }
+
+#[test]
+fn tokens_are_rounded_as_the_c_library_does() {
+    let tokens =
+        [0.0, 0.499_999_999_999_999_94, 0.5, 1.5, 2.5, 1e15 + 0.5, 9e15, 1e300, -0.4, -3.0, f64::NAN];
+    for tokens in tokens.into_iter().chain([f64::INFINITY, f64::NEG_INFINITY]) {
+        assert_eq!(rounded(tokens), tokens.round().max(0.0) as u64, "{tokens}");
+    }
+}

@@ -38,9 +38,11 @@ mod tests {
         score(&SETTINGS, &REQUEST, &workers(), &mut scores);
         assert_eq!(scores.costs(), COSTS);
         assert_eq!(scores.choices().collect::<Vec<_>>(), [CHOSEN]);
-        assert_eq!(scores.ranking(), [1, 0, 2]);
+        let mut ranking = Vec::new();
+        scores.rank(&mut ranking);
+        assert_eq!(ranking, [1, 0, 2]);
         assert_eq!(scores.cost_gap_blocks(), Some(60.0));
-        let sums: Vec<String> = scores.terms().iter().map(|terms| terms.sum().to_string()).collect();
+        let sums = workers().map(|worker| scores.terms_of(&worker).sum().to_string());
         let want = [
             "90 = 1.0 × 80 prefill + 10 decode",
             "30 = 1.0 × 25 prefill + 5 decode",
@@ -64,7 +66,7 @@ mod tests {
             let options = RouterSettings { overlap_score_weight: weight, ..SETTINGS };
             let mut scores = Scores::default();
             score(&options, &request, &[worker], &mut scores);
-            crate::cost::tests::log_line(&scores.terms()[0])
+            crate::cost::tests::log_line(&scores.terms_of(&worker))
         };
         assert_eq!(line(1.0), "125.500 = 1.0 * 100.500 + 25.000");
         assert_eq!(line(0.998), "125.299 = 1.0 * 100.500 + 25.000");

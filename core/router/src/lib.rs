@@ -4,16 +4,12 @@
 //!
 //! Costs are computed with the operations in Dynamo's order, so that they equal Dynamo's to the bit; that two costs
 //! are exactly equal decides a tie. `tests/oracle/tests/scoring.rs` holds costs, choices and draws against Dynamo's own
-//! selector on 100,000 states. The counterfactual keeps every decision's candidates in columns and judges each on the
-//! state it saw: exact for one decision, an estimate for many, because caches and loads that would follow are not
-//! followed. Prefill blocks read from a log are rounded there to three decimals and are brought back to whole tokens
-//! where that is certain.
+//! selector on 100,000 states.
 #![forbid(unsafe_code)]
 
 pub mod cost;
 pub mod example;
 pub mod explain;
-pub mod frozen;
 pub mod hash;
 pub mod numbers;
 pub mod pick;
@@ -22,5 +18,5 @@ pub mod settings;
 mod text;
 
 pub use cost::{Common, Load, Overlap, Request, Terms, WorkerInput};
-pub use score::{Score, Scores, score};
+pub use score::{Scores, score};
 pub use settings::{Formula, Role, RouterMode, RouterOverrides, RouterSettings, TieBreak};

@@ -2,11 +2,12 @@
 //! costs come from.
 
 use super::settings::TieBreak;
+use radixscope_model::id::WorkerIx;
 
 /// Writes the chance of each candidate to be chosen into `out`, which is as long as `costs` (what one is longer by is
 /// left alone), and returns how many can be chosen.
 ///
-/// `tree_size(i)` is asked only where tree sizes break ties. A cost that is not a number is never chosen at
+/// `tree_size(i)` is called only where tree sizes break ties. A cost that is not a number is never chosen at
 /// temperature 0 and makes a draw meaningless above it: all chances are 0 then, as with no candidate.
 pub fn probabilities(
     costs: &[f64],
@@ -38,7 +39,7 @@ fn lowest(costs: &[f64], tie_break: TieBreak, tree_size: impl Fn(usize) -> u64, 
             (smallest, tied) = (size, 0);
         }
         tied += usize::from(size == smallest);
-        // Kept for the second pass, which gives the chance to those of the smallest tree.
+        // For the second pass, which gives the chance to those of the smallest tree.
         *chance = 1.0;
     }
     if tied == 0 {
@@ -93,6 +94,14 @@ pub fn draw(probabilities: &[f64], u: f64) -> Option<usize> {
         }
     }
     last
+}
+
+/// Whose turn it is among `workers` by round-robin, as a place among them; `None` where there is none. As Dynamo's: the number
+/// of the request modulo the number of workers, here by worker index. So it depends on no earlier choice.
+pub fn round_robin(workers: impl Iterator<Item = WorkerIx>, turn: u64) -> Option<usize> {
+    let mut by_index: Vec<(WorkerIx, usize)> = workers.enumerate().map(|(at, worker)| (worker, at)).collect();
+    let nth = turn.checked_rem(by_index.len() as u64)? as usize;
+    Some(by_index.select_nth_unstable(nth).1.1)
 }
 
 #[cfg(test)]

@@ -1,47 +1,36 @@
-//! One decision worked out in full: every worker's terms, who can be chosen, how likely, and by what margin.
+//! One decision worked out: every worker's cost, who can be chosen and how likely. What is only shown (terms, ranking) is
+//! worked out when it is wanted.
 
-use super::cost::{Common, Request, Terms, WorkerInput, terms};
+use super::cost::{Common, Request, Terms, WorkerInput, cost, terms};
 use super::pick;
 use super::settings::RouterSettings;
-
-/// One worker's part in a decision.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Score {
-    /// Cost and what it is made of.
-    pub terms: Terms,
-    /// Chance to be chosen, 0 … 1.
-    pub probability: f64,
-}
 
 /// What [`score`] found; meant to be used again, it then allocates nothing.
 #[derive(Clone, Debug, Default)]
 pub struct Scores {
-    terms: Vec<Terms>,
+    /// What the costs were computed with.
+    settings: RouterSettings,
+    request: Request,
+    common: Common,
     costs: Vec<f64>,
     probabilities: Vec<f64>,
-    ranking: Vec<u32>,
     choices: usize,
 }
 
 impl Scores {
     /// Candidates scored.
     pub fn len(&self) -> usize {
-        self.terms.len()
+        self.costs.len()
     }
 
     /// Whether there was no candidate.
     pub fn is_empty(&self) -> bool {
-        self.terms.is_empty()
+        self.costs.is_empty()
     }
 
-    /// Candidate `at`, counted as in the input.
-    pub fn get(&self, at: usize) -> Option<Score> {
-        Some(Score { terms: *self.terms.get(at)?, probability: self.probabilities[at] })
-    }
-
-    /// Terms of every candidate, in the input's order.
-    pub fn terms(&self) -> &[Terms] {
-        &self.terms
+    /// What the cost of `worker`, one of the candidates, is made of.
+    pub fn terms_of(&self, worker: &WorkerInput) -> Terms {
+        terms(&self.settings, &self.request, self.common, worker)
     }
 
     /// Costs in blocks, in the input's order.
@@ -54,9 +43,12 @@ impl Scores {
         &self.probabilities
     }
 
-    /// Candidates by cost, lowest first; equal costs in the input's order.
-    pub fn ranking(&self) -> &[u32] {
-        &self.ranking
+    /// Writes the candidates by cost into `ranking`, lowest first; equal costs in the input's order.
+    pub fn rank(&self, ranking: &mut Vec<u32>) {
+        ranking.clear();
+        ranking.extend(0..self.costs.len() as u32);
+        let cost = |at: u32| self.costs[at as usize];
+        ranking.sort_unstable_by(|&a, &b| cost(a).total_cmp(&cost(b)).then(a.cmp(&b)));
     }
 
     /// Candidates that can be chosen, in the input's order.
@@ -71,8 +63,15 @@ impl Scores {
 
     /// Second lowest cost less the lowest, in blocks: 0 in a tie, `None` with fewer than two candidates.
     pub fn cost_gap_blocks(&self) -> Option<f64> {
-        let cost = |place: usize| self.ranking.get(place).map(|&at| self.costs[at as usize]);
-        let (best, second) = (cost(0)?, cost(1)?);
+        let (mut best, mut second): (Option<f64>, Option<f64>) = (None, None);
+        for &cost in &self.costs {
+            if best.is_none_or(|best| cost.total_cmp(&best).is_lt()) {
+                (best, second) = (Some(cost), best);
+            } else if second.is_none_or(|second| cost.total_cmp(&second).is_lt()) {
+                second = Some(cost);
+            }
+        }
+        let (best, second) = (best?, second?);
         // Two infinite costs tie too, though their difference is not a number.
         Some(if best == second { 0.0 } else { second - best })
     }
@@ -93,11 +92,12 @@ impl Scores {
 /// Which are eligible is decided before: overloaded and excluded ones are not among `inputs`. A pinned worker is not
 /// chosen at all; its cost is that of the only input, without preferred taints (reference §5.5, §5.8).
 pub fn score(options: &RouterSettings, request: &Request, inputs: &[WorkerInput], out: &mut Scores) {
-    let common = Common::of(options.formula, inputs);
-    out.terms.clear();
-    out.terms.extend(inputs.iter().map(|worker| terms(options, request, common, worker)));
+    out.settings = *options;
+    out.request = *request;
+    out.common = Common::of(options.formula, inputs);
+    let common = out.common;
     out.costs.clear();
-    out.costs.extend(out.terms.iter().map(|terms| terms.cost));
+    out.costs.extend(inputs.iter().map(|worker| cost(options, request, common, worker)));
     out.probabilities.clear();
     out.probabilities.resize(inputs.len(), 0.0);
     let tree_size = |at: usize| inputs[at].tree_size_blocks;
@@ -108,10 +108,6 @@ pub fn score(options: &RouterSettings, request: &Request, inputs: &[WorkerInput]
         tree_size,
         &mut out.probabilities,
     );
-    out.ranking.clear();
-    out.ranking.extend(0..inputs.len() as u32);
-    let costs = &out.costs;
-    out.ranking.sort_unstable_by(|&a, &b| costs[a as usize].total_cmp(&costs[b as usize]).then(a.cmp(&b)));
 }
 
 #[cfg(test)]

@@ -6,7 +6,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 pub use radixscope_model::formula::Formula;
 use radixscope_model::formula::major_minor;
-use radixscope_model::record::{self, Decision};
+use radixscope_model::record::Decision;
+pub use radixscope_model::record::Role;
 
 use super::numbers::{NUMBERS, NumberDoc, OVERLAP_SCORE_WEIGHT, PREFILL_LOAD_SCALE, RefusedNumber};
 
@@ -72,41 +73,6 @@ impl TieBreak {
         match formula {
             Formula::A => TieBreak::SmallestTree,
             _ => TieBreak::Random,
-        }
-    }
-}
-
-/// What the workers chosen among do.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Role {
-    /// Prefill and decode.
-    #[default]
-    Aggregated,
-    /// Prefill of a disaggregated deployment.
-    Prefill,
-    /// Decode of a disaggregated deployment.
-    Decode,
-    /// Encoding of images and the like.
-    Encode,
-}
-
-impl From<record::Role> for Role {
-    fn from(role: record::Role) -> Self {
-        match role {
-            record::Role::Prefill => Self::Prefill,
-            record::Role::Decode => Self::Decode,
-            record::Role::Aggregated => Self::Aggregated,
-        }
-    }
-}
-
-impl Role {
-    /// `worker_type` in the router's log: everything but a prefill pool logs `decode` (reference §5.7, §7.3).
-    pub const fn worker_type(self) -> &'static str {
-        match self {
-            Role::Prefill => "prefill",
-            Role::Aggregated | Role::Decode | Role::Encode => "decode",
         }
     }
 }
@@ -232,7 +198,7 @@ impl RouterSettings {
             // Formula A has no switch for it; its decode routers weigh the prompt by 0.
             Role::Decode if matches!(self.formula, Formula::A) => Self { role, ..self },
             Role::Decode => Self { role, track_prefill_tokens: false, ..self },
-            Role::Aggregated | Role::Encode => Self { role, ..self },
+            Role::Aggregated => Self { role, ..self },
         }
     }
 

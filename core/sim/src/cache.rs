@@ -26,7 +26,7 @@ struct Node {
     last_used: u64,
 }
 
-/// What a running request holds of the cache.
+/// Blocks of the cache that a running request pins.
 #[derive(Debug, Default)]
 pub(super) struct Lease {
     /// Cached blocks it uses, from the root down.
@@ -100,7 +100,7 @@ impl BlockCache {
     }
 
     /// Keeps a copy of a whole chain; `filled` gets the place of each block that is new, `evicted` what had to go for it. A
-    /// chain for which there is no room is not kept.
+    /// chain for which there is no room is not retained.
     pub(super) fn keep(
         &mut self,
         chain: &[Block],

@@ -49,7 +49,7 @@ pub struct Config {
     pub replica_sync: bool,
     /// Whether the frontend's log is written: the lines of its decisions at INFO.
     pub log: bool,
-    /// Whether frontend and workers are scraped: what they answer to a request for `/metrics`, every 2 s.
+    /// Whether frontend and workers are scraped: their responses to requests for `/metrics`, every 2 s.
     pub metrics: bool,
     /// What goes wrong, if anything.
     pub fault: Option<FaultPlan>,
@@ -81,7 +81,7 @@ pub(super) struct Fleet {
     pub(super) role: Role,
     /// KV blocks each worker holds in host memory, beside those on the device.
     pub(super) host_blocks: u32,
-    /// What things take.
+    /// Durations.
     pub(super) timing: Timing,
 }
 
@@ -113,13 +113,13 @@ pub struct Workload {
     pub pasted_tokens: (u32, u32),
     /// Share of user messages with something pasted, in percent.
     pub pasted_percent: u32,
-    /// Tokens of an ordinary answer, least and most.
+    /// Tokens of an ordinary output, least and most.
     pub answer_tokens: (u32, u32),
-    /// Tokens of a short answer, least and most.
+    /// Tokens of a short output, least and most.
     pub short_answer_tokens: (u32, u32),
-    /// Share of short answers, in percent.
+    /// Share of short outputs, in percent.
     pub short_answer_percent: u32,
-    /// Pause of a user between an answer and the next message, least and most, in milliseconds.
+    /// Pause of a user between a response and the next message, least and most, in milliseconds.
     pub think_ms: (u32, u32),
     /// Time from one wave of new conversations to the next, least and most, in milliseconds.
     pub wave_ms: (u32, u32),
@@ -172,7 +172,7 @@ impl Default for Workload {
 }
 
 impl Workload {
-    /// Most tokens one request can occupy: prompt, answer, and the token an engine computes too much before it
+    /// Most tokens one request can occupy: prompt, output, and the token an engine computes too much before it
     /// notices the end.
     pub fn longest_request_tokens(&self) -> u64 {
         let message = u64::from(self.message_tokens.1.max(self.pasted_tokens.1));

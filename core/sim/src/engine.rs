@@ -16,9 +16,9 @@ pub(super) struct Job {
     pub(super) request: u32,
     /// Prompt tokens, at least 1.
     pub(super) isl_tokens: u32,
-    /// Tokens the answer will have, at least 1.
+    /// Output tokens the request will have, at least 1.
     pub(super) osl_tokens: u32,
-    /// Tokens the answer could have as far as the engine knows.
+    /// Most output tokens it could have as far as the engine knows.
     pub(super) max_answer_tokens: u32,
     /// Whether the KV of the prompt comes from elsewhere, all but that of the last token.
     pub(super) is_prefilled: bool,
@@ -50,9 +50,9 @@ pub(super) enum EngineEvent {
     Finished { request: u32 },
 }
 
-/// The blocks of each request in flight: its prompt and the answer it will get.
+/// The blocks of each request in flight: its prompt and the output it will get.
 pub(super) trait RequestTexts {
-    /// Full blocks of prompt and answer.
+    /// Full blocks of prompt and output.
     fn blocks(&self, request: u32) -> &[Block];
 }
 
@@ -84,7 +84,7 @@ pub(super) struct Engine {
     max_num_tokens: u32,
     stepping: bool,
     timing: Timing,
-    /// What prefill takes, in percent of what it should.
+    /// Duration of prefill, in percent of what it should be.
     prefill_percent: u64,
 }
 
@@ -129,7 +129,7 @@ impl Engine {
         self.stepping
     }
 
-    /// From now on prefill takes so much of the time it should, in percent.
+    /// From now on prefill needs so much of the time it should, in percent.
     pub(super) fn slow_prefill(&mut self, percent: u64) {
         self.prefill_percent = percent;
     }
@@ -209,7 +209,7 @@ impl Engine {
                 happened.push(EngineEvent::FirstToken { request: sequence.job.request });
             }
             if sequence.generated >= sequence.job.osl_tokens + seen_after {
-                // Order is kept: prefill chunks are planned first come, first served.
+                // Order is preserved: prefill chunks are planned first come, first served.
                 let Sequence { job, lease, .. } = running.remove(at);
                 self.spare.push(cache.release(lease));
                 happened.push(EngineEvent::Finished { request: job.request });

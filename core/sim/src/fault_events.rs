@@ -20,7 +20,7 @@ use radixscope_model::id::BlockHash;
 const LEASE_ENDS_US: u64 = 6_000_000;
 /// How long the index of a restarted router does not follow, in microseconds.
 const COLD_US: u64 = 60_000_000;
-/// What prefill takes where it is slow, in percent.
+/// Duration of prefill where it is slow, in percent.
 const SLOW_PERCENT: u64 = 400;
 
 const INDEXER: &str = "dynamo_llm::kv_router::indexer";
@@ -29,30 +29,30 @@ const ROUTER: &str = "dynamo_llm::kv_router";
 const SEQUENCE: &str = "dynamo_llm::kv_router::sequence";
 const SEQUENCES_1_6: &str = "dynamo_kv_router::sequences::multi_worker";
 const SUBSCRIBER: &str = "dynamo_llm::kv_router::subscriber";
-/// Fields of the span of a request, which follow the words of its lines.
+/// Fields of the span of a request, which follow the message of its lines.
 const REQUEST_SPAN: &str = "method=POST uri=/v1/chat/completions version=HTTP/1.1";
 
 impl Observed<'_, '_> {
     /// Writes a line to the log of every frontend.
-    pub(super) fn log_on_frontends(&mut self, level: Level, target: &str, words: Arguments<'_>) {
+    pub(super) fn log_on_frontends(&mut self, level: Level, target: &str, message: Arguments<'_>) {
         for frontend in 0..self.here().pool.config.frontends() {
-            self.say(&frontend_name(frontend), level, target, words);
+            self.log_as(&frontend_name(frontend), level, target, message);
         }
     }
 
-    fn say(&mut self, who: &str, level: Level, target: &str, words: Arguments<'_>) {
+    fn log_as(&mut self, process: &str, level: Level, target: &str, message: Arguments<'_>) {
         let at_us = self.driver.now_unix_us();
-        self.driver.pools[self.pool].log.say(who, at_us, (level, target), words, self.out);
+        self.driver.pools[self.pool].log.write_line(process, at_us, (level, target), message, self.out);
     }
 
     /// Writes a line to the log of a worker.
-    fn log_on_worker(&mut self, worker: u16, level: Level, target: &str, words: Arguments<'_>) {
-        let who = worker_name(self.here().pool.worker(worker));
-        self.say(&who, level, target, words);
+    fn log_on_worker(&mut self, worker: u16, level: Level, target: &str, message: Arguments<'_>) {
+        let process = worker_name(self.here().pool.worker(worker));
+        self.log_as(&process, level, target, message);
     }
 
     /// The router logs that the worker left discovery.
-    fn say_removed(&mut self, worker: u16) {
+    fn log_removed(&mut self, worker: u16) {
         let id = self.here().wire.worker_id(worker);
         let removing = format_args!("Removing worker WorkerWithDpRank {{ worker_id: {id}, dp_rank: 0 }}");
         match self.here().pool.release() {
@@ -78,14 +78,14 @@ pub(super) fn strike(observed: &mut Observed<'_, '_>, serving: &mut Serving) -> 
         }
         // It is no longer listed and its blocks are forgotten, but requests still find it.
         Fault::GhostWorker => {
-            observed.say_removed(worker);
+            observed.log_removed(worker);
             serving.router.forget(worker);
             None
         }
         Fault::RouterRestart => {
             if observed.pool == 0 {
-                let words = format_args!("Runtime shutdown initiated");
-                observed.log_on_frontends(Level::Info, "dynamo_runtime::runtime", words);
+                let message = format_args!("Runtime shutdown initiated");
+                observed.log_on_frontends(Level::Info, "dynamo_runtime::runtime", message);
             }
             serving.restart_frontends(observed);
             observed.driver.restart_frontends(observed.pool);
@@ -116,7 +116,7 @@ pub(super) fn settle(observed: &mut Observed<'_, '_>, serving: &mut Serving) {
     let worker = config.odd_worker();
     match config.fault.map(|plan| plan.fault) {
         Some(Fault::KillWorker) => {
-            observed.say_removed(worker);
+            observed.log_removed(worker);
             serving.router.leave(worker);
         }
         Some(Fault::RouterRestart) => {
@@ -142,19 +142,19 @@ pub(super) fn stored(
     match fault {
         Some(Fault::BlockSize) => {
             for _ in 0..observed.here().faults.size_warnings(worker, blocks.len()) {
-                let words = format_args!(
+                let message = format_args!(
                     "Block not published. Block size must be {published} tokens to be published. Block size is: {engine}"
                 );
-                observed.log_on_worker(worker, Level::Warn, PUBLISHER, words);
+                observed.log_on_worker(worker, Level::Warn, PUBLISHER, message);
             }
         }
         Some(Fault::BlockSizeOversize) => {
             // TensorRT-LLM's hashes are signed.
             let hash = observed.blocks(user)[blocks.start].block_hash.0.cast_signed();
-            let words = format_args!(
+            let message = format_args!(
                 "Block {hash} contains {engine} tokens, which is greater than kv_block_size {published}"
             );
-            observed.log_on_worker(worker, Level::Error, "publisher", words);
+            observed.log_on_worker(worker, Level::Error, "publisher", message);
         }
         Some(Fault::HashSeed) => differing_hashes(observed, worker, (user, blocks)),
         Some(Fault::UnknownRemovals) => unknown_removal(observed, worker),
@@ -180,10 +180,10 @@ pub(super) fn missed(observed: &mut Observed<'_, '_>, worker: u16, delivery: Del
     }
     let id = here.wire.worker_id(worker);
     let (last, size) = (event_id - 1, event_id - lost);
-    let words = format_args!(
+    let message = format_args!(
         "Event ID gap detected for worker {id}, recovering events [{lost}, {last}], gap_size: {size}"
     );
-    observed.log_on_frontends(Level::Warn, SUBSCRIBER, words);
+    observed.log_on_frontends(Level::Warn, SUBSCRIBER, message);
 }
 
 /// Where the router's node has the hash of another engine, it logs that up to 1.2.
@@ -195,12 +195,12 @@ fn differing_hashes(observed: &mut Observed<'_, '_>, worker: u16, (user, blocks)
     for at in blocks {
         let block = observed.blocks(user)[at];
         if let Some((own, first)) = seeds.stored(worker, &block) {
-            let words = format_args!(
+            let message = format_args!(
                 "block_hash mismatch: sequence hashes should be uniform across workers \
                  expected=ExternalSequenceBlockHash({}) actual=Some(ExternalSequenceBlockHash({}))",
                 own.0, first.0
             );
-            observed.log_on_frontends(Level::Warn, INDEXER, words);
+            observed.log_on_frontends(Level::Warn, INDEXER, message);
         }
     }
     observed.here().seeds = Some(seeds);
@@ -224,26 +224,26 @@ pub(super) fn rejected(observed: &mut Observed<'_, '_>, worker: u16, rejected: R
     match rejected {
         Rejected::Store { parent, blocks } => {
             let parent = wire.own_hash(worker, parent).0;
-            let words = format_args!(
+            let message = format_args!(
                 "Failed to find parent block; skipping store operation worker_id=\"{id}\" dp_rank=0 id={event_id} \
                  parent_hash=Some(ExternalSequenceBlockHash({parent})) num_blocks={blocks}"
             );
-            observed.log_on_frontends(Level::Warn, INDEXER, words);
+            observed.log_on_frontends(Level::Warn, INDEXER, message);
         }
-        // The index of 1.6 takes such a removal for applied.
+        // The index of 1.6 treats such a removal as applied.
         Rejected::Removal { .. } if release == Release::V1_6 => {}
         Rejected::Removal { hash } => {
             let hash = wire.own_hash(worker, hash).0;
-            let words = format_args!(
+            let message = format_args!(
                 "Failed to find block to remove; skipping remove operation worker_id=\"{id}\" dp_rank=0 id={event_id} \
                  block_hash=ExternalSequenceBlockHash({hash})"
             );
-            observed.log_on_frontends(Level::Warn, INDEXER, words);
+            observed.log_on_frontends(Level::Warn, INDEXER, message);
         }
     }
 }
 
-/// A request ended without an answer.
+/// A request ended without a response.
 pub(super) fn failed(observed: &mut Observed<'_, '_>, failure: Failure) {
     const MIGRATION: &str = "http-request: dynamo_llm::migration";
     let lines: &[(Level, &str, &str)] = match failure {
@@ -270,7 +270,7 @@ pub(super) fn failed(observed: &mut Observed<'_, '_>, failure: Failure) {
             ),
         ],
     };
-    for &(level, target, words) in lines {
-        observed.log_on_frontends(level, target, format_args!("{words} {REQUEST_SPAN}"));
+    for &(level, target, message) in lines {
+        observed.log_on_frontends(level, target, format_args!("{message} {REQUEST_SPAN}"));
     }
 }

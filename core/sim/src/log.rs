@@ -73,27 +73,27 @@ impl Log {
         }
     }
 
-    /// Writes `words` to the log of the process `who`, at `at_us` of Unix time.
-    pub(super) fn say(
+    /// Writes `message` to the log of `process`, at `at_us` of Unix time.
+    pub(super) fn write_line(
         &mut self,
-        who: &str,
+        process: &str,
         at_us: u64,
         (level, target): (Level, &str),
-        words: std::fmt::Arguments<'_>,
+        message: std::fmt::Arguments<'_>,
         out: WireOut<'_>,
     ) {
         if self.on {
-            self.write(who, (Millis(at_us / 1_000), at_us), (level, target), words, out);
+            self.write(process, (Millis(at_us / 1_000), at_us), (level, target), message, out);
         }
     }
 
     /// A line that arrives at `at_ms` and carries the time `at_us`.
     fn write(
         &mut self,
-        who: &str,
+        process: &str,
         (at_ms, at_us): (Millis, u64),
         (level, target): (Level, &str),
-        words: std::fmt::Arguments<'_>,
+        message: std::fmt::Arguments<'_>,
         out: WireOut<'_>,
     ) {
         let level = match level {
@@ -104,8 +104,8 @@ impl Log {
         self.line.clear();
         // Writing to a String cannot fail.
         let _ = stamp(&mut self.line, at_us);
-        let _ = write!(self.line, " {level} {target}: {words}");
-        out(WireMessage { at_ms, channel: Channel::Log, name: who, payload: self.line.as_bytes() });
+        let _ = write!(self.line, " {level} {target}: {message}");
+        out(WireMessage { at_ms, channel: Channel::Log, name: process, payload: self.line.as_bytes() });
     }
 
     /// Writes a decision made at `at_us` of Unix time: a line for each worker, perhaps one about a tie, and the choice.
@@ -118,18 +118,18 @@ impl Log {
         out: WireOut<'_>,
     ) {
         let Some((weight, breaks_ties)) = self.mode else { return };
-        let who = frontend_name(frontend);
+        let process = frontend_name(frontend);
         let at_ms = Millis(at_us / 1_000);
         let blocks_per_worker = self.blocks_per_worker;
         let mut times = (0..).map(|line| at_us + line * LINE_US);
-        let mut say = |words: std::fmt::Arguments<'_>| {
+        let mut log = |message: std::fmt::Arguments<'_>| {
             let Some(at_us) = times.next() else { return };
-            self.write(&who, (at_ms, at_us), (Level::Info, SCHEDULER), words, out);
+            self.write(&process, (at_ms, at_us), (Level::Info, SCHEDULER), message, out);
         };
         let candidate = |worker: u16| decided.candidates.get(usize::from(worker)).map(|of| &of.candidate);
         let known = || decided.workers.iter().filter_map(|&worker| Some((worker, candidate(worker)?)));
         for (worker, candidate) in known() {
-            say(format_args!(
+            log(format_args!(
                 "Formula for worker_id={} dp_rank=0 with {} cached blocks: {:.3} = {weight:.1} * prefill_blocks + \
                  decode_blocks = {weight:.1} * {:.3} + {:.3}",
                 worker_id(worker),
@@ -141,10 +141,10 @@ impl Log {
         }
         let least = known().map(|(_, c)| c.cost).fold(f64::INFINITY, f64::min);
         if breaks_ties && known().filter(|(_, c)| c.cost == least).count() > 1 {
-            say(format_args!("Multiple workers tied with same logit, using tree size as tie-breaker"));
+            log(format_args!("Multiple workers tied with same logit, using tree size as tie-breaker"));
         }
         if let Some(chosen) = candidate(decided.worker) {
-            say(format_args!(
+            log(format_args!(
                 "Selected worker: worker_id={} dp_rank=0, logit: {:.3}, cached blocks: {}, tree size: {}, total \
                  blocks: {}",
                 worker_id(decided.worker),

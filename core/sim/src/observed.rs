@@ -1,4 +1,4 @@
-//! The simulated cluster as the router and the engines of one pool see it: whatever happens to them is published, logged,
+//! The simulated cluster as the router and the engines of one pool observe it: whatever happens to them is published, logged,
 //! counted and measured here. Must not know how requests are served.
 
 use std::ops::Range;
@@ -81,8 +81,8 @@ impl Observed<'_, '_> {
         let at_ms = self.driver.now_ms();
         let Processes { pool, wire, request_ids, .. } = &mut self.driver.pools[self.pool];
         // Workers publish first tokens.
-        let tells = pool.config.replica_sync || reporter == Reporter::Worker;
-        if tells && router.is_kv() {
+        let reports = pool.config.replica_sync || reporter == Reporter::Worker;
+        if reports && router.is_kv() {
             wire.sequence(at_ms, (reporter, worker), &request_ids[user as usize], step, self.out);
         }
     }
@@ -137,7 +137,7 @@ impl Observed<'_, '_> {
         self.router_load(router, worker, user);
     }
 
-    /// A part of a request is done, and where that answers it, the request.
+    /// A part of a request is done, and with its last part the request.
     fn log_served(&mut self, user: u32, served: &Served) {
         let &Served { worker, job, ttft_us, e2e_us, .. } = served;
         let elsewhere_us = elsewhere_us(self.role());
@@ -156,7 +156,7 @@ impl Observed<'_, '_> {
                     prefill_worker_id: prefill_worker.unwrap_or(worker_id),
                     decode_worker_id: worker_id,
                 };
-                here.log.answered(about, &measured, out);
+                here.log.responded(about, &measured, out);
             }
         });
     }
@@ -195,7 +195,7 @@ impl Observed<'_, '_> {
             return;
         }
         let back_us = timing::FIRST_TOKEN_BACK_US;
-        match driver.users.answered(user) {
+        match driver.users.receive_response(user) {
             Some(think_ms) => {
                 driver.agenda.after(back_us + u64::from(think_ms) * 1_000, Event::Send(user));
             }
@@ -222,7 +222,7 @@ impl ServingContext for Observed<'_, '_> {
             // The first token comes of the prompt's KV.
             Role::Prefill => Job { osl_tokens: 1, max_answer_tokens: 1, ..job },
             Role::Decode => Job { is_prefilled: true, ..job },
-            Role::Aggregated | Role::Encode => job,
+            Role::Aggregated => job,
         }
     }
 
@@ -430,7 +430,7 @@ fn text_of<'a>(users: &'a Users, pool: &Config, user: u32) -> &'a [Block] {
     if is_agreed { users.routed_blocks(user) } else { users.blocks(user) }
 }
 
-/// What a user waited for before a request came to the pool that answers it.
+/// What a user waited for before a request came to the pool that serves it.
 fn elsewhere_us(role: Role) -> u64 {
     if role == Role::Decode { DECODE_ROUTED_US } else { 0 }
 }

@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 use radixscope_model::id::BlockHash;
 use radixscope_model::record::Block;
 
-/// How long a block is believed to be held after a prompt with it was sent, in microseconds.
+/// How long a block is assumed to be cached after a prompt with it was sent, in microseconds.
 const HELD_US: u64 = 120_000_000;
 
 /// Predictions that have not expired.
@@ -30,7 +30,7 @@ impl Predicted {
         }
     }
 
-    /// The next block that is no longer believed to be held.
+    /// The next block that is no longer assumed to be cached.
     pub(super) fn expired(&mut self, now_us: u64) -> Option<(u16, BlockHash)> {
         while let Some(&(until_us, worker, hash)) = self.queue.front() {
             if until_us > now_us {

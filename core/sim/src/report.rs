@@ -9,11 +9,11 @@ use super::router::SimulatedCandidate;
 use radixscope_model::id::{BlockHash, Millis};
 use radixscope_model::percentile;
 
-/// Finished requests kept: half an hour of the busiest reference level.
+/// Finished requests retained: half an hour of the busiest reference level.
 pub const REQUESTS_KEPT: usize = 8_192;
-/// Samples of load kept: half an hour at one every [`IN_FLIGHT_EVERY_MS`].
+/// Samples of load retained: half an hour at one every [`IN_FLIGHT_EVERY_MS`].
 pub const SPREADS_KEPT: usize = 8_192;
-/// Decisions kept with all their inputs.
+/// Decisions retained with all their inputs.
 pub const DECISIONS_KEPT: usize = 64;
 /// Time between two samples of the load, in milliseconds.
 pub const IN_FLIGHT_EVERY_MS: u64 = 250;
@@ -25,7 +25,7 @@ pub struct RequestRecord {
     pub sent_at_ms: Millis,
     /// When the last token came.
     pub finished_at_ms: Millis,
-    /// Number of the worker that answered it.
+    /// Number of the worker that served it.
     pub worker: u16,
     /// Number of the worker that computed its prompt, where that was another.
     pub prefill_worker: Option<u16>,
@@ -44,7 +44,7 @@ pub struct RequestRecord {
 }
 
 impl RequestRecord {
-    /// Mean time between two tokens of the answer, in microseconds; `None` if it has only one.
+    /// Mean time between two output tokens, in microseconds; `None` if it has only one.
     pub fn itl_us(&self) -> Option<u64> {
         let gaps = u64::from(self.osl_tokens).checked_sub(1).filter(|&gaps| gaps > 0)?;
         Some((self.e2e_us - self.ttft_us) / gaps)

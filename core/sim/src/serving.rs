@@ -1,5 +1,5 @@
 //! The frontend's router and the workers' engines at work: what a request goes through from its routing to its last
-//! token. Must not know who sends requests, nor who receives what: that is what [`ServingContext`] are for.
+//! token. Must not know who sends requests, nor who receives what: that is what [`ServingContext`] is for.
 
 use rand_pcg::Pcg64Mcg;
 
@@ -16,7 +16,7 @@ use radixscope_router::Role;
 pub(super) trait ServingContext: RequestTexts {
     /// Now, in microseconds since the start.
     fn now_us(&self) -> u64;
-    /// What a request asks for.
+    /// The work of a request.
     fn job(&self, request: u32) -> Job;
     /// An engine began a step that long; when it is over, [`Serving::end_step`] must follow.
     fn step_begun(&mut self, worker: u16, duration_us: u64);
@@ -51,9 +51,9 @@ pub(super) trait ServingContext: RequestTexts {
     fn rejected(&mut self, _worker: u16, _rejected: Rejected) {}
     /// A step of a worker's engine is over, and what came of it is published.
     fn stepped(&mut self, _worker: u16, _engine: &Engine) {}
-    /// A request ended without an answer; the router no longer counts it.
+    /// A request ended without a response; the router no longer counts it.
     fn failed(&mut self, _router: &Router, _worker: u16, _request: u32, _failure: Failure) {}
-    /// The full blocks of a request's prompt and answer as the router sees them.
+    /// The full blocks of a request's prompt and output as the router sees them.
     fn routed_blocks(&self, request: u32) -> &[Block] {
         self.blocks(request)
     }
@@ -189,7 +189,7 @@ impl Serving {
         }
     }
 
-    /// The worker of a routed request takes it into its queue, if the request is still open.
+    /// The worker of a routed request puts it into its queue, if the request is still open.
     pub(super) fn begin(&mut self, request: u32, around: &mut impl ServingContext) {
         let flight = &mut self.flights[request as usize];
         flight.begun_us = around.now_us();
@@ -228,7 +228,7 @@ impl Serving {
     /// A step of a worker's engine is over; the next one begins if there is anything to do.
     pub(super) fn end_step(&mut self, worker: u16, around: &mut impl ServingContext) {
         self.engines[usize::from(worker)].end_step(around, &mut self.happened);
-        self.tell(worker, around);
+        self.forward_events(worker, around);
         around.stepped(worker, &self.engines[usize::from(worker)]);
         self.begin_step(worker, around);
     }
@@ -261,7 +261,7 @@ impl Serving {
         }
     }
 
-    /// Prefill takes so much of the time it should, on every worker, in percent.
+    /// Prefill needs so much of the time it should, on every worker, in percent.
     pub(super) fn slow_prefill(&mut self, percent: u64) {
         self.engines.iter_mut().for_each(|engine| engine.slow_prefill(percent));
     }
@@ -290,14 +290,14 @@ impl Serving {
 
     fn begin_step(&mut self, worker: u16, around: &mut impl ServingContext) {
         let duration_us = self.engines[usize::from(worker)].begin_step(around, &mut self.happened);
-        self.tell(worker, around);
+        self.forward_events(worker, around);
         if let Some(duration_us) = duration_us {
             around.step_begun(worker, duration_us);
         }
     }
 
     /// Passes on what an engine did: to those around, and to the router as far as it receives it.
-    fn tell(&mut self, worker: u16, around: &mut impl ServingContext) {
+    fn forward_events(&mut self, worker: u16, around: &mut impl ServingContext) {
         let mut happened = std::mem::take(&mut self.happened);
         for happening in happened.drain(..) {
             match happening {

@@ -307,7 +307,7 @@ impl ModelCard {
         let needs: &[&[&str]] = match pool.role {
             Role::Prefill => &[&["decode"]],
             Role::Decode => &[&["prefill"]],
-            Role::Aggregated | Role::Encode => &[],
+            Role::Aggregated => &[],
         };
         (card.worker_type, card.needs) = (Some(pool.card_type()), Some(needs));
         if pool.role == Role::Prefill {

@@ -17,31 +17,32 @@ pub(super) fn router_began(observed: &mut Observed<'_, '_>, predicts: bool) {
     let pool = observed.here().pool.clone();
     let (looks_for_caches, worker_type) = (pool.role != Role::Decode, pool.role.worker_type());
     if looks_for_caches && !predicts {
-        let words = format_args!("Using aggregated KV event subscriber transport=Nats");
-        observed.log_on_frontends(Level::Info, SUBSCRIBER, words);
+        let message = format_args!("Using aggregated KV event subscriber transport=Nats");
+        observed.log_on_frontends(Level::Info, SUBSCRIBER, message);
     } else {
-        let words = format_args!(
+        let message = format_args!(
             "Skipping KV event subscription requirement=not_required cache_required={looks_for_caches} \
              use_kv_events={} use_remote_indexer=false",
             !predicts
         );
-        observed.log_on_frontends(Level::Info, INGRESS, words);
+        observed.log_on_frontends(Level::Info, INGRESS, message);
     }
-    let words = format_args!("KvRouter scheduling on embedded selection partition worker_type={worker_type}");
-    observed.log_on_frontends(Level::Info, EMBEDDED, words);
+    let message =
+        format_args!("KvRouter scheduling on embedded selection partition worker_type={worker_type}");
+    observed.log_on_frontends(Level::Info, EMBEDDED, message);
     for worker in 0..pool.config.workers {
         let id = observed.here().wire.worker_id(worker);
-        let words = format_args!("Adding worker WorkerWithDpRank {{ worker_id: {id}, dp_rank: 0 }}");
-        observed.log_on_frontends(Level::Warn, SEQUENCES, words);
+        let message = format_args!("Adding worker WorkerWithDpRank {{ worker_id: {id}, dp_rank: 0 }}");
+        observed.log_on_frontends(Level::Warn, SEQUENCES, message);
     }
     observed.log_on_frontends(Level::Info, ROUTER, format_args!("KV Routing initialized"));
     if pool.role == Role::Prefill {
         let (model, namespace) = (pool.model.display_name, &pool.config.namespace);
         let component = &pool.config.component;
-        let words = format_args!(
+        let message = format_args!(
             "Prefill router target activated model_name={model} namespace={namespace} \
              endpoint_id={namespace}/{component}/generate"
         );
-        observed.log_on_frontends(Level::Info, PREFILL, words);
+        observed.log_on_frontends(Level::Info, PREFILL, message);
     }
 }

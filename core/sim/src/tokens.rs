@@ -1,5 +1,5 @@
 //! Token ids as a pure function of text and position, and the blocks they make.
-//! Must not know who holds or asks for a block.
+//! Must not know workers or requests.
 
 use radixscope_model::record::Block;
 use radixscope_router::hash::{Hasher, Seed, chain_hash};

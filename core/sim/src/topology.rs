@@ -22,7 +22,7 @@ pub enum Topology {
     Aggregated,
     /// A pool that prefills, one that decodes, and the KV cache that goes from one to the other.
     Disaggregated,
-    /// Two models, each with a pool of its own; every prompt goes to both, as when answers are compared.
+    /// Two models, each with a pool of its own; every prompt goes to both, as when responses are compared.
     TwoModels,
     /// One pool whose workers keep a copy of every prompt in host memory; its users have more and shorter starters than
     /// configured.
@@ -89,7 +89,7 @@ impl Topology {
         }
     }
 
-    /// Release of Dynamo in words.
+    /// Release of Dynamo as text.
     pub const fn dynamo(self) -> &'static str {
         match self.release() {
             Release::V0_9 => "Dynamo 0.9",
@@ -176,7 +176,7 @@ impl Config {
         }
     }
 
-    /// The pool that a fault hits, which is not one of the frontend: that which is asked for, or the first in which it shows;
+    /// The pool that a fault hits, which is not one of the frontend: the one selected, or the first in which it shows;
     /// `None` if it shows in none of these.
     fn hits(&self, fault: Fault) -> Option<u16> {
         let is_meant = |at: &u16| self.fault_pool.as_ref().is_none_or(|pool| *pool == self.component_of(*at));
@@ -236,11 +236,7 @@ impl Pool {
 
     /// The `worker_type` of its cards (1.6).
     pub(super) fn card_type(&self) -> &'static str {
-        match self.role {
-            Role::Prefill => "prefill",
-            Role::Decode => "decode",
-            Role::Aggregated | Role::Encode => "aggregated",
-        }
+        self.role.as_str()
     }
 
     /// What its router calls the phase of a request (1.6).
@@ -248,7 +244,7 @@ impl Pool {
         match self.role {
             Role::Prefill => "Prefill",
             Role::Decode => "Decode",
-            Role::Aggregated | Role::Encode => "Aggregated",
+            Role::Aggregated => "Aggregated",
         }
     }
 }

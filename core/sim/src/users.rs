@@ -85,7 +85,7 @@ impl Users {
         }
     }
 
-    /// Full blocks of a request's prompt and answer, of the size that the router takes for everybody's.
+    /// Full blocks of a request's prompt and output, of the size that the router assumes for every pool.
     pub(super) fn routed_blocks(&self, request: u32) -> &[Block] {
         let user = &self.users[request as usize];
         if self.router_hasher.is_some() { &user.routed } else { &user.blocks }
@@ -101,7 +101,7 @@ impl Users {
         self.users.len() as u32
     }
 
-    /// What a user's current request asks for.
+    /// The prompt and output of a user's current request.
     pub(super) fn job(&self, request: u32) -> Job {
         let User { isl_tokens, osl_tokens, .. } = self.users[request as usize];
         let max_answer_tokens = self.workload.longest_answer();
@@ -125,9 +125,9 @@ impl Users {
         between(&mut self.rng, self.workload.wave_ms)
     }
 
-    /// A user has read the answer. Returns the milliseconds to the next message, or `None` if the conversation is
+    /// A user has read the response. Returns the milliseconds to the next message, or `None` if the conversation is
     /// over.
-    pub(super) fn answered(&mut self, user: u32) -> Option<u32> {
+    pub(super) fn receive_response(&mut self, user: u32) -> Option<u32> {
         let ended = &mut self.users[user as usize];
         ended.turns_left -= 1;
         if ended.turns_left == 0 {
@@ -154,7 +154,7 @@ impl Users {
         self.next_turn(at, history);
     }
 
-    /// The user writes below `history_tokens` of conversation. What the model will answer is known here already, so
+    /// The user writes below `history_tokens` of conversation. The model's output is known here already, so
     /// its blocks are too.
     fn next_turn(&mut self, at: u32, history_tokens: u32) {
         let pasted = self.percent(self.workload.pasted_percent);
@@ -162,16 +162,16 @@ impl Users {
             self.workload;
         let message = between(&mut self.rng, if pasted { pasted_tokens } else { message_tokens });
         let short = self.percent(self.workload.short_answer_percent);
-        let answer = between(&mut self.rng, if short { short_answer_tokens } else { answer_tokens });
+        let output = between(&mut self.rng, if short { short_answer_tokens } else { answer_tokens });
         let user = &mut self.users[at as usize];
         user.isl_tokens = history_tokens + message;
-        user.osl_tokens = answer;
+        user.osl_tokens = output;
         let starter = &self.starters[user.starter as usize];
         let (starter_name, starter_len, name) = (starter.name, starter.len_tokens, user.name);
         let token = |position| token_id(if position < starter_len { starter_name } else { name }, position);
-        self.hasher.extend(&mut user.blocks, user.isl_tokens + answer, token);
+        self.hasher.extend(&mut user.blocks, user.isl_tokens + output, token);
         if let Some(hasher) = &mut self.router_hasher {
-            hasher.extend(&mut user.routed, user.isl_tokens + answer, token);
+            hasher.extend(&mut user.routed, user.isl_tokens + output, token);
         }
     }
 

@@ -1,4 +1,4 @@
-//! What the simulated frontend tells its replicas and writes into its log, read by means that are not its own:
+//! What the simulated frontend reports to its replicas and writes into its log, read by means that are not its own:
 //! `rmp-serde` and the regular expressions of reference §7.3.
 #![expect(clippy::expect_used, reason = "a test fails by panicking")]
 

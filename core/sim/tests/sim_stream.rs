@@ -109,7 +109,7 @@ fn hashes(value: &Value) -> Vec<u64> {
 
 /// A worker's cache, folded from its events alone.
 #[derive(Default)]
-struct Held {
+struct WorkerCache {
     /// Block → its parent.
     blocks: HashMap<u64, Option<u64>>,
     children: HashMap<u64, u32>,
@@ -119,7 +119,7 @@ struct Held {
     removed: u64,
 }
 
-impl Held {
+impl WorkerCache {
     fn apply(&mut self, event: &Value) {
         assert_eq!(event["event_id"], self.next_event_id, "event ids are contiguous");
         assert_eq!(event["dp_rank"], 0);
@@ -150,8 +150,8 @@ impl Held {
     }
 }
 
-fn fold(messages: &[Message]) -> BTreeMap<u64, Held> {
-    let mut workers: BTreeMap<u64, Held> = BTreeMap::new();
+fn fold(messages: &[Message]) -> BTreeMap<u64, WorkerCache> {
+    let mut workers: BTreeMap<u64, WorkerCache> = BTreeMap::new();
     for event in messages.iter().filter_map(kv_event) {
         let worker = event["worker_id"].as_u64().expect("an id");
         workers.entry(worker).or_default().apply(&event["event"]);

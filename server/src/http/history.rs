@@ -26,7 +26,7 @@ pub(super) async fn index(_: AllowedPage, State(hub): State<Hub>, uri: Uri) -> R
             epoch: Decimal(view.epoch),
             at_ms: view.at_ms,
             replay: view.is_replay,
-            kept: view.history(),
+            retention: view.history(),
             segments,
             rows,
         }

@@ -42,7 +42,7 @@ fn options(rng: &mut impl Rng, formula: Formula) -> RouterSettings {
     if rng.random_bool(0.3) {
         return options;
     }
-    options.role = one_of(rng, &[Role::Aggregated, Role::Prefill, Role::Decode, Role::Encode]);
+    options.role = one_of(rng, &[Role::Aggregated, Role::Prefill, Role::Decode]);
     options.set_prefill_factor(weight(rng, 4.0));
     options.host_cache_hit_weight = weight(rng, 1.0);
     options.disk_cache_hit_weight = weight(rng, 1.0);

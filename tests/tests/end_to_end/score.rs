@@ -156,7 +156,7 @@ async fn a_body_that_cannot_be_meant_is_refused_with_its_field_in_words() {
         (r#"{"decision":"x"}"#, "decision: "),
         (r#"{"isl_tokens":100,"block_size_tokens":0}"#, "block_size_tokens: 0 tokens per block"),
         (r#"{"isl_tokens":"18446744073709551615"}"#, "at most 1,048,576"),
-        (r#"{"block_hashes":["1"],"block_size_tokens":7}"#, "takes its token ids"),
+        (r#"{"block_hashes":["1"],"block_size_tokens":7}"#, "needs its token ids"),
         (r#"{"isl_tokens":100,"options":{"weight":1}}"#, "unknown field `weight`"),
         (r#"{"isl_tokens":100,"options":{"version":"3.0"}}"#, "options.version=\"3.0\""),
         (r#"{"isl_tokens":100,"options":{"formula":"F"}}"#, "expected one of `A`, `B`, `C`, `D`, `E`"),

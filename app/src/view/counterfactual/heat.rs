@@ -6,10 +6,11 @@
 use std::sync::Arc;
 
 use leptos::prelude::*;
-use radixscope_insight::counterfactual::{SweepReport, expected_to_text, options_to_set, present_setting};
-use radixscope_router::frozen::{Grid, Outcome};
+use radixscope_insight::counterfactual::{
+    Grid, Outcome, SweepReport, expected_to_text, options_to_set, present_setting,
+};
 
-use super::table::{flips, signed};
+use super::table::{changed, signed};
 use crate::draw::heat::STEPS;
 use crate::format;
 use crate::keys;
@@ -19,38 +20,38 @@ use crate::view::control::view;
 /// What the cells show.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Metric {
-    Flips,
+    Changed,
     Overlap,
-    Spread,
+    Imbalance,
     Saved,
 }
 
 impl Metric {
-    const ALL: [Metric; 4] = [Metric::Flips, Metric::Overlap, Metric::Spread, Metric::Saved];
+    const ALL: [Metric; 4] = [Metric::Changed, Metric::Overlap, Metric::Imbalance, Metric::Saved];
 
     const fn key(self) -> &'static str {
         match self {
-            Metric::Flips => "flips",
+            Metric::Changed => "flips",
             Metric::Overlap => "overlap",
-            Metric::Spread => "spread",
+            Metric::Imbalance => "spread",
             Metric::Saved => "saved",
         }
     }
 
     const fn name(self) -> &'static str {
         match self {
-            Metric::Flips => "Changed worker, % of decisions",
+            Metric::Changed => "Changed worker, % of decisions",
             Metric::Overlap => "KV hit rate, % of prompt blocks",
-            Metric::Spread => "In-flight imbalance p95, requests",
+            Metric::Imbalance => "In-flight imbalance p95, requests",
             Metric::Saved => "Prompt tokens saved a request",
         }
     }
 
     fn of(self, outcome: &Outcome) -> Option<f64> {
         match self {
-            Metric::Flips => Some(outcome.flips_expected / outcome.decisions.max(1) as f64),
+            Metric::Changed => Some(outcome.expected_changes / outcome.decisions.max(1) as f64),
             Metric::Overlap => outcome.overlap_share,
-            Metric::Spread => outcome.spread.map(|spread| f64::from(spread.p95)),
+            Metric::Imbalance => outcome.imbalance.map(|imbalance| f64::from(imbalance.p95)),
             Metric::Saved => {
                 outcome.prefill_saved_tokens.map(|saved| saved / outcome.prefill_decisions.max(1) as f64)
             }
@@ -60,8 +61,8 @@ impl Metric {
     fn text(self, value: Option<f64>) -> String {
         let Some(value) = value else { return format::UNKNOWN.to_owned() };
         match self {
-            Metric::Flips | Metric::Overlap => format!("{:.1}", value * 100.0),
-            Metric::Spread => format!("{value:.0}"),
+            Metric::Changed | Metric::Overlap => format!("{:.1}", value * 100.0),
+            Metric::Imbalance => format!("{value:.0}"),
             Metric::Saved => signed(value),
         }
     }
@@ -72,7 +73,7 @@ fn in_text(grid: &Grid, outcome: &Outcome, weight: f64, temperature: f64) -> Str
     let name = grid.recorded.prefill_factor_number().name;
     let unknown = || "unknown".to_owned();
     let overlap = |o: &Outcome| o.overlap_share.map_or_else(unknown, format::tenths);
-    let spread = |o: &Outcome| o.spread.map_or_else(unknown, |s| s.p95.to_string());
+    let imbalance = |o: &Outcome| o.imbalance.map_or_else(unknown, |s| s.p95.to_string());
     let saved = match Metric::Saved.of(outcome) {
         Some(saved) => format!("{} prompt tokens saved a request", signed(saved)),
         None => "prompt tokens saved unknown".to_owned(),
@@ -80,12 +81,12 @@ fn in_text(grid: &Grid, outcome: &Outcome, weight: f64, temperature: f64) -> Str
     format!(
         "{name} {weight}, router_temperature {temperature}: {} of {} decisions change worker; KV hit rate {} (actual {}); in-flight imbalance \
          p95 {} (actual {}); {saved}",
-        flips(outcome),
+        changed(outcome),
         format::count(outcome.decisions),
         overlap(outcome),
         overlap(&grid.actual),
-        spread(outcome),
-        spread(&grid.actual),
+        imbalance(outcome),
+        imbalance(&grid.actual),
     )
 }
 
@@ -113,7 +114,7 @@ fn cell_id((row, column): (usize, usize)) -> String {
 pub(super) fn HeatMap(report: Arc<SweepReport>, take: Callback<(f64, f64)>) -> impl IntoView {
     let grid = report.grid.clone()?;
     let grid = StoredValue::new(grid);
-    let metric = RwSignal::new(Metric::Flips);
+    let metric = RwSignal::new(Metric::Changed);
     let (rows, columns) = grid.with_value(|g| (g.prefill_factors.len(), g.temperatures.len()));
     let present = grid.with_value(|g| {
         let row = g.prefill_factors.iter().position(|&factor| factor == g.recorded.prefill_factor())?;
@@ -207,10 +208,10 @@ pub(super) fn HeatMap(report: Arc<SweepReport>, take: Callback<(f64, f64)>) -> i
     });
     let choose = move |event: web_sys::Event| {
         let key = event_target_value(&event);
-        metric.set(Metric::ALL.into_iter().find(|metric| metric.key() == key).unwrap_or(Metric::Flips));
+        metric.set(Metric::ALL.into_iter().find(|metric| metric.key() == key).unwrap_or(Metric::Changed));
     };
     let why = advice.map(|advice| {
-        let head = match (advice.outcome, advice.held) {
+        let head = match (advice.outcome, advice.is_repeated) {
             (Some(_), true) => "★ Still recommended to try. ",
             (Some(_), false) => "★ Recommended to try. ",
             (None, _) => "No recommendation. ",

@@ -1,9 +1,9 @@
 //! The latest decisions under other router settings: exact on the state each saw, and in a model that reacts.
 //! Computed beside the page, on request, and kept with its time until it is computed again.
 
+mod changed;
 mod controls;
 mod fetch;
-mod flips;
 mod heat;
 mod run;
 mod table;
@@ -12,11 +12,12 @@ use std::sync::Arc;
 
 use leptos::prelude::*;
 use radixscope_insight::counterfactual::{
-    About, FROZEN_LIMITS, Fact, ModelReport, NO_CANDIDATES_HINT, calibration_to_text, headline, not_judged,
+    About, FIXED_STATE_LIMITS, Fact, ModelReport, NO_CANDIDATES_HINT, calibration_to_text, headline,
+    not_judged,
 };
 
+use changed::ChangedDecisions;
 use controls::{Controls, Inputs};
-use flips::Flips;
 use heat::HeatMap;
 use run::{Done, Runner, Step};
 use table::Comparison;
@@ -55,10 +56,10 @@ pub fn CounterfactualPanel(store: Store) -> impl IntoView {
             runner.compute(asked, move || runner.sweep(asked.span));
         }
     });
-    let frozen = Memo::new(move |_| runner.frozen.get().map(|done| done.report));
+    let replay = Memo::new(move |_| runner.replay.get().map(|done| done.report));
     let model = Memo::new(move |_| runner.model.get().map(|done| done.report));
     let newer = Memo::new(move |_| {
-        let to = frozen.with(|report| report.as_ref().and_then(|report| report.about.to_ms));
+        let to = replay.with(|report| report.as_ref().and_then(|report| report.about.to_ms));
         to.map_or(0, |to| {
             let pool = store.judged_pool();
             let is_meant = |d: &&DecisionEntry| pool.is_none_or(|pool| d.pool == pool);
@@ -68,10 +69,10 @@ pub fn CounterfactualPanel(store: Store) -> impl IntoView {
             })
         })
     });
-    let again = Memo::new(move |_| runner.frozen.with(Option::is_some));
+    let again = Memo::new(move |_| runner.replay.with(Option::is_some));
     let busy = Memo::new(move |_| runner.step.with(Option::is_some));
     let stamp = move || {
-        runner.frozen.get().map(|done| {
+        runner.replay.get().map(|done| {
             let newer = match newer.get() {
                 0 => String::new(),
                 n => format!(" {} since.", format::plural(n as u64, "newer decision", "newer decisions")),
@@ -96,11 +97,11 @@ pub fn CounterfactualPanel(store: Store) -> impl IntoView {
                     </div>
                     <div class="cf-columns" class:with-model=move || runner.model.with(Option::is_some)>
                         <div class="cf-column">
-                            {move || frozen.get().map(|report| view! { <p class="cf-headline" data-testid="cf-headline">{headline(&report)}</p> })}
+                            {move || replay.get().map(|report| view! { <p class="cf-headline" data-testid="cf-headline">{headline(&report)}</p> })}
                             {move || stamp()}
-                            {move || frozen.get().map(|report| view! { <About about=report.about.clone()/> })}
-                            <Comparison store frozen model/>
-                            {move || frozen.get().filter(|report| report.about.judged > 0).map(|report| view! { <Flips store report/> })}
+                            {move || replay.get().map(|report| view! { <About about=report.about.clone()/> })}
+                            <Comparison store replay model/>
+                            {move || replay.get().filter(|report| report.about.judged > 0).map(|report| view! { <ChangedDecisions store report/> })}
                         </div>
                         <div class="cf-column">
                             {move || runner.sweep.get().map(|done| {
@@ -183,7 +184,7 @@ fn Limits() -> impl IntoView {
     view! {
         <section class="cf-box" data-testid="cf-limits" aria-label="Limits of the fixed-state figures">
             <h3>"What the fixed-state replay does not follow"</h3>
-            <ul>{FROZEN_LIMITS.map(|limit| view! { <li>{limit}</li> }).collect_view()}</ul>
+            <ul>{FIXED_STATE_LIMITS.map(|limit| view! { <li>{limit}</li> }).collect_view()}</ul>
         </section>
     }
 }

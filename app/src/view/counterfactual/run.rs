@@ -66,7 +66,7 @@ pub(super) struct Runner {
     moment: StoredValue<u64>,
     pub(super) step: RwSignal<Option<Step>>,
     pub(super) error: RwSignal<Option<String>>,
-    pub(super) frozen: RwSignal<Option<Done<OfflineReplayReport>>>,
+    pub(super) replay: RwSignal<Option<Done<OfflineReplayReport>>>,
     pub(super) model: RwSignal<Option<Done<ModelReport>>>,
     pub(super) sweep: RwSignal<Option<Done<SweepReport>>>,
 }
@@ -74,7 +74,7 @@ pub(super) struct Runner {
 /// Results outlive the panel: whoever comes back from a decision finds them.
 #[derive(Clone, Default)]
 struct Kept {
-    frozen: Option<Done<OfflineReplayReport>>,
+    replay: Option<Done<OfflineReplayReport>>,
     model: Option<Done<ModelReport>>,
     sweep: Option<Done<SweepReport>>,
     pool: Option<PoolIx>,
@@ -97,14 +97,14 @@ impl Runner {
             moment: StoredValue::new(kept.moment),
             step: RwSignal::new(None),
             error: RwSignal::new(None),
-            frozen: RwSignal::new(kept.frozen),
+            replay: RwSignal::new(kept.replay),
             model: RwSignal::new(kept.model),
             sweep: RwSignal::new(kept.sweep),
         };
         on_cleanup(move || {
             runner.stop();
             KEPT.set(Kept {
-                frozen: runner.frozen.get_untracked(),
+                replay: runner.replay.get_untracked(),
                 model: runner.model.get_untracked(),
                 sweep: runner.sweep.get_untracked(),
                 pool: runner.pool.get_value(),
@@ -117,7 +117,7 @@ impl Runner {
     /// Whether there are results of the pool that is shown, or some are under way. Tracked for the pool.
     pub(super) fn has_begun(self) -> bool {
         let is_same = self.pool.get_value() == self.store.judged_pool();
-        is_same && (self.frozen.with_untracked(Option::is_some) || self.step.with_untracked(Option::is_some))
+        is_same && (self.replay.with_untracked(Option::is_some) || self.step.with_untracked(Option::is_some))
     }
 
     /// Results of another moment go.
@@ -126,7 +126,7 @@ impl Runner {
             self.stop();
             self.moment.set_value(moment);
             self.error.set(None);
-            self.frozen.set(None);
+            self.replay.set(None);
             self.model.set(None);
             self.sweep.set(None);
         }
@@ -166,7 +166,7 @@ impl Runner {
         self.error.set(Some(message));
     }
 
-    /// One setting: frozen, then in the model if that is wanted too.
+    /// One setting: offline replay, then in the model if that is wanted too.
     pub(super) fn compute(self, asked: Asked, then: impl Fn() + 'static) {
         let turn = self.begin();
         let steps = if asked.with_model { 3 } else { 1 };
@@ -180,7 +180,7 @@ impl Runner {
         self.job(turn, job, what, (1, steps), move |outcome| {
             let Outcome::OfflineReplay(report, worker_ms) = outcome else { return };
             let total_ms = now_ms() - started;
-            self.frozen.set(Some(Done {
+            self.replay.set(Some(Done {
                 report: Arc::new(*report),
                 at_ms,
                 worker_ms,

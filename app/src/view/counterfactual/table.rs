@@ -1,11 +1,10 @@
 //! What happened, as recorded beside what was tried, figure by figure; every number with its unit.
 
 use leptos::prelude::*;
-use radixscope_insight::counterfactual::{Figures, ModelReport, OfflineReplayReport, Rank, Times};
+use radixscope_insight::counterfactual::{Figures, ModelReport, OfflineReplayReport, Outcome, Rank, Times};
 use radixscope_model::id::WorkerIx;
 use radixscope_model::sort;
 use radixscope_router::RouterMode;
-use radixscope_router::frozen::Outcome;
 
 use crate::format::{self, UNKNOWN};
 use crate::store::Store;
@@ -38,10 +37,10 @@ fn ms(value: f64) -> String {
     }
 }
 
-/// Expected flips: whole where nothing is left to chance.
-pub(super) fn flips(outcome: &Outcome) -> String {
-    let expected = outcome.flips_expected;
-    let about = if expected == outcome.flips_certain as f64 { "" } else { "about " };
+/// Expected number of decisions that change worker: whole where nothing is left to chance.
+pub(super) fn changed(outcome: &Outcome) -> String {
+    let expected = outcome.expected_changes;
+    let about = if expected == outcome.certain_changes as f64 { "" } else { "about " };
     format!("{about}{}", format::count(expected.round() as u64))
 }
 
@@ -53,8 +52,8 @@ struct Row {
     cells: [String; 4],
 }
 
-fn rows(frozen: &OfflineReplayReport, model: Option<&ModelReport>) -> Vec<Row> {
-    let (actual, tried) = (&frozen.actual, &frozen.tried);
+fn rows(replayed: &OfflineReplayReport, model: Option<&ModelReport>) -> Vec<Row> {
+    let (actual, tried) = (&replayed.actual, &replayed.tried);
     // Of a model that does not fit, only which setting is better means anything.
     let fits = model.is_some_and(|model| model.calibration.fits());
     let of_model = |text: &dyn Fn(&Figures) -> String| match model.filter(|_| fits) {
@@ -66,7 +65,7 @@ fn rows(frozen: &OfflineReplayReport, model: Option<&ModelReport>) -> Vec<Row> {
         Row { id, name, meaning, cells: [a, b, c, d] }
     };
     let is_round_robin =
-        frozen.settings.is_some_and(|settings| settings.router_mode == RouterMode::RoundRobin);
+        replayed.settings.is_some_and(|settings| settings.router_mode == RouterMode::RoundRobin);
     let replayed = tried.overlap_share.filter(|_| !is_round_robin);
     let both = |text: &dyn Fn(&Outcome) -> String| [text(actual), text(tried)];
     let none = || [UNKNOWN.to_owned(), UNKNOWN.to_owned()];
@@ -98,7 +97,7 @@ fn rows(frozen: &OfflineReplayReport, model: Option<&ModelReport>) -> Vec<Row> {
             "flips",
             "Changed worker",
             "Decisions that go to another worker, at temperature above 0 as an expected value. The model's workers are not the real ones, so it has no such count",
-            ["0".to_owned(), format!("{} of {}", flips(tried), format::count(tried.decisions))],
+            ["0".to_owned(), format!("{} of {}", changed(tried), format::count(tried.decisions))],
             none(),
         ),
         row(
@@ -141,14 +140,14 @@ fn rows(frozen: &OfflineReplayReport, model: Option<&ModelReport>) -> Vec<Row> {
             "spread-mean",
             "In-flight imbalance, mean",
             "Requests in flight on the most loaded worker less those on the least loaded: right after each decision, in the model four times a second",
-            both(&|o| or_unknown(o.spread, |s| format!("{:.1}", s.mean))),
+            both(&|o| or_unknown(o.imbalance, |s| format!("{:.1}", s.mean))),
             of_model(&|f| or_unknown(f.spread_mean, |s| format!("{s:.1}"))),
         ),
         row(
             "spread-p95",
             "In-flight imbalance, p95",
             "The same; 95 of 100 are at or below",
-            both(&|o| or_unknown(o.spread, |s| s.p95.to_string())),
+            both(&|o| or_unknown(o.imbalance, |s| s.p95.to_string())),
             of_model(&|f| or_unknown(f.spread_p95, |s| format!("{s:.0}"))),
         ),
         row(
@@ -172,16 +171,16 @@ fn rows(frozen: &OfflineReplayReport, model: Option<&ModelReport>) -> Vec<Row> {
 #[component]
 pub(super) fn Comparison(
     store: Store,
-    frozen: Memo<Option<std::sync::Arc<OfflineReplayReport>>>,
+    replay: Memo<Option<std::sync::Arc<OfflineReplayReport>>>,
     model: Memo<Option<std::sync::Arc<ModelReport>>>,
 ) -> impl IntoView {
     const COLUMNS: [&str; 4] = ["actual", "frozen", "model-recorded", "model-tried"];
     move || {
-        let frozen = frozen.get()?;
+        let replay = replay.get()?;
         let model = model.get();
         let has_model = model.is_some();
         let count = if has_model { 4 } else { 2 };
-        let body = rows(&frozen, model.as_deref())
+        let body = rows(&replay, model.as_deref())
             .into_iter()
             .filter(|row| has_model || row.cells[..2].iter().any(|c| c != UNKNOWN));
         let body = body.map(|row| {
@@ -195,7 +194,7 @@ pub(super) fn Comparison(
         };
         let anonymous =
             |figures: &Figures| figures.shares.iter().map(|&share| (None, share)).collect::<Vec<_>>();
-        let mut bars = vec![shares(&frozen.actual), shares(&frozen.tried)];
+        let mut bars = vec![shares(&replay.actual), shares(&replay.tried)];
         bars.iter_mut().for_each(|of| sort::sort_by_key(of, |(worker, _)| *worker));
         if let Some(model) = &model {
             bars.extend([anonymous(&model.recorded), anonymous(&model.tried)]);

@@ -1,7 +1,9 @@
 //! Throughput, errors, queues, lengths, the router's own work, and what became of KV events: each with its source.
 
 use leptos::prelude::*;
-use radixscope_insight::latency::{self, Counts, ENABLE_FRONTEND, Errors, EventCount, Load, Quantity, Times};
+use radixscope_insight::latency::{
+    self, Counts, ENABLE_FRONTEND, Errors, EventCount, Quantity, RequestGauge, Times,
+};
 use radixscope_model::id::Millis;
 use radixscope_model::number_format;
 
@@ -30,7 +32,7 @@ pub(super) fn Numbers(store: Store, second: Memo<Millis>) -> impl IntoView {
         let now = second.get();
         let mut rows = counts.with(of_counts);
         store.peek(|cluster| {
-            rows.extend(latency::loads(cluster).into_iter().map(of_load));
+            rows.extend(latency::request_gauges(cluster).into_iter().map(of_gauge));
             for (quantity, id, what, since) in [
                 (Quantity::InputTokens, "input", "Prompt length p50 / p95", ""),
                 (Quantity::OutputTokens, "output", "Output length p50 / p95", ""),
@@ -90,12 +92,12 @@ fn share_text(errors: Errors, of: &str) -> String {
     words.trim_end().to_owned()
 }
 
-fn of_load(load: Load) -> Row {
+fn of_gauge(gauge: RequestGauge) -> Row {
     Row {
-        id: load.id,
-        what: load.what,
-        value: load.requests.map(|n| format::count(n.round().max(0.0) as u64)),
-        source: load.source.trim_start_matches("absent: ").to_owned(),
+        id: gauge.id,
+        what: gauge.what,
+        value: gauge.requests.map(|n| format::count(n.round().max(0.0) as u64)),
+        source: gauge.source.trim_start_matches("absent: ").to_owned(),
     }
 }
 

@@ -173,7 +173,7 @@ fn shown(cluster: &Cluster, answer: &WhatIfResponse<'_>) -> Response {
         headline,
         margin,
         prompt,
-        versus: answer.versus.map(|versus| (versus.sentence(name), versus.flips)),
+        versus: answer.versus.map(|versus| (versus.sentence(name), versus.changes_worker)),
         notes: answer.notes.to_vec(),
         partial: answer.partial.map(str::to_owned),
     }

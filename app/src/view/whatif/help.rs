@@ -17,7 +17,8 @@ pub(super) fn Explained() -> impl IntoView {
     let workers = example::workers();
     let mut scores = Scores::default();
     score(&example::SETTINGS, &example::REQUEST, &workers, &mut scores);
-    let rows = workers.iter().zip(scores.terms()).enumerate().map(|(at, (worker, terms))| {
+    let rows = workers.iter().enumerate().map(|(at, worker)| {
+        let terms = scores.terms_of(worker);
         let wins = if at == example::CHOSEN { " ← selected" } else { "" };
         view! {
             <tr><th scope="row">{at + 1}</th><td class="n">{worker.overlap.device}</td>

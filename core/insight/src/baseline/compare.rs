@@ -33,7 +33,7 @@ pub enum Direction {
     FirstGetsBetter,
 }
 
-/// How a live figure stands to a baseline's.
+/// How a live figure compares to a baseline's.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Difference {
     /// Live minus baseline as a share of the baseline; a range where live is one.
@@ -55,7 +55,7 @@ pub enum AgainstBaseline {
     Unknown,
 }
 
-/// How `live` stands to `base`; `None` where nothing is known of `live`, and where `base` is 0, of which nothing is a share.
+/// How `live` compares to `base`; `None` where nothing is known of `live`, and where `base` is 0, of which nothing is a share.
 pub fn difference(figure: Figure, live: Range, base: f64) -> Option<Difference> {
     let share = |value: f64| (value - base) / base;
     let shares = (base > 0.0 && !live.is_unbounded()).then(|| (share(live.low()), live.high().map(share)))?;

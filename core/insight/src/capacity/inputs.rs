@@ -33,7 +33,7 @@ impl Convention {
         }
     }
 
-    /// In words, with the settings that work this way.
+    /// As text, with the settings that work this way.
     pub const fn label(self) -> &'static str {
         match self {
             Self::WholeMemory => {

@@ -16,7 +16,7 @@ const FULL_PERCENT: u64 = 90;
 pub struct CurrentUsage {
     /// Blocks of running sequences.
     pub used_blocks: Option<u64>,
-    /// Blocks kept for re-use that no running sequence needs.
+    /// Blocks cached, evictable that no running sequence needs.
     pub retained_blocks: Option<u64>,
     /// Blocks there are.
     pub capacity_blocks: Option<u64>,

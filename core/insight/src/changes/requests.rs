@@ -9,9 +9,9 @@ use crate::latency::{Quantity, Times, WINDOW_MS, figure, requests_of};
 /// Requests of the last [`WINDOW_MS`].
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Requests {
-    /// Decisions that are kept one by one, with their prompt blocks and those cached where the request went.
+    /// Decisions that are retained one by one, with their prompt blocks and those cached where the request went.
     pub decisions: DecisionTotals,
-    /// How far back the decisions that are kept reach, milliseconds, [`WINDOW_MS`] at most.
+    /// How far back the decisions that are retained reach, milliseconds, [`WINDOW_MS`] at most.
     pub reach_ms: u64,
     /// Times to first token, milliseconds; `None`: not reported.
     pub ttft: Option<Times>,

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::OnceLock;
 
 use super::chains::Chains;
-use super::loads::Loads;
+use super::loads::LoadHistory;
 use super::pace::Pace;
 use radixscope_model::id::{Millis, WorkerIx};
 use radixscope_state::cluster::Cluster;
@@ -52,7 +52,7 @@ pub struct History {
     began_ms: Millis,
     latest_event_ms: Option<Millis>,
     /// What routers count on workers.
-    pub(super) loads: Loads,
+    pub(super) loads: LoadHistory,
     /// How fast prompts are computed.
     pace: Pace,
     /// Figures of the trees, by pool, if a rule used them since the last sample.
@@ -63,7 +63,7 @@ impl History {
     /// Begins anew: everything counted so far was published before we came.
     pub(super) fn begin(&mut self, cluster: &Cluster) {
         self.samples.clear();
-        self.loads = Loads::default();
+        self.loads = LoadHistory::default();
         self.before = totals(cluster);
         self.began_ms = cluster.now_ms();
     }

@@ -1,4 +1,4 @@
-//! Latency of the last minute as rules judge it: the figure that panels show, and how its 95th percentile stands to a limit.
+//! Latency of the last minute as rules judge it: the figure that panels show, and how its 95th percentile compares to a limit.
 
 use super::View;
 use crate::latency::{MIN_SAMPLES, Quantity, TimingSource, figure, share_above};
@@ -26,7 +26,7 @@ impl Latency {
         Some(Self { quantity, samples: times.samples, source: times.source, p50, p95 })
     }
 
-    /// The same with how its 95th percentile stands to a limit in milliseconds.
+    /// The same with how its 95th percentile compares to a limit in milliseconds.
     pub(super) fn judged(
         view: &View<'_>,
         quantity: Quantity,
@@ -47,7 +47,7 @@ impl Latency {
         self.p95.low()
     }
 
-    /// A percentile in words: exact, or its bucket.
+    /// A percentile as text: exact, or its bucket.
     pub(super) fn to_text(&self, range: &Range) -> String {
         self.quantity.range_text(range)
     }

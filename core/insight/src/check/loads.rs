@@ -34,7 +34,7 @@ type Count = (WorkerIx, LoadReporter, u64);
 
 /// Counts of the last seconds: of every worker by every router, oldest first.
 #[derive(Default)]
-pub(super) struct Loads {
+pub(super) struct LoadHistory {
     counts: BTreeMap<(WorkerIx, LoadReporter), VecDeque<(Millis, u64)>>,
 }
 
@@ -49,7 +49,7 @@ pub(super) struct Mean {
     pub(super) seconds: usize,
 }
 
-impl Loads {
+impl LoadHistory {
     pub(super) fn sample(&mut self, cluster: &Cluster, now: Millis) {
         for (worker, by, blocks) in counts(cluster, now) {
             let seconds = self.counts.entry((worker, by)).or_default();

@@ -85,10 +85,10 @@ mod tests {
         let mut stage = Stage::new(1);
         assert!(missing(&stage).contains(ENABLE_FRONTEND), "{}", missing(&stage));
         let source = SourceIx(1);
-        stage.tell(Record::Source { source, name: "metrics/f".into(), kind: SourceKind::Prometheus });
-        stage.tell(Record::SourceState { source, state: LinkState::Connecting, detail: "".into() });
+        stage.record(Record::Source { source, name: "metrics/f".into(), kind: SourceKind::Prometheus });
+        stage.record(Record::SourceState { source, state: LinkState::Connecting, detail: "".into() });
         assert!(missing(&stage).starts_with("metrics/f cannot be read"), "{}", missing(&stage));
-        stage.tell(Record::SourceState { source, state: LinkState::Live, detail: "".into() });
+        stage.record(Record::SourceState { source, state: LinkState::Live, detail: "".into() });
         stage.scrape(&Process::of_worker(0));
         assert!(missing(&stage).starts_with("None of the scraped"), "{}", missing(&stage));
         stage.scrape(&Process::frontend());

@@ -11,7 +11,7 @@
 //! them, keeps their phases (active, rechecked, resolved) and reports changes as records, so that viewers, the API and
 //! recordings show the same findings and the page only renders them. What was published before we came is read first and
 //! counts as before: the history of totals begins when every source has caught up. A rule that sees the consequence
-//! of another fault asks that rule and leaves it the word, so that one fault is one finding. A worker of which we did
+//! of another fault checks that rule and leaves the report to it, so that one fault is one finding. A worker of which we did
 //! not receive the first event, or which left and came back, holds blocks that were not reported; unknown parents are then
 //! never held against it, unknown removals only beyond what its cache can have held. An idle hour mends nothing: a
 //! worker without events in the last minute is evaluated by all its events, as long as no other worker sent events for five
@@ -120,7 +120,7 @@ impl Checks {
         self
     }
 
-    /// Goes on from a state that was kept: what was found then stands until it is looked at again.
+    /// Continues from a retained state: its findings stay until they are checked again.
     pub fn resume(&mut self, cluster: &Cluster) {
         self.history.begin(cluster);
         let found = cluster.findings().iter().filter(|finding| finding.phase != Phase::Cleared);
@@ -250,7 +250,7 @@ impl Running {
         if is_over {
             self.status = status;
         } else {
-            // The finding still stands: what would be reported without it comes when it is resolved.
+            // The finding is still active: what it explains is reported when it is resolved.
             self.missing = Cow::Borrowed("");
             self.explained_by = "";
         }

@@ -12,18 +12,18 @@ use radixscope_model::percentile;
 use radixscope_model::record::Role;
 use radixscope_state::cluster::{Cluster, DecisionEntry};
 
-/// How far back prompts are kept: what lasts longer is what is usual.
+/// How far back prompts are retained: what lasts longer is what is usual.
 const REACH_MS: u64 = 3_600_000;
 /// A request without a first token after this time is left out: what it waits for is no computing.
 const SETTLED_MS: u64 = 15_000;
 /// Decisions looked at once a second, the latest: 270 a second over [`SETTLED_MS`]. With more, later first tokens are missed.
 const MAX_SCANNED: usize = 4_096;
-/// Prompts kept of five seconds; more would not change the result.
-const KEPT_EACH_STEP: usize = 16;
+/// Prompts retained of five seconds; more would not change the result.
+const RETAINED_EACH_STEP: usize = 16;
 /// Steps in which prompts are thinned.
 const STEP_MS: u64 = 5_000;
-/// Most prompts kept: an hour of them.
-const MAX_KEPT: usize = KEPT_EACH_STEP * (REACH_MS / STEP_MS) as usize;
+/// Most prompts retained: an hour of them.
+const MAX_RETAINED: usize = RETAINED_EACH_STEP * (REACH_MS / STEP_MS) as usize;
 /// The change is looked for again after this time.
 const LOOK_EVERY_MS: u64 = 3_000;
 /// Shorter prompts take as long as a step whatever is computed.
@@ -85,7 +85,7 @@ pub(super) struct PaceChange {
 #[derive(Default)]
 pub(super) struct Pace {
     /// By time of decision, settled.
-    kept: VecDeque<Prompt>,
+    retained: VecDeque<Prompt>,
     /// Those of the last seconds.
     fresh: Vec<Prompt>,
     /// Up to which decision prompts are settled.
@@ -115,10 +115,10 @@ impl Pace {
         settled.sort_by_key(|prompt| prompt.at_ms);
         settled.into_iter().for_each(|prompt| self.keep(prompt));
         self.settled_until = self.settled_until.max(horizon);
-        while self.kept.front().is_some_and(|first| now.since(first.at_ms) > REACH_MS)
-            || self.kept.len() > MAX_KEPT
+        while self.retained.front().is_some_and(|first| now.since(first.at_ms) > REACH_MS)
+            || self.retained.len() > MAX_RETAINED
         {
-            self.kept.pop_front();
+            self.retained.pop_front();
         }
         if self.looked_ms.is_none_or(|last| now.since(last) >= LOOK_EVERY_MS) {
             self.looked_ms = Some(now);
@@ -141,22 +141,22 @@ impl Pace {
     }
 
     fn all(&self) -> impl Iterator<Item = &Prompt> {
-        self.kept.iter().chain(&self.fresh)
+        self.retained.iter().chain(&self.fresh)
     }
 
     fn keep(&mut self, prompt: Prompt) {
         let step = prompt.at_ms.0 / STEP_MS;
         // Short prompts are many and are only compared with: long ones go first.
-        let same = self.kept.iter().rev().take_while(|kept| kept.at_ms.0 / STEP_MS == step);
-        let alike = same.filter(|kept| kept.is_long() == prompt.is_long()).count();
-        if alike < KEPT_EACH_STEP / 2 {
-            self.kept.push_back(prompt);
+        let same = self.retained.iter().rev().take_while(|retained| retained.at_ms.0 / STEP_MS == step);
+        let alike = same.filter(|retained| retained.is_long() == prompt.is_long()).count();
+        if alike < RETAINED_EACH_STEP / 2 {
+            self.retained.push_back(prompt);
             return;
         }
         // One that is left out was computed all the same.
-        let same = self.kept.iter_mut().rev().take_while(|kept| kept.at_ms.0 / STEP_MS == step);
-        let of_pool = same.filter(|kept| kept.pool == prompt.pool);
-        if let Some(beside) = of_pool.max_by_key(|kept| kept.worker == prompt.worker) {
+        let same = self.retained.iter_mut().rev().take_while(|retained| retained.at_ms.0 / STEP_MS == step);
+        let of_pool = same.filter(|retained| retained.pool == prompt.pool);
+        if let Some(beside) = of_pool.max_by_key(|retained| retained.worker == prompt.worker) {
             beside.represented_tokens += prompt.uncached_tokens;
         }
     }
@@ -450,8 +450,8 @@ mod tests {
             all.iter().filter(|prompt| prompt.at_ms.0 < 5_000).for_each(|prompt| pace.keep(*prompt));
         }
         let received: u64 = all.iter().filter(|p| p.at_ms.0 < 5_000).map(|p| 20 * p.uncached_tokens).sum();
-        assert_eq!(pace.kept.iter().map(|prompt| prompt.represented_tokens).sum::<u64>(), received);
-        assert!(pace.kept.len() <= KEPT_EACH_STEP);
+        assert_eq!(pace.retained.iter().map(|prompt| prompt.represented_tokens).sum::<u64>(), received);
+        assert!(pace.retained.len() <= RETAINED_EACH_STEP);
     }
 
     #[test]

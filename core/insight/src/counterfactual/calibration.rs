@@ -2,12 +2,12 @@
 //!
 //! # How it works
 //!
-//! Answers of unknown length get the length that lasts as long in the model as it really did; where lengths are known,
+//! Outputs of unknown length get the length that lasts as long in the model as it really did; where lengths are known,
 //! the model's steps are stretched instead. Then the recorded arrivals are played with prompts computed slower and
 //! faster; each run gives a time to the first token for every request. For one half of the window the run is chosen,
 //! and a constant beside it, whose times are spread most like the measured ones; the other half is what it is judged
 //! by, and the other way round. So the error shown is of requests that the fit has not seen, each counted once.
-//! Must not know how prompts are kept or how a report is shown.
+//! Must not know how prompts are retained or how a report is shown.
 
 use serde::{Deserialize, Serialize};
 
@@ -34,9 +34,9 @@ const CLOCK_MS: f64 = 1.0;
 const PREFILL_POWERS: std::ops::RangeInclusive<i32> = -5..=3;
 /// And then between those, in eighths of a power of two.
 const PREFILL_EIGHTHS: [i32; 6] = [-6, -4, -2, 2, 4, 6];
-/// Runs that bring the lengths of answers, or the length of a step, to what was measured.
+/// Runs that bring the lengths of outputs, or the length of a step, to what was measured.
 const DECODE_RUNS: usize = 4;
-/// How much of what is missing is made up for in a first such run: longer answers also make fuller batches, whose steps are
+/// How much of what is missing is made up for in a first such run: longer outputs also make fuller batches, whose steps are
 /// longer. Later runs take what the one before came to.
 const FIRST_STEP: f64 = 0.4;
 /// All runs of a fit, for progress.
@@ -73,16 +73,16 @@ fn off(simulated: f64, measured: f64) -> f64 {
     if (simulated - measured).abs() <= CLOCK_MS { 0.0 } else { simulated / measured.max(CLOCK_MS) - 1.0 }
 }
 
-/// How well the model fits what was measured of the window.
+/// How well the model fits the measurements of the window.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Calibration {
     /// Requests of the window whose TTFT is known.
     pub requests: u64,
-    /// Requests whose answers got the length that lasts as long as it really did: their lengths are unknown.
+    /// Requests whose outputs got the length that lasts as long as it really did: their lengths are unknown.
     pub answers_by_duration: u64,
     /// Time to the first token.
     pub ttft_ms: Option<Compared>,
-    /// Time to the last token. Where the lengths of answers are unknown it follows from them and is no test.
+    /// Time to the last token. Where the lengths of outputs are unknown it follows from them and is no test.
     pub e2e_ms: Option<Compared>,
     /// Blocks of the prompts that the chosen workers held over all blocks, 0 … 1: as measured, and in the model.
     pub hit_rate: Option<(f64, f64)>,
@@ -94,7 +94,7 @@ impl Calibration {
         self.ttft_ms.is_some() && self.misfits().is_empty()
     }
 
-    /// What is too far off, in words; empty where all is near enough.
+    /// What is too far off, as text; empty where all is near enough.
     pub fn misfits(&self) -> Vec<String> {
         let percent = |error: f64| format!("{:+.0} %", error * 100.0).replace('-', "−");
         let mut off: Vec<String> = [("TTFT", &self.ttft_ms), ("end to end", &self.e2e_ms)]
@@ -138,7 +138,7 @@ impl<P> Fit<'_, P>
 where
     P: FnMut(&Played, &ResimulationSettings) -> Result<Outcome, ResimulationError>,
 {
-    /// Fits the settings' times and the unknown lengths of answers.
+    /// Fits the settings' times and the unknown lengths of outputs.
     pub(super) fn fit(mut self) -> Result<Calibration, ResimulationError> {
         let measured = self.measured();
         let first = self.first_counted();
@@ -254,7 +254,7 @@ where
         if ratio.is_finite() { ratio.clamp(0.01, 100.0) } else { 1.0 }
     }
 
-    /// Gives answers of unknown length the one that lasts as long as it really did.
+    /// Gives outputs of unknown length the one that lasts as long as it really did.
     fn lengthen(&mut self, known: &[bool], both: &[(usize, f64, f64)], damped: f64) {
         let mut lengths = (0_u64, 0_u64);
         for &(at, measured, simulated) in both.iter().filter(|(at, ..)| !known[*at]) {

@@ -1,28 +1,31 @@
 //! What would have become of the latest decisions under other settings: from the state to a report.
 //!
-//! Two ways, never mixed. *Frozen* judges each decision on the very state it saw and follows nothing up; it is exact
+//! Two ways, never mixed. *Offline replay* judges each decision on the very state it saw and follows nothing up; it is exact
 //! for one decision. *Re-simulated* plays the recorded arrivals through a model in which caches and loads react; its
 //! times are fitted to the window first, and if that fails, only which setting is better is reported.
 //! Server and page use the same functions. Must not know how a report is shown or sent.
 //!
 //! # How it works
 //!
-//! *Frozen*: a `Sample` copies decisions with all candidates out of the state; each is judged on the state that it
-//! saw, and nothing is followed up. A sweep recommends what is better beyond noise, by drawing parts of the window again and
-//! again (`core/router/src/frozen/noise.rs`). *Re-simulated*: `Arrivals` are played through the simulation's router and
-//! engines, some 40 times to fit prefill, decode and answer lengths (`calibration.rs`), then under the recorded setting and
+//! *Offline replay*: a `Sample` copies decisions with all candidates out of the state, in columns; each is judged on the state
+//! that it saw, and nothing is followed up. Prefill blocks read from a log are rounded there to three decimals and are brought
+//! back to whole tokens where that is certain. A sweep recommends what is better beyond noise, by drawing parts of the window
+//! again and again (`fixed_state/noise.rs`). *Re-simulated*: `Arrivals` are played through the simulation's router and
+//! engines, some 40 times to fit prefill, decode and output lengths (`calibration.rs`), then under the recorded setting and
 //! under the one tried. The page
 //! makes the sample from its own state and computes in its worker; `POST /api/v1/counterfactual` runs the same
 //! functions on a thread for long work, two at a time, and breaks off when the client goes away. What is left out is
-//! counted by reason, what is assumed stands beside the figures.
+//! counted by reason, assumptions are listed beside the figures.
 
 mod calibration;
-mod frozen;
+mod fixed_state;
 mod model;
 mod observed;
 mod played;
 mod rank;
+mod report;
 mod sample;
+mod select;
 #[cfg(test)]
 mod tests;
 mod text;
@@ -36,17 +39,19 @@ use radixscope_state::cluster::{Cluster, MAX_DECISIONS};
 use radixscope_state::requests::Arrivals;
 
 pub use calibration::{Calibration, Compared, HIT_RATE_TOLERANCE, P50_TOLERANCE, P95_TOLERANCE};
-pub use frozen::{
-    About, ChangedDecision, OfflineReplayReport, SweepReport, TEMPERATURES, WEIGHTS, weights_with,
+pub use fixed_state::{
+    ChangedDecision, Expected, Grid, Interval, LEAST_REQUESTS, LoadImbalance, MAX_LISTED_CHANGES, Outcome,
+    Part, Recommendation, Suggestion, WorkerShare, slope,
 };
 pub use model::{Fact, Facts, Figures, Measured, ModelError, ModelReport, Provenance, Times, resimulate};
 pub use played::arrivals_needed;
 pub use rank::Rank;
-pub(crate) use sample::chosen_among;
-pub use sample::{Reason, Sample};
+pub use report::{About, OfflineReplayReport, SweepReport, TEMPERATURES, WEIGHTS, weights_with};
+pub use sample::{LeftOut, MAX_CANDIDATES, Sample, SampleBuilder, SampledDecision};
+pub(crate) use select::RecordedDecision;
 pub use text::{
-    FROZEN_LIMITS, NO_ARRIVALS_HINT, NO_CANDIDATES_HINT, calibration_to_text, expected_to_text, headline,
-    not_judged, options_to_set, present_setting,
+    FIXED_STATE_LIMITS, NO_ARRIVALS_HINT, NO_CANDIDATES_HINT, calibration_to_text, expected_to_text,
+    headline, not_judged, options_to_set, present_setting,
 };
 
 /// Most weights, and most temperatures, of one sweep.
@@ -54,7 +59,7 @@ pub const MAX_AXIS: usize = 21;
 /// Most settings of one sweep.
 pub const MAX_SETTINGS: usize = 21 * 15;
 
-/// Which decisions are meant: the latest.
+/// Which decisions are selected: the latest.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum DecisionRange {
     /// So many.
@@ -64,11 +69,11 @@ pub enum DecisionRange {
 }
 
 impl DecisionRange {
-    /// Everything that is kept.
+    /// All that are retained.
     pub const ALL: DecisionRange = DecisionRange::Last(MAX_DECISIONS as u32);
 }
 
-/// Which decisions are meant.
+/// Which decisions are selected.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Selection {
     /// How far back.
@@ -87,8 +92,8 @@ impl Selection {
     }
 }
 
-/// The requests of `arrivals` that were placed in `pool`, the last `count` of them; `None`: all that are kept. Where prefill
-/// and decode are apart, a request has two decisions, and its prompt may be kept with either.
+/// The requests of `arrivals` that were placed in `pool`, the last `count` of them; `None`: all that are retained. Where prefill
+/// and decode are apart, a request has two decisions, and its prompt may be retained with either.
 pub fn arrivals_in(cluster: &Cluster, arrivals: &Arrivals, pool: Option<PoolIx>, count: usize) -> Arrivals {
     let Some(pool) = pool else { return arrivals.latest(count) };
     let decided = |id: DecisionId| cluster.decisions().get(id);

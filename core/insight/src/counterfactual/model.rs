@@ -10,7 +10,7 @@ use super::calibration::{Calibration, Fit, RUNS};
 use super::observed::{Clock, Observed, e2e_ms, observed};
 use super::played::Played;
 use super::rank::Rank;
-use super::sample::meant;
+use super::select::selected;
 use super::{DecisionRange, Selection};
 use crate::capacity::reference_blocks_per_worker;
 use radixscope_model::id::{Millis, WorkerIx};
@@ -79,11 +79,11 @@ pub struct Facts {
     /// What the workers do.
     role: Option<Role>,
     measured: Measured,
-    /// In order of decision, with those before the ones meant.
+    /// In order of decision, with those before the selected ones.
     observed: Vec<Observed>,
 }
 
-/// What was really measured of the decisions meant.
+/// What was really measured of the selected decisions.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Measured {
     /// To the first token: as the frontend measured it, else from the router's decision on.
@@ -114,13 +114,13 @@ impl Times {
 }
 
 impl Facts {
-    /// As the state knows them now, for the decisions meant.
+    /// As the state knows them now, for the selected decisions.
     pub fn of(cluster: &Cluster, selection: Selection) -> Self {
         let mut workers = std::collections::BTreeSet::new();
         let mut recorded = None;
         let clock = Clock::of(cluster, selection);
         let (mut ttft, mut e2e) = (Vec::new(), Vec::new());
-        for decided in meant(cluster, selection) {
+        for decided in selected(cluster, selection) {
             let decision = &decided.decision;
             workers.insert(decision.worker);
             workers.extend(decision.candidates.iter().map(|candidate| candidate.worker));
@@ -155,14 +155,14 @@ impl Facts {
         let card = self.blocks_per_worker.map(|blocks| (blocks, Provenance::ModelCard));
         let capacity =
             card.unwrap_or_else(|| (reference_blocks_per_worker(size.0.max(1)), Provenance::Assumed));
-        let answers: Vec<u64> = arrivals.iter().filter_map(|arrival| arrival.output_tokens).collect();
+        let outputs: Vec<u64> = arrivals.iter().filter_map(|arrival| arrival.output_tokens).collect();
         let mut settings = ResimulationSettings {
             workers: self.workers.0,
             blocks_per_worker: capacity.0,
             block_size_tokens: size.0,
             ..ResimulationSettings::default()
         };
-        let answer_from = if let Some(mean) = answers.iter().sum::<u64>().checked_div(answers.len() as u64) {
+        let output_from = if let Some(mean) = outputs.iter().sum::<u64>().checked_div(outputs.len() as u64) {
             settings.mean_output_tokens =
                 u32::try_from(mean).unwrap_or(u32::MAX).clamp(1, MAX_REQUEST_TOKENS);
             Provenance::Recorded
@@ -187,8 +187,8 @@ impl Facts {
             fact("batch limit", (f64::from(settings.max_batch), Provenance::Assumed), "requests"),
             fact("token limit a step", (f64::from(settings.max_num_tokens), Provenance::Assumed), "tokens"),
             fact(
-                "answers of unknown length",
-                (f64::from(settings.mean_output_tokens), answer_from),
+                "outputs of unknown length",
+                (f64::from(settings.mean_output_tokens), output_from),
                 "tokens",
             ),
         ];
@@ -266,7 +266,7 @@ impl Figures {
 pub struct ModelReport {
     /// Arrivals played, warm-up included.
     pub arrivals: u64,
-    /// Arrivals meant but not played, because their prompts together are too long.
+    /// Arrivals selected but not played, because their prompts together are too long.
     pub arrivals_left_out: u64,
     /// First arrival played.
     pub from_ms: Millis,
@@ -322,11 +322,11 @@ pub enum ModelError {
 }
 
 /// Plays the latest arrivals twice, under the recorded settings and with `overrides` over
-/// them. `progress(done, total)` is asked now
-/// and then whether to go on; both count requests of both runs.
+/// them. `progress(done, total)` is called now
+/// and then and says whether to go on; both count requests of both runs.
 ///
-/// The caches of the model are filled by the arrivals before the ones meant, which are not counted: as many again, as
-/// far as they are kept, at least a fifth.
+/// The caches of the model are filled by the arrivals before the selected ones, which are not counted: as many again, as
+/// far as they are retained, at least a fifth.
 ///
 /// # Errors
 /// What cannot be played, or that `progress` broke off.
@@ -380,7 +380,7 @@ pub fn resimulate(
     }
     if let Some(role @ (Role::Prefill | Role::Decode)) = facts.role {
         assumptions.push(format!(
-            "The workers of this pool do {} alone; the model's workers compute prompts and generate answers.",
+            "The workers of this pool do {} alone; the model's workers compute prompts and generate outputs.",
             role.as_str()
         ));
     }

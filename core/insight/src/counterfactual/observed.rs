@@ -4,7 +4,7 @@ use radixscope_state::cluster::{Cluster, DecisionEntry};
 use serde::{Deserialize, Serialize};
 
 use super::played::arrivals_needed;
-use super::sample::meant;
+use super::select::selected;
 use super::{DecisionRange, Selection};
 use radixscope_model::id::DecisionId;
 use radixscope_model::sort::sort_by_key;
@@ -30,7 +30,7 @@ pub(super) enum Clock {
 
 impl Clock {
     pub(super) fn of(cluster: &Cluster, selection: Selection) -> Self {
-        let known = |clock: Clock| meant(cluster, selection).filter_map(|d| clock.ttft_ms(d)).count();
+        let known = |clock: Clock| selected(cluster, selection).filter_map(|d| clock.ttft_ms(d)).count();
         if known(Clock::Frontend) >= known(Clock::Router) { Clock::Frontend } else { Clock::Router }
     }
 
@@ -46,12 +46,12 @@ pub(super) fn e2e_ms(decided: &DecisionEntry) -> Option<f64> {
     decided.progress.ended_ms.map(|at| at.since(decided.decided_ms()) as f64)
 }
 
-/// What was measured of the requests meant and of those before that warm the caches. A prompt may be kept with either
+/// What was measured of the selected requests and of those before that warm the caches. A prompt may be retained with either
 /// choice of a request that has two.
 pub(super) fn observed(cluster: &Cluster, selection: Selection, clock: Clock) -> Vec<Observed> {
     let played = u32::try_from(arrivals_needed(selection.span)).unwrap_or(u32::MAX);
     let selection = Selection { span: DecisionRange::Last(played), worker: None, ..selection };
-    let mut all: Vec<Observed> = meant(cluster, selection)
+    let mut all: Vec<Observed> = selected(cluster, selection)
         .flat_map(|decided| {
             let blocks = |n: u64| u32::try_from(n).ok();
             let overlap = decided.overlap_blocks().and_then(blocks);

@@ -1,4 +1,4 @@
-//! The arrivals that the model plays, their prompts written out: those meant, and before them those that warm the caches.
+//! The arrivals that the model plays, their prompts written out: the selected ones, and before them those that warm the caches.
 
 use radixscope_model::id::{DecisionId, Millis};
 use radixscope_sim::resimulation::{Arrival, WARM_UP_PERCENT};
@@ -9,15 +9,15 @@ use super::DecisionRange;
 /// Most blocks of the prompts played: 64 MiB. Prompts are stored shared but played one by one, so that a few long ones
 /// could otherwise grow without bound; the oldest are left out.
 const MAX_PLAYED_BLOCKS: usize = 8 << 20;
-/// How many of the latest of `all` arrivals are played so that those meant are counted after the warm-up: as many again
-/// before them, as far as they are kept, so that caches are as full as they were. The least is a fifth of those played.
-fn with_warm_up(meant: usize, all: usize) -> usize {
-    meant.saturating_mul(2).min(all)
+/// How many of the latest of `all` arrivals are played so that the selected ones are counted after the warm-up: as many again
+/// before them, as far as they are retained, so that caches are as full as they were. The least is a fifth of those played.
+fn with_warm_up(selected: usize, all: usize) -> usize {
+    selected.saturating_mul(2).min(all)
 }
 
-/// The share of `played` arrivals that only warm the caches, in percent, so that `meant` are counted.
-fn warm_up_percent(meant: usize, played: usize) -> u32 {
-    let before = played.saturating_sub(meant) * 100 / played.max(1);
+/// The share of `played` arrivals that only warm the caches, in percent, so that `selected` are counted.
+fn warm_up_percent(selected: usize, played: usize) -> u32 {
+    let before = played.saturating_sub(selected) * 100 / played.max(1);
     (before as u32).max(WARM_UP_PERCENT)
 }
 
@@ -49,14 +49,14 @@ pub(super) struct Head {
 impl Played {
     pub(super) fn of(arrivals: &Arrivals, span: DecisionRange, block_size_tokens: u32) -> Self {
         let all = arrivals.iter();
-        let meant = match span {
+        let selected = match span {
             DecisionRange::Last(last) => last as usize,
             DecisionRange::Ms(ms) => {
                 let now = arrivals.iter().map(|arrival| arrival.at_ms).max().unwrap_or_default();
                 arrivals.iter().filter(|arrival| now.since(arrival.at_ms) <= ms).count()
             }
         };
-        let count = with_warm_up(meant.min(all.len()), all.len());
+        let count = with_warm_up(selected.min(all.len()), all.len());
         let latest: Vec<_> = all.skip(arrivals.iter().len() - count).collect();
         // From the end: what does not fit is the oldest.
         let mut room = MAX_PLAYED_BLOCKS;
@@ -71,7 +71,7 @@ impl Played {
             heads: Vec::with_capacity(fitting),
             blocks: Vec::new(),
             left_out: (count - fitting) as u64,
-            warm_up_percent: warm_up_percent(meant, fitting),
+            warm_up_percent: warm_up_percent(selected, fitting),
         };
         let mut prompt = Vec::new();
         for arrival in &latest[count - fitting..] {

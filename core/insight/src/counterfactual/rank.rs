@@ -19,7 +19,7 @@ pub struct Rank {
 }
 
 impl Rank {
-    /// In words, with how far it holds.
+    /// As text, with how far it holds.
     pub fn in_text(self) -> String {
         let Self { better, worse } = self;
         let all = better + worse;

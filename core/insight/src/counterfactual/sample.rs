@@ -1,26 +1,76 @@
-//! The decisions of a counterfactual, taken out of the state: small enough to travel to a worker, complete enough to
-//! be judged there without the state.
+//! Decisions with all their candidates, as their routers saw them: what every counterfactual judges. In columns, small
+//! enough to travel to a worker, complete enough to be judged there without the state. Must not know where decisions come
+//! from: `select` reads them out of the state.
 
+use std::collections::HashMap;
+use std::ops::Range;
+
+use radixscope_model::id::{DecisionId, Millis, WorkerIx};
+use radixscope_model::record::{Candidate, tree_sizes_blocks};
+use radixscope_model::sort::sort_by_key;
+use radixscope_router::{Formula, RouterSettings};
 use serde::{Deserialize, Serialize};
 
-use super::frozen::About;
-use super::{DecisionRange, Selection};
-use radixscope_model::id::{DecisionId, Millis};
-use radixscope_model::record::{Candidate, DecisionSource};
-use radixscope_state::cluster::{Cluster, DecisionEntry};
+use super::report::About;
 
-use radixscope_router::RouterSettings;
-use radixscope_router::frozen::{
-    LeftOut, MAX_CANDIDATES, OfflineReplay, OfflineReplayBuilder, ReplayDecision,
-};
-use radixscope_state::requests::EXPIRE_MS;
+/// Most candidates of one decision; with more, a decision is left out.
+pub const MAX_CANDIDATES: usize = 4_096;
+/// Most decisions of a sample.
+pub(super) const MAX_SAMPLED: usize = 1_000_000;
+/// Most candidates of all decisions together: a bound on memory, 34 bytes each.
+pub(super) const MAX_SAMPLED_CANDIDATES: usize = 16_000_000;
+/// So many different settings of the recorded decisions are told apart.
+const MAX_COUNTED_SETTINGS: usize = 8;
+
+/// A decision as it was taken.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+pub struct SampledDecision {
+    /// Which.
+    pub id: DecisionId,
+    /// When it was taken.
+    pub at_ms: Millis,
+    /// How many decisions were taken before it among the same workers, judged or not.
+    pub turn: u64,
+    /// When the request ended, if that is known.
+    pub ended_ms: Option<Millis>,
+    /// Length of the prompt, if that is known.
+    pub isl_tokens: Option<u64>,
+    /// The router's block size, if that is known.
+    pub block_size_tokens: Option<u32>,
+    /// Time to the first token as measured, in milliseconds, if that is known.
+    pub ttft_ms: Option<f64>,
+    /// Index of the chosen worker among the candidates.
+    pub chosen: u16,
+}
+
+impl SampledDecision {
+    /// Length of the prompt in blocks, the begun one included.
+    pub(super) fn isl_blocks(&self) -> Option<u64> {
+        Some(self.isl_tokens?.div_ceil(self.block_size()?.into()))
+    }
+
+    pub(super) fn block_size(&self) -> Option<u32> {
+        self.block_size_tokens.filter(|&size| size > 0)
+    }
+
+    /// Prompt tokens that a worker which holds `overlap_blocks` need not compute, if the block size is known.
+    pub(super) fn cached_tokens(&self, overlap_blocks: f64) -> Option<f64> {
+        let cached = overlap_blocks * f64::from(self.block_size()?);
+        Some(self.isl_tokens.map_or(cached, |isl| cached.min(isl as f64)))
+    }
+
+    /// Whether it is known from when to when the request ran, and that took some time.
+    pub(super) fn is_in_flight(&self) -> bool {
+        self.ended_ms.is_some_and(|ended| ended > self.at_ms)
+    }
+}
 
 /// Why a decision is left out.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
-pub enum Reason {
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+pub enum LeftOut {
     /// Nothing is known of the workers that were not chosen.
     ChosenOnly,
-    /// Its candidates were known, but are no longer kept.
+    /// Its candidates were known, but are no longer retained.
     Forgotten,
     /// Its candidates are known, but not with which weight they were compared.
     WeightUnknown,
@@ -34,108 +84,75 @@ pub enum Reason {
     PartialTree,
 }
 
-impl Reason {
-    /// All of them.
-    pub const ALL: [Reason; 7] = [
-        Reason::ChosenOnly,
-        Reason::Forgotten,
-        Reason::WeightUnknown,
-        Reason::ChosenNotAmong,
-        Reason::BadNumber,
-        Reason::TooMany,
-        Reason::PartialTree,
-    ];
-
-    /// In words, after a number of decisions.
+impl LeftOut {
+    /// As text, after a number of decisions.
     pub const fn as_str(self) -> &'static str {
         match self {
-            Reason::ChosenOnly => "of which only the chosen worker is known",
-            Reason::Forgotten => "whose candidates are no longer retained",
-            Reason::WeightUnknown => "whose weight is unknown",
-            Reason::ChosenNotAmong => "whose worker was not among the candidates",
-            Reason::BadNumber => "with a term that is no cost",
-            Reason::TooMany => "with more candidates than are judged",
-            Reason::PartialTree => "whose costs were computed on a tree that lacked blocks",
-        }
-    }
-}
-
-impl From<LeftOut> for Reason {
-    fn from(left_out: LeftOut) -> Self {
-        match left_out {
-            LeftOut::NotAllCandidates => Reason::ChosenOnly,
-            LeftOut::ActualNotAmongCandidates => Reason::ChosenNotAmong,
-            LeftOut::BadNumber => Reason::BadNumber,
-            LeftOut::TooMany => Reason::TooMany,
+            LeftOut::ChosenOnly => "of which only the chosen worker is known",
+            LeftOut::Forgotten => "whose candidates are no longer retained",
+            LeftOut::WeightUnknown => "whose weight is unknown",
+            LeftOut::ChosenNotAmong => "whose worker was not among the candidates",
+            LeftOut::BadNumber => "with a term that is no cost",
+            LeftOut::TooMany => "with more candidates than are judged",
+            LeftOut::PartialTree => "whose costs were computed on a tree that lacked blocks",
         }
     }
 }
 
 /// Decisions with all their candidates, and what was left out of them.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Sample {
-    about: About,
-    /// In order of decision.
-    rows: Vec<Row>,
-    /// Of all rows, in their order.
-    candidates: Vec<Candidate>,
-    /// Whether the load of workers beside each other can be known.
-    whole: bool,
+    pub(super) about: About,
+    /// In the order in which they were added.
+    pub(super) decisions: Vec<Judged>,
+    /// By candidate, those of a decision in a row: the columns that a cost is made of.
+    pub(super) overlap_blocks: Vec<f64>,
+    pub(super) prefill_blocks: Vec<f64>,
+    pub(super) decode_blocks: Vec<f64>,
+    pub(super) tree_size_blocks: Vec<u64>,
+    /// By candidate: its place in `workers`.
+    pub(super) slots: Vec<u16>,
+    /// Workers that were ever a candidate, in order of first appearance.
+    pub(super) workers: Vec<WorkerIx>,
+    /// Settings that the decisions were taken with.
+    settings: Vec<RouterSettings>,
+    /// Decisions by time.
+    pub(super) by_start: Vec<u32>,
+    /// Decisions that took some time, by their end.
+    pub(super) by_end: Vec<u32>,
+    /// Whether the decisions of one worker alone were selected: how workers are loaded beside each other is unknown then.
+    pub(super) is_of_one_worker: bool,
 }
 
+/// A decision of a sample and where its candidates are.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
-struct Row {
-    id: DecisionId,
-    decision: ReplayDecision,
-    candidates: u16,
+pub(super) struct Judged {
+    pub(super) decision: SampledDecision,
+    first: u32,
+    count: u16,
+    settings: u32,
+}
+
+impl Judged {
+    pub(super) fn candidates(&self) -> Range<usize> {
+        self.first as usize..self.first as usize + usize::from(self.count)
+    }
 }
 
 impl Sample {
-    /// Copies what is needed out of the state.
-    pub fn of(cluster: &Cluster, selection: Selection) -> Self {
-        let mut sample = Self {
-            about: About { seq: cluster.seq(), ..About::default() },
-            rows: Vec::new(),
-            candidates: Vec::new(),
-            whole: selection.worker.is_none(),
-        };
-        let mut meant: Vec<(u64, &DecisionEntry)> = meant_in_turn(cluster, selection).collect();
-        meant.reverse();
-        sample.rows.reserve(meant.len());
-        for (turn, decided) in meant {
-            sample.take(turn, decided, cluster.now_ms());
-        }
-        sample
-    }
-
-    fn take(&mut self, turn: u64, decided: &DecisionEntry, now: Millis) {
-        let about = &mut self.about;
-        about.considered += 1;
-        let at_ms = decided.decided_ms();
-        about.from_ms = Some(about.from_ms.map_or(at_ms, |from| from.min(at_ms)));
-        about.to_ms = about.to_ms.max(Some(at_ms));
-        match judged(turn, decided, now) {
-            Ok((decision, is_running)) => {
-                let known = &decided.decision.candidates;
-                about.reconstructed += u64::from(
-                    decided.decision.completeness == radixscope_model::record::Completeness::Reconstructed,
-                );
-                about.running += u64::from(is_running);
-                self.rows.push(Row { id: decided.decision.id, decision, candidates: known.len() as u16 });
-                self.candidates.extend_from_slice(known);
-            }
-            Err(reason) => about.leave_out(reason),
-        }
+    /// Decisions that are judged.
+    pub fn len(&self) -> usize {
+        self.decisions.len()
     }
 
     /// Whether nothing can be judged.
     pub fn is_empty(&self) -> bool {
-        self.rows.is_empty()
+        self.decisions.is_empty()
     }
 
-    /// Weight or scale that the latest decision was made with.
-    pub fn latest_weight(&self) -> Option<f64> {
-        self.rows.last().map(|row| row.decision.recorded.prefill_factor())
+    /// What the latest decision was taken with; the natural place to start trying from.
+    pub fn recorded(&self) -> Option<RouterSettings> {
+        self.about.recorded
     }
 
     /// What it is a sample of.
@@ -143,95 +160,169 @@ impl Sample {
         &self.about
     }
 
-    /// Ready to be asked, with what is now known of the sample and the ids of the decisions judged.
-    pub(super) fn frozen(&self) -> (OfflineReplay, About, Vec<DecisionId>) {
-        let mut about = self.about.clone();
-        let mut builder = OfflineReplayBuilder::default();
-        let mut ids = Vec::with_capacity(self.rows.len());
-        let mut settings: Vec<RouterSettings> = Vec::new();
-        let mut rest = &self.candidates[..];
-        for row in &self.rows {
-            let (of_row, after) = rest.split_at(usize::from(row.candidates).min(rest.len()));
-            rest = after;
-            match builder.push(&row.decision, of_row) {
-                Ok(()) => {
-                    ids.push(row.id);
-                    if !settings.contains(&row.decision.recorded) && settings.len() < 8 {
-                        settings.push(row.decision.recorded);
-                    }
-                }
-                Err(left_out) => about.leave_out(left_out.into()),
-            }
+    /// What a decision was taken with.
+    pub(super) fn settings_of(&self, judged: &Judged) -> &RouterSettings {
+        &self.settings[judged.settings as usize]
+    }
+}
+
+/// Collects decisions in any order of time.
+#[derive(Clone, Debug, Default)]
+pub struct SampleBuilder {
+    sample: Sample,
+    /// Place of each worker in `workers`.
+    slots: HashMap<WorkerIx, u16>,
+    /// When the latest decision was taken.
+    latest_ms: Option<Millis>,
+}
+
+impl SampleBuilder {
+    /// A sample about `about`, of which the figures that follow from the decisions are yet to come.
+    pub(super) fn new(about: About, is_of_one_worker: bool) -> Self {
+        let sample = Sample { about, is_of_one_worker, ..Sample::default() };
+        Self { sample, ..Self::default() }
+    }
+
+    pub(super) fn about_mut(&mut self) -> &mut About {
+        &mut self.sample.about
+    }
+
+    /// Adds a decision that was taken with `settings`, with all its candidates as they were logged or reconstructed.
+    /// Preferred taints are not part of the counterfactual.
+    ///
+    /// # Errors
+    /// Why it is left out; it is counted then.
+    pub fn push(
+        &mut self,
+        decision: &SampledDecision,
+        settings: &RouterSettings,
+        candidates: &[Candidate],
+    ) -> Result<(), LeftOut> {
+        let added = self.add(decision, settings, candidates);
+        if let Err(reason) = added {
+            self.leave_out(reason);
         }
-        let frozen = builder.finish();
-        about.judged = frozen.len() as u64;
-        about.recorded = frozen.recorded();
-        about.recorded_settings = settings.len() as u32;
-        (frozen, about, ids)
+        added
     }
 
-    pub(super) fn is_whole(&self) -> bool {
-        self.whole
+    /// Counts a decision that cannot be judged.
+    pub fn leave_out(&mut self, reason: LeftOut) {
+        let left_out = &mut self.sample.about.left_out;
+        match left_out.binary_search_by_key(&reason, |(known, _)| *known) {
+            Ok(at) => left_out[at].1 += 1,
+            Err(at) => left_out.insert(at, (reason, 1)),
+        }
+    }
+
+    /// Ready to be judged.
+    pub fn finish(mut self) -> Sample {
+        let Sample { decisions, by_start, by_end, about, settings, .. } = &mut self.sample;
+        about.judged = decisions.len() as u64;
+        about.recorded_settings = settings.len().min(MAX_COUNTED_SETTINGS) as u32;
+        let decision = |at: u32| &decisions[at as usize].decision;
+        by_start.extend(0..decisions.len() as u32);
+        sort_by_key(by_start, |&at| decision(at).at_ms);
+        by_end.extend((0..decisions.len() as u32).filter(|&at| decision(at).is_in_flight()));
+        sort_by_key(by_end, |&at| decision(at).ended_ms);
+        self.sample
+    }
+
+    fn add(
+        &mut self,
+        decision: &SampledDecision,
+        settings: &RouterSettings,
+        candidates: &[Candidate],
+    ) -> Result<(), LeftOut> {
+        if candidates.is_empty() {
+            return Err(LeftOut::ChosenOnly);
+        }
+        if usize::from(decision.chosen) >= candidates.len() {
+            return Err(LeftOut::ChosenNotAmong);
+        }
+        if candidates.len() > MAX_CANDIDATES
+            || self.sample.decisions.len() >= MAX_SAMPLED
+            || self.sample.slots.len() + candidates.len() > MAX_SAMPLED_CANDIDATES
+            || self.sample.workers.len() + candidates.len() > usize::from(u16::MAX)
+        {
+            return Err(LeftOut::TooMany);
+        }
+        let is_cost = |value: f64| value.is_finite() && value >= 0.0;
+        if !candidates.iter().all(|c| is_cost(c.prefill_blocks) && is_cost(c.decode_blocks))
+            || !is_cost(settings.prefill_factor())
+            || !is_cost(settings.overlap_score_credit)
+        {
+            return Err(LeftOut::BadNumber);
+        }
+        // Two decisions in a row mostly have the same candidates in the same order.
+        let previous = self.sample.decisions.last().map_or(0..0, Judged::candidates);
+        let judged = Judged {
+            decision: SampledDecision {
+                ttft_ms: decision.ttft_ms.filter(|ms| ms.is_finite() && *ms >= 0.0),
+                ..*decision
+            },
+            first: self.sample.slots.len() as u32,
+            count: candidates.len() as u16,
+            settings: self.settings_at(settings),
+        };
+        self.sample.decisions.push(judged);
+        if self.latest_ms.is_none_or(|latest| latest <= decision.at_ms) {
+            self.latest_ms = Some(decision.at_ms);
+            self.sample.about.recorded = Some(*settings);
+        }
+        let mut likely = previous;
+        for (candidate, tree_size) in candidates.iter().zip(tree_sizes_blocks(candidates)) {
+            let prefill_blocks = match (settings.formula, decision.block_size()) {
+                (Formula::A, Some(size)) => whole_tokens(candidate.prefill_blocks, size),
+                _ => candidate.prefill_blocks,
+            };
+            let slot = self.slot_of(candidate.worker, likely.next());
+            let sample = &mut self.sample;
+            sample.overlap_blocks.push(candidate.overlap_blocks.into());
+            sample.prefill_blocks.push(prefill_blocks);
+            sample.decode_blocks.push(candidate.decode_blocks);
+            sample.tree_size_blocks.push(tree_size);
+            sample.slots.push(slot);
+        }
+        Ok(())
+    }
+
+    /// Place of `settings`, which are nearly always those of a decision shortly before.
+    fn settings_at(&mut self, settings: &RouterSettings) -> u32 {
+        let known = &mut self.sample.settings;
+        let recent = known.len().saturating_sub(MAX_COUNTED_SETTINGS);
+        let place = known[recent..].iter().position(|known| known == settings);
+        place.map_or_else(
+            || {
+                known.push(*settings);
+                known.len() - 1
+            },
+            |place| recent + place,
+        ) as u32
+    }
+
+    /// Place of `worker`, which is likely that of the candidate at `likely`.
+    fn slot_of(&mut self, worker: WorkerIx, likely: Option<usize>) -> u16 {
+        let Sample { slots, workers, .. } = &mut self.sample;
+        let known = likely.and_then(|at| slots.get(at)).copied();
+        if let Some(slot) = known.filter(|&slot| workers[usize::from(slot)] == worker) {
+            return slot;
+        }
+        *self.slots.entry(worker).or_insert_with(|| {
+            workers.push(worker);
+            (workers.len() - 1) as u16
+        })
     }
 }
 
-/// The decisions meant, newest first.
-pub(super) fn meant(cluster: &Cluster, selection: Selection) -> impl Iterator<Item = &DecisionEntry> {
-    meant_in_turn(cluster, selection).map(|(_, decided)| decided)
-}
-
-/// The same, each with how many were taken before it in its pool.
-fn meant_in_turn(cluster: &Cluster, selection: Selection) -> impl Iterator<Item = (u64, &DecisionEntry)> {
-    let now = cluster.now_ms();
-    let (last, ms) = match selection.span {
-        DecisionRange::Last(last) => (last as usize, u64::MAX),
-        DecisionRange::Ms(ms) => (usize::MAX, ms),
-    };
-    cluster
-        .decisions()
-        .with_turns()
-        .take_while(move |(_, decided)| now.since(decided.at_ms) <= ms)
-        .filter(move |(_, decided)| selection.pool.is_none_or(|pool| pool == decided.pool))
-        .filter(move |(_, decided)| selection.worker.is_none_or(|worker| worker == decided.decision.worker))
-        .take(last)
-}
-
-/// Place of the chosen worker among the candidates, where what each of them held and did is known.
-pub(crate) fn chosen_among(decided: &DecisionEntry) -> Result<usize, Reason> {
-    let decision = &decided.decision;
-    if decision.candidates.is_empty() {
-        return Err(if decided.candidates_forgotten() { Reason::Forgotten } else { Reason::ChosenOnly });
+/// A log line rounds prefill blocks to three decimals, but they are whole tokens over the block size in formula A:
+/// where that identifies the number, the exact value. Without it, workers that tied would seem not to.
+pub(super) fn whole_tokens(prefill_blocks: f64, block_size: u32) -> f64 {
+    const ROUNDING: f64 = 0.000_501;
+    let size = f64::from(block_size);
+    let exact = (prefill_blocks * size).round() / size;
+    if (exact - prefill_blocks).abs() <= ROUNDING && 2.0 * ROUNDING < 1.0 / size {
+        exact
+    } else {
+        prefill_blocks
     }
-    if decision.candidates.len() > MAX_CANDIDATES {
-        return Err(Reason::TooMany);
-    }
-    if decided.partial {
-        return Err(Reason::PartialTree);
-    }
-    let chosen = decision.candidates.iter().position(|candidate| candidate.worker == decision.worker);
-    chosen.ok_or(Reason::ChosenNotAmong)
-}
-
-/// A decision as it is judged, and whether its request still runs.
-fn judged(turn: u64, decided: &DecisionEntry, now: Millis) -> Result<(ReplayDecision, bool), Reason> {
-    let decision = &decided.decision;
-    let actual = chosen_among(decided)? as u16;
-    let recorded = RouterSettings::of_decision(decision).ok_or(Reason::WeightUnknown)?;
-    let at_ms = decided.decided_ms();
-    // Replicas get the ends of requests whose beginnings they get; Dynamo itself gives up waiting.
-    let is_running = decided.progress.ended_ms.is_none()
-        && decided.is_from(DecisionSource::ActiveSequences)
-        && now.since(at_ms) <= EXPIRE_MS;
-    let prompt = || decision.isl_blocks?.checked_mul(decision.block_size_tokens?.into());
-    let decision = ReplayDecision {
-        at_ms,
-        turn,
-        ended_ms: decided.progress.ended_ms.or(is_running.then_some(Millis(now.0.saturating_add(1)))),
-        isl_tokens: decision.isl_tokens.or_else(prompt),
-        block_size_tokens: decision.block_size_tokens,
-        ttft_ms: decided.time_to_first_token_ms().map(|(ms, _)| ms),
-        actual,
-        recorded,
-    };
-    Ok((decision, is_running))
 }

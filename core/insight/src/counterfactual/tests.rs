@@ -103,7 +103,7 @@ fn a_model_has_the_workers_and_the_weight_of_one_pool() {
 fn a_prompt_that_is_kept_with_the_other_choice_belongs_to_both_pools_once() {
     let cluster = cluster();
     let mut arrivals = Arrivals::default();
-    // The first request's prompt is kept with its decode choice, the second one's with both, the third one's with none.
+    // The first request's prompt is retained with its decode choice, the second one's with both, the third one's with none.
     for id in [2, 3, 4] {
         arrivals.push(DecisionId(id), AT_MS, Some(64), &[id, id + 10]);
     }

@@ -1,14 +1,14 @@
-//! Reports in words: the same on the page, in the API and in a ticket.
+//! Reports as text: the same on the page, in the API and in a ticket.
 
 use super::calibration::{Calibration, HIT_RATE_TOLERANCE, P50_TOLERANCE, P95_TOLERANCE};
-use super::frozen::{About, OfflineReplayReport, SweepReport};
+use super::fixed_state::{Expected, Interval};
+use super::report::{About, OfflineReplayReport, SweepReport};
 use radixscope_model::number_format::count;
 use radixscope_router::RouterSettings;
-use radixscope_router::frozen::{Expected, Interval};
 use radixscope_router::numbers::{NumberDoc, TEMPERATURE};
 
-/// What a frozen report leaves aside, as whole sentences.
-pub const FROZEN_LIMITS: [&str; 4] = [
+/// What an offline replay leaves aside, as whole sentences.
+pub const FIXED_STATE_LIMITS: [&str; 4] = [
     "Each decision is judged on the very state it saw. What would follow from another choice is not simulated: no cache \
      warms elsewhere, no load moves, no later decision sees another state.",
     "So the number of changed workers is exact for the next decision after a change of settings and an estimate for many; shares \
@@ -30,27 +30,28 @@ pub const NO_ARRIVALS_HINT: &str = "Prompts can be played again once their block
     DYN_REQUEST_TRACE=1 and DYN_REQUEST_TRACE_SINKS=nats; or log DYN_LOG=debug, whose [ROUTING_INPUT] lines have them.";
 
 /// The report in one sentence: `With overlap_score_weight 1.5, router_temperature 0.2: 37 of 1,000
-/// decisions flip.`
+/// decisions change worker.`
 pub fn headline(report: &OfflineReplayReport) -> String {
     let Some(settings) = report.settings else {
         return format!("None of {} decisions can be judged.", count(report.about.considered));
     };
     let tried = &report.tried;
-    let expected = tried.flips_expected;
+    let expected = tried.expected_changes;
     let whole = expected.round() as u64;
     // At temperature 0 without ties nothing is left to chance.
-    let flips = if expected == tried.flips_certain as f64 {
+    let changes = if expected == tried.certain_changes as f64 {
         count(whole)
     } else if whole == 0 {
         "fewer than one".to_owned()
     } else {
         format!("about {}", count(whole))
     };
-    let verb = if flips == "1" || whole == 0 && flips.starts_with("fewer") { "changes" } else { "change" };
-    format!("With {settings}: {flips} of {} decisions {verb} worker.", count(tried.decisions))
+    let verb =
+        if changes == "1" || whole == 0 && changes.starts_with("fewer") { "changes" } else { "change" };
+    format!("With {settings}: {changes} of {} decisions {verb} worker.", count(tried.decisions))
 }
 
-/// Decisions that were left out, in words; `None` where all were judged.
+/// Decisions that were left out, as text; `None` where all were judged.
 pub fn not_judged(about: &About) -> Option<String> {
     let all: Vec<String> = about
         .left_out
@@ -69,13 +70,13 @@ pub fn present_setting(report: &SweepReport) -> Option<String> {
     let at = grid.prefill_factors.iter().position(|&factor| factor == weight)?;
     let cold = grid.temperatures.iter().position(|&temperature| temperature == 0.0)?;
     let outcome = grid.outcome(at, cold)?;
-    Some(if outcome.flips_certain == 0 {
+    Some(if outcome.certain_changes == 0 {
         format!("Present: {name} {weight}. Every decision took a lowest cost, as at temperature 0.")
     } else {
         format!(
             "Present: {name} {weight}. {} of {} decisions did not take the lowest cost, so the temperature may be \
              above 0; no source reports it.",
-            count(outcome.flips_certain),
+            count(outcome.certain_changes),
             count(outcome.decisions)
         )
     })

@@ -41,7 +41,7 @@ pub struct Counts {
     pub throughput: Option<Throughput>,
     /// Over the last [`WINDOW_MS`].
     pub errors: Option<Errors>,
-    /// Since the first scrape, or over the decisions that are kept.
+    /// Since the first scrape, or over the decisions that are retained.
     pub session_errors: Option<Errors>,
     /// What became of KV events in the router, by its own count; empty: it does not say (before 1.0).
     pub events: Vec<EventCount>,
@@ -62,7 +62,7 @@ pub struct EventCount {
 
 /// A number of requests that are somewhere now.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Load {
+pub struct RequestGauge {
     /// Name for programs.
     pub id: &'static str,
     /// Where they are.
@@ -72,9 +72,6 @@ pub struct Load {
     /// Its source; where it is not reported, what would make it known.
     pub source: String,
 }
-
-/// All such numbers.
-pub type Loads = Vec<Load>;
 
 /// Throughput, errors and events at `now`.
 pub fn counts(cluster: &Cluster, now: Millis) -> Counts {
@@ -179,7 +176,7 @@ fn events(cluster: &Cluster, now: Millis) -> Vec<EventCount> {
 }
 
 /// Requests in flight and waiting, each place with its source.
-pub fn loads(cluster: &Cluster) -> Loads {
+pub fn request_gauges(cluster: &Cluster) -> Vec<RequestGauge> {
     let of_gauge = |id, what, gauge, role: ProcessRole, missing: &str| {
         let is_meant = |p: &&ProcessState| (p.role == ProcessRole::Worker) == (role == ProcessRole::Worker);
         let known: Vec<f64> =
@@ -189,10 +186,10 @@ pub fn loads(cluster: &Cluster) -> Loads {
             1 => "1 scraped process".to_owned(),
             n => format!("{n} scraped processes"),
         };
-        Load { id, what, requests: known.into_iter().reduce(|a, b| a + b), source }
+        RequestGauge { id, what, requests: known.into_iter().reduce(|a, b| a + b), source }
     };
     let routed: Vec<u32> = cluster.workers().iter().filter_map(|w| w.in_flight.now()).collect();
-    let by_routing = Load {
+    let by_routing = RequestGauge {
         id: "in-flight-routing",
         what: "In flight, tracked from decisions",
         requests: (!routed.is_empty()).then(|| routed.iter().copied().map(f64::from).sum()),

@@ -25,7 +25,7 @@ mod times;
 mod trend;
 
 pub(crate) use counts::covered_s;
-pub use counts::{Counts, Errors, EventCount, Load, Loads, Throughput, counts, loads};
+pub use counts::{Counts, Errors, EventCount, RequestGauge, Throughput, counts, request_gauges};
 pub use quantity::Quantity;
 pub(crate) use times::frontends;
 pub use times::{

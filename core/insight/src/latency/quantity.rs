@@ -47,7 +47,7 @@ impl Quantity {
         }
     }
 
-    /// A value in words, with its unit.
+    /// A value as text, with its unit.
     pub fn to_text(self, value: f64) -> String {
         match self {
             Self::Ttft | Self::Tpot | Self::RouterOverhead | Self::EndToEnd => number_format::duration(value),
@@ -57,7 +57,7 @@ impl Quantity {
         }
     }
 
-    /// A range in words, with its unit: `612 ms`, `470 ms–1 s`; `unknown` where it may be anything.
+    /// A range as text, with its unit: `612 ms`, `470 ms–1 s`; `unknown` where it may be anything.
     pub fn range_text(self, range: &Range) -> String {
         if range.is_unbounded() {
             return "unknown".to_owned();

@@ -67,7 +67,9 @@ fn unreported_fields_are_absent() {
     let names_what_is_missing =
         |source: &str| source.contains("--prometheus") || source.starts_with("no log, trace");
     assert!(
-        loads(&cluster).iter().all(|load| load.requests.is_none() && names_what_is_missing(&load.source))
+        request_gauges(&cluster)
+            .iter()
+            .all(|gauge| gauge.requests.is_none() && names_what_is_missing(&gauge.source))
     );
 }
 
@@ -241,7 +243,7 @@ fn an_hour_of_scrapes_gives_a_line_and_the_thinned_ones_give_it_too() {
         // The windows round the change hold some of both.
         (at.0.abs_diff(NOW + 2_200_000) > 120_000).then_some((at.0 < NOW + 2_200_000, p95))
     };
-    // Of the first point nothing older is kept.
+    // Of the first point nothing older is retained.
     let found: std::collections::BTreeSet<_> = line.points().skip(3).filter_map(words).collect();
     let wanted = [(false, "470 ms–1 s".to_owned()), (true, "0 ms–100 ms".to_owned())];
     assert_eq!(found.into_iter().collect::<Vec<_>>(), wanted);
@@ -260,7 +262,7 @@ fn rates_are_over_the_time_that_was_scraped() {
     let throughput = counts.throughput.unwrap();
     assert_eq!((throughput.requests_per_s, throughput.output_tokens_per_s), (2.0, Some(200.0)));
     assert_eq!(counts.errors, Some(Errors { failed: 0, of: 20 }));
-    assert_eq!(loads(&cluster)[0].requests, Some(7.0));
+    assert_eq!(request_gauges(&cluster)[0].requests, Some(7.0));
 }
 
 #[test]

@@ -66,7 +66,7 @@ pub struct Times {
 }
 
 impl Times {
-    /// How the 95th percentile stands to `target`; unknown also with fewer than [`MIN_SAMPLES`] samples.
+    /// How the 95th percentile compares to `target`; unknown also with fewer than [`MIN_SAMPLES`] samples.
     pub fn standing(&self, target: f64) -> TargetComparison {
         match self.quantiles {
             Some([_, p95, _]) if self.samples >= MIN_SAMPLES => p95.against(target),
@@ -74,7 +74,7 @@ impl Times {
         }
     }
 
-    /// How the 95th percentile stands to `target`, in words.
+    /// How the 95th percentile compares to `target`, as text.
     pub fn standing_text(&self, quantity: Quantity, target: f64) -> String {
         match self.standing(target) {
             TargetComparison::Within => "✓ within target".to_owned(),
@@ -89,7 +89,7 @@ impl Times {
         }
     }
 
-    /// Why [`standing`](Self::standing) is unknown, in words; `None` where it is not.
+    /// Why [`standing`](Self::standing) is unknown, as text; `None` where it is not.
     pub fn why_unknown(&self, quantity: Quantity, target: f64) -> Option<String> {
         if self.standing(target) != TargetComparison::Unknown {
             return None;
@@ -211,7 +211,7 @@ pub fn share_above(
 }
 
 /// How many samples of the session were above `target`: by histograms, which have all of them, else by the single requests
-/// that are kept.
+/// that are retained.
 pub fn burn(cluster: &Cluster, quantity: Quantity, target: f64) -> Option<Burn> {
     let of_histograms = || {
         let (sum, source) = merged(cluster, quantity.histogram(), ProcessState::session)?;

@@ -82,7 +82,7 @@ impl Memory {
         Some(format!("Blocks are evicted after {} (median), {comparison} ({sample}).", seconds(life)))
     }
 
-    /// Removed against stored, in words.
+    /// Removed against stored, as text.
     pub fn eviction_ratio_text(&self) -> Option<String> {
         let churn = self.churn?;
         Some(format!(

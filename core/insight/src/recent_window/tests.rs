@@ -8,7 +8,7 @@ use radixscope_model::record::{
 
 const NOW: u64 = 1_800_000_000_000;
 
-fn tell(cluster: &mut Cluster, at: u64, record: Record<'_>) {
+fn fold(cluster: &mut Cluster, at: u64, record: Record<'_>) {
     let seq = Seq(cluster.seq().0 + 1);
     cluster.fold(seq, &Entry { at_ms: Millis(at), record });
 }
@@ -16,7 +16,7 @@ fn tell(cluster: &mut Cluster, at: u64, record: Record<'_>) {
 fn with_worker() -> Cluster {
     let mut cluster = Cluster::default();
     let (worker, id) = (WorkerIx(0), Worker::new(7, 0));
-    tell(&mut cluster, NOW, Record::Worker { worker, id, namespace: "".into(), component: "".into() });
+    fold(&mut cluster, NOW, Record::Worker { worker, id, namespace: "".into(), component: "".into() });
     cluster
 }
 
@@ -49,15 +49,15 @@ fn decide(cluster: &mut Cluster, id: u64, at: u64, progress: Progress) {
         overlap_blocks: Some(60),
         ..Decision::new(DecisionId(id), WorkerIx(0), DecisionSource::Log)
     };
-    tell(cluster, at, Record::Decision(decision));
-    tell(cluster, at, Record::Progress { decision: DecisionId(id), progress });
+    fold(cluster, at, Record::Decision(decision));
+    fold(cluster, at, Record::Progress { decision: DecisionId(id), progress });
 }
 
 #[test]
 fn scrapes_tell_every_figure_of_the_window_with_its_samples() {
     let mut cluster = with_worker();
-    tell(&mut cluster, NOW, scrape(10, ProcessRole::Frontend, "frontend"));
-    tell(&mut cluster, NOW + 30_000, scrape(70, ProcessRole::Frontend, "frontend"));
+    fold(&mut cluster, NOW, scrape(10, ProcessRole::Frontend, "frontend"));
+    fold(&mut cluster, NOW + 30_000, scrape(70, ProcessRole::Frontend, "frontend"));
     let live = live(&cluster, Millis(NOW + 30_000), 60_000);
     let of = |figure| live.window.figures.get(figure).unwrap();
     assert_eq!(live.window.samples.get(Figure::TtftP50), 60, "not the ten before the first scrape");
@@ -78,7 +78,7 @@ fn scrapes_tell_every_figure_of_the_window_with_its_samples() {
 fn what_a_worker_measures_of_its_part_is_not_a_request() {
     let mut cluster = with_worker();
     for (at, n) in [(NOW, 10), (NOW + 30_000, 70)] {
-        tell(&mut cluster, at, scrape(n, ProcessRole::Worker, "worker"));
+        fold(&mut cluster, at, scrape(n, ProcessRole::Worker, "worker"));
     }
     let live = live(&cluster, Millis(NOW + 30_000), 60_000);
     assert!(Figure::ALL.iter().all(|&figure| live.window.figures.get(figure).is_none()));
@@ -121,19 +121,19 @@ fn single_requests_are_exact_and_older_ones_are_outside() {
 #[test]
 fn a_mean_of_durations_comes_before_what_workers_had_at_most() {
     let mut cluster = with_worker();
-    tell(&mut cluster, NOW, scrape(10, ProcessRole::Frontend, "frontend"));
+    fold(&mut cluster, NOW, scrape(10, ProcessRole::Frontend, "frontend"));
     let (worker, id) = (WorkerIx(1), Worker::new(8, 0));
-    tell(&mut cluster, NOW, Record::Worker { worker, id, namespace: "".into(), component: "".into() });
+    fold(&mut cluster, NOW, Record::Worker { worker, id, namespace: "".into(), component: "".into() });
     for second in 0..30 {
         for (worker, now, most) in [(WorkerIx(0), 7, 8), (WorkerIx(1), 5, 9)] {
-            tell(&mut cluster, NOW + second * 1_000, Record::InFlight { worker, now, most });
+            fold(&mut cluster, NOW + second * 1_000, Record::InFlight { worker, now, most });
         }
     }
     let now = Millis(NOW + 30_000);
     let bound = live(&cluster, now, 60_000);
     assert_eq!(bound.concurrency, Some((17.0, ConcurrencySource::WorkersMax)));
     assert_eq!(bound.window.row().concurrency, 17.0);
-    tell(&mut cluster, now.0, scrape(70, ProcessRole::Frontend, "frontend"));
+    fold(&mut cluster, now.0, scrape(70, ProcessRole::Frontend, "frontend"));
     // 2 requests a second, 2 s each.
     assert_eq!(live(&cluster, now, 60_000).concurrency, Some((4.0, ConcurrencySource::Durations)));
 }
@@ -143,10 +143,10 @@ fn a_mean_of_durations_comes_before_what_workers_had_at_most() {
 fn bounded(before: u64, after: u64, ms: u64) -> RecentFigures {
     let mut cluster = with_worker();
     for at in (0..ms).step_by(1_000) {
-        tell(&mut cluster, NOW + at, Record::InFlight { worker: WorkerIx(0), now: 15, most: 17 });
+        fold(&mut cluster, NOW + at, Record::InFlight { worker: WorkerIx(0), now: 15, most: 17 });
     }
     for (at, n) in [(NOW, before), (NOW + ms, after)] {
-        tell(&mut cluster, at, scrape(n, ProcessRole::Frontend, "frontend"));
+        fold(&mut cluster, at, scrape(n, ProcessRole::Frontend, "frontend"));
     }
     live(&cluster, Millis(NOW + ms), 60_000)
 }
@@ -169,15 +169,15 @@ fn requests_must_be_short_beside_what_scrapes_cover() {
 fn a_frontend_that_has_just_come_counts_when_it_is_covered_too() {
     let mut cluster = with_worker();
     for (at, n) in [(NOW, 10), (NOW + 30_000, 70)] {
-        tell(&mut cluster, at, scrape(n, ProcessRole::Frontend, "first"));
+        fold(&mut cluster, at, scrape(n, ProcessRole::Frontend, "first"));
     }
     for (at, n) in [(NOW + 26_000, 0), (NOW + 30_000, 1)] {
-        tell(&mut cluster, at, scrape(n, ProcessRole::Frontend, "second"));
+        fold(&mut cluster, at, scrape(n, ProcessRole::Frontend, "second"));
     }
     let concurrency = |cluster: &Cluster, at| live(cluster, Millis(at), 60_000).concurrency.unwrap();
     assert_eq!(concurrency(&cluster, NOW + 30_000), (8.0, ConcurrencySource::Gauges), "4 on each");
     for (process, n) in [("first", 110), ("second", 12)] {
-        tell(&mut cluster, NOW + 50_000, scrape(n, ProcessRole::Frontend, process));
+        fold(&mut cluster, NOW + 50_000, scrape(n, ProcessRole::Frontend, process));
     }
     // 100 of 2 s in 50 s and 12 in 24 s.
     assert_eq!(concurrency(&cluster, NOW + 50_000), (5.0, ConcurrencySource::Durations));
@@ -188,7 +188,7 @@ fn lengths_of_histograms_are_named_so_and_nothing_is_made_up() {
     let mut cluster = with_worker();
     assert_eq!(lengths(&cluster, Millis(NOW)), None);
     for (at, n) in [(NOW, 10), (NOW + 30_000, 70)] {
-        tell(&mut cluster, at, scrape(n, ProcessRole::Frontend, "frontend"));
+        fold(&mut cluster, at, scrape(n, ProcessRole::Frontend, "frontend"));
     }
     let known = lengths(&cluster, Millis(NOW + 30_000)).unwrap();
     assert_eq!((known.source, known.samples), (FigureSource::Scraped, 60));

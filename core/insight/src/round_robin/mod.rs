@@ -1,6 +1,6 @@
 //! Where round-robin would have sent one request, and what that would have changed for it.
 //!
-//! The worker is the one that the counterfactual's replay of round-robin gives the request ([`in_turn`]); what it held is recorded
+//! The worker is the one that the counterfactual's replay of round-robin gives the request ([`round_robin`]); what it held is recorded
 //! with the decision. What follows for the time to first token is the difference in uncached blocks at the pace of the latest
 //! requests: a regression, not a measurement, so it has an interval and is left out where the requests show no clear pace.
 //! Must not know how workers are shown: their names are given.
@@ -10,10 +10,10 @@ mod tests;
 mod text;
 
 use radixscope_model::id::{DecisionId, WorkerIx};
-use radixscope_router::frozen::{Interval, LEAST_REQUESTS, in_turn, slope};
+use radixscope_router::pick::round_robin;
 use radixscope_state::cluster::{Cluster, DecisionEntry};
 
-use crate::counterfactual::{Reason, chosen_among};
+use crate::counterfactual::{Interval, LEAST_REQUESTS, LeftOut, RecordedDecision, slope};
 
 pub use text::not_known;
 
@@ -66,11 +66,12 @@ impl RoundRobin {
     ///
     /// # Errors
     /// What is not known of the decision.
-    pub fn of(cluster: &Cluster, decided: &DecisionEntry) -> Result<Self, Reason> {
-        let candidates = &decided.decision.candidates;
-        let chosen = &candidates[chosen_among(decided)?];
-        let turn = turn(cluster, decided.decision.id).ok_or(Reason::Forgotten)?;
-        let place = in_turn(candidates.iter().map(|candidate| candidate.worker), turn);
+    pub fn of(cluster: &Cluster, decided: &DecisionEntry) -> Result<Self, LeftOut> {
+        let recorded = RecordedDecision::of(decided)?;
+        let candidates = recorded.candidates;
+        let chosen = &candidates[recorded.chosen()?];
+        let turn = turn(cluster, decided.decision.id).ok_or(LeftOut::Forgotten)?;
+        let place = round_robin(candidates.iter().map(|candidate| candidate.worker), turn);
         let sent = place.map_or(chosen, |place| &candidates[place]);
         let more_cached_blocks = i64::from(sent.overlap_blocks) - i64::from(chosen.overlap_blocks);
         let needs_pace = !decided.ignores_cache;
@@ -94,7 +95,7 @@ impl RoundRobin {
     }
 }
 
-/// How many decisions were taken before this one in its pool; `None` if it is not kept any more.
+/// How many decisions were taken before this one in its pool; `None` if it is not retained any more.
 fn turn(cluster: &Cluster, id: DecisionId) -> Option<u64> {
     let mut turns = cluster.decisions().with_turns();
     turns.find(|(_, decided)| decided.decision.id == id).map(|(turn, _)| turn)

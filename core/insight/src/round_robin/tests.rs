@@ -9,7 +9,7 @@ use radixscope_router::RouterOverrides;
 const NOW: u64 = 1_800_000_000_000;
 const ISL_BLOCKS: u64 = 100;
 
-fn tell(cluster: &mut Cluster, at: u64, record: Record<'_>) {
+fn fold(cluster: &mut Cluster, at: u64, record: Record<'_>) {
     let seq = Seq(cluster.seq().0 + 1);
     cluster.fold(seq, &Entry { at_ms: Millis(at), record });
 }
@@ -23,7 +23,7 @@ fn cluster(decisions: impl IntoIterator<Item = ([u32; 3], Option<u64>)>) -> Clus
     let mut cluster = Cluster::default();
     for at in 0..3 {
         let (worker, id) = (WorkerIx(at), Worker::new(u64::from(at) + 7, 0));
-        tell(&mut cluster, NOW, Record::Worker { worker, id, namespace: "".into(), component: "".into() });
+        fold(&mut cluster, NOW, Record::Worker { worker, id, namespace: "".into(), component: "".into() });
     }
     for (id, (overlaps, ttft_ms)) in (1..).zip(decisions) {
         let candidate = |(at, &overlap_blocks): (usize, &u32)| Candidate {
@@ -44,10 +44,10 @@ fn cluster(decisions: impl IntoIterator<Item = ([u32; 3], Option<u64>)>) -> Clus
         (decision.block_size_tokens, decision.prefill_factor) = (Some(16), Some(1.0));
         decision.formula = Some(radixscope_router::Formula::A);
         decision.decided_ms = Some(Millis(NOW + id * 100));
-        tell(&mut cluster, NOW + id * 100, Record::Decision(decision));
+        fold(&mut cluster, NOW + id * 100, Record::Decision(decision));
         let first_token_ms = ttft_ms.map(|ms| Millis(NOW + id * 100 + ms));
         let progress = Progress { first_token_ms, ..Progress::default() };
-        tell(&mut cluster, NOW + id * 100 + 50, Record::Progress { decision: DecisionId(id), progress });
+        fold(&mut cluster, NOW + id * 100 + 50, Record::Progress { decision: DecisionId(id), progress });
     }
     cluster
 }
@@ -71,8 +71,8 @@ fn the_worker_is_the_one_of_the_counterfactual_s_replay_in_any_window() {
         let sample = Sample::of(&cluster, Selection::of(DecisionRange::Last(last)));
         let replayed = sample.evaluate(RouterOverrides::round_robin());
         assert_eq!(replayed.tried.decisions, u64::from(last));
-        assert!(!replayed.flips.is_empty());
-        for flip in &replayed.flips {
+        assert!(!replayed.tried.changed.is_empty());
+        for flip in &replayed.tried.changed {
             assert_eq!(flip.to, round_robin(&cluster, flip.decision.0).worker, "{flip:?}, last {last}");
         }
     }
@@ -141,14 +141,14 @@ fn too_few_requests_and_times_that_follow_nothing_give_no_time() {
 fn missing_inputs_are_named() {
     let mut cluster = Cluster::default();
     let (worker, id) = (WorkerIx(0), Worker::new(7, 0));
-    tell(&mut cluster, NOW, Record::Worker { worker, id, namespace: "".into(), component: "".into() });
-    tell(
+    fold(&mut cluster, NOW, Record::Worker { worker, id, namespace: "".into(), component: "".into() });
+    fold(
         &mut cluster,
         NOW,
         Record::Decision(Decision::new(DecisionId(1), worker, DecisionSource::KvHitRate)),
     );
     let decided = cluster.decisions().get(DecisionId(1)).unwrap();
     let missing = RoundRobin::of(&cluster, decided).unwrap_err();
-    assert_eq!(missing, Reason::ChosenOnly);
+    assert_eq!(missing, LeftOut::ChosenOnly);
     assert!(not_known(missing).ends_with("decisions of which only the chosen worker is known."));
 }

@@ -5,10 +5,9 @@ use std::fmt::Write as _;
 use radixscope_model::id::WorkerIx;
 use radixscope_model::number_format::{count, duration, plural};
 use radixscope_router::explain::Short;
-use radixscope_router::frozen::LEAST_REQUESTS;
 
 use super::{NoPace, RoundRobin};
-use crate::counterfactual::Reason;
+use crate::counterfactual::{LEAST_REQUESTS, LeftOut};
 
 impl RoundRobin {
     /// In a sentence: `Round-robin would have sent it to W1: 64 fewer cached blocks, ≈ +190 ms TTFT (+170 ms to +210 ms).`
@@ -87,7 +86,7 @@ impl RoundRobin {
 }
 
 /// The missing input, if there is no result.
-pub fn not_known(missing: Reason) -> String {
+pub fn not_known(missing: LeftOut) -> String {
     format!("What round-robin would have done is unknown for decisions {}.", missing.as_str())
 }
 

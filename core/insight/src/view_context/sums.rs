@@ -46,7 +46,7 @@ impl Sums {
         Some(cached as f64 / prompts as f64)
     }
 
-    /// The same in words; of pools that cannot be summed side by side.
+    /// The same as text; of pools that cannot be summed side by side.
     pub fn rate_text(&self) -> String {
         if self.apart.is_empty() {
             return self.hit_rate().map_or(UNKNOWN.to_owned(), percent);
@@ -177,7 +177,7 @@ impl ViewContext<'_> {
         self.sums(&totals)
     }
 
-    /// The same over those of the `window_ms` before `now`, as far as they are kept one by one.
+    /// The same over those of the `window_ms` before `now`, as far as they are retained one by one.
     pub fn recent_sums(&self, now: Millis, window_ms: u64) -> Sums {
         let decisions = self.cluster.decisions().newest_first();
         let mut totals: Vec<(PoolIx, DecisionTotals)> = Vec::new();

@@ -1,14 +1,14 @@
-//! What the router would decide now: a request, put to the live state under settings and in a cluster of the asker's
-//! choice. Server and page answer with the same code.
+//! What the router would decide now: a request, put to the live state under settings and in a cluster that may differ from
+//! it. Server and page use the same code.
 //!
 //! Inputs as reference §5.12 lists them: overlap from the tree by the version's rule, loads from whichever source reports them.
-//! What is not reported is assumed, and every assumption stands with the answer. Reads the state and never changes it.
+//! What is not reported is assumed, and every assumption is listed with the response. Reads the state and never changes it.
 
-mod answer;
 mod load;
 mod prompt;
 mod question;
 mod recorded;
+mod response;
 
 #[cfg(test)]
 mod tests;
@@ -23,15 +23,15 @@ use radixscope_state::cluster::{Cluster, DecisionEntry, TierPaths};
 use radixscope_state::requests::{ActiveSequences, tree_size_blocks};
 use radixscope_state::tree::OverlapRule;
 
-pub use answer::{RankedCandidate, Versus, WhatIfResponse};
 pub use load::LoadFrom;
 use load::Loads;
 pub use prompt::{Blocks, Hashes};
 pub use question::{
     Adjustment, Busy, CandidateRef, Changes, MAX_ADDED, MAX_PROMPT_BLOCKS, Prompt, Question, Refused,
 };
+pub use response::{RankedCandidate, Versus, WhatIfResponse};
 
-/// The state that is asked.
+/// The state that a question is about.
 #[derive(Clone, Copy)]
 pub struct State<'a> {
     /// Everything received.
@@ -42,7 +42,7 @@ pub struct State<'a> {
     pub now_ms: Millis,
 }
 
-/// A candidate's place in the answer, beside its [`WorkerInput`].
+/// A candidate of the response, beside its [`WorkerInput`].
 #[derive(Clone, Copy, PartialEq, Debug)]
 struct CandidateMeta {
     who: CandidateRef,
@@ -50,12 +50,13 @@ struct CandidateMeta {
     is_changed: bool,
 }
 
-/// Answers questions; keeps only memory to be used again, so that a thousand workers cost no allocation each.
+/// Evaluates questions; retains only memory to be used again, so that a thousand workers cost no allocation each.
 #[derive(Default)]
 pub struct WhatIf {
     rows: Vec<CandidateMeta>,
     inputs: Vec<WorkerInput>,
     scores: Scores,
+    ranking: Vec<u32>,
     overlaps: Vec<u32>,
     tiers: TierPaths,
     local: Vec<TokensHash>,
@@ -66,10 +67,10 @@ pub struct WhatIf {
 }
 
 impl WhatIf {
-    /// Answers a question.
+    /// Evaluates a question.
     ///
     /// # Errors
-    /// Why it cannot be answered, and which part of the question is at fault.
+    /// Why it has no response, and which part of the question is at fault.
     pub fn ask(&mut self, state: State<'_>, question: &Question) -> Result<WhatIfResponse<'_>, Refused> {
         question.check()?;
         self.rows.clear();
@@ -91,6 +92,7 @@ impl WhatIf {
             return Err(Refused::NoWorker);
         }
         score(&question.options, &request, &self.inputs, &mut self.scores);
+        self.scores.rank(&mut self.ranking);
         let is_of_the_state = !matches!(question.prompt, Prompt::Example);
         Ok(WhatIfResponse {
             seq: state.cluster.seq(),
@@ -101,6 +103,7 @@ impl WhatIf {
             rows: &self.rows,
             inputs: &self.inputs,
             scores: &self.scores,
+            ranking: &self.ranking,
             notes: &self.notes,
             partial: self.partial.as_deref(),
         })
@@ -199,12 +202,12 @@ impl WhatIf {
         }
     }
 
-    /// The asker's changes to the cluster.
+    /// The question's changes to the cluster.
     fn change(&mut self, question: &Question, request: &Request) {
         let Changes { left_out, added, busy } = &question.changes;
         if !left_out.is_empty() {
-            let mut kept = self.rows.iter().map(|row| !left_out.contains(&row.who));
-            self.inputs.retain(|_| kept.next().unwrap_or(true));
+            let mut retained = self.rows.iter().map(|row| !left_out.contains(&row.who));
+            self.inputs.retain(|_| retained.next().unwrap_or(true));
             self.rows.retain(|row| !left_out.contains(&row.who));
         }
         let full_blocks = request.isl_tokens / u64::from(request.block_size_tokens.max(1));
@@ -223,7 +226,7 @@ impl WhatIf {
     }
 }
 
-/// How the asked version counts overlap: 0.8 and 0.9 count path nodes, all later ones a prefix (reference §6). Only
+/// How the version in question counts overlap: 0.8 and 0.9 count path nodes, all later ones a prefix (reference §6). Only
 /// those two have this rule for ties.
 pub fn overlap_rule(options: &RouterSettings) -> OverlapRule {
     match (options.formula, options.tie_break) {
@@ -232,7 +235,7 @@ pub fn overlap_rule(options: &RouterSettings) -> OverlapRule {
     }
 }
 
-/// The pool that is chosen from: the one that holds the block that the prompt goes on from, the one asked for, that of the
+/// The pool that is chosen from: the one that holds the block that the prompt goes on from, the one requested, that of the
 /// decision compared with, else that of the latest one.
 pub fn pool(cluster: &Cluster, question: &Question) -> PoolIx {
     let decisions = cluster.decisions();
@@ -243,8 +246,8 @@ pub fn pool(cluster: &Cluster, question: &Question) -> PoolIx {
     let pool_of = |decided: &DecisionEntry| cluster.pool_of(decided.decision.worker);
     let compared = || question.actual.and_then(|id| pool_of(decisions.get(id)?));
     let latest = || decisions.newest_first().next().and_then(pool_of);
-    let asked = || question.pool.filter(|&pool| cluster.pool(pool).is_some());
-    held.or_else(asked).or_else(compared).or_else(latest).unwrap_or_else(|| cluster.default_pool())
+    let requested = || question.pool.filter(|&pool| cluster.pool(pool).is_some());
+    held.or_else(requested).or_else(compared).or_else(latest).unwrap_or_else(|| cluster.default_pool())
 }
 
 /// Formula and weight of the latest decision in `pool` that has them, everything else as Dynamo's defaults are; the
@@ -259,5 +262,5 @@ pub fn deployed(cluster: &Cluster, pool: PoolIx) -> Option<RouterSettings> {
 pub fn settings_of(cluster: &Cluster, decision: &Decision) -> Option<RouterSettings> {
     let settings = RouterSettings::of_decision(decision)?;
     let role = cluster.pool_of(decision.worker).and_then(|pool| cluster.role(pool));
-    Some(role.map_or(settings, |(role, _)| settings.in_role(role.into())))
+    Some(role.map_or(settings, |(role, _)| settings.in_role(role)))
 }

@@ -124,16 +124,16 @@ impl WhatIf {
                 );
                 found(*isl_tokens, size)
             }
-            // Answered elsewhere, without a look at the tree.
+            // Handled elsewhere, without the tree.
             Prompt::Example | Prompt::Recorded(_) => Err(Refused::NoBlockSize),
         }
     }
 }
 
 /// Blocks known by their hashes have the size they were made with.
-pub(super) fn same_size(known: Option<u32>, asked: Option<u32>) -> Result<u32, Refused> {
-    match (known.filter(|&size| size > 0), asked) {
-        (Some(known), Some(asked)) if known != asked => Err(Refused::Rechunk { known, asked }),
+pub(super) fn same_size(known: Option<u32>, requested: Option<u32>) -> Result<u32, Refused> {
+    match (known.filter(|&size| size > 0), requested) {
+        (Some(known), Some(requested)) if known != requested => Err(Refused::Rechunk { known, requested }),
         (Some(size), _) | (None, Some(size)) => Ok(size),
         (None, None) => Err(Refused::NoBlockSize),
     }

@@ -1,4 +1,4 @@
-//! What is asked: a prompt, the router's settings, and a cluster that differs from the live one. Plain values.
+//! A what-if question: a prompt, the router's settings, and a cluster that differs from the live one. Plain values.
 
 use thiserror::Error;
 
@@ -20,7 +20,7 @@ pub struct Question {
     /// The pool whose workers are weighed. `None`: that of the prompt or of the decision compared with, else of the latest
     /// decision.
     pub pool: Option<PoolIx>,
-    /// A decision to compare the answer with.
+    /// A decision to compare the response with.
     pub actual: Option<DecisionId>,
     /// What the router runs with.
     pub options: RouterSettings,
@@ -137,13 +137,13 @@ impl Busy {
     }
 }
 
-/// Why a question cannot be answered.
+/// Why a question has no response.
 #[derive(Clone, PartialEq, Debug, Error)]
 pub enum Refused {
     /// An option that Dynamo would refuse.
     #[error(transparent)]
     Option(#[from] RefusedNumber),
-    /// The decision is not kept.
+    /// The decision is not retained.
     #[error("decision {0} is not retained: there was none, or it is older than the latest 10,000")]
     NoDecision(DecisionId),
     /// Of the decision only the chosen worker is known.
@@ -160,13 +160,13 @@ pub enum Refused {
     BadBlockSize(u32),
     /// Hashes cannot be cut anew.
     #[error(
-        "this prompt is known as hashes of blocks of {known} tokens; cutting it into blocks of {asked} takes its token ids"
+        "this prompt is known as hashes of blocks of {known} tokens; cutting it into blocks of {requested} needs its token ids"
     )]
     Rechunk {
         /// The size that the hashes belong to.
         known: u32,
-        /// The size asked for.
-        asked: u32,
+        /// The size requested.
+        requested: u32,
     },
     /// More blocks than a prompt may have.
     #[error("the prompt has {0} blocks; at most 1,048,576 are taken")]

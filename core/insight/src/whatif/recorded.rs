@@ -4,6 +4,7 @@ use super::load::LoadFrom;
 use super::prompt::same_size;
 use super::question::{CandidateRef, Question, Refused};
 use super::{State, WhatIf};
+use crate::counterfactual::RecordedDecision;
 use radixscope_model::id::DecisionId;
 use radixscope_model::record::Completeness;
 use radixscope_router::{Formula, Load, Overlap, Request, RouterSettings, WorkerInput};
@@ -19,29 +20,26 @@ impl WhatIf {
     ) -> Result<Request, Refused> {
         let decided = state.cluster.decisions().get(id).ok_or(Refused::NoDecision(id))?;
         let decision = &decided.decision;
-        if decision.candidates.is_empty() {
-            return Err(Refused::NoCandidates(id));
-        }
+        let recorded = RecordedDecision::of(decided).map_err(|_| Refused::NoCandidates(id))?;
         let known = state.cluster.block_size_of(decision).map(|size| size.value);
         let size = same_size(known, question.block_size_tokens)?;
         let tokens = |blocks: f64| (blocks.max(0.0) * f64::from(size)).round() as u64;
         let cached = |overlap_blocks: u32| u64::from(overlap_blocks) * u64::from(size);
         // No worker had less to prefill than this prompt's own part, which bounds a length that is not known exactly.
-        let at_most = decision
+        let at_most = recorded
             .candidates
             .iter()
             .map(|c| tokens(c.prefill_blocks).saturating_add(cached(c.overlap_blocks)))
             .min()
             .unwrap_or(0);
         let isl_tokens = decision.isl_tokens.unwrap_or_else(|| {
-            let blocks = decision.isl_blocks.map(|blocks| blocks.saturating_mul(size.into()));
-            let isl_tokens = blocks.map_or(at_most, |isl| isl.min(at_most));
+            let isl_tokens = recorded.isl_tokens(Some(size)).map_or(at_most, |isl| isl.min(at_most));
             self.notes.push(format!(
                 "The prompt's length in tokens is not recorded: taken as {isl_tokens}, what follows from the candidates."
             ));
             isl_tokens
         });
-        for (candidate, tree_size_blocks) in decision.candidates.iter().zip(decision.tree_sizes_blocks()) {
+        for (candidate, tree_size_blocks) in recorded.candidates.iter().zip(decision.tree_sizes_blocks()) {
             let own = isl_tokens.saturating_sub(cached(candidate.overlap_blocks));
             let load = Load {
                 active_prefill_tokens: tokens(candidate.prefill_blocks).saturating_sub(own),

@@ -253,7 +253,7 @@ fn a_recorded_decision_comes_out_as_it_was_taken() {
     let mut engine = WhatIf::default();
     let name = |who| format!("{who:?}");
     let versus = engine.ask(scene.state(), &question).expect("answered").versus.expect("compared");
-    assert_eq!((versus.rank, versus.flips, versus.above_best_blocks), (Some(1), false, Some(0.0)));
+    assert_eq!((versus.rank, versus.changes_worker, versus.above_best_blocks), (Some(1), false, Some(0.0)));
     let says = "The router chose Worker(WorkerIx(2)). Here it costs least too, by 0.375 blocks.";
     assert_eq!(versus.sentence(name), says);
 }
@@ -293,7 +293,7 @@ fn what_cannot_be_answered_says_which_part_is_at_fault() {
     assert!(scene.refused(&recorded(1)).contains("only the chosen worker is known"));
     assert!(scene.refused(&recorded(9)).contains("decision 9 is not retained"));
     let rechunked = Question { block_size_tokens: Some(32), ..local([1], None) };
-    assert!(scene.refused(&rechunked).contains("takes its token ids"));
+    assert!(scene.refused(&rechunked).contains("needs its token ids"));
     assert!(scene.refused(&local([1, 2], Some(31))).contains("has no 2 full blocks of 16"));
     let out = Changes { left_out: vec![w(0)], ..Changes::default() };
     assert!(scene.refused(&Question { changes: out, ..local([1], None) }).contains("no worker"));

@@ -121,9 +121,9 @@ fn whatever_is_late_what_is_called_reconstructed_is_what_the_router_told() {
     }
 }
 
-/// Candidates that messages alone gave, held against those that the log tells.
+/// Candidates that messages alone gave, compared with those in the log.
 #[derive(Default, Debug)]
-struct Held {
+struct CandidateComparison {
     decisions: usize,
     reconstructed: usize,
     /// Candidates that both have.
@@ -134,18 +134,18 @@ struct Held {
 }
 
 /// Decisions whose prompts come from messages only. If the log contains only the chosen worker's cost, that is compared.
-fn by_messages(name: &str) -> Held {
+fn by_messages(name: &str) -> CandidateComparison {
     let alone = play(name, &[], Delays::default());
     let logged = play(name, &["frontend"], Delays::default());
-    let mut held = Held::default();
-    let is_told = |d: &&DecisionEntry| d.is_from(DecisionSource::ActiveSequences);
-    for ours in alone.decisions().newest_first().filter(is_told) {
-        held.decisions += 1;
+    let mut comparison = CandidateComparison::default();
+    let is_by_messages = |d: &&DecisionEntry| d.is_from(DecisionSource::ActiveSequences);
+    for ours in alone.decisions().newest_first().filter(is_by_messages) {
+        comparison.decisions += 1;
         if ours.decision.completeness != Completeness::Reconstructed {
-            *held.others.entry(other(ours)).or_default() += 1;
+            *comparison.others.entry(other(ours)).or_default() += 1;
             continue;
         }
-        held.reconstructed += 1;
+        comparison.reconstructed += 1;
         let same = |d: &&DecisionEntry| d.decision.request_id == ours.decision.request_id;
         let Some(theirs) = logged.decisions().newest_first().find(same) else { continue };
         let is_written = theirs.decision.completeness == Completeness::AllCandidates;
@@ -158,28 +158,32 @@ fn by_messages(name: &str) -> Held {
                 _ => theirs.decision.logit.map(|cost| (candidate.overlap_blocks, cost)),
             };
             let Some((overlap_blocks, cost)) = reported else { continue };
-            held.both += 1;
-            held.overlaps += usize::from(candidate.overlap_blocks == overlap_blocks);
-            held.costs += usize::from((candidate.cost - cost).abs() <= 0.000_501);
+            comparison.both += 1;
+            comparison.overlaps += usize::from(candidate.overlap_blocks == overlap_blocks);
+            comparison.costs += usize::from((candidate.cost - cost).abs() <= 0.000_501);
         }
     }
-    held
+    comparison
 }
 
 #[test]
 fn messages_alone_give_the_costs_that_the_log_tells() {
     let all = recordings().into_iter().filter(|name| name.contains("sync"));
     for name in all.chain([OLD_SYNC.to_owned()]) {
-        let held = by_messages(&name);
-        println!("{}: {held:?}", name.rsplit('/').next().unwrap());
+        let comparison = by_messages(&name);
+        println!("{}: {comparison:?}", name.rsplit('/').next().unwrap());
         if name.starts_with('/') {
             continue;
         }
-        assert!(held.both > 130 && held.reconstructed == held.decisions, "{name}: {held:?}");
+        assert!(
+            comparison.both > 130 && comparison.reconstructed == comparison.decisions,
+            "{name}: {comparison:?}"
+        );
         // Two states may agree on the chosen worker and differ on another.
         assert!(
-            held.overlaps * 100 >= held.both * 99 && held.costs * 100 >= held.both * 99,
-            "{name}: {held:?}"
+            comparison.overlaps * 100 >= comparison.both * 99
+                && comparison.costs * 100 >= comparison.both * 99,
+            "{name}: {comparison:?}"
         );
     }
 }

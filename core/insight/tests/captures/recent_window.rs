@@ -10,9 +10,9 @@ use radixscope_model::record::SourceKind;
 use radixscope_sim::{Config, RequestRecord, Simulation};
 use radixscope_state::cluster::Cluster;
 
-/// A request as its client saw it; times are Unix seconds.
+/// A request as its client measured it; times are Unix seconds.
 #[derive(serde::Deserialize)]
-struct Asked {
+struct ClientRequest {
     t0: f64,
     t_first: Option<f64>,
     t1: Option<f64>,
@@ -47,7 +47,7 @@ fn a_window_of_recorded_metrics_agrees_with_the_clients_clock() {
         let (first, last) = (at[0], *at.last().unwrap());
         let now = Millis((last * 1e3) as u64);
         let live = live(&cluster, now, ((last - first) * 1e3) as u64 + 1);
-        let asked: Vec<Asked> = Recording::fixture(name).traffic().collect();
+        let asked: Vec<ClientRequest> = Recording::fixture(name).traffic().collect();
         let within = |at: Option<f64>| at.filter(|at| (first..=last).contains(at));
         let mut ttft: Vec<f64> =
             asked.iter().filter_map(|a| Some((within(a.t_first)? - a.t0) * 1e3)).collect();

@@ -191,7 +191,7 @@ impl Tape {
 /// The model cards of the discovery store, whenever it was read.
 fn cards(recording: &Recording) -> Vec<(f64, Payload)> {
     #[derive(Deserialize)]
-    struct Held {
+    struct DiscoverySnapshot {
         t: f64,
         kvs: Vec<Kv>,
     }
@@ -200,8 +200,9 @@ fn cards(recording: &Recording) -> Vec<(f64, Payload)> {
         key: String,
         value: serde_json::Value,
     }
-    let held = recording.discovery().map(|line| serde_json::from_str::<Held>(&line).unwrap());
-    let cards = held.flat_map(|Held { t, kvs }| {
+    let snapshots =
+        recording.discovery().map(|line| serde_json::from_str::<DiscoverySnapshot>(&line).unwrap());
+    let cards = snapshots.flat_map(|DiscoverySnapshot { t, kvs }| {
         let cards = kvs.into_iter().filter(|kv| kv.key.starts_with("v1/mdc/"));
         cards.map(move |kv| {
             let value = Some(kv.value.to_string().into());

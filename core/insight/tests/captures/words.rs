@@ -36,7 +36,7 @@ pub(crate) struct Words {
 }
 
 /// A line, plain.
-struct Line {
+struct PlainLogLine {
     message: String,
     scope: String,
     fields: BTreeMap<String, String>,
@@ -49,7 +49,7 @@ fn pattern(text: &str) -> Regex {
     Regex::new(text).unwrap()
 }
 
-fn of_text(line: &str) -> Option<Line> {
+fn of_text(line: &str) -> Option<PlainLogLine> {
     static HEAD: LazyLock<Regex> =
         LazyLock::new(|| pattern(r"^(\S+Z)\s+(?:TRACE|DEBUG|INFO|WARN|ERROR)\s+((?:\S+:\s+)+)(.*)$"));
     static FIELD: LazyLock<Regex> =
@@ -67,7 +67,7 @@ fn of_text(line: &str) -> Option<Line> {
     }
     let (http_id, inner) = (of_spans.first().cloned(), of_spans.get(1).cloned());
     let at = humantime(&head[1]);
-    Some(Line {
+    Some(PlainLogLine {
         message: head[3].to_owned(),
         scope: head[2].to_owned(),
         fields,
@@ -77,12 +77,12 @@ fn of_text(line: &str) -> Option<Line> {
     })
 }
 
-fn of_json(line: &str) -> Option<Line> {
+fn of_json(line: &str) -> Option<PlainLogLine> {
     let object: serde_json::Map<String, Value> = serde_json::from_str(line).ok()?;
     let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     let fields: BTreeMap<String, String> = object.iter().map(|(k, v)| (k.clone(), text(v))).collect();
     let scope = format!("{} {}", fields.get("target")?, fields.get("span_name").map_or("", |s| s));
-    Some(Line {
+    Some(PlainLogLine {
         message: fields.get("message")?.clone(),
         scope,
         router_id: fields.get("request_id").cloned(),
@@ -107,7 +107,7 @@ impl Words {
     /// Reads a whole log.
     pub(crate) fn of(lines: impl Iterator<Item = String>) -> Self {
         static COLOUR: LazyLock<Regex> = LazyLock::new(|| pattern(r"\x1b\[[0-9;]*m"));
-        let lines: Vec<Line> = lines
+        let lines: Vec<PlainLogLine> = lines
             .filter_map(|line| {
                 let plain = COLOUR.replace_all(&line, "");
                 if plain.starts_with('{') { of_json(&plain) } else { of_text(&plain) }
@@ -123,7 +123,7 @@ impl Words {
         words
     }
 
-    fn take(&mut self, line: &Line, names: &BTreeMap<String, String>) {
+    fn take(&mut self, line: &PlainLogLine, names: &BTreeMap<String, String>) {
         static FORMULA: LazyLock<Regex> =
             LazyLock::new(|| pattern(r"ormula for worker_id=(\d+) dp_rank=\d+ with [^:]*: (-?[\d.]+) = "));
         static BEST: LazyLock<Regex> = LazyLock::new(|| pattern(r"with (\d+)/\d+ blocks overlap"));

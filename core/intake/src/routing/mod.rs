@@ -732,7 +732,7 @@ fn settings(cluster: &Cluster, lines: &Lines, formula: Formula, worker: WorkerIx
     let factor = lines.weight(pool).unwrap_or(if is_unweighed { 0.0 } else { 1.0 });
     let mut settings = RouterSettings::new(formula);
     settings.set_prefill_factor(factor);
-    settings.in_role(role.into())
+    settings.in_role(role)
 }
 
 /// A clock that is ahead of ours by more than clocks are says nothing of the present.

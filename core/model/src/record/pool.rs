@@ -3,13 +3,16 @@
 use serde::{Deserialize, Serialize, Serializer};
 
 /// What the workers of a pool do.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Role {
     /// They compute prompts and hand the KV cache over.
     Prefill,
     /// They generate tokens from a KV cache that was handed over.
     Decode,
-    /// They do both.
+    /// They do both. What encodes images for others is chosen by the same rules.
+    #[default]
+    #[serde(alias = "encode")]
     Aggregated,
 }
 
@@ -19,6 +22,14 @@ impl Role {
         [Self::Prefill, Self::Decode, Self::Aggregated]
             .into_iter()
             .find(|role| word.eq_ignore_ascii_case(role.as_str()))
+    }
+
+    /// `worker_type` in the router's log: everything but a prefill pool logs `decode` (reference §5.7, §7.3).
+    pub const fn worker_type(self) -> &'static str {
+        match self {
+            Self::Prefill => "prefill",
+            Self::Aggregated | Self::Decode => "decode",
+        }
     }
 }
 

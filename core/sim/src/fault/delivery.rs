@@ -121,8 +121,8 @@ impl Faults {
             // A block that decode filled has few descendants; a prompt's have many.
             Some(Fault::UnknownParents) if blocks > 1 => {
                 self.stores += 1;
-                let kept = self.stores.is_multiple_of(KEPT_EVERY);
-                if kept { Delivery::Unpublished } else { Delivery::Whole }
+                let is_unpublished = self.stores.is_multiple_of(KEPT_EVERY);
+                if is_unpublished { Delivery::Unpublished } else { Delivery::Whole }
             }
             other => self.any(other, worker),
         }

@@ -193,7 +193,7 @@ impl Fault {
         match role {
             Role::Decode => matches!(self, GhostWorker | HotWorker | KillWorker | MemoryFull | StarvedWorker),
             Role::Prefill => !matches!(self, MemoryFull),
-            Role::Aggregated | Role::Encode => true,
+            Role::Aggregated => true,
         }
     }
 
@@ -248,10 +248,10 @@ impl ForcedWorker {
     }
 }
 
-/// How a request ended without an answer.
+/// How a request ended without a response.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Failure {
-    /// The stream of its answer broke.
+    /// The stream of its response broke.
     Disconnected,
     /// The worker could not be reached.
     Refused,

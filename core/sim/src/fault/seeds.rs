@@ -7,7 +7,7 @@ use super::super::tokens::mix;
 use radixscope_model::id::BlockHash;
 use radixscope_model::record::Block;
 
-/// Who stored each block first, as the nodes of the router's tree tell it.
+/// Who stored each block first, as recorded in the nodes of the router's tree.
 #[derive(Debug, Default)]
 pub(crate) struct HashSeeds {
     /// First to store it, and how many hold it.

@@ -11,7 +11,7 @@ const FULL_BLOCKS_PERCENT: u64 = 90;
 const FULL_DECODE_BLOCKS_PERCENT: u64 = 40;
 
 impl Config {
-    /// What is really set up: this configuration with the mistakes of its fault. To be asked once: what it gives has
+    /// What is really set up: this configuration with the mistakes of its fault. Call it once: its result has
     /// them already.
     pub fn set_up(&self) -> Self {
         let mut real = self.clone();
@@ -34,12 +34,12 @@ impl Config {
                     ..real.workload
                 };
             }
-            // What fills where requests decode are answers, of prompts that few share.
+            // Outputs fill the caches where requests decode, and few share them.
             Fault::MemoryFull if self.topology == Topology::Disaggregated => {
                 real.workload = Workload { starters: 400, wave_percent: 0, ..real.workload };
             }
             Fault::MemoryFull => {
-                // Long prompts that few share, and short answers: what is promised to them stays small.
+                // Long prompts that few share, and short outputs: the blocks reserved for them stay few.
                 real.workload = Workload {
                     starters: 400,
                     wave_percent: 0,

@@ -29,7 +29,7 @@ pub(crate) struct LogContext<'a> {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Outcome {
     Success,
-    /// The stream of its answer broke.
+    /// The stream of its response broke.
     Disconnected,
     /// The worker could not be reached.
     CannotConnect,
@@ -67,14 +67,14 @@ impl Log {
         if self.role == Role::Prefill {
             let effective = f64::from(candidate.overlap_blocks) + f64::from(host_blocks) * self.host_weight;
             let total = self.blocks_per_worker;
-            let words = format_args!(
+            let message = format_args!(
                 "{head} effective_cached_blocks={effective:?} host_pinned_blocks={host_blocks} disk_blocks=0 \
                  total_kv_blocks=Some({total})"
             );
-            self.write_about(about, (Level::Info, SELECTOR), words, out);
+            self.write_about(about, (Level::Info, SELECTOR), message, out);
         } else {
-            let words = format_args!("{head} host_pinned_blocks={host_blocks} disk_blocks=0");
-            self.write_about(about, (Level::Info, SELECTOR), words, out);
+            let message = format_args!("{head} host_pinned_blocks={host_blocks} disk_blocks=0");
+            self.write_about(about, (Level::Info, SELECTOR), message, out);
         }
     }
 
@@ -82,11 +82,11 @@ impl Log {
     pub(crate) fn took_turn(&mut self, about: LogContext<'_>, worker_id: u64, out: WireOut<'_>) {
         const ROUTER: &str = "http-request: dynamo_runtime::pipeline::network::egress::push_router";
         let (http_id, model) = (http_id(about.request_id), self.model);
-        let words = format_args!(
+        let message = format_args!(
             "Selected worker router_mode=\"round-robin\" worker_id={worker_id} {SPAN} request_id={http_id} \
              model=\"{model}\""
         );
-        self.write_about(about, (Level::Info, ROUTER), words, out);
+        self.write_about(about, (Level::Info, ROUTER), message, out);
     }
 
     /// A request's part in this pool is over.
@@ -116,33 +116,33 @@ impl Log {
                 " otel.status_code=\"error\" otel.status_description=\"cannot_connect\""
             }
         };
-        let words = format_args!(
+        let message = format_args!(
             "route request {done} {ended} {SPAN} request_id={http_id} model=\"{model}\" otel.kind=\"client\" \
              request_id={id} dp_rank=0 overlap_blocks={overlap_blocks} phase={phase} worker_id={worker_id} \
              request.attempt=0 migration.is_retry=false{migration} {ended}{status}"
         );
-        self.write_about(about, (level, ROUTED), words, out);
+        self.write_about(about, (level, ROUTED), message, out);
     }
 
-    /// A request is answered.
-    pub(crate) fn answered(&mut self, about: LogContext<'_>, measured: &Measured, out: WireOut<'_>) {
+    /// The response to a request is complete.
+    pub(crate) fn responded(&mut self, about: LogContext<'_>, measured: &Measured, out: WireOut<'_>) {
         let Measured { isl_tokens, osl_tokens, ttft_us, e2e_us, prefill_worker_id, decode_worker_id } =
             *measured;
         let (http_id, id, model) = (http_id(about.request_id), about.request_id, self.model);
         let elapsed_ms = e2e_us / 1_000;
         let (ttft_ms, gaps) = (ttft_us as f64 / 1e3, osl_tokens.saturating_sub(1).max(1));
         let itl_ms = (e2e_us - ttft_us) as f64 / 1e3 / f64::from(gaps);
-        let words = format_args!(
+        let message = format_args!(
             "request completed request_id={id} model={model} endpoint=chat_completions request_type=stream \
              status=success elapsed_ms={elapsed_ms} {SPAN} request_id={http_id} model=\"{model}\" \
              input_tokens={isl_tokens} output_tokens={osl_tokens} image_count=0 video_count=0 audio_count=0 \
              ttft_ms=\"{ttft_ms:.2}\" avg_itl_ms=\"{itl_ms:.2}\" prefill_worker_id={prefill_worker_id} \
              decode_worker_id={decode_worker_id} request.outcome=\"success\""
         );
-        self.write_about(about, (Level::Info, DONE), words, out);
+        self.write_about(about, (Level::Info, DONE), message, out);
     }
 
-    /// A request cannot be answered.
+    /// A request fails.
     pub(crate) fn gave_up(
         &mut self,
         about: LogContext<'_>,
@@ -189,12 +189,12 @@ impl Log {
         &mut self,
         about: LogContext<'_>,
         line: (Level, &str),
-        words: Arguments<'_>,
+        message: Arguments<'_>,
         out: WireOut<'_>,
     ) {
         if self.on {
             let at = (Millis(about.at_us / 1_000), about.at_us);
-            self.write(&frontend_name(about.frontend), at, line, words, out);
+            self.write(&frontend_name(about.frontend), at, line, message, out);
         }
     }
 }

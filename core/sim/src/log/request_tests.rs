@@ -9,12 +9,12 @@ const ABOUT: LogContext<'_> = LogContext {
     request_id: "0fa7cfa0-0731-4f3d-8cdb-2c7c2d2ce227",
 };
 
-/// What `say` logs in the pool `at` of a topology whose workers hold 1,600 blocks of 16 tokens.
-fn lines(topology: Topology, at: usize, say: impl FnOnce(&mut Log, WireOut<'_>)) -> Vec<String> {
+/// What `write` logs in the pool `at` of a topology whose workers hold 1,600 blocks of 16 tokens.
+fn lines(topology: Topology, at: usize, write: impl FnOnce(&mut Log, WireOut<'_>)) -> Vec<String> {
     let config =
         Config { topology, block_size_tokens: 16, blocks_per_worker: 1_600, ..Config::default() }.set_up();
     let mut lines = Vec::new();
-    say(&mut Log::new(&config.pools()[at]), &mut |m| {
+    write(&mut Log::new(&config.pools()[at]), &mut |m| {
         lines.push(String::from_utf8(m.payload.to_vec()).expect("text"));
     });
     lines
@@ -81,7 +81,7 @@ fn the_ends_of_a_request_read_as_those_of_a_real_frontend() {
     };
     let recorded = "2026-11-21T20:49:06.914653Z  INFO http-request: dynamo_llm::http::service::metrics: request completed request_id=0fa7cfa0-0731-4f3d-8cdb-2c7c2d2ce227 model=models/tiny-llama endpoint=chat_completions request_type=stream status=success elapsed_ms=855 method=POST uri=/v1/chat/completions version=HTTP/1.1 request_id=7720d772-1410-4d29-8873-66172019dfb5 model=\"models/tiny-llama\" input_tokens=3795 output_tokens=34 image_count=0 video_count=0 audio_count=0 ttft_ms=\"175.12\" avg_itl_ms=\"20.62\" prefill_worker_id=7668682385827896070 decode_worker_id=7668682385827896092 request.outcome=\"success\"";
     assert_eq!(
-        lines(Topology::Disaggregated, 1, |log, out| log.answered(ABOUT, &measured, out))[0],
+        lines(Topology::Disaggregated, 1, |log, out| log.responded(ABOUT, &measured, out))[0],
         here(recorded, "7720d772-1410-4d29-8873-66172019dfb5")
     );
 }

@@ -1,4 +1,4 @@
-//! `/metrics` of a frontend of Dynamo 1.6.1 (reference §4.2, §4.3): a model keeps its name as it is written, and routers tell
+//! `/metrics` of a frontend of Dynamo 1.6.1 (reference §4.2, §4.3): a model's name is as it was written, and routers report
 //! what they do by pool.
 
 use std::fmt::Write as _;
@@ -59,7 +59,7 @@ pub(super) fn write(
     now_us: u64,
     text: &mut String,
 ) {
-    // The pool that answers for each model.
+    // The pool that serves each model.
     let of_model = |at: usize| pools.iter().rev().find(|of| of.pool().model_at == at);
     let models: Vec<(&Frontend, &PoolMetrics<'_>)> =
         models.iter().enumerate().filter_map(|(at, model)| Some((model, of_model(at)?))).collect();
@@ -186,7 +186,7 @@ fn write_load(frontend: u8, pools: &[PoolMetrics<'_>], text: &mut String) {
     of_workers("prefill_tokens", "Active prefill tokens queued per worker", |(_, tokens)| tokens);
 }
 
-/// What the routers count. Their series carry the component of the workers that answer, and the frontend's own id.
+/// What the routers count. Their series carry the component of the workers that serve, and the frontend's own id.
 fn write_routers(router_id: u64, last: &PoolMetrics<'_>, pools: &[PoolMetrics<'_>], text: &mut String) {
     let namespace = &last.pool().config.namespace;
     let component = pools.iter().find(|of| of.pool().role != Role::Prefill).unwrap_or(last);

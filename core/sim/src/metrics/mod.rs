@@ -1,4 +1,4 @@
-//! What the simulated processes answer to a scrape of `/metrics`, from what really happened to requests.
+//! The response of the simulated processes to a scrape of `/metrics`, from what really happened to requests.
 //! Must not know why anything happened, nor how it was served.
 
 mod frontend;

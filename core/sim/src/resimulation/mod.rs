@@ -31,7 +31,7 @@ pub use super::timing::Timing;
 
 /// Most arrivals of one re-simulation.
 pub const MAX_ARRIVALS: usize = 100_000;
-/// Most tokens of prompt and answer together; a request that claims more is refused.
+/// Most tokens of prompt and output together; a request that claims more is refused.
 pub const MAX_REQUEST_TOKENS: u32 = 4 << 20;
 /// Longest time from the first arrival to the last, in milliseconds: a week.
 pub const MAX_SPAN_MS: u64 = 7 * 24 * 3_600_000;
@@ -107,7 +107,7 @@ enum Event {
     Sample,
 }
 
-/// Runs `arrivals`, which are in order of time, through the fleet of `settings`. `progress` is asked now and then
+/// Runs `arrivals`, which are in order of time, through the fleet of `settings`. `progress` is called now and then
 /// whether to go on.
 ///
 /// The same arrivals and settings give the same outcome, at temperature 0 on every machine.

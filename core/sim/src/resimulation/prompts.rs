@@ -1,7 +1,7 @@
-//! The recorded requests as texts: their prompts' blocks, and those of the answers they will get.
+//! The recorded requests as texts: their prompts' blocks, and those of the outputs they will get.
 //!
-//! A recording has no hashes of answers, but the next turn of a conversation sends the answer again: where a later
-//! prompt begins with all of an earlier one and is long enough, it goes on with that one's answer.
+//! A recording has no hashes of outputs, but the next turn of a conversation sends the output again: where a later
+//! prompt begins with all of an earlier one and is long enough, it goes on with that one's output.
 //! Must not know workers, time or what is counted.
 
 use rustc_hash::FxHashMap;
@@ -26,7 +26,7 @@ pub(super) struct Prompts<'a> {
     settings: ResimulationSettings,
     /// For each arrival the later one that continues it, or [`NO_USER`].
     continued_by: Vec<u32>,
-    /// Blocks of prompt and answer, of requests in flight.
+    /// Blocks of prompt and output, of requests in flight.
     texts: Vec<Vec<Block>>,
     blocks_in_flight: usize,
     /// Emptied texts, to be used again.
@@ -53,7 +53,7 @@ impl<'a> Prompts<'a> {
         self.arrivals.get(at)
     }
 
-    /// What a request asks for.
+    /// The work of a request.
     pub(super) fn job(&self, request: u32) -> Job {
         let arrival = &self.arrivals[request as usize];
         let osl_tokens = self.settings.osl_tokens(arrival);
@@ -62,7 +62,7 @@ impl<'a> Prompts<'a> {
         Job { request, isl_tokens, osl_tokens, max_answer_tokens: osl_tokens, is_prefilled: false }
     }
 
-    /// Blocks of prompt and answer of a request in flight.
+    /// Blocks of prompt and output of a request in flight.
     pub(super) fn blocks(&self, request: u32) -> &[Block] {
         &self.texts[request as usize]
     }
@@ -85,12 +85,12 @@ impl<'a> Prompts<'a> {
             return false;
         }
         self.blocks_in_flight += full_len;
-        let answer = self.arrivals.get(self.continued_by[at] as usize).map_or(&[][..], |next| next.blocks);
+        let output = self.arrivals.get(self.continued_by[at] as usize).map_or(&[][..], |next| next.blocks);
         let mut text = self.spare.pop().unwrap_or_default();
         text.extend((0..full_len).map(|place| {
-            let recorded = if place < prompt_len { arrival.blocks } else { answer };
+            let recorded = if place < prompt_len { arrival.blocks } else { output };
             let own = || mix(mix(self.settings.seed ^ at as u64) ^ place as u64);
-            // Who asks for a block is all that counts here; what is in it is not known.
+            // Only which requests share a block counts here; its content is not known.
             Block {
                 block_hash: BlockHash(recorded.get(place).copied().unwrap_or_else(own)),
                 tokens_hash: TokensHash(0),
@@ -110,7 +110,7 @@ impl<'a> Prompts<'a> {
 }
 
 /// For each arrival the first later one whose prompt begins with all full blocks of its own and has room for its
-/// answer. A later prompt continues at most one of several equal ones, the latest.
+/// output. A later prompt continues at most one of several equal ones, the latest.
 fn continuations(arrivals: &[Arrival<'_>], settings: &ResimulationSettings) -> Vec<u32> {
     let mut continued_by = vec![NO_USER; arrivals.len()];
     // Requests not continued yet, by the last full block of the prompt.

@@ -1,4 +1,4 @@
-//! What a re-simulation runs on, and what it takes for granted.
+//! What a re-simulation runs on, and what it assumes.
 //! Must not know how it is run.
 
 use serde::{Deserialize, Serialize};
@@ -32,7 +32,7 @@ pub struct ResimulationSettings {
     pub mean_output_tokens: u32,
     /// Share of the arrivals that only warm the caches and are not counted, in percent, below 100.
     pub warm_up_percent: u32,
-    /// What steps take.
+    /// Durations of steps.
     pub timing: Timing,
 }
 
@@ -76,7 +76,7 @@ impl ResimulationSettings {
     pub fn assumptions(&self) -> Vec<String> {
         let Self { blocks_per_worker, block_size_tokens, max_batch, max_num_tokens, .. } = self;
         let mut sentences = vec![
-            "Requests arrive when they were recorded, however long the answers take here: users neither wait nor \
+            "Requests arrive when they were recorded, however long outputs take here: users neither wait nor \
              give up (open loop)."
                 .to_owned(),
             self.steps_to_text(),
@@ -95,11 +95,11 @@ impl ResimulationSettings {
             "No speculative decoding, no disaggregated prefill, no tiers below GPU memory, no worker that comes or \
              goes, and the router receives KV events at once."
                 .to_owned(),
-            "The blocks of an answer are those with which the next recorded prompt that continues its request goes \
+            "The blocks of an output are those with which the next recorded prompt that continues its request goes \
              on; where none does, they are not used again."
                 .to_owned(),
             format!(
-                "An answer of unknown length has {} tokens.",
+                "An output of unknown length has {} tokens.",
                 self.mean_output_tokens
             ),
             format!(

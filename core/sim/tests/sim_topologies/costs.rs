@@ -7,11 +7,11 @@ use radixscope_dynamo::log_line::{LogEvent, Selected};
 use radixscope_model::record::Role;
 use radixscope_sim::{Config, Simulation, Topology};
 
-use crate::seen::{Message, Seen, run, small};
+use crate::seen::{Folded, Message, run, small};
 
 const B: f64 = 16.0;
 
-/// A router's load, as its messages tell it.
+/// A router's load, as in its messages.
 #[derive(Default)]
 struct Router {
     /// Tokens to prefill by request and worker, until the first token.
@@ -46,11 +46,11 @@ struct Choice {
 
 /// Every choice, in order.
 fn choices(messages: &[Message]) -> Vec<Choice> {
-    let (mut seen, mut routers): (Seen, HashMap<String, Router>) = Default::default();
+    let (mut seen, mut routers): (Folded, HashMap<String, Router>) = Default::default();
     let mut chosen: Vec<Choice> = Vec::new();
     for message in messages {
         let (lines, reported) = (seen.lines.len(), seen.reported.len());
-        seen.take(message);
+        seen.fold(message);
         for reported in &seen.reported[reported..] {
             let router = routers.entry(reported.component.clone()).or_default();
             let key = (reported.request_id.clone(), reported.worker);
@@ -174,7 +174,7 @@ fn host_blocks_that_go_on_the_device_prefix_earn_three_quarters() {
         let hint = choice.hint.expect("a hint");
         let cost = (choice.prefill_tokens + hint) as f64 / B + choice.blocks_with as f64;
         assert!(choice.selected.logit.reads_as(cost), "{:?} is not {cost}", choice.selected);
-        // Where the simulator kept the decision, its length confirms the hint.
+        // Where the simulator retained the decision, its length confirms the hint.
         let key = (choice.chain.last().copied().unwrap_or(0), choice.chain.len());
         if let Some(isl) = isl_of.get(&key) {
             let cached = (device as f64 + 0.75 * host as f64) * B;

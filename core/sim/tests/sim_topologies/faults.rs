@@ -6,21 +6,21 @@ use radixscope_dynamo::active_sequence::SequenceChange;
 use radixscope_sim::{Channel, Config, Fault, FaultPlan, Simulation, Topology};
 
 use crate::OF_1_6;
-use crate::seen::{Message, Seen, run, small};
+use crate::seen::{Folded, Message, run, small};
 
 fn faulty(topology: Topology, fault: Fault) -> Config {
     let after_ms = if fault.ends_something() { 40_000 } else { 0 };
     Config { fault: Some(FaultPlan { fault, after_ms }), ..small(topology) }
 }
 
-fn seen(messages: &[Message]) -> Seen {
-    let mut seen = Seen { has_gaps: true, ..Seen::default() };
-    messages.iter().for_each(|message| seen.take(message));
+fn seen(messages: &[Message]) -> Folded {
+    let mut seen = Folded { has_gaps: true, ..Folded::default() };
+    messages.iter().for_each(|message| seen.fold(message));
     seen
 }
 
 /// Workers of a component that published events.
-fn publishing(simulation: &Simulation, seen: &Seen, component: &str) -> usize {
+fn publishing(simulation: &Simulation, seen: &Folded, component: &str) -> usize {
     let of = (0..simulation.workers()).filter(|&worker| simulation.component(worker) == component);
     of.filter(|&worker| seen.held.contains_key(&simulation.worker_id(worker))).count()
 }

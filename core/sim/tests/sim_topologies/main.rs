@@ -13,7 +13,7 @@ use radixscope_dynamo::discovery::ModelCard;
 use radixscope_dynamo::subject::{self, Transport};
 use radixscope_sim::{Channel, Config, Topology};
 
-use seen::{Seen, run, small};
+use seen::{Folded, run, small};
 
 /// All topologies that speak as 1.6 does.
 const OF_1_6: [Topology; 3] = [Topology::Disaggregated, Topology::TwoModels, Topology::Tiers];
@@ -44,7 +44,7 @@ fn every_message_is_on_the_subject_of_its_pool_and_is_understood() {
             assert_eq!(subject.transport, Transport::Core);
         }
         // Panics at what it does not understand.
-        let seen = Seen::of(&messages);
+        let seen = Folded::of(&messages);
         for worker in 0..simulation.workers() {
             let id = simulation.worker_id(worker);
             let component = simulation.component(worker);
@@ -58,8 +58,8 @@ fn every_message_is_on_the_subject_of_its_pool_and_is_understood() {
 fn envelopes_are_numbered_by_publishers_of_which_none_is_a_process() {
     for topology in OF_1_6 {
         let (simulation, messages) = run(small(topology), 60);
-        let numbered = Seen::of(&messages).envelopes;
-        // Load and first tokens of every worker but those that only prefill, events of all but those that only decode.
+        let numbered = Folded::of(&messages).envelopes;
+        // OwnLoad and first tokens of every worker but those that only prefill, events of all but those that only decode.
         let (workers, pools) = (usize::from(simulation.workers()), usize::from(topology.pools()));
         let publishers = match topology {
             Topology::Disaggregated => 3 * (2 + 2) + pools,
@@ -87,7 +87,7 @@ fn model_cards_say_what_each_worker_does_and_serves() {
             assert_eq!(card.block_size_tokens, Some(16));
         }
         let summary = |card: &ModelCard| {
-            let role = card.worker_type.clone().expect("1.6 tells");
+            let role = card.worker_type.clone().expect("1.6 reports it");
             (role, card.display_name.clone(), card.runtime.kv_event_publishing_enabled)
         };
         (summary(&cards[0]), summary(&cards[cards.len() - 1]))
@@ -110,7 +110,7 @@ fn model_cards_say_what_each_worker_does_and_serves() {
 fn an_observer_of_the_events_ends_with_what_the_engines_hold() {
     for topology in OF_1_6 {
         let (simulation, messages) = run(small(topology), 200);
-        let seen = Seen::of(&messages);
+        let seen = Folded::of(&messages);
         for worker in 0..simulation.workers() {
             let id = simulation.worker_id(worker);
             let decodes = topology == Topology::Disaggregated && simulation.component(worker) == "backend";

@@ -7,10 +7,10 @@ use radixscope_model::record::Role;
 use radixscope_router::RouterSettings;
 use radixscope_sim::{Channel, Config, Topology};
 
-use crate::seen::{Reported, Seen, run, small};
+use crate::seen::{Folded, Reported, run, small};
 
 /// Steps of each request that ended, in the order in which they were reported.
-fn ended(seen: &Seen) -> HashMap<&str, Vec<&Reported>> {
+fn ended(seen: &Folded) -> HashMap<&str, Vec<&Reported>> {
     let mut requests: HashMap<&str, Vec<&Reported>> = HashMap::new();
     for reported in &seen.reported {
         requests.entry(&reported.request_id).or_default().push(reported);
@@ -26,7 +26,7 @@ fn ended(seen: &Seen) -> HashMap<&str, Vec<&Reported>> {
 #[test]
 fn a_disaggregated_request_is_told_of_in_the_recorded_order() {
     let (simulation, messages) = run(small(Topology::Disaggregated), 120);
-    let seen = Seen::of(&messages);
+    let seen = Folded::of(&messages);
     let requests = ended(&seen);
     assert!(requests.len() > 60, "{}", requests.len());
     assert_eq!(requests.len() as u64, simulation.report().finished_total);
@@ -52,7 +52,7 @@ fn a_disaggregated_request_is_told_of_in_the_recorded_order() {
             (decode.track_prefill_tokens, decode.initial_effective_prefill_tokens),
             (Some(false), None)
         );
-        assert!((decode.isl, decode.overlap) == (None, None), "1.6 tells neither");
+        assert!((decode.isl, decode.overlap) == (None, None), "1.6 reports neither");
         assert!(steps[3].at_ms > steps[2].at_ms, "the KV takes its time");
     }
 }
@@ -60,7 +60,7 @@ fn a_disaggregated_request_is_told_of_in_the_recorded_order() {
 #[test]
 fn both_ends_of_a_disaggregated_request_are_logged() {
     let (simulation, messages) = run(small(Topology::Disaggregated), 120);
-    let seen = Seen::of(&messages);
+    let seen = Folded::of(&messages);
     let requests = ended(&seen);
     let (mut routed, mut done): (BTreeMap<&str, BTreeSet<&str>>, u64) = (BTreeMap::new(), 0);
     let component: HashMap<u64, &str> =
@@ -98,7 +98,7 @@ fn both_ends_of_a_disaggregated_request_are_logged() {
 #[test]
 fn every_prompt_goes_to_both_models() {
     let (simulation, messages) = run(small(Topology::TwoModels), 120);
-    let seen = Seen::of(&messages);
+    let seen = Folded::of(&messages);
     let mut prompts: [Vec<&Vec<u64>>; 2] = Default::default();
     for (request, steps) in ended(&seen) {
         let component = &steps[0].component;
@@ -126,7 +126,7 @@ fn without_replica_sync_only_those_who_answer_tell_of_first_tokens() {
     for (topology, component) in [(Topology::Disaggregated, "backend"), (Topology::Tiers, "backend")] {
         let config = Config { replica_sync: false, ..small(topology) };
         let (_, messages) = run(config, 60);
-        let seen = Seen::of(&messages);
+        let seen = Folded::of(&messages);
         assert!(seen.reported.len() > 30);
         let word = format!("{component} MarkPrefillCompleted W");
         assert!(seen.reported.iter().all(|reported| reported.in_text() == word));
@@ -141,7 +141,7 @@ fn a_prompt_is_computed_where_it_is_prefilled_and_decoded_elsewhere() {
     assert!(report.requests.iter().all(|request| (3..6).contains(&request.worker)));
     assert!(report.requests.iter().any(|request| request.cached_tokens > 0));
     assert!(report.requests.iter().all(|request| request.ttft_us <= request.e2e_us));
-    let seen = Seen::of(&messages);
+    let seen = Folded::of(&messages);
     for worker in 0..6 {
         let id = simulation.worker_id(worker);
         let most = seen.loads.iter().filter(|load| load.worker == id).map(|load| load.used_blocks).max();
@@ -154,7 +154,7 @@ fn round_robin_is_logged_and_published_by_nobody() {
     for topology in crate::OF_1_6 {
         let router = RouterSettings::round_robin();
         let (simulation, messages) = run(Config { router, ..small(topology) }, 60);
-        let seen = Seen::of(&messages);
+        let seen = Folded::of(&messages);
         assert!(seen.reported.is_empty(), "{}", topology.name());
         let lines = messages
             .iter()
@@ -175,7 +175,7 @@ fn round_robin_is_logged_and_published_by_nobody() {
 fn a_temperature_is_drawn_in_every_pool() {
     let router = RouterSettings { router_temperature: 0.5, ..RouterSettings::default() };
     let (simulation, messages) = run(Config { router, ..small(Topology::Disaggregated) }, 60);
-    let seen = Seen::of(&messages);
+    let seen = Folded::of(&messages);
     let chosen = |worker: u16| {
         let id = simulation.worker_id(worker);
         seen.reported.iter().filter(|step| step.worker == id && step.added().is_some()).count()

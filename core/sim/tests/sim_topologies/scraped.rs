@@ -8,7 +8,7 @@ use radixscope_model::record::{Counter, ProcessRole};
 use radixscope_sim::{Channel, Topology};
 
 use crate::OF_1_6;
-use crate::seen::{Message, Seen, run, small};
+use crate::seen::{Folded, Message, run, small};
 
 /// The last answer of each process.
 fn last(messages: &[Message]) -> BTreeMap<&str, &str> {
@@ -50,7 +50,7 @@ fn every_process_answers_and_is_understood() {
 #[test]
 fn a_frontend_tells_of_each_pool_by_role_and_phase() {
     let (simulation, messages) = run(small(Topology::Disaggregated), 60);
-    let (seen, last) = (Seen::of(&messages), last(&messages));
+    let (seen, last) = (Folded::of(&messages), last(&messages));
     let text = last["frontend"];
     let added = |component: &str| {
         let of = |reported: &&crate::seen::Reported| {
@@ -131,7 +131,7 @@ fn every_family_is_written_as_recorded() {
         let (_, messages) = run(small(topology), 30);
         for (name, text) in last(&messages) {
             let process = if name.starts_with("worker") { "worker" } else { "frontend" };
-            // What an engine tells is its own.
+            // What an engine reports is its own.
             for line in text.lines().filter(|line| !line.contains("vllm:")) {
                 if let Some((name, help)) = line.strip_prefix("# HELP ").and_then(|rest| rest.split_once(' '))
                 {

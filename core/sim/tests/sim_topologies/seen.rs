@@ -62,7 +62,7 @@ pub(crate) fn run(config: Config, seconds: u64) -> (Simulation, Vec<Message>) {
 
 /// What a worker holds, by its events alone.
 #[derive(Default, Debug)]
-pub(crate) struct Held {
+pub(crate) struct WorkerCache {
     pub(crate) device: HashSet<u64>,
     pub(crate) host: HashSet<u64>,
     pub(crate) most_device: usize,
@@ -85,7 +85,7 @@ pub(crate) struct Reported {
 }
 
 impl Reported {
-    /// As the reference writes it: component, step, and who tells of it.
+    /// As the reference writes it: component, step, and who reports it.
     pub(crate) fn in_text(&self) -> String {
         let step = match self.step {
             SequenceChange::Added(_) => "AddRequest",
@@ -105,7 +105,7 @@ impl Reported {
 
 /// A worker's own load.
 #[derive(Debug)]
-pub(crate) struct Load {
+pub(crate) struct OwnLoad {
     pub(crate) component: String,
     pub(crate) worker: u64,
     pub(crate) used_blocks: u64,
@@ -113,10 +113,10 @@ pub(crate) struct Load {
 
 /// Everything reported, folded.
 #[derive(Default, Debug)]
-pub(crate) struct Seen {
-    pub(crate) held: BTreeMap<u64, Held>,
+pub(crate) struct Folded {
+    pub(crate) held: BTreeMap<u64, WorkerCache>,
     pub(crate) reported: Vec<Reported>,
-    pub(crate) loads: Vec<Load>,
+    pub(crate) loads: Vec<OwnLoad>,
     pub(crate) lines: Vec<LogRecord<'static>>,
     /// Next number of each publisher on each subject.
     pub(crate) envelopes: HashMap<(u64, String), u64>,
@@ -124,17 +124,17 @@ pub(crate) struct Seen {
     pub(crate) has_gaps: bool,
 }
 
-impl Seen {
+impl Folded {
     pub(crate) fn of(messages: &[Message]) -> Self {
         let mut seen = Self::default();
-        messages.iter().for_each(|message| seen.take(message));
+        messages.iter().for_each(|message| seen.fold(message));
         seen
     }
 
     /// Takes the next message.
-    pub(crate) fn take(&mut self, message: &Message) {
+    pub(crate) fn fold(&mut self, message: &Message) {
         match message.channel {
-            Channel::Nats => self.take_published(message),
+            Channel::Nats => self.fold_published(message),
             Channel::Log => {
                 let line = log_line::decode(&message.payload).expect("understood");
                 self.lines.extend(line.map(LogRecord::into_owned));
@@ -143,7 +143,7 @@ impl Seen {
         }
     }
 
-    fn take_published(&mut self, message: &Message) {
+    fn fold_published(&mut self, message: &Message) {
         let subject = subject::parse(&message.name).expect("a subject of Dynamo");
         let opened = envelope::open(&message.payload).expect("understood");
         let (body, format) = opened.payload();
@@ -159,7 +159,7 @@ impl Seen {
             Topic::KvEvents => {
                 let mut events = KvEvents::default();
                 events.decode(body, format).expect("understood");
-                self.take_events(&events);
+                self.fold_events(&events);
             }
             Topic::ActiveSequences => {
                 let mut steps = Vec::new();
@@ -177,13 +177,13 @@ impl Seen {
                 let load = ActiveLoad::decode(body, format).expect("understood");
                 assert_eq!((load.active_decode_blocks, load.active_prefill_tokens), (None, None));
                 let used_blocks = load.kv_used_blocks.expect("a worker's own");
-                self.loads.push(Load { component, worker: load.worker.id.0, used_blocks });
+                self.loads.push(OwnLoad { component, worker: load.worker.id.0, used_blocks });
             }
             other => panic!("{other:?} is nothing that 1.6 publishes here"),
         }
     }
 
-    fn take_events(&mut self, events: &KvEvents) {
+    fn fold_events(&mut self, events: &KvEvents) {
         for event in &events.events {
             let held = self.held.entry(event.worker.id.0).or_default();
             assert!(
@@ -193,7 +193,7 @@ impl Seen {
             held.last_event_id = event.event_id;
             let is_host = event.tier == StorageTier::HostPinned;
             assert!(is_host || event.tier == StorageTier::Device);
-            let Held { device, host, .. } = held;
+            let WorkerCache { device, host, .. } = held;
             let tier = if is_host { host } else { device };
             match &event.data {
                 KvData::Stored { parent, start_position, blocks, .. } => {
@@ -202,7 +202,7 @@ impl Seen {
                         parent.is_none_or(|parent| tier.contains(&parent.0)) || self.has_gaps,
                         "the parent is held, in the same tier"
                     );
-                    assert_eq!(start_position.is_some(), is_host, "host memory tells the position");
+                    assert_eq!(start_position.is_some(), is_host, "host memory reports the position");
                     assert_eq!(*start_position == Some(0), is_host && parent.is_none());
                     held.empty += u32::from(blocks.is_empty());
                     for block in blocks {

@@ -2,12 +2,12 @@
 
 use radixscope_sim::Topology;
 
-use crate::seen::{Seen, run, small};
+use crate::seen::{Folded, run, small};
 
 #[test]
 fn a_block_in_host_memory_is_never_counted_on_the_device() {
     let (simulation, messages) = run(small(Topology::Tiers), 200);
-    let seen = Seen::of(&messages);
+    let seen = Folded::of(&messages);
     for held in seen.held.values() {
         assert!(held.most_device <= 900, "the device holds what fits");
         assert!(held.most_host <= 2_700, "and host memory three times as much");
@@ -25,7 +25,7 @@ fn a_block_in_host_memory_is_never_counted_on_the_device() {
 #[test]
 fn full_host_memory_drops_what_was_used_least() {
     let (_, messages) = run(small(Topology::Tiers), 350);
-    let seen = Seen::of(&messages);
+    let seen = Folded::of(&messages);
     for held in seen.held.values() {
         assert!(held.host_removed > 100, "{}", held.host_removed);
         assert!(held.most_host > 2_400 && held.most_host <= 2_700, "{}", held.most_host);

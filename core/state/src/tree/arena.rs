@@ -180,6 +180,12 @@ impl Arena {
         self.chunks[id.at() >> CHUNK_BITS].first_stored[id.at() & (CHUNK - 1)] = touched;
     }
 
+    /// Node `id` and those that lie behind it in the same chunk, whatever they are.
+    #[inline]
+    pub(super) fn row(&self, id: NodeId) -> &[Node] {
+        &self.chunks[id.at() >> CHUNK_BITS][id.at() & (CHUNK - 1)..]
+    }
+
     /// Every id ever used, the root and free slots included.
     pub(super) fn ids(&self) -> impl Iterator<Item = NodeId> + use<> {
         (0..self.len).map(NodeId)

@@ -13,103 +13,132 @@ impl SetId {
     pub(super) const EMPTY: SetId = SetId(0);
 }
 
-/// A set of workers.
+/// Workers of a [`WorkerGroup`].
+const GROUP: u32 = u64::BITS;
+
+/// Some of 64 neighbouring workers.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub(super) struct WorkerGroup {
+    /// The neighbours: workers `64 × number` and the 63 after it.
+    pub(super) number: u32,
+    /// A bit for each, the lowest for the first.
+    pub(super) members: u64,
+}
+
+impl WorkerGroup {
+    /// The group of `worker`, with it as the only member.
+    #[inline]
+    fn of(worker: WorkerIx) -> Self {
+        let at = u32::from(worker.0);
+        Self { number: at / GROUP, members: 1 << (at % GROUP) }
+    }
+
+    /// The members, ascending.
+    pub(super) fn iter(self) -> impl Iterator<Item = WorkerIx> {
+        let mut rest = self.members;
+        std::iter::from_fn(move || {
+            (rest != 0).then(|| {
+                let bit = rest.trailing_zeros();
+                rest &= rest - 1;
+                WorkerIx((self.number * GROUP + bit) as u16)
+            })
+        })
+    }
+}
+
+/// A set of workers. It costs as much as it has groups with a member, not as much as it has workers: clusters number
+/// their workers in a row.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct OwnerSet {
-    /// Workers 0 … 63, one bit each.
-    low: u64,
-    /// Workers from 64 on, ascending.
-    high: Box<[u16]>,
+    /// The lowest group with a member; in an empty set group 0 without one.
+    first: WorkerGroup,
+    /// The other groups with a member, ascending.
+    rest: Box<[WorkerGroup]>,
 }
 
 impl OwnerSet {
     /// Whether `worker` is in the set.
     #[inline]
     pub fn contains(&self, worker: WorkerIx) -> bool {
-        match worker.0 {
-            w @ 0..64 => self.low & (1 << w) != 0,
-            w => self.high.binary_search(&w).is_ok(),
+        let WorkerGroup { number, members } = WorkerGroup::of(worker);
+        if self.first.number == number {
+            return self.first.members & members != 0;
+        }
+        match self.rest.binary_search_by_key(&number, |group| group.number) {
+            Ok(at) => self.rest[at].members & members != 0,
+            Err(_) => false,
         }
     }
 
     /// How many workers.
+    #[inline]
     pub fn len(&self) -> usize {
-        self.low.count_ones() as usize + self.high.len()
+        self.groups().map(|group| group.members.count_ones() as usize).sum()
     }
 
     /// Whether it is empty.
     pub fn is_empty(&self) -> bool {
-        self.low == 0 && self.high.is_empty()
+        self.first.members == 0
     }
 
     /// Whether some worker is in both sets.
     pub(super) fn meets(&self, other: &OwnerSet) -> bool {
-        self.low & other.low != 0 || self.high.iter().any(|w| other.high.binary_search(w).is_ok())
+        self.groups().any(|group| group.members & other.members_of(group.number) != 0)
     }
 
     /// The workers, ascending.
     pub fn iter(&self) -> impl Iterator<Item = WorkerIx> + '_ {
-        bits(self.low).chain(self.high.iter().map(|&w| WorkerIx(w)))
+        self.groups().flat_map(WorkerGroup::iter)
+    }
+
+    /// The groups with a member, ascending; of an empty set one without.
+    #[inline]
+    pub(super) fn groups(&self) -> impl Iterator<Item = WorkerGroup> + '_ {
+        std::iter::once(self.first).chain(self.rest.iter().copied())
     }
 
     /// Workers 0 … 63, one bit each.
     pub(super) fn low(&self) -> u64 {
-        self.low
+        if self.first.number == 0 { self.first.members } else { 0 }
     }
 
-    /// Workers from 64 on, ascending.
-    pub(super) fn high(&self) -> &[u16] {
-        &self.high
+    /// The members in group `number`.
+    fn members_of(&self, number: u32) -> u64 {
+        self.groups().find(|group| group.number == number).map_or(0, |group| group.members)
     }
 
     /// The set with `worker` toggled.
     fn toggled(&self, worker: WorkerIx) -> OwnerSet {
-        let mut set = self.clone();
-        match worker.0 {
-            w @ 0..64 => set.low ^= 1 << w,
-            w => {
-                let mut high = std::mem::take(&mut set.high).into_vec();
-                match high.binary_search(&w) {
-                    Ok(i) => {
-                        high.remove(i);
-                    }
-                    Err(i) => high.insert(i, w),
-                }
-                set.high = high.into_boxed_slice();
-            }
+        let toggle = WorkerGroup::of(worker);
+        let mut groups: Vec<WorkerGroup> = self.groups().collect();
+        match groups.binary_search_by_key(&toggle.number, |group| group.number) {
+            Ok(at) => groups[at].members ^= toggle.members,
+            Err(at) => groups.insert(at, toggle),
         }
-        set
+        groups.retain(|group| group.members != 0);
+        Self::from_groups(&groups)
     }
-}
 
-/// The workers of a word of bits, ascending.
-pub(super) fn bits(mut rest: u64) -> impl Iterator<Item = WorkerIx> {
-    std::iter::from_fn(move || {
-        (rest != 0).then(|| {
-            let w = rest.trailing_zeros() as u16;
-            rest &= rest - 1;
-            WorkerIx(w)
-        })
-    })
+    /// Of ascending groups, each with a member.
+    fn from_groups(groups: &[WorkerGroup]) -> OwnerSet {
+        match groups.split_first() {
+            Some((&first, rest)) => OwnerSet { first, rest: rest.into() },
+            None => OwnerSet::default(),
+        }
+    }
 }
 
 impl FromIterator<WorkerIx> for OwnerSet {
     fn from_iter<I: IntoIterator<Item = WorkerIx>>(workers: I) -> Self {
-        let mut set = OwnerSet::default();
-        let mut high = Vec::new();
-        for w in workers {
-            match w.0 {
-                w @ 0..64 => set.low |= 1 << w,
-                // They come in order, so that this appends; a sort for the rest would cost the page a kilobyte.
-                w => {
-                    if let Err(i) = high.binary_search(&w) {
-                        high.insert(i, w);
-                    }
-                }
+        let mut groups: Vec<WorkerGroup> = Vec::new();
+        for worker in workers {
+            let one = WorkerGroup::of(worker);
+            match groups.binary_search_by_key(&one.number, |group| group.number) {
+                Ok(at) => groups[at].members |= one.members,
+                Err(at) => groups.insert(at, one),
             }
         }
-        set.high = high.into_boxed_slice();
-        set
+        Self::from_groups(&groups)
     }
 }
 
@@ -250,10 +279,52 @@ impl OwnerSets {
     }
 
     pub(super) fn heap_bytes(&self) -> usize {
-        let high: usize = self.sets.iter().map(|s| s.high.len() * 2 * 2).sum();
-        high + self.sets.capacity() * (size_of::<OwnerSet>() + 4)
+        // Each set is there twice: in `sets` and as a key of `ids`.
+        let groups: usize = self.sets.iter().map(|set| 2 * size_of_val(&*set.rest)).sum();
+        groups
+            + self.sets.capacity() * (size_of::<OwnerSet>() + 4)
             + self.ids.capacity() * (size_of::<(OwnerSet, SetId)>() + 1)
             + self.free.capacity() * 4
             + size_of_val(&*self.recent)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn a_set_of_owners_is_a_set(
+            toggled in proptest::collection::vec(0_u16..400, 0..200),
+            others in proptest::collection::btree_set(0_u16..400, 0..6),
+        ) {
+            let (mut set, mut model) = (OwnerSet::default(), BTreeSet::new());
+            for &worker in &toggled {
+                set = set.toggled(WorkerIx(worker));
+                if !model.remove(&worker) {
+                    model.insert(worker);
+                }
+            }
+            prop_assert!(set.iter().map(|worker| worker.0).eq(model.iter().copied()));
+            prop_assert_eq!((set.len(), set.is_empty()), (model.len(), model.is_empty()));
+            for worker in 0..400 {
+                prop_assert_eq!(set.contains(WorkerIx(worker)), model.contains(&worker));
+            }
+            prop_assert_eq!(&set, &toggled_once(&model));
+            let other = toggled_once(&others);
+            prop_assert_eq!(set.meets(&other), model.intersection(&others).next().is_some());
+            let low = model.iter().filter(|&&worker| worker < 64).fold(0, |bits, worker| bits | 1 << worker);
+            prop_assert_eq!(set.low(), low);
+        }
+    }
+
+    /// In descending order, so that groups are also put before others.
+    fn toggled_once(workers: &BTreeSet<u16>) -> OwnerSet {
+        workers.iter().rev().map(|&worker| WorkerIx(worker)).collect()
     }
 }

@@ -48,7 +48,7 @@ fn evaluate(view: &View<'_>) -> RuleOutcome {
     let mut found = Finding::new(
         severity,
         format!("{:.0} % of requests fail", share * 100.0),
-        "Clients got an error instead of an answer. The logs of the frontend and of the workers below name it.",
+        "Clients got an error instead of a response. The logs of the frontend and of the workers below name it.",
     )
     .cause(cause.unwrap_or_default())
     .evidence(format!("Failed requests, {}, last 60 s", ended.source), failed, "requests");

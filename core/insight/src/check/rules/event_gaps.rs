@@ -4,7 +4,7 @@ use super::prelude::*;
 use radixscope_model::record::{LogSignal, MissedCause, Topic};
 use radixscope_state::cluster::MissedCount;
 
-/// Workers that can be asked for what was lost have answered by then.
+/// Workers that can be queried for lost events have responded by then.
 const RECOVERED_MS: u64 = 2_000;
 
 pub(in crate::check) const RULE: Rule =

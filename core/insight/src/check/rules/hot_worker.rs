@@ -188,7 +188,7 @@ mod tests {
                 decode_blocks: Some(blocks),
                 prefill_tokens: None,
             };
-            stage.tell(load);
+            stage.record(load);
             stage.choose(&[1, 1], 0);
         }
         assert!(stage.is_ok(&RULE));
@@ -210,11 +210,11 @@ mod tests {
         let failed = Progress { outcome: Some(Outcome::Failed), ..Progress::default() };
         let decision = stage.decide(3, 100, 50);
         stage.progress(decision, failed);
-        stage.tell(gone());
+        stage.record(gone());
         assert!(stage.is_unknown(&RULE), "its requests go elsewhere all at once");
         let mut stage = Stage::new(4);
         stage.choose(&[60, 15, 15, 1], 50);
-        stage.tell(gone());
+        stage.record(gone());
         assert!(stage.found(&RULE).is_some(), "one that was stopped silences no rule");
     }
 
@@ -231,9 +231,9 @@ mod tests {
         let mut stage = Stage::new(3);
         let (namespace, component) = ("dynamo".into(), "prefill".into());
         let (worker, id) = (WorkerIx(3), radixscope_model::id::Worker::new(200, 0));
-        stage.tell(Record::Worker { worker, id, namespace, component });
+        stage.record(Record::Worker { worker, id, namespace, component });
         stage.choose(&[60, 15, 15], 50);
-        stage.tell(Record::Left { worker, why: radixscope_model::record::DepartureCause::Silent });
+        stage.record(Record::Left { worker, why: radixscope_model::record::DepartureCause::Silent });
         assert_eq!(stage.found(&RULE).unwrap().workers, [WorkerIx(0)]);
     }
 }

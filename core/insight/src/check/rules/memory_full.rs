@@ -180,7 +180,7 @@ mod tests {
     #[test]
     fn without_a_capacity_it_is_unknown() {
         let mut stage = Stage::new(2);
-        stage.tell(radixscope_model::record::Record::EngineLoad { worker: WorkerIx(0), used_blocks: 960 });
+        stage.record(radixscope_model::record::Record::EngineLoad { worker: WorkerIx(0), used_blocks: 960 });
         assert!(stage.is_unknown(&RULE));
     }
 }

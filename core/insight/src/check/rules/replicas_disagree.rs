@@ -141,7 +141,7 @@ mod tests {
 
     fn reported(stage: &mut Stage, router: u64, blocks: u64) {
         let (worker, router, decode_blocks) = (WorkerIx(0), Some(router), Some(blocks));
-        stage.tell(Record::RouterLoad { worker, router, decode_blocks, prefill_tokens: None });
+        stage.record(Record::RouterLoad { worker, router, decode_blocks, prefill_tokens: None });
     }
 
     fn scraped(stage: &mut Stage, name: &'static str, blocks: u64) {
@@ -247,7 +247,7 @@ mod tests {
         use radixscope_model::record::SequenceStep;
         let mut stage = stage();
         let (worker, step) = (WorkerIx(0), SequenceStep::Added);
-        stage.tell(Record::Sequence { worker, step, by_worker: false });
+        stage.record(Record::Sequence { worker, step, by_worker: false });
         say(&mut stage, 12, &[100], &[400]);
         let finding = stage.found(&RULE).unwrap();
         assert!(finding.fix.iter().all(|fix| !fix.setting.to_lowercase().contains("sync")), "{finding:?}");

@@ -305,10 +305,10 @@ mod tests {
     fn while_a_worker_warms_up_it_is_unknown() {
         let mut stage = stage_of([50, 20, 20, 10, 0]);
         let (worker, line) = (WorkerIx(0), EventTransport::JetStream);
-        stage.tell(Record::EventTransport { worker, line, first_event_id: 0 });
+        stage.record(Record::EventTransport { worker, line, first_event_id: 0 });
         assert!(stage.is_unknown(&RULE));
         let mut stage = stage_of([50, 20, 20, 10, 0]);
-        stage.tell(Record::EventTransport { worker, line, first_event_id: 7_000 });
+        stage.record(Record::EventTransport { worker, line, first_event_id: 7_000 });
         assert!(stage.found(&RULE).is_some(), "it is only us who came late");
     }
 

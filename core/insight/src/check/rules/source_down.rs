@@ -36,12 +36,14 @@ fn evaluate(view: &View<'_>) -> RuleOutcome {
         }
         SourceKind::Zmq if first.state == LinkState::Partial => (
             "Cannot read all of",
-            "what is published where we are not connected, so the tree of those workers is not kept up",
+            "what is published where we are not connected, so the tree of those workers goes out of date",
             "source_down/zmq",
         ),
-        SourceKind::Nats | SourceKind::Simulator => {
-            ("Cannot read", "KV events, loads and decisions, so the tree is not kept up", "source_down/nats")
-        }
+        SourceKind::Nats | SourceKind::Simulator => (
+            "Cannot read",
+            "KV events, loads and decisions, so the tree goes out of date",
+            "source_down/nats",
+        ),
         SourceKind::Logs => (
             "Cannot read",
             "what logs report: costs of candidates, departures, block sizes",
@@ -56,7 +58,7 @@ fn evaluate(view: &View<'_>) -> RuleOutcome {
             "source_down/discovery",
         ),
         SourceKind::Zmq => {
-            ("Cannot read", "KV events, loads and decisions, so the tree is not kept up", "source_down/zmq")
+            ("Cannot read", "KV events, loads and decisions, so the tree goes out of date", "source_down/zmq")
         }
         SourceKind::WorkerTrees => {
             ("Cannot ask", "blocks that workers stored before we listened", "source_down/worker_trees")

@@ -16,7 +16,7 @@ fn evaluate(view: &View<'_>) -> RuleOutcome {
     let is_asked = |worker| view.worker(worker).is_some_and(|state| state.knowledge.queries.applied > 0);
     if !view.present().any(is_asked) {
         return RuleOutcome::no_data(
-            "No worker was asked for its blocks: --tree-dumps auto does, with --discovery or a frontend in --prometheus.",
+            "No worker was queried for its blocks: --tree-dumps auto does, with --discovery or a frontend in --prometheus.",
         );
     }
     match view.present().filter_map(drift).map(|drift| drift.detached_blocks).sum::<u64>() {
@@ -48,7 +48,7 @@ fn found(view: &View<'_>, diverged: &[WorkerIx], drift: impl Fn(WorkerIx) -> Opt
             ("Blocks below a block that it removed, which is no fault of the events", drift.detached_blocks),
         ];
         rows.into_iter().filter(|(_, blocks)| *blocks > 0).fold(found, |found, (what, blocks)| {
-            found.evidence(format!("{what}, {who}, by its second answer"), part(blocks, held), "blocks")
+            found.evidence(format!("{what}, {who}, by its second response"), part(blocks, held), "blocks")
         })
     })
     .fixes("tree_drift")

@@ -18,7 +18,7 @@ fn evaluate(view: &View<'_>) -> RuleOutcome {
         return match view.present().any(is_known) {
             true => RuleOutcome::Ok,
             false => {
-                RuleOutcome::no_data("No KV event was received, and no worker was asked for its blocks.")
+                RuleOutcome::no_data("No KV event was received, and no worker was queried for its blocks.")
             }
         };
     }
@@ -49,7 +49,7 @@ fn found(view: &View<'_>, lacking: &[WorkerIx]) -> Finding {
     let mut found = Finding::new(severity, format!("The tree lacks blocks of {whose}: {share}"), explanation)
         .cause(cause(view, lacking))
         .about(PanelRef::Tree, lacking)
-        .evidence("Coverage, by KV events and workers' answers", coverage_text(&coverage), "");
+        .evidence("Coverage, by KV events and workers' responses", coverage_text(&coverage), "");
     found = found.evidence_if(
         "Blocks whose parent is missing, which are not among the known ones, of all that were received",
         unattached,

@@ -27,8 +27,8 @@ impl Stage {
         let (cluster, history, criteria) = (Cluster::default(), History::default(), Criteria::default());
         let mut stage = Self { cluster, history, criteria, now: BEGIN, decisions: 0 };
         let source = SourceIx(0);
-        stage.tell(Record::Source { source, name: "nats://n".into(), kind: SourceKind::Nats });
-        stage.tell(Record::SourceState { source, state: LinkState::Live, detail: "".into() });
+        stage.record(Record::Source { source, name: "nats://n".into(), kind: SourceKind::Nats });
+        stage.record(Record::SourceState { source, state: LinkState::Live, detail: "".into() });
         (0..workers).for_each(|worker| stage.worker(worker));
         stage
     }
@@ -37,11 +37,11 @@ impl Stage {
     pub(in crate::check) fn worker(&mut self, worker: u16) {
         let id = Worker::new(100 + u64::from(worker), 0);
         let (namespace, component) = ("dynamo".into(), "backend".into());
-        self.tell(Record::Worker { worker: WorkerIx(worker), id, namespace, component });
+        self.record(Record::Worker { worker: WorkerIx(worker), id, namespace, component });
     }
 
     /// A record now.
-    pub(in crate::check) fn tell(&mut self, record: Record<'_>) {
+    pub(in crate::check) fn record(&mut self, record: Record<'_>) {
         let seq = Seq(self.cluster.seq().0 + 1);
         self.cluster.fold(seq, &Entry { at_ms: Millis(self.now), record });
     }
@@ -77,7 +77,7 @@ impl Stage {
         decision.isl_blocks = Some(isl_blocks);
         decision.overlap_blocks = Some(overlap_blocks);
         decision.block_size_tokens = Some(16);
-        self.tell(Record::Decision(decision));
+        self.record(Record::Decision(decision));
         id
     }
 
@@ -96,45 +96,45 @@ impl Stage {
 
     /// How a request went on.
     pub(in crate::check) fn progress(&mut self, decision: DecisionId, progress: Progress) {
-        self.tell(Record::Progress { decision, progress });
+        self.record(Record::Progress { decision, progress });
     }
 
     /// Requests in flight, worker by worker.
     pub(in crate::check) fn in_flight(&mut self, requests: &[u32]) {
         for (worker, &now) in requests.iter().enumerate() {
-            self.tell(Record::InFlight { worker: WorkerIx(worker as u16), now, most: now });
+            self.record(Record::InFlight { worker: WorkerIx(worker as u16), now, most: now });
         }
     }
 
     /// A worker publishes its first KV event, so its cache is cold.
     pub(in crate::check) fn starts_to_publish(&mut self, worker: u16) {
         let line = EventTransport::Core;
-        self.tell(Record::EventTransport { worker: WorkerIx(worker), line, first_event_id: 0 });
+        self.record(Record::EventTransport { worker: WorkerIx(worker), line, first_event_id: 0 });
     }
 
     /// Blocks of running requests by the engine, and those there are.
     pub(in crate::check) fn used(&mut self, worker: u16, used_blocks: u64, capacity: u64) {
         let worker = WorkerIx(worker);
         let total_kv_blocks = Some(capacity);
-        self.tell(Record::ModelCard {
+        self.record(Record::ModelCard {
             worker,
             total_kv_blocks,
             block_size_tokens: Some(16),
             publishes_events: None,
         });
-        self.tell(Record::EngineLoad { worker, used_blocks });
+        self.record(Record::EngineLoad { worker, used_blocks });
     }
 
     /// A process is scraped.
     pub(in crate::check) fn scrape(&mut self, process: &Process) {
-        self.tell(Record::Scrape(process.scrape()));
+        self.record(Record::Scrape(process.scrape()));
     }
 
     /// A finding of another rule holds.
     pub(in crate::check) fn holds(&mut self, code: &'static str) {
         let finding = Finding::new(Severity::Critical, "Of another rule", "One. Two.");
         let now = Millis(self.now);
-        self.tell(Record::Finding(Finding { code: code.into(), first_ms: now, last_ms: now, ..finding }));
+        self.record(Record::Finding(Finding { code: code.into(), first_ms: now, last_ms: now, ..finding }));
     }
 
     /// What is seen now.

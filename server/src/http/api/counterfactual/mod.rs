@@ -121,8 +121,8 @@ fn compute(
     };
     let cancelled_error = || ApiError::new(code::INTERNAL, "the request was cancelled");
     Ok(match &request.work {
-        Work::Frozen(settings) => {
-            CounterfactualResponse::frozen(input.sample.evaluate(*settings), &input.workers)
+        Work::OfflineReplay(settings) => {
+            CounterfactualResponse::fixed_state(input.sample.evaluate(*settings), &input.workers)
         }
         Work::Sweep(weights, temperatures) => {
             let report =

@@ -31,7 +31,8 @@ pub(in crate::http::api) struct Body {
 #[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Mode {
-    Frozen,
+    #[serde(rename = "frozen")]
+    FixedState,
     Resimulated,
 }
 
@@ -44,7 +45,7 @@ struct SweepBody {
 
 /// The computation.
 pub(super) enum Work {
-    Frozen(RouterOverrides),
+    OfflineReplay(RouterOverrides),
     /// Values of `overlap_score_weight` and of `router_temperature`.
     Sweep(Vec<f64>, Vec<f64>),
     Resimulate(RouterOverrides),
@@ -75,7 +76,7 @@ impl CounterfactualRequest {
         let worker = body.worker.as_deref().map(WorkerFilter::parse).transpose()?;
         let work = match (body.mode, body.settings, body.sweep) {
             (_, Some(_), Some(_)) => return Err(bad("give settings or sweep, not both")),
-            (Mode::Frozen, None, Some(sweep)) => {
+            (Mode::FixedState, None, Some(sweep)) => {
                 validate_axes(&sweep.overlap_score_weight, &sweep.router_temperature)
                     .map_err(|error| bad(error.to_string()))?;
                 Work::Sweep(sweep.overlap_score_weight, sweep.router_temperature)
@@ -83,10 +84,10 @@ impl CounterfactualRequest {
             (Mode::Resimulated, None, Some(_)) => {
                 return Err(bad("sweep needs mode frozen"));
             }
-            (Mode::Frozen, settings, None) => Work::Frozen(tried(settings)?),
+            (Mode::FixedState, settings, None) => Work::OfflineReplay(tried(settings)?),
             (Mode::Resimulated, settings, None) => Work::Resimulate(tried(settings)?),
         };
-        if worker.is_some() && !matches!(work, Work::Frozen(_)) {
+        if worker.is_some() && !matches!(work, Work::OfflineReplay(_)) {
             return Err(bad("worker is only for mode frozen without a sweep"));
         }
         let pools = PoolFilter::new(body.pool, body.model);
@@ -187,7 +188,9 @@ mod tests {
     #[test]
     fn without_settings_the_recorded_ones_are_tried() {
         let request = request(r#"{"mode":"frozen"}"#).unwrap();
-        assert!(matches!(request.work, Work::Frozen(settings) if settings == RouterOverrides::default()));
+        assert!(
+            matches!(request.work, Work::OfflineReplay(settings) if settings == RouterOverrides::default())
+        );
         assert_eq!(request.span, DecisionRange::Last(DEFAULT_LAST));
     }
 }

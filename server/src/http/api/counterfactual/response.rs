@@ -3,12 +3,11 @@
 use serde::Serialize;
 
 use radixscope_insight::counterfactual::{
-    About, ChangedDecision, FROZEN_LIMITS, ModelReport, NO_CANDIDATES_HINT, OfflineReplayReport, SweepReport,
-    headline, options_to_set, present_setting,
+    About, ChangedDecision, Expected, FIXED_STATE_LIMITS, LoadImbalance, ModelReport, NO_CANDIDATES_HINT,
+    OfflineReplayReport, Outcome, Suggestion, SweepReport, headline, options_to_set, present_setting,
 };
 use radixscope_model::id::{DecisionId, Worker, WorkerIx};
 use radixscope_router::RouterSettings;
-use radixscope_router::frozen::{Expected, LoadImbalance, Outcome, Suggestion};
 use radixscope_state::cluster::Cluster;
 
 /// Worker ids by index.
@@ -29,7 +28,8 @@ impl Workers {
 #[serde(tag = "mode", rename_all = "snake_case")]
 pub(super) enum CounterfactualResponse {
     /// One setting, on the fixed state of each decision.
-    Frozen(Box<FixedStateResponse>),
+    #[serde(rename = "frozen")]
+    FixedState(Box<FixedStateResponse>),
     /// A grid of settings, on fixed states.
     Sweep(Box<SweepResponse>),
     /// One setting, simulated.
@@ -130,15 +130,20 @@ pub(super) struct SimulatedResponse {
 }
 
 impl CounterfactualResponse {
-    pub(super) fn frozen(report: OfflineReplayReport, workers: &Workers) -> Self {
-        CounterfactualResponse::Frozen(Box::new(FixedStateResponse {
+    pub(super) fn fixed_state(report: OfflineReplayReport, workers: &Workers) -> Self {
+        CounterfactualResponse::FixedState(Box::new(FixedStateResponse {
             headline: headline(&report),
             decisions: Decisions::of(report.about),
             settings: report.settings,
             actual: OutcomeRow::of(&report.actual, workers),
             tried: OutcomeRow::of(&report.tried, workers),
-            flips: report.flips.iter().filter_map(|flipped| ChangedChoice::of(flipped, workers)).collect(),
-            limits: FROZEN_LIMITS,
+            flips: report
+                .tried
+                .changed
+                .iter()
+                .filter_map(|changed| ChangedChoice::of(changed, workers))
+                .collect(),
+            limits: FIXED_STATE_LIMITS,
         }))
     }
 
@@ -168,7 +173,7 @@ impl CounterfactualResponse {
             round_robin: grid.map(|grid| OutcomeRow::of(&grid.round_robin, workers)),
             present,
             recommendation: advice,
-            limits: FROZEN_LIMITS,
+            limits: FIXED_STATE_LIMITS,
         }))
     }
 
@@ -196,8 +201,8 @@ impl OutcomeRow {
         let shares = outcome.shares.iter();
         Self {
             decisions: outcome.decisions,
-            flips_certain: outcome.flips_certain,
-            flips_expected: outcome.flips_expected,
+            flips_certain: outcome.certain_changes,
+            flips_expected: outcome.expected_changes,
             ties: outcome.ties,
             overlap_share: outcome.overlap_share,
             overlap_decisions: outcome.overlap_decisions,
@@ -205,7 +210,7 @@ impl OutcomeRow {
             prefill_saved_tokens_per_request: saved
                 .map(|saved| saved / outcome.prefill_decisions.max(1) as f64),
             prefill_decisions: outcome.prefill_decisions,
-            spread: outcome.spread,
+            spread: outcome.imbalance,
             shares: shares
                 .filter_map(|of| Some(ShareRow { worker: workers.get(of.worker)?, share: of.share }))
                 .collect(),
@@ -214,14 +219,14 @@ impl OutcomeRow {
 }
 
 impl ChangedChoice {
-    fn of(flip: &ChangedDecision, workers: &Workers) -> Option<Self> {
+    fn of(changed: &ChangedDecision, workers: &Workers) -> Option<Self> {
         Some(Self {
-            decision: flip.decision,
-            from: workers.get(flip.from)?,
-            to: workers.get(flip.to)?,
-            actual_probability: flip.actual_probability,
-            from_cost: flip.from_cost,
-            to_cost: flip.to_cost,
+            decision: changed.decision,
+            from: workers.get(changed.from)?,
+            to: workers.get(changed.to)?,
+            actual_probability: changed.actual_probability,
+            from_cost: changed.from_cost,
+            to_cost: changed.to_cost,
         })
     }
 }

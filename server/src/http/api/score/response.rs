@@ -171,7 +171,7 @@ fn of_versus(cluster: &Cluster, versus: &Versus) -> VersusRow {
         rank: versus.rank,
         above_best_blocks: versus.above_best_blocks,
         probability: versus.probability,
-        flips: versus.flips,
+        flips: versus.changes_worker,
         sentence: versus.sentence(|who| name(cluster, who)),
     }
 }

@@ -16,6 +16,8 @@ const LARGEST_SHARE: f64 = 0.45;
 const LEAST_RESIDENT: u64 = 10_000;
 /// Longest time to score a thousand workers, look-up included.
 const SCORING_MS: f64 = 2.0;
+/// Least ratio of throughputs, look-up included.
+const SCORING_RATIO: f64 = 1.0;
 
 #[derive(Serialize)]
 pub(crate) struct Report {
@@ -144,7 +146,11 @@ impl Report {
             );
         }
         let worst = self.scoring.iter().map(|s| s.ours_ms).fold(0.0, f64::max);
-        println!("\nscoring: {worst:.3} ms at most, budget {SCORING_MS} ms: {}", met(worst <= SCORING_MS));
+        let ratio = self.scoring.iter().map(|s| s.duel.ratio).fold(f64::INFINITY, f64::min);
+        println!(
+            "\nscoring: {worst:.3} ms at most, budget {SCORING_MS} ms; {ratio:.2} × at least, budget {SCORING_RATIO} ×: {}",
+            met(worst <= SCORING_MS && ratio >= SCORING_RATIO)
+        );
         println!("\n{:<30} {:>9} {:>10} {:>10}", "counterfactual", "decisions", "candidates", "median ms");
         for c in &self.counterfactual {
             println!("{:<30} {:>9} {:>10} {:>10.2}", c.what, c.decisions, c.candidates, c.median_ms);

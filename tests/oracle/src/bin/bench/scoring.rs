@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use dynamo_kv_router::RadixTree;
 use dynamo_kv_router::protocols::LocalBlockHash;
-use radixscope_model::id::{Millis, TokensHash, WorkerIx};
+use radixscope_insight::counterfactual::{Sample, SampleBuilder, SampledDecision};
+use radixscope_model::id::{DecisionId, Millis, TokensHash, WorkerIx};
 use radixscope_model::record::Candidate;
 use radixscope_oracle::selector::{Selection, Taints};
 use radixscope_oracle::{Change, Event, ours, theirs};
-use radixscope_router::frozen::{OfflineReplay, OfflineReplayBuilder, ReplayDecision};
 use radixscope_router::{Formula, Load, Request, RouterSettings, Scores, TieBreak, WorkerInput, score};
 use radixscope_state::tree::{OverlapRule, Tree};
 use rand::{RngExt, SeedableRng};
@@ -121,7 +121,7 @@ fn measure_one(lengths: usize, what: &'static str) -> anyhow::Result<Scoring> {
 }
 
 pub(crate) fn counterfactual() -> anyhow::Result<Vec<Counterfactual>> {
-    let frozen = session()?;
+    let sample = session()?;
     let setting = |router_temperature| RouterSettings {
         overlap_score_weight: 1.5,
         router_temperature,
@@ -136,13 +136,13 @@ pub(crate) fn counterfactual() -> anyhow::Result<Vec<Counterfactual>> {
     };
     let (cold, warm) = (setting(0.0), setting(0.5));
     let sweep = || {
-        frozen.sweep(&[0.0, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0], &[0.0, 0.2, 0.5], |_, _| {
+        sample.grid(&[0.0, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0], &[0.0, 0.2, 0.5], |_, _| {
             ControlFlow::Continue(())
         })
     };
     Ok(vec![
-        row("one setting, temperature 0", rounds(ROUNDS, || frozen.evaluate(&cold))),
-        row("one setting, temperature 0.5", rounds(ROUNDS, || frozen.evaluate(&warm))),
+        row("one setting, temperature 0", rounds(ROUNDS, || sample.outcome(&cold))),
+        row("one setting, temperature 0.5", rounds(ROUNDS, || sample.outcome(&warm))),
         row("sweep of 24 settings", rounds(5, sweep)),
     ])
 }
@@ -157,9 +157,9 @@ fn rounds<T>(rounds: usize, mut work: impl FnMut() -> T) -> Vec<f64> {
     (0..rounds).map(|_| once()).map(|took: Duration| took.as_secs_f64() * 1e3).collect()
 }
 
-fn session() -> anyhow::Result<OfflineReplay> {
+fn session() -> anyhow::Result<Sample> {
     let mut rng = Pcg64Mcg::seed_from_u64(11);
-    let mut builder = OfflineReplayBuilder::default();
+    let mut builder = SampleBuilder::default();
     for at in 0..DECISIONS {
         let isl_tokens: u64 = rng.random_range(200..12_000);
         let full = isl_tokens / u64::from(BLOCK_SIZE_TOKENS);
@@ -179,17 +179,17 @@ fn session() -> anyhow::Result<OfflineReplay> {
                 }
             })
             .collect();
-        let decision = ReplayDecision {
+        let decision = SampledDecision {
+            id: DecisionId(at),
             at_ms: Millis(at * 40),
             turn: at,
             ended_ms: Some(Millis(at * 40 + rng.random_range(500..40_000))),
             isl_tokens: Some(isl_tokens),
             ttft_ms: None,
             block_size_tokens: Some(BLOCK_SIZE_TOKENS),
-            actual: rng.random_range(0..CANDIDATES),
-            recorded: RouterSettings::new(Formula::A),
+            chosen: rng.random_range(0..CANDIDATES),
         };
-        let added = builder.push(&decision, &candidates);
+        let added = builder.push(&decision, &RouterSettings::new(Formula::A), &candidates);
         anyhow::ensure!(added.is_ok(), "a decision was left out: {added:?}");
     }
     Ok(builder.finish())

@@ -48,7 +48,7 @@ pub(super) fn cards() -> Stage {
     let mut stage = Stage::new();
     for (id, size) in [(7, 16), (8, 16), (9, 32)] {
         let worker = stage.worker(id);
-        stage.tell(Record::ModelCard {
+        stage.record(Record::ModelCard {
             worker,
             total_kv_blocks: Some(800),
             block_size_tokens: Some(size),
@@ -70,7 +70,7 @@ fn removals_without_any_store_are_blocks_too_large_for_the_publisher() {
     assert_eq!(stage.grave(), [CODE], "and nothing else");
     assert_eq!(evidence(stage.found(CODE), "Engine's size"), "unknown");
     assert_eq!(evidence(stage.found(CODE), "Router's size"), "16");
-    stage.says(LogSignal::Oversize { publisher: 16, engine: 32 }, 3);
+    stage.log_signal(LogSignal::Oversize { publisher: 16, engine: 32 }, 3);
     stage.pass(6);
     assert_eq!(evidence(stage.found(CODE), "Engine's size"), "32", "the worker's log says it");
     assert!(stage.found(CODE).fix.iter().any(|f| f.setting == "--kv-block-size" && f.value == "32"));
@@ -80,7 +80,7 @@ fn removals_without_any_store_are_blocks_too_large_for_the_publisher() {
 fn stores_that_a_log_says_are_dropped_are_found_before_the_first_removal() {
     let mut stage = Stage::new();
     let worker = stage.quiet_worker(7);
-    stage.says(LogSignal::Oversize { publisher: 16, engine: 32 }, 3);
+    stage.log_signal(LogSignal::Oversize { publisher: 16, engine: 32 }, 3);
     for _ in 0..30 {
         stage.used(worker, 100);
         stage.decide(worker, 260, 0);
@@ -107,7 +107,7 @@ fn empty_stores_alone_do_not_tell_relay_from_small_blocks() {
 fn empty_stores_and_no_removal_although_caches_must_be_full_are_small_blocks() {
     let mut stage = emptied();
     let worker = stage.cluster.worker_ix(radixscope_model::id::Worker::new(7, 0)).unwrap();
-    stage.tell(Record::ModelCard {
+    stage.record(Record::ModelCard {
         worker,
         total_kv_blocks: Some(15),
         block_size_tokens: Some(32),
@@ -137,7 +137,7 @@ fn an_overlap_of_0_with_chains_as_long_as_prompts_is_another_fault() {
 #[test]
 fn an_overlap_beyond_the_prompt_in_the_log_is_a_router_of_another_size() {
     let mut stage = router(130);
-    stage.says(LogSignal::NegativePrefill, 1);
+    stage.log_signal(LogSignal::NegativePrefill, 1);
     stage.pass(10);
     assert!(form(&stage).starts_with("4:"));
 }

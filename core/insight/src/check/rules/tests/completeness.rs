@@ -22,7 +22,7 @@ pub(super) fn diverged() -> Stage {
     let worker = stage.worker(7);
     stage.store(worker, None, 1..101);
     let drift = Divergence { missing_blocks: 12, surplus_blocks: 3, detached_blocks: 40 };
-    stage.tell(Record::Divergence { worker, drift });
+    stage.record(Record::Divergence { worker, drift });
     stage.pass(1);
     stage
 }
@@ -108,14 +108,14 @@ fn what_was_lost_and_got_back_is_no_loss() {
     let worker = stage.worker(7);
     stage.store(worker, None, 1..5);
     let (source, topic, cause) = (SourceIx(0), Topic::KvEvents, MissedCause::EnvelopeGap);
-    stage.tell(Record::Missed { source, worker: Some(worker), topic, cause, count: 30 });
+    stage.record(Record::Missed { source, worker: Some(worker), topic, cause, count: 30 });
     stage.pass(1);
-    stage.tell(Record::Recovered { source, worker, topic, cause, count: 28 });
+    stage.record(Record::Recovered { source, worker, topic, cause, count: 28 });
     stage.pass(3);
     let finding = stage.found("event_gaps");
     assert_eq!(evidence(finding, "Events missing, worker 7/0"), "2 beside 1 received");
     assert_eq!(evidence(finding, "recovered by queries to workers"), "28 of 30 (93 %)");
-    stage.tell(Record::Recovered { source, worker, topic, cause, count: 2 });
+    stage.record(Record::Recovered { source, worker, topic, cause, count: 2 });
     stage.pass(40);
     assert!(stage.codes().is_empty(), "{:?}", stage.codes());
 }
@@ -127,7 +127,7 @@ fn a_break_that_cost_the_tree_nothing_is_no_loss() {
     let gap = |stage: &mut Stage| {
         let (since_ms, until_ms) = (stage.now(), stage.now());
         let (source, topic) = (SourceIx(0), Topic::KvEvents);
-        stage.tell(Record::Gaps { source, topic, count: 1, since_ms, until_ms });
+        stage.record(Record::Gaps { source, topic, count: 1, since_ms, until_ms });
         stage.pass(2);
     };
     gap(&mut stage);
@@ -150,7 +150,7 @@ fn a_difference_that_survives_a_second_answer_is_a_fault_of_the_events() {
     stage.asks(worker, QueryState::Dump, "");
     stage.asks(worker, QueryState::Joining, "");
     let drift = Divergence { detached_blocks: 40, ..Divergence::default() };
-    stage.tell(Record::Divergence { worker, drift });
+    stage.record(Record::Divergence { worker, drift });
     stage.pass(5);
     assert!(stage.codes().is_empty(), "{:?}", stage.codes());
     let noted = stage.cluster.checked().iter().find(|rule| rule.code == "tree_drift").unwrap();

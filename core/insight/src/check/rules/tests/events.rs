@@ -71,7 +71,7 @@ pub(super) fn gap() -> Stage {
     let worker = stage.worker(7);
     stage.store(worker, None, 1..5);
     let (source, topic, cause) = (SourceIx(0), Topic::KvEvents, MissedCause::EnvelopeGap);
-    stage.tell(Record::Missed { source, worker: Some(worker), topic, cause, count: 3 });
+    stage.record(Record::Missed { source, worker: Some(worker), topic, cause, count: 3 });
     stage.pass(3);
     stage
 }
@@ -85,7 +85,7 @@ pub(super) fn other_hashes() -> Stage {
         let worker = stage.worker(id);
         let block = |n| Block { block_hash: BlockHash(n + offset), tokens_hash: TokensHash(n) };
         let blocks: Vec<_> = (1..31).map(block).collect();
-        stage.tell(Record::Stored { worker, parent: None, blocks: blocks.into() });
+        stage.record(Record::Stored { worker, parent: None, blocks: blocks.into() });
     }
     stage.pass(10);
     stage
@@ -97,7 +97,7 @@ pub(super) fn late() -> Stage {
     let worker = stage.quiet_worker(7);
     stage.add_transport(worker, EventTransport::Core, 4_711);
     stage.knows(worker, TreeKnowledge::Partial, KnowledgeWhy::JoinedLate);
-    stage.tell(Record::ModelCard {
+    stage.record(Record::ModelCard {
         worker,
         total_kv_blocks: Some(1_600),
         block_size_tokens: Some(16),
@@ -121,15 +121,15 @@ fn a_loss_that_is_got_back_is_none_though_an_earlier_one_was_not() {
     stage.pass(100);
     assert!(stage.finding("event_gaps").is_none(), "long ago");
     for worker in [other, WorkerIx(0)] {
-        stage.tell(Record::Missed { source, worker: Some(worker), topic, cause, count: 2 });
-        stage.tell(Record::Recovered { source, worker, topic, cause, count: 2 });
+        stage.record(Record::Missed { source, worker: Some(worker), topic, cause, count: 2 });
+        stage.record(Record::Recovered { source, worker, topic, cause, count: 2 });
         stage.pass(5);
         assert!(stage.finding("event_gaps").is_none(), "{worker:?}");
     }
     // One of two that is got back leaves the other.
-    stage.tell(Record::Missed { source, worker: Some(other), topic, cause, count: 2 });
-    stage.tell(Record::Missed { source, worker: Some(WorkerIx(0)), topic, cause, count: 2 });
-    stage.tell(Record::Recovered { source, worker: other, topic, cause, count: 2 });
+    stage.record(Record::Missed { source, worker: Some(other), topic, cause, count: 2 });
+    stage.record(Record::Missed { source, worker: Some(WorkerIx(0)), topic, cause, count: 2 });
+    stage.record(Record::Recovered { source, worker: other, topic, cause, count: 2 });
     stage.pass(5);
     assert!(stage.finding("event_gaps").is_some());
 }
@@ -177,7 +177,12 @@ fn a_component_that_only_decodes_may_be_silent() {
     let prefill = stage.worker(7);
     let worker = WorkerIx(1);
     let (namespace, component) = ("dynamo".into(), "decode".into());
-    stage.tell(Record::Worker { worker, id: radixscope_model::id::Worker::new(8, 0), namespace, component });
+    stage.record(Record::Worker {
+        worker,
+        id: radixscope_model::id::Worker::new(8, 0),
+        namespace,
+        component,
+    });
     for n in 0..30 {
         stage.store(prefill, None, n * 100..n * 100 + 20);
         stage.used(worker, 40 + n);
@@ -212,7 +217,7 @@ fn stores_in_the_air_are_a_fault_unless_we_came_late_or_lost_events() {
     assert_eq!(unknown_parents().grave(), ["unknown_parents"]);
     let mut lossy = unknown_parents();
     let (source, worker, topic, cause) = (SourceIx(0), None, Topic::KvEvents, MissedCause::EnvelopeGap);
-    lossy.tell(Record::Missed { source, worker, topic, cause, count: 3 });
+    lossy.record(Record::Missed { source, worker, topic, cause, count: 3 });
     lossy.pass(40);
     assert_eq!(lossy.grave(), ["event_gaps"], "the loss explains them");
 }
@@ -223,10 +228,10 @@ fn stores_that_hung_in_the_air_until_what_was_lost_was_got_back_are_none() {
     let worker = stage.worker(7);
     let (source, topic, cause) = (SourceIx(0), Topic::KvEvents, MissedCause::EnvelopeGap);
     for n in 0..20 {
-        stage.tell(Record::Missed { source, worker: Some(worker), topic, cause, count: 1 });
+        stage.record(Record::Missed { source, worker: Some(worker), topic, cause, count: 1 });
         stage.store(worker, Some(1_000_000 + n), n * 100..n * 100 + 5);
         stage.remove(worker, 2_000_000 + n * 10..2_000_000 + n * 10 + 5);
-        stage.tell(Record::Recovered { source, worker, topic, cause, count: 1 });
+        stage.record(Record::Recovered { source, worker, topic, cause, count: 1 });
         stage.pass(1);
     }
     assert!(stage.grave().is_empty(), "{:?}", stage.grave());
@@ -277,8 +282,8 @@ fn a_worker_that_came_back_is_like_one_that_we_came_late_to() {
     let mut stage = Stage::new();
     let worker = stage.worker(7);
     stage.store(worker, None, 1..200);
-    stage.tell(Record::Left { worker, why: radixscope_model::record::DepartureCause::Health });
-    stage.tell(Record::Rejoined { worker });
+    stage.record(Record::Left { worker, why: radixscope_model::record::DepartureCause::Health });
+    stage.record(Record::Rejoined { worker });
     stage.knows(worker, TreeKnowledge::Partial, KnowledgeWhy::Restarted);
     for n in 0..20 {
         stage.remove(worker, n * 9 + 1..n * 9 + 10);
@@ -304,7 +309,7 @@ fn engines_that_hash_differently_are_told_by_the_tree_or_by_the_log() {
     );
     let mut stage = Stage::new();
     stage.worker(7);
-    stage.says(LogSignal::HashMismatch, 200);
+    stage.log_signal(LogSignal::HashMismatch, 200);
     stage.pass(10);
     assert_eq!(stage.grave(), ["engine_hashes_differ"]);
 }
@@ -322,7 +327,7 @@ fn workers_that_need_not_publish_are_not_silent() {
     let card = |stage: &mut Stage, worker| {
         let (total_kv_blocks, block_size_tokens) = (None, None);
         let publishes_events = Some(false);
-        stage.tell(Record::ModelCard { worker, total_kv_blocks, block_size_tokens, publishes_events });
+        stage.record(Record::ModelCard { worker, total_kv_blocks, block_size_tokens, publishes_events });
     };
     assert!(!silent(&card), "its card says so");
 }
@@ -334,7 +339,7 @@ fn names_of_a_worker_that_has_several_for_a_block_are_not_compared() {
     let mut stage = other_hashes();
     let block = |n| Block { block_hash: BlockHash(n + 9_000), tokens_hash: TokensHash(n) };
     let blocks: Vec<_> = (1..31).map(block).collect();
-    stage.tell(Record::Stored { worker: WorkerIx(0), parent: None, blocks: blocks.into() });
+    stage.record(Record::Stored { worker: WorkerIx(0), parent: None, blocks: blocks.into() });
     stage.pass(40);
     assert!(stage.finding("engine_hashes_differ").is_none());
     let status = stage.cluster.checked().iter().find(|rule| rule.code == "engine_hashes_differ").unwrap();

@@ -88,12 +88,12 @@ pub(super) fn nothing_shared() -> Stage {
 pub(super) fn restart(found_after: u64) -> Stage {
     let mut stage = Stage::new();
     let worker = stage.worker(7);
-    stage.says(LogSignal::RouterStarted, 1);
+    stage.log_signal(LogSignal::RouterStarted, 1);
     for n in 0..80 {
         stage.store(worker, None, n * 100..n * 100 + 5);
         stage.decide(worker, 20, if n < 40 { 15 } else { found_after });
         if n == 40 {
-            stage.says(LogSignal::RouterStarted, 1);
+            stage.log_signal(LogSignal::RouterStarted, 1);
         }
         stage.pass(1);
     }
@@ -160,7 +160,7 @@ fn whether_an_old_router_of_1_x_guesses_is_not_known_without_its_log() {
         stage.pass(1);
     }
     assert_eq!(stage.status("router_receives_no_events"), (CheckStatus::NoData, ""));
-    stage.says(LogSignal::KvEventsOff, 1);
+    stage.log_signal(LogSignal::KvEventsOff, 1);
     stage.pass(30);
     assert_eq!(stage.status("router_receives_no_events"), (CheckStatus::Explained, "approximate_mode"));
 }
@@ -169,7 +169,7 @@ fn whether_an_old_router_of_1_x_guesses_is_not_known_without_its_log() {
 fn a_router_that_predicts_on_route_is_well_with_a_note() {
     let mut stage = Stage::new();
     stage.worker(7);
-    stage.says(LogSignal::PredictsOnRoute { ttl_ms: Some(5_000) }, 1);
+    stage.log_signal(LogSignal::PredictsOnRoute { ttl_ms: Some(5_000) }, 1);
     stage.pass(5);
     let status = stage.cluster.checked().iter().find(|rule| rule.code == "approximate_mode").unwrap();
     assert_eq!(status.status, CheckStatus::Ok);
@@ -237,7 +237,7 @@ fn a_tree_that_was_not_recovered_is_reported() {
 fn routers_that_all_start_at_the_beginning_did_not_restart() {
     let mut stage = Stage::new();
     stage.worker(7);
-    stage.says(LogSignal::RouterStarted, 3);
+    stage.log_signal(LogSignal::RouterStarted, 3);
     stage.pass(20);
     assert!(stage.codes().is_empty());
 }
@@ -247,7 +247,7 @@ fn a_new_router_beside_a_living_one_is_no_restart_but_instead_of_one_it_is() {
     let load = |stage: &mut Stage, router| {
         let (worker, decode_blocks, prefill_tokens) = (radixscope_model::id::WorkerIx(0), Some(1), None);
         let router = Some(router);
-        stage.tell(Record::RouterLoad { worker, router, decode_blocks, prefill_tokens });
+        stage.record(Record::RouterLoad { worker, router, decode_blocks, prefill_tokens });
     };
     for old_goes_on in [true, false] {
         let mut stage = Stage::new();

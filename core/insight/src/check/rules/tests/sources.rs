@@ -5,7 +5,7 @@ use radixscope_model::id::SourceIx;
 use radixscope_model::record::{Counter, LinkState, ProcessRole, Record, Severity, SourceKind, Topic};
 
 fn traffic(stage: &mut Stage, received: u64, lag_ms: i64) {
-    stage.tell(Record::Traffic { source: SourceIx(0), received, lag_ms: Some(lag_ms) });
+    stage.record(Record::Traffic { source: SourceIx(0), received, lag_ms: Some(lag_ms) });
 }
 
 /// Messages that come late, second after second.
@@ -91,7 +91,7 @@ fn every_kind_of_source_that_is_down_has_its_setting() {
 pub(super) fn gap() -> Stage {
     let mut stage = Stage::new();
     let (since_ms, until_ms) = (stage.now(), stage.now());
-    stage.tell(Record::Gaps { source: SourceIx(0), topic: Topic::KvEvents, count: 1, since_ms, until_ms });
+    stage.record(Record::Gaps { source: SourceIx(0), topic: Topic::KvEvents, count: 1, since_ms, until_ms });
     stage.pass(2);
     stage
 }
@@ -117,7 +117,7 @@ fn denied_subjects_are_reported() {
 #[test]
 fn publishers_that_are_not_reached_are_not_denied() {
     let mut stage = Stage::new();
-    stage.tell(Record::Source {
+    stage.record(Record::Source {
         source: SourceIx(1),
         name: "ZeroMQ publishers".into(),
         kind: SourceKind::Zmq,

@@ -24,7 +24,7 @@ impl Stage {
     /// Connected to NATS, where something was published.
     pub(super) fn new() -> Self {
         let mut stage = Self::mute();
-        stage.tell(Record::Traffic { source: SourceIx(0), received: 1, lag_ms: None });
+        stage.record(Record::Traffic { source: SourceIx(0), received: 1, lag_ms: None });
         stage
     }
 
@@ -38,16 +38,16 @@ impl Stage {
 
     pub(super) fn source(&mut self, name: &'static str, kind: SourceKind) -> SourceIx {
         let source = SourceIx(self.cluster.sources().len() as u8);
-        self.tell(Record::Source { source, name: name.into(), kind });
+        self.record(Record::Source { source, name: name.into(), kind });
         self.link(source, LinkState::Live);
         source
     }
 
     pub(super) fn link(&mut self, source: SourceIx, state: LinkState) {
-        self.tell(Record::SourceState { source, state, detail: "set by a test".into() });
+        self.record(Record::SourceState { source, state, detail: "set by a test".into() });
     }
 
-    pub(super) fn tell(&mut self, record: Record<'_>) {
+    pub(super) fn record(&mut self, record: Record<'_>) {
         let seq = Seq(self.cluster.seq().0 + 1);
         self.cluster.fold(seq, &Entry { at_ms: Millis(self.now_ms), record });
     }
@@ -62,7 +62,7 @@ impl Stage {
         for _ in 0..seconds {
             self.now_ms += 1_000;
             for record in self.checks.tick(&self.cluster, Millis(self.now_ms)) {
-                self.tell(record);
+                self.record(record);
             }
         }
     }
@@ -85,20 +85,20 @@ impl Stage {
     pub(super) fn quiet_worker(&mut self, id: u64) -> WorkerIx {
         let worker = WorkerIx(self.cluster.workers().len() as u16);
         let (namespace, component) = ("dynamo".into(), "backend".into());
-        self.tell(Record::Worker { worker, id: Worker::new(id, 0), namespace, component });
+        self.record(Record::Worker { worker, id: Worker::new(id, 0), namespace, component });
         worker
     }
 
     pub(super) fn add_transport(&mut self, worker: WorkerIx, line: EventTransport, first_event_id: u64) {
-        self.tell(Record::EventTransport { worker, line, first_event_id });
+        self.record(Record::EventTransport { worker, line, first_event_id });
     }
 
     pub(super) fn knows(&mut self, worker: WorkerIx, knowledge: TreeKnowledge, why: KnowledgeWhy) {
-        self.tell(Record::Knowledge { worker, knowledge, why });
+        self.record(Record::Knowledge { worker, knowledge, why });
     }
 
     pub(super) fn asks(&mut self, worker: WorkerIx, state: QueryState, detail: &'static str) {
-        self.tell(Record::QueryState { worker, state, detail: detail.into() });
+        self.record(Record::QueryState { worker, state, detail: detail.into() });
     }
 
     /// Stores a chain of blocks named by `tokens`, of which the first continues `parent`.
@@ -110,15 +110,18 @@ impl Stage {
     ) {
         let block = |n| Block { block_hash: BlockHash(n), tokens_hash: TokensHash(n) };
         let blocks = Cow::Owned(tokens.into_iter().map(block).collect());
-        self.tell(Record::Stored { worker, parent: parent.map(BlockHash), blocks });
+        self.record(Record::Stored { worker, parent: parent.map(BlockHash), blocks });
     }
 
     pub(super) fn remove(&mut self, worker: WorkerIx, names: impl IntoIterator<Item = u64>) {
-        self.tell(Record::Removed { worker, hashes: Cow::Owned(names.into_iter().map(BlockHash).collect()) });
+        self.record(Record::Removed {
+            worker,
+            hashes: Cow::Owned(names.into_iter().map(BlockHash).collect()),
+        });
     }
 
     pub(super) fn used(&mut self, worker: WorkerIx, used_blocks: u64) {
-        self.tell(Record::EngineLoad { worker, used_blocks });
+        self.record(Record::EngineLoad { worker, used_blocks });
     }
 
     pub(super) fn decide(&mut self, worker: WorkerIx, isl_blocks: u64, overlap_blocks: u64) {
@@ -130,18 +133,18 @@ impl Stage {
             block_size_tokens: Some(16),
             ..Decision::new(id, worker, DecisionSource::KvHitRate)
         };
-        self.tell(Record::Decision(decision));
+        self.record(Record::Decision(decision));
     }
 
     /// A choice of a mode that looks at no cache.
     pub(super) fn choose_by(&mut self, mode: RoutingMode, worker: WorkerIx) {
         self.decisions += 1;
         let decision = Decision::new(DecisionId(self.decisions), worker, DecisionSource::Log);
-        self.tell(Record::Decision(Decision { mode: Some(mode), isl_blocks: Some(20), ..decision }));
+        self.record(Record::Decision(Decision { mode: Some(mode), isl_blocks: Some(20), ..decision }));
     }
 
-    pub(super) fn says(&mut self, sign: LogSignal, count: u64) {
-        self.tell(Record::LogSignal { worker: None, sign, count });
+    pub(super) fn log_signal(&mut self, sign: LogSignal, count: u64) {
+        self.record(Record::LogSignal { worker: None, sign, count });
     }
 
     pub(super) fn scrape(
@@ -151,7 +154,7 @@ impl Stage {
         gauges: &[(Gauge, f64)],
         histograms: Vec<Histogram>,
     ) {
-        self.tell(Record::Scrape(Scrape {
+        self.record(Record::Scrape(Scrape {
             gauges: gauges.to_vec(),
             counters: counters.to_vec(),
             histograms,

@@ -44,7 +44,7 @@ fn stages() -> Vec<(&'static str, Stage)> {
 fn own_losses() -> Stage {
     let mut stage = Stage::new();
     let (source, topic, cause) = (radixscope_model::id::SourceIx(0), Topic::KvEvents, MissedCause::QueueFull);
-    stage.tell(Record::Missed { source, worker: None, topic, cause, count: 3 });
+    stage.record(Record::Missed { source, worker: None, topic, cause, count: 3 });
     stage.pass(2);
     stage
 }

@@ -23,7 +23,7 @@ pub(super) fn ghost() -> Stage {
     let worker = stage.worker(7);
     stage.store(worker, None, 1..20);
     stage.pass(1);
-    stage.tell(Record::Left { worker, why: DepartureCause::Health });
+    stage.record(Record::Left { worker, why: DepartureCause::Health });
     for _ in 0..20 {
         stage.pass(1);
         stage.decide(worker, 20, 0);
@@ -72,7 +72,7 @@ pub(super) fn stopped() -> Stage {
     let worker = stage.worker(7);
     stage.store(worker, None, 1..20);
     stage.pass(1);
-    stage.tell(Record::Left { worker, why: DepartureCause::Log });
+    stage.record(Record::Left { worker, why: DepartureCause::Log });
     stage.pass(5);
     stage
 }
@@ -83,7 +83,7 @@ fn a_departure_is_listed_for_five_minutes() {
     let worker = stage.worker(7);
     stage.store(worker, None, 1..20);
     stage.pass(6);
-    stage.tell(Record::Left { worker, why: DepartureCause::Log });
+    stage.record(Record::Left { worker, why: DepartureCause::Log });
     stage.pass(5);
     let finding = stage.found("worker_gone");
     assert_eq!(finding.title, "Left: worker 7/0");
@@ -107,7 +107,7 @@ fn an_idle_worker_that_leaves_was_stopped_where_requests_are_known() {
     stage.decide(worker, 20, 0);
     stage.store(worker, None, 1..20);
     stage.pass(60);
-    stage.tell(Record::Left { worker, why: DepartureCause::Metrics });
+    stage.record(Record::Left { worker, why: DepartureCause::Metrics });
     stage.pass(5);
     assert_eq!(stage.codes(), ["worker_stopped"]);
 }
@@ -120,7 +120,7 @@ fn a_worker_that_a_request_was_sent_to_before_it_left_and_never_showed_was_kille
     stage.pass(1);
     stage.decide(worker, 20, 0);
     stage.pass(1);
-    stage.tell(Record::Left { worker, why: DepartureCause::Log });
+    stage.record(Record::Left { worker, why: DepartureCause::Log });
     stage.pass(5);
     assert_eq!(stage.codes(), ["worker_gone"]);
 }
@@ -129,7 +129,7 @@ fn a_worker_that_a_request_was_sent_to_before_it_left_and_never_showed_was_kille
 fn a_departure_counts_as_it_was_first_found_out() {
     let mut stage = stopped();
     let first = stage.cluster.workers()[0].last_gone;
-    stage.tell(Record::Left { worker: WorkerIx(0), why: DepartureCause::Health });
+    stage.record(Record::Left { worker: WorkerIx(0), why: DepartureCause::Health });
     assert_eq!(stage.cluster.workers()[0].last_gone, first);
 }
 
@@ -145,7 +145,7 @@ fn a_worker_that_finishes_what_it_has_is_no_ghost() {
     let mut stage = Stage::new();
     let worker = stage.worker(7);
     stage.store(worker, None, 1..20);
-    stage.tell(Record::Left { worker, why: DepartureCause::Log });
+    stage.record(Record::Left { worker, why: DepartureCause::Log });
     for n in 0..40 {
         stage.store(worker, None, n * 100..n * 100 + 5);
         stage.pass(1);
@@ -159,9 +159,9 @@ fn a_worker_that_was_removed_and_works_on_as_if_nothing_had_happened_is_a_ghost(
     let worker = stage.worker(7);
     stage.store(worker, None, 1..20);
     stage.pass(1);
-    stage.tell(Record::Left { worker, why: DepartureCause::Log });
+    stage.record(Record::Left { worker, why: DepartureCause::Log });
     stage.pass(3);
-    stage.tell(Record::Rejoined { worker });
+    stage.record(Record::Rejoined { worker });
     for n in 0..20 {
         stage.store(worker, None, n * 100..n * 100 + 20);
         stage.decide(worker, 20, 0);
@@ -176,9 +176,9 @@ fn a_worker_that_falls_silent_when_it_has_finished_what_it_had_has_left() {
     let worker = stage.worker(7);
     stage.store(worker, None, 1..20);
     stage.pass(1);
-    stage.tell(Record::Left { worker, why: DepartureCause::Log });
+    stage.record(Record::Left { worker, why: DepartureCause::Log });
     stage.pass(2);
-    stage.tell(Record::Rejoined { worker });
+    stage.record(Record::Rejoined { worker });
     for n in 1..10 {
         stage.store(worker, None, n * 100..n * 100 + 20);
         stage.pass(1);
@@ -194,9 +194,9 @@ fn a_worker_that_starts_anew_under_its_old_id_is_no_ghost() {
     let worker = stage.worker(7);
     stage.store(worker, None, 1..20);
     stage.pass(1);
-    stage.tell(Record::Left { worker, why: DepartureCause::Log });
+    stage.record(Record::Left { worker, why: DepartureCause::Log });
     stage.pass(30);
-    stage.tell(Record::Rejoined { worker });
+    stage.record(Record::Rejoined { worker });
     for n in 0..90 {
         stage.store(worker, None, n * 100..n * 100 + 20);
         stage.decide(worker, 20, 0);
@@ -210,7 +210,7 @@ pub(super) fn two_models() -> Stage {
     let mut stage = Stage::new();
     for (id, name) in [(7, "small"), (8, "small"), (9, "large")] {
         let worker = stage.worker(id);
-        stage.tell(Record::Model { worker, name: name.into() });
+        stage.record(Record::Model { worker, name: name.into() });
     }
     stage.pass(10);
     stage
@@ -223,7 +223,7 @@ fn models_that_share_a_component_are_critical_and_one_model_is_well() {
     assert_eq!((finding.severity, finding.workers.len()), (Severity::Critical, 3));
     assert_eq!(evidence(finding, "serve small"), "2");
     let mut stage = two_models();
-    stage.tell(Record::Left { worker: WorkerIx(2), why: DepartureCause::Log });
+    stage.record(Record::Left { worker: WorkerIx(2), why: DepartureCause::Log });
     stage.pass(40);
     assert!(stage.finding("models_share_a_pool").is_none(), "a rollout that is over");
 }

@@ -3,11 +3,11 @@
 use serde::{Deserialize, Serialize};
 
 use super::noise::Part;
-use crate::settings::RouterSettings;
-use radixscope_model::id::WorkerIx;
+use radixscope_model::id::{DecisionId, WorkerIx};
+use radixscope_router::RouterSettings;
 
-/// Flips that are listed one by one.
-pub const MAX_FLIPS: usize = 256;
+/// Changed decisions that are listed one by one.
+pub const MAX_LISTED_CHANGES: usize = 256;
 
 /// What would have become of the decisions under a setting.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -17,11 +17,11 @@ pub struct Outcome {
     /// Decisions judged.
     pub decisions: u64,
     /// Decisions whose actual worker this setting would not have chosen whatever it had drawn.
-    pub flips_certain: u64,
-    /// Expected number of decisions that go elsewhere; at temperature 0 without ties equal to `flips_certain`.
-    pub flips_expected: f64,
-    /// The first [`MAX_FLIPS`] decisions whose actual worker is not among the most likely.
-    pub flips: Vec<ChangedChoice>,
+    pub certain_changes: u64,
+    /// Expected number of decisions that go elsewhere; at temperature 0 without ties equal to `certain_changes`.
+    pub expected_changes: f64,
+    /// The first [`MAX_LISTED_CHANGES`] decisions whose actual worker is not among the most likely.
+    pub changed: Vec<ChangedDecision>,
     /// Decisions whose lowest cost two or more workers share exactly.
     pub ties: u64,
     /// Expected overlap of the chosen workers over blocks of the prompts, 0 … 1, over `overlap_decisions`; `None`
@@ -37,7 +37,7 @@ pub struct Outcome {
     /// Expected share of the decisions by worker, 0 … 1, in order of first sight.
     pub shares: Vec<WorkerShare>,
     /// How far workers are apart in requests in flight; `None` where no request's end is known.
-    pub spread: Option<LoadImbalance>,
+    pub imbalance: Option<LoadImbalance>,
     /// Consecutive parts of the window, for what of a difference is chance. Does not travel.
     #[serde(skip)]
     pub parts: Vec<Part>,
@@ -46,22 +46,26 @@ pub struct Outcome {
 impl Outcome {
     /// Without what only a recommendation needs and what does not travel.
     pub fn without_parts(self) -> Self {
-        let spread = self.spread.map(|spread| LoadImbalance { p95_halves: [0; 2], ..spread });
-        Self { parts: Vec::new(), spread, ..self }
+        let imbalance = self.imbalance.map(|imbalance| LoadImbalance { p95_halves: [0; 2], ..imbalance });
+        Self { parts: Vec::new(), imbalance, ..self }
     }
 }
 
 /// A decision that would have gone elsewhere.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
-pub struct ChangedChoice {
-    /// Which, counted as pushed among those judged.
-    pub decision: u32,
-    /// Who served it.
+pub struct ChangedDecision {
+    /// Which.
+    pub decision: DecisionId,
+    /// The worker that served it.
     pub from: WorkerIx,
     /// The likeliest worker now; the first of several.
     pub to: WorkerIx,
-    /// Chance of the actual worker now.
+    /// Chance that the actual worker is chosen now, 0 … 1.
     pub actual_probability: f64,
+    /// Cost of the actual worker in blocks under the setting tried; under round-robin, as recorded.
+    pub from_cost: f64,
+    /// Cost of the other one likewise.
+    pub to_cost: f64,
 }
 
 /// A worker's share of the decisions.

@@ -1,12 +1,11 @@
 //! One pass over the columns for one setting.
 
+use super::super::sample::{Judged, Sample};
 use super::noise::{PARTS, Part, part_of};
-use super::outcome::{ChangedChoice, LoadImbalance, MAX_FLIPS, Outcome, WorkerShare};
-use super::{OfflineReplay, Row};
-use crate::pick;
-use crate::settings::{RouterMode, RouterSettings, TieBreak};
-use radixscope_model::id::WorkerIx;
+use super::outcome::{ChangedDecision, LoadImbalance, MAX_LISTED_CHANGES, Outcome, WorkerShare};
 use radixscope_model::percentile;
+use radixscope_router::pick::{self, round_robin};
+use radixscope_router::{RouterMode, RouterSettings, TieBreak};
 
 /// What places requests, the real router included.
 #[derive(Clone, Copy)]
@@ -40,9 +39,9 @@ struct Pass {
     /// By decision: expected prompt tokens that need no computing, more than with the actual choice.
     saved: Vec<f64>,
     parts: Vec<Part>,
-    flips: Vec<ChangedChoice>,
-    flips_certain: u64,
-    stays_expected: f64,
+    changed: Vec<ChangedDecision>,
+    certain_changes: u64,
+    expected_unchanged: f64,
     ties: u64,
     overlap_blocks: f64,
     isl_blocks: f64,
@@ -51,11 +50,10 @@ struct Pass {
     prefill_decisions: u64,
 }
 
-impl OfflineReplay {
+impl Sample {
     /// What would have become of the decisions under `settings`, each on the state it saw. A credit below the recorded one
-    /// is too kind to workers that held more than they had to compute: how much more, recorded prefill blocks of 0 do not
-    /// tell.
-    pub fn evaluate(&self, settings: &RouterSettings) -> Outcome {
+    /// favours workers that held more than they had to compute: how much more, recorded prefill blocks of 0 do not say.
+    pub fn outcome(&self, settings: &RouterSettings) -> Outcome {
         self.pass(Placing::of(settings), Some(*settings))
     }
 
@@ -64,23 +62,9 @@ impl OfflineReplay {
         self.pass_each(Placing::of(settings), Some(*settings)).1
     }
 
-    /// What happened, as recorded, in the same figures; nothing flips. Ties are those of the recorded terms.
+    /// What happened, as recorded, in the same figures; nothing changes. Ties are those of the recorded terms.
     pub fn actual(&self) -> Outcome {
         self.pass(Placing::Actual, None)
-    }
-
-    /// What each candidate of a decision, counted as pushed among those judged, costs under `settings`, in blocks; under
-    /// round-robin what it cost as recorded. `None` if there is no such decision.
-    pub fn costs_of(&self, decision: u32, settings: &RouterSettings) -> Option<Vec<(WorkerIx, f64)>> {
-        let row = self.decisions.get(decision as usize)?;
-        let (factor, credit) = match settings.router_mode {
-            RouterMode::Kv => (settings.prefill_factor(), settings.device_credit()),
-            RouterMode::RoundRobin => (row.prefill_factor, row.credit),
-        };
-        let mut costs = vec![0.0; row.candidates().len()];
-        self.costs(row, factor, credit, &mut costs);
-        let workers = self.slot[row.candidates()].iter().map(|&slot| self.workers[usize::from(slot)]);
-        Some(workers.zip(costs).collect())
     }
 
     fn pass(&self, placing: Placing, settings: Option<RouterSettings>) -> Outcome {
@@ -89,16 +73,18 @@ impl OfflineReplay {
 
     /// The same, and by decision the expected prompt tokens that need no computing, more than with the actual choice.
     fn pass_each(&self, placing: Placing, settings: Option<RouterSettings>) -> (Outcome, Vec<f64>) {
+        let candidates = self.decisions.iter().map(|judged| judged.candidates().len());
+        let most_candidates = candidates.max().unwrap_or(0);
         let mut pass = Pass {
-            costs: vec![0.0; self.most_candidates],
-            chances: vec![0.0; self.most_candidates],
+            costs: vec![0.0; most_candidates],
+            chances: vec![0.0; most_candidates],
             shares: vec![0.0; self.workers.len()],
             drawn: vec![0; self.len()],
             saved: vec![0.0; self.len()],
             parts: vec![Part::default(); PARTS],
-            flips: Vec::new(),
-            flips_certain: 0,
-            stays_expected: 0.0,
+            changed: Vec::new(),
+            certain_changes: 0,
+            expected_unchanged: 0.0,
             ties: 0,
             overlap_blocks: 0.0,
             isl_blocks: 0.0,
@@ -114,10 +100,10 @@ impl OfflineReplay {
         let outcome = Outcome {
             settings,
             decisions,
-            flips_certain: pass.flips_certain,
-            // Sums of chances round; a flip less than none would be odd to read.
-            flips_expected: (decisions as f64 - pass.stays_expected).max(0.0),
-            flips: pass.flips,
+            certain_changes: pass.certain_changes,
+            // Sums of chances round; a change less than none would be odd to read.
+            expected_changes: (decisions as f64 - pass.expected_unchanged).max(0.0),
+            changed: pass.changed,
             ties: pass.ties,
             overlap_share: (pass.isl_blocks > 0.0).then(|| pass.overlap_blocks / pass.isl_blocks),
             overlap_decisions: pass.overlap_decisions,
@@ -129,25 +115,28 @@ impl OfflineReplay {
                 .zip(&pass.shares)
                 .map(|(&worker, &sum)| WorkerShare { worker, share: share(sum) })
                 .collect(),
-            spread: self.spread(&pass.drawn),
+            // Of the requests of one worker alone nothing follows about loads beside each other.
+            imbalance: if self.is_of_one_worker { None } else { self.imbalance(&pass.drawn) },
             parts: pass.parts,
         };
         (outcome, pass.saved)
     }
 
     fn decision(&self, placing: Placing, at: u32, part: usize, pass: &mut Pass) {
-        let row = &self.decisions[at as usize];
-        let all = row.candidates();
+        let judged = &self.decisions[at as usize];
+        let decision = &judged.decision;
+        let recorded = self.settings_of(judged);
+        let all = judged.candidates();
         let len = all.len();
-        let slots = &self.slot[all.clone()];
+        let slots = &self.slots[all.clone()];
         let (costs, chances) = (&mut pass.costs[..len], &mut pass.chances[..len]);
-        let actual = usize::from(row.actual);
+        let actual = usize::from(decision.chosen);
 
         let (factor, credit) = match placing {
             Placing::Cost { prefill_factor, credit, .. } => (prefill_factor, credit),
-            _ => (row.prefill_factor, row.credit),
+            _ => (recorded.prefill_factor(), recorded.device_credit()),
         };
-        self.costs(row, factor, credit, costs);
+        self.costs(judged, factor, credit, costs);
         let least = costs.iter().copied().fold(f64::INFINITY, f64::min);
         pass.ties += u64::from(costs.iter().filter(|cost| **cost == least).count() > 1);
         match placing {
@@ -158,7 +147,7 @@ impl OfflineReplay {
             Placing::Actual => certainly(actual, chances),
             Placing::RoundRobin => {
                 let workers = slots.iter().map(|&slot| self.workers[usize::from(slot)]);
-                certainly(in_turn(workers, row.turn).unwrap_or(actual), chances);
+                certainly(round_robin(workers, decision.turn).unwrap_or(actual), chances);
             }
         }
 
@@ -167,35 +156,42 @@ impl OfflineReplay {
             pass.shares[usize::from(*slot)] += chance;
             overlap += chance * held;
         }
-        if row.isl_blocks > 0.0 {
+        if let Some(isl_blocks) = decision.isl_blocks().filter(|&blocks| blocks > 0) {
             pass.overlap_blocks += overlap;
-            pass.isl_blocks += row.isl_blocks;
+            pass.isl_blocks += isl_blocks as f64;
             pass.overlap_decisions += 1;
             pass.parts[part].overlap_blocks += overlap;
-            pass.parts[part].isl_blocks += row.isl_blocks;
+            pass.parts[part].isl_blocks += isl_blocks as f64;
         }
-        if row.block_size > 0.0 {
-            let held = &self.overlap_blocks[all.clone()];
+        let overlaps = &self.overlap_blocks[all.clone()];
+        if let Some(actual_tokens) = decision.cached_tokens(overlaps[actual]) {
+            let cached = |overlap: f64| decision.cached_tokens(overlap).unwrap_or(0.0);
             let expected: f64 =
-                held.iter().zip(&*chances).map(|(&held, chance)| chance * row.cached_tokens(held)).sum();
-            let saved = expected - row.cached_tokens(held[actual]);
+                overlaps.iter().zip(&*chances).map(|(&overlap, chance)| chance * cached(overlap)).sum();
+            let saved = expected - actual_tokens;
             pass.saved[at as usize] = saved;
             pass.saved_tokens += saved;
             pass.prefill_decisions += 1;
         }
-        let stays = chances[actual];
-        pass.stays_expected += stays;
-        pass.flips_certain += u64::from(stays == 0.0);
+        let actual_probability = chances[actual];
+        pass.expected_unchanged += actual_probability;
+        pass.certain_changes += u64::from(actual_probability == 0.0);
         let (mut likeliest, mut chance) = (0, 0.0);
         for (at, &c) in chances.iter().enumerate() {
             if c > chance {
                 (likeliest, chance) = (at, c);
             }
         }
-        if stays < chance && pass.flips.len() < MAX_FLIPS {
+        if actual_probability < chance && pass.changed.len() < MAX_LISTED_CHANGES {
             let worker = |at: usize| self.workers[usize::from(slots[at])];
-            let (from, to) = (worker(actual), worker(likeliest));
-            pass.flips.push(ChangedChoice { decision: at, from, to, actual_probability: stays });
+            pass.changed.push(ChangedDecision {
+                decision: decision.id,
+                from: worker(actual),
+                to: worker(likeliest),
+                actual_probability,
+                from_cost: costs[actual],
+                to_cost: costs[likeliest],
+            });
         }
         let drawn = pick::draw(chances, uniform(at)).unwrap_or(actual);
         pass.drawn[at as usize] = slots[drawn];
@@ -203,9 +199,9 @@ impl OfflineReplay {
 
     /// Costs of a decision's candidates at another factor and credit. With the recorded credit nothing is added to the
     /// recorded blocks, so that the same setting gives the same bits.
-    fn costs(&self, row: &Row, factor: f64, credit: f64, out: &mut [f64]) {
-        let all = row.candidates();
-        let more = row.credit - credit;
+    fn costs(&self, judged: &Judged, factor: f64, credit: f64, out: &mut [f64]) {
+        let all = judged.candidates();
+        let more = self.settings_of(judged).device_credit() - credit;
         let columns = self.overlap_blocks[all.clone()]
             .iter()
             .zip(&self.prefill_blocks[all.clone()])
@@ -215,62 +211,48 @@ impl OfflineReplay {
         }
     }
 
-    fn spread(&self, drawn: &[u16]) -> Option<LoadImbalance> {
+    fn imbalance(&self, drawn: &[u16]) -> Option<LoadImbalance> {
         let mut in_flight = vec![0_u32; self.workers.len()];
-        let mut spreads: Vec<u32> = Vec::with_capacity(self.len());
+        let mut differences: Vec<u32> = Vec::with_capacity(self.len());
         let mut ends = self.by_end.iter().map(|&at| at as usize).peekable();
         for &at in &self.by_start {
-            let row = &self.decisions[at as usize];
-            while let Some(ended) = ends.next_if(|&e| self.decisions[e].ended_ms <= row.at_ms) {
+            let judged = &self.decisions[at as usize];
+            let now = Some(judged.decision.at_ms);
+            while let Some(ended) = ends.next_if(|&at| self.decisions[at].decision.ended_ms <= now) {
                 in_flight[usize::from(drawn[ended])] -= 1;
             }
-            if row.is_in_flight() {
+            if judged.decision.is_in_flight() {
                 in_flight[usize::from(drawn[at as usize])] += 1;
             }
-            if row.len > 1 {
-                let counts = self.slot[row.candidates()].iter().map(|&slot| in_flight[usize::from(slot)]);
+            let candidates = judged.candidates();
+            if candidates.len() > 1 {
+                let counts = self.slots[candidates].iter().map(|&slot| in_flight[usize::from(slot)]);
                 let (least, most) = counts.fold((u32::MAX, 0), |(l, m), n| (l.min(n), m.max(n)));
-                spreads.push(most - least);
+                differences.push(most - least);
             }
         }
-        if self.by_end.is_empty() || spreads.is_empty() {
+        if self.by_end.is_empty() || differences.is_empty() {
             return None;
         }
-        let half = spreads.len() / 2;
+        let half = differences.len() / 2;
         let p95_of = |part: &[u32]| {
             let mut part = part.to_vec();
             let rank = percentile::index(part.len(), 95)?;
             Some(*part.select_nth_unstable(rank).1)
         };
-        let halves = (p95_of(&spreads[..half]), p95_of(&spreads[half..]));
-        let mean = spreads.iter().map(|&s| f64::from(s)).sum::<f64>() / spreads.len() as f64;
-        let rank = percentile::index(spreads.len(), 95)?;
-        let (_, &mut p95, above) = spreads.select_nth_unstable(rank);
+        let halves = (p95_of(&differences[..half]), p95_of(&differences[half..]));
+        let mean = differences.iter().map(|&s| f64::from(s)).sum::<f64>() / differences.len() as f64;
+        let rank = percentile::index(differences.len(), 95)?;
+        let (_, &mut p95, above) = differences.select_nth_unstable(rank);
         let most = above.iter().copied().max().unwrap_or(p95);
         let p95_halves = [halves.0.unwrap_or(p95), halves.1.unwrap_or(p95)];
         Some(LoadImbalance { mean, p95, most, ended_decisions: self.by_end.len() as u64, p95_halves })
     }
 }
 
-impl Row {
-    /// Prompt tokens that a worker which holds `overlap_blocks` need not compute.
-    pub(super) fn cached_tokens(&self, overlap_blocks: f64) -> f64 {
-        let cached = overlap_blocks * self.block_size;
-        self.isl_tokens.map_or(cached, |isl| cached.min(isl as f64))
-    }
-}
-
 fn certainly(chosen: usize, chances: &mut [f64]) {
     chances.fill(0.0);
     chances[chosen] = 1.0;
-}
-
-/// Whose turn it is among `workers` by round-robin, as a place among them; `None` where there is none. As Dynamo's: the number
-/// of the request modulo the number of workers, here by worker index. So it hangs on no earlier choice.
-pub fn in_turn(workers: impl Iterator<Item = WorkerIx>, turn: u64) -> Option<usize> {
-    let mut by_index: Vec<(WorkerIx, usize)> = workers.enumerate().map(|(at, worker)| (worker, at)).collect();
-    let nth = turn.checked_rem(by_index.len() as u64)? as usize;
-    Some(by_index.select_nth_unstable(nth).1.1)
 }
 
 /// A number in `[0, 1)` that depends on the decision alone.

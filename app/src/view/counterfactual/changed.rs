@@ -14,16 +14,16 @@ use crate::view::nav;
 
 /// The list; bounded by the report.
 #[component]
-pub(super) fn Flips(store: Store, report: Arc<OfflineReplayReport>) -> impl IntoView {
-    let shown = report.flips.len();
+pub(super) fn ChangedDecisions(store: Store, report: Arc<OfflineReplayReport>) -> impl IntoView {
+    let shown = report.tried.changed.len();
     let caption = match shown {
         0 => "No decision would most likely change worker.".to_owned(),
         _ => format!(
             "{shown} decisions, oldest first, whose worker is no longer among the likeliest. Costs are in blocks, under the setting tried; round-robin: as recorded."
         ),
     };
-    let row = |flip: &ChangedDecision| view! { <FlipRow store flip=*flip/> };
-    let rows = report.flips.iter().map(row).collect_view();
+    let row = |changed: &ChangedDecision| view! { <ChangedRow store changed=*changed/> };
+    let rows = report.tried.changed.iter().map(row).collect_view();
     view! {
         <p class="caption" data-testid="cf-flips-caption">{caption}</p>
         {(shown > 0).then(|| view! {
@@ -44,25 +44,25 @@ pub(super) fn Flips(store: Store, report: Arc<OfflineReplayReport>) -> impl Into
 }
 
 #[component]
-fn FlipRow(store: Store, flip: ChangedDecision) -> impl IntoView {
+fn ChangedRow(store: Store, changed: ChangedDecision) -> impl IntoView {
     let query = move || {
         let query = store.address.with(|address| address.with_panel(Panel::Decisions).query());
-        format!("{query}&decision={}", flip.decision)
+        format!("{query}&decision={}", changed.decision)
     };
     let open = move |event: web_sys::MouseEvent| {
         if nav::stays_here(&event) {
             store.address.set(Address::parse(&query()).0);
         }
     };
-    let difference = flip.to_cost - flip.from_cost;
+    let difference = changed.to_cost - changed.from_cost;
     let sign = if difference < 0.0 { "−" } else { "+" };
     view! {
-        <tr data-testid="cf-flip" data-decision=flip.decision.to_string()>
-            <td><a href=move || format!("./{}", query()) on:click=open>{format!("#{}", flip.decision)}</a></td>
-            <td><Chip store worker=flip.from/>{format!(" {:.1}", flip.from_cost)}</td>
-            <td>"→ "<Chip store worker=flip.to/>{format!(" {:.1}", flip.to_cost)}</td>
+        <tr data-testid="cf-flip" data-decision=changed.decision.to_string()>
+            <td><a href=move || format!("./{}", query()) on:click=open>{format!("#{}", changed.decision)}</a></td>
+            <td><Chip store worker=changed.from/>{format!(" {:.1}", changed.from_cost)}</td>
+            <td>"→ "<Chip store worker=changed.to/>{format!(" {:.1}", changed.to_cost)}</td>
             <td class="n">{format!("{sign}{:.1}", difference.abs())}</td>
-            <td class="n">{format::tenths(flip.actual_probability)}</td>
+            <td class="n">{format::tenths(changed.actual_probability)}</td>
         </tr>
     }
 }

@@ -1,4 +1,4 @@
-//! The addresses that a page asks a server for, answered from a recording.
+//! The addresses that a page requests from a server, served from a recording.
 
 use std::io::{Read, Seek};
 
@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::{Replay, ReplayError};
 
-/// What is answered.
+/// The response to a request.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Response {
     /// Status of HTTP.
@@ -33,21 +33,21 @@ impl Response {
         Self { status: 200, body }
     }
 
-    fn wrong(status: u16, code: &'static str, message: String) -> Self {
-        let wrong = ErrorBody { error: ErrorDetail { code, message } };
-        Self { status, body: serde_json::to_vec(&wrong).unwrap_or_default() }
+    fn error(status: u16, code: &'static str, message: String) -> Self {
+        let body = ErrorBody { error: ErrorDetail { code, message } };
+        Self { status, body: serde_json::to_vec(&body).unwrap_or_default() }
     }
 }
 
 impl<R: Read + Seek> Replay<R> {
-    /// Answers an address as a server would, relative to where it is served.
-    pub fn answer(&mut self, address: &str) -> Response {
+    /// The response to an address as a server would give it, relative to where it is served.
+    pub fn respond(&mut self, address: &str) -> Response {
         let (path, query) = address.split_once('?').unwrap_or((address, ""));
         let number = |name: &str| {
             let value = query.split('&').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='));
             value.and_then(|value| value.parse::<u64>().ok())
         };
-        let answered = match path {
+        let response = match path {
             "snapshot" => self.snapshot().map(Response::ok),
             "history" => {
                 let index = self.index(Millis(number("after_ms").unwrap_or(0)));
@@ -60,18 +60,18 @@ impl<R: Read + Seek> Replay<R> {
                     self.segment(Millis(at), after, until).map(Response::ok)
                 }
                 None => {
-                    let words = "at_ms: a time in Unix milliseconds is missing".to_owned();
-                    return Response::wrong(400, "bad_parameter", words);
+                    let message = "at_ms: a time in Unix milliseconds is missing".to_owned();
+                    return Response::error(400, "bad_parameter", message);
                 }
             },
             _ => {
-                let words = "This needs a server: what is shown is a recording".to_owned();
-                return Response::wrong(404, "not_found", words);
+                let message = "This needs a server: what is shown is a recording".to_owned();
+                return Response::error(404, "not_found", message);
             }
         };
-        answered.unwrap_or_else(|error| match error {
-            ReplayError::NotKept(_) => Response::wrong(404, "not_found", error.to_string()),
-            _ => Response::wrong(500, "internal", error.to_string()),
+        response.unwrap_or_else(|error| match error {
+            ReplayError::NotRecorded(_) => Response::error(404, "not_found", error.to_string()),
+            _ => Response::error(500, "internal", error.to_string()),
         })
     }
 }

@@ -1,4 +1,4 @@
-//! What came out: every candidate with its terms, by rank, and what changed from a decision that was really taken.
+//! The response: every candidate with its terms, by rank, and what changed from a decision that was really taken.
 
 use std::fmt::Write as _;
 
@@ -11,12 +11,12 @@ use radixscope_router::explain::Short;
 use radixscope_router::{Load, Request, RouterSettings, Scores, Terms, WorkerInput};
 use radixscope_state::cluster::Cluster;
 
-/// An answer; lives as long as nothing else is asked.
+/// A response; valid until the next question.
 #[derive(Clone, Copy, Debug)]
 pub struct WhatIfResponse<'a> {
-    /// The last record of the state that was asked.
+    /// The last record of the state.
     pub seq: Seq,
-    /// When it was asked, by the state's clock.
+    /// When it was computed, by the state's clock.
     pub at_ms: Millis,
     /// What was routed.
     pub request: Request,
@@ -28,13 +28,14 @@ pub struct WhatIfResponse<'a> {
     pub notes: &'a [String],
     /// Why it may be wrong: the tree it rests on lacks blocks. In a sentence; `None`: it lacks none.
     pub partial: Option<&'a str>,
-    /// Margin, ties, chances: candidates by their index.
+    /// Cost gap, ties, chances: candidates by their index.
     pub scores: &'a Scores,
+    pub(super) ranking: &'a [u32],
     pub(super) rows: &'a [CandidateMeta],
     pub(super) inputs: &'a [WorkerInput],
 }
 
-/// A candidate with its place in the answer.
+/// A candidate with its place in the response.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct RankedCandidate {
     /// Who, and the numbers that are compared.
@@ -55,7 +56,7 @@ pub struct RankedCandidate {
     pub is_actual: bool,
 }
 
-/// The really chosen worker in this answer.
+/// The really chosen worker in this response.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Versus {
     /// The decision compared with.
@@ -73,7 +74,7 @@ pub struct Versus {
     /// How many could be chosen here.
     pub choices: usize,
     /// Whether the choice would fall on another worker: at temperature 0 certainly, above it likelier than not.
-    pub flips: bool,
+    pub changes_worker: bool,
     /// Lowest cost to second lowest, in blocks.
     pub cost_gap_blocks: Option<f64>,
     /// Candidates.
@@ -83,14 +84,15 @@ pub struct Versus {
 impl<'a> WhatIfResponse<'a> {
     /// Candidates by cost, lowest first.
     pub fn ranked(&self) -> impl ExactSizeIterator<Item = RankedCandidate> + use<'a> {
-        let answer = *self;
+        let response = *self;
         let actual = self.versus.map(|versus| versus.actual);
-        let ranking = self.scores.ranking().iter().enumerate();
-        ranking.map(move |(place, &at)| answer.at(place as u32 + 1, at as usize, actual))
+        let ranking = self.ranking.iter().enumerate();
+        ranking.map(move |(place, &at)| response.at(place as u32 + 1, at as usize, actual))
     }
 
     fn at(&self, rank: u32, at: usize, actual: Option<CandidateRef>) -> RankedCandidate {
-        let (row, input, terms) = (self.rows[at], &self.inputs[at], self.scores.terms()[at]);
+        let (row, input) = (self.rows[at], &self.inputs[at]);
+        let terms = self.scores.terms_of(input);
         RankedCandidate {
             candidate: terms.candidate(row.who, input.overlap, Some(input.tree_size_blocks)),
             rank,
@@ -121,7 +123,7 @@ impl Versus {
                 write!(sentence, "Here it shares the lowest cost with others")
             }
             (Some(_), _) => match self.cost_gap_blocks {
-                Some(margin) => write!(sentence, "Here it costs least too, by {} blocks", Short(margin)),
+                Some(gap) => write!(sentence, "Here it costs least too, by {} blocks", Short(gap)),
                 None => write!(sentence, "Here it is the only one"),
             },
             (None, _) => write!(sentence, "It cannot be chosen here, and {best} costs least"),
@@ -141,7 +143,7 @@ impl WhatIf {
     pub(super) fn versus(&self, cluster: &Cluster, question: &Question) -> Option<Versus> {
         let decided = cluster.decisions().get(question.actual?)?;
         let actual = CandidateRef::Worker(decided.decision.worker);
-        let ranking = self.scores.ranking();
+        let ranking = &self.ranking;
         let best_at = *ranking.first()? as usize;
         let at = self.rows.iter().position(|row| row.who == actual);
         let place = at.and_then(|at| ranking.iter().position(|&ranked| ranked as usize == at));
@@ -156,7 +158,7 @@ impl WhatIf {
             probability,
             best: self.rows[best_at].who,
             choices: self.scores.choice_count(),
-            flips: at.is_none_or(|at| costs[at] > costs[best_at]) && probability < 0.5,
+            changes_worker: at.is_none_or(|at| costs[at] > costs[best_at]) && probability < 0.5,
             cost_gap_blocks: self.scores.cost_gap_blocks(),
             of: self.rows.len(),
         })

@@ -7,9 +7,9 @@ use radixscope_model::percentile;
 use serde::{Deserialize, Serialize};
 
 /// Parts that a window is cut into, of equal numbers of decisions.
-pub const PARTS: usize = 20;
+pub(crate) const PARTS: usize = 20;
 /// Times that as many parts are drawn, each possibly several times.
-pub const DRAWS: usize = 400;
+pub(crate) const DRAWS: usize = 400;
 /// Percent of the draws below an interval, and as many above it: what is between is an interval of 95 %.
 const BEYOND_TENTHS: usize = 25;
 

@@ -7,19 +7,19 @@ use super::expected::Expected;
 use super::noise::{DRAWS, Interval, PARTS, gain};
 use super::outcome::{LoadImbalance, Outcome};
 use super::sweep::Grid;
-use crate::settings::RouterSettings;
+use radixscope_router::RouterSettings;
 
 /// The 95th percentile of the in-flight imbalance may be larger than the actual one by this share, and by one request,
 /// before it counts as worse: that much one draw differs from the next.
 const IMBALANCE_TOLERANCE: f64 = 0.1;
 /// The same for a setting that was recommended before; then also by two requests.
-const IMBALANCE_TOLERANCE_HELD: f64 = 0.35;
+const IMBALANCE_TOLERANCE_PREVIOUS: f64 = 0.35;
 /// The hit rate must rise by this share of all prompt blocks, whatever is chance, for a change to be worth it.
 const LEAST_GAIN: f64 = 0.005;
 /// Of several settings the nearest to what runs that has this share of the best one's gain.
 const ENOUGH: f64 = 0.7;
 /// A setting that was recommended before stays while it has this share of it.
-const ENOUGH_HELD: f64 = 0.45;
+const ENOUGH_PREVIOUS: f64 = 0.45;
 /// Hit rate that may be given up for a much smaller imbalance.
 const GAIN_PRICE: f64 = 0.01;
 /// The imbalance is much smaller if it falls by this share and by [`FALL_REQUESTS`], in both halves of the window.
@@ -41,7 +41,7 @@ pub enum Suggestion {
     Unknown,
 }
 
-/// A suggestion and its trade-off in words.
+/// A suggestion and its trade-off as text.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Recommendation {
     /// What kind.
@@ -55,7 +55,7 @@ pub struct Recommendation {
     /// What is expected of it.
     pub expected: Option<Expected>,
     /// Whether it was recommended before, and stays.
-    pub held: bool,
+    pub is_repeated: bool,
 }
 
 impl Recommendation {
@@ -65,7 +65,7 @@ impl Recommendation {
     }
 
     fn none(verdict: Suggestion, why: String, method: String) -> Self {
-        Self { verdict, outcome: None, why, method, expected: None, held: false }
+        Self { verdict, outcome: None, why, method, expected: None, is_repeated: false }
     }
 }
 
@@ -82,27 +82,27 @@ struct Tried<'a> {
     change: f64,
 }
 
-/// Suggests one of the settings tried; `held` is what was suggested last, of an earlier window.
+/// Suggests one of the settings tried; `previous` is what was suggested last, of an earlier window.
 ///
 /// 1. Those count whose 95th percentile of the in-flight imbalance is not above the actual one by more than a tenth and
 ///    one request, and whose hit rate is above the actual one beyond noise: the whole interval of the difference lies above
 ///    half a point (of all prompt blocks). Of those that have most of the best one's gain, the one nearest to
-///    what runs; the held one stays as long as it counts and has nearly half of that gain.
+///    what runs; the previous one stays as long as it counts and has nearly half of that gain.
 /// 2. Else the one with the smallest imbalance, if that is a quarter and two requests below the actual one in both
 ///    halves of the window and costs at most one point of hit rate.
 /// 3. Else none: there is no clear winner.
 ///
-/// Another setting than the held one is suggested only if the lower end of its gain is above the held one's gain: two that
+/// Another setting than the previous one is suggested only if the lower end of its gain is above the previous one's gain: two that
 /// differ by chance must not alternate.
 ///
 /// A higher hit rate alone is no reason: what it saves, a worker that gets all requests at once loses again in its queue.
-pub fn recommend(grid: &Grid, held: Option<(f64, f64)>) -> Recommendation {
+pub(crate) fn recommend(grid: &Grid, previous: Option<(f64, f64)>) -> Recommendation {
     let actual = &grid.actual;
     let unknown = |why: &str| Recommendation::none(Suggestion::Unknown, why.to_owned(), String::new());
     let Some(hit_rate) = actual.overlap_share else {
         return unknown("No prompt's length in blocks is known, so hit rates cannot be compared.");
     };
-    let Some(imbalance) = actual.spread else {
+    let Some(imbalance) = actual.imbalance else {
         return unknown(
             "No request's end is known, so the load of the workers cannot be estimated; the hit rate alone would \
              always ask for a higher weight.",
@@ -110,15 +110,15 @@ pub fn recommend(grid: &Grid, held: Option<(f64, f64)>) -> Recommendation {
     };
     let tried: Vec<Tried<'_>> =
         grid.outcomes.iter().enumerate().filter_map(|at| Tried::of(at, grid)).collect();
-    let is_held = |tried: &Tried<'_>| held == Some(tried.numbers());
+    let is_previous = |tried: &Tried<'_>| previous == Some(tried.numbers());
     let more = |tried: &&Tried<'_>| {
         let within = |p95: u32, from: u32, tolerance: f64, requests: f64| {
             f64::from(p95) <= f64::from(from) * (1.0 + tolerance) + requests
         };
-        if is_held(tried) {
+        if is_previous(tried) {
             // One half is enough: a single burst must not change what is recommended.
             let mut halves = tried.imbalance.p95_halves.into_iter().zip(imbalance.p95_halves);
-            let is_even = halves.any(|(p95, from)| within(p95, from, IMBALANCE_TOLERANCE_HELD, 2.0));
+            let is_even = halves.any(|(p95, from)| within(p95, from, IMBALANCE_TOLERANCE_PREVIOUS, 2.0));
             return is_even && tried.gain.low > 0.0;
         }
         let is_even = within(tried.imbalance.p95, imbalance.p95, IMBALANCE_TOLERANCE, 1.0);
@@ -130,9 +130,9 @@ pub fn recommend(grid: &Grid, held: Option<(f64, f64)>) -> Recommendation {
         .iter()
         .filter(|tried| tried.gain.value >= ENOUGH * most)
         .min_by(|a, b| a.change.total_cmp(&b.change));
-    let stays = better.iter().find(|tried| is_held(tried) && tried.gain.value >= ENOUGH_HELD * most);
+    let stays = better.iter().find(|tried| is_previous(tried) && tried.gain.value >= ENOUGH_PREVIOUS * most);
     // Another one than before has to be better than that by more than its uncertainty.
-    let before = tried.iter().find(|tried| is_held(tried)).filter(|_| stays.is_none());
+    let before = tried.iter().find(|tried| is_previous(tried)).filter(|_| stays.is_none());
     let is_clear = |found: &&&Tried<'_>| before.is_none_or(|before| found.gain.low > before.gain.value);
     if let Some(found) = stays.or(nearest.filter(is_clear)) {
         let rule = if stays.is_some() {
@@ -158,14 +158,14 @@ pub fn recommend(grid: &Grid, held: Option<(f64, f64)>) -> Recommendation {
                 && halves.into_iter().all(|(p95, from)| falls(p95, from))
         })
         .min_by(|a, b| {
-            (!is_held(a), a.imbalance.p95)
-                .cmp(&(!is_held(b), b.imbalance.p95))
+            (!is_previous(a), a.imbalance.p95)
+                .cmp(&(!is_previous(b), b.imbalance.p95))
                 .then(a.change.total_cmp(&b.change))
         });
     if let Some(found) = evener {
         let rule = "No setting has a hit rate clearly higher at that imbalance; this one is the most even of those that \
                     give up at most one point of it, in both halves of the window.";
-        return found.suggested(Suggestion::MoreEven, is_held(found), (hit_rate, imbalance), rule);
+        return found.suggested(Suggestion::MoreEven, is_previous(found), (hit_rate, imbalance), rule);
     }
     let best = tried.iter().map(|tried| tried.gain).max_by(|a, b| a.value.total_cmp(&b.value));
     let best =
@@ -193,7 +193,7 @@ impl<'a> Tried<'a> {
                 0.0 => 0.0,
                 apart => 1.0 + 4.0 * apart,
             };
-        Some(Self { at, outcome, settings, imbalance: outcome.spread?, gain, change })
+        Some(Self { at, outcome, settings, imbalance: outcome.imbalance?, gain, change })
     }
 
     fn numbers(&self) -> (f64, f64) {
@@ -203,7 +203,7 @@ impl<'a> Tried<'a> {
     fn suggested(
         &self,
         verdict: Suggestion,
-        held: bool,
+        is_repeated: bool,
         (hit_rate, imbalance): (f64, LoadImbalance),
         rule: &str,
     ) -> Recommendation {
@@ -225,7 +225,7 @@ impl<'a> Tried<'a> {
             points(self.gain),
             self.imbalance.p95,
             imbalance.p95,
-            self.outcome.flips_expected,
+            self.outcome.expected_changes,
             count(self.outcome.decisions),
         );
         let method = format!(
@@ -233,7 +233,7 @@ impl<'a> Tried<'a> {
              are not followed.",
             method()
         );
-        Recommendation { verdict, outcome: Some(self.at), why, method, expected: None, held }
+        Recommendation { verdict, outcome: Some(self.at), why, method, expected: None, is_repeated }
     }
 }
 

@@ -96,15 +96,15 @@ fn every_moment_of_two_files_is_answered() {
     let (files, digests) = two_files();
     let mut replay = opened(&files);
     assert_eq!(replay.range(), (digests[0].0, digests.last().unwrap().0));
-    let end = folded(&body(replay.answer("snapshot")), Millis(u64::MAX));
+    let end = folded(&body(replay.respond("snapshot")), Millis(u64::MAX));
     assert_eq!(end.digest(), digests.last().unwrap().1);
     for (at_ms, digest) in &digests {
-        let body = body(replay.answer(&format!("history/segment?at_ms={at_ms}")));
+        let body = body(replay.respond(&format!("history/segment?at_ms={at_ms}")));
         assert_eq!(folded(&body, *at_ms).digest(), *digest, "at {at_ms}");
     }
     // Between the files nothing happened.
     let between = Millis(BEGIN_MS + 15_000);
-    let body = body(replay.answer(&format!("history/segment?at_ms={between}")));
+    let body = body(replay.respond(&format!("history/segment?at_ms={between}")));
     assert_eq!(folded(&body, between).digest(), digests[BATCHES as usize - 1].1);
 }
 
@@ -113,9 +113,9 @@ fn who_has_the_keyframe_gets_what_is_behind() {
     let (files, digests) = two_files();
     let mut replay = opened(&files);
     let at_ms = digests[30].0;
-    let whole = body(replay.answer(&format!("history/segment?at_ms={at_ms}")));
+    let whole = body(replay.respond(&format!("history/segment?at_ms={at_ms}")));
     // A worker and 31 blocks: the segment's keyframe is after 21 records.
-    let rest = body(replay.answer(&format!("history/segment?at_ms={at_ms}&after=32")));
+    let rest = body(replay.respond(&format!("history/segment?at_ms={at_ms}&after=32")));
     assert!(rest.len() < whole.len());
     let mut firsts = Vec::new();
     let mut left = rest.as_slice();
@@ -135,16 +135,16 @@ fn who_has_the_keyframe_gets_what_is_behind() {
 fn who_wants_nothing_later_gets_nothing_later() {
     let (files, digests) = two_files();
     let mut replay = opened(&files);
-    let mut asked = |query: &str| body(replay.answer(&format!("history/segment?{query}")));
+    let mut request = |query: &str| body(replay.respond(&format!("history/segment?{query}")));
     for (at_ms, digest) in &digests {
-        let up_to = asked(&format!("at_ms={at_ms}&until_ms={at_ms}"));
+        let up_to = request(&format!("at_ms={at_ms}&until_ms={at_ms}"));
         // All that came is folded.
         assert_eq!(folded(&up_to, Millis(u64::MAX)).digest(), *digest, "at {at_ms}");
-        let keyframe = asked(&format!("at_ms={at_ms}&until_ms=0"));
+        let keyframe = request(&format!("at_ms={at_ms}&until_ms=0"));
         assert!(keyframe.len() <= up_to.len());
         let begun = folded(&keyframe, Millis(u64::MAX));
-        let rest = asked(&format!("at_ms={at_ms}&after={}", begun.seq().0));
-        let whole = asked(&format!("at_ms={at_ms}"));
+        let rest = request(&format!("at_ms={at_ms}&after={}", begun.seq().0));
+        let whole = request(&format!("at_ms={at_ms}"));
         // Each begins with a frame that says of what it is.
         let hello = 4 + u32::from_le_bytes(*whole.first_chunk().unwrap()) as usize;
         assert!([&keyframe[..], &rest[hello..]].concat() == whole, "at {at_ms}");
@@ -156,7 +156,7 @@ fn the_index_has_every_stretch_and_a_row_a_second() {
     let (files, _) = two_files();
     let mut replay = opened(&files);
     let first: serde_json::Value =
-        serde_json::from_slice(&body(replay.answer("history?after_ms=0"))).unwrap();
+        serde_json::from_slice(&body(replay.respond("history?after_ms=0"))).unwrap();
     let begins = |index: &serde_json::Value| -> Vec<u64> {
         let segments = index["segments"].as_array().unwrap().iter();
         segments.map(|segment| segment["from_ms"].as_u64().unwrap()).collect()
@@ -168,7 +168,7 @@ fn the_index_has_every_stretch_and_a_row_a_second() {
     );
     while replay.read_on() {}
     let index: serde_json::Value =
-        serde_json::from_slice(&body(replay.answer("history?after_ms=0"))).unwrap();
+        serde_json::from_slice(&body(replay.respond("history?after_ms=0"))).unwrap();
     assert_eq!(index["replay"], true);
     assert_eq!(index["epoch"], "7");
     assert_eq!(index["kept"]["from_ms"], BEGIN_MS);
@@ -182,7 +182,7 @@ fn the_index_has_every_stretch_and_a_row_a_second() {
     assert!(stored > 180, "{stored} of 200 blocks; the last second is not over");
     let later = rows[3]["at_ms"].as_u64().unwrap();
     let index: serde_json::Value =
-        serde_json::from_slice(&body(replay.answer(&format!("history?after_ms={later}")))).unwrap();
+        serde_json::from_slice(&body(replay.respond(&format!("history?after_ms={later}")))).unwrap();
     assert_eq!(index["rows"].as_array().unwrap().len(), rows.len() - 4);
 }
 
@@ -191,7 +191,7 @@ fn a_refusal_has_its_reason() {
     let (files, _) = two_files();
     let mut replay = opened(&files);
     let mut wrong = |address: &str| {
-        let Response { status, body } = replay.answer(address);
+        let Response { status, body } = replay.respond(address);
         let body: serde_json::Value = serde_json::from_slice(&body).unwrap();
         (status, body["error"]["message"].as_str().unwrap().to_owned())
     };

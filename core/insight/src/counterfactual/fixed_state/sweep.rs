@@ -4,9 +4,9 @@ use std::ops::ControlFlow;
 
 use serde::{Deserialize, Serialize};
 
-use super::OfflineReplay;
+use super::super::sample::Sample;
 use super::outcome::Outcome;
-use crate::settings::RouterSettings;
+use radixscope_router::RouterSettings;
 
 /// Settings tried, what each makes of the decisions, and what to compare them with.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -15,7 +15,7 @@ pub struct Grid {
     pub prefill_factors: Vec<f64>,
     /// Values of `router_temperature`.
     pub temperatures: Vec<f64>,
-    /// By factor, then temperature; without lists of flips.
+    /// By factor, then temperature; without lists of changed decisions.
     pub outcomes: Vec<Outcome>,
     /// What happened, as recorded.
     pub actual: Outcome,
@@ -33,11 +33,11 @@ impl Grid {
     }
 }
 
-impl OfflineReplay {
+impl Sample {
     /// Tries every factor at every temperature, credit and ties as recorded, and round-robin.
     ///
     /// `progress(done, total)` is called after each; if it breaks, or there is no decision, there is no grid.
-    pub fn sweep(
+    pub fn grid(
         &self,
         prefill_factors: &[f64],
         temperatures: &[f64],
@@ -50,7 +50,7 @@ impl OfflineReplay {
             for &temperature in temperatures {
                 let mut settings = RouterSettings { router_temperature: temperature, ..recorded };
                 settings.set_prefill_factor(prefill_factor);
-                outcomes.push(Outcome { flips: Vec::new(), ..self.evaluate(&settings) });
+                outcomes.push(Outcome { changed: Vec::new(), ..self.outcome(&settings) });
                 if progress(outcomes.len(), total).is_break() {
                     return None;
                 }
@@ -61,7 +61,7 @@ impl OfflineReplay {
             temperatures: temperatures.to_vec(),
             outcomes,
             actual: self.actual(),
-            round_robin: Outcome { flips: Vec::new(), ..self.evaluate(&RouterSettings::round_robin()) },
+            round_robin: Outcome { changed: Vec::new(), ..self.outcome(&RouterSettings::round_robin()) },
             recorded,
         })
     }

@@ -6,10 +6,10 @@
 use radixscope_model::sort::sort_by;
 use serde::{Deserialize, Serialize};
 
-use super::OfflineReplay;
+use super::super::sample::{Judged, Sample};
 use super::noise::{Interval, gain, part_of, percentile_of};
 use super::outcome::Outcome;
-use crate::settings::RouterSettings;
+use radixscope_router::RouterSettings;
 
 /// With fewer measured requests the pace is unknown.
 pub const LEAST_REQUESTS: usize = 60;
@@ -27,7 +27,7 @@ pub struct Expected {
     pub measured_ttft_ms: Option<(f64, f64)>,
 }
 
-impl OfflineReplay {
+impl Sample {
     /// What is expected under `settings`, of which `outcome` came; `None` where no prompt's length is known.
     pub fn expected(
         &self,
@@ -41,7 +41,7 @@ impl OfflineReplay {
         let saved = self.saved_tokens(settings);
         let (mut measured, mut expected) = (Vec::new(), Vec::new());
         for (place, &at) in self.by_start.iter().enumerate() {
-            if let Some(ttft_ms) = self.decisions[at as usize].ttft_ms {
+            if let Some(ttft_ms) = self.decisions[at as usize].decision.ttft_ms {
                 let part = part_of(place, self.len());
                 measured.push((part, ttft_ms));
                 expected.push((part, ttft_ms - ms_per_token * saved[at as usize]));
@@ -62,10 +62,11 @@ impl OfflineReplay {
     /// How much longer the first token takes for each prompt token to compute, in milliseconds: between the medians of the
     /// third of the requests with the fewest and of the third with the most of them.
     fn ms_per_token(&self) -> Option<f64> {
-        let computed = |row: &super::Row| {
-            let held = self.overlap_blocks[row.candidates()][usize::from(row.actual)];
-            let isl = row.isl_tokens? as f64;
-            Some((isl - row.cached_tokens(held), row.ttft_ms?)).filter(|_| row.block_size > 0.0)
+        let computed = |judged: &Judged| {
+            let decision = &judged.decision;
+            let overlap = self.overlap_blocks[judged.candidates()][usize::from(decision.chosen)];
+            let cached = decision.cached_tokens(overlap)?;
+            Some((decision.isl_tokens? as f64 - cached, decision.ttft_ms?))
         };
         let mut known: Vec<(f64, f64)> = self.decisions.iter().filter_map(computed).collect();
         let slope = if known.len() < LEAST_REQUESTS { None } else { slope(&mut known) };

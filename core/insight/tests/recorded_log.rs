@@ -5,12 +5,12 @@
 use std::collections::BTreeMap;
 use std::io::Read;
 
-use radixscope_model::id::{Millis, WorkerIx};
+use radixscope_insight::counterfactual::{Sample, SampleBuilder, SampledDecision};
+use radixscope_model::id::{DecisionId, Millis, WorkerIx};
 use radixscope_model::record::Candidate;
-use radixscope_router::frozen::{OfflineReplay, OfflineReplayBuilder, ReplayDecision};
 use radixscope_router::{Formula, RouterSettings, TieBreak};
 
-/// Recorded logs and how many decisions each tells.
+/// Recorded logs and how many decisions each has.
 const LOGS: [(&str, usize); 3] = [("0.9.1-healthy", 278), ("0.9.1-mismatch", 276), ("0.9.1-no-events", 156)];
 
 /// Number that follows `label`, up to the next separator.
@@ -25,7 +25,7 @@ fn worker(line: &str) -> &str {
 }
 
 struct Logged {
-    frozen: OfflineReplay,
+    sample: Sample,
     decisions: usize,
     /// Decisions whose lowest exact cost several workers share.
     ties: usize,
@@ -36,7 +36,7 @@ fn read(name: &str) -> Logged {
     let file = std::fs::File::open(&path).expect(&path);
     let mut log = String::new();
     flate2::read::GzDecoder::new(file).read_to_string(&mut log).expect("a log of text");
-    let mut builder = OfflineReplayBuilder::default();
+    let mut builder = SampleBuilder::default();
     let mut slots = BTreeMap::new();
     let (mut candidates, mut decisions, mut ties) = (Vec::new(), 0, 0);
     for line in log.lines() {
@@ -64,22 +64,22 @@ fn read(name: &str) -> Logged {
             let exact = |c: &Candidate| (c.prefill_blocks * 16.0).round() / 16.0 + c.decode_blocks;
             let least = candidates.iter().map(exact).fold(f64::INFINITY, f64::min);
             ties += usize::from(candidates.iter().filter(|c| exact(c) == least).count() > 1);
-            let decision = ReplayDecision {
+            let decision = SampledDecision {
+                id: DecisionId(decisions as u64),
                 at_ms: Millis(decisions as u64),
                 turn: decisions as u64,
                 ended_ms: None,
                 isl_tokens: None,
                 ttft_ms: None,
                 block_size_tokens: Some(16),
-                actual: candidates.iter().position(|c| c.worker == chosen).expect("among them") as u16,
-                recorded: RouterSettings::new(Formula::A),
+                chosen: candidates.iter().position(|c| c.worker == chosen).expect("among them") as u16,
             };
-            builder.push(&decision, &candidates).expect("all terms known");
+            builder.push(&decision, &RouterSettings::new(Formula::A), &candidates).expect("all terms known");
             candidates.clear();
             decisions += 1;
         }
     }
-    Logged { frozen: builder.finish(), decisions, ties }
+    Logged { sample: builder.finish(), decisions, ties }
 }
 
 #[test]
@@ -87,13 +87,13 @@ fn every_decision_of_a_real_router_is_among_our_choices() {
     for (name, decisions) in LOGS {
         let logged = read(name);
         assert_eq!(logged.decisions, decisions, "{name}");
-        // The log tells only the chosen worker's tree size, so every tied worker counts as a choice.
+        // The log has only the chosen worker's tree size, so every tied worker counts as a choice.
         let settings = RouterSettings { tie_break: TieBreak::Random, ..RouterSettings::new(Formula::A) };
-        let outcome = logged.frozen.evaluate(&settings);
-        assert_eq!((outcome.decisions, outcome.flips_certain), (decisions as u64, 0), "{name}");
+        let outcome = logged.sample.outcome(&settings);
+        assert_eq!((outcome.decisions, outcome.certain_changes), (decisions as u64, 0), "{name}");
         assert_eq!(outcome.ties as usize, logged.ties, "{name}");
         assert!(logged.ties > 0, "{name}");
-        let by_load = logged.frozen.evaluate(&RouterSettings { overlap_score_weight: 0.0, ..settings });
-        assert!(by_load.flips_certain > 0, "{name}: prefill decided nothing");
+        let by_load = logged.sample.outcome(&RouterSettings { overlap_score_weight: 0.0, ..settings });
+        assert!(by_load.certain_changes > 0, "{name}: prefill decided nothing");
     }
 }
