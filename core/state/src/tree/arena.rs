@@ -183,7 +183,7 @@ impl Arena {
     /// Node `id` and those that lie behind it in the same chunk, whatever they are.
     #[inline]
     pub(super) fn row(&self, id: NodeId) -> &[Node] {
-        &self.chunks[id.at() >> CHUNK_BITS][id.at() & (CHUNK - 1)..]
+        &self.chunks[id.at() >> CHUNK_BITS].nodes[id.at() & (CHUNK - 1)..]
     }
 
     /// Every id ever used, the root and free slots included.
