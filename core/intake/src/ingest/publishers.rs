@@ -362,53 +362,6 @@ mod tests {
         lost.iter().map(|lost| lost.count).sum()
     }
 
-    /// Both ways to receive a message, over everything that can happen to a publisher.
-    #[test]
-    fn a_message_that_goes_on_is_one_of_which_there_is_no_more_to_know() {
-        let (mut quick, mut whole) = (Publishers::default(), Publishers::default());
-        let mut state = 1u64;
-        let mut draw = |below: u64| {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            (state >> 33) % below
-        };
-        let (mut next, mut went_on) = ([0u64; 3], 0);
-        for at in 1..20_000 {
-            let publisher = draw(3);
-            let stream = Stream { publisher_id: publisher, ..STREAM };
-            let next = &mut next[publisher as usize];
-            match draw(60) {
-                0 => [&mut quick, &mut whole].into_iter().for_each(|p| p.broke(STREAM.source)),
-                1 => assert_eq!(quick.broke_of(stream), whole.broke_of(stream)),
-                2 => [&mut quick, &mut whole].into_iter().for_each(|p| p.left(stream)),
-                3 => *next = 0,
-                4 => *next += draw(4),
-                5 => {
-                    let skipped = [&mut quick, &mut whole].map(|p| p.skipped(stream, *next, *next + 2, at));
-                    assert_eq!(skipped[0], skipped[1]);
-                    *next += 2;
-                }
-                6 => assert_eq!(quick.settle().len(), whole.settle().len()),
-                _ => {
-                    let expected = whole.received(stream, *next, at);
-                    if quick.goes_on(stream, *next, at) {
-                        assert_eq!(expected, SequencePosition::in_order(), "message {at}");
-                        went_on += 1;
-                    } else {
-                        assert_eq!(quick.received(stream, *next, at), expected, "message {at}");
-                    }
-                    if let Continuity::Gap(missing) = expected.continuity {
-                        [&mut quick, &mut whole].into_iter().for_each(|p| {
-                            p.open(stream, None, missing, 1);
-                        });
-                    }
-                    *next += 1;
-                }
-            }
-            assert_eq!(quick.jumped_at(stream), whole.jumped_at(stream), "message {at}");
-        }
-        assert!(went_on > 5_000, "most messages just go on, not {went_on}");
-    }
-
     #[test]
     fn a_jump_is_as_many_lost_messages() {
         assert_eq!(lost(&[5, 6, 9, 10]), 2);
