@@ -62,7 +62,7 @@ impl Fills for ByChange<'_> {
 
 #[cfg(test)]
 mod tests {
-    use radixscope_model::id::{BlockHash, Millis, Seq, TokensHash, Worker};
+    use radixscope_model::id::{BlockHash, Millis, Seq, TokensHash, Worker, WorkerIx};
     use radixscope_model::record::{Block, Entry, Record};
     use radixscope_state::cluster::Cluster;
     use radixscope_state::tree::forest::{Arrangement, Order};
@@ -81,12 +81,12 @@ mod tests {
     fn stored(worker: u16, tokens: std::ops::Range<u64>) -> Record<'static> {
         let block = |t| Block { block_hash: BlockHash(t), tokens_hash: TokensHash(t) };
         let blocks: Vec<Block> = tokens.map(block).collect();
-        Record::Stored { worker: Slot(worker), parent: None, blocks: blocks.into() }
+        Record::Stored { worker: WorkerIx::first(Slot(worker)), parent: None, blocks: blocks.into() }
     }
 
     fn removed(worker: u16, tokens: std::ops::Range<u64>) -> Record<'static> {
         let hashes: Vec<BlockHash> = tokens.map(BlockHash).collect();
-        Record::Removed { worker: Slot(worker), hashes: hashes.into() }
+        Record::Removed { worker: WorkerIx::first(Slot(worker)), hashes: hashes.into() }
     }
 
     /// Four prompts of 30 blocks, which are retained, evicted, moved to the other worker, and stored.
@@ -95,7 +95,10 @@ mod tests {
         for worker in 0..2 {
             let id = Worker::new(u64::from(worker) + 7, 0);
             let (namespace, component) = ("dynamo".into(), "backend".into());
-            fold(&mut cluster, Record::Worker { worker: Slot(worker), id, namespace, component });
+            fold(
+                &mut cluster,
+                Record::Worker { worker: WorkerIx::first(Slot(worker)), id, namespace, component },
+            );
         }
         for from in [100, 200, 300] {
             fold(&mut cluster, stored(0, from..from + 30));
