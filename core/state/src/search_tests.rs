@@ -73,7 +73,7 @@ fn cluster() -> Cluster {
         cluster.fold(Seq(seq), &Entry { at_ms: Millis(1_800_000_000_000), record });
     };
     for ix in 0..2 {
-        let id = Worker::new(u64::MAX, ix.into());
+        let id = Worker::new(u64::MAX, ix);
         fold(Record::Worker { worker: WorkerIx(ix), id, namespace: "n".into(), component: "c".into() });
     }
     let block = |(hash, tokens)| Block { block_hash: BlockHash(hash), tokens_hash: TokensHash(tokens) };

@@ -18,7 +18,7 @@ impl Scenario {
         let mut scene = Self { cluster: Cluster::default(), changes: Changes::default() };
         scene.pass(0, Record::Source { source: SourceIx(0), name: "n".into(), kind: SourceKind::Nats });
         for w in 0..2 {
-            let (id, name) = (Worker::new(100, u32::from(w)), || "dynamo".into());
+            let (id, name) = (Worker::new(100, w), || "dynamo".into());
             scene.pass(0, Record::Worker { worker: WorkerIx(w), id, namespace: name(), component: name() });
         }
         scene

@@ -153,7 +153,7 @@ impl Context {
             writer.push(&entry?.1)?;
         }
         // The digest is of the former state.
-        Ok(writer.finish(batch.at_ms, None)?)
+        writer.finish(batch.at_ms, None)
     }
 
     /// Reads a record as it was written.
@@ -186,7 +186,7 @@ fn index(former: WorkerIx, at: Millis) -> WorkerIx {
     // Beyond the generations of workers that had departed.
     let generation = 2 + at.0.saturating_sub(BEGIN_MS) / GENERATION_MS;
     // A time far beyond is damage; what follows from it is some index.
-    WorkerIx((generation as u32) << 12 | former.0 % DEPARTED)
+    WorkerIx(((generation as u32) << 12) | (former.0 % DEPARTED))
 }
 
 fn each_worker(decision: &mut Decision, renamed: &mut dyn FnMut(WorkerIx) -> WorkerIx) {
