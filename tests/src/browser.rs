@@ -129,6 +129,10 @@ impl Page {
             complaints_are_expected,
         };
         page.size(1280, 720).await;
+        if page.is_chromium() {
+            // Of several windows on one machine at most one has the focus; elements of the others would get no focus events.
+            page.devtools("Emulation.setFocusEmulationEnabled", json!({"enabled": true})).await;
+        }
         page
     }
 

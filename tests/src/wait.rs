@@ -2,15 +2,14 @@
 //! instead.
 //!
 //! Two variables of the environment: `RADIXSCOPE_TEST_PATIENCE` multiplies every bound, for a machine that is much slower than
-//! two cores; `RADIXSCOPE_TEST_WAITS` names a file that gets a line for each wait of a tenth of a second or longer, by which
-//! [`BOUND`] was chosen.
+//! two cores; `RADIXSCOPE_TEST_WAITS` names a file that gets a line for each wait of a tenth of a second or longer.
 
 use std::io::Write;
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
-/// How long a test waits for one thing: three times the slowest wait of a whole run with eight tests beside each other on two
-/// cores. What takes longer by its nature names its own bound, with [`until_within`].
+/// How long a test waits for one thing: far above what a machine with two cores needs for it beside other tests. What takes longer
+/// by its nature names its own bound, with [`until_within`].
 pub const BOUND: Duration = Duration::from_secs(60);
 /// Least and most time between two looks …
 const LOOK_AFTER: [Duration; 2] = [Duration::from_millis(10), Duration::from_millis(150)];
