@@ -135,7 +135,7 @@ impl Cluster {
         let ignores_cache = self.pool(pool).is_some_and(|pool| pool.ignores_cache);
         let is_partial =
             is_computed(decision) && self.was_incomplete(pool, decision.decided_ms.unwrap_or(at));
-        self.head.decisions.take(seq, at, decision, (pool, ignores_cache), is_partial);
+        self.head.decisions.put(seq, at, decision, (pool, ignores_cache), is_partial);
         if !was_judged && has_prompt(decision) {
             self.judge(decision);
         }
