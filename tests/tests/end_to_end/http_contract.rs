@@ -295,7 +295,7 @@ async fn files_with_a_hash_in_their_name_are_kept_for_ever_and_sent_compressed()
             let is_small = plain.body.len() < 1024;
             assert!(is_small || packed.header("content-encoding") == "br", "{file}: {:?}", packed.headers);
             assert!(
-                is_small || packed.body.len() < plain.body.len() / 2,
+                is_small || packed.body.len() < plain.body.len() * 3 / 4,
                 "{file}: {} bytes",
                 packed.body.len()
             );
