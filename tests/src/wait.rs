@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 /// How long a test waits for one thing: far above what a machine with two cores needs for it beside other tests. What takes longer
 /// by its nature names its own bound, with [`until_within`].
-pub const BOUND: Duration = Duration::from_secs(60);
+pub const BOUND: Duration = Duration::from_secs(90);
 /// Least and most time between two looks …
 const LOOK_AFTER: [Duration; 2] = [Duration::from_millis(10), Duration::from_millis(150)];
 /// … and between them this share of what was waited already: a look costs a server or a browser as much as a person's.

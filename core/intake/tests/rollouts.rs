@@ -257,7 +257,7 @@ fn is_bounded(rollouts: &Rollouts, live: usize) {
 fn rollouts_of_more_workers_than_there_are_slots_keep_the_names_in_every_decision() {
     let mut rollouts = Rollouts::new(usize::MAX);
     rolled_out(&mut rollouts, 20, Size { processes: 32, ranks: 8 });
-    assert!(20 * 256 > radixscope_state::cluster::MAX_WORKERS);
+    const { assert!(20 * 256 > radixscope_state::cluster::MAX_WORKERS) };
     assert_eq!(rollouts.named(), 20 * 8, "every decision names all");
     is_bounded(&rollouts, 256);
 }
