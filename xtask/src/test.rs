@@ -181,7 +181,7 @@ pub(crate) fn run(workspace: &Workspace) -> Result<ExitCode> {
     check::form(&mut steps, workspace)?;
     page::build(&mut steps, workspace, page::Build::Quick)?;
     build(&mut steps, workspace)?;
-    test(&mut steps, "about 10 min on two cores", &[])
+    test(&mut steps, "about 11 min on two cores", &[])
 }
 
 /// Runs tests as the last step, and says what came of them.
@@ -196,7 +196,7 @@ fn test(steps: &mut Steps<'_>, usual: &str, arguments: &[&str]) -> Result<ExitCo
             true
         })
     });
-    println!("\n{}\n{}", steps.summary(), counts.slowest());
+    println!("\n{}\n{}{}", steps.summary(), counts.slowest(), counts.flaky());
     // A form that test reporters of any language read.
     println!("{} passed, {} failed, {} skipped", counts.passed, counts.failed, counts.skipped);
     if stopping() {
@@ -250,6 +250,8 @@ struct Counts {
     failed: usize,
     skipped: usize,
     times: Vec<(Duration, String)>,
+    /// Tests that failed once and passed when they were tried again (`.config/nextest.toml`).
+    flaky: Vec<String>,
 }
 
 impl Counts {
@@ -280,8 +282,21 @@ impl Counts {
             "PASS" | "FAIL" | "TIMEOUT" | "LEAK" if self.passed + self.failed == 0 => {
                 self.times.push((Duration::from_secs_f64(seconds), rest.to_owned()));
             }
+            _ if status.starts_with("FLAKY") => self.flaky.push(rest.to_owned()),
             _ => {}
         }
+    }
+
+    /// The tests that passed only when they were tried again, one a line; nothing without any.
+    fn flaky(&self) -> String {
+        if self.flaky.is_empty() {
+            return String::new();
+        }
+        let lines = self.flaky.iter().map(|name| format!("  {name}\n"));
+        format!(
+            "Passed only when tried again, so something is wrong with them:\n{}",
+            lines.collect::<String>()
+        )
     }
 
     /// The tests that took the longest, one a line.
@@ -306,10 +321,12 @@ mod tests {
             "    Starting 5 tests across 2 binaries (2 tests skipped)",
             "     Summary [  12.7s] 5 tests run: 3 passed (1 slow, 1 leaky), 1 failed, 1 timed out, 2 skipped",
             "        FAIL [  12.500s] radixscope-tests::end_to_end browser_page::it_opens",
+            "   FLAKY 2/2 [   1.500s] radixscope-tests::end_to_end viewers::it_resumes",
         ] {
             counts.add(line);
         }
         assert_eq!((counts.passed, counts.failed, counts.skipped), (3, 2, 2));
+        assert!(counts.flaky().ends_with("\n  radixscope-tests::end_to_end viewers::it_resumes\n"));
         let slowest = counts.slowest();
         let names: Vec<&str> = slowest.lines().skip(1).filter_map(|line| line.split("s  ").nth(1)).collect();
         assert_eq!(

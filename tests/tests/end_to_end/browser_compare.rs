@@ -45,25 +45,38 @@ async fn live_stands_beside_the_baselines_at_its_own_concurrency() {
     with_page(async |page| {
         open(page, &server, VIEW).await;
         says(page, "cmp-source", "simulated cluster, last 60 s, concurrency ").await;
-        let source = page.text("cmp-source").await.unwrap();
-        let (_, rest) = source.split_once("concurrency ").unwrap();
-        let shown: f64 = rest.split(' ').next().unwrap().parse().unwrap();
-        assert!(source.contains("mean in flight: sum of durations ÷ window"), "{source}");
-        // By Little's law, from what the frontends' histogram has of the same window; the panel shows whole requests.
-        let duration = &server.json("/api/v1/latency").await["duration"];
-        let number = |value: &Value| value.as_f64().unwrap_or_else(|| panic!("{duration}"));
-        let ended = &duration["histogram"]["window"];
-        let covered_ms = number(&duration["figure"]["until_ms"]) - number(&duration["figure"]["from_ms"]);
-        let in_flight = number(&ended["count"]) * number(&ended["mean"]) * 1e3 / covered_ms;
-        assert!((shown - in_flight).abs() <= 0.5, "{source}, {in_flight}");
+        // By Little's law, from what the frontends' histogram has of the same window, which moves on with the clock between two readings.
+        // The panel shows whole requests.
+        let (shown, cells) = page
+            .until("the concurrency is that of the API", async |page| {
+                // In one go, so that all are of one moment.
+                let texts = page
+                    .eval(
+                        "['cmp-source', 'cmp-ttft_p50_ms-kv', 'cmp-ttft_p50_ms-rr']
+                            .map(id => document.querySelector(`[data-testid=${id}]`).innerText)",
+                    )
+                    .await;
+                let [source, kv, rr] = [0, 1, 2].map(|n| texts[n].as_str().unwrap_or_default().to_owned());
+                let (_, rest) = source.split_once("concurrency ").unwrap_or_default();
+                let shown: f64 = rest.split(' ').next().unwrap_or_default().parse().unwrap_or(f64::NAN);
+                let duration = &server.json("/api/v1/latency").await["duration"];
+                let number = |value: &Value| value.as_f64().unwrap_or_else(|| panic!("{duration}"));
+                let ended = &duration["histogram"]["window"];
+                let covered_ms =
+                    number(&duration["figure"]["until_ms"]) - number(&duration["figure"]["from_ms"]);
+                let in_flight = number(&ended["count"]) * number(&ended["mean"]) * 1e3 / covered_ms;
+                let is_equal = (shown - in_flight).abs() <= 0.5
+                    && source.contains("mean in flight: sum of durations ÷ window");
+                is_equal.then_some((shown, [kv, rr])).ok_or(format!("{source}, {in_flight}"))
+            })
+            .await;
         let samples = reference();
-        for (column, baseline) in [("kv", &samples[0]), ("rr", &samples[1])] {
+        for (text, baseline) in cells.iter().zip(&samples) {
             // The panel reads at the unrounded concurrency, within half a request of what it shows.
             let at = |c: f64| baseline.interpolate(c, Figure::TtftP50).unwrap().value;
-            let text = page.text(&format!("cmp-ttft_p50_ms-{column}")).await.unwrap();
-            let value: f64 = text.parse().unwrap();
+            let value: f64 = text.parse().unwrap_or_else(|_| panic!("{text}"));
             let (low, high) = (at(shown - 0.5).min(at(shown + 0.5)), at(shown - 0.5).max(at(shown + 0.5)));
-            assert!(value >= low.floor() && value <= high.ceil(), "{column}: {value}, not {low} to {high}");
+            assert!(value >= low.floor() && value <= high.ceil(), "{value}, not {low} to {high}");
         }
         let difference = page.text("cmp-ttft_p50_ms-kv-diff").await.unwrap();
         assert!(

@@ -19,8 +19,9 @@ use url::form_urlencoded;
 /// Seconds of the timeline that a recording of these tests holds at least.
 const ROWS: usize = 6;
 
-/// Random moments that are shown of a simulated recording, and of all captures together.
-const MOMENTS: usize = 200;
+/// Random moments that are shown of a simulated recording, and of all captures together: in every run, and in the slow tier.
+const MOMENTS: usize = 50;
+const MANY_MOMENTS: usize = 400;
 
 /// A server, and a recording of what it did.
 struct Recorded {
@@ -184,18 +185,38 @@ async fn a_dropped_recording_is_shown_in_the_place_of_the_server() {
 
 #[tokio::test]
 async fn random_moments_of_a_simulated_recording_are_those_of_a_native_fold() {
+    moments_of_a_simulated_recording(MOMENTS).await;
+}
+
+#[tokio::test]
+#[ignore = "slow: `cargo xtask test slow`"]
+async fn many_random_moments_of_a_simulated_recording_are_those_of_a_native_fold() {
+    moments_of_a_simulated_recording(MANY_MOMENTS).await;
+}
+
+async fn moments_of_a_simulated_recording(moments: usize) {
     let recorded = Recorded::start().await;
     let seed = seed();
     with_page(async |page| {
         page.open(&recorded.server.url("/")).await;
         shows_the_server(page).await;
-        Known::played(&recorded.path).is_shown_at(page, MOMENTS, seed).await;
+        Known::played(&recorded.path).is_shown_at(page, moments, seed).await;
     })
     .await;
 }
 
 #[tokio::test]
 async fn random_moments_of_recorded_captures_are_those_of_the_live_fold() {
+    moments_of_recorded_captures(MOMENTS).await;
+}
+
+#[tokio::test]
+#[ignore = "slow: `cargo xtask test slow`"]
+async fn many_random_moments_of_recorded_captures_are_those_of_the_live_fold() {
+    moments_of_recorded_captures(MANY_MOMENTS).await;
+}
+
+async fn moments_of_recorded_captures(moments: usize) {
     let captures = Capture::all();
     let server = Radixscope::start(["demo", "--warm-up", "5"]).await;
     server.until_source_is("live").await;
@@ -208,8 +229,8 @@ async fn random_moments_of_recorded_captures_are_those_of_the_live_fold() {
             let (file, states) = capture.recorded();
             let path = folder.path().join(format!("{}.mcap", capture.name()));
             fs::write(&path, file).expect("written");
-            let moments = MOMENTS.div_ceil(captures.len());
-            Known { path, states }.is_shown_at(page, moments, seed.wrapping_mul(number)).await;
+            let of_capture = moments.div_ceil(captures.len());
+            Known { path, states }.is_shown_at(page, of_capture, seed.wrapping_mul(number)).await;
         }
     })
     .await;
