@@ -27,7 +27,7 @@ const RECEIPT_WITHIN: Duration = Duration::from_secs(2);
 const STREAM: &str = "namespace-dynamo-component-backend-kv-events";
 
 /// How events travel.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
 pub enum Form {
     /// JSON without a number on the component's subject (0.8.1 with a local indexer).
     Json,

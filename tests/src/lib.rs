@@ -32,6 +32,7 @@ pub mod radixscope;
 pub mod raw;
 pub mod recording;
 pub mod replay;
+pub mod report;
 pub mod traffic;
 pub mod viewer;
 pub mod wait;

@@ -1,17 +1,17 @@
 //! Measures the counterfactual of 10,000 decisions over 16 workers: by this program itself, and in Chromium's worker as
 //! the page shows it, with and without the way to the worker and back.
-//!
-//! `counterfactual [--json FILE] [--url URL]`; without an address it starts a simulated cluster of its own.
 #![forbid(unsafe_code)]
 
 use std::ops::ControlFlow;
 use std::time::Instant;
 
+use clap::Parser as _;
 use radixscope_insight::counterfactual::{DecisionRange, Sample, Selection, TEMPERATURES, weights_with};
 use radixscope_router::RouterOverrides;
 use radixscope_state::cluster::Cluster;
 use radixscope_tests::browser::{Page, with_page};
 use radixscope_tests::radixscope::Radixscope;
+use radixscope_tests::report::ReportFile;
 use radixscope_tests::viewer::Viewer;
 use radixscope_tests::wait;
 use serde_json::{Value, json};
@@ -22,13 +22,20 @@ const FLAGS: [&str; 9] =
 /// Most time of one setting in the browser, in milliseconds.
 const BUDGET_MS: f64 = 50.0;
 
+#[derive(clap::Parser)]
+struct Options {
+    #[command(flatten)]
+    report: ReportFile,
+    /// Address of a server; without one a simulated cluster is started
+    #[arg(long)]
+    url: Option<String>,
+}
+
 #[tokio::main]
 async fn main() {
-    let args: Vec<String> = std::env::args().skip(1).collect();
-    let option =
-        |name: &str| args.iter().position(|arg| arg == name).and_then(|at| args.get(at + 1)).cloned();
+    let options = Options::parse();
     let mut own = None;
-    let origin = match option("--url") {
+    let origin = match &options.url {
         Some(url) => url.trim_end_matches('/').to_owned(),
         None => {
             let server = Radixscope::start(FLAGS).await;
@@ -41,9 +48,7 @@ async fn main() {
     drop(own);
     let report = json!({"rows": rows});
     println!("{report:#}");
-    if let Some(file) = option("--json") {
-        std::fs::write(&file, format!("{report:#}\n")).unwrap_or_else(|error| panic!("{file}: {error}"));
-    }
+    options.report.write(&report);
 }
 
 fn row(what: &str, value: f64, budget: Option<f64>) -> Value {

@@ -1,11 +1,11 @@
 //! Measures what a worker's whole tree costs who asks for it: a worker that answers with a million blocks, over TCP, to a
 //! real `radixscope serve` that attaches late, in the forms of Dynamo 0.9 and 1.6.
 //!
-//! `dump [--json FILE] [--blocks N]`; the file may also be named by `RADIXSCOPE_BENCH_OUT`. Seconds are from the first event
-//! received, with which the worker is asked, to the worker being complete; they hold what this program needs to send.
+//! Seconds are from the first event received, with which the worker is asked, to the worker being complete; they hold what this program needs to send.
 
 use std::time::{Duration, Instant};
 
+use clap::Parser as _;
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -14,6 +14,7 @@ use radixscope_tests::envelope::envelope;
 use radixscope_tests::fake_worker::{FakeWorker, Script, whole};
 use radixscope_tests::nats::Nats;
 use radixscope_tests::radixscope::Radixscope;
+use radixscope_tests::report::ReportFile;
 use radixscope_tests::wait;
 
 const WORKER: u64 = 7_668_682_384_961_603_590;
@@ -65,30 +66,26 @@ impl Line {
     }
 }
 
+#[derive(clap::Parser)]
+struct Options {
+    #[command(flatten)]
+    report: ReportFile,
+    /// Blocks of the worker
+    #[arg(long, default_value_t = 1_000_000)]
+    blocks: u64,
+}
+
 #[tokio::main]
 async fn main() {
-    let mut json = std::env::var("RADIXSCOPE_BENCH_OUT").ok();
-    let mut blocks = 1_000_000;
-    let mut args = std::env::args().skip(1);
-    while let Some(arg) = args.next() {
-        let mut value = || args.next().unwrap_or_else(|| panic!("{arg} needs a value"));
-        match arg.as_str() {
-            "--json" => json = Some(value()),
-            "--blocks" => blocks = value().parse().expect("a number of blocks"),
-            other => panic!("unknown option {other}"),
-        }
-    }
+    let Options { report, blocks } = Options::parse();
     let mut lines = Vec::new();
     for form in [Form::Runs, Form::Blocks] {
         let line = measure(form, blocks).await;
         println!("{}", serde_json::to_string(&line).expect("plain data"));
         lines.push(line);
     }
-    if let Some(file) = json {
-        let rows: Vec<Value> = lines.iter().flat_map(Line::rows).collect();
-        let report = json!({"lines": lines, "rows": rows}).to_string();
-        std::fs::write(&file, report).unwrap_or_else(|error| panic!("{file}: {error}"));
-    }
+    let rows: Vec<Value> = lines.iter().flat_map(Line::rows).collect();
+    report.write(&json!({"lines": lines, "rows": rows}));
 }
 
 async fn measure(form: Form, blocks: u64) -> Line {

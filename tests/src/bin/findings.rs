@@ -1,28 +1,29 @@
 //! Says every recorded deployment again at its own pace, through a real NATS server, real scrapes and growing logs, to a
 //! real `radixscope serve`, and prints what it found, when, and what was expected.
-//!
-//! `findings [--speed X] [--at-once N] [RECORDING …]`: recorded seconds a second, recordings at the same time.
 #![forbid(unsafe_code)]
 
 use std::process::ExitCode;
 
+use clap::Parser as _;
 use futures_util::{StreamExt as _, stream};
 use radixscope_tests::recording::expected::{self, Expected};
 use radixscope_tests::recording::{Recording, Replayed};
 
+#[derive(clap::Parser)]
+struct Options {
+    /// Recorded seconds a second
+    #[arg(long, default_value_t = 1.0)]
+    speed: f64,
+    /// Recordings at the same time
+    #[arg(long, default_value_t = 4)]
+    at_once: usize,
+    /// Names of recordings; all when none is named
+    recordings: Vec<String>,
+}
+
 #[tokio::main]
 async fn main() -> ExitCode {
-    let (mut speed, mut at_once, mut named) = (1.0, 4, Vec::new());
-    let mut args = std::env::args().skip(1);
-    while let Some(arg) = args.next() {
-        let mut value = || args.next().unwrap_or_else(|| panic!("{arg} needs a value"));
-        match arg.as_str() {
-            "--speed" => speed = value().parse().expect("--speed takes a number"),
-            "--at-once" => at_once = value().parse().expect("--at-once takes a number"),
-            option if option.starts_with('-') => panic!("unknown option {option}"),
-            recording => named.push(recording.to_owned()),
-        }
-    }
+    let Options { speed, at_once, recordings: named } = Options::parse();
     let is_meant = |expected: &&Expected| named.is_empty() || named.iter().any(|n| n == expected.capture);
     let replays = expected::ALL.iter().filter(is_meant).map(async |expected| {
         let replayed = Recording::prepare(expected.capture, speed).await.replay().await;

@@ -1,16 +1,13 @@
 //! Measures how long a viewer waits for the first figures: from the request of the address until a tile of the summary shows a
 //! number, in a headless Chromium with an empty cache, over loopback and over an emulated line of 5 Mbit/s and 50 ms.
 //! The server is `radixscope demo` with a minute of traffic behind it. Each line is opened several times, in turn.
-//!
-//! `first_view [--json FILE] [--times N]`; the file may also be named by `RADIXSCOPE_BENCH_OUT`.
 #![forbid(unsafe_code)]
 
+use clap::Parser as _;
 use radixscope_tests::browser::{Page, with_unrecorded_page};
 use radixscope_tests::radixscope::Radixscope;
+use radixscope_tests::report::ReportFile;
 use serde_json::{Value, json};
-
-/// How often each line is measured unless told otherwise.
-const TIMES: usize = 5;
 
 /// Notes when the first painted frame shows a number in the summary, in milliseconds since the request of the document, and
 /// when anything was painted at all.
@@ -38,23 +35,22 @@ const LINES: [Line; 2] = [
     Line { name: "5 Mbit/s and 50 ms", emulated: Some((5.0, 50.0)), budget_ms: 2_000.0 },
 ];
 
+#[derive(clap::Parser)]
+struct Options {
+    #[command(flatten)]
+    report: ReportFile,
+    /// How often each line is measured
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..))]
+    times: u64,
+}
+
 #[tokio::main]
 async fn main() {
-    let mut json_file = std::env::var("RADIXSCOPE_BENCH_OUT").ok();
-    let mut times = TIMES;
-    let mut args = std::env::args().skip(1);
-    while let Some(arg) = args.next() {
-        let mut value = || args.next().unwrap_or_else(|| panic!("{arg} needs a value"));
-        match arg.as_str() {
-            "--json" => json_file = Some(value()),
-            "--times" => times = value().parse().expect("--times takes a number"),
-            other => panic!("unknown option {other}; there are --json and --times"),
-        }
-    }
+    let options = Options::parse();
     let server = Radixscope::start(["demo", "--warm-up", "60"]).await;
     server.until_source_is("live").await;
     let mut measured = [const { Vec::new() }; LINES.len()];
-    for _ in 0..times.max(1) {
+    for _ in 0..options.times {
         for (line, measured) in LINES.iter().zip(&mut measured) {
             with_unrecorded_page(async |page| {
                 let (painted_ms, figure_ms) = open(page, &server, line).await;
@@ -66,10 +62,7 @@ async fn main() {
     }
     let rows: Vec<Value> =
         LINES.iter().zip(&mut measured).flat_map(|(line, times)| rows(line, times)).collect();
-    if let Some(file) = &json_file {
-        let text = serde_json::to_string_pretty(&json!({"rows": rows})).expect("plain data");
-        std::fs::write(file, text).unwrap_or_else(|e| panic!("{file}: {e}"));
-    }
+    options.report.write(&json!({"rows": rows}));
 }
 
 /// Opens the page over a line; gives milliseconds until the first paint and until the first figure.

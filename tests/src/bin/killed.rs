@@ -1,15 +1,15 @@
 //! Kills a recording server at random points of its writing and opens what it left: every file opens, says how many bytes at
 //! its end are lost, and holds all but what was shown in the last second.
-//!
-//! `killed [--times N] [--json FILE]`; the file may also be named by `RADIXSCOPE_BENCH_OUT`.
 #![forbid(unsafe_code)]
 
 use std::fs::File;
 use std::path::Path;
 use std::time::Duration;
 
+use clap::Parser as _;
 use radixscope_recording::{Recording, Series};
 use radixscope_tests::radixscope::Radixscope;
+use radixscope_tests::report::ReportFile;
 use radixscope_tests::wait;
 use serde_json::json;
 
@@ -28,19 +28,18 @@ struct Left {
     bytes: u64,
 }
 
+#[derive(clap::Parser)]
+struct Options {
+    #[command(flatten)]
+    report: ReportFile,
+    /// Servers that are killed
+    #[arg(long, default_value_t = 100)]
+    times: u64,
+}
+
 #[tokio::main]
 async fn main() {
-    let mut json_file = std::env::var("RADIXSCOPE_BENCH_OUT").ok();
-    let mut times = 100;
-    let mut args = std::env::args().skip(1);
-    while let Some(arg) = args.next() {
-        let mut value = || args.next().unwrap_or_else(|| panic!("{arg} needs a value"));
-        match arg.as_str() {
-            "--json" => json_file = Some(value()),
-            "--times" => times = value().parse().expect("--times takes a number"),
-            other => panic!("unknown option {other}; there are --json and --times"),
-        }
-    }
+    let Options { report, times } = Options::parse();
     let mut all = Vec::new();
     for run in 0..times {
         // Spread over the time, with a rest that no rhythm of the writing has.
@@ -62,10 +61,7 @@ async fn main() {
             "budget": format!("{MOST_LOST_MS} ms"), "within": most(|left| left.lost_ms) <= MOST_LOST_MS},
     ]);
     println!("{rows:#}");
-    if let Some(path) = json_file {
-        let text = json!({ "rows": rows }).to_string();
-        std::fs::write(&path, text).unwrap_or_else(|error| panic!("{path}: {error}"));
-    }
+    report.write(&json!({ "rows": rows }));
 }
 
 async fn killed_after(time: Duration) -> Left {

@@ -1,15 +1,13 @@
 //! Attaches a second `radixscope serve` late to a Dynamo that is running, and holds what it shows against one that was there
 //! from the start. Nothing is started but the two; run it where Dynamo is.
-//!
-//! `late --after S --for S [--ask] [--cut S] [--json FILE] [--truth "FLAGS"] --late "FLAGS"`: seconds until the second is started
-//! and that it is watched; `--ask` requests the workers' blocks at once; `--cut` keeps all its connections broken for a while,
-//! so long after its start (needs `ss` and the right to kill sockets); without `--truth` both have the same flags.
 #![forbid(unsafe_code)]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
+use clap::Parser as _;
 use radixscope_tests::radixscope::Radixscope;
+use radixscope_tests::report::ReportFile;
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -25,15 +23,33 @@ const CUT_NOTICED: Duration = Duration::from_millis(500);
 /// How long two answers about a resting cluster may take to be of the same state.
 const SETTLES_WITHIN: Duration = Duration::from_secs(20);
 
-#[derive(Default)]
-struct Args {
+#[derive(clap::Parser)]
+struct Options {
+    #[command(flatten)]
+    report: ReportFile,
+    /// Seconds until the second server is started
+    #[arg(long, value_name = "S", value_parser = seconds)]
     after: Duration,
+    /// Seconds that it is watched
+    #[arg(long = "for", value_name = "S", value_parser = seconds)]
     watched: Duration,
-    asks: bool,
+    /// Request the workers' blocks at once
+    #[arg(long)]
+    ask: bool,
+    /// Break all its connections so many seconds after its start, for a while (needs `ss` and the right to kill sockets)
+    #[arg(long, value_name = "S", value_parser = seconds)]
     cut: Option<Duration>,
-    json: Option<String>,
-    truth: String,
+    /// Flags of the first server; those of the second if not given
+    #[arg(long, value_name = "FLAGS", allow_hyphen_values = true)]
+    truth: Option<String>,
+    /// Flags of the second server
+    #[arg(long, value_name = "FLAGS", allow_hyphen_values = true)]
     late: String,
+}
+
+fn seconds(text: &str) -> std::result::Result<Duration, String> {
+    let seconds = text.parse().map_err(|error| format!("{error}"))?;
+    Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
 }
 
 /// What is held against each other of one decision: overlap by worker, and who costs least.
@@ -69,23 +85,23 @@ struct Result {
 
 #[tokio::main]
 async fn main() {
-    let args = Args::parse();
-    let truth = Radixscope::start(words("serve", &args.truth)).await;
-    tokio::time::sleep(args.after).await;
+    let options = Options::parse();
+    let truth = Radixscope::start(words("serve", options.truth.as_ref().unwrap_or(&options.late))).await;
+    tokio::time::sleep(options.after).await;
     let started = Instant::now();
-    let late = Radixscope::start(words("serve", &args.late)).await;
+    let late = Radixscope::start(words("serve", &options.late)).await;
     println!("listening after {:.2} s", started.elapsed().as_secs_f64());
-    if args.asks {
+    if options.ask {
         ask(&late).await;
     }
     let (mut complete, mut compared) = (None, Instant::now());
-    let (mut cut, mut ended, mut again) = (args.cut, None, None);
-    while started.elapsed() < args.watched {
+    let (mut cut, mut ended, mut again) = (options.cut, None, None);
+    while started.elapsed() < options.watched {
         if cut.is_some_and(|after| started.elapsed() >= after) {
             cut = None;
             keep_cut(&late).await;
             ended = Some(Instant::now());
-            if args.asks {
+            if options.ask {
                 // Only who receives events again can hold what workers answer.
                 tokio::time::sleep(2 * CUT_NOTICED).await;
                 ask(&late).await;
@@ -127,38 +143,9 @@ async fn main() {
         unattached_blocks: unattached(&late.json("/api/v1/cluster").await),
         findings: codes(&findings),
     };
-    let text = serde_json::to_string_pretty(&result).expect("plain data");
-    println!("{text}");
-    if let Some(file) = args.json {
-        std::fs::write(&file, text).unwrap_or_else(|error| panic!("{file}: {error}"));
-    }
-}
-
-impl Args {
-    fn parse() -> Self {
-        let mut parsed = Self::default();
-        let mut args = std::env::args().skip(1);
-        let seconds = |text: String| {
-            Duration::from_secs_f64(text.parse().unwrap_or_else(|_| panic!("{text}: seconds")))
-        };
-        while let Some(arg) = args.next() {
-            let mut value = || args.next().unwrap_or_else(|| panic!("{arg} needs a value"));
-            match arg.as_str() {
-                "--after" => parsed.after = seconds(value()),
-                "--for" => parsed.watched = seconds(value()),
-                "--ask" => parsed.asks = true,
-                "--cut" => parsed.cut = Some(seconds(value())),
-                "--json" => parsed.json = Some(value()),
-                "--truth" => parsed.truth = value(),
-                "--late" => parsed.late = value(),
-                other => panic!("unknown option {other}"),
-            }
-        }
-        if parsed.truth.is_empty() {
-            parsed.truth = parsed.late.clone();
-        }
-        parsed
-    }
+    let report = serde_json::to_value(&result).expect("plain data");
+    println!("{report:#}");
+    options.report.write(&report);
 }
 
 fn words(command: &str, flags: &str) -> Vec<String> {

@@ -1,7 +1,5 @@
 //! Measures the time from an event's publication to its arrival at every viewer, with the server's processor time: a
 //! real NATS server, a real `radixscope serve`, 1,000 events a second in the forms of Dynamo 0.9 and 1.6.
-//!
-//! `latency [--json FILE] [--seconds N] [--viewers 1,50,200]`; the file may also be named by `RADIXSCOPE_BENCH_OUT`.
 #![forbid(unsafe_code)]
 
 use std::collections::HashMap;
@@ -9,12 +7,14 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use async_nats::Client;
+use clap::Parser as _;
 use futures_util::StreamExt;
 use radixscope_model::frame::Frame;
 use radixscope_model::record::Record;
 use radixscope_tests::envelope::envelope;
 use radixscope_tests::nats::Nats;
 use radixscope_tests::radixscope::Radixscope;
+use radixscope_tests::report::ReportFile;
 use radixscope_tests::wait;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -84,34 +84,21 @@ impl Line {
     }
 }
 
+#[derive(clap::Parser)]
 struct Options {
-    json: Option<String>,
+    #[command(flatten)]
+    report: ReportFile,
+    /// Seconds of each measurement
+    #[arg(long, default_value_t = 10)]
     seconds: u64,
+    /// Numbers of viewers, one measurement each
+    #[arg(long, value_delimiter = ',', default_values_t = [1, 50, 200])]
     viewers: Vec<usize>,
-}
-
-fn options() -> Options {
-    let json = std::env::var("RADIXSCOPE_BENCH_OUT").ok();
-    let mut options = Options { json, seconds: 10, viewers: vec![1, 50, 200] };
-    let mut args = std::env::args().skip(1);
-    while let Some(arg) = args.next() {
-        let mut value = || args.next().unwrap_or_else(|| panic!("{arg} needs a value"));
-        match arg.as_str() {
-            "--json" => options.json = Some(value()),
-            "--seconds" => options.seconds = value().parse().expect("--seconds takes a number"),
-            "--viewers" => {
-                options.viewers =
-                    value().split(',').map(|n| n.parse().expect("--viewers takes numbers")).collect();
-            }
-            other => panic!("unknown option {other}; there are --json, --seconds and --viewers"),
-        }
-    }
-    options
 }
 
 #[tokio::main]
 async fn main() {
-    let options = options();
+    let options = Options::parse();
     println!("{EVENTS_PER_S} events/s of {BLOCKS} blocks from {WORKERS} workers, {} s each", options.seconds);
     println!(
         "  form  viewers  stalled  events/s   p50 ms   p95 ms   p99 ms   max ms  server cores  RSS MiB  resyncs  lost"
@@ -128,15 +115,11 @@ async fn main() {
             lines.push(line);
         }
     }
-    if let Some(file) = options.json {
-        let rows: Vec<Value> = lines.iter().flat_map(Line::rows).collect();
-        let report = json!({
-            "rows": rows, "lines": lines, "seconds": options.seconds, "events_per_s": EVENTS_PER_S,
-            "blocks_per_event": BLOCKS, "workers": WORKERS,
-        });
-        let text = serde_json::to_string_pretty(&report).expect("plain data");
-        std::fs::write(&file, text).unwrap_or_else(|e| panic!("{file}: {e}"));
-    }
+    let rows: Vec<Value> = lines.iter().flat_map(Line::rows).collect();
+    options.report.write(&json!({
+        "rows": rows, "lines": lines, "seconds": options.seconds, "events_per_s": EVENTS_PER_S,
+        "blocks_per_event": BLOCKS, "workers": WORKERS,
+    }));
 }
 
 fn show(line: &Line) {

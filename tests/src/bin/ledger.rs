@@ -1,17 +1,17 @@
 //! Measures the page while the ledger is open: 1,000 decisions a second through a real NATS server and a real
 //! `radixscope serve`, in a headless Chromium. What counts is the work of the page's main thread in each tenth of a
 //! second: a frame is not held up while that stays below 16 ms.
-//!
-//! `ledger [--json FILE] [--seconds N]`; the file may also be named by `RADIXSCOPE_BENCH_OUT`.
 #![forbid(unsafe_code)]
 
 use std::time::Duration;
 
 use async_nats::Client;
+use clap::Parser as _;
 use radixscope_tests::browser::{Page, with_page};
 use radixscope_tests::envelope::envelope;
 use radixscope_tests::nats::Nats;
 use radixscope_tests::radixscope::Radixscope;
+use radixscope_tests::report::ReportFile;
 use serde_json::{Value, json};
 
 /// Decisions published per second.
@@ -34,19 +34,18 @@ struct Counters {
     heap_bytes: f64,
 }
 
+#[derive(clap::Parser)]
+struct Options {
+    #[command(flatten)]
+    report: ReportFile,
+    /// Seconds measured of each view
+    #[arg(long, default_value_t = 15)]
+    seconds: u64,
+}
+
 #[tokio::main]
 async fn main() {
-    let mut json_file = std::env::var("RADIXSCOPE_BENCH_OUT").ok();
-    let mut seconds = 15;
-    let mut args = std::env::args().skip(1);
-    while let Some(arg) = args.next() {
-        let mut value = || args.next().unwrap_or_else(|| panic!("{arg} needs a value"));
-        match arg.as_str() {
-            "--json" => json_file = Some(value()),
-            "--seconds" => seconds = value().parse().expect("--seconds takes a number"),
-            other => panic!("unknown option {other}; there are --json and --seconds"),
-        }
-    }
+    let Options { report, seconds } = Options::parse();
     let nats = Nats::start().await;
     let server = Radixscope::serve(&nats.url()).await;
     server.until_ready().await;
@@ -70,11 +69,7 @@ async fn main() {
             }
             rows.extend(measure(page, what, seconds).await);
         }
-        if let Some(file) = &json_file {
-            let report = json!({"rows": rows, "seconds": seconds, "decisions_per_s": DECISIONS_PER_S, "workers": WORKERS});
-            let text = serde_json::to_string_pretty(&report).expect("plain data");
-            std::fs::write(file, text).unwrap_or_else(|e| panic!("{file}: {e}"));
-        }
+        report.write(&json!({"rows": rows, "seconds": seconds, "decisions_per_s": DECISIONS_PER_S, "workers": WORKERS}));
     })
     .await;
     publishing.abort();

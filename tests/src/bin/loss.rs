@@ -1,7 +1,5 @@
 //! Measures what is lost and whether it is reported: bursts of KV events from a real NATS server to a real
 //! `radixscope serve`, and connections that break in the middle of one.
-//!
-//! `loss [--json FILE] [--bursts 200000,500000] [--runs 5] [--forms json,stream,envelope] [--breaks N]`
 #![forbid(unsafe_code)]
 
 use std::ops::Range;
@@ -9,11 +7,13 @@ use std::time::{Duration, Instant};
 
 use async_nats::Client;
 use bytes::Bytes;
+use clap::{Parser as _, ValueEnum as _};
 use radixscope_tests::figures::number;
 use radixscope_tests::flood::{self, Form, Receipts, WORKERS};
 use radixscope_tests::nats::{Nats, Options as NatsOptions};
 use radixscope_tests::proxy::Proxy;
 use radixscope_tests::radixscope::Radixscope;
+use radixscope_tests::report::ReportFile;
 use serde_json::{Value, json};
 
 /// Nothing has changed for this long: everything under way has arrived.
@@ -99,46 +99,27 @@ impl Run {
     }
 }
 
+#[derive(clap::Parser)]
 struct Options {
-    json: Option<String>,
+    #[command(flatten)]
+    report: ReportFile,
+    /// Events of a burst
+    #[arg(long, value_delimiter = ',', default_values_t = [200_000, 500_000, 800_000, 1_200_000])]
     bursts: Vec<u64>,
+    /// Bursts of each size
+    #[arg(long, default_value_t = 5)]
     runs: u64,
+    /// Forms of KV events
+    #[arg(long, value_enum, value_delimiter = ',', default_values_t = Form::value_variants().to_vec())]
     forms: Vec<Form>,
+    /// Connections that break during a burst
+    #[arg(long, default_value_t = 5)]
     breaks: u64,
-}
-
-fn options() -> Options {
-    let all = vec![Form::Json, Form::Stream, Form::Envelope];
-    let bursts = vec![200_000, 500_000, 800_000, 1_200_000];
-    let mut options = Options { json: None, bursts, runs: 5, forms: all, breaks: 5 };
-    let mut args = std::env::args().skip(1);
-    while let Some(arg) = args.next() {
-        let value = args.next().unwrap_or_else(|| panic!("{arg} needs a value"));
-        let count = |value: &str| value.parse().expect("a number");
-        match arg.as_str() {
-            "--json" => options.json = Some(value),
-            "--bursts" => options.bursts = value.split(',').map(count).collect(),
-            "--runs" => options.runs = count(&value),
-            "--breaks" => options.breaks = count(&value),
-            "--forms" => options.forms = value.split(',').map(form).collect(),
-            other => panic!("unknown option {other}; there are --json, --bursts, --runs, --forms, --breaks"),
-        }
-    }
-    options
-}
-
-fn form(name: &str) -> Form {
-    match name {
-        "json" => Form::Json,
-        "stream" => Form::Stream,
-        "envelope" => Form::Envelope,
-        other => panic!("unknown form {other}; there are json, stream and envelope"),
-    }
 }
 
 #[tokio::main]
 async fn main() {
-    let options = options();
+    let options = Options::parse();
     println!(
         "| form | fault | sent | unacknowledged | in the stream | received | lost | reported exactly | at least | gaps | | sent/s | received per core-s | RSS MiB |\n\
          |---|---|---:|---:|---:|---:|---:|---:|---:|---:|---|---:|---:|---:|"
@@ -161,17 +142,14 @@ async fn main() {
             }
         }
     }
-    if let Some(file) = options.json {
-        let mut rows: Vec<Value> = runs.iter().map(Run::row).collect();
-        let (received, cpu_s) = runs.iter().fold((0, 0.0), |(n, s), run| (n + run.received, s + run.cpu_s));
-        let per_core = received as f64 / cpu_s;
-        rows.push(json!({
-            "what": "events received per second of one core", "value": per_core, "unit": "events/s",
-            "budget": format!("≥ {BUDGET_EVENTS_PER_CORE_S}"), "within": per_core >= BUDGET_EVENTS_PER_CORE_S,
-        }));
-        let text = serde_json::to_string_pretty(&json!({ "rows": rows })).expect("plain data");
-        std::fs::write(&file, text).unwrap_or_else(|e| panic!("{file}: {e}"));
-    }
+    let mut rows: Vec<Value> = runs.iter().map(Run::row).collect();
+    let (received, cpu_s) = runs.iter().fold((0, 0.0), |(n, s), run| (n + run.received, s + run.cpu_s));
+    let per_core = received as f64 / cpu_s;
+    rows.push(json!({
+        "what": "events received per second of one core", "value": per_core, "unit": "events/s",
+        "budget": format!("≥ {BUDGET_EVENTS_PER_CORE_S}"), "within": per_core >= BUDGET_EVENTS_PER_CORE_S,
+    }));
+    options.report.write(&json!({ "rows": rows }));
 }
 
 async fn run(form: Form, fault: Fault, burst: u64, messages: &[Bytes]) -> Run {

@@ -1,17 +1,16 @@
 //! Measures what ZeroMQ costs: KV events of many publishers with a socket each, found by discovery, at a steady rate to
 //! a real `radixscope serve`; processor time of the thread that reads and of the whole server.
-//!
-//! `zmq [--json FILE] [--seconds N] [--publishers 100] [--messages-per-s 10000]`; the file may also be named by
-//! `RADIXSCOPE_BENCH_OUT`.
 
 use std::time::{Duration, Instant};
 
+use clap::Parser as _;
 use radixscope_captures::publisher::{Publisher, frames};
 use radixscope_tests::discovery::{Folder, event_channel};
 use radixscope_tests::envelope::envelope;
 use radixscope_tests::figures::number;
 use radixscope_tests::flood;
 use radixscope_tests::radixscope::Radixscope;
+use radixscope_tests::report::ReportFile;
 use radixscope_tests::wait;
 use serde_json::{Value, json};
 
@@ -21,37 +20,23 @@ const STEPS_PER_S: u64 = 100;
 /// Ids of publishers begin here.
 const PUBLISHER_IDS: u64 = 1_000_000;
 
+#[derive(clap::Parser)]
 struct Options {
-    json: Option<String>,
+    #[command(flatten)]
+    report: ReportFile,
+    #[arg(long, default_value_t = 20)]
     seconds: u64,
+    /// Publishers, each with a socket
+    #[arg(long, default_value_t = 100)]
     publishers: u64,
+    /// Messages a second of all publishers together
+    #[arg(long, default_value_t = 10_000)]
     messages_per_s: u64,
-}
-
-fn options() -> Options {
-    let json = std::env::var("RADIXSCOPE_BENCH_OUT").ok();
-    let mut options = Options { json, seconds: 20, publishers: 100, messages_per_s: 10_000 };
-    let mut args = std::env::args().skip(1);
-    while let Some(arg) = args.next() {
-        let mut value = || args.next().unwrap_or_else(|| panic!("{arg} needs a value"));
-        match arg.as_str() {
-            "--json" => options.json = Some(value()),
-            "--seconds" => options.seconds = value().parse().expect("--seconds takes a number"),
-            "--publishers" => options.publishers = value().parse().expect("--publishers takes a number"),
-            "--messages-per-s" => {
-                options.messages_per_s = value().parse().expect("--messages-per-s takes a number")
-            }
-            other => panic!(
-                "unknown option {other}; there are --json, --seconds, --publishers and --messages-per-s"
-            ),
-        }
-    }
-    options
 }
 
 #[tokio::main]
 async fn main() {
-    let options = options();
+    let options = Options::parse();
     let Options { seconds, publishers: count, messages_per_s, .. } = options;
     let folder = Folder::default();
     let publishers: Vec<_> = (0..count).map(|_| Publisher::bind(1)).collect();
@@ -85,16 +70,14 @@ async fn main() {
     let whom = format!("{rate:.0} ZeroMQ messages/s of {bytes} bytes from {count} publishers");
     println!("{whom}: reading {reading:.3} cores, server {all:.3} cores, lost {lost}, idle {idle:.4} cores");
     let rss = server.process().rss_bytes() as f64 / (1024.0 * 1024.0);
-    if let Some(file) = options.json {
-        let rows = [
-            json!({"what": format!("reading sockets, {whom}"), "value": reading, "unit": "cores"}),
-            json!({"what": format!("server, {whom}"), "value": all, "unit": "cores"}),
-            json!({"what": format!("lost, {whom}"), "value": lost, "unit": "messages", "budget": "0", "within": lost == 0}),
-        ];
-        let report = json!({"rows": rows, "seconds": took, "sent": sent, "idle_cores": idle, "rss_mib": rss});
-        let text = serde_json::to_string_pretty(&report).expect("plain data");
-        std::fs::write(&file, text).unwrap_or_else(|e| panic!("{file}: {e}"));
-    }
+    let rows = [
+        json!({"what": format!("reading sockets, {whom}"), "value": reading, "unit": "cores"}),
+        json!({"what": format!("server, {whom}"), "value": all, "unit": "cores"}),
+        json!({"what": format!("lost, {whom}"), "value": lost, "unit": "messages", "budget": "0", "within": lost == 0}),
+    ];
+    options
+        .report
+        .write(&json!({"rows": rows, "seconds": took, "sent": sent, "idle_cores": idle, "rss_mib": rss}));
 }
 
 /// Processor time of the thread that reads, and of all.

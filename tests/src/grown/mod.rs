@@ -263,14 +263,18 @@ fn workers_of(owners: u32) -> impl Iterator<Item = u16> {
 ///
 /// # Panics
 /// When it is none.
-pub fn blocks_of(text: &str) -> u64 {
+///
+/// # Errors
+/// It is none.
+pub fn blocks_of(text: &str) -> Result<u64, String> {
     let text = text.to_lowercase();
     let (digits, times) = match (text.strip_suffix('k'), text.strip_suffix('m')) {
         (Some(digits), _) => (digits, 1_000),
         (_, Some(digits)) => (digits, 1_000_000),
         _ => (text.as_str(), 1),
     };
-    digits.parse::<u64>().unwrap_or_else(|_| panic!("{text} is no number of blocks; 10k and 1m are")) * times
+    let digits: u64 = digits.parse().map_err(|_| format!("{text} is no number of blocks; 10k and 1m are"))?;
+    Ok(digits * times)
 }
 
 #[cfg(test)]

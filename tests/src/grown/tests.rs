@@ -129,5 +129,5 @@ fn live_events_keep_the_size_with_as_many_stores_as_removals_in_their_order() {
 
 #[test]
 fn sizes_are_read_as_people_write_them() {
-    assert_eq!(["10k", "1M", "250000"].map(blocks_of), [10_000, 1_000_000, 250_000]);
+    assert_eq!(["10k", "1M", "250000"].map(blocks_of), [10_000, 1_000_000, 250_000].map(Ok));
 }

@@ -2,7 +2,7 @@
 //! memory of a viewer, and the time between two batches at a viewer while somebody holds connections open, posts the largest
 //! bodies, or asks again and again for what is expensive. Everything goes to a server on this machine and ends by itself.
 //!
-//! `attack [--json FILE] [--seconds N]`: seconds of each attack, 10 if not given. `RADIXSCOPE_BIN` names another binary.
+//! `RADIXSCOPE_BIN` names another binary.
 
 mod deputy;
 mod discovery;
@@ -19,6 +19,7 @@ use hyper::Method;
 use radixscope_tests::http::Http;
 use radixscope_tests::nats::Nats;
 use radixscope_tests::radixscope::Radixscope;
+use radixscope_tests::report::ReportFile;
 use radixscope_tests::{raw, wait};
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
@@ -41,7 +42,7 @@ const MIB: f64 = 1024.0 * 1024.0;
 
 #[tokio::main]
 async fn main() {
-    let Options { groups, seconds, rollouts, json } = Options::parse();
+    let Options { groups, seconds, rollouts, report } = Options::parse();
     let each = Duration::from_secs(seconds);
     let mut rows = Vec::new();
     for group in groups {
@@ -55,10 +56,7 @@ async fn main() {
             Group::Deputy => deputy::rows(each).await,
         });
     }
-    if let Some(file) = json {
-        let text = format!("{:#}", json!({"rows": rows}));
-        std::fs::write(&file, text).unwrap_or_else(|e| panic!("{file}: {e}"));
-    }
+    report.write(&json!({"rows": rows}));
 }
 
 /// Rows that are measured together.
@@ -83,9 +81,8 @@ struct Options {
     seconds: u64,
     #[command(flatten)]
     rollouts: rollouts::Options,
-    /// Where to write the rows as JSON
-    #[arg(long)]
-    json: Option<String>,
+    #[command(flatten)]
+    report: ReportFile,
 }
 
 fn row(what: &str, value: f64, unit: &str, budget: Option<(&str, f64)>) -> Value {

@@ -1,7 +1,5 @@
 //! Replays recordings and compares every decision that is shown with the routers' own words: through the library itself,
 //! with logs and messages late by so much, or through real sockets at the recorded pace. Prints a table.
-//!
-//! `decisions [--sockets] [--differences] [--log-late MS,…] [--nats-late MS,…] [RECORDING or FOLDER …]`
 #![forbid(unsafe_code)]
 
 mod sockets;
@@ -11,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::thread::{self, available_parallelism};
 
+use clap::Parser as _;
 use radixscope_recount::compare::decisions::{Agreement, Given};
 use radixscope_recount::compare::table;
 use radixscope_recount::recording::Recording;
@@ -25,13 +24,6 @@ const NATS_LATE_MS: [u64; 3] = [10, 50, 200];
 /// How late lines of logs come, ms, where those with every candidate's cost are kept back.
 const HIDDEN_LATE_MS: [u64; 2] = [0, 200];
 
-struct Wanted {
-    through_sockets: bool,
-    with_differences: bool,
-    late: Vec<Late>,
-    folders: Vec<PathBuf>,
-}
-
 /// A row of the table.
 struct Row {
     name: String,
@@ -39,7 +31,7 @@ struct Row {
 }
 
 fn main() -> ExitCode {
-    let wanted = wanted();
+    let options = Options::parse();
     println!("{}", table::HEADING);
     let (mut count, mut whole) = (0, 0);
     let mut print = |rows: Result<Vec<Row>, String>| match rows {
@@ -50,7 +42,7 @@ fn main() -> ExitCode {
         Ok(rows) => {
             for Row { name, agreement } in rows {
                 println!("{}", table::row(&name, &agreement));
-                if wanted.with_differences {
+                if options.differences {
                     agreement.differences.iter().for_each(|difference| println!("    {difference}"));
                 }
                 count += 1;
@@ -59,10 +51,10 @@ fn main() -> ExitCode {
         }
     };
     // At its own pace one at a time: two would disturb each other's times.
-    let at_once = if wanted.through_sockets { 1 } else { available_parallelism().map_or(1, usize::from) };
-    for folders in wanted.folders.chunks(at_once) {
+    let at_once = if options.sockets { 1 } else { available_parallelism().map_or(1, usize::from) };
+    for folders in options.folders().chunks(at_once) {
         thread::scope(|scope| {
-            let started = folders.iter().map(|folder| scope.spawn(|| rows(folder, &wanted)));
+            let started = folders.iter().map(|folder| scope.spawn(|| rows(folder, &options)));
             let started: Vec<_> = started.collect();
             started.into_iter().for_each(|rows| print(rows.join().expect("the replay ends")));
         });
@@ -71,11 +63,11 @@ fn main() -> ExitCode {
     if whole == count { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Every replay of a recording that is wanted.
-fn rows(folder: &Path, wanted: &Wanted) -> Result<Vec<Row>, String> {
+/// Every replay of a recording.
+fn rows(folder: &Path, options: &Options) -> Result<Vec<Row>, String> {
     let name = folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let recording = Recording::read(folder).map_err(|error| format!("{name} is not read: {error:#}"))?;
-    if wanted.through_sockets {
+    if options.sockets {
         let (answer, shift_s) = sockets::answer(folder);
         let given = Given { shift_s, ..Given::default() };
         let agreement = Agreement::of(&recording, &answer, given);
@@ -89,7 +81,7 @@ fn rows(folder: &Path, wanted: &Wanted) -> Result<Vec<Row>, String> {
         let agreement = Agreement::of(&recording, &tape.answer(late, are_formulas_hidden), given);
         Row { name: format!("{name}{late}{hidden}"), agreement }
     };
-    let mut rows: Vec<Row> = wanted.late.iter().map(|late| replay(*late, false)).collect();
+    let mut rows: Vec<Row> = options.late().into_iter().map(|late| replay(late, false)).collect();
     // Where every cost is logged and could be computed as well, the log judges the computed ones.
     if recording.decisions.iter().any(|decision| decision.is_prompt_known && !decision.candidates.is_empty())
     {
@@ -98,38 +90,41 @@ fn rows(folder: &Path, wanted: &Wanted) -> Result<Vec<Row>, String> {
     Ok(rows)
 }
 
-fn wanted() -> Wanted {
-    let mut wanted =
-        Wanted { through_sockets: false, with_differences: false, late: Vec::new(), folders: Vec::new() };
-    let (mut log_late, mut nats_late) = (LOG_LATE_MS.to_vec(), NATS_LATE_MS.to_vec());
-    let mut args = std::env::args().skip(1);
-    while let Some(arg) = args.next() {
-        let mut times = || -> Vec<u64> {
-            let value = args.next().unwrap_or_else(|| panic!("{arg} needs times in ms"));
-            let times = value.split(',').filter(|text| !text.is_empty());
-            times.map(|text| text.parse().unwrap_or_else(|e| panic!("{arg} {text}: {e}"))).collect()
-        };
-        match arg.as_str() {
-            "--sockets" => wanted.through_sockets = true,
-            "--differences" => wanted.with_differences = true,
-            "--log-late" => log_late = times(),
-            "--nats-late" => nats_late = times(),
-            option if option.starts_with('-') => panic!("unknown option {option}"),
-            folder => wanted.folders.extend(recordings(&found(folder))),
+#[derive(clap::Parser)]
+struct Options {
+    /// Through real sockets at the recorded pace
+    #[arg(long)]
+    sockets: bool,
+    /// Print each difference
+    #[arg(long)]
+    differences: bool,
+    /// How late logs are read, milliseconds
+    #[arg(long, value_name = "MS", value_delimiter = ',', default_values_t = LOG_LATE_MS)]
+    log_late: Vec<u64>,
+    /// How late messages are received, milliseconds
+    #[arg(long, value_name = "MS", value_delimiter = ',', default_values_t = NATS_LATE_MS)]
+    nats_late: Vec<u64>,
+    /// Folders of recordings, or names of those of the repository; all of these when none is named
+    recordings: Vec<PathBuf>,
+}
+
+impl Options {
+    fn late(&self) -> Vec<Late> {
+        let logs = self.log_late.iter().map(|&log_ms| Late { log_ms, nats_ms: 0 });
+        logs.chain(self.nats_late.iter().map(|&nats_ms| Late { log_ms: 0, nats_ms })).collect()
+    }
+
+    fn folders(&self) -> Vec<PathBuf> {
+        if self.recordings.is_empty() {
+            return recordings(&paths::fixture("captures"));
         }
+        self.recordings.iter().flat_map(|named| recordings(&found(named))).collect()
     }
-    wanted.late.extend(log_late.into_iter().map(|log_ms| Late { log_ms, nats_ms: 0 }));
-    wanted.late.extend(nats_late.into_iter().map(|nats_ms| Late { log_ms: 0, nats_ms }));
-    if wanted.folders.is_empty() {
-        wanted.folders = recordings(&paths::fixture("captures"));
-    }
-    wanted
 }
 
 /// A folder, or a recording of the repository by its name.
-fn found(folder: &str) -> PathBuf {
-    let path = PathBuf::from(folder);
-    if path.is_dir() { path } else { paths::fixture("captures").join(folder) }
+fn found(folder: &Path) -> PathBuf {
+    if folder.is_dir() { folder.to_owned() } else { paths::fixture("captures").join(folder) }
 }
 
 /// The recording in a folder, or all those in the folders below.

@@ -1,9 +1,6 @@
 //! Measures going to moments of a long recording: an hour at a thousand events a second, with trees of 100,000 and a million
 //! blocks that keep their size, opened in a headless Chromium by the page. Beside it, what fifteen minutes of history cost a
 //! server in memory.
-//!
-//! `moments [--json FILE] [--blocks 100k,1m] [--events N] [--moments N] [--folder DIR] [--only-page | --only-memory]`: `--folder`
-//! keeps the recordings there and uses those that are there.
 #![forbid(unsafe_code)]
 
 mod memory;
@@ -12,73 +9,57 @@ mod recording;
 
 use std::path::PathBuf;
 
+use clap::Parser as _;
 use radixscope_tests::grown::blocks_of;
+use radixscope_tests::report::ReportFile;
 use serde_json::{Value, json};
 
 /// An hour.
 const EVENTS: u64 = 3_600_000;
 
+#[derive(clap::Parser)]
 struct Options {
-    json: Option<String>,
+    #[command(flatten)]
+    report: ReportFile,
+    /// Blocks of the trees
+    #[arg(long, value_parser = blocks_of, value_delimiter = ',', default_values = ["100k", "1m"])]
     blocks: Vec<u64>,
+    /// Events of the recording
+    #[arg(long, default_value_t = EVENTS)]
     events: u64,
+    /// Moments gone to
+    #[arg(long, default_value_t = 100)]
     moments: usize,
+    /// Keep the recordings in this folder, and use those that are there
+    #[arg(long)]
     folder: Option<PathBuf>,
-    is_page: bool,
-    is_memory: bool,
-}
-
-fn options() -> Options {
-    let mut options = Options {
-        json: std::env::var("RADIXSCOPE_BENCH_OUT").ok(),
-        blocks: vec![100_000, 1_000_000],
-        events: EVENTS,
-        moments: 100,
-        folder: None,
-        is_page: true,
-        is_memory: true,
-    };
-    let mut args = std::env::args().skip(1);
-    while let Some(arg) = args.next() {
-        let mut value = || args.next().unwrap_or_else(|| panic!("{arg} needs a value"));
-        match arg.as_str() {
-            "--json" => options.json = Some(value()),
-            "--blocks" => options.blocks = value().split(',').map(blocks_of).collect(),
-            "--events" => options.events = value().parse().expect("--events takes a number"),
-            "--moments" => options.moments = value().parse().expect("--moments takes a number"),
-            "--folder" => options.folder = Some(value().into()),
-            "--only-page" => options.is_memory = false,
-            "--only-memory" => options.is_page = false,
-            other => panic!(
-                "unknown option {other}; there are --json, --blocks, --events, --moments, --folder, --only-page and --only-memory"
-            ),
-        }
-    }
-    options
+    /// Leave out the server's memory
+    #[arg(long, conflicts_with = "only_memory")]
+    only_page: bool,
+    /// Leave out the page
+    #[arg(long)]
+    only_memory: bool,
 }
 
 #[tokio::main]
 async fn main() {
-    let options = options();
+    let options = Options::parse();
     let own = tempfile::tempdir().expect("a writable folder");
     let folder = options.folder.clone().unwrap_or_else(|| own.path().to_owned());
     // The browser opens files from a folder of its own.
     let folder = folder.canonicalize().expect("the folder is there");
     let mut rows = Vec::new();
-    if options.is_page {
+    if !options.only_memory {
         for &blocks in &options.blocks {
             let hour = recording::Hour::of(&folder, blocks, options.events);
             rows.extend(hour.rows());
             rows.extend(page::measure(&hour, options.moments).await);
         }
     }
-    if options.is_memory {
+    if !options.only_page {
         rows.extend(memory::measure().await);
     }
-    if let Some(file) = options.json {
-        let text = format!("{:#}\n", json!({"rows": rows}));
-        std::fs::write(&file, text).unwrap_or_else(|e| panic!("{file}: {e}"));
-    }
+    options.report.write(&json!({"rows": rows}));
 }
 
 /// A figure, with its budget where there is one.

@@ -1,9 +1,6 @@
 //! Measures the page with prefix trees of 10,000 to a million blocks: a real NATS server, a real `radixscope serve`, a
 //! headless Chromium without a GPU, 1920 × 1080 pixels. What counts is the work of the page's main thread, by Chromium's own
 //! trace: frames come late on a busy machine whatever the page does.
-//!
-//! `tree [--json FILE] [--blocks 10k,100k,1m] [--seconds N]`; `tree --serve 1m [--port 8400] [--events-per-s N]` shows
-//! such a tree to a person instead, until it is ended.
 #![forbid(unsafe_code)]
 
 mod gestures;
@@ -15,8 +12,10 @@ mod trace;
 
 use std::time::Duration;
 
+use clap::Parser as _;
 use radixscope_tests::browser::with_unrecorded_page;
 use radixscope_tests::grown::blocks_of;
+use radixscope_tests::report::ReportFile;
 use serde_json::json;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -38,46 +37,30 @@ const MOVING: Duration = Duration::from_secs(10);
 /// not follow has some all the same.
 const FOLLOWED_PERCENT: f64 = 30.0;
 
+#[derive(clap::Parser)]
 struct Options {
-    json: Option<String>,
+    #[command(flatten)]
+    report: ReportFile,
+    /// Blocks of the trees
+    #[arg(long, value_parser = blocks_of, value_delimiter = ',', default_values = ["10k", "100k", "1m"])]
     blocks: Vec<u64>,
+    /// Seconds of each measurement
+    #[arg(long, default_value_t = 15)]
     seconds: u64,
+    /// Show a tree of so many blocks to a person instead, until this program is ended
+    #[arg(long, value_parser = blocks_of, value_name = "BLOCKS")]
     serve: Option<u64>,
+    /// Port of the server that shows it
+    #[arg(long, default_value_t = 8400)]
     port: u16,
+    /// Events a second of the tree that is shown
+    #[arg(long, default_value_t = 0)]
     events_per_s: u64,
-}
-
-fn options() -> Options {
-    let mut options = Options {
-        json: std::env::var("RADIXSCOPE_BENCH_OUT").ok(),
-        blocks: vec![10_000, 100_000, 1_000_000],
-        seconds: 15,
-        serve: None,
-        port: 8400,
-        events_per_s: 0,
-    };
-    let mut args = std::env::args().skip(1);
-    while let Some(arg) = args.next() {
-        let mut value = || args.next().unwrap_or_else(|| panic!("{arg} needs a value"));
-        let number = |text: String| text.parse().unwrap_or_else(|_| panic!("{text} is no number"));
-        match arg.as_str() {
-            "--json" => options.json = Some(value()),
-            "--blocks" => options.blocks = value().split(',').map(blocks_of).collect(),
-            "--seconds" => options.seconds = number(value()),
-            "--serve" => options.serve = Some(blocks_of(&value())),
-            "--port" => options.port = value().parse().expect("--port takes a port"),
-            "--events-per-s" => options.events_per_s = number(value()),
-            other => panic!(
-                "unknown option {other}; there are --json, --blocks, --seconds, --serve, --port and --events-per-s"
-            ),
-        }
-    }
-    options
 }
 
 #[tokio::main]
 async fn main() {
-    let options = options();
+    let options = Options::parse();
     if let Some(blocks) = options.serve {
         return serve(blocks, options.port, options.events_per_s).await;
     }
@@ -85,13 +68,10 @@ async fn main() {
     for &blocks in &options.blocks {
         measure(&mut table, blocks, options.seconds).await;
     }
-    if let Some(file) = options.json {
-        let report = json!({
-            "rows": table.rows, "details": table.details, "workers": WORKERS, "window": [page::WINDOW.0, page::WINDOW.1],
-            "seconds": options.seconds,
-        });
-        std::fs::write(&file, format!("{report:#}\n")).unwrap_or_else(|e| panic!("{file}: {e}"));
-    }
+    options.report.write(&json!({
+        "rows": table.rows, "details": table.details, "workers": WORKERS, "window": [page::WINDOW.0, page::WINDOW.1],
+        "seconds": options.seconds,
+    }));
 }
 
 /// Shows a tree until somebody ends this program.

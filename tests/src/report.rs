@@ -1,0 +1,26 @@
+//! The report of a measuring program: `cargo xtask bench` names a file for it, and puts its rows into one table.
+
+use std::path::PathBuf;
+
+use serde_json::Value;
+
+/// Where the report goes, as an option of a measuring program.
+#[derive(clap::Args, Clone, Debug)]
+pub struct ReportFile {
+    /// Write the figures as JSON
+    #[arg(long = "json", value_name = "FILE", env = "RADIXSCOPE_BENCH_OUT")]
+    path: Option<PathBuf>,
+}
+
+impl ReportFile {
+    /// Writes the report, if a file was named.
+    ///
+    /// # Panics
+    /// If it cannot be written.
+    pub fn write(&self, report: &Value) {
+        if let Some(path) = &self.path {
+            std::fs::write(path, format!("{report:#}\n"))
+                .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        }
+    }
+}
