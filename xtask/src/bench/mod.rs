@@ -11,7 +11,7 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::{
     demo, page,
@@ -22,7 +22,6 @@ use crate::{
 
 mod core;
 mod machine;
-mod sizes;
 
 /// A measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -96,7 +95,7 @@ impl Part {
     }
 
     /// The program that measures.
-    const fn program(self) -> Option<Program> {
+    const fn program(self) -> Program {
         let (package, name) = match self {
             Self::Core => ("radixscope-oracle", "bench"),
             Self::Latency => ("radixscope-tests", "latency"),
@@ -114,14 +113,15 @@ impl Part {
             Self::Recording => ("radixscope-recording", "recording"),
             Self::Moments => ("radixscope-tests", "moments"),
             Self::Killed => ("radixscope-tests", "killed"),
-            Self::Sizes => return None,
+            Self::Sizes => ("radixscope-tests", "sizes"),
         };
-        Some(Program { package, name, is_example: !self.needs_server() })
+        let is_example = matches!(self, Self::Scenario | Self::Colours | Self::Speed | Self::Recording);
+        Program { package, name, is_example }
     }
 
     /// Whether it needs the page, the server and their tools.
     const fn needs_server(self) -> bool {
-        !matches!(self, Self::Scenario | Self::Colours | Self::Speed | Self::Recording)
+        !matches!(self, Self::Core | Self::Scenario | Self::Colours | Self::Speed | Self::Recording)
     }
 }
 
@@ -143,36 +143,28 @@ pub(crate) fn run(workspace: &Workspace, parts: &[Part], args: &[String]) -> Res
     let parts = if parts.is_empty() { usual.as_slice() } else { parts };
     let needs_server = parts.iter().any(|part| part.needs_server());
     let missing = if needs_server { setup::missing(workspace, Purpose::Test) } else { Vec::new() };
-    let programs: Vec<_> = parts.iter().filter_map(|part| part.program()).collect();
-    let mut steps = Steps::new(
-        workspace,
-        missing.len() + if needs_server { 2 } else { 0 } + programs.len().min(1) + parts.len(),
-    );
+    let programs: Vec<_> = parts.iter().map(|part| part.program()).collect();
+    let mut steps = Steps::new(workspace, missing.len() + if needs_server { 2 } else { 0 } + 1 + parts.len());
     if needs_server {
         setup::meet(&mut steps, &missing)?;
         page::build(&mut steps, workspace, page::Build::Small)?;
         demo::build_server(&mut steps, workspace, "release")?;
     }
-    if !programs.is_empty() {
-        steps.step("The measuring programs", "about 3 min on two cores", |step| {
-            let mut command = workspace.cargo(["build", "--locked", "--release"]);
-            for Program { package, name, is_example } in &programs {
-                command.args(["--package", package, if *is_example { "--example" } else { "--bin" }, name]);
-            }
-            step.run(command)
-        })?;
-    }
+    steps.step("The measuring programs", "about 3 min on two cores", |step| {
+        let mut command = workspace.cargo(["build", "--locked", "--release"]);
+        for Program { package, name, is_example } in &programs {
+            command.args(["--package", package, if *is_example { "--example" } else { "--bin" }, name]);
+        }
+        step.run(command)
+    })?;
     let folder = workspace.target.join("bench");
     fs::create_dir_all(&folder).context("making the folder for the figures")?;
     let mut rows = Vec::new();
     for part in parts {
         let file = folder.join(format!("{}.json", part.name()));
         let mut report = steps.step(&format!("Measuring {}", part.name()), "", |step| {
-            let Some(program) = part.program() else {
-                return Ok(json!({"rows": sizes::measure(&workspace.root.join("app/dist"))?}));
-            };
             let _ = fs::remove_file(&file);
-            let mut command = workspace.command(program.path(workspace));
+            let mut command = workspace.command(part.program().path(workspace));
             command
                 .args(args)
                 .arg("--json")

@@ -1,11 +1,15 @@
-//! Sizes of what the browser loads, raw and compressed as the server sends it.
+//! Sizes of what the browser loads, raw and compressed as the server sends it: two rows for each program's WASM and for each other
+//! kind of file, one for each part of the page.
+#![forbid(unsafe_code)]
 
-use std::{fs, path::Path};
+use std::fs;
+use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
+use clap::Parser as _;
+use radixscope_compress::{Effort, brotli};
+use radixscope_tests::paths;
+use radixscope_tests::report::ReportFile;
 use serde_json::{Value, json};
-
-use crate::page;
 
 /// What every viewer loads first, compressed.
 const PAGE_BUDGET_BYTES: usize = 450_000;
@@ -26,32 +30,38 @@ enum Kind {
     Part(String),
 }
 
-/// Two rows for each program's WASM and for each other kind of file, one for each part of the page.
-///
-/// # Errors
-/// When the page is not built.
-pub(super) fn measure(dist: &Path) -> Result<Vec<Value>> {
+#[derive(clap::Parser)]
+struct Options {
+    #[command(flatten)]
+    report: ReportFile,
+}
+
+fn main() {
+    let rows = rows(&paths::checkout().join("app/dist"));
+    println!("{:#}", json!(rows));
+    Options::parse().report.write(&json!({"rows": rows}));
+}
+
+/// The rows of the page that is built in a folder.
+fn rows(dist: &Path) -> Vec<Value> {
     let mut sums = [(0, 0); PROGRAMS.len() + OTHERS.len()];
     let mut parts = Vec::new();
-    for path in page::files(dist, None)? {
-        let bytes = fs::read(&path).with_context(|| format!("reading {}", path.display()))?;
-        match kind(path.strip_prefix(dist)?)? {
+    for path in files(dist) {
+        let bytes = fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        let compressed = brotli(&bytes, Effort::Most).expect("memory is written to").len();
+        match kind(path.strip_prefix(dist).expect("a file in it")) {
             Kind::Summed(at) => {
-                let (raw, compressed) = &mut sums[at];
-                *raw += bytes.len();
-                *compressed += brotli_len(&bytes)?;
+                sums[at].0 += bytes.len();
+                sums[at].1 += compressed;
             }
-            Kind::Part(name) => {
-                let len = brotli_len(&bytes)?;
-                parts.push(json!({
-                    "what": format!("part of the page, {name}, brotli"), "value": kilobytes(len), "unit": "kB",
-                    "budget": format!("≤ {} kB", PART_BUDGET_BYTES / 1000), "within": len <= PART_BUDGET_BYTES
-                }));
-            }
+            Kind::Part(name) => parts.push(json!({
+                "what": format!("part of the page, {name}, brotli"), "value": kilobytes(compressed), "unit": "kB",
+                "budget": format!("≤ {} kB", PART_BUDGET_BYTES / 1000), "within": compressed <= PART_BUDGET_BYTES
+            })),
         }
     }
-    if let Some(missing) = PROGRAMS.iter().zip(sums).find_map(|(name, (raw, _))| (raw == 0).then_some(name)) {
-        bail!("{} holds no WASM of the program {missing}", dist.display());
+    for (name, (raw, _)) in PROGRAMS.iter().zip(sums) {
+        assert!(raw > 0, "{} holds no WASM of the program {name}", dist.display());
     }
     let mut rows = Vec::new();
     let names = PROGRAMS.iter().map(|name| format!("{name}, WASM"));
@@ -62,32 +72,36 @@ pub(super) fn measure(dist: &Path) -> Result<Vec<Value>> {
     rows[1]["budget"] = format!("≤ {} kB", PAGE_BUDGET_BYTES / 1000).into();
     rows[1]["within"] = (sums[0].1 <= PAGE_BUDGET_BYTES).into();
     rows.append(&mut parts);
-    Ok(rows)
+    rows
+}
+
+/// All files in a folder and below, sorted.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+    let mut found: Vec<PathBuf> = entries.map(|entry| entry.expect("an entry").path()).collect();
+    found.sort();
+    found.into_iter().flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
 }
 
 /// A file's kind, by its path in the page.
 ///
-/// # Errors
+/// # Panics
 /// When it is the WASM of no program that is known.
-fn kind(path: &Path) -> Result<Kind> {
+fn kind(path: &Path) -> Kind {
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let part = name.strip_prefix("split_").unwrap_or(name).split('-').next().unwrap_or_default();
-    Ok(match path.extension().and_then(|extension| extension.to_str()) {
+    match path.extension().and_then(|extension| extension.to_str()) {
         _ if path.starts_with("vendor") => Kind::Summed(PROGRAMS.len() + 2),
         Some("bin") => Kind::Part(part.to_owned()),
         Some("wasm") if name.starts_with("split_") => Kind::Part(part.to_owned()),
         Some("wasm") => {
             let program = name.split(['-', '_']).next().unwrap_or_default();
             let of = PROGRAMS.iter().position(|known| *known == program);
-            Kind::Summed(of.with_context(|| format!("{name} belongs to no program that is measured"))?)
+            Kind::Summed(of.unwrap_or_else(|| panic!("{name} belongs to no program that is measured")))
         }
         Some("js") => Kind::Summed(PROGRAMS.len()),
         _ => Kind::Summed(PROGRAMS.len() + 1),
-    })
-}
-
-fn brotli_len(bytes: &[u8]) -> Result<usize> {
-    Ok(radixscope_compress::brotli(bytes, radixscope_compress::Effort::Most).context("compressing")?.len())
+    }
 }
 
 fn kilobytes(bytes: usize) -> f64 {
@@ -100,15 +114,14 @@ mod tests {
 
     #[test]
     fn each_file_is_counted_where_it_belongs() {
-        let kind = |path: &str| kind(Path::new(path)).ok();
-        let summed = |at| Some(Kind::Summed(at));
+        let kind = |path: &str| kind(Path::new(path));
+        let summed = Kind::Summed;
         assert_eq!(kind("page-00_bg.wasm"), summed(0));
         assert_eq!(kind("worker_bg.wasm"), summed(1));
         assert_eq!(kind("player_bg.wasm"), summed(2));
         assert_eq!(kind("tokenizer_bg.wasm"), summed(3));
-        assert_eq!(kind("split_whatif-00.wasm"), Some(Kind::Part("whatif".to_owned())));
-        assert_eq!(kind("shared-00.bin"), Some(Kind::Part("shared".to_owned())));
-        assert_eq!(kind("other_bg.wasm"), None);
+        assert_eq!(kind("split_whatif-00.wasm"), Kind::Part("whatif".to_owned()));
+        assert_eq!(kind("shared-00.bin"), Kind::Part("shared".to_owned()));
         assert_eq!(kind("page-00.js"), summed(4));
         assert_eq!(kind("index.html"), summed(5));
         assert_eq!(kind("vendor/echarts-5.6.0.min.js"), summed(6), "a vendored script is not the page's");
