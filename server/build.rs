@@ -1,6 +1,7 @@
 //! Puts the page into the program, compressed here so that the program need not do it when it starts.
 //!
-//! Not in a debug build, which reads `app/dist` from the disk: there a rebuilt page shows without a rebuilt server.
+//! Not in a build without optimisation (the profiles `dev` and `demo`), which reads `app/dist` from the disk: there a rebuilt page
+//! shows without a rebuilt server, and neither build waits for the other.
 #![forbid(unsafe_code)]
 
 use std::collections::HashSet;
@@ -12,7 +13,7 @@ use std::{env, fs, io, thread};
 use radixscope_compress::{Effort, forms};
 use sha2::{Digest as _, Sha256};
 
-/// Asks for the page inside a debug build as well: `RADIXSCOPE_PAGE_INSIDE=1`.
+/// Asks for the page inside such a build as well: `RADIXSCOPE_PAGE_INSIDE=1`.
 const INSIDE: &str = "RADIXSCOPE_PAGE_INSIDE";
 
 type Failure = Box<dyn Error + Send + Sync>;
@@ -32,7 +33,8 @@ fn main() -> Result<(), Failure> {
     println!("cargo:rustc-check-cfg=cfg(page_inside)");
     println!("cargo:rerun-if-changed=build.rs");
     println!("cargo:rerun-if-env-changed={INSIDE}");
-    if env::var("PROFILE")? != "release" && env::var_os(INSIDE).is_none() {
+    let is_optimised = env::var("OPT_LEVEL")? != "0";
+    if !is_optimised && env::var_os(INSIDE).is_none() {
         return Ok(());
     }
     println!("cargo:rustc-cfg=page_inside");
@@ -42,8 +44,7 @@ fn main() -> Result<(), Failure> {
     let kept = out.join("page");
     fs::create_dir_all(&kept)?;
     let mut files = found(&dist)?;
-    // A program that is not optimised is for the machine that builds it (`xtask demo`): smallest files would only delay it.
-    let effort = if env::var("OPT_LEVEL")? == "0" { Effort::Least } else { Effort::Most };
+    let effort = if is_optimised { Effort::Most } else { Effort::Least };
     thread::scope(|scope| {
         let packing: Vec<_> =
             files.iter_mut().map(|file| scope.spawn(|| pack(file, &kept, effort))).collect();

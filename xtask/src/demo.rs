@@ -4,7 +4,7 @@ use std::{
     env,
     net::{SocketAddr, TcpStream},
     path::Path,
-    process::{ExitCode, Stdio},
+    process::{Command, ExitCode, Stdio},
     thread,
     time::Duration,
 };
@@ -33,25 +33,45 @@ pub(crate) fn run(workspace: &Workspace, args: &[String]) -> Result<ExitCode> {
     let mut steps = Steps::new(workspace, missing.len() + 2);
     setup::meet(&mut steps, &missing)?;
     let binary = workspace.target.join("demo/radixscope");
-    // The app's largest crate keeps one core busy for minutes: meanwhile the other one builds what the server needs.
-    let libraries = (!binary.is_file()).then(|| start_building_libraries(workspace)).transpose()?;
+    let beside = if binary.is_file() { Vec::new() } else { start_building_the_rest(workspace)? };
     page::build(&mut steps, workspace, page::Build::Quick)?;
-    if let Some(mut libraries) = libraries {
+    for mut build in beside {
         // Should it have failed, the next step fails too and shows why.
-        let _ = libraries.wait();
+        let _ = build.wait();
     }
     build_server(&mut steps, workspace, "demo")?;
     start(workspace, &binary, args)
 }
 
-/// Builds everything below the server's binary, and the server's own crate without the app.
-fn start_building_libraries(workspace: &Workspace) -> Result<Running> {
-    let mut command = workspace.cargo(["build", "--locked", "--quiet", "--package", "radixscope", "--lib"]);
-    command.args(["--profile", "demo"]).stdout(Stdio::null()).stderr(Stdio::null());
-    Running::start(&mut command)
+/// Begins to build the server, which reads the page from the disk in this profile, and the bundler, beside the page: its largest
+/// crate keeps one core busy for a minute. They take what the page's build leaves of the cores.
+fn start_building_the_rest(workspace: &Workspace) -> Result<Vec<Running>> {
+    let builds = [["radixscope", "demo"], ["radixscope-bundle", "dev"]];
+    let start = |[package, profile]: [&str; 2]| {
+        let cargo =
+            workspace.cargo(["build", "--locked", "--quiet", "--package", package, "--profile", profile]);
+        Running::start(nice(&cargo).stdout(Stdio::null()).stderr(Stdio::null()))
+    };
+    builds.into_iter().map(start).collect()
 }
 
-/// Builds the server with the app inside.
+/// The same command at a lower priority.
+fn nice(command: &Command) -> Command {
+    let mut nice = Command::new("nice");
+    nice.args(["-n", "10"]).arg(command.get_program()).args(command.get_args());
+    for (variable, value) in command.get_envs() {
+        match value {
+            Some(value) => nice.env(variable, value),
+            None => nice.env_remove(variable),
+        };
+    }
+    if let Some(folder) = command.get_current_dir() {
+        nice.current_dir(folder);
+    }
+    nice
+}
+
+/// Builds the server; all profiles but `dev` and `demo` put the page into it.
 ///
 /// # Errors
 /// When the compiler says so.

@@ -1,5 +1,5 @@
-//! The page's files with caching headers. A release contains them, compressed at build time; a debug build reads them from
-//! disk.
+//! The page's files with caching headers. A release contains them, compressed at build time; builds that are not optimised read
+//! them from disk.
 
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};

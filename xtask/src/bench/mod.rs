@@ -229,6 +229,8 @@ fn shown(value: f64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]

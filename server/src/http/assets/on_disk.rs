@@ -1,4 +1,4 @@
-//! The page of a debug build: read from disk when requested, and again after changes.
+//! The page of a build that is not optimised: read from disk when requested, and again after changes.
 
 use std::collections::HashMap;
 use std::path::{Component, Path, PathBuf};
