@@ -1,7 +1,7 @@
 //! A stretch of time that the server keeps: a keyframe and the batches after it, folded to any moment of it. Pure.
 //!
-//! Forward one folds on. Back one begins from the nearest copy before: the keyframe's state, and some on the way. They are made
-//! once somebody goes back, who then does so again; a jump does without them.
+//! A later moment is reached by folding on; an earlier one from the nearest copy of a state before it: the keyframe's, and some on
+//! the way. Copies are made from the first step back on: who steps back once does so again. A jump needs none.
 
 use std::ops::Range;
 
@@ -38,9 +38,9 @@ pub enum StepTarget {
     BlocksOf(WorkerIx),
 }
 
-/// A batch, and where it stands.
+/// A batch of records, and where its frame stands in the segment.
 #[derive(Debug)]
-struct At {
+struct StoredBatch {
     at_ms: Millis,
     next: Seq,
     frame: Range<usize>,
@@ -58,13 +58,13 @@ pub struct HistorySegment {
     /// The keyframe is the state after this record.
     seq: Seq,
     keyframe: Vec<Range<usize>>,
-    batches: Vec<At>,
+    batches: Vec<StoredBatch>,
     /// Batches that the state shown has folded; `None`: it is of another segment.
     done: Option<usize>,
     /// States after so many batches, the keyframe's first; empty where the reader did not go back, or they are too large to keep.
     copies: Vec<(usize, Cluster)>,
-    /// Somebody went back in it.
-    is_gone_back: bool,
+    /// A viewer went back in it: copies of states are worth their memory.
+    has_stepped_back: bool,
 }
 
 impl HistorySegment {
@@ -83,7 +83,7 @@ impl HistorySegment {
             batches: Vec::new(),
             done: None,
             copies: Vec::new(),
-            is_gone_back: false,
+            has_stepped_back: false,
         };
         segment.read_from(0)?;
         segment.known_to_ms = known_to_ms.max(segment.from_ms);
@@ -137,7 +137,7 @@ impl HistorySegment {
                     }
                     let next = Seq(batch.first_seq.0.saturating_add(u64::from(batch.count)));
                     if next.0 > self.last_seq().0 + 1 {
-                        self.batches.push(At { at_ms: batch.at_ms, next, frame });
+                        self.batches.push(StoredBatch { at_ms: batch.at_ms, next, frame });
                     }
                 }
                 Frame::Lag { .. } => {}
@@ -151,30 +151,30 @@ impl HistorySegment {
         self.done.is_some()
     }
 
-    /// The state shown is another one's from now on: copies of states are let go.
-    pub fn leave(&mut self) {
-        (self.done, self.is_gone_back) = (None, false);
+    /// The state shown is another segment's from now on: copies of states are dropped.
+    pub fn detach(&mut self) {
+        (self.done, self.has_stepped_back) = (None, false);
         self.copies.clear();
     }
 
-    /// Brings `shown` to `at`. Says whether it was put in the place of another state, and did not go on from it.
+    /// Brings `shown` to `at`; `true` if it was replaced by another state instead of folded on.
     ///
     /// # Errors
     /// The keyframe or a record cannot be read.
-    pub fn go(&mut self, shown: &mut Cluster, at: Millis) -> Result<bool, Unreadable> {
+    pub fn seek(&mut self, shown: &mut Cluster, at: Millis) -> Result<bool, Unreadable> {
         let target = self.batches.partition_point(|batch| batch.at_ms <= at);
         let nearest = self.copies.iter().rposition(|(done, _)| *done <= target);
         let copied = nearest.map_or(0, |nearest| self.copies[nearest].0);
         let is_replaced = self.done.is_none_or(|done| done > target || done < copied);
         if is_replaced {
-            self.is_gone_back |= self.done.is_some();
+            self.has_stepped_back |= self.done.is_some();
             *shown = match nearest {
                 Some(nearest) => self.copies[nearest].1.frozen(),
                 None => self.begin()?,
             };
             self.done = Some(copied);
             if nearest.is_none() {
-                self.keep(0, shown);
+                self.store_copy(0, shown);
             }
         }
         let mut folded_bytes = 0;
@@ -183,7 +183,7 @@ impl HistorySegment {
             self.done = Some(done + 1);
             if folded_bytes > COPY_EVERY_BYTES {
                 folded_bytes = 0;
-                self.keep(done + 1, shown);
+                self.store_copy(done + 1, shown);
             }
         }
         Ok(is_replaced)
@@ -203,8 +203,8 @@ impl HistorySegment {
         state.ok_or_else(cut)
     }
 
-    fn keep(&mut self, done: usize, state: &Cluster) {
-        if !self.is_gone_back {
+    fn store_copy(&mut self, done: usize, state: &Cluster) {
+        if !self.has_stepped_back {
             return;
         }
         let nodes: usize = state.trees().map(|(_, tree)| tree.allocated() as usize).sum();
@@ -229,7 +229,7 @@ impl HistorySegment {
 
     /// The next moment after `at`, or the last one before it, that brought what is looked for.
     pub fn find(&self, at: Millis, is_forward: bool, step: StepTarget) -> Option<Millis> {
-        let has = |batch: &&At| self.has(batch, step);
+        let has = |batch: &&StoredBatch| self.has(batch, step);
         let found = if is_forward {
             let after = self.batches.partition_point(|batch| batch.at_ms <= at);
             self.batches[after..].iter().find(has)
@@ -240,7 +240,7 @@ impl HistorySegment {
         found.map(|batch| batch.at_ms)
     }
 
-    fn has(&self, batch: &At, step: StepTarget) -> bool {
+    fn has(&self, batch: &StoredBatch, step: StepTarget) -> bool {
         let Ok(Frame::Batch(batch)) = Frame::decode(&self.body[batch.frame.clone()]) else { return false };
         batch.entries().map_while(Result::ok).any(|(_, entry)| match step {
             StepTarget::Decision => matches!(entry.record, Record::Decision(_)),

@@ -69,12 +69,12 @@ fn every_moment_is_reached_from_every_side() {
         let mut i = 17;
         for _ in 0..150 {
             i = (i * 29 + 7) % digests.len();
-            segment.go(&mut shown, Millis(second(i).0 + 300)).expect("sound");
+            segment.seek(&mut shown, Millis(second(i).0 + 300)).expect("sound");
             assert_eq!(shown.digest(), digests[i], "second {i} of batches of {blocks} blocks");
         }
         assert_eq!(segment.copies.len() > 2, blocks == 2_000, "{}", segment.copies.len());
-        segment.leave();
-        segment.go(&mut shown, second(3)).expect("sound");
+        segment.detach();
+        segment.seek(&mut shown, second(3)).expect("sound");
         assert_eq!(shown.digest(), digests[3], "after another one's state was shown");
     }
 }
@@ -84,9 +84,9 @@ fn forward_it_goes_on_from_the_state_shown() {
     let (frames, _) = recorded(10);
     let mut segment = HistorySegment::open(body(&frames), second(60)).expect("whole");
     let mut shown = Cluster::default();
-    assert!(segment.go(&mut shown, second(5)).expect("sound"), "from the keyframe");
-    assert!(!segment.go(&mut shown, second(9)).expect("sound"));
-    assert!(segment.go(&mut shown, second(8)).expect("sound"), "back is from a copy");
+    assert!(segment.seek(&mut shown, second(5)).expect("sound"), "from the keyframe");
+    assert!(!segment.seek(&mut shown, second(9)).expect("sound"));
+    assert!(segment.seek(&mut shown, second(8)).expect("sound"), "back is from a copy");
 }
 
 #[test]
@@ -95,7 +95,7 @@ fn what_came_since_is_added() {
     let cut = frames.len() - 20;
     let mut segment = HistorySegment::open(body(&frames[..cut]), second(40)).expect("whole");
     let mut shown = Cluster::default();
-    segment.go(&mut shown, second(60)).expect("sound");
+    segment.seek(&mut shown, second(60)).expect("sound");
     assert_eq!(shown.digest(), digests[40]);
     let mut rest = vec![hello().encode().expect("plain data")];
     // Two batches come twice.
@@ -104,7 +104,7 @@ fn what_came_since_is_added() {
     assert!(!rest.is_whole());
     segment.extend(&rest).expect("it follows");
     assert_eq!(segment.known_to_ms, second(60));
-    segment.go(&mut shown, second(60)).expect("sound");
+    segment.seek(&mut shown, second(60)).expect("sound");
     assert_eq!(shown.digest(), digests[60]);
     let whole = HistorySegment::open(body(&frames), second(60)).expect("whole");
     assert!(segment.extend(&whole).is_err(), "not a rest");
@@ -118,14 +118,14 @@ fn a_keyframe_alone_is_a_moment_and_goes_on() {
     assert_eq!((segment.known_to_ms, segment.last_seq()), (second(0), Seq(1)));
     let mut shown = Cluster::default();
     assert!(!segment.is_shown());
-    segment.go(&mut shown, segment.known_to_ms).expect("sound");
+    segment.seek(&mut shown, segment.known_to_ms).expect("sound");
     assert_eq!((shown.digest(), segment.is_shown()), (digests[0], true));
     let mut rest = vec![hello().encode().expect("plain data")];
     rest.extend_from_slice(&frames[frames.len() - MOMENTS as usize..]);
     segment.extend(&HistorySegment::open(body(&rest), second(60)).expect("readable")).expect("it follows");
-    segment.go(&mut shown, second(31)).expect("sound");
+    segment.seek(&mut shown, second(31)).expect("sound");
     assert_eq!(shown.digest(), digests[31]);
-    segment.leave();
+    segment.detach();
     assert!(!segment.is_shown());
 }
 
@@ -134,9 +134,9 @@ fn a_jump_makes_no_copies_but_going_back_does() {
     let (frames, digests) = recorded(2_000);
     let mut segment = HistorySegment::open(body(&frames), second(60)).expect("whole");
     let mut shown = Cluster::default();
-    segment.go(&mut shown, second(60)).expect("sound");
+    segment.seek(&mut shown, second(60)).expect("sound");
     assert!(segment.copies.is_empty());
-    segment.go(&mut shown, second(40)).expect("sound");
+    segment.seek(&mut shown, second(40)).expect("sound");
     assert!(segment.copies.len() > 2, "{}", segment.copies.len());
     assert_eq!(shown.digest(), digests[40]);
 }
@@ -166,5 +166,5 @@ fn what_is_cut_or_wrong_is_refused_in_words() {
     other[LENGTH] ^= 0x40;
     assert!(HistorySegment::open(other, second(60)).is_err_and(|why| why.contains("protocol version")));
     let mut none = HistorySegment::open(body(&frames[..1]), second(60)).expect("readable");
-    assert!(none.go(&mut Cluster::default(), second(5)).is_err_and(|why| why.contains("not whole")));
+    assert!(none.seek(&mut Cluster::default(), second(5)).is_err_and(|why| why.contains("not whole")));
 }

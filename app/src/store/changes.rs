@@ -216,7 +216,7 @@ impl Store {
         let body = net::past::bytes(&address).await?;
         let mut segment = HistorySegment::open(body, at)?;
         let mut cluster = Cluster::default();
-        segment.go(&mut cluster, at)?;
+        segment.seek(&mut cluster, at)?;
         Ok(Fixed { of, epoch: segment.epoch, cluster })
     }
 

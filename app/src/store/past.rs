@@ -57,7 +57,7 @@ impl SegmentCache {
             known.map(|at| self.segments.remove(at));
             // The state shown becomes the new one's.
             if let Some(last) = self.segments.last_mut() {
-                last.leave();
+                last.detach();
             }
             self.segments.push(new);
         } else if let Some(at) = known
@@ -92,7 +92,7 @@ impl Live {
         };
         if known + 1 < segments.len() {
             if let Some(last) = segments.last_mut() {
-                last.leave();
+                last.detach();
             }
             let segment = segments.remove(known);
             segments.push(segment);
@@ -129,7 +129,7 @@ impl Live {
     fn seek(&mut self, at: Millis) -> Result<(), Missing> {
         let mut past = self.past.take().unwrap_or_default();
         let done = match self.segment(at) {
-            Ok(segment) => segment.go(&mut past.cluster, at).map_err(Missing::Unreadable),
+            Ok(segment) => segment.seek(&mut past.cluster, at).map_err(Missing::Unreadable),
             Err(missing) => Err(missing),
         };
         if let Ok(is_replaced) = done {
