@@ -8,7 +8,7 @@ use std::ops::Range;
 use radixscope_model::frame::Frame;
 use radixscope_model::id::{Millis, Seq, WorkerIx};
 use radixscope_model::record::Record;
-use radixscope_state::cluster::{Cluster, SnapshotReader, worker_of};
+use radixscope_state::cluster::{Cluster, SnapshotReader};
 
 /// Bytes of a frame's length.
 const LENGTH: usize = 4;
@@ -249,7 +249,7 @@ impl HistorySegment {
                     entry.record,
                     Record::Stored { .. } | Record::Removed { .. } | Record::Cleared { .. }
                 );
-                is_of_blocks && worker_of(&entry.record) == Some(worker)
+                is_of_blocks && entry.record.worker() == Some(worker)
             }
         })
     }

@@ -102,7 +102,11 @@ impl RowInProgress {
             Record::Stored { blocks, .. } => self.stored += blocks.len() as u64,
             Record::Removed { hashes, .. } => self.removed += hashes.len() as u64,
             Record::Cleared { worker, .. } => self.removed += before.blocks(*worker).unwrap_or(0),
-            Record::Decision(_) => self.decisions += 1,
+            // Later records of a decision replace its first one.
+            Record::Decision(decision) => {
+                let newest = before.decisions().newest(0);
+                self.decisions += u64::from(newest.is_none_or(|newest| newest.decision.id < decision.id));
+            }
             Record::Finding(finding) => self.finding(before, finding),
             Record::Worker { id, .. } => self.worker(WorkerTransition::Joined, Some(*id)),
             Record::Left { worker, .. }

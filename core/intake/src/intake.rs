@@ -57,6 +57,9 @@ impl Intake {
         at_ms: Millis,
         sink: &mut impl RecordSink,
     ) -> Option<SourceIx> {
+        if kind == SourceKind::Logs {
+            self.routing.expect_logs();
+        }
         self.ingest.source(name, kind, at_ms, &mut |entry| sink.append(&entry))
     }
 

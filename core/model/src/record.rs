@@ -37,6 +37,7 @@ mod finding;
 mod knowledge;
 mod pool;
 mod scrape;
+mod workers;
 
 use std::borrow::Cow;
 
@@ -288,8 +289,7 @@ pub enum Record<'a> {
         /// Prompt tokens routed there whose first output token has not come.
         prefill_tokens: Option<u64>,
     },
-    /// A router chose a worker, or more is known of such a choice: the first record with an id makes the decision,
-    /// later ones fill in what it lacked.
+    /// A router chose a worker, or more is known of such a choice: a later record with the same id replaces the one before.
     Decision(Decision),
     /// How the request of a decision went on.
     Progress {
@@ -434,15 +434,17 @@ pub enum Record<'a> {
     },
 }
 
-/// A routing decision as reported by one source.
+/// A routing decision with all that its sources reported until now. A later record of the same `id` replaces it.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Decision {
     /// Which decision.
     pub id: DecisionId,
     /// The worker chosen.
     pub worker: WorkerIx,
-    /// Where this was read.
+    /// The source that reported it first.
     pub source: DecisionSource,
+    /// Every source that reported something of it.
+    pub sources: DecisionSources,
     /// When the router decided, by its own clock, if the source has it.
     pub decided_ms: Option<Millis>,
     /// Publisher id of the router, if known.
@@ -498,6 +500,7 @@ impl Decision {
             id,
             worker,
             source,
+            sources: source.into(),
             decided_ms: None,
             router: None,
             request_id: None,
@@ -651,7 +654,43 @@ pub enum DecisionSource {
     RequestTrace,
 }
 
-/// How a request went on. A field that a source does not report is `None` and changes nothing.
+/// A set of [`DecisionSource`]s.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
+pub struct DecisionSources(u8);
+
+impl DecisionSources {
+    /// Adds a source.
+    pub const fn insert(&mut self, source: DecisionSource) {
+        self.0 |= 1 << source as u8;
+    }
+
+    /// Whether it contains a source.
+    pub const fn contains(self, source: DecisionSource) -> bool {
+        self.0 & (1 << source as u8) != 0
+    }
+
+    /// What either contains.
+    pub const fn union(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// Its sources, in the order of [`DecisionSource`].
+    pub fn iter(self) -> impl Iterator<Item = DecisionSource> {
+        use DecisionSource::{ActiveSequences, KvHitRate, Log, RequestTrace};
+        [KvHitRate, ActiveSequences, Log, RequestTrace]
+            .into_iter()
+            .filter(move |&source| self.contains(source))
+    }
+}
+
+impl From<DecisionSource> for DecisionSources {
+    fn from(source: DecisionSource) -> Self {
+        Self(1 << source as u8)
+    }
+}
+
+/// How a request went on, by all that its sources reported until now; a later record of the same decision replaces it.
+/// `None`: not reported.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Progress {
     /// First output token.

@@ -22,6 +22,15 @@ const V11: Fixture = Fixture {
     workers: include_str!("fixtures/v11-workers.csv"),
 };
 
+/// 1.6.1 with host memory, by the last program that wrote decisions as patches: messages and, 0.3 s later, the router's log.
+const V12: Fixture = Fixture {
+    file: include_bytes!("fixtures/v12.mcap"),
+    decisions: include_str!("fixtures/v12-decisions.csv"),
+    workers: include_str!("fixtures/v12-workers.csv"),
+};
+
+const ALL: [Fixture; 2] = [V11, V12];
+
 fn open(fixture: &Fixture) -> Recording<Cursor<&'static [u8]>> {
     Recording::open(Cursor::new(fixture.file)).unwrap()
 }
@@ -94,19 +103,43 @@ fn is_as_shown(cluster: &Cluster, fixture: &Fixture) {
 }
 
 #[test]
-fn a_recording_of_version_11_shows_what_its_own_program_showed() {
-    let folded = series(&V11).play(&mut |_| {}).unwrap();
-    assert!(folded.damaged.is_none(), "{:?}", folded.damaged);
-    assert_eq!(folded.missing, 0);
-    is_as_shown(&folded.cluster, &V11);
+fn a_recording_of_an_older_version_shows_what_its_own_program_showed() {
+    for fixture in ALL {
+        let folded = series(&fixture).play(&mut |_| {}).unwrap();
+        assert!(folded.damaged.is_none(), "{:?}", folded.damaged);
+        assert_eq!(folded.missing, 0);
+        is_as_shown(&folded.cluster, &fixture);
+    }
+}
+
+#[test]
+fn decisions_of_which_each_source_wrote_a_part_are_shown_whole() {
+    let cluster = series(&V12).play(&mut |_| {}).unwrap().cluster;
+    let mut of_two_sources = 0;
+    for row in rows(V12.decisions) {
+        let id = row("decision_id");
+        let mut all = cluster.decisions().newest_first();
+        let decided = all.find(|decided| decided.decision.id.to_string() == id).unwrap();
+        let sources: Vec<&str> = decided.sources().map(|source| source.as_str()).collect();
+        assert_eq!(sources.join(" "), row("sources"), "{id}");
+        assert_eq!(decided.decision.candidates.len().to_string(), row("candidates"), "{id}");
+        assert_eq!(decided.decision.logit.map(|of| of.to_string()).unwrap_or_default(), row("logit"), "{id}");
+        assert_eq!(optional(decided.progress.ended_ms.map(|at| at.0)), row("ended_ms"), "{id}");
+        of_two_sources += usize::from(sources.len() == 2);
+    }
+    assert!(of_two_sources > 40, "{of_two_sources}");
 }
 
 #[test]
 fn whatever_keyframe_a_reader_begins_from_leads_to_the_same_state() {
+    ALL.iter().for_each(begins_from_any_keyframe);
+}
+
+fn begins_from_any_keyframe(fixture: &Fixture) {
     let mut digests = Vec::new();
-    let mut all = series(&V11);
+    let mut all = series(fixture);
     let end = all.play(&mut |_| {}).unwrap().cluster;
-    let mut recording = open(&V11);
+    let mut recording = open(fixture);
     let keyframes = recording.keyframes().to_vec();
     assert!(keyframes.len() > 1);
     for keyframe in keyframes {
@@ -131,7 +164,11 @@ fn whatever_keyframe_a_reader_begins_from_leads_to_the_same_state() {
 
 #[test]
 fn a_pass_in_pieces_and_jumps_in_between_agree_with_a_pass_at_once() {
-    let mut all = series(&V11);
+    ALL.iter().for_each(passes_in_pieces);
+}
+
+fn passes_in_pieces(fixture: &Fixture) {
+    let mut all = series(fixture);
     let (end, range) = (all.play(&mut |_| {}).unwrap().cluster, all.range());
     let mut position = SeriesPosition::default();
     let mut last = 0;

@@ -121,7 +121,7 @@ fn a_decision_counts_once_as_soon_as_its_path_is_known() {
     fold.decide(1, 0, |d| d.overlap_blocks = Some(3));
     assert_eq!(fold.hits(), [0; 0]);
     fold.at += MINUTE;
-    fold.decide(1, 0, |d| d.path = path());
+    fold.decide(1, 0, |d| (d.path, d.overlap_blocks) = (path(), Some(3)));
     assert_eq!(fold.hits(), [3]);
     assert!(fold.cluster.tree(PoolIx(0)).hits().all(|(_, at)| at == touch(Millis(AT + MINUTE))));
     fold.decide(1, 0, |d| (d.path, d.candidates) = (path(), weighed([5, 3])));

@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 
-use radixscope_model::id::{BlockHash, TokensHash, WorkerIx};
+use radixscope_model::id::{BlockHash, Millis, TokensHash, WorkerIx};
 use radixscope_model::moment::Moment;
 use radixscope_model::record::Record;
 use radixscope_state::cluster::Cluster;
@@ -14,7 +14,7 @@ use radixscope_state::per_worker::PerWorker;
 use radixscope_state::requests::KEPT_MS;
 use radixscope_state::tree::{NodeId, Tree};
 
-/// Changes kept: three seconds of 80,000 blocks each, 14 MiB. With more of them the past that is known is shorter.
+/// Changes kept: twelve seconds of 20,000 blocks each, 14 MiB. With more of them the past that is known is shorter.
 const MAX_CHANGES: usize = 1 << 18;
 
 /// One block that a worker began or ceased to hold.
@@ -32,6 +32,9 @@ pub(super) struct Change {
     pub(super) block: BlockHash,
     pub(super) tokens: TokensHash,
 }
+
+/// How exactly it is known when a change was received.
+const MARK_EVERY_MS: u64 = 100;
 
 const _: () = assert!(size_of::<Change>() <= 56, "the bound above counts on it");
 
@@ -56,6 +59,11 @@ pub(super) struct Changes {
     need: Need,
     /// Latest time of any change.
     latest: Moment,
+    /// Latest time of our clock, and at which times of it how many changes had ever been received.
+    received_ms: Millis,
+    marks: VecDeque<(Millis, u64)>,
+    /// Changes ever received.
+    count: u64,
     /// Before this time the past is not known.
     known_since: Moment,
     /// The same for single workers, by index.
@@ -91,6 +99,21 @@ impl Changes {
             self.known_since = self.known_since.max(self.latest);
         }
         self.need = need;
+    }
+
+    /// Our clock's time. What was received during the last seconds is kept, whatever its publisher's clock says: a backlog of minutes
+    /// may be received at once, and a log that belongs to it a little later.
+    #[inline]
+    pub(super) fn pass_received(&mut self, now: Millis) {
+        if now > self.received_ms {
+            self.received_ms = now;
+            if self.is_kept() && self.marks.back().is_none_or(|(at, _)| now.since(*at) >= MARK_EVERY_MS) {
+                self.marks.push_back((now, self.count));
+                while self.marks.get(1).is_some_and(|(at, _)| now.since(*at) > KEPT_MS) {
+                    self.marks.pop_front();
+                }
+            }
+        }
     }
 
     /// A record of `at` passes, on its way to `cluster`.
@@ -179,6 +202,7 @@ impl Changes {
             self.forget_oldest();
         }
         let latest = self.latest;
+        self.count += 1;
         self.ring.push_back(Change { at, latest, worker, was_held, parent, block, tokens });
     }
 
@@ -189,8 +213,23 @@ impl Changes {
 
     fn forget_old(&mut self) {
         let kept = self.latest.minus_ms(KEPT_MS);
-        while self.ring.front().is_some_and(|change| change.latest < kept) {
+        // How many were received so long ago by our clock too. Where that is not known, publishers' clocks alone count.
+        let is_old = |at: Millis| self.received_ms.since(at) > KEPT_MS;
+        let old = match self.marks.front() {
+            Some(&(at, count)) => {
+                if is_old(at) {
+                    count
+                } else {
+                    0
+                }
+            }
+            None => u64::MAX,
+        };
+        let first = self.count - self.ring.len() as u64;
+        let mut old = old.saturating_sub(first);
+        while old > 0 && self.ring.front().is_some_and(|change| change.latest < kept) {
             self.forget_oldest();
+            old -= 1;
         }
     }
 

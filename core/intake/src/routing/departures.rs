@@ -33,6 +33,10 @@ const STOPS_WITHIN_MS: u64 = 10_000;
 /// Logs whose ends are kept apart; of more the oldest end is forgotten.
 const MAX_LOGS: usize = 64;
 
+/// A router writes that it removed or added a worker so much later at most than it did it.
+const WRITTEN_WITHIN_MS: u64 = 50;
+/// Changes of a worker that are remembered: decisions are weighed seconds after they were taken.
+const MAX_HISTORY: usize = 8;
 /// A router reads the list of instances again at least this often, counted from its last change; who could not be reached is
 /// among the candidates again from then on [live 1.6.1].
 const RELISTED_EVERY_MS: u64 = 5_000;
@@ -43,6 +47,8 @@ const GAUGES_HOLD_MS: u64 = 15_000;
 #[derive(Default)]
 pub(super) struct Departures {
     latest: BTreeMap<WorkerIx, LoggedChange>,
+    /// The last changes of each, by the time at which they were written, and whether it left.
+    history: BTreeMap<WorkerIx, Vec<(Millis, bool)>>,
     /// When a worker that could not be reached was out last: from, to.
     out: BTreeMap<WorkerIx, (Millis, Millis)>,
     /// Workers that every router counts as unavailable by its gauges, since when.
@@ -80,6 +86,12 @@ impl Departures {
 
     /// A router wrote at `written_ms` that it removed the worker (`left`) or added it.
     pub(super) fn logged(&mut self, worker: WorkerIx, written_ms: Millis, left: bool, cluster: &Cluster) {
+        let history = self.history.entry(worker).or_default();
+        let at = history.partition_point(|(at, _)| *at <= written_ms);
+        history.insert(at, (written_ms, left));
+        if history.len() > MAX_HISTORY {
+            history.remove(0);
+        }
         let known = self.latest.get(&worker);
         if known.is_none_or(|known| known.written_ms <= written_ms) {
             self.latest.insert(worker, LoggedChange { written_ms, left, is_new: true });
@@ -133,10 +145,28 @@ impl Departures {
         )
     }
 
+    /// Whether the worker had left at a time, by what routers wrote until then. A log that is read late contains what happened
+    /// since, too.
+    pub(super) fn was_gone(&self, worker: WorkerIx, at: Millis, cluster: &Cluster) -> bool {
+        let history = self.history.get(&worker).map_or(&[][..], Vec::as_slice);
+        let known = Millis(at.0 + WRITTEN_WITHIN_MS);
+        let later = history.partition_point(|(written_ms, _)| *written_ms <= known);
+        match (later.checked_sub(1).and_then(|last| history.get(last)), history.get(later)) {
+            // It may have shown since that it is there.
+            (Some((_, true)), _) => self.is_gone(worker, cluster),
+            (Some((_, false)), _) | (None, Some((_, true))) => false,
+            // It was added later. Nothing else shows that it was there before.
+            (None, Some((_, false))) => cluster.worker(worker).is_some_and(|worker| worker.first_ms > at),
+            (None, None) => self.is_gone(worker, cluster),
+        }
+    }
+
     /// What was written since the last call and is news for the state, without what is old at `now`.
     pub(super) fn flush(&mut self, now: Millis, cluster: &Cluster) -> Vec<Record<'static>> {
         self.read_gauges(now, cluster);
+        // The one place where something is forgotten with a worker: its index is never given again.
         let is_there = |worker: &WorkerIx| cluster.workers().get(*worker).is_some();
+        self.history.retain(|worker, _| is_there(worker));
         self.latest.retain(|worker, _| is_there(worker));
         self.out.retain(|worker, _| is_there(worker));
         let mut records = Vec::new();

@@ -6,19 +6,18 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
 
-use super::below::{credit, on_device};
-use super::endings::Ending;
-use super::joiner::{Parts, Placed};
-use super::nameless::Log;
-use super::{ChoiceReport, CorrelationKey, Kept, Length, Moment, Prompt, Routing, micros, role_sign};
+use super::book::{
+    Candidates, Completed, CorrelationKey, Dispatched, LoggedChoice, LoggedCosts, LoggedInput, LowerBlocks,
+    OtherMode, PromptHashes, ReportTime, Routed, credit,
+};
+use super::unidentified::Log;
+use super::{Moment, Prompt, Routing, micros, role_sign};
 use crate::ingest::{FRESH_MS, RequestObservation};
 use radixscope_dynamo::log_line::{
     self, LogEvent, LogRecord, RequestDone, RequestIds, RoutingInput, Selected, Terms,
 };
 use radixscope_model::id::{DecisionId, Millis, PoolIx, SourceIx, WorkerId, WorkerIx};
-use radixscope_model::record::{
-    Candidate, Completeness, Decision, DecisionSource, Ended, Outcome, Progress, Record, RoleEvidence,
-};
+use radixscope_model::record::{Candidate, DecisionSource, Ended, Outcome, Progress, Record, RoleEvidence};
 use radixscope_router::Formula;
 use radixscope_state::cluster::Cluster;
 
@@ -34,8 +33,6 @@ const MAX_OPEN_CANDIDATES: usize = 1 << 14;
 /// Requests whose hashes were logged and whose choice was not.
 const MAX_INPUTS: usize = 1 << 12;
 
-/// Choices that may still turn out to be given to their worker: the two lines follow each other within a millisecond.
-const MAX_CHOSEN: usize = 256;
 /// A choice falls between a request's arrival and its first token; both are reported in milliseconds, the former cut.
 const ROUNDING_MS: u64 = 2;
 
@@ -45,21 +42,19 @@ pub(super) struct Lines {
     logs: Vec<(SourceIx, Box<str>, VecDeque<Open>)>,
     /// Oldest first. The choice follows within a millisecond, so that it is found near the end.
     inputs: VecDeque<(Box<str>, Input)>,
-    /// Prompts of the latest choices that were not followed by a word that the worker was given them.
-    chosen: VecDeque<(DecisionId, Length, Vec<u64>)>,
-    /// Factor of the prefill term in the latest line that tells one, by pool.
+    /// Factor of the prefill term in the latest line that contains one, by pool.
     weights: BTreeMap<PoolIx, f64>,
 }
 
 /// The line of a choice, with the lines that were written before it and belong to it.
-pub(super) struct LoggedChoice<'a> {
+pub(super) struct ReadChoice<'a> {
     time: LineTime,
     open: Open,
     selected: Selected<'a>,
 }
 
-impl LoggedChoice<'_> {
-    /// Blocks that the chosen worker held, where lines of the choice tell.
+impl ReadChoice<'_> {
+    /// Blocks that the chosen worker held, where lines of the choice contain them.
     fn overlap_blocks(&self, worker: WorkerIx) -> Option<u64> {
         let chosen = || self.open.candidates.iter().find(|candidate| candidate.worker == worker);
         cached_on_device(&self.selected).or_else(|| chosen().map(|candidate| candidate.overlap_blocks.into()))
@@ -77,14 +72,14 @@ struct Open {
     tied: bool,
 }
 
-/// What the router was asked, as logged at DEBUG.
+/// What the router looked up, as logged at DEBUG.
 struct Input {
-    length: Length,
+    length: LoggedInput,
     local_hashes: Box<[u64]>,
 }
 
 impl Lines {
-    /// Factor of the prefill term in the latest line that tells one of this pool.
+    /// Factor of the prefill term in the latest line that contains one, of this pool.
     pub(super) fn weight(&self, pool: PoolIx) -> Option<f64> {
         self.weights.get(&pool).copied()
     }
@@ -124,19 +119,6 @@ impl Lines {
             log.remove(at)
         });
         found.unwrap_or_default()
-    }
-
-    fn chosen(&mut self, decision: DecisionId, length: Length, chain: Vec<u64>) {
-        if self.chosen.len() == MAX_CHOSEN {
-            self.chosen.pop_front();
-        }
-        self.chosen.push_back((decision, length, chain));
-    }
-
-    fn dispatched(&mut self, decision: DecisionId) -> Option<(Length, Vec<u64>)> {
-        let at = self.chosen.iter().position(|(id, ..)| *id == decision)?;
-        let (_, length, chain) = self.chosen.remove(at)?;
-        Some((length, chain))
     }
 
     fn formula(&mut self, log: Log<'_>, (worker, pool): (WorkerIx, PoolIx), line: &log_line::Formula<'_>) {
@@ -223,56 +205,55 @@ impl Routing {
             (LogEvent::Selected(selected), Some(worker)) => {
                 let open = self.lines.take_open(log, selected.ids.key());
                 if is_named_later(selected) {
-                    let choice = LoggedChoice { time, open, selected: Selected::to_owned(selected) };
-                    let given_up = self.nameless.hold(log, worker, (time.moment, time.read_ms), choice);
-                    return given_up
-                        .map_or_else(Vec::new, |(worker, choice)| self.selected(choice, worker, cluster));
+                    let choice = ReadChoice { time, open, selected: Selected::to_owned(selected) };
+                    let released = self.unidentified.hold(log, worker, (time.at, time.read_ms), choice);
+                    let released = released.map(|(worker, choice)| self.selected(choice, worker, cluster));
+                    return released.and_then(|(_, sign)| sign).into_iter().collect();
                 }
-                let choice = LoggedChoice { time, open, selected: selected.clone() };
-                let records = self.selected(choice, worker, cluster);
+                let choice = ReadChoice { time, open, selected: selected.clone() };
+                let (id, sign) = self.selected(choice, worker, cluster);
                 if selected.ids.key().is_some() {
-                    self.begin(observed, &time, &records);
+                    self.begin(observed, &time, (id, worker));
                 }
-                records
+                sign.into_iter().collect()
             }
             (LogEvent::SelectedWithoutKv(selected), Some(worker)) => {
-                let mut decision = self.piece(&time.key(worker, cluster, &selected.ids));
-                decision.decided_ms = time.decided_ms;
-                decision.mode = Some(selected.mode);
-                let records = vec![Record::Decision(decision)];
-                if selected.ids.key().is_some() {
-                    self.begin(observed, &time, &records);
+                let id = self.book.join(&time.key(worker, cluster, &selected.ids), time.read_ms);
+                if let Some(part) = self.book.change(id) {
+                    let of = OtherMode { time: time.reported(), mode: selected.mode };
+                    part.slots.other_mode.get_or_insert(of);
                 }
-                records
+                if selected.ids.key().is_some() {
+                    self.begin(observed, &time, (id, worker));
+                }
+                Vec::new()
             }
             (LogEvent::Dispatched(dispatched), Some(worker)) => {
                 let mut key = time.key(worker, cluster, &dispatched.ids);
                 key.overlap_blocks = Some(dispatched.overlap_blocks);
-                let mut records = self.named(log, &time, &key, &dispatched.ids, cluster);
-                let given = [self.given(&time, &key, cluster)];
-                self.begin(observed, &time, &given);
-                records.extend(given);
-                records
+                key.role = dispatched.phase;
+                let sign = self.named(log, &time, &key, &dispatched.ids, cluster);
+                let id = self.given(&time, &key, dispatched.overlap_blocks);
+                self.begin(observed, &time, (id, worker));
+                sign.into_iter().collect()
             }
             (LogEvent::RoutingInput(input), _) => {
-                self.routing_input(input);
+                self.routing_input(input, time.read_ms);
                 Vec::new()
             }
             (LogEvent::RoutingBest(best), Some(worker)) => {
                 let mut key = time.key(worker, cluster, &best.ids);
                 key.overlap_blocks = Some(best.overlap_blocks);
                 key.isl_blocks = Some(best.total_blocks);
-                let mut records = self.named(log, &time, &key, &best.ids, cluster);
-                let input = best.ids.router.as_deref().and_then(|id| self.lines.take_input(id));
+                let sign = self.named(log, &time, &key, &best.ids, cluster);
                 // Where the choice bore no name of the request, its prompt is known only now.
-                let prompt = input.map(|input| {
-                    let mut choice = self.piece(&key);
-                    choice.logit = cluster.decisions().get(choice.id).and_then(|known| known.decision.logit);
-                    self.prompt_of(&time, &choice, input, cluster)
-                });
-                records.push(self.given(&time, &key, cluster));
-                records.extend(prompt.map(Record::Decision));
-                records
+                let input = best.ids.router.as_deref().and_then(|id| self.lines.take_input(id));
+                if let Some(input) = input {
+                    let id = self.book.join(&key, time.read_ms);
+                    self.looked_up(id, input, time.read_ms);
+                }
+                self.given(&time, &key, best.overlap_blocks);
+                sign.into_iter().collect()
             }
             (LogEvent::RouteDone(done), Some(worker)) => {
                 let ids = RequestIds {
@@ -281,28 +262,26 @@ impl Routing {
                 };
                 let mut key = time.key(worker, cluster, &ids);
                 key.overlap_blocks = done.overlap_blocks;
-                let mut decision = self.piece(&key);
-                decision.overlap_blocks = on_device_of(&decision, cluster);
-                decision.dispatched = Some(true);
-                let id = decision.id;
-                self.waiting.add_report(id, decision.overlap_blocks, true);
-                self.active.free(time.moment, id);
-                self.in_flight.end(id, Some(worker));
+                key.role = done.phase;
+                let id = self.book.join(&key, time.read_ms);
                 let outcome = match done.ending {
                     log_line::Ending::Completed => Outcome::Success,
                     log_line::Ending::Cancelled => Outcome::Cancelled,
                     log_line::Ending::Failed => Outcome::Failed,
                 };
-                let (ended_ms, outcome) = (Some(time.at_ms), Some(outcome));
-                let progress = Progress { ended_ms, outcome, ..Progress::default() };
+                if let Some(part) = self.book.change(id) {
+                    let (ended_ms, cached_blocks) = (time.at_ms, done.overlap_blocks);
+                    part.slots.routed.get_or_insert(Routed { ended_ms, outcome, cached_blocks });
+                }
+                self.active.free_logged(time.at, id);
+                self.in_flight.end(id, Some(worker));
                 let role = done.phase;
                 let sign = role.and_then(|role| role_sign(cluster, worker, role, RoleEvidence::Log));
-                let of_request = [Record::Decision(decision), Record::Progress { decision: id, progress }];
-                of_request.into_iter().chain(sign).collect()
+                sign.into_iter().collect()
             }
             (LogEvent::RequestReceived(received), _) => {
                 if let Some(http_id) = &received.http_id {
-                    self.joiner.same(&received.request_id, http_id);
+                    self.book.same(&received.request_id, http_id, time.read_ms);
                 }
                 Vec::new()
             }
@@ -310,12 +289,12 @@ impl Routing {
                 self.changes.forgo();
                 // A query that runs nothing is named by its end alone.
                 let mut records = Vec::new();
-                if self.joiner.parts(Some(&done.request_id), done.http_id.as_deref()) == Parts::default() {
-                    for (worker, choice) in self.nameless.of_log(log) {
-                        records.append(&mut self.selected(choice, worker, cluster));
+                if self.book.parts_of(Some(&done.request_id), done.http_id.as_deref()).is_empty() {
+                    for (worker, choice) in self.unidentified.of_log(log) {
+                        records.extend(self.selected(choice, worker, cluster).1);
                     }
                 }
-                records.append(&mut self.request_done(&time, done, cluster));
+                self.request_done(&time, done, cluster);
                 records.extend(models_shown(done, cluster));
                 records
             }
@@ -357,132 +336,118 @@ impl Routing {
         key: &CorrelationKey<'_>,
         ids: &RequestIds<'_>,
         cluster: &Cluster,
-    ) -> Vec<Record<'static>> {
+    ) -> Option<Record<'static>> {
         let worker = key.worker;
-        let fits = |choice: &LoggedChoice<'_>| {
+        let fits = |choice: &ReadChoice<'_>| {
             let held = choice.overlap_blocks(worker);
             held.is_none() || key.overlap_blocks.is_none() || held == key.overlap_blocks
         };
-        let choice = ids.key().and_then(|_| self.nameless.take(log, worker, time.moment, fits));
-        let Some(mut choice) = choice else { return Vec::new() };
+        ids.key()?;
+        let mut choice = self.unidentified.take(log, worker, time.at, fits)?;
         choice.selected.ids = ids.clone().into_owned();
-        self.selected(choice, worker, cluster)
+        self.selected(choice, worker, cluster).1
     }
 
-    /// Takes choices that no line named in time as they are.
-    pub(super) fn give_up_names(
+    /// Handles choices that no line named in time as they are.
+    pub(super) fn release_unidentified(
         &mut self,
         now: Millis,
         cluster: &Cluster,
         records: &mut Vec<Record<'static>>,
     ) {
-        while let Some((worker, choice)) = self.nameless.overdue(now) {
-            records.append(&mut self.selected(choice, worker, cluster));
+        while let Some((worker, choice)) = self.unidentified.overdue(now) {
+            records.extend(self.selected(choice, worker, cluster).1);
         }
     }
 
-    fn routing_input(&mut self, input: &RoutingInput<'_>) {
+    fn routing_input(&mut self, input: &RoutingInput<'_>, read_ms: Millis) {
         if let Some(http_id) = &input.http_id {
-            self.joiner.same(&input.request_id, http_id);
+            self.book.same(&input.request_id, http_id, read_ms);
         }
         let Some(block_size_tokens) = u32::try_from(input.block_size_tokens).ok().filter(|&size| size > 0)
         else {
             return;
         };
         self.changes.need();
-        let (isl_tokens, block_size_tokens) = (Some(input.isl_tokens), Some(block_size_tokens));
-        let length = Length { isl_tokens, block_size_tokens, ..Length::default() };
+        let length = LoggedInput { isl_tokens: input.isl_tokens, block_size_tokens };
         self.lines
             .input(&input.request_id, Input { length, local_hashes: input.local_hashes.as_slice().into() });
     }
 
+    /// A choice. Gives its part, and what it shows of the pool's role.
     fn selected(
         &mut self,
-        choice: LoggedChoice<'_>,
+        choice: ReadChoice<'_>,
         worker: WorkerIx,
         cluster: &Cluster,
-    ) -> Vec<Record<'static>> {
-        let LoggedChoice { time, mut open, selected } = choice;
+    ) -> (DecisionId, Option<Record<'static>>) {
+        let ReadChoice { time, mut open, selected } = choice;
         let (time, selected) = (&time, &selected);
         let chosen = open.candidates.iter_mut().find(|candidate| candidate.worker == worker);
-        let cached = cached_on_device(selected)
-            .or_else(|| chosen.as_ref().map(|candidate| candidate.overlap_blocks.into()));
-        if let Some(candidate) = chosen {
+        let of_formula = chosen.map(|candidate| {
             candidate.tree_size = selected.tree_size_blocks.or(candidate.tree_size);
-        }
+            u64::from(candidate.overlap_blocks)
+        });
+        let cached_blocks = cached_on_device(selected);
         let RequestIds { router, http } = &selected.ids;
-        let in_span = http.as_deref().and_then(|http_id| self.joiner.request_in(http_id));
+        let in_span = http.as_deref().and_then(|http_id| self.book.request_in(http_id));
         let input = router.as_deref().or(in_span).and_then(|id| self.lines.take_input(id));
         let mut key = time.key(worker, cluster, &selected.ids);
-        key.overlap_blocks = cached;
+        key.overlap_blocks = cached_blocks.or(of_formula);
         key.is_query = is_named_later(selected);
-        key.isl_blocks = input.as_ref().and_then(|input| input.length.isl_blocks());
-        let mut decision = self.piece(&key);
-        decision.decided_ms = time.decided_ms;
-        decision.logit = Some(selected.logit.value);
-        let below =
-            selected.host_pinned_blocks.unwrap_or(0).saturating_add(selected.disk_blocks.unwrap_or(0));
-        decision.lower_tier_blocks =
-            selected.host_pinned_blocks.filter(|_| below > 0 || cluster.has_tiers(key.pool)).map(|_| below);
-        if let Some(length) = self.below.length(decision.id, selected) {
-            (decision.isl_tokens, decision.isl_blocks) = (length.isl_tokens, length.isl_blocks());
-            decision.overlap_blocks = length.overlap_blocks;
-            self.waiting.correct(decision.id, length);
-        }
-        if decision.decided_ms.is_some() {
-            self.active.chosen(time.moment, decision.id);
-        }
-        let has_all = open.candidates.iter().any(|candidate| candidate.worker == worker);
-        if has_all {
-            decision.tied = open.tied;
-            (decision.formula, decision.prefill_factor) = open.formula.unzip();
-            decision.candidates = open.candidates;
-            decision.completeness = Completeness::AllCandidates;
-        }
-        let more = match input {
-            Some(input) => Some(self.prompt_of(time, &decision, input, cluster)),
-            None => {
-                self.changes.forgo();
-                if !has_all {
-                    // Another source may tell the prompt.
-                    self.waiting.take(time.report(&decision, Length::default(), None));
-                }
-                None
+        key.role = selected.worker_type;
+        key.isl_blocks = input.as_ref().map(|input| {
+            let LoggedInput { isl_tokens, block_size_tokens } = input.length;
+            isl_tokens.div_ceil(u64::from(block_size_tokens))
+        });
+        let id = self.book.join(&key, time.read_ms);
+        let costs =
+            of_formula.zip(open.formula).map(|(overlap_blocks, (formula, prefill_factor))| LoggedCosts {
+                candidates: Candidates::Here(open.candidates.into()),
+                formula,
+                prefill_factor,
+                tied: open.tied,
+                overlap_blocks,
+            });
+        let count = costs.as_ref().map_or(0, |costs| costs.candidates.len());
+        if let Some(part) = self.book.change(id) {
+            part.slots.choice.get_or_insert(LoggedChoice {
+                time: time.reported(),
+                logit: selected.logit.value,
+                cached_blocks,
+                lower: lower_blocks(selected),
+            });
+            if part.slots.costs.is_none() {
+                part.slots.costs = costs;
             }
-        };
+        }
+        if count > 0 {
+            self.book.count_candidates(id, count);
+        }
+        if time.decided_ms.is_some() {
+            self.active.chosen(time.at, id);
+        }
+        match input {
+            Some(input) => self.looked_up(id, input, time.read_ms),
+            None => self.changes.forgo(),
+        }
         let role = selected.worker_type;
-        let sign = role.and_then(|role| role_sign(cluster, worker, role, RoleEvidence::Log));
-        std::iter::once(decision).chain(more).map(Record::Decision).chain(sign).collect()
+        (id, role.and_then(|role| role_sign(cluster, worker, role, RoleEvidence::Log)))
     }
 
-    /// What follows for a choice from the hashes that were logged of its request: what each worker would have cost, and
-    /// where in the tree the prompt's held beginning ended. Costs that the router reported itself stand.
-    fn prompt_of(&mut self, time: &LineTime, choice: &Decision, input: Input, cluster: &Cluster) -> Decision {
-        let mut decision = Decision::new(choice.id, choice.worker, DecisionSource::Log);
-        decision.isl_tokens = input.length.isl_tokens;
-        decision.isl_blocks = input.length.isl_blocks();
-        decision.block_size_tokens = input.length.block_size_tokens;
+    /// What the router looked up for a choice.
+    fn looked_up(&mut self, id: DecisionId, input: Input, read_ms: Millis) {
+        if let Some(part) = self.book.change(id) {
+            part.slots.input.get_or_insert(input.length);
+        }
         let mut chain = Vec::new();
         Prompt::Local(&input.local_hashes).chain(&mut chain);
-        let mut report = time.report(choice, input.length, Some(Kept::Local(input.local_hashes)));
-        report.formula = choice.formula;
-        self.wait(&mut decision, report, time.read_ms, cluster);
-        self.arrived(decision.id, time.read_ms, &input.length, &chain);
-        // The request may be a query that runs nothing: only what is logged next tells.
-        self.lines.chosen(decision.id, input.length, chain);
-        decision
+        self.book.set_prompt(id, PromptHashes::Local(input.local_hashes.into()), read_ms);
+        self.arrivals.push(id, read_ms, Some(input.length.isl_tokens), &chain);
     }
 
     /// The end of a request, as its frontend measured it.
-    fn request_done(
-        &mut self,
-        time: &LineTime,
-        done: &RequestDone<'_>,
-        cluster: &Cluster,
-    ) -> Vec<Record<'static>> {
-        if let Some(http_id) = &done.http_id {
-            self.joiner.same(&done.request_id, http_id);
-        }
+    fn request_done(&mut self, time: &LineTime, done: &RequestDone<'_>, cluster: &Cluster) {
         let outcome = match done.status.as_deref() {
             Some("success") => Some(Outcome::Success),
             Some("cancelled") => Some(Outcome::Cancelled),
@@ -490,7 +455,7 @@ impl Routing {
             _ => None,
         };
         let (tokens, output_tokens) = (done.input_tokens, done.output_tokens);
-        // Neither tokens in nor out, and all is well: the router was asked and nothing ran.
+        // Neither tokens in nor out, and all is well: only the router was queried and nothing ran.
         let is_query = outcome == Some(Outcome::Success) && tokens == Some(0) && output_tokens == Some(0);
         let progress = Progress {
             ended_ms: Some(time.at_ms),
@@ -507,151 +472,84 @@ impl Routing {
             isl_tokens: tokens.filter(|&tokens| tokens > 0),
             progress,
         };
-        let ending = Ending {
-            request_id: (&*done.request_id).into(),
-            http_id: done.http_id.as_deref().map(Into::into),
-            is_query,
-            ended,
-        };
-        let parts = self.joiner.parts(Some(&ending.request_id), ending.http_id.as_deref());
-        let is_known = parts != Parts::default()
-            || self.chosen_nameless(&ending, done.prefill_worker, cluster).is_some();
-        match is_known {
-            true => self.ended(&ending, cluster),
-            false => {
-                let given_up = self.endings.wait(time.read_ms, ending);
-                given_up
-                    .filter(|ending| !ending.is_query)
-                    .map(|ending| Record::Request(ending.ended))
-                    .into_iter()
-                    .collect()
-            }
+        let ids = (&*done.request_id, done.http_id.as_deref());
+        if self.book.parts_of(Some(ids.0), ids.1).is_empty() {
+            self.name_by_times(ids.0, &ended, done.prefill_worker, time.read_ms, cluster);
+        }
+        for id in self.book.complete(ids, Completed { ended, is_query }, time.read_ms) {
+            self.completed(id, output_tokens);
         }
     }
 
-    /// The choice of a request that was not named, if only one can be it: of its worker, between its arrival and its
+    /// The request of a part is over, also that of a query that ran nothing.
+    pub(super) fn completed(&mut self, id: DecisionId, output_tokens: Option<u64>) {
+        self.in_flight.end(id, None);
+        if let Some(tokens) = output_tokens {
+            self.arrivals.finished(id, tokens);
+        }
+    }
+
+    /// Names the choice of a request that was not named, if only one can be it: of its worker, between its arrival and its
     /// first token.
-    fn chosen_nameless(
+    fn name_by_times(
         &mut self,
-        ending: &Ending,
+        request_id: &str,
+        ended: &Ended,
         worker: Option<WorkerId>,
+        read_ms: Millis,
         cluster: &Cluster,
-    ) -> Option<Placed> {
-        let elapsed_us = ending.ended.elapsed_us?;
+    ) {
+        let Some(elapsed_us) = ended.elapsed_us else { return };
         let mut ranks = cluster.workers().indexed().filter(|(_, known)| Some(known.id.id) == worker);
-        let (Some((worker, _)), None) = (ranks.next(), ranks.next()) else { return None };
-        let arrived = Millis(ending.ended.ended_ms.0.saturating_sub(elapsed_us / 1_000));
-        let within_us = ending.ended.progress.ttft_us.unwrap_or(elapsed_us);
+        let (Some((worker, _)), None) = (ranks.next(), ranks.next()) else { return };
+        let arrived = Millis(ended.ended_ms.0.saturating_sub(elapsed_us / 1_000));
+        let within_us = ended.progress.ttft_us.unwrap_or(elapsed_us);
         let from = Millis(arrived.0.saturating_sub(ROUNDING_MS));
         let to = Millis(arrived.0.saturating_add(within_us / 1_000 + ROUNDING_MS));
-        let pool = cluster.pool_of(worker).unwrap_or_default();
-        let placed = Placed { id: self.joiner.only_nameless(worker, from, to)?, worker, pool };
-        self.joiner.name(&ending.request_id, placed);
-        Some(placed)
-    }
-
-    /// What the end of a request tells of its decisions: of each the length of the prompt, of the one that its answer comes
-    /// from how it went on.
-    pub(super) fn ended(&mut self, ending: &Ending, cluster: &Cluster) -> Vec<Record<'static>> {
-        let progress = ending.ended.progress;
-        let parts = self.joiner.parts(Some(&ending.request_id), ending.http_id.as_deref());
-        let answering = self.answering(&parts, cluster);
-        let has_output =
-            progress.ttft_us.is_some() || progress.output_tokens.is_some_and(|tokens| tokens > 0);
-        let mut records = Vec::new();
-        for placed in parts.iter() {
-            // Also of a query that ran nothing.
-            self.in_flight.end(placed.id, None);
-            if let Some(tokens) = progress.output_tokens {
-                self.arrivals.finished(placed.id, tokens);
-            }
-            let mut decision = Decision::new(placed.id, placed.worker, DecisionSource::Log);
-            decision.request_id = Some(ending.request_id.to_string());
-            decision.dispatched = if ending.is_query { Some(false) } else { has_output.then_some(true) };
-            if let Some(isl_tokens) = ending.ended.isl_tokens {
-                match cluster.block_size(placed.worker) {
-                    Some(size) => measure(&mut decision, isl_tokens, size.value),
-                    None => {
-                        decision.isl_tokens = Some(isl_tokens);
-                        self.endings.without_size(placed, isl_tokens);
-                    }
-                }
-            }
-            records.push(Record::Decision(decision));
-            if answering.is_some_and(|answering| answering.id == placed.id) {
-                records.push(Record::Progress { decision: placed.id, progress });
-            }
-        }
-        records
-    }
-
-    /// Joins ends that were read before their decision.
-    pub(super) fn join_endings(&mut self, records: &mut Vec<Record<'static>>, cluster: &Cluster) {
-        let Self { joiner, endings, .. } = self;
-        let known = endings.known(|ending| {
-            joiner.parts(Some(&ending.request_id), ending.http_id.as_deref()) != Parts::default()
-        });
-        for ending in known {
-            records.append(&mut self.ended(&ending, cluster));
-        }
-    }
-
-    /// Tells what waited for long enough: ends of which no decision came, and lengths whose block size is known by now.
-    pub(super) fn flush_endings(
-        &mut self,
-        at_ms: Millis,
-        cluster: &Cluster,
-        records: &mut Vec<Record<'static>>,
-    ) {
-        let given_up = self.endings.given_up(at_ms).into_iter().filter(|ending| !ending.is_query);
-        records.extend(given_up.map(|ending| Record::Request(ending.ended)));
-        let mut endings = std::mem::take(&mut self.endings);
-        let size = |placed: Placed| Some(cluster.block_size(placed.worker)?.value);
-        for (placed, isl_tokens, size) in endings.sized(size) {
-            let mut decision = Decision::new(placed.id, placed.worker, DecisionSource::Log);
-            measure(&mut decision, isl_tokens, size);
-            records.push(Record::Decision(decision));
-        }
-        self.endings = endings;
+        self.book.name_only(worker, (from, to), request_id, read_ms);
     }
 
     /// A line that is written only when the chosen worker is given the request.
-    fn given(&mut self, time: &LineTime, key: &CorrelationKey<'_>, cluster: &Cluster) -> Record<'static> {
-        let mut decision = self.piece(key);
-        decision.dispatched = Some(true);
-        self.dispatched(time, &decision);
-        decision.overlap_blocks = on_device_of(&decision, cluster);
-        self.waiting.add_report(decision.id, decision.overlap_blocks, true);
-        Record::Decision(decision)
-    }
-
-    /// From now on the request of these records is in flight, if they are of the present.
-    fn begin(&mut self, observed: &RequestObservation<'_>, time: &LineTime, records: &[Record<'_>]) {
-        if let Some(Record::Decision(decision)) = records.first()
-            && observed.now_ms.since(time.at_ms) <= FRESH_MS
-        {
-            self.in_flight.begin(observed.at_ms, decision.id, decision.worker);
+    fn given(&mut self, time: &LineTime, key: &CorrelationKey<'_>, cached_blocks: u64) -> DecisionId {
+        let id = self.book.join(key, time.read_ms);
+        let isl_blocks = key.isl_blocks;
+        let Some(part) = self.book.change(id) else { return id };
+        let dispatched = Dispatched { time: time.reported(), cached_blocks, isl_blocks };
+        let is_first = part.slots.dispatched.is_none();
+        part.slots.dispatched.get_or_insert(dispatched);
+        if let (Some(input), Some(prompt), true) = (part.slots.input, &part.prompt, is_first) {
+            let mut chain = Vec::new();
+            prompt.prompt().chain(&mut chain);
+            let held = cached_blocks.saturating_mul(input.block_size_tokens.into());
+            let prefill_tokens = input.isl_tokens.saturating_sub(held);
+            // The router adds a request when it places it, and writes this line a little later.
+            let chosen = part.slots.choice.map(|choice| choice.time.at);
+            let placed = chosen.or(part.slots.sequence.as_ref().map(|of| of.time.at)).unwrap_or(time.at);
+            self.active.add_logged(placed, id, part.worker, &chain, prefill_tokens);
         }
+        id
     }
 
-    /// The chosen worker was really given the request.
-    fn dispatched(&mut self, time: &LineTime, decision: &Decision) {
-        let Some((length, chain)) = self.lines.dispatched(decision.id) else { return };
-        let held =
-            decision.overlap_blocks.unwrap_or(0).saturating_mul(length.block_size_tokens.unwrap_or(0).into());
-        let prefill_tokens = length.isl_tokens.unwrap_or(0).saturating_sub(held);
-        // The router adds a request when it places it, and writes this line a little later.
-        let placed = self.waiting.placed(decision.id).unwrap_or(time.moment);
-        self.active.add_logged(placed, decision.id, decision.worker, &chain, prefill_tokens);
+    /// From now on the request of a part is in flight, if the line is of the present.
+    fn begin(
+        &mut self,
+        observed: &RequestObservation<'_>,
+        time: &LineTime,
+        (id, worker): (DecisionId, WorkerIx),
+    ) {
+        if observed.now_ms.since(time.at_ms) <= FRESH_MS {
+            self.in_flight.begin(observed.at_ms, id, worker);
+        }
     }
 }
 
 /// When a line was written and read.
 #[derive(Clone, Copy)]
 struct LineTime {
-    /// As far as the line tells, else when it was read.
+    /// By the line, else when it was read.
     at_ms: Millis,
-    moment: Moment,
+    /// The same, as fine as the line has it.
+    at: Moment,
     decided_ms: Option<Millis>,
     read_ms: Millis,
 }
@@ -661,36 +559,22 @@ impl LineTime {
         let decided_ms = line.at_ms();
         let at_ms = decided_ms.unwrap_or(observed.at_ms);
         let at_us = line.at_us.and_then(|us| u64::try_from(us).ok());
-        let moment = at_us.map_or_else(|| Moment::of(at_ms), Moment);
-        Self { at_ms, moment, decided_ms, read_ms: observed.at_ms }
+        let at = at_us.map_or_else(|| Moment::of(at_ms), Moment);
+        Self { at_ms, at, decided_ms, read_ms: observed.at_ms }
     }
 
-    /// What a choice tells of its costs; its overlap follows in another line.
-    fn report(&self, decision: &Decision, length: Length, prompt: Option<Kept>) -> ChoiceReport {
-        ChoiceReport {
-            decision: decision.id,
-            worker: decision.worker,
-            source: DecisionSource::Log,
-            at: self.moment,
-            received_ms: self.read_ms,
-            prompt,
-            length,
-            formula: None,
-            overlap_blocks: decision.overlap_blocks,
-            lower_tier_blocks: decision.lower_tier_blocks,
-            logit: decision.logit,
-            is_whole: false,
-        }
+    fn reported(&self) -> ReportTime {
+        ReportTime { at: self.at, is_received: self.decided_ms.is_none() }
     }
 
     fn key<'m>(&self, worker: WorkerIx, cluster: &Cluster, ids: &'m RequestIds<'_>) -> CorrelationKey<'m> {
         CorrelationKey {
             source: DecisionSource::Log,
-            at_ms: self.at_ms,
-            is_received: self.decided_ms.is_none(),
+            time: self.reported(),
             is_query: false,
             worker,
             pool: cluster.pool_of(worker).unwrap_or_default(),
+            role: None,
             request_id: ids.router.as_deref(),
             http_id: ids.http.as_deref(),
             overlap_blocks: None,
@@ -701,17 +585,17 @@ impl LineTime {
 
 /// Blocks of the prompt that the chosen worker held on its device: what counted as cached, less what the lower tiers earned.
 fn cached_on_device(selected: &Selected<'_>) -> Option<u64> {
-    Some((selected.cached_blocks?.value - credit(selected)).max(0.0) as u64)
+    let credit = credit(lower_blocks(selected).unwrap_or_default());
+    Some((selected.cached_blocks?.value - credit).max(0.0) as u64)
 }
 
-/// What a line that follows the choice counts as cached, minus the lower-tier credit that the choice already contained.
-fn on_device_of(decision: &Decision, cluster: &Cluster) -> Option<u64> {
-    let known = cluster.decisions().get(decision.id);
-    let lower = known.and_then(|known| known.decision.lower_tier_blocks).unwrap_or(0);
-    on_device(decision.overlap_blocks?, lower)
+/// Blocks of the prompt that the chosen worker held below its device, in lines that contain them.
+fn lower_blocks(selected: &Selected<'_>) -> Option<LowerBlocks> {
+    let host = selected.host_pinned_blocks?;
+    Some(LowerBlocks { host, disk: selected.disk_blocks.unwrap_or(0) })
 }
 
-/// Whether another line names the request of a choice if it runs. Of the lines that tell host memory, those of 1.3 alone
+/// Whether another line names the request of a choice if it runs. Of the lines that contain host memory, those of 1.3 alone
 /// name no request.
 fn is_named_later(selected: &Selected<'_>) -> bool {
     selected.ids.key().is_none() && selected.host_pinned_blocks.is_some()
@@ -733,16 +617,4 @@ fn models_shown(done: &RequestDone<'_>, cluster: &Cluster) -> Vec<Record<'static
 fn ranks_of(id: WorkerId, cluster: &Cluster) -> impl Iterator<Item = WorkerIx> + '_ {
     let workers = cluster.workers().indexed();
     workers.filter(move |(_, worker)| worker.id.id == id).map(|(ix, _)| ix)
-}
-
-/// A prompt's length in tokens and blocks.
-fn measure(decision: &mut Decision, isl_tokens: u64, block_size_tokens: u32) {
-    let length = Length {
-        isl_tokens: Some(isl_tokens),
-        block_size_tokens: Some(block_size_tokens),
-        ..Length::default()
-    };
-    decision.isl_tokens = length.isl_tokens;
-    decision.block_size_tokens = length.block_size_tokens;
-    decision.isl_blocks = length.isl_blocks();
 }

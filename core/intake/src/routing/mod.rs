@@ -1,126 +1,112 @@
-//! Decisions: what routers, workers and logs say of requests, joined and completed with what the tree holds.
+//! Decisions: what routers, workers and logs report of requests, joined and completed with what the tree holds.
 //!
 //! Stateful but pure. It reads the state and never changes it: what it finds out becomes records. Prompts stay here,
 //! because they are large and only counterfactuals need them.
 //!
 //! # How it works
 //!
-//! What topics, logs and traces say of one request becomes one decision with a running id. A request id joins pieces:
-//! the router's, or that of the HTTP span around it, which text of 1.1 and 1.2 names alone and other lines name
-//! beside the router's. Where none is reported (`kv-hit-rate`, logs up to 1.0, choices of 1.3) worker, overlap, prompt
-//! length and the router's own clock do. A request's end tells its length, which with the block size gives blocks,
-//! share and outcome; it waits ten seconds for a decision that is read later, and then counts among the latencies
-//! alone. A length waits for the block size. A query that runs nothing is decided but not dispatched: its end says
-//! so, and it is left out of hit rates, as routers leave it out. The first piece is recorded at once; a later one with
-//! the same id completes it in the fold, the best of each source, so that nothing waits for a log. Where a source
-//! reports the prompt's hashes, every worker's cost is computed from the tree, by the deployed version's overlap rule,
-//! and from the requests that run: *reconstructed*, as against *all candidates*, which the router wrote itself, and
-//! *chosen only*. That happens before the record is made: prompts stay in the server (the last ten thousand, shared
-//! prefixes once), and the log, every viewer and every recording hold the finished decision.
+//! [`RequestBook`] is the one home of a request: every report fills a slot of a part of a request, and `resolve` makes one decision
+//! of all slots. This module turns observations into slots ([`lines`] those of logs), and what changed into records. A record
+//! carries the whole and replaces the one before it, so that nothing waits for a log and nothing is merged later.
 //!
-//! A log is read later than it was written, and a message may arrive after the line of a later decision. So a
-//! decision is weighed against the state *as of its own time*, by the router's clock:
-//! - `waiting`: it is recorded at once with what is known of the chosen worker; its costs follow when the publishers'
-//!   clocks have passed its time, or half a second later. Words of other sources are held against it for two seconds.
-//! - `changes`, `past`: three seconds of what workers stored and dropped lie in a flat ring beside the tree, seen
-//!   before the fold. The tree of then is the tree of now less what is in the ring since, found by worker, by the
-//!   name of the block before and by tokens, so that it is exact where the tree has lost the node. The ring is empty
-//!   until somebody tells prompts: 56 bytes and one look-up for each block stored or dropped, at most 2^18 of them.
-//!   What was cleared, and what lies before the ring, is not known.
-//! - `active`: the same for loads: steps of the last three seconds, undone. `early` keeps first tokens and ends of
-//!   requests whose decision is read only later.
+//! A length that is reported in tokens waits for the block size. A query that runs nothing is decided but not dispatched: its
+//! end shows it, and it is left out of hit rates, as routers leave it out. Where a source reports the prompt's hashes, every
+//! worker's cost is computed from the tree, by the deployed version's overlap rule, and from the requests that run:
+//! *reconstructed*, as against *all candidates*, which the router wrote itself, and *chosen only*. That happens before the
+//! record is made: prompts stay in the server (the last ten thousand, shared prefixes once), and the log, every viewer and every
+//! recording hold the finished decision.
+//!
+//! A log is read later than it was written, and a message may arrive after the line of a later decision, or a backlog of minutes
+//! at once. So a decision is weighed against the state *as of its own time*, by the router's clock:
+//! - `costs`: when. Once the publishers' clocks have passed its time, or half a second later, and once more if they pass it then.
+//! - `changes`, `past`: what workers stored and removed during the last twelve seconds of the publishers' clocks and of ours lies
+//!   in a flat ring beside the tree, seen before the fold. The tree of then is the tree of now less what is in the ring
+//!   since, found by worker, by the name of the block before and by tokens, so that it is exact where the tree has lost the
+//!   node. The ring is empty until a source that may report prompts is there: 56 bytes and one look-up for each block stored or
+//!   removed, at most 2^18 of them. What was cleared, and what lies before the ring, is not known.
+//! - `active`: the same for loads: steps of the last twelve seconds, undone.
+//! - `departures`: whether a worker was there, by the times in the routers' logs.
 //! - `reconstruct`: the router applies an event a little after it was published. Of the states within 50 ms before
 //!   and 20 ms after the decision the nearest that agrees with everything the router reported (overlap, cost, and
 //!   where possible the choice) is taken; nothing else is fitted. Where none agrees, the costs are not shown, and the
 //!   decision says what is missing: block size, the state at that time, an overlap or a cost that differs.
 //!
-//! The fold keeps the invariant: costs that contradict what the router reported of the chosen worker are never called
-//! reconstructed, whatever order the pieces came in. Recorded traffic of routers that also log what they computed
-//! shows how exact it is: all requests of ten 1.6 and 1.7 recordings with the log up to 500 ms late or the messages
-//! up to 200 ms, all candidates of a 0.9.1 recording.
+//! Messages without a time (all of 0.8, KV events over JetStream in 0.9) are taken to be as late as the last message that had one.
+//!
+//! Recorded traffic of routers that also log what they computed shows how exact it is: all requests of ten 1.6 and 1.7
+//! recordings with the log up to 500 ms late or the messages up to 200 ms, all candidates of a 0.9.1 recording.
 
-mod below;
+mod book;
 mod changes;
+mod costs;
 mod departures;
-mod early;
-mod endings;
-mod halves;
 mod in_flight;
-mod joiner;
 mod lines;
-mod nameless;
-mod pairs;
 mod past;
 mod paths;
 mod reconstruct;
-mod waiting;
+mod unidentified;
 
 #[cfg(test)]
 mod tests;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use crate::ingest::{FRESH_MS, Published, RequestObservation, RequestSignal};
 use radixscope_dynamo::active_sequence::{ActiveSequence, AddRequest, RouterId, SequenceChange};
 use radixscope_dynamo::trace::RequestTrace;
 use radixscope_model::id::{DecisionId, Millis, PoolIx, WorkerIx};
-use radixscope_model::record::{
-    Completeness, Decision, DecisionSource, Entry, NotReconstructed, Progress, Record, Role, RoleEvidence,
-};
-use radixscope_router::{Formula, RouterSettings};
-use radixscope_state::cluster::{Cluster, TierBlocks};
-
-use below::Below;
-use changes::Changes;
-use departures::Departures;
-pub(crate) use departures::{is_known, returns};
-use early::{Early, Steps};
-use endings::Endings;
-use halves::{Half, Halves};
-use in_flight::InFlight;
-use joiner::{CorrelationKey, Joiner, Parts, Placed};
-use lines::{Lines, LoggedChoice};
-use nameless::Nameless;
-use pairs::{Pairs, PrefillChoice};
 use radixscope_model::moment::Moment;
+use radixscope_model::record::{Decision, DecisionSource, Entry, Progress, Record, Role, RoleEvidence};
+use radixscope_router::{Formula, RouterSettings};
+use radixscope_state::cluster::{Cluster, DecisionEntry};
 use radixscope_state::per_worker::PerWorker;
 use radixscope_state::requests::{ActiveSequences, Arrivals, Prompt};
-use reconstruct::{Ground, Reconstructor};
-use waiting::{ChoiceReport, Kept, Reconstruction, Waiting};
 
-/// Lines and messages that are further apart than this are not of the same moment: a log that is read from its
-/// beginning tells of times whose tree is gone.
-const SAME_MOMENT_MS: u64 = 5_000;
+use book::{
+    CorrelationKey, HeldBlocks, HitRate, Length, Part, PartContext, PromptHashes, ReportTime, RequestBook,
+    Sequence, Steps, Trace,
+};
+use changes::Changes;
+use costs::Costs;
+use departures::Departures;
+pub(crate) use departures::{is_known, returns};
+use in_flight::InFlight;
+use lines::Lines;
+use reconstruct::{Ground, Reconstructor, WeighedChoice};
+use unidentified::Unidentified;
 
-/// Longest name of an adapter that is kept, in characters.
+/// Longest name of an adapter that is retained, in characters.
 const MAX_ADAPTER_CHARS: usize = 128;
+/// Choices whose length waits for a block size: as many as decisions are retained.
+const MAX_UNSIZED: usize = radixscope_state::cluster::MAX_DECISIONS;
 
-/// Joins pieces to decisions.
+/// Joins reports to decisions.
 #[derive(Default)]
 pub struct Routing {
-    joiner: Joiner,
+    book: RequestBook,
+    costs: Costs,
     active: ActiveSequences,
     arrivals: Arrivals,
     lines: Lines,
-    endings: Endings,
+    unidentified: Unidentified<lines::ReadChoice<'static>>,
     departures: Departures,
     in_flight: InFlight,
     reconstructor: Reconstructor,
     changes: Changes,
-    waiting: Waiting,
-    nameless: Nameless<LoggedChoice<'static>>,
-    early: Early,
-    halves: Halves,
-    pairs: Pairs,
-    below: Below,
-    /// Decisions that turned out to be one of two of their request.
-    linked: Vec<Record<'static>>,
     /// Workers that a router reported to count load for.
     counted: PerWorker<bool>,
-    /// Steps that were reported before their decisions, which are known now.
-    caught_up: Vec<(DecisionId, Steps)>,
     /// Whether workers publish under their own ids, as they do up to Dynamo 1.2.
     own_ids: bool,
-    /// Latest time that a publisher reported.
-    clock: Option<Millis>,
+    /// How late the last message with a time was, in milliseconds.
+    delay_ms: u64,
+    /// Whether a worker turned out to be in another pool since the last look.
+    has_moved: bool,
+    /// What pools do, as choices were last resolved with.
+    roles: BTreeMap<PoolIx, Option<Role>>,
+    /// Choices whose length in tokens waits for a block size.
+    unsized_choices: BTreeSet<DecisionId>,
 }
 
 impl Routing {
@@ -128,34 +114,32 @@ impl Routing {
     pub(crate) fn resume(&mut self, cluster: &Cluster) {
         let decisions = cluster.decisions();
         let last = decisions.newest_first().map(|known| known.decision.id).max();
-        self.joiner.resume(last.unwrap_or(DecisionId(0)));
+        self.book.resume(last.unwrap_or(DecisionId(0)));
         for known in decisions.newest_first().rev().filter(|known| known.progress.ended_ms.is_none()) {
-            let &Decision { id, worker, ref request_id, .. } = &known.decision;
-            let placed = cluster.pool_of(worker).map(|pool| Placed { id, worker, pool });
-            if let (Some(request_id), Some(placed)) = (request_id, placed) {
-                self.joiner.name(request_id, placed);
+            if let Some(pool) = cluster.pool_of(known.decision.worker) {
+                self.book.restore(&known.decision, known.progress, pool, known.at_ms);
             }
         }
     }
 
-    /// Takes something observed of a request; gives the records that follow from it.
+    /// A source of logs was announced: prompts may be reported.
+    pub(crate) fn expect_logs(&mut self) {
+        self.changes.expect();
+    }
+
+    /// Handles something observed of a request; gives the records that follow from it.
     pub(crate) fn observe(
         &mut self,
         observed: &RequestObservation<'_>,
         cluster: &Cluster,
     ) -> Vec<Record<'static>> {
         self.pass_time(observed.published_ms, observed.at_ms);
-        let mut records = self.take(observed, cluster);
-        self.give_up_names(observed.at_ms, cluster, &mut records);
-        let is_decision = |record: &Record<'_>| matches!(record, Record::Decision(_));
-        if self.endings.are_waiting() && records.iter().any(is_decision) {
-            self.join_endings(&mut records, cluster);
-        }
-        for (decision, steps) in std::mem::take(&mut self.caught_up) {
-            records.push(self.take_steps(decision, &steps));
-        }
-        records.append(&mut self.linked);
-        records.append(&mut self.settle(observed.at_ms, cluster));
+        self.changes.pass_received(observed.at_ms);
+        self.active.pass_received(observed.at_ms);
+        let mut records = self.handle(observed, cluster);
+        self.release_unidentified(observed.at_ms, cluster, &mut records);
+        self.settle_costs(observed.at_ms, cluster);
+        records.append(&mut self.publish(observed.at_ms, cluster));
         records
     }
 
@@ -163,59 +147,109 @@ impl Routing {
     pub(crate) fn see(&mut self, entry: &Entry<'_>, by: Published, cluster: &Cluster) {
         self.pass_time(by.at_ms, entry.at_ms);
         self.own_ids = by.is_own_id.unwrap_or(self.own_ids);
+        // A worker that a log named first is in a pool without a name, until a message names it.
+        self.has_moved |=
+            matches!(entry.record, Record::Worker { worker, .. } if cluster.worker(worker).is_some());
         let published_ms = by.at_ms.filter(|at| is_plausible(*at, entry.at_ms));
-        self.changes.see(Moment::of(published_ms.unwrap_or(entry.at_ms)), &entry.record, cluster);
+        let at_ms = published_ms.unwrap_or(Millis(entry.at_ms.0.saturating_sub(self.delay_ms)));
+        self.changes.pass_received(entry.at_ms);
+        self.changes.see(Moment::of(at_ms), &entry.record, cluster);
     }
 
-    /// Says what became known of decisions by the records that passed until `at_ms`.
+    /// Gives what became known of decisions by the records that passed until `at_ms`.
     pub(crate) fn settle(&mut self, at_ms: Millis, cluster: &Cluster) -> Vec<Record<'static>> {
-        if !self.waiting.is_open() {
+        if !self.costs.is_open() && !self.has_moved {
             return Vec::new();
         }
+        self.settle_costs(at_ms, cluster);
+        self.publish(at_ms, cluster)
+    }
+
+    fn settle_costs(&mut self, at_ms: Millis, cluster: &Cluster) {
+        if std::mem::take(&mut self.has_moved) {
+            self.book.move_parts(|worker| cluster.pool_of(worker));
+            self.costs.reopen(&self.book);
+            self.pair_all(cluster);
+        }
         let formula = if self.own_ids { Formula::B } else { Formula::E };
-        let mut records = Vec::new();
-        let Self { waiting, reconstructor, active, changes, departures, counted, lines, .. } = self;
+        let Self { book, costs, reconstructor, active, changes, departures, counted, lines, .. } = self;
         let ground = Ground { cluster, changes, active, counted };
-        waiting.settle(at_ms, |case, is_last| {
-            let settings = |formula| settings(cluster, lines, formula, case.report().worker);
-            let Some(asked) = case.asked(formula, settings) else {
-                return Reconstruction::Not(NotReconstructed::State);
-            };
-            let mut decision =
-                Decision::new(asked.report.decision, asked.report.worker, case.report().source);
-            decision.overlap_blocks = asked.report.overlap_blocks;
-            decision.logit = asked.report.logit;
-            let decided_ms = asked.report.at.millis();
-            let found = reconstructor.weigh(ground, &asked, |worker| {
-                departures.is_gone(worker, cluster) || departures.is_out(worker, decided_ms)
+        costs.settle(at_ms, book, |book, id, is_final| {
+            let part = book.part(id)?;
+            let prompt = part.prompt.as_ref()?;
+            let context = context(book, part, lines, cluster);
+            let decision = book::resolve(&part.slots, &context);
+            let report = costs::report(&part.slots, prompt, &decision, context.ignores_cache)?;
+            let formula = report.formula.unwrap_or(formula);
+            let settings = settings(cluster, lines, formula, part.worker);
+            let choice = WeighedChoice { report: &report, prompt: prompt.prompt(), settings };
+            let decided_ms = report.at.millis();
+            let outcome = reconstructor.weigh(ground, &choice, |worker| {
+                departures.was_gone(worker, decided_ms, cluster) || departures.is_out(worker, decided_ms)
             });
-            let verdict = match found {
-                Ok(found) => {
-                    decision.completeness = Completeness::Reconstructed;
-                    decision.formula = Some(found.formula);
-                    decision.prefill_factor = Some(found.prefill_factor);
-                    decision.path = found.path;
-                    let chosen =
-                        found.candidates.iter().find(|candidate| candidate.worker == asked.report.worker);
-                    let (overlap, cost) = chosen.map_or((0, f64::NAN), |c| (c.overlap_blocks, c.cost));
-                    decision.candidates = found.candidates;
-                    Reconstruction::Found { overlap_blocks: overlap.into(), cost }
-                }
-                Err(missing) if is_last => {
-                    decision.not_reconstructed = Some(missing);
-                    decision.path = reconstructor.path_end(cluster, asked.report.worker, asked.prompt);
-                    Reconstruction::Not(missing)
-                }
-                Err(missing) => return Reconstruction::Not(missing),
+            let path = match &outcome {
+                Ok(found) => found.path,
+                Err(_) if is_final => reconstructor.path_end(cluster, part.worker, prompt.prompt()),
+                Err(_) => None,
             };
-            records.push(Record::Decision(decision));
-            verdict
+            Some((report, (path, outcome)))
         });
+    }
+
+    /// Decisions and progress that differ from what the state has.
+    fn publish(&mut self, now: Millis, cluster: &Cluster) -> Vec<Record<'static>> {
+        let effects = self.book.take_effects();
+        for (id, at) in effects.moved {
+            self.active.chosen(at, id);
+        }
+        for id in effects.caught_up {
+            if let Some(steps) = self.book.part(id).map(|part| part.slots.steps) {
+                self.apply(id, &steps);
+            }
+            if let (_, Some(end)) = self.book.request_of(id) {
+                let output_tokens = end.ended.progress.output_tokens;
+                self.completed(id, output_tokens);
+            }
+        }
+        let newest = cluster.decisions().newest(0).map(|known| known.decision.id);
+        let mut records = Vec::new();
+        for id in self.book.take_changed() {
+            let Some(part) = self.book.part(id) else { continue };
+            let role_of = |pool| cluster.role(pool).map(|(role, _)| role);
+            self.roles.entry(part.pool).or_insert_with(|| role_of(part.pool));
+            let context = context(&self.book, part, &self.lines, cluster);
+            let (slots, ignores_cache) = (&part.slots, context.ignores_cache);
+            let (decision, progress) = (book::resolve(slots, &context), book::progress(slots, &context));
+            let is_unsized = decision.isl_blocks.is_none()
+                && (slots.sequence.is_some()
+                    || context.completed.is_some_and(|of| of.ended.isl_tokens.is_some()));
+            let prompt = part.prompt.as_ref();
+            let report = prompt.and_then(|of| costs::report(slots, of, &decision, ignores_cache));
+            if is_unsized && self.unsized_choices.len() < MAX_UNSIZED {
+                self.unsized_choices.insert(id);
+            } else {
+                self.unsized_choices.remove(&id);
+            }
+            if let Some(report) = report {
+                self.costs.changed(&self.book, &decision, report, now);
+            }
+            let known = cluster.decisions().get(id);
+            if known.is_none() && newest.is_some_and(|newest| id <= newest) {
+                // The state has forgotten it.
+                continue;
+            }
+            if known.is_none_or(|known| differs(known, &decision)) {
+                records.push(Record::Decision(decision));
+            }
+            if progress != known.map(|known| known.progress).unwrap_or_default() {
+                records.push(Record::Progress { decision: id, progress });
+            }
+        }
         records
     }
 
-    /// Steps of a request whose decision is known.
-    fn take_steps(&mut self, decision: DecisionId, steps: &Steps) -> Record<'static> {
+    /// Applies steps of a request whose choice is known to the loads.
+    fn apply(&mut self, decision: DecisionId, steps: &Steps) {
         if let Some(at) = steps.first_token {
             self.active.prefill_completed(at, decision);
         }
@@ -223,74 +257,55 @@ impl Routing {
             self.active.free(at, decision);
             self.in_flight.end(decision, Some(worker));
         }
-        let progress = Progress {
-            first_token_ms: steps.first_token.map(Moment::millis),
-            ended_ms: steps.freed.map(|(at, _)| at.millis()),
-            ..Progress::default()
-        };
-        Record::Progress { decision, progress }
     }
 
     fn pass_time(&mut self, published: Option<Millis>, received: Millis) {
-        let published = published.filter(|published| is_plausible(*published, received));
-        self.clock = self.clock.max(published);
-        if let Some(published) = published {
-            self.waiting.pass(Moment::of(published));
+        if let Some(published) = published.filter(|published| is_plausible(*published, received)) {
+            self.delay_ms = received.since(published);
+            self.costs.pass(Moment::of(published));
         }
     }
 
-    fn take(&mut self, observed: &RequestObservation<'_>, cluster: &Cluster) -> Vec<Record<'static>> {
-        let at = observed.published_ms.unwrap_or(observed.at_ms);
+    fn handle(&mut self, observed: &RequestObservation<'_>, cluster: &Cluster) -> Vec<Record<'static>> {
         match &observed.signal {
-            RequestSignal::HitRate { worker, router, isl_blocks, overlap_blocks } => {
-                let mut decision = self.piece(&CorrelationKey {
-                    source: DecisionSource::KvHitRate,
-                    at_ms: at,
-                    is_received: observed.published_ms.is_none(),
-                    is_query: false,
-                    worker: *worker,
-                    pool: cluster.pool_of(*worker).unwrap_or_default(),
-                    request_id: None,
-                    http_id: None,
-                    overlap_blocks: Some(*overlap_blocks),
-                    isl_blocks: Some(*isl_blocks),
-                });
-                decision.decided_ms = observed.published_ms;
-                decision.router = *router;
-                let other = self.pair(&decision, at, *isl_blocks, cluster);
-                decision.other_part = decision.other_part.or(other);
-                vec![Record::Decision(decision)]
+            &RequestSignal::HitRate { worker, router, isl_blocks, overlap_blocks } => {
+                let time = time_of(observed);
+                let of = HitRate { time, router, isl_blocks, overlap_blocks };
+                self.hit_rate(observed.at_ms, worker, of, cluster);
+                Vec::new()
             }
             RequestSignal::Sequence { worker, step } => self.sequence(observed, *worker, step, cluster),
             RequestSignal::Log { log, record, worker } => self.line(observed, log, record, *worker, cluster),
-            RequestSignal::Trace { trace, worker, decode } => worker.map_or_else(Vec::new, |worker| {
-                self.trace(observed.at_ms, trace, (worker, *decode), cluster)
-            }),
+            RequestSignal::Trace { trace, worker, decode } => {
+                if let Some(worker) = *worker {
+                    self.trace(observed.at_ms, trace, (worker, *decode), cluster);
+                }
+                Vec::new()
+            }
         }
     }
 
-    /// The other choice for the request of a decision whose messages name no request, if it is unambiguous.
-    fn pair(
-        &mut self,
-        decision: &Decision,
-        at_ms: Millis,
-        isl_blocks: u64,
-        cluster: &Cluster,
-    ) -> Option<DecisionId> {
-        let (id, worker) = (decision.id, decision.worker);
-        match cluster.role(cluster.pool_of(worker)?)?.0 {
-            Role::Prefill => {
-                self.pairs.prefill(PrefillChoice { id, worker, at_ms, isl_blocks });
-                None
-            }
-            Role::Decode => {
-                let prefill = self.pairs.decode(at_ms, isl_blocks)?;
-                let mut first = Decision::new(prefill.id, prefill.worker, decision.source);
-                first.other_part = Some(id);
-                self.linked.push(Record::Decision(first));
-                Some(prefill.id)
-            }
-            Role::Aggregated => None,
+    fn hit_rate(&mut self, received_ms: Millis, worker: WorkerIx, of: HitRate, cluster: &Cluster) {
+        let key = CorrelationKey {
+            source: DecisionSource::KvHitRate,
+            time: of.time,
+            is_query: false,
+            worker,
+            pool: cluster.pool_of(worker).unwrap_or_default(),
+            role: None,
+            request_id: None,
+            http_id: None,
+            overlap_blocks: Some(of.overlap_blocks),
+            isl_blocks: Some(of.isl_blocks),
+        };
+        let id = self.book.join(&key, received_ms);
+        if let Some(part) = self.book.change(id) {
+            part.slots.hit_rate.get_or_insert(of);
+        }
+        match cluster.role(key.pool) {
+            Some((Role::Prefill, _)) => self.book.pair(id, false),
+            Some((Role::Decode, _)) => self.book.pair(id, true),
+            _ => {}
         }
     }
 
@@ -299,44 +314,60 @@ impl Routing {
         &self.active
     }
 
-    /// Says what was gathered since the last call: workers that left or are there again, and requests in flight. Call
-    /// it about once a second. `now_ms` is the present of those who speak, see [`crate::ingest::Ingest::now`].
+    /// Gives what was gathered since the last call: workers that left or are there again, and requests in flight. Call
+    /// it about once a second. `now_ms` is the present of the deployment, see [`crate::ingest::Ingest::now`].
     pub(crate) fn flush(&mut self, at_ms: Millis, now_ms: Millis, cluster: &Cluster) -> Vec<Record<'static>> {
         let mut records = Vec::new();
-        self.give_up_names(at_ms, cluster, &mut records);
-        records.append(&mut self.settle(at_ms, cluster));
+        self.release_unidentified(at_ms, cluster, &mut records);
+        self.resolve_anew(cluster);
+        self.settle_costs(at_ms, cluster);
+        records.append(&mut self.publish(at_ms, cluster));
         records.append(&mut self.departures.flush(now_ms, cluster));
         self.in_flight.flush(at_ms, |worker| self.departures.is_gone(worker, cluster), &mut records);
-        self.flush_endings(at_ms, cluster, &mut records);
+        let ends = self.book.expire(at_ms, Moment::of(now_ms), |id| self.costs.waits(id));
+        let counted = ends.into_iter().filter(|end| !end.is_query);
+        records.extend(counted.map(|end| Record::Request(end.ended)));
         records
+    }
+
+    /// Choices whose block size or role is known by now.
+    fn resolve_anew(&mut self, cluster: &Cluster) {
+        let mut sizes: BTreeMap<WorkerIx, bool> = BTreeMap::new();
+        let book = &mut self.book;
+        self.unsized_choices.retain(|&id| {
+            let Some(worker) = book.part(id).map(|part| part.worker) else { return false };
+            if *sizes.entry(worker).or_insert_with(|| cluster.block_size(worker).is_some()) {
+                book.change(id);
+            }
+            true
+        });
+        let role_of = |pool| cluster.role(pool).map(|(role, _)| role);
+        let mut is_news = false;
+        for (&pool, known) in &mut self.roles {
+            let role = role_of(pool);
+            if *known != role {
+                *known = role;
+                is_news = true;
+                book.change_where(|part| part.pool == pool);
+            }
+        }
+        if is_news {
+            self.pair_all(cluster);
+        }
+    }
+
+    /// Links choices whose messages name no request, once it is known what their pools do.
+    fn pair_all(&mut self, cluster: &Cluster) {
+        self.book.pair_all(|pool| match cluster.role(pool)?.0 {
+            Role::Decode => Some(true),
+            Role::Prefill => Some(false),
+            Role::Aggregated => None,
+        });
     }
 
     /// The latest requests with their prompts.
     pub fn arrivals(&self) -> &Arrivals {
         &self.arrivals
-    }
-
-    /// A piece of the decision that its key leads to.
-    fn piece(&mut self, key: &CorrelationKey<'_>) -> Decision {
-        let before = self.joiner.parts(key.request_id, key.http_id);
-        let mut decision = Decision::new(self.joiner.decision(key), key.worker, key.source);
-        let in_span = || key.http_id.and_then(|http_id| self.joiner.request_in(http_id));
-        decision.request_id = key.request_id.or_else(in_span).map(str::to_owned);
-        if let Some(steps) = decision.request_id.as_deref().and_then(|id| self.early.take(id, key.pool)) {
-            self.caught_up.push((decision.id, steps));
-        }
-        decision.other_part = before.iter().find(|other| other.id != decision.id).map(|other| other.id);
-        if before.iter().all(|known| known.id != decision.id) {
-            // A new part: the one before learns of it.
-            self.linked.extend(before.iter().take(1).map(|other| {
-                let mut first = Decision::new(other.id, other.worker, key.source);
-                first.other_part = Some(decision.id);
-                Record::Decision(first)
-            }));
-        }
-        decision.overlap_blocks = key.overlap_blocks;
-        decision.isl_blocks = key.isl_blocks;
-        decision
     }
 
     fn sequence(
@@ -346,10 +377,10 @@ impl Routing {
         sequence: &ActiveSequence<'_>,
         cluster: &Cluster,
     ) -> Vec<Record<'static>> {
-        let at = Moment::of(observed.published_ms.unwrap_or(observed.at_ms));
+        let at = time_of(observed).at;
         let steps = match &sequence.step {
             SequenceChange::Added(request) => {
-                return self.added(observed, worker, sequence, request, cluster);
+                return self.added(observed, worker, sequence, request, cluster).into_iter().collect();
             }
             SequenceChange::PrefillCompleted => {
                 if sequence.by_worker {
@@ -360,13 +391,10 @@ impl Routing {
             SequenceChange::Freed => Steps { freed: Some((at, worker)), ..Steps::default() },
         };
         let pool = cluster.pool_of(worker).unwrap_or_default();
-        match self.joiner.parts(Some(&sequence.request_id), None).part(worker, pool) {
-            Some(part) => vec![self.take_steps(part.id, &steps)],
-            None => {
-                self.early.fill(&sequence.request_id, pool, observed.at_ms, steps);
-                Vec::new()
-            }
+        if let Some(id) = self.book.step(&sequence.request_id, (worker, pool), steps, observed.at_ms) {
+            self.apply(id, &steps);
         }
+        Vec::new()
     }
 
     fn added(
@@ -376,203 +404,111 @@ impl Routing {
         sequence: &ActiveSequence<'_>,
         request: &AddRequest,
         cluster: &Cluster,
-    ) -> Vec<Record<'static>> {
-        let at = observed.published_ms.unwrap_or(observed.at_ms);
+    ) -> Option<Record<'static>> {
+        let (time, received_ms) = (time_of(observed), observed.at_ms);
         let pool = cluster.pool_of(worker).unwrap_or_default();
+        let chain = request.token_sequence.as_deref();
+        let adapter = sequence.lora_name.as_deref();
+        let slot = Sequence {
+            time,
+            router: match sequence.router {
+                RouterId::Number(id) => Some(id),
+                RouterId::Text => None,
+            },
+            adapter: adapter.map(|name| name.chars().take(MAX_ADAPTER_CHARS).collect::<String>().into()),
+            full_blocks: chain.map(|chain| chain.len() as u64),
+            isl_tokens: request.isl,
+            overlap_blocks: request.overlap,
+            prefill_tokens: request.initial_effective_prefill_tokens,
+            waiting_tokens: self.active.load(worker).prefill_tokens,
+            held: chain.map_or_else(HeldBlocks::default, |chain| {
+                self.held(request.initial_effective_prefill_tokens, chain, worker, cluster)
+            }),
+        };
+        let length = Length::of_message(&slot, cluster.block_size(worker).map(|size| size.value));
         let key = CorrelationKey {
             source: DecisionSource::ActiveSequences,
-            at_ms: at,
-            is_received: observed.published_ms.is_none(),
+            time,
             is_query: false,
             worker,
             pool,
+            role: None,
             request_id: Some(&sequence.request_id),
             http_id: None,
-            overlap_blocks: None,
-            isl_blocks: None,
+            overlap_blocks: length.overlap_blocks,
+            isl_blocks: length.isl_blocks(),
         };
-        let mut records: Vec<Record<'static>> =
-            self.role_shown(worker, request, cluster).into_iter().collect();
-        let length = self.length(request, worker, cluster);
-        let key =
-            CorrelationKey { overlap_blocks: length.overlap_blocks, isl_blocks: length.isl_blocks(), ..key };
-        let mut decision = self.piece(&key);
-        if cluster.has_tiers(pool) {
-            self.below.keep(decision.id, request, &length);
+        let id = self.book.join(&key, received_ms);
+        if let Some(part) = self.book.change(id) {
+            part.slots.sequence.get_or_insert(slot);
         }
-        decision.decided_ms = observed.published_ms;
-        decision.adapter =
-            sequence.lora_name.as_deref().map(|name| name.chars().take(MAX_ADAPTER_CHARS).collect());
-        decision.router = match sequence.router {
-            RouterId::Number(id) => Some(id),
-            RouterId::Text => None,
-        };
-        let chain = request.token_sequence.as_deref().unwrap_or_default();
-        let prefill_tokens = length.prefill_tokens.unwrap_or(0);
-        let waiting_tokens = self.active.load(worker).prefill_tokens;
-        self.active.add(Moment::of(at), decision.id, worker, chain, prefill_tokens);
-        self.active.reported(decision.id);
-        self.in_flight.begin(observed.at_ms, decision.id, worker);
-        let half = Half {
-            placed: Placed { id: decision.id, worker, pool },
-            at: Moment::of(at),
-            received_ms: observed.at_ms,
-            waiting_tokens,
-            request: request.clone(),
-        };
-        if request.token_sequence.is_some() && length.isl_tokens.is_some() && !self.is_apart(pool, cluster) {
-            self.known_length(&mut decision, &half, chain, length, cluster);
-            records.push(Record::Decision(decision));
-            return records;
+        let blocks = chain.unwrap_or_default();
+        self.active.add(time.at, id, worker, blocks, length.prefill_tokens.unwrap_or(0));
+        self.active.reported(id);
+        self.in_flight.begin(received_ms, id, worker);
+        if let Some(chain) = chain {
+            self.changes.need();
+            self.book.set_prompt(id, PromptHashes::Chain(chain.into()), received_ms);
+            if !is_decode(pool, cluster) {
+                self.arrivals.push(id, received_ms, length.isl_tokens, chain);
+            }
         }
-        (decision.isl_tokens, decision.block_size_tokens) = (length.isl_tokens, length.block_size_tokens);
-        records.push(Record::Decision(decision));
-        if let Some(other) = self.halves.take(&sequence.request_id, &half) {
-            records.extend(self.joined(&half, &other, cluster));
-        } else if request.token_sequence.is_some() {
-            let mut alone = Decision::new(half.placed.id, worker, DecisionSource::ActiveSequences);
-            self.known_length(&mut alone, &half, chain, length, cluster);
-            records.push(Record::Decision(alone));
-        }
-        records
-    }
-
-    /// Whether another pool computes the prompts of this one, so that a second message about each request is to come.
-    fn is_apart(&self, pool: PoolIx, cluster: &Cluster) -> bool {
-        cluster.role(pool).is_some_and(|(role, _)| role == Role::Decode)
-    }
-
-    /// What the form of a message shows of the pool's role.
-    fn role_shown(
-        &self,
-        worker: WorkerIx,
-        request: &AddRequest,
-        cluster: &Cluster,
-    ) -> Option<Record<'static>> {
+        self.share_prompt(id, received_ms, cluster);
+        // What the form of a message shows of the pool's role.
         role_sign(cluster, worker, request.role_sign()?, RoleEvidence::Wire)
     }
 
-    /// Both choices of a request, of which the messages have come: each gets what the other one's message tells.
-    fn joined(&mut self, one: &Half, other: &Half, cluster: &Cluster) -> Vec<Record<'static>> {
-        let (prefill, decode) =
-            if one.request.token_sequence.is_some() { (other, one) } else { (one, other) };
-        let Some(chain) = decode.request.token_sequence.clone() else { return Vec::new() };
-        let whole = AddRequest { token_sequence: Some(chain.clone()), ..prefill.request.clone() };
-        let length = self.length(&whole, prefill.placed.worker, cluster);
-        let size = length.block_size_tokens.or_else(|| Some(cluster.block_size(decode.placed.worker)?.value));
-        let of_decode =
-            Length { overlap_blocks: None, prefill_tokens: None, block_size_tokens: size, ..length };
-        [(prefill, length), (decode, of_decode)]
-            .into_iter()
-            .map(|(half, length)| {
-                let Placed { id, worker, .. } = half.placed;
-                let mut decision = Decision::new(id, worker, DecisionSource::ActiveSequences);
-                if half.placed.id == prefill.placed.id {
-                    decision.chosen_cost = self.prefill_cost(half, &length, cluster);
-                }
-                self.known_length(&mut decision, half, &chain, length, cluster);
-                Record::Decision(decision)
-            })
-            .collect()
-    }
-
-    /// What the chosen prefill worker cost in blocks, by the router's own messages: what waited there and what of this prompt
-    /// it does not hold. It needs no tree.
-    fn prefill_cost(&self, half: &Half, length: &Length, cluster: &Cluster) -> Option<f64> {
-        let size = length.block_size_tokens.filter(|&size| size > 0)?;
-        let formula = if half.request.isl.is_some() { Formula::A } else { Formula::E };
-        let factor = settings(cluster, &self.lines, formula, half.placed.worker).prefill_factor();
-        let tokens = half.waiting_tokens.saturating_add(length.prefill_tokens?);
-        Some(factor * tokens as f64 / f64::from(size))
-    }
-
-    /// Completes a decision whose prompt is known, and lets its costs be computed.
-    fn known_length(
-        &mut self,
-        decision: &mut Decision,
-        half: &Half,
-        chain: &[u64],
-        length: Length,
-        cluster: &Cluster,
-    ) {
-        let ignores_cache = self.is_apart(half.placed.pool, cluster);
-        decision.isl_tokens = length.isl_tokens;
-        decision.isl_blocks = length.isl_blocks();
-        decision.block_size_tokens = length.block_size_tokens;
-        decision.overlap_blocks = length.overlap_blocks.filter(|_| !ignores_cache);
-        decision.lower_tier_blocks = length.lower_tier_blocks.filter(|_| !ignores_cache);
-        // Routers that are not to expect that blocks are used again, as decode routers are not, name them at random.
-        let is_named = ignores_cache
-            || half.request.token_sequence.is_some()
-            || self.reconstructor.path_end(cluster, decision.worker, Prompt::Chain(chain)).is_some();
-        if !is_named {
-            decision.not_reconstructed = Some(NotReconstructed::Prompt);
-            return;
-        }
-        let report = ChoiceReport {
-            decision: decision.id,
-            worker: decision.worker,
-            source: DecisionSource::ActiveSequences,
-            at: half.at,
-            received_ms: half.received_ms,
-            prompt: Some(Kept::Chain(chain.into())),
-            length,
-            // Dynamo 0.8 to 1.1 tells the length here, later versions do not.
-            formula: half.request.isl.map(|_| Formula::A),
-            overlap_blocks: decision.overlap_blocks,
-            lower_tier_blocks: None,
-            logit: None,
-            is_whole: true,
+    /// Where prefill and decode are apart, the message about decode names the prompt's blocks for the choice of the prefill worker
+    /// too.
+    fn share_prompt(&mut self, id: DecisionId, received_ms: Millis, cluster: &Cluster) {
+        let chain_of = |part: &Part| match &part.prompt {
+            Some(PromptHashes::Chain(chain)) if part.slots.sequence.is_some() => Some(chain.clone()),
+            _ => None,
         };
-        self.wait(decision, report, half.received_ms, cluster);
-        if !ignores_cache {
-            self.arrived(decision.id, half.received_ms, &length, chain);
+        let is_without =
+            |part: &Part| part.slots.sequence.as_ref().is_some_and(|of| of.full_blocks.is_none());
+        let (Some(one), Some(other)) = (self.book.part(id), self.book.other(id)) else { return };
+        let shared = match (chain_of(one), chain_of(other)) {
+            (Some(chain), None) if is_without(other) => (other, chain),
+            (None, Some(chain)) if is_without(one) => (one, chain),
+            _ => return,
+        };
+        let (part, chain): (&Part, Arc<[u64]>) = shared;
+        let (prefill, worker) = (part.id, part.worker);
+        let tokens = part.slots.sequence.as_ref().and_then(|of| of.prefill_tokens);
+        let held = self.held(tokens, &chain, worker, cluster);
+        if let Some(sequence) = self.book.change(prefill).and_then(|part| part.slots.sequence.as_mut()) {
+            sequence.held = held;
+        }
+        self.book.set_prompt(prefill, PromptHashes::Chain(chain.clone()), received_ms);
+        // Routers that are not to expect that blocks are used again, as decode routers are not, name them at random.
+        let path = self.reconstructor.path_end(cluster, worker, Prompt::Chain(&chain));
+        if let (Some(_), Some(part)) = (path, self.book.part(prefill)) {
+            let context = context(&self.book, part, &self.lines, cluster);
+            let isl_tokens = Length::of(&part.slots, &context).isl_tokens;
+            self.arrivals.push(prefill, received_ms, isl_tokens, &chain);
         }
     }
 
-    /// Length of a request that is added; what it shows of the block size counts where no other source knows it.
-    fn length(&mut self, request: &AddRequest, worker: WorkerIx, cluster: &Cluster) -> Length {
-        let chain = request.token_sequence.as_deref();
-        let mut block_size = cluster.block_size(worker).map(|size| size.value);
+    /// What a worker holds of a prompt, as far as a message about it cannot be read without.
+    fn held(
+        &mut self,
+        prefill_tokens: Option<u64>,
+        chain: &[u64],
+        worker: WorkerIx,
+        cluster: &Cluster,
+    ) -> HeldBlocks {
         let pool = cluster.pool_of(worker).unwrap_or_default();
-        let mut below = TierBlocks::default();
-        if let (Some(to_prefill), Some(chain)) = (request.initial_effective_prefill_tokens, chain)
-            && (block_size.is_none() || cluster.has_tiers(pool))
-        {
-            let (held, lower) = self.reconstructor.overlap(cluster, Prompt::Chain(chain), worker);
-            below = lower;
-            if block_size.is_none() {
-                // What is to prefill begins at a block's first token, so that its full blocks give the size away.
-                let full = (chain.len() as u64).saturating_sub(held.into());
-                block_size = self::block_size(to_prefill, full).and_then(|size| u32::try_from(size).ok());
-            }
+        let is_needed = cluster.block_size(worker).is_none() || cluster.has_tiers(pool);
+        if prefill_tokens.is_none() || !is_needed {
+            return HeldBlocks::default();
         }
-        let credit =
-            RouterSettings::default().tier_credit(below.host, below.disk.saturating_add(below.external));
-        let credited_tokens = (credit * f64::from(block_size.unwrap_or(0))).round() as u64;
-        let lower = u64::from(below.host) + u64::from(below.disk) + u64::from(below.external);
-        let length = Length::of(request, chain, block_size, credited_tokens);
-        Length { lower_tier_blocks: (lower > 0).then_some(lower), ..length }
-    }
-
-    /// Lets a decision wait until the state at its time is known, or says at once that it never will be.
-    fn wait(&mut self, decision: &mut Decision, report: ChoiceReport, received: Millis, cluster: &Cluster) {
-        self.changes.need();
-        let length = &report.length;
-        if !self.is_now(report.at.millis(), received) {
-            decision.not_reconstructed = Some(NotReconstructed::State);
-        } else if length.isl_tokens.is_none() || length.block_size_tokens.is_none() {
-            decision.not_reconstructed = Some(NotReconstructed::BlockSize);
-            if let Some(kept) = &report.prompt {
-                decision.path = self.reconstructor.path_end(cluster, report.worker, kept.prompt());
-            }
-        } else {
-            self.waiting.take(report);
+        let (device, below) = self.reconstructor.overlap(cluster, Prompt::Chain(chain), worker);
+        HeldBlocks {
+            device: device.into(),
+            host: below.host,
+            disk_or_external: below.disk.saturating_add(below.external),
         }
-    }
-
-    fn arrived(&mut self, id: DecisionId, at_ms: Millis, length: &Length, chain: &[u64]) {
-        self.arrivals.push(id, at_ms, length.isl_tokens, chain);
     }
 
     fn trace(
@@ -581,43 +517,29 @@ impl Routing {
         trace: &RequestTrace<'_>,
         (worker, decode): (WorkerIx, Option<WorkerIx>),
         cluster: &Cluster,
-    ) -> Vec<Record<'static>> {
+    ) {
         let isl_tokens = trace.input_tokens.or(trace.input_length_tokens);
         let block_size = trace.trace_block_size_tokens.and_then(|b| u32::try_from(b).ok()).filter(|&b| b > 0);
-        let length = Length { isl_tokens, block_size_tokens: block_size, ..Length::default() };
-        let isl_blocks = length.isl_blocks();
+        let isl_blocks =
+            Length { isl_tokens, block_size_tokens: block_size, ..Length::default() }.isl_blocks();
         let share = trace.kv_hit_rate.filter(|share| (0.0..=1.0).contains(share));
         let (received_ms, ended_ms) =
             (trace.request_received_ms.map(Millis), trace.event_time_ms.map(Millis));
         let at_ms = received_ms.or(ended_ms).unwrap_or(received_at);
         let overlap_blocks = isl_blocks.zip(share).map(|(isl, share)| (isl as f64 * share).round() as u64);
+        let time = ReportTime { at: Moment::of(at_ms), is_received: received_ms.or(ended_ms).is_none() };
         let key = CorrelationKey {
             source: DecisionSource::RequestTrace,
-            at_ms,
-            is_received: received_ms.or(ended_ms).is_none(),
+            time,
             is_query: false,
             worker,
             pool: cluster.pool_of(worker).unwrap_or_default(),
+            role: None,
             request_id: Some(&trace.request_id),
             http_id: None,
             overlap_blocks,
             isl_blocks,
         };
-        let mut decision = self.piece(&key);
-        decision.decided_ms = received_ms;
-        decision.isl_tokens = isl_tokens;
-        decision.block_size_tokens = block_size;
-        let id = decision.id;
-        if let (Some(chain), Some(block_size), Some(isl)) =
-            (&trace.input_sequence_hashes, block_size, isl_tokens)
-        {
-            // The last hash may be of a part of a block, which is never matched.
-            let full = usize::try_from(isl / u64::from(block_size)).unwrap_or(usize::MAX);
-            self.arrived(id, at_ms, &length, &chain[..full.min(chain.len())]);
-        }
-        if let Some(tokens) = trace.output_tokens {
-            self.arrivals.finished(id, tokens);
-        }
         let progress = Progress {
             ended_ms,
             ttft_us: trace.ttft_ms.and_then(micros),
@@ -627,48 +549,110 @@ impl Routing {
             output_tokens: trace.output_tokens,
             ..Progress::default()
         };
-        let cached = Progress { cached_tokens: trace.cached_tokens, ..Progress::default() };
-        let ended = Moment::of(ended_ms.unwrap_or(received_at));
-        let mut records = vec![Record::Decision(decision)];
-        let answering = decode.filter(|decode| *decode != worker).map(|decode| {
+        let cached_tokens = trace.cached_tokens;
+        let whole = Trace {
+            received_ms,
+            isl_tokens,
+            block_size_tokens: block_size,
+            overlap_blocks,
+            progress: Progress { cached_tokens, ..progress },
+        };
+        let id = self.book.join(&key, received_at);
+        let responding = decode.filter(|decode| *decode != worker).map(|decode| {
             let pool = cluster.pool_of(decode).unwrap_or_default();
-            let mut part = self.piece(&CorrelationKey { worker: decode, pool, overlap_blocks: None, ..key });
-            (part.isl_tokens, part.block_size_tokens) = (isl_tokens, block_size);
-            let id = part.id;
-            records.push(Record::Decision(part));
-            id
+            let key = CorrelationKey { worker: decode, pool, overlap_blocks: None, ..key };
+            self.book.join(&key, received_at)
         });
-        for id in std::iter::once(id).chain(answering) {
-            self.active.free(ended, id);
+        // The prompt was found where it was computed, the response came from where it was generated.
+        let slots = match responding {
+            None => vec![(id, whole)],
+            Some(responding) => vec![
+                (id, Trace { progress: Progress { cached_tokens, ..Progress::default() }, ..whole }),
+                (responding, Trace { received_ms: None, overlap_blocks: None, progress, ..whole }),
+            ],
+        };
+        let ended = Moment::of(ended_ms.unwrap_or(received_at));
+        for (id, slot) in slots {
+            if let Some(part) = self.book.change(id) {
+                part.slots.trace.get_or_insert(slot);
+            }
+            self.active.free_logged(ended, id);
             self.in_flight.end(id, None);
         }
-        // The prompt was found where it was computed, the answer came from where it was generated.
-        match answering {
-            Some(answering) => records.extend([
-                Record::Progress { decision: id, progress: cached },
-                Record::Progress { decision: answering, progress },
-            ]),
-            None => {
-                let progress = Progress { cached_tokens: trace.cached_tokens, ..progress };
-                records.push(Record::Progress { decision: id, progress });
-            }
+        if let (Some(chain), Some(block_size), Some(isl)) =
+            (&trace.input_sequence_hashes, block_size, isl_tokens)
+        {
+            // The last hash may be of a part of a block, which is never matched.
+            let full = usize::try_from(isl / u64::from(block_size)).unwrap_or(usize::MAX);
+            self.arrivals.push(id, at_ms, isl_tokens, &chain[..full.min(chain.len())]);
         }
-        records
+        if let Some(tokens) = trace.output_tokens {
+            self.arrivals.finished(id, tokens);
+        }
     }
+}
 
-    /// The part of a request that its answer comes from: where prefill and decode are apart, the choice among decode
-    /// workers; else the first one.
-    fn answering(&self, parts: &Parts, cluster: &Cluster) -> Option<Placed> {
-        let role = |placed: &Placed| cluster.role(placed.pool).map(|(role, _)| role);
-        let decode = parts.iter().find(|placed| role(placed) == Some(Role::Decode));
-        let other = || parts.iter().find(|placed| role(placed) != Some(Role::Prefill));
-        decode.or_else(other).or_else(|| parts.iter().next())
-    }
+/// When something was observed: by its publisher's clock if reported.
+fn time_of(observed: &RequestObservation<'_>) -> ReportTime {
+    let at = Moment::of(observed.published_ms.unwrap_or(observed.at_ms));
+    ReportTime { at, is_received: observed.published_ms.is_none() }
+}
 
-    /// Whether something that was written at `at` is of the present, not read long after it was written.
-    fn is_now(&self, at: Millis, received: Millis) -> bool {
-        self.clock.unwrap_or(received).since(at) <= SAME_MOMENT_MS
+/// What the decision of a part depends on beside its own reports.
+fn context<'a>(
+    book: &'a RequestBook,
+    part: &'a Part,
+    lines: &Lines,
+    cluster: &'a Cluster,
+) -> PartContext<'a> {
+    let (request_id, completed) = book.request_of(part.id);
+    let siblings = book.siblings(part.id);
+    let responding = completed.and_then(|_| responding(siblings, cluster));
+    let known = cluster.decisions().get(part.id);
+    PartContext {
+        id: part.id,
+        worker: part.worker,
+        source: part.source(),
+        request_id,
+        other: book.other(part.id).map(|other| (other.id, &other.slots)),
+        completed,
+        is_responding: responding == Some(part.id),
+        block_size_tokens: cluster.block_size(part.worker).map(|size| size.value),
+        ignores_cache: is_decode(part.pool, cluster),
+        has_tiers: cluster.has_tiers(part.pool),
+        prefill_factor: settings(cluster, lines, Formula::E, part.worker).prefill_factor(),
+        in_state: known.map_or(&[][..], |known| known.decision.candidates.as_slice()),
     }
+}
+
+/// The part of a request that its response comes from: where prefill and decode are apart, the choice among decode
+/// workers; else the first one.
+fn responding(parts: &[Part], cluster: &Cluster) -> Option<DecisionId> {
+    let role = |part: &&Part| cluster.role(part.pool).map(|(role, _)| role);
+    let decode = parts.iter().find(|part| role(part) == Some(Role::Decode));
+    let other = || parts.iter().find(|part| role(part) != Some(Role::Prefill));
+    decode.or_else(other).or(parts.first()).map(|part| part.id)
+}
+
+/// Whether another pool computes the prompts of this one.
+fn is_decode(pool: PoolIx, cluster: &Cluster) -> bool {
+    cluster.role(pool).is_some_and(|(role, _)| role == Role::Decode)
+}
+
+/// Whether a decision differs from what the state has of it. Candidates that the state has forgotten stay forgotten.
+fn differs(known: &DecisionEntry, decision: &Decision) -> bool {
+    if !known.candidates_forgotten() {
+        return known.decision != *decision;
+    }
+    let (overlap_blocks, lower_tier_blocks) =
+        (known.decision.overlap_blocks, known.decision.lower_tier_blocks);
+    let forgotten = Decision {
+        candidates: Vec::new(),
+        overlap_blocks: decision.overlap_blocks.or(overlap_blocks),
+        lower_tier_blocks: decision.lower_tier_blocks.or(lower_tier_blocks),
+        ..decision.clone()
+    };
+    known.decision != forgotten
 }
 
 /// A sign of what the pool of `worker` does, if it is news.
@@ -682,7 +666,7 @@ fn role_sign(
     (!pool.says(evidence, role)).then_some(Record::Role { worker, role, evidence })
 }
 
-/// What the router of the pool of `worker` runs with, as far as its log tells the factor of the prefill term.
+/// What the router of the pool of `worker` runs with, as far as its log contains the factor of the prefill term.
 fn settings(cluster: &Cluster, lines: &Lines, formula: Formula, worker: WorkerIx) -> RouterSettings {
     let pool = cluster.pool_of(worker).unwrap_or_default();
     let role = cluster.role(pool).map_or(Role::Aggregated, |(role, _)| role);
@@ -702,85 +686,4 @@ fn is_plausible(published: Millis, received: Millis) -> bool {
 /// Microseconds of a measured duration; nothing for what is no duration.
 fn micros(ms: f64) -> Option<u64> {
     (ms.is_finite() && (0.0..1e12).contains(&ms)).then(|| (ms * 1_000.0).round() as u64)
-}
-
-/// What a request's length is known to be.
-#[derive(Clone, Copy, PartialEq, Debug, Default)]
-struct Length {
-    isl_tokens: Option<u64>,
-    block_size_tokens: Option<u32>,
-    /// By the router's own count.
-    overlap_blocks: Option<u64>,
-    /// In lower tiers, by the trees of those.
-    lower_tier_blocks: Option<u64>,
-    /// Tokens that the chosen worker has to prefill, by the router's own count.
-    prefill_tokens: Option<u64>,
-}
-
-impl Length {
-    /// Takes what another source tells beyond what is known.
-    fn fill(&mut self, more: Self) {
-        self.isl_tokens = self.isl_tokens.or(more.isl_tokens);
-        self.block_size_tokens = self.block_size_tokens.or(more.block_size_tokens);
-        self.overlap_blocks = self.overlap_blocks.or(more.overlap_blocks);
-        self.lower_tier_blocks = self.lower_tier_blocks.or(more.lower_tier_blocks);
-        self.prefill_tokens = self.prefill_tokens.or(more.prefill_tokens);
-    }
-
-    /// From what a router says when it adds a request. From 1.2 on that is the tokens to prefill and the full blocks,
-    /// which together give the rest: both lengths leave the same remainder after full blocks.
-    /// `credited_tokens`: what the lower tiers of the chosen worker took off them.
-    fn of(
-        request: &AddRequest,
-        chain: Option<&[u64]>,
-        block_size_tokens: Option<u32>,
-        credited_tokens: u64,
-    ) -> Self {
-        let full = chain.map(|chain| chain.len() as u64);
-        let block_size = block_size_tokens
-            .map(u64::from)
-            .filter(|&size| size > 0)
-            .or_else(|| block_size(request.isl?, full?))
-            .filter(|&size| u32::try_from(size).is_ok());
-        let to_prefill = request.initial_effective_prefill_tokens;
-        let derived = || Some(Self::to_prefill(to_prefill?, full?, block_size?, credited_tokens));
-        let derived = derived().unwrap_or_default();
-        let isl_tokens = request.isl.or(derived.isl_tokens);
-        let overlap_blocks = request.overlap.or(derived.overlap_blocks);
-        let prefill_tokens = to_prefill
-            .or_else(|| Some(isl_tokens?.saturating_sub(overlap_blocks?.saturating_mul(block_size?))));
-        Self {
-            isl_tokens,
-            block_size_tokens: block_size.and_then(|size| u32::try_from(size).ok()),
-            overlap_blocks,
-            lower_tier_blocks: None,
-            prefill_tokens,
-        }
-    }
-
-    /// From tokens to prefill and full blocks alone.
-    fn to_prefill(tokens: u64, full_blocks: u64, block_size: u64, credited_tokens: u64) -> Self {
-        let not_on_device = tokens.saturating_add(credited_tokens);
-        let isl_tokens = || {
-            let isl =
-                full_blocks.checked_mul(block_size)?.checked_add(not_on_device.checked_rem(block_size)?)?;
-            (isl >= not_on_device).then_some(isl)
-        };
-        let isl_tokens = isl_tokens();
-        let overlap_blocks = isl_tokens.and_then(|isl| (isl - not_on_device).checked_div(block_size));
-        Self { isl_tokens, overlap_blocks, prefill_tokens: Some(tokens), ..Self::default() }
-    }
-
-    /// Rounded up.
-    fn isl_blocks(&self) -> Option<u64> {
-        Some(self.isl_tokens?.div_ceil(u64::from(self.block_size_tokens?)))
-    }
-}
-
-/// The block size with which a prompt of `isl_tokens` has `full` whole blocks, if only one power of two fits; Dynamo's
-/// engines use no other.
-fn block_size(isl_tokens: u64, full: u64) -> Option<u64> {
-    let mut fitting = (0..=12).map(|bits| 1_u64 << bits).filter(|size| isl_tokens / size == full);
-    let size = fitting.next()?;
-    (full > 0 && fitting.next().is_none()).then_some(size)
 }

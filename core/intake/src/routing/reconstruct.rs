@@ -6,11 +6,9 @@
 //! with the router's words, and in which its choice was the cheapest, is taken. Nothing else is fitted to them: where no
 //! such state is known, or an input is not, nothing is computed.
 
-use super::Length;
 use super::changes::Changes;
 use super::past::Past;
-use super::waiting::ChoiceReport;
-use radixscope_model::id::{TokensHash, WorkerIx};
+use radixscope_model::id::{DecisionId, TokensHash, WorkerIx};
 use radixscope_model::moment::Moment;
 use radixscope_model::record::{Candidate, NotReconstructed, PathEnd, same_cost};
 use radixscope_router::cost::{self, Common, Load, Overlap, Request, WorkerInput};
@@ -34,10 +32,42 @@ const MAX_MOMENTS: usize = 16;
 /// Agreeing states whose whole field is worked out to find one in which the choice was the cheapest.
 const MAX_AGREEING: usize = 8;
 
-/// A request that a router weighed, and all that it reported of it.
+/// All that is reported of a choice, as far as its costs depend on it.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) struct Report {
+    pub(super) decision: DecisionId,
+    pub(super) worker: WorkerIx,
+    /// When the router decided, by its clock.
+    pub(super) at: Moment,
+    /// Whether its log gave that time.
+    pub(super) is_logged: bool,
+    pub(super) isl_tokens: Option<u64>,
+    pub(super) block_size_tokens: Option<u32>,
+    /// Blocks that the chosen worker held.
+    pub(super) overlap_blocks: Option<u64>,
+    /// Blocks beyond those that it held below its device, where the log contains them.
+    pub(super) lower_tier_blocks: Option<u64>,
+    /// What it cost.
+    pub(super) logit: Option<f64>,
+    /// As a report shows it.
+    pub(super) formula: Option<Formula>,
+    /// Whether the prompt's hashes are those of its blocks: decode routers name blocks at random where they do not expect that
+    /// blocks are used again.
+    pub(super) is_named: bool,
+}
+
+impl Report {
+    /// Whether only what the router reported of the chosen worker is different.
+    pub(super) fn differs_only_in_reports(&self, other: &Self) -> bool {
+        let Self { overlap_blocks, logit, .. } = *other;
+        Self { overlap_blocks, logit, ..*self } == *other
+    }
+}
+
+/// A choice to be weighed again.
 #[derive(Clone, Copy)]
-pub(super) struct Asked<'a> {
-    pub(super) report: &'a ChoiceReport,
+pub(super) struct WeighedChoice<'a> {
+    pub(super) report: &'a Report,
     pub(super) prompt: Prompt<'a>,
     /// What the router runs with.
     pub(super) settings: RouterSettings,
@@ -76,10 +106,10 @@ pub(super) struct Reconstructor {
     moments: Vec<Moment>,
 }
 
-impl Asked<'_> {
+impl WeighedChoice<'_> {
     /// Loads at `moment`, as far as the order of choices does not tell more.
     fn when(&self, moment: Moment) -> LoadTime {
-        LoadTime { moment, decided: self.report.at, is_logged: self.report.is_logged() }
+        LoadTime { moment, decided: self.report.at, is_logged: self.report.is_logged }
     }
 }
 
@@ -127,41 +157,48 @@ impl Reconstructor {
     pub(super) fn weigh(
         &mut self,
         ground: Ground<'_>,
-        asked: &Asked<'_>,
+        choice: &WeighedChoice<'_>,
         gone: impl Fn(WorkerIx) -> bool,
     ) -> Result<Found, NotReconstructed> {
-        let Length { isl_tokens, block_size_tokens, .. } = asked.report.length;
-        let (Some(isl_tokens), Some(block_size)) = (isl_tokens, block_size_tokens) else {
+        let lengths = (choice.report.isl_tokens, choice.report.block_size_tokens);
+        let (Some(isl_tokens), Some(block_size)) = lengths else {
             return Err(NotReconstructed::BlockSize);
         };
         let request = Request::new(isl_tokens, block_size);
         let Ground { cluster, changes, active, .. } = ground;
-        let like = cluster.workers().get(asked.report.worker).ok_or(NotReconstructed::State)?;
+        let like = cluster.workers().get(choice.report.worker).ok_or(NotReconstructed::State)?;
         self.workers.clear();
         let peers = cluster.workers().indexed().filter(|(_, worker)| is_peer(cluster, worker, like));
         let peers = peers.take(MAX_CANDIDATES).map(|(ix, _)| ix);
-        self.workers.extend(peers.filter(|&worker| worker == asked.report.worker || !gone(worker)));
-        if !ground.knows(asked.report.at, &self.workers) {
+        self.workers.extend(peers.filter(|&worker| worker == choice.report.worker || !gone(worker)));
+        if !ground.knows(choice.report.at, &self.workers) {
             return Err(NotReconstructed::State);
         }
-        asked.prompt.chain(&mut self.chain);
-        let (from, to) = (asked.report.at.minus_ms(BEFORE_MS), asked.report.at.plus_ms(AFTER_MS));
+        choice.prompt.chain(&mut self.chain);
+        let (from, to) = (choice.report.at.minus_ms(BEFORE_MS), choice.report.at.plus_ms(AFTER_MS));
         let pool = like.pool;
-        self.past.look(cluster, pool, changes, asked.prompt, from.before());
+        self.past.look(cluster, pool, changes, choice.prompt, from.before());
         self.tiers.look(cluster, pool, self.past.prompt());
-        nearest(&mut self.states, asked.report.at, self.past.times().filter(|at| (from..=to).contains(at)));
-        nearest(&mut self.moments, asked.report.at, active.times(from, to, asked.report.is_logged()));
+        let tree = cluster.tree_of(choice.report.worker);
+        let rule_of = rule(choice.settings.formula);
+        if !choice.report.is_named
+            && self.past.overlap(tree, rule_of, choice.report.at, &mut self.overlaps) == 0
+        {
+            return Err(NotReconstructed::Prompt);
+        }
+        nearest(&mut self.states, choice.report.at, self.past.times().filter(|at| (from..=to).contains(at)));
+        nearest(&mut self.moments, choice.report.at, active.times(from, to, choice.report.is_logged));
         self.moments.retain(|&moment| active.knows(moment));
         let is_listed = |&worker: &WorkerIx| {
-            let past = active.load_at(worker, asked.when(asked.report.at), asked.report.decision, &[]);
+            let past = active.load_at(worker, choice.when(choice.report.at), choice.report.decision, &[]);
             past.was_used || ground.counts(worker)
         };
         // Of 1.2 a worker has an entry in the load map when the router says that it counts load for it, or from its
         // first request on. Where neither was received, the entries of all such workers were made together or not at all.
-        if asked.settings.formula != Formula::B || self.workers.iter().all(is_listed) {
-            return self.search(ground, asked, &request, true);
+        if choice.settings.formula != Formula::B || self.workers.iter().all(is_listed) {
+            return self.search(ground, choice, &request, true);
         }
-        match (self.search(ground, asked, &request, true), self.search(ground, asked, &request, false)) {
+        match (self.search(ground, choice, &request, true), self.search(ground, choice, &request, false)) {
             (Ok(_), Ok(_)) => Err(NotReconstructed::State),
             (Ok(found), Err(_)) | (Err(_), Ok(found)) => Ok(found),
             (Err(missing), Err(_)) => Err(missing),
@@ -173,28 +210,28 @@ impl Reconstructor {
     fn search(
         &mut self,
         ground: Ground<'_>,
-        asked: &Asked<'_>,
+        choice: &WeighedChoice<'_>,
         request: &Request,
         are_listed: bool,
     ) -> Result<Found, NotReconstructed> {
         let Ground { cluster, active, .. } = ground;
-        let tree = cluster.tree_of(asked.report.worker);
+        let tree = cluster.tree_of(choice.report.worker);
         let (mut held_so, mut is_uncertain, mut tried) = (false, false, 0);
         let mut last: Vec<u32> = Vec::new();
         let load_at = |worker, moment, chain: &[u64]| {
-            active.load_at(worker, asked.when(moment), asked.report.decision, chain)
+            active.load_at(worker, choice.when(moment), choice.report.decision, chain)
         };
         let loads =
-            self.moments.iter().map(|&moment| (moment, load_at(asked.report.worker, moment, &self.chain)));
+            self.moments.iter().map(|&moment| (moment, load_at(choice.report.worker, moment, &self.chain)));
         let loads: Vec<(Moment, PastLoad)> = loads.collect();
         for n in 0..self.states.len() {
             let state = self.states[n];
             if !ground.knows(state, &self.workers) {
                 continue;
             }
-            let depth = self.past.overlap(tree, rule(asked.settings.formula), state, &mut self.overlaps);
-            let ours = self.overlaps.get(asked.report.worker.slot().at()).copied().unwrap_or(0);
-            if asked.report.overlap_blocks.is_some_and(|reported| reported != u64::from(ours)) {
+            let depth = self.past.overlap(tree, rule(choice.settings.formula), state, &mut self.overlaps);
+            let ours = self.overlaps.get(choice.report.worker.slot().at()).copied().unwrap_or(0);
+            if choice.report.overlap_blocks.is_some_and(|reported| reported != u64::from(ours)) {
                 continue;
             }
             held_so = true;
@@ -207,9 +244,9 @@ impl Reconstructor {
                 if tried == MAX_AGREEING {
                     break;
                 }
-                let alone = [self.input(ground, asked, asked.report.worker, state, (chosens, are_listed))];
-                let alone = weighed(asked, request, &[asked.report.worker], &alone);
-                if asked
+                let alone = [self.input(ground, choice, choice.report.worker, state, (chosens, are_listed))];
+                let alone = weighed(choice, request, &[choice.report.worker], &alone);
+                if choice
                     .report
                     .logit
                     .is_some_and(|reported| !alone.first().is_some_and(|c| same_cost(c.cost, reported)))
@@ -224,19 +261,19 @@ impl Reconstructor {
                     let worker = self.workers[ix];
                     let load = load_at(worker, moment, &self.chain);
                     is_sure &= !load.is_uncertain;
-                    self.inputs.push(self.input(ground, asked, worker, state, (load, are_listed)));
+                    self.inputs.push(self.input(ground, choice, worker, state, (load, are_listed)));
                 }
                 is_uncertain |= !is_sure;
-                let candidates = weighed(asked, request, &self.workers, &self.inputs);
+                let candidates = weighed(choice, request, &self.workers, &self.inputs);
                 // Routers choose the cheapest worker unless they are configured otherwise, so that an input differs where
                 // another one is.
-                if is_sure && is_cheapest(&candidates, asked.report.worker) {
-                    let pool = cluster.pool_of(asked.report.worker).unwrap_or_default();
+                if is_sure && is_cheapest(&candidates, choice.report.worker) {
+                    let pool = cluster.pool_of(choice.report.worker).unwrap_or_default();
                     let path = self.past.end(cluster, pool, depth);
                     return Ok(Found {
                         candidates,
-                        formula: asked.settings.formula,
-                        prefill_factor: asked.settings.prefill_factor(),
+                        formula: choice.settings.formula,
+                        prefill_factor: choice.settings.prefill_factor(),
                         path,
                     });
                 }
@@ -253,7 +290,7 @@ impl Reconstructor {
     fn input(
         &self,
         ground: Ground<'_>,
-        asked: &Asked<'_>,
+        choice: &WeighedChoice<'_>,
         worker: WorkerIx,
         state: Moment,
         (past, are_listed): (PastLoad, bool),
@@ -267,7 +304,7 @@ impl Reconstructor {
         // Lower tiers change rarely and late: as they are now.
         let pool = ground.cluster.pool_of(worker).unwrap_or_default();
         let mut below = self.tiers.beyond(ground.cluster, pool, worker, overlap_blocks);
-        let reported = asked.report.lower_tier_blocks.filter(|_| worker == asked.report.worker);
+        let reported = choice.report.lower_tier_blocks.filter(|_| worker == choice.report.worker);
         if let Some(host) = reported.and_then(|reported| u32::try_from(reported).ok())
             && below.disk == 0
             && below.external == 0
@@ -276,7 +313,7 @@ impl Reconstructor {
             below.host = host;
         }
         let is_listed =
-            asked.settings.formula != Formula::B || past.was_used || ground.counts(worker) || are_listed;
+            choice.settings.formula != Formula::B || past.was_used || ground.counts(worker) || are_listed;
         WorkerInput {
             load: is_listed.then_some(load),
             overlap: Overlap {
@@ -287,7 +324,7 @@ impl Reconstructor {
                 shared_beyond_device: 0,
             },
             taint_weight: 0.0,
-            tree_size_blocks: match asked.settings.formula {
+            tree_size_blocks: match choice.settings.formula {
                 Formula::A => tree_size_at(ground, worker, overlap_blocks, state),
                 _ => 0,
             },
@@ -307,14 +344,14 @@ fn nearest(moments: &mut Vec<Moment>, at: Moment, changes: impl Iterator<Item = 
 }
 
 fn weighed(
-    asked: &Asked<'_>,
+    choice: &WeighedChoice<'_>,
     request: &Request,
     workers: &[WorkerIx],
     inputs: &[WorkerInput],
 ) -> Vec<Candidate> {
-    let (options, common) = (asked.settings, Common::of(asked.settings.formula, inputs));
+    let (options, common) = (choice.settings, Common::of(choice.settings.formula, inputs));
     let of = |(&worker, input): (&WorkerIx, &WorkerInput)| {
-        let tree_size = (asked.settings.formula == Formula::A).then_some(input.tree_size_blocks);
+        let tree_size = (choice.settings.formula == Formula::A).then_some(input.tree_size_blocks);
         cost::terms(&options, request, common, input).candidate(worker, input.overlap, tree_size)
     };
     workers.iter().zip(inputs).map(of).collect()

@@ -2,7 +2,7 @@
 
 use super::*;
 use radixscope_model::id::{BlockHash, PoolIx, Seq, SourceIx, TokensHash, Worker};
-use radixscope_model::record::{Block, Entry, PathEnd, SourceKind, Tier};
+use radixscope_model::record::{Block, Completeness, Entry, NotReconstructed, PathEnd, SourceKind, Tier};
 use radixscope_router::hash::chain;
 use radixscope_state::cluster::Cluster;
 
@@ -280,15 +280,6 @@ fn a_trace_alone_is_a_decision_and_more_of_one_that_is_known() {
     assert_eq!(decided.decision.completeness, Completeness::ChosenOnly);
     let arrivals = scenario.routing.arrivals();
     assert_eq!(arrivals.of(DecisionId(2)).map(|arrival| arrival.blocks), Some(7), "without the begun one");
-}
-
-#[test]
-fn a_block_size_is_inferred_only_where_one_fits() {
-    assert_eq!(block_size(122, 7), Some(16));
-    assert_eq!(block_size(3_899, 243), Some(16));
-    assert_eq!(block_size(12, 1), Some(8));
-    assert_eq!(block_size(12, 0), None);
-    assert_eq!(block_size(122, 5), None);
 }
 
 #[test]

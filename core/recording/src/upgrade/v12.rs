@@ -1,5 +1,5 @@
 //! Version 12: an index of a worker was its slot, given again after a record of its own; workers that had given theirs away
-//! were named in decisions by indices beyond the slots.
+//! were named in decisions by indices beyond the slots. A record of a decision or of its progress was a patch, see [`decisions`].
 //!
 //! The present index of a worker follows from its slot and the time at which it was introduced, so that it is the same from
 //! whatever keyframe a reader begins.
@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 use radixscope_model::frame::{Batch, BatchWriter, FrameError};
 use radixscope_model::id::{Millis, PoolIx, Seq, Slot, WorkerIx};
 use radixscope_model::record::{
-    Counter, Decision, DepartureCause, Engine, Finding, Gauge, HistogramKind, MissedCause, ModelFigures,
-    ProcessRole, Progress, RankFigures, Record, RuleStatus, Tier, Topic, WorkerFigures,
+    Counter, DepartureCause, Engine, Finding, Gauge, HistogramKind, MissedCause, ModelFigures, ProcessRole,
+    RankFigures, Record, RuleStatus, Tier, Topic, WorkerFigures,
 };
 use radixscope_state::cluster::{
     DecisionTotals, LogSignalState, PoolState, RejectedCount, Requests, RouterState, UnknownGaps, WorkerState,
@@ -20,7 +20,12 @@ use radixscope_state::cluster::{
 use radixscope_state::tree::TreePart;
 
 use super::v11;
+use decisions::Merged;
 
+mod decisions;
+
+/// Number of the kind of record that was a patch of a decision.
+const DECISION: u32 = 22;
 /// Number of the kind of record that freed slots.
 const RECLAIMED: u32 = 41;
 /// Workers that departed had indices from here on, at most two for each slot.
@@ -37,6 +42,8 @@ pub(super) struct Context {
     slots: Vec<WorkerIx>,
     /// Slots that are free.
     reclaimed: BTreeSet<u32>,
+    /// What patches are merged with.
+    decisions: Merged,
 }
 
 impl Context {
@@ -116,10 +123,12 @@ impl Context {
         for worker in findings.found.iter_mut().flat_map(|finding| &mut finding.workers) {
             *worker = self.worker(*worker);
         }
-        let Decisions { mut latest, totals, per_worker, per_pool } = decisions;
+        let Decisions { latest, totals, per_worker, per_pool } = decisions;
+        let mut latest: VecDeque<_> = latest.into_iter().map(decisions::Entry::next).collect();
         for entry in &mut latest {
-            each_worker(&mut entry.decision, &mut |worker| self.worker(worker));
+            entry.decision.each_worker_mut(&mut |worker| *worker = self.worker(*worker));
         }
+        self.decisions = Merged::of(&latest);
         let per_worker = PerWorker {
             slots: per_worker.into_iter().zip(&self.slots).map(|(of, &worker)| Some((worker, of))).collect(),
         };
@@ -147,6 +156,7 @@ impl Context {
         let entries = batch.entries_by(|at, bytes| {
             let (mut record, rest) = self.record(version, bytes)?;
             self.rename(at, &mut record);
+            self.merge(&mut record);
             Ok((record, rest))
         });
         for entry in entries {
@@ -166,6 +176,10 @@ impl Context {
             // Each record has a number. What it freed follows from the indices that are given next.
             return Ok((Record::Left { worker: first, why: DepartureCause::Silent }, rest));
         }
+        if kind == DECISION {
+            let (patch, rest) = postcard::take_from_bytes::<decisions::Decision>(content)?;
+            return Ok((Record::Decision(patch.patch()), rest));
+        }
         let former = if version == 11 { v11::record(kind, content) } else { None };
         former.unwrap_or_else(|| postcard::take_from_bytes(bytes))
     }
@@ -176,7 +190,16 @@ impl Context {
             Record::Worker { worker, .. } => *worker = self.introduced(*worker, at),
             // Made of a record that freed slots, and named already.
             Record::Left { why: DepartureCause::Silent, .. } => {}
-            record => each_worker_of(record, &mut |worker| self.worker(worker)),
+            record => record.each_worker_mut(&mut |worker| *worker = self.worker(*worker)),
+        }
+    }
+
+    /// Makes a patch the whole that is known with it.
+    fn merge(&mut self, record: &mut Record<'_>) {
+        match record {
+            Record::Decision(patch) => self.decisions.decision(patch),
+            Record::Progress { decision, progress } => self.decisions.progress(*decision, progress),
+            _ => {}
         }
     }
 }
@@ -187,61 +210,6 @@ fn index(former: WorkerIx, at: Millis) -> WorkerIx {
     let generation = 2 + at.0.saturating_sub(BEGIN_MS) / GENERATION_MS;
     // A time far beyond is damage; what follows from it is some index.
     WorkerIx(((generation as u32) << 12) | (former.0 % DEPARTED))
-}
-
-fn each_worker(decision: &mut Decision, renamed: &mut dyn FnMut(WorkerIx) -> WorkerIx) {
-    decision.worker = renamed(decision.worker);
-    decision.candidates.iter_mut().for_each(|candidate| candidate.worker = renamed(candidate.worker));
-    if let Some(path) = &mut decision.path {
-        path.worker = renamed(path.worker);
-    }
-}
-
-fn each_worker_of(record: &mut Record<'_>, renamed: &mut dyn FnMut(WorkerIx) -> WorkerIx) {
-    match record {
-        Record::Worker { worker, .. }
-        | Record::Stored { worker, .. }
-        | Record::Removed { worker, .. }
-        | Record::Cleared { worker, .. }
-        | Record::OtherTier { worker, .. }
-        | Record::TierStored { worker, .. }
-        | Record::MultimodalInputs { worker, .. }
-        | Record::TierRemoved { worker, .. }
-        | Record::TierCleared { worker, .. }
-        | Record::TreeDumpBegan { worker }
-        | Record::TreeDumpStored { worker, .. }
-        | Record::TreeDumpRemoved { worker, .. }
-        | Record::SkippedEvent { worker, .. }
-        | Record::Knowledge { worker, .. }
-        | Record::QueryState { worker, .. }
-        | Record::Divergence { worker, .. }
-        | Record::Recovered { worker, .. }
-        | Record::EngineLoad { worker, .. }
-        | Record::RouterLoad { worker, .. }
-        | Record::Sequence { worker, .. }
-        | Record::ModelCard { worker, .. }
-        | Record::Role { worker, .. }
-        | Record::Model { worker, .. }
-        | Record::EventTransport { worker, .. }
-        | Record::Left { worker, .. }
-        | Record::Rejoined { worker }
-        | Record::InFlight { worker, .. }
-        | Record::BlockResidency { worker, .. } => *worker = renamed(*worker),
-        Record::Missed { worker, .. } | Record::LogSignal { worker, .. } => *worker = worker.map(renamed),
-        Record::Decision(decision) => each_worker(decision, renamed),
-        Record::Scrape(scrape) => {
-            scrape.workers.iter_mut().for_each(|figures| figures.worker = renamed(figures.worker));
-        }
-        Record::Finding(finding) => finding.workers.iter_mut().for_each(|worker| *worker = renamed(*worker)),
-        Record::Source { .. }
-        | Record::SourceState { .. }
-        | Record::Traffic { .. }
-        | Record::Progress { .. }
-        | Record::Request(_)
-        | Record::Checked(_)
-        | Record::Gaps { .. }
-        | Record::Rejected { .. } => {}
-    }
 }
 
 /// A part of a keyframe.
@@ -285,23 +253,10 @@ struct Departed {
 
 #[derive(Deserialize)]
 struct Decisions {
-    latest: VecDeque<DecisionEntry>,
+    latest: VecDeque<decisions::Entry>,
     totals: DecisionTotals,
     per_worker: Vec<DecisionTotals>,
     per_pool: Vec<DecisionTotals>,
-}
-
-#[derive(Serialize, Deserialize)]
-struct DecisionEntry {
-    seq: Seq,
-    at_ms: Millis,
-    decision: Decision,
-    progress: Progress,
-    pool: PoolIx,
-    ignores_cache: bool,
-    partial: bool,
-    sources: u8,
-    forgotten: bool,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -415,7 +370,7 @@ struct DepartedV13 {
 
 #[derive(Serialize)]
 struct DecisionsV13 {
-    latest: VecDeque<DecisionEntry>,
+    latest: VecDeque<decisions::EntryV13>,
     totals: DecisionTotals,
     per_worker: PerWorker,
     per_pool: Vec<DecisionTotals>,

@@ -8,23 +8,21 @@ use super::hash;
 use crate::per_worker::PerWorker;
 use crate::redact::{self, Pseudonyms};
 use radixscope_model::id::{DecisionId, Millis, PoolIx, Seq, WorkerIx};
-use radixscope_model::record::{
-    Candidate, Completeness, Decision, DecisionSource, NotReconstructed, Progress, RoutingMode, same_cost,
-};
+use radixscope_model::record::{Candidate, Completeness, Decision, DecisionSource, Progress, RoutingMode};
 
 /// Decisions kept one by one; older ones live on in the totals.
 pub const MAX_DECISIONS: usize = 10_000;
 /// Candidates kept over all decisions. With more than 26 workers the oldest decisions lose theirs before they go.
 pub const MAX_CANDIDATES: usize = 1 << 18;
 
-/// A decision as it is kept: everything that all sources reported of it.
+/// A decision as it is retained: the last record of it, with what the state knows of its pool and its tree.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct DecisionEntry {
     /// The first record of it.
     pub seq: Seq,
     /// When it was first received.
     pub at_ms: Millis,
-    /// What was decided, the best of each source. Its `source` is the first one.
+    /// What was decided.
     pub decision: Decision,
     /// How the request went on.
     pub progress: Progress,
@@ -34,7 +32,6 @@ pub struct DecisionEntry {
     pub ignores_cache: bool,
     /// What was computed here of the candidates rests on a tree that lacked blocks: workers may have held more than it shows.
     pub partial: bool,
-    sources: u8,
     /// Candidates were known, but are no longer kept.
     forgotten: bool,
     /// Hash of all of the above. Not written: it follows from them.
@@ -80,13 +77,12 @@ impl DecisionEntry {
 
     /// Whether `source` reported something of it.
     pub fn is_from(&self, source: DecisionSource) -> bool {
-        self.sources & bit(source) != 0
+        self.decision.sources.contains(source)
     }
 
     /// Every source that reported something of it.
-    pub fn sources(&self) -> impl Iterator<Item = DecisionSource> + '_ {
-        use DecisionSource::{ActiveSequences, KvHitRate, Log, RequestTrace};
-        [KvHitRate, ActiveSequences, Log, RequestTrace].into_iter().filter(|&source| self.is_from(source))
+    pub fn sources(&self) -> impl Iterator<Item = DecisionSource> {
+        self.decision.sources.iter()
     }
 
     /// Whether candidates were known that are no longer kept, see [`MAX_CANDIDATES`].
@@ -112,54 +108,21 @@ impl DecisionEntry {
         measured.or_else(reported)
     }
 
-    fn complete(&mut self, more: &Decision) {
-        let known = &mut self.decision;
-        self.sources |= bit(more.source);
-        fill(&mut known.decided_ms, more.decided_ms);
-        fill(&mut known.router, more.router);
-        if known.request_id.is_none() {
-            known.request_id.clone_from(&more.request_id);
-        }
-        if known.adapter.is_none() {
-            known.adapter.clone_from(&more.adapter);
-        }
-        if is_better_below(known, more) {
-            (known.isl_tokens, known.isl_blocks) =
-                (more.isl_tokens.or(known.isl_tokens), more.isl_blocks.or(known.isl_blocks));
-            known.overlap_blocks = more.overlap_blocks.or(known.overlap_blocks);
-            known.lower_tier_blocks = more.lower_tier_blocks.or(known.lower_tier_blocks);
-        }
-        fill(&mut known.isl_tokens, more.isl_tokens);
-        fill(&mut known.isl_blocks, more.isl_blocks);
-        fill(&mut known.block_size_tokens, more.block_size_tokens);
-        fill(&mut known.overlap_blocks, more.overlap_blocks);
-        fill(&mut known.lower_tier_blocks, more.lower_tier_blocks);
-        fill(&mut known.logit, more.logit);
-        fill(&mut known.chosen_cost, more.chosen_cost);
-        fill(&mut known.path, more.path);
-        fill(&mut known.dispatched, more.dispatched);
-        fill(&mut known.other_part, more.other_part);
-        fill(&mut known.mode, more.mode);
-        known.tied |= more.tied;
-        // What was computed again, with more words of the router, counts instead of what was computed before.
-        let is_verdict = more.completeness == Completeness::Reconstructed || more.not_reconstructed.is_some();
-        let is_written = known.completeness == Completeness::AllCandidates;
-        if more.completeness > known.completeness || (is_verdict && !is_written) {
-            known.completeness = more.completeness;
-            known.candidates.clone_from(&more.candidates);
-            (known.formula, known.prefill_factor) = (more.formula, more.prefill_factor);
-            known.not_reconstructed = more.not_reconstructed;
+    /// Takes the whole that is known now in place of what was known before.
+    fn replace(&mut self, new: &Decision, is_partial: bool) {
+        let known = std::mem::replace(&mut self.decision, new.clone());
+        let decision = &mut self.decision;
+        if self.forgotten && decision.candidates.is_empty() {
+            // What the forgotten candidates showed.
+            decision.overlap_blocks = decision.overlap_blocks.or(known.overlap_blocks);
+            decision.lower_tier_blocks = decision.lower_tier_blocks.or(known.lower_tier_blocks);
         } else {
-            fill(&mut known.formula, more.formula);
-            fill(&mut known.prefill_factor, more.prefill_factor);
+            self.forgotten = false;
         }
-        check_against_reports(known);
         self.ignores_cache |= has_other_mode(&self.decision);
-    }
-
-    /// Takes in whether what `more` has computed rests on a tree that lacked blocks.
-    fn rest_on_tree(&mut self, more: &Decision, is_partial: bool) {
-        if is_computed(more) {
+        let is_computed_anew =
+            !self.forgotten && is_computed(new) && !is_same_computation(&known, &self.decision);
+        if is_computed_anew {
             self.partial = is_partial && !self.ignores_cache;
         }
         if self.decision.completeness == Completeness::AllCandidates {
@@ -177,47 +140,16 @@ pub(super) fn is_computed(decision: &Decision) -> bool {
     decision.completeness == Completeness::Reconstructed || decision.not_reconstructed.is_some()
 }
 
-/// Where the worker held blocks below its device, what messages tell of the prompt's length and of the device rests on what
-/// our trees held when they came; the router's log knows it.
-fn is_better_below(known: &Decision, more: &Decision) -> bool {
-    let is_below = |decision: &Decision| decision.lower_tier_blocks.is_some_and(|blocks| blocks > 0);
-    more.source == DecisionSource::Log && (is_below(known) || is_below(more))
-}
-
-/// Costs that were computed here do not stand against what the router itself reported of the chosen worker.
-fn check_against_reports(decision: &mut Decision) {
-    if decision.completeness != Completeness::Reconstructed {
-        return;
-    }
-    let Some(chosen) = decision.candidates.iter().find(|candidate| candidate.worker == decision.worker)
-    else {
-        return;
-    };
-    let differs =
-        if decision.overlap_blocks.is_some_and(|reported| reported != u64::from(chosen.overlap_blocks)) {
-            NotReconstructed::Overlap
-        } else if decision.logit.is_some_and(|reported| !same_cost(chosen.cost, reported)) {
-            NotReconstructed::Cost
-        } else {
-            return;
-        };
-    decision.completeness = Completeness::ChosenOnly;
-    decision.candidates = Vec::new();
-    (decision.formula, decision.prefill_factor) = (None, None);
-    decision.not_reconstructed = Some(differs);
+/// Whether what was computed here is the same in both.
+fn is_same_computation(one: &Decision, other: &Decision) -> bool {
+    one.completeness == other.completeness
+        && one.not_reconstructed == other.not_reconstructed
+        && one.candidates == other.candidates
 }
 
 /// Whether the router chooses by a mode that looks at no cache.
 fn has_other_mode(decision: &Decision) -> bool {
     decision.mode.is_some_and(|mode| mode != RoutingMode::Kv)
-}
-
-fn bit(source: DecisionSource) -> u8 {
-    1 << source as u8
-}
-
-fn fill<T: Copy>(known: &mut Option<T>, more: Option<T>) {
-    *known = known.or(more);
 }
 
 /// Sums over decisions. Blocks and rates are of requests that were dispatched, as far as that is known: routers leave
@@ -322,10 +254,10 @@ pub struct Decisions {
 }
 
 impl Decisions {
-    /// Takes a record about a decision: a new one, or more about one that is kept.
+    /// Adds a decision, or replaces the one with the same id.
     /// `pool`: which was chosen from, and whether its choices ignore what workers hold.
     /// `is_partial`: whether that pool's tree lacked blocks when the router decided.
-    pub(super) fn take(
+    pub(super) fn put(
         &mut self,
         seq: Seq,
         at_ms: Millis,
@@ -334,48 +266,29 @@ impl Decisions {
         is_partial: bool,
     ) {
         if let Some(at) = self.position(new.id) {
-            self.change(at, |decided| {
-                decided.complete(new);
-                decided.rest_on_tree(new, is_partial);
-            });
+            self.change(at, |decided| decided.replace(new, is_partial));
             self.forgotten_to = self.forgotten_to.min(at);
         } else if self.latest.back().is_none_or(|last| last.decision.id < new.id) {
-            let mut decision = new.clone();
-            check_against_reports(&mut decision);
-            let ignores_cache = pool.1 || has_other_mode(&decision);
-            let mut decided = DecisionEntry {
+            let ignores_cache = pool.1 || has_other_mode(new);
+            self.push(DecisionEntry {
                 seq,
                 at_ms,
-                decision,
+                decision: new.clone(),
                 progress: Progress::default(),
                 pool: pool.0,
                 ignores_cache,
-                partial: false,
-                sources: bit(new.source),
+                partial: is_partial && is_computed(new) && !ignores_cache,
                 forgotten: false,
                 hash: 0,
-            };
-            decided.rest_on_tree(new, is_partial);
-            self.push(decided);
+            });
         }
         self.forget_candidates();
     }
 
-    /// Applies the progress of a request. Progress of a decision that is no longer retained is ignored.
-    pub(super) fn progress(&mut self, id: DecisionId, more: &Progress) {
+    /// Replaces the progress of a request. Progress of a decision that is no longer retained is ignored.
+    pub(super) fn progress(&mut self, id: DecisionId, progress: &Progress) {
         if let Some(at) = self.position(id) {
-            self.change(at, |decided| {
-                let known = &mut decided.progress;
-                fill(&mut known.first_token_ms, more.first_token_ms);
-                fill(&mut known.ended_ms, more.ended_ms);
-                fill(&mut known.outcome, more.outcome);
-                fill(&mut known.ttft_us, more.ttft_us);
-                fill(&mut known.queue_us, more.queue_us);
-                fill(&mut known.prefill_us, more.prefill_us);
-                fill(&mut known.itl_us, more.itl_us);
-                fill(&mut known.output_tokens, more.output_tokens);
-                fill(&mut known.cached_tokens, more.cached_tokens);
-            });
+            self.change(at, |decided| decided.progress = *progress);
         }
     }
 

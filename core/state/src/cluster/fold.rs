@@ -144,15 +144,16 @@ impl Cluster {
         let ignores_cache = self.pool(pool).is_some_and(|pool| pool.ignores_cache);
         let is_partial =
             is_computed(decision) && self.was_incomplete(pool, decision.decided_ms.unwrap_or(at));
-        self.head.decisions.take(seq, at, decision, (pool, ignores_cache), is_partial);
+        self.head.decisions.put(seq, at, decision, (pool, ignores_cache), is_partial);
         if !was_judged && has_prompt(decision) {
             self.judge(decision);
         }
         let is_new = self.head.decisions.totals().count > before;
-        if let Some(router) = decision.router {
-            // Whichever source comes first: it is a decision of this router from when its name is known.
-            let is_kept = self.head.decisions.get(decision.id).is_some();
-            self.head.routers.received(router, at, is_kept && !had_router);
+        // Whichever source comes first: it is a decision of this router from when its name is known. Later records of it are no
+        // sign of the router.
+        if let Some(router) = decision.router.filter(|_| !had_router) {
+            let is_retained = self.head.decisions.get(decision.id).is_some();
+            self.head.routers.received(router, at, is_retained);
         }
         if let Some(gone) = self.worker_mut(decision.worker).filter(|w| is_new && w.gone.is_some()) {
             gone.choices_after_gone += 1;
@@ -265,7 +266,7 @@ impl Cluster {
     }
 
     fn fold_worker(&mut self, at: Millis, record: &Record<'_>) {
-        let Some(ix) = super::worker_of(record) else { return };
+        let Some(ix) = record.worker() else { return };
         let Some(pool) = self.head.workers.get(ix).map(|worker| worker.pool) else { return };
         let slot = ix.slot();
         let limit = match record {

@@ -44,7 +44,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use radixscope_model::id::{BlockHash, Millis, PoolIx, Seq, Slot, SourceIx, Worker, WorkerIx};
-use radixscope_model::record::{Finding, LogSignal, Record, RuleStatus, Tier, TreeKnowledge};
+use radixscope_model::record::{Finding, LogSignal, RuleStatus, Tier, TreeKnowledge};
 
 use crate::tree::forest::Arrangement;
 use crate::tree::{DEFAULT_LIMIT_NODES, Holdings, NodeId, OwnerSet, Tree};
@@ -391,50 +391,4 @@ fn hash(value: &impl Serialize) -> u64 {
 fn encoded(value: &impl Serialize) -> Vec<u8> {
     // Serialising plain data into memory cannot fail; if it ever did, two digests would differ and be seen to.
     postcard::to_allocvec(value).unwrap_or_default()
-}
-
-/// The worker a record is about, if it is about one.
-pub fn worker_of(record: &Record<'_>) -> Option<WorkerIx> {
-    match record {
-        Record::Worker { worker, .. }
-        | Record::Stored { worker, .. }
-        | Record::Removed { worker, .. }
-        | Record::Cleared { worker, .. }
-        | Record::OtherTier { worker, .. }
-        | Record::TierStored { worker, .. }
-        | Record::MultimodalInputs { worker, .. }
-        | Record::TierRemoved { worker, .. }
-        | Record::TierCleared { worker, .. }
-        | Record::TreeDumpBegan { worker }
-        | Record::TreeDumpStored { worker, .. }
-        | Record::TreeDumpRemoved { worker, .. }
-        | Record::SkippedEvent { worker, .. }
-        | Record::Knowledge { worker, .. }
-        | Record::QueryState { worker, .. }
-        | Record::Divergence { worker, .. }
-        | Record::Recovered { worker, .. }
-        | Record::EngineLoad { worker, .. }
-        | Record::RouterLoad { worker, .. }
-        | Record::Sequence { worker, .. }
-        | Record::ModelCard { worker, .. }
-        | Record::Role { worker, .. }
-        | Record::Model { worker, .. }
-        | Record::EventTransport { worker, .. }
-        | Record::Left { worker, .. }
-        | Record::Rejoined { worker }
-        | Record::InFlight { worker, .. }
-        | Record::BlockResidency { worker, .. } => Some(*worker),
-        Record::Decision(decision) => Some(decision.worker),
-        Record::Missed { worker, .. } | Record::LogSignal { worker, .. } => *worker,
-        Record::Source { .. }
-        | Record::SourceState { .. }
-        | Record::Traffic { .. }
-        | Record::Progress { .. }
-        | Record::Request(_)
-        | Record::Scrape(_)
-        | Record::Finding(_)
-        | Record::Checked(_)
-        | Record::Gaps { .. }
-        | Record::Rejected { .. } => None,
-    }
 }

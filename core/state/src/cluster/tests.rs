@@ -4,7 +4,7 @@ use super::*;
 use radixscope_model::id::{BlockHash, DecisionId, TokensHash};
 use radixscope_model::record::{
     Block, Candidate, Completeness, Decision, DecisionSource, Entry, LinkState, MissedCause, Progress,
-    SourceKind, Topic,
+    Record, SourceKind, Topic,
 };
 
 const NOW: u64 = 1_800_000_000_000;
@@ -54,10 +54,10 @@ impl Fold {
         self.fold(Record::Decision(Decision { request_id, isl_blocks, overlap_blocks, ..new }))
     }
 
-    /// More about the latest decision.
+    /// The latest decision again, with more that is known of it from the log.
     fn complete(&mut self, more: impl FnOnce(&mut Decision)) -> &mut Self {
-        let latest = &self.cluster.decisions().newest_first().next().expect("decided").decision;
-        let mut decision = Decision::new(latest.id, latest.worker, DecisionSource::Log);
+        let mut decision = self.cluster.decisions().newest(0).expect("decided").decision.clone();
+        decision.sources.insert(DecisionSource::Log);
         more(&mut decision);
         self.fold(Record::Decision(decision))
     }
@@ -302,37 +302,28 @@ fn candidate(worker: u16, overlap_blocks: u32) -> Candidate {
 }
 
 #[test]
-fn a_decision_becomes_the_best_of_what_its_sources_tell() {
+fn a_later_record_of_a_decision_replaces_the_one_before_and_its_place_stays() {
     let mut fold = Fold::new();
-    fold.decide(0, 10, 8);
-    fold.complete(|more| {
-        more.candidates = vec![candidate(0, 7), candidate(1, 2)];
-        more.completeness = Completeness::Reconstructed;
-        (more.logit, more.isl_blocks) = (Some(4.5), Some(99));
-    });
-    fold.complete(|more| {
-        more.candidates = vec![candidate(0, 8)];
-        more.completeness = Completeness::AllCandidates;
-        more.tied = true;
-    });
-    fold.complete(|more| {
-        more.candidates = vec![candidate(1, 1)];
-        more.completeness = Completeness::Reconstructed;
-    });
-    let id = fold.cluster.decisions().newest_first().next().expect("decided").decision.id;
-    let progress = Progress { output_tokens: Some(7), ..Progress::default() };
-    fold.fold(Record::Progress { decision: id, progress });
+    fold.decide(0, 10, 8).decide(1, 10, 0);
+    let first = fold.cluster.decisions().newest(1).expect("retained").clone();
+    let mut whole = first.decision.clone();
+    whole.sources.insert(DecisionSource::Log);
+    whole.candidates = vec![candidate(0, 7)];
+    whole.completeness = Completeness::AllCandidates;
+    (whole.isl_blocks, whole.overlap_blocks, whole.request_id) = (Some(20), Some(7), None);
+    fold.fold(Record::Decision(whole.clone()));
+    for output_tokens in [7, 9] {
+        let progress = Progress { output_tokens: Some(output_tokens), ..Progress::default() };
+        fold.fold(Record::Progress { decision: whole.id, progress });
+    }
     let decisions = fold.cluster.decisions();
-    let decided = decisions.get(id).expect("kept");
-    assert_eq!(decided.decision.candidates, [candidate(0, 8)].as_slice());
-    assert_eq!(
-        (decided.decision.isl_blocks, decided.overlap_blocks()),
-        (Some(10), Some(8)),
-        "the first word counts"
-    );
-    assert_eq!((decided.decision.logit, decided.decision.tied), (Some(4.5), true));
-    assert_eq!(decided.sources().collect::<Vec<_>>(), [DecisionSource::KvHitRate, DecisionSource::Log]);
-    assert_eq!((decided.progress.output_tokens, decisions.totals().count), (Some(7), 1));
+    let replaced = decisions.newest(1).expect("retained");
+    assert_eq!((replaced.seq, replaced.at_ms), (first.seq, first.at_ms), "when it was first received");
+    assert_eq!(replaced.decision, whole, "nothing of the record before is left");
+    assert_eq!(replaced.sources().collect::<Vec<_>>(), [DecisionSource::KvHitRate, DecisionSource::Log]);
+    assert_eq!(replaced.progress.output_tokens, Some(9));
+    let totals = decisions.totals();
+    assert_eq!((totals.count, totals.isl_blocks, totals.overlap_blocks), (2, 30, 7));
 }
 
 #[test]
@@ -377,8 +368,7 @@ fn the_digest_of_a_restored_state_follows_the_same_changes() {
     let before = fold.cluster.digest();
     fold.complete(|more| more.tied = true);
     assert_ne!(before, fold.cluster.digest());
-    let latest = &fold.cluster.decisions().newest_first().next().expect("decided").decision;
-    let more = Decision { tied: true, ..Decision::new(latest.id, latest.worker, DecisionSource::Log) };
+    let more = fold.cluster.decisions().newest(0).expect("decided").decision.clone();
     restored.fold(fold.cluster.seq(), &Entry { at_ms: Millis(NOW), record: Record::Decision(more) });
     assert_eq!(restored.digest(), fold.cluster.digest());
 }

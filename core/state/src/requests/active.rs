@@ -12,7 +12,7 @@ use hashbrown::HashMap;
 
 use super::KEPT_MS;
 use crate::per_worker::PerWorker;
-use radixscope_model::id::{DecisionId, WorkerIx};
+use radixscope_model::id::{DecisionId, Millis, WorkerIx};
 use radixscope_model::moment::Moment;
 
 /// Dynamo frees a request that was never freed after this long.
@@ -21,7 +21,7 @@ pub const EXPIRE_MS: u64 = 300_000;
 const MAX_REQUESTS: usize = 1 << 16;
 /// Most block hashes of them together: 64 MiB.
 const MAX_BLOCKS: usize = 1 << 23;
-/// Steps kept for what was loads of the last seconds: three seconds of 10,000 requests each.
+/// Steps kept for what was loads of the last seconds: twelve seconds of 2,500 requests each.
 const MAX_PASSED: usize = 1 << 17;
 /// Requests whose end or first token is remembered in case their beginning is reported only now, or again.
 const MAX_ENDED: usize = 1 << 14;
@@ -83,6 +83,8 @@ pub struct ActiveSequences {
     workers_report: bool,
     /// Steps received so far.
     received: u64,
+    /// Latest time of our clock.
+    received_ms: Millis,
 }
 
 struct Active {
@@ -94,6 +96,7 @@ struct Active {
     is_logged: bool,
     /// How many steps had been received when its router's message of it was.
     reported: Option<u64>,
+    first_token: Option<Moment>,
 }
 
 /// What is known of a request beyond its beginning.
@@ -103,6 +106,8 @@ struct Steps {
     chosen: Option<Moment>,
     first_token: Option<Moment>,
     freed: Option<Moment>,
+    /// Its end by a log or a trace, which counts where the router publishes no steps of it.
+    freed_logged: Option<Moment>,
     /// As in [`Active`], of one that is over.
     reported: Option<u64>,
     /// It was followed to its end: its beginning, reported again, is none.
@@ -121,6 +126,8 @@ struct PastStep {
     is_logged: bool,
     /// How many steps had been received before.
     received: u64,
+    /// When it was received, by our clock.
+    received_ms: Millis,
     /// Prompt tokens that it added or took away.
     tokens: u64,
     blocks: Arc<[u64]>,
@@ -210,14 +217,29 @@ impl ActiveSequences {
         let blocks: Arc<[u64]> = blocks.into();
         let is_logged = steps.chosen.is_some();
         self.pass(at, request, worker, (LoadStep::Added, is_logged), prefill_tokens, blocks.clone());
-        self.requests
-            .insert(request, Active { worker, blocks, prefill_tokens, added: at, is_logged, reported: None });
+        self.requests.insert(
+            request,
+            Active {
+                worker,
+                blocks,
+                prefill_tokens,
+                added: at,
+                is_logged,
+                reported: None,
+                first_token: None,
+            },
+        );
         if let Some(at) = steps.first_token {
             self.prefill_completed(at, request);
         }
         if let Some(at) = steps.freed {
             self.free(at, request);
         }
+    }
+
+    /// Our clock's time. Steps that were received during the last seconds are kept, whatever their publisher's clock says.
+    pub fn pass_received(&mut self, now: Millis) {
+        self.received_ms = self.received_ms.max(now);
     }
 
     /// The same by the router's log alone, which reports neither its first token nor, up to 1.4, its end: until a message
@@ -234,15 +256,42 @@ impl ActiveSequences {
             || self.requests.contains_key(&request)
             || self.ended.get(&request).is_some_and(|steps| steps.is_over || steps.first_token.is_some());
         self.add(at, request, worker, blocks, prefill_tokens);
-        let Some(active) = self.requests.get(&request).filter(|_| !is_reported) else { return };
-        let unsure = UntrackedRequest { request, added: active.added, freed: None };
-        self.workers.of(worker).unsure.push_back(unsure);
+        if let Some(active) = self.requests.get(&request).filter(|_| !is_reported) {
+            let unsure = UntrackedRequest { request, added: active.added, freed: None };
+            self.workers.of(worker).unsure.push_back(unsure);
+        }
+        if let Some(at) = self.ended.get(&request).filter(|steps| !steps.is_over).and_then(|s| s.freed_logged)
+        {
+            self.free_logged(at, request);
+        }
+    }
+
+    /// The request is over by its log or its trace. Where the router publishes its steps, their times count: the order in which
+    /// logs and messages are received is no evidence.
+    pub fn free_logged(&mut self, at: Moment, request: DecisionId) {
+        match self.requests.get(&request) {
+            Some(active) if active.reported.is_some() => {}
+            Some(_) => {
+                self.free(at, request);
+                self.remember(request).freed_logged = Some(at);
+            }
+            None => {
+                let steps = self.remember(request);
+                steps.freed_logged = steps.freed_logged.or(Some(at));
+            }
+        }
     }
 
     /// The router publishes the steps of a request.
     pub fn reported(&mut self, request: DecisionId) {
-        let Some(active) = self.requests.get_mut(&request) else { return };
-        active.reported = active.reported.or(Some(self.received));
+        let received = self.received;
+        let Some(active) = self.requests.get_mut(&request) else {
+            if let Some(steps) = self.ended.get_mut(&request) {
+                steps.reported = steps.reported.or(Some(received));
+            }
+            return;
+        };
+        active.reported = active.reported.or(Some(received));
         self.workers.of(active.worker).unsure.retain(|unsure| unsure.request != request);
     }
 
@@ -258,11 +307,10 @@ impl ActiveSequences {
     /// that is published later, on a busy machine tens of milliseconds.
     pub fn chosen(&mut self, at: Moment, request: DecisionId) {
         let Some(active) = self.requests.get_mut(&request) else {
-            let steps = self.remember(request);
-            steps.chosen = steps.chosen.or(Some(at));
+            self.remember(request).chosen = Some(at);
             return;
         };
-        if active.is_logged {
+        if active.is_logged && active.added == at {
             return;
         }
         (active.added, active.is_logged) = (at, true);
@@ -286,9 +334,14 @@ impl ActiveSequences {
     pub fn prefill_completed(&mut self, at: Moment, request: DecisionId) {
         let Some(active) = self.requests.get_mut(&request) else {
             let steps = self.remember(request);
+            let is_first = steps.first_token.is_none();
             steps.first_token = steps.first_token.or(Some(at));
+            if steps.is_over && is_first {
+                self.prefilled_before_its_end(at, request);
+            }
             return;
         };
+        active.first_token = active.first_token.or(Some(at));
         let tokens = std::mem::take(&mut active.prefill_tokens);
         let (at, worker) = (at.max(active.added), active.worker);
         if let Some(of) = self.workers.get_mut(worker) {
@@ -300,21 +353,56 @@ impl ActiveSequences {
         }
     }
 
+    /// A first token is reported behind the end of its request, as of a log that is read before the messages.
+    fn prefilled_before_its_end(&mut self, at: Moment, request: DecisionId) {
+        let is_end = |passed: &&mut PastStep| passed.request == request && passed.step == LoadStep::Freed;
+        let Some(end) = self.passed.iter_mut().rev().find(is_end).filter(|end| end.at > at) else { return };
+        let (worker, tokens) = (end.worker, std::mem::take(&mut end.tokens));
+        let added = self.passed.iter().rev().find(|p| p.request == request && p.step == LoadStep::Added);
+        let at = added.map_or(at, |added| at.max(added.at));
+        self.workers.of(worker).unsure.retain(|unsure| unsure.request != request);
+        if tokens > 0 {
+            self.pass(at, request, worker, (LoadStep::FirstToken, false), tokens, [].into());
+        }
+    }
+
     /// The request is over.
     pub fn free(&mut self, at: Moment, request: DecisionId) {
         let Some(active) = self.requests.remove(&request) else {
             let steps = self.remember(request);
+            let is_over_by_log = steps.is_over && steps.freed.is_none() && steps.freed_logged.is_some();
             steps.freed = steps.freed.or(Some(at));
+            if is_over_by_log {
+                self.freed_at(at, request);
+            }
             return;
         };
         let steps = self.remember(request);
-        (steps.is_over, steps.reported) = (true, active.reported);
+        (steps.is_over, steps.reported, steps.first_token) = (true, active.reported, active.first_token);
         self.blocks -= active.blocks.len();
         let at = at.max(active.added);
         if let Some(of) = self.workers.get_mut(active.worker) {
             of.end(at, request, &active);
         }
         self.pass(at, request, active.worker, (LoadStep::Freed, false), active.prefill_tokens, active.blocks);
+    }
+
+    /// The router's own message of an end that a log reported before: its time counts.
+    fn freed_at(&mut self, at: Moment, request: DecisionId) {
+        let received = self.received;
+        let of_it = |passed: &&mut PastStep| passed.request == request && passed.step != LoadStep::FirstToken;
+        let mut steps = self.passed.iter_mut().filter(of_it);
+        let Some(added) = steps.next().filter(|passed| passed.step == LoadStep::Added).map(|p| p.at) else {
+            return;
+        };
+        if let Some(end) = steps.find(|passed| passed.step == LoadStep::Freed) {
+            (end.at, end.received) = (at.max(added), received);
+            let place = self.passed.iter().position(|p| p.request == request && p.step == LoadStep::Freed);
+            for passed in place.into_iter().flat_map(|place| place..self.passed.len()).collect::<Vec<_>>() {
+                let passed = &mut self.passed[passed];
+                passed.latest = passed.latest.max(at);
+            }
+        }
     }
 
     /// What `worker` is busy with.
@@ -420,9 +508,11 @@ impl ActiveSequences {
     ) {
         self.latest = self.latest.max(at);
         let (latest, kept) = (self.latest, self.latest.minus_ms(KEPT_MS));
-        while self.passed.len() >= MAX_PASSED
-            || self.passed.front().is_some_and(|passed| passed.latest < kept)
-        {
+        let received_ms = self.received_ms;
+        // Where our clock is not passed on, publishers' clocks alone count.
+        let is_long_ago = |at: Millis| received_ms == Millis(0) || received_ms.since(at) > KEPT_MS;
+        let is_old = |passed: &PastStep| passed.latest < kept && is_long_ago(passed.received_ms);
+        while self.passed.len() >= MAX_PASSED || self.passed.front().is_some_and(is_old) {
             let Some(passed) = self.passed.pop_front() else { break };
             self.known_since = self.known_since.max(passed.at);
         }
@@ -436,6 +526,7 @@ impl ActiveSequences {
             step,
             is_logged,
             received,
+            received_ms,
             tokens,
             blocks,
         });
@@ -477,7 +568,6 @@ impl ActiveSequences {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use radixscope_model::id::Millis;
 
     const W: WorkerIx = WorkerIx(1);
 
@@ -637,6 +727,35 @@ mod tests {
         later.chosen(at(12), id(1));
         assert_eq!(past(&later, 11, &[]).load.prefill_tokens, 16);
         assert_eq!(past(&later, 12, &[]).load.prefill_tokens, 48);
+    }
+
+    #[test]
+    fn a_log_that_is_read_before_the_messages_gives_the_loads_that_these_report() {
+        let seen = |active: &ActiveSequences| {
+            [15, 35, 45, 55].map(|ms| past(active, ms, &[]).load).map(|of| (of.prefill_tokens, of.requests))
+        };
+        let by_messages = |active: &mut ActiveSequences| {
+            active.add(at(10), id(1), W, &[1], 5);
+            active.reported(id(1));
+            active.prefill_completed(at(30), id(1));
+            active.free(at(40), id(1));
+        };
+        let mut messages_first = ActiveSequences::default();
+        by_messages(&mut messages_first);
+        messages_first.free_logged(at(50), id(1));
+        let mut log_first = ActiveSequences::default();
+        log_first.add_logged(at(10), id(1), W, &[1], 5);
+        log_first.free_logged(at(50), id(1));
+        by_messages(&mut log_first);
+        for active in [&messages_first, &log_first] {
+            assert_eq!(seen(active), [(5, 1), (0, 1), (0, 0), (0, 0)]);
+            assert_eq!(active.load(W), ActiveLoad::default());
+        }
+        // Where the router publishes no steps, its log counts.
+        let mut log_alone = ActiveSequences::default();
+        log_alone.free_logged(at(50), id(1));
+        log_alone.add_logged(at(10), id(1), W, &[1], 5);
+        assert_eq!(seen(&log_alone), [(5, 1), (5, 1), (5, 1), (0, 0)]);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use super::joiner::FOLLOWS_MS;
+use super::book::FOLLOWS_MS;
 use radixscope_model::id::{Millis, SourceIx, WorkerIx};
 use radixscope_model::moment::Moment;
 
@@ -29,17 +29,17 @@ struct Held<T> {
 }
 
 /// Choices that wait for their names.
-pub(super) struct Nameless<T> {
+pub(super) struct Unidentified<T> {
     held: VecDeque<Held<T>>,
 }
 
-impl<T> Default for Nameless<T> {
+impl<T> Default for Unidentified<T> {
     fn default() -> Self {
         Self { held: VecDeque::new() }
     }
 }
 
-impl<T> Nameless<T> {
+impl<T> Unidentified<T> {
     /// Holds a choice of `worker` that was written at `at`. Gives the one that has to make room.
     pub(super) fn hold(
         &mut self,
@@ -101,29 +101,29 @@ mod tests {
 
     #[test]
     fn a_choice_is_named_by_the_next_line_of_its_log_and_worker() {
-        let mut nameless = Nameless::default();
+        let mut unidentified = Unidentified::default();
         for (worker, ms, choice) in [(0, 10, "query"), (1, 100, "a"), (1, 101, "b"), (0, 102, "c")] {
-            assert!(nameless.hold(LOG, WorkerIx(worker), at(ms), choice).is_none());
+            assert!(unidentified.hold(LOG, WorkerIx(worker), at(ms), choice).is_none());
         }
-        assert_eq!(nameless.take((SourceIx(2), "frontend"), W, at(102).0, |_| true), None);
-        assert_eq!(nameless.take(LOG, W, at(102).0, |choice| *choice != "a"), Some("b"));
+        assert_eq!(unidentified.take((SourceIx(2), "frontend"), W, at(102).0, |_| true), None);
+        assert_eq!(unidentified.take(LOG, W, at(102).0, |choice| *choice != "a"), Some("b"));
         assert_eq!(
-            nameless.take(LOG, WorkerIx(0), at(103).0, |_| true),
+            unidentified.take(LOG, WorkerIx(0), at(103).0, |_| true),
             Some("c"),
             "not the query long before"
         );
-        assert_eq!(nameless.overdue(Millis(10 + HELD_MS)), Some((WorkerIx(0), "query")));
-        assert_eq!(nameless.overdue(Millis(10 + HELD_MS)), None);
-        assert_eq!(nameless.of_log((SourceIx(2), "frontend")), []);
-        nameless.hold(LOG, WorkerIx(0), at(900), "d");
-        assert_eq!(nameless.of_log(LOG), [(W, "a"), (WorkerIx(0), "d")]);
-        assert_eq!(nameless.take(LOG, W, at(102).0, |_| true), None);
+        assert_eq!(unidentified.overdue(Millis(10 + HELD_MS)), Some((WorkerIx(0), "query")));
+        assert_eq!(unidentified.overdue(Millis(10 + HELD_MS)), None);
+        assert_eq!(unidentified.of_log((SourceIx(2), "frontend")), []);
+        unidentified.hold(LOG, WorkerIx(0), at(900), "d");
+        assert_eq!(unidentified.of_log(LOG), [(W, "a"), (WorkerIx(0), "d")]);
+        assert_eq!(unidentified.take(LOG, W, at(102).0, |_| true), None);
     }
 
     #[test]
     fn of_too_many_the_oldest_goes_without_a_name() {
-        let mut nameless = Nameless::default();
-        let given_up: Vec<_> = (0..=MAX_HELD).filter_map(|n| nameless.hold(LOG, W, at(1), n)).collect();
+        let mut unidentified = Unidentified::default();
+        let given_up: Vec<_> = (0..=MAX_HELD).filter_map(|n| unidentified.hold(LOG, W, at(1), n)).collect();
         assert_eq!(given_up, [(W, 0)]);
     }
 }

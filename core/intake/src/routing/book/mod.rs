@@ -1,0 +1,262 @@
+//! The requests of the last minutes, each with all that any source reported of it: the one home of a request's truth.
+//!
+//! # How it works
+//!
+//! ```text
+//! hit rate ─┐                     ┌─ slots (one for each report) ─┐
+//! sequence ─┤  CorrelationKey     │  of a part (one for each pool)│  resolve()   Record::Decision
+//! log lines ┼────────────────────►│  of a request                 ├────────────► Record::Progress
+//! trace ────┤  RequestBook::join  │                               │  the whole,  (each replaces the
+//! trees ────┘                     └───────────────────────────────┘  if changed   one before it)
+//! ```
+//!
+//! A request is routed once in each pool: it has a *part* there, and a part is a decision. [`RequestBook::join`] finds the part
+//! that a report is about, or begins one. The report fills a slot. [`resolve`] makes the decision of all slots, and what
+//! differs from what the state has becomes a record that replaces it. Nothing is merged anywhere else.
+//!
+//! # Which part a report is about
+//!
+//! A request id decides. There are two: the router's, and that of the HTTP span around it, which some lines contain alone;
+//! lines with both make them one. `kv-hit-rate` and logs up to 1.0 contain none: such a report is about the choice of the same
+//! worker whose overlap and length agree and whose time is nearest, within [`nearest::WINDOW_MS`]. **The order of arrival between sources
+//! is no evidence**: if a later report is nearer to a choice than the one it was joined with, it takes its place, and the other
+//! one is joined anew. So any order leads to the same pairs. Within one log order is evidence: lines without an id follow
+//! each other ([`super::lines`]). Messages of 0.8 have no time: theirs is when they were received, less what messages
+//! usually took where only one choice could be meant.
+//!
+//! # Bounds
+//!
+//! At most [`bounds::MAX_REQUESTS`] requests; the oldest goes first. A prompt is dropped [`bounds::LINGER_MS`] after its choice by our clock and by
+//! the publishers', an end without a choice becomes a record of its own after [`bounds::HOLD_MS`], and a request of which no choice is
+//! known is forgotten after [`bounds::FORGET_MS`]. Candidates beyond [`radixscope_state::cluster::MAX_CANDIDATES`] are left to the state.
+
+mod bounds;
+mod ids;
+mod join;
+mod length;
+mod nearest;
+mod pairs;
+mod part;
+mod resolve;
+mod slots;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use hashbrown::HashMap;
+
+use radixscope_model::id::{DecisionId, Millis, PoolIx, WorkerIx};
+use radixscope_model::moment::Moment;
+use radixscope_model::record::{Decision, DecisionSource, Progress};
+
+use ids::MAX_PARTS;
+pub(super) use join::CorrelationKey;
+pub(super) use length::{Length, credit};
+pub(super) use nearest::FOLLOWS_MS;
+pub(super) use part::Part;
+use part::Request;
+pub(super) use resolve::{PartContext, contradiction, progress, resolve};
+pub(super) use slots::{
+    Candidates, Completed, Computed, Dispatched, HeldBlocks, HitRate, LoggedChoice, LoggedCosts, LoggedInput,
+    LowerBlocks, OtherMode, PromptHashes, Reconstruction, ReportTime, Routed, Sequence, Slots, Steps, Trace,
+};
+
+/// Place of a request in the book: ascending, never used twice.
+type RequestIx = u64;
+
+/// What joining changed beside the part that a report is about.
+#[derive(Default)]
+pub(super) struct Effects {
+    /// Choices that the log's line of another time is about now.
+    pub(super) moved: Vec<(DecisionId, Moment)>,
+    /// Parts whose steps or end were reported before them.
+    pub(super) caught_up: Vec<DecisionId>,
+}
+
+/// The requests.
+#[derive(Default)]
+pub(super) struct RequestBook {
+    last: u64,
+    next: RequestIx,
+    /// By place, which is the order in which they were received.
+    requests: BTreeMap<RequestIx, Request>,
+    parts: HashMap<DecisionId, RequestIx>,
+    by_request: HashMap<Box<str>, RequestIx>,
+    by_http: HashMap<Box<str>, RequestIx>,
+    by_choice: HashMap<WorkerIx, BTreeSet<(Moment, DecisionId)>>,
+    due: BTreeSet<(Millis, RequestIx)>,
+    /// Parts whose decision may differ from what the state has.
+    changed: BTreeSet<DecisionId>,
+    effects: Effects,
+    /// Parts with candidates, oldest first, and how many candidates they have.
+    with_candidates: VecDeque<(DecisionId, usize)>,
+    candidates: usize,
+    /// Parts whose prompts were received, oldest first; some are dropped already.
+    with_prompts: VecDeque<DecisionId>,
+    prompt_blocks: usize,
+    unpaired: VecDeque<DecisionId>,
+    /// How long after the choice reports without a time were received, as the last one showed that could be about one
+    /// choice only.
+    delay_us: u64,
+}
+
+impl RequestBook {
+    /// Goes on counting after this decision.
+    pub(super) fn resume(&mut self, last: DecisionId) {
+        self.last = last.0;
+    }
+
+    /// Adds a decision that a restored state has.
+    pub(super) fn restore(&mut self, known: &Decision, progress: Progress, pool: PoolIx, at_ms: Millis) {
+        let Some(request_id) = known.request_id.as_deref() else { return };
+        let ix = self.request(Some(request_id), None, at_ms);
+        let mut part = self.new_part(known.id, known.worker, pool, known.source);
+        part.slots.restored = Some(Box::new((known.clone(), progress)));
+        self.add_part(ix, part);
+    }
+
+    /// Steps of a request on a worker, by messages. Gives the part that they are about, if its choice is known.
+    pub(super) fn step(
+        &mut self,
+        request_id: &str,
+        (worker, pool): (WorkerIx, PoolIx),
+        steps: Steps,
+        received_ms: Millis,
+    ) -> Option<DecisionId> {
+        let ix = self.request(Some(request_id), None, received_ms);
+        if let Some(id) = self.part_in(ix, (worker, pool), None) {
+            self.part_mut(id)?.slots.steps.add(steps);
+            self.changed.insert(id);
+            return Some(id);
+        }
+        let request = self.requests.get_mut(&ix)?;
+        if let Some((_, known)) = request.steps.iter_mut().find(|(of, _)| *of == pool) {
+            known.add(steps);
+        } else if request.steps.len() < MAX_PARTS {
+            request.steps.push((pool, steps));
+        }
+        None
+    }
+
+    /// The end of a request, as its frontend measured it. Gives its parts; without any it waits for one.
+    pub(super) fn complete(
+        &mut self,
+        (request_id, http_id): (&str, Option<&str>),
+        completed: Completed,
+        received_ms: Millis,
+    ) -> Vec<DecisionId> {
+        let ix = self.request(Some(request_id), http_id, received_ms);
+        let Some(request) = self.requests.get_mut(&ix) else { return Vec::new() };
+        if request.completed.is_none() {
+            request.completed = Some(completed);
+            request.received_ms = received_ms;
+        }
+        let parts: Vec<DecisionId> = request.parts.iter().map(|part| part.id).collect();
+        self.changed.extend(&parts);
+        self.schedule(ix);
+        parts
+    }
+
+    /// A part.
+    pub(super) fn part(&self, id: DecisionId) -> Option<&Part> {
+        let request = self.requests.get(self.parts.get(&id)?)?;
+        request.parts.iter().find(|part| part.id == id)
+    }
+
+    /// A part whose slots are about to be filled.
+    pub(super) fn change(&mut self, id: DecisionId) -> Option<&mut Part> {
+        self.changed.insert(id);
+        self.part_mut(id)
+    }
+
+    fn part_mut(&mut self, id: DecisionId) -> Option<&mut Part> {
+        let request = self.requests.get_mut(self.parts.get(&id)?)?;
+        request.parts.iter_mut().find(|part| part.id == id)
+    }
+
+    /// Every part of the request of a part.
+    pub(super) fn siblings(&self, id: DecisionId) -> &[Part] {
+        let request = self.parts.get(&id).and_then(|ix| self.requests.get(ix));
+        request.map_or(&[][..], |request| request.parts.as_slice())
+    }
+
+    /// What is known of the request of a part: its id and its end.
+    pub(super) fn request_of(&self, id: DecisionId) -> (Option<&str>, Option<&Completed>) {
+        let request = self.parts.get(&id).and_then(|ix| self.requests.get(ix));
+        request.map_or((None, None), |request| (request.request_id.as_deref(), request.completed.as_ref()))
+    }
+
+    /// Parts that changed since the last call, by id.
+    pub(super) fn take_changed(&mut self) -> BTreeSet<DecisionId> {
+        std::mem::take(&mut self.changed)
+    }
+
+    /// Workers turned out to be in other pools than they seemed.
+    pub(super) fn move_parts(&mut self, pool_of: impl Fn(WorkerIx) -> Option<PoolIx>) {
+        for part in self.requests.values_mut().flat_map(|request| &mut request.parts) {
+            if let Some(pool) = pool_of(part.worker).filter(|pool| *pool != part.pool) {
+                part.pool = pool;
+                self.changed.insert(part.id);
+            }
+        }
+    }
+
+    /// Parts that `is_meant` may have another decision than before.
+    pub(super) fn change_where(&mut self, is_meant: impl Fn(&Part) -> bool) {
+        let all = self.requests.values().flat_map(|request| &request.parts);
+        self.changed.extend(all.filter(|part| is_meant(part)).map(|part| part.id));
+    }
+
+    /// What joining changed since the last call.
+    pub(super) fn take_effects(&mut self) -> Effects {
+        std::mem::take(&mut self.effects)
+    }
+
+    fn new_part(&self, id: DecisionId, worker: WorkerIx, pool: PoolIx, source: DecisionSource) -> Part {
+        Part {
+            id,
+            worker,
+            pool,
+            role: None,
+            source,
+            slots: Slots::default(),
+            prompt: None,
+            computed_from: None,
+            prompt_ms: Millis(0),
+            begun: Moment::default(),
+            marks: Vec::new(),
+            is_query: false,
+            paired: None,
+        }
+    }
+
+    fn add_part(&mut self, ix: RequestIx, mut part: Part) {
+        let Some(request) = self.requests.get_mut(&ix) else { return };
+        let mut is_late = request.completed.is_some();
+        if let Some(at) = request.steps.iter().position(|(pool, _)| *pool == part.pool) {
+            let (_, steps) = request.steps.swap_remove(at);
+            part.slots.steps.add(steps);
+            is_late = true;
+        }
+        if is_late {
+            self.effects.caught_up.push(part.id);
+        }
+        self.parts.insert(part.id, ix);
+        request.parts.push(part);
+        // Each of several links to another.
+        self.changed.extend(request.parts.iter().map(|part| part.id));
+        self.schedule(ix);
+    }
+
+    /// Removes a part from the choices of a worker, under the time at which they have it.
+    fn unindex(&mut self, id: DecisionId, (worker, begun): (WorkerIx, Moment)) {
+        if let Some(of_worker) = self.by_choice.get_mut(&worker) {
+            of_worker.remove(&(begun, id));
+            if of_worker.is_empty() {
+                self.by_choice.remove(&worker);
+            }
+        }
+    }
+}

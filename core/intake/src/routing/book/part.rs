@@ -1,0 +1,69 @@
+//! A request with its parts, each a decision in one pool, as the book has them.
+
+use super::join::Mark;
+use super::slots::{Completed, PromptHashes, Slots, Steps};
+use crate::routing::reconstruct::Report;
+use radixscope_model::id::{DecisionId, Millis, PoolIx, WorkerIx};
+use radixscope_model::moment::Moment;
+use radixscope_model::record::{DecisionSource, Role};
+
+/// A request in one pool: a decision.
+pub(in crate::routing) struct Part {
+    pub(in crate::routing) id: DecisionId,
+    pub(in crate::routing) worker: WorkerIx,
+    pub(in crate::routing) pool: PoolIx,
+    /// What its worker does, by a report.
+    pub(super) role: Option<Role>,
+    /// The source that reported it first.
+    pub(super) source: DecisionSource,
+    pub(in crate::routing) slots: Slots,
+    /// While costs may be computed from it.
+    pub(in crate::routing) prompt: Option<PromptHashes>,
+    /// What its costs were computed from.
+    pub(in crate::routing) computed_from: Option<Report>,
+    /// When the prompt was received.
+    pub(super) prompt_ms: Millis,
+    /// Under which time its worker's choices have it.
+    pub(super) begun: Moment,
+    pub(super) marks: Vec<Mark>,
+    pub(super) is_query: bool,
+    /// The other choice for its request, if only their times show it.
+    pub(super) paired: Option<DecisionId>,
+}
+
+impl Part {
+    /// The source that reported it first.
+    pub(in crate::routing) fn source(&self) -> DecisionSource {
+        self.source
+    }
+
+    /// When the prompt was received.
+    pub(in crate::routing) fn prompt_ms(&self) -> Millis {
+        self.prompt_ms
+    }
+
+    pub(super) fn mark(&self, source: DecisionSource) -> Option<&Mark> {
+        self.marks.iter().find(|mark| mark.source == source)
+    }
+
+    pub(super) fn has_id(&self) -> bool {
+        self.marks.iter().any(|mark| mark.has_id)
+    }
+
+    /// Drops the prompt; gives how many blocks it had.
+    pub(super) fn drop_prompt(&mut self) -> usize {
+        self.prompt.take().map_or(0, |prompt| prompt.prompt().len())
+    }
+}
+
+/// A request with its parts, in the order in which they were received.
+pub(super) struct Request {
+    pub(super) request_id: Option<Box<str>>,
+    pub(super) http_ids: Vec<Box<str>>,
+    pub(super) parts: Vec<Part>,
+    pub(super) completed: Option<Completed>,
+    /// Steps in pools in which no choice is known.
+    pub(super) steps: Vec<(PoolIx, Steps)>,
+    pub(super) received_ms: Millis,
+    pub(super) due: Option<Millis>,
+}

@@ -1,0 +1,247 @@
+//! From the reports of all sources to one decision: the only place that knows which report counts more. Pure: the same reports
+//! give the same decision, in whatever order they were received.
+//!
+//! # Priorities
+//! - What the router itself wrote or published of its choice counts before what others measured or computed of it.
+//! - Of two reports of one fact the one nearer to the choice counts: the log's line of the choice, then messages of that
+//!   moment, then lines that follow, then the request's trace and its end.
+//! - Costs that the router wrote of all candidates count before costs computed here. Computed costs that contradict what the
+//!   router reported of the chosen worker do not count at all.
+//! - What a restored state knew stands.
+
+use super::length::{Length, on_device};
+use super::slots::{Candidates, Completed, Computed, Sequence, Slots};
+use radixscope_model::id::{DecisionId, Millis, WorkerIx};
+use radixscope_model::moment::Moment;
+use radixscope_model::record::{
+    Candidate, Completeness, Decision, DecisionSource, NotReconstructed, Progress, same_cost,
+};
+
+/// What a part's decision depends on beside its own reports.
+#[derive(Clone, Copy)]
+pub(in crate::routing) struct PartContext<'a> {
+    pub(in crate::routing) id: DecisionId,
+    pub(in crate::routing) worker: WorkerIx,
+    /// The source that reported it first.
+    pub(in crate::routing) source: DecisionSource,
+    /// The router's id of the request.
+    pub(in crate::routing) request_id: Option<&'a str>,
+    /// The other choice for the same request, and its reports.
+    pub(in crate::routing) other: Option<(DecisionId, &'a Slots)>,
+    /// The end of the request.
+    pub(in crate::routing) completed: Option<&'a Completed>,
+    /// Whether the request's response comes from this part.
+    pub(in crate::routing) is_responding: bool,
+    /// By the worker's sources of it.
+    pub(in crate::routing) block_size_tokens: Option<u32>,
+    /// A choice among decode workers: what they hold does not matter.
+    pub(in crate::routing) ignores_cache: bool,
+    /// Whether workers of the pool hold blocks below device memory.
+    pub(in crate::routing) has_tiers: bool,
+    /// What the router multiplies prompt blocks by.
+    pub(in crate::routing) prefill_factor: f64,
+    /// Candidates that only the state still has.
+    pub(in crate::routing) in_state: &'a [Candidate],
+}
+
+impl<'a> PartContext<'a> {
+    /// The message about the other part, if it contains what that of this one does not: one of them names the prompt's blocks.
+    pub(super) fn counterpart(&self) -> Option<(&'a Sequence, &'a Slots)> {
+        let (_, slots) = self.other?;
+        Some((slots.sequence.as_ref()?, slots))
+    }
+}
+
+/// The decision by all that was reported.
+pub(in crate::routing) fn resolve(slots: &Slots, context: &PartContext<'_>) -> Decision {
+    let mut decision = Decision::new(context.id, context.worker, context.source);
+    decision.sources = decision.sources.union(slots.sources());
+    if context.completed.is_some() {
+        decision.sources.insert(DecisionSource::Log);
+    }
+    decision.request_id = context.request_id.map(str::to_owned);
+    decision.other_part = context.other.map(|(id, _)| id);
+    decision.decided_ms = decided_ms(slots);
+    decision.router = slots.hit_rate.and_then(|of| of.router);
+    if let Some(sequence) = &slots.sequence {
+        decision.router = decision.router.or(sequence.router);
+        decision.adapter = sequence.adapter.as_deref().map(str::to_owned);
+    }
+    decision.logit = slots.choice.map(|choice| choice.logit);
+    decision.mode = slots.other_mode.map(|of| of.mode);
+    let given = slots.dispatched.is_some() || slots.routed.is_some();
+    decision.dispatched =
+        if given { Some(true) } else { context.completed.and_then(Completed::is_dispatched) };
+    prompt(&mut decision, slots, context);
+    costs(&mut decision, slots, context);
+    if let Some((known, _)) = slots.restored.as_deref() {
+        restore(&mut decision, known, context.in_state);
+    }
+    decision
+}
+
+/// How the request went on, by all that was reported.
+pub(in crate::routing) fn progress(slots: &Slots, context: &PartContext<'_>) -> Progress {
+    let completed = context.completed.filter(|_| context.is_responding).map(|of| of.ended.progress);
+    let completed = completed.unwrap_or_default();
+    let trace = slots.trace.map(|trace| trace.progress).unwrap_or_default();
+    let restored = slots.restored.as_deref().map(|(_, progress)| *progress).unwrap_or_default();
+    let freed_ms = slots.steps.freed.map(|(at, _)| at.millis());
+    let routed = slots.routed;
+    Progress {
+        first_token_ms: restored.first_token_ms.or(slots.steps.first_token.map(Moment::millis)),
+        ended_ms: restored
+            .ended_ms
+            .or(freed_ms)
+            .or(routed.map(|of| of.ended_ms))
+            .or(completed.ended_ms)
+            .or(trace.ended_ms),
+        outcome: restored.outcome.or(routed.map(|of| of.outcome)).or(completed.outcome).or(trace.outcome),
+        ttft_us: restored.ttft_us.or(completed.ttft_us).or(trace.ttft_us),
+        queue_us: restored.queue_us.or(trace.queue_us),
+        prefill_us: restored.prefill_us.or(trace.prefill_us),
+        itl_us: restored.itl_us.or(completed.itl_us).or(trace.itl_us),
+        output_tokens: restored.output_tokens.or(completed.output_tokens).or(trace.output_tokens),
+        cached_tokens: restored.cached_tokens.or(trace.cached_tokens),
+    }
+}
+
+/// When the router decided: the log's line of the choice is nearest to it.
+fn decided_ms(slots: &Slots) -> Option<Millis> {
+    let logged = slots.choice.map(|of| of.time).or(slots.other_mode.map(|of| of.time));
+    let published = [slots.hit_rate.map(|of| of.time), slots.sequence.as_ref().map(|of| of.time)];
+    let reported = std::iter::once(logged).chain(published).flatten().find_map(|time| time.reported_ms());
+    reported.or_else(|| slots.trace?.received_ms)
+}
+
+/// How long the prompt is, and what the chosen worker held of it.
+fn prompt(decision: &mut Decision, slots: &Slots, context: &PartContext<'_>) {
+    let by_message = Length::of(slots, context);
+    let by_input = slots.input.map_or_else(Length::default, |input| Length {
+        isl_tokens: Some(input.isl_tokens),
+        block_size_tokens: Some(input.block_size_tokens),
+        ..Length::default()
+    });
+    let by_trace = slots.trace.map_or_else(Length::default, |trace| Length {
+        isl_tokens: trace.isl_tokens,
+        block_size_tokens: trace.block_size_tokens,
+        ..Length::default()
+    });
+    let isl_of_end = context.completed.and_then(|completed| completed.ended.isl_tokens);
+    let by_end = isl_of_end.map_or_else(Length::default, |isl_tokens| Length {
+        isl_tokens: Some(isl_tokens),
+        block_size_tokens: context.block_size_tokens,
+        ..Length::default()
+    });
+    let lengths = [by_input, by_message, by_trace, by_end];
+    decision.isl_tokens = lengths.iter().find_map(|length| length.isl_tokens);
+    decision.block_size_tokens = lengths.iter().find_map(|length| length.block_size_tokens);
+    decision.isl_blocks = by_input
+        .isl_blocks()
+        .or(by_message.isl_blocks())
+        .or(slots.hit_rate.map(|of| of.isl_blocks))
+        .or(by_trace.isl_blocks())
+        .or(slots.dispatched.and_then(|of| of.isl_blocks))
+        .or(by_end.isl_blocks());
+    let cares = |blocks: Option<u64>| blocks.filter(|_| !context.ignores_cache);
+    let lower_by_log = slots.choice.and_then(|choice| choice.lower).and_then(|lower| {
+        let below = lower.host.saturating_add(lower.disk);
+        (below > 0 || context.has_tiers).then_some(below)
+    });
+    decision.lower_tier_blocks = lower_by_log.or(cares(by_message.lower_tier_blocks));
+    // Lines that follow the choice count what lower tiers earned as cached.
+    let lower = decision.lower_tier_blocks.unwrap_or(0);
+    decision.overlap_blocks = slots
+        .choice
+        .and_then(|choice| choice.cached_blocks)
+        .or(slots.costs.as_ref().map(|costs| costs.overlap_blocks))
+        .or(slots.hit_rate.map(|of| of.overlap_blocks))
+        .or(cares(by_message.overlap_blocks))
+        .or(slots.dispatched.and_then(|of| on_device(of.cached_blocks, lower)))
+        .or(slots.routed.and_then(|of| on_device(of.cached_blocks?, lower)))
+        .or(slots.trace.and_then(|trace| trace.overlap_blocks));
+    decision.chosen_cost = cost_by_messages(slots, &by_message, context);
+}
+
+/// What the chosen prefill worker cost in blocks, by the router's own messages: what waited there and what of this prompt it
+/// does not hold. It needs no tree. Of a request that is computed where it is answered the router counts more.
+fn cost_by_messages(slots: &Slots, length: &Length, context: &PartContext<'_>) -> Option<f64> {
+    let own = slots.sequence.as_ref().filter(|own| own.full_blocks.is_none())?;
+    context.counterpart().filter(|(other, _)| other.full_blocks.is_some())?;
+    let size = length.block_size_tokens.filter(|&size| size > 0)?;
+    let tokens = own.waiting_tokens.saturating_add(length.prefill_tokens?);
+    Some(context.prefill_factor * tokens as f64 / f64::from(size))
+}
+
+/// What each candidate costs.
+fn costs(decision: &mut Decision, slots: &Slots, context: &PartContext<'_>) {
+    let all = |candidates: &Candidates| match candidates {
+        Candidates::Here(candidates) => candidates.to_vec(),
+        Candidates::InState => context.in_state.to_vec(),
+    };
+    let reconstruction = slots.reconstruction.as_ref();
+    decision.path = reconstruction.and_then(|of| of.path);
+    if let Some(logged) = &slots.costs {
+        decision.completeness = Completeness::AllCandidates;
+        decision.candidates = all(&logged.candidates);
+        (decision.formula, decision.prefill_factor) = (Some(logged.formula), Some(logged.prefill_factor));
+        decision.tied = logged.tied;
+        return;
+    }
+    match reconstruction.map(|of| &of.outcome) {
+        Some(Ok(computed)) => match contradiction(computed, decision) {
+            Some(differs) => decision.not_reconstructed = Some(differs),
+            None => {
+                decision.completeness = Completeness::Reconstructed;
+                decision.candidates = all(&computed.candidates);
+                (decision.formula, decision.prefill_factor) =
+                    (Some(computed.formula), Some(computed.prefill_factor));
+            }
+        },
+        Some(Err(missing)) => decision.not_reconstructed = Some(*missing),
+        None => {}
+    }
+}
+
+/// In what computed costs contradict what the router itself reported of the chosen worker.
+pub(in crate::routing) fn contradiction(
+    computed: &Computed,
+    decision: &Decision,
+) -> Option<NotReconstructed> {
+    if decision.overlap_blocks.is_some_and(|reported| reported != computed.overlap_blocks) {
+        return Some(NotReconstructed::Overlap);
+    }
+    let differs = decision.logit.is_some_and(|reported| !same_cost(computed.cost, reported));
+    differs.then_some(NotReconstructed::Cost)
+}
+
+/// What a restored state knew of a decision stands, and what was reported since is added.
+fn restore(decision: &mut Decision, known: &Decision, in_state: &[Candidate]) {
+    let since = std::mem::replace(decision, known.clone());
+    decision.sources = known.sources.union(since.sources);
+    decision.request_id = known.request_id.clone().or(since.request_id);
+    decision.adapter = known.adapter.clone().or(since.adapter);
+    decision.decided_ms = known.decided_ms.or(since.decided_ms);
+    decision.router = known.router.or(since.router);
+    decision.isl_tokens = known.isl_tokens.or(since.isl_tokens);
+    decision.isl_blocks = known.isl_blocks.or(since.isl_blocks);
+    decision.block_size_tokens = known.block_size_tokens.or(since.block_size_tokens);
+    decision.overlap_blocks = known.overlap_blocks.or(since.overlap_blocks);
+    decision.lower_tier_blocks = known.lower_tier_blocks.or(since.lower_tier_blocks);
+    decision.logit = known.logit.or(since.logit);
+    decision.chosen_cost = known.chosen_cost.or(since.chosen_cost);
+    decision.path = known.path.or(since.path);
+    decision.dispatched = known.dispatched.or(since.dispatched);
+    decision.other_part = known.other_part.or(since.other_part);
+    decision.mode = known.mode.or(since.mode);
+    decision.tied |= since.tied;
+    if known.candidates.is_empty() && known.completeness != Completeness::ChosenOnly {
+        decision.candidates = in_state.to_vec();
+    }
+    if since.completeness > known.completeness {
+        decision.completeness = since.completeness;
+        decision.candidates = since.candidates;
+        (decision.formula, decision.prefill_factor) = (since.formula, since.prefill_factor);
+        decision.not_reconstructed = since.not_reconstructed;
+    }
+}

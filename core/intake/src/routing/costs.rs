@@ -1,0 +1,226 @@
+//! When the costs of a choice are computed: once the publishers' clocks have passed it, and again when a report changes what they
+//! depend on.
+//!
+//! A decision is recorded at once as far as it is known. Its costs follow when the publishers' clocks have passed its time, or
+//! half a second later by our clock. If they had not passed it by then, because messages were late, the costs are computed once
+//! more when they do; and if that was in vain, once more half a second later, when the logs were read too.
+
+use std::collections::BTreeMap;
+
+use super::book::{Candidates, Computed, PromptHashes, Reconstruction, RequestBook, Slots, contradiction};
+use super::reconstruct::{AFTER_MS, Found, Report};
+use radixscope_model::id::{DecisionId, Millis};
+use radixscope_model::moment::Moment;
+use radixscope_model::record::{Decision, NotReconstructed, PathEnd};
+use radixscope_router::Formula;
+
+/// Longest that a decision waits for what was published before it: half a second by the clock of who receives. Events
+/// are rarely later, and who looks on does not want to wait longer.
+const WAIT_MS: u64 = 500;
+/// Time by publishers' clocks from the first attempt to the second; the third is the last.
+const AGAIN_MS: u64 = 100;
+
+/// A choice whose costs are to be computed.
+#[derive(Clone, Copy, Debug)]
+struct Open {
+    since_ms: Millis,
+    /// When the router decided.
+    at: Moment,
+    /// Whether all is reported that is reported at the time of a choice.
+    is_whole: bool,
+    /// Attempted when the publishers' clocks have come so far.
+    due: Moment,
+    attempts: u32,
+    /// There is an outcome, but what it rests on may not have been received yet.
+    is_early: bool,
+    /// The publishers' clocks have passed it without success: attempted once more then, by our clock. Lines of a log that loads
+    /// depend on are read up to half a second after the messages of their time, also in a backlog.
+    last_ms: Option<Millis>,
+}
+
+impl Open {
+    fn new(since_ms: Millis, at: Moment, is_whole: bool) -> Self {
+        let due = at.plus_ms(AFTER_MS);
+        Self { since_ms, at, is_whole, due, attempts: 0, is_early: false, last_ms: None }
+    }
+}
+
+/// Choices whose costs are to be computed, by decision.
+#[derive(Default)]
+pub(super) struct Costs {
+    open: BTreeMap<DecisionId, Open>,
+    /// Latest time that a publisher reported.
+    clock: Moment,
+    /// Clock and time of the last look at all of them.
+    looked: (Moment, Millis),
+}
+
+/// What an attempt gives.
+pub(super) type Attempt = (Option<PathEnd>, Result<Found, NotReconstructed>);
+
+impl Costs {
+    /// A publisher reported its time.
+    #[inline]
+    pub(super) fn pass(&mut self, clock: Moment) {
+        self.clock = self.clock.max(clock);
+    }
+
+    /// Whether any choice waits for its costs.
+    #[inline]
+    pub(super) fn is_open(&self) -> bool {
+        !self.open.is_empty()
+    }
+
+    /// Whether this choice waits for its costs.
+    pub(super) fn waits(&self, id: DecisionId) -> bool {
+        self.open.contains_key(&id)
+    }
+
+    /// A part changed; `decision` is what is known of it.
+    pub(super) fn changed(&mut self, book: &RequestBook, decision: &Decision, report: Report, now: Millis) {
+        let id = decision.id;
+        let Some(part) = book.part(id).filter(|part| part.prompt.is_some()) else { return };
+        let is_whole = is_whole(&part.slots);
+        let outcome = part.slots.reconstruction.as_ref().map(|of| &of.outcome);
+        // What is reported of the chosen worker is what was computed of it anyway.
+        let is_confirmed = |known: &Report| {
+            known.differs_only_in_reports(&report)
+                && matches!(outcome, Some(Ok(computed)) if contradiction(computed, decision).is_none())
+        };
+        let is_new = part.computed_from.as_ref().is_none_or(|known| *known != report && !is_confirmed(known));
+        match self.open.get_mut(&id) {
+            Some(open) => {
+                open.is_whole |= is_whole;
+                if open.at != report.at || (is_new && part.computed_from.is_some()) {
+                    *open = Open::new(open.since_ms, report.at, open.is_whole);
+                }
+            }
+            None if is_new => {
+                self.open.insert(id, Open::new(now, report.at, is_whole));
+            }
+            None => {}
+        }
+        self.looked = (Moment::default(), Millis(0));
+    }
+
+    /// Other workers could have been chosen than it seemed: all that still have their prompts are computed once more.
+    pub(super) fn reopen(&mut self, book: &RequestBook) {
+        for part in book.with_prompts() {
+            let Some(report) = &part.computed_from else { continue };
+            self.open.insert(part.id, Open::new(part.prompt_ms(), report.at, true));
+        }
+        self.looked = (Moment::default(), Millis(0));
+    }
+
+    /// Tries every choice that is due at `now`. `attempt` computes its costs, for the reports that it gives too.
+    pub(super) fn settle(
+        &mut self,
+        now: Millis,
+        book: &mut RequestBook,
+        mut attempt: impl FnMut(&RequestBook, DecisionId, bool) -> Option<(Report, Attempt)>,
+    ) {
+        if self.looked == (self.clock, now) {
+            return;
+        }
+        self.looked = (self.clock, now);
+        let clock = self.clock;
+        self.open.retain(|&id, open| {
+            let is_passed = clock >= open.at.plus_ms(AFTER_MS);
+            let is_last = match open.last_ms {
+                Some(last) => now >= last,
+                None => !open.is_early && now.since(open.since_ms) >= WAIT_MS,
+            };
+            let is_due = open.last_ms.is_none() && (open.is_whole || open.is_early) && clock >= open.due;
+            if !is_last && !is_due {
+                // Without its prompt it stays as it is.
+                return book.part(id).is_some_and(|part| part.prompt.is_some());
+            }
+            let is_final = is_last || open.is_early;
+            let Some((report, (path, outcome))) = attempt(book, id, is_final) else { return false };
+            let is_found = outcome.is_ok();
+            if is_found || is_final {
+                record(book, id, report, path, outcome);
+                // What is late by our clock comes within the same time by the publishers' clocks.
+                let complete = open.at.plus_ms(if is_found { AFTER_MS } else { WAIT_MS });
+                open.is_early = if is_found { !is_passed } else { clock < complete };
+                open.due = complete;
+                let is_over = is_found || open.is_early || open.last_ms.is_some();
+                open.last_ms = (!is_over).then(|| Millis(now.0 + WAIT_MS));
+                return open.is_early || open.last_ms.is_some();
+            }
+            // Events of a slower publisher may still come.
+            open.attempts += 1;
+            open.due = if open.attempts == 1 { clock.plus_ms(AGAIN_MS) } else { Moment(u64::MAX) };
+            true
+        });
+    }
+}
+
+/// Fills the slot of what was computed.
+fn record(
+    book: &mut RequestBook,
+    id: DecisionId,
+    report: Report,
+    path: Option<PathEnd>,
+    outcome: Result<Found, NotReconstructed>,
+) {
+    let Some(part) = book.change(id) else { return };
+    let worker = part.worker;
+    let outcome = outcome.map(|found| {
+        let chosen = found.candidates.iter().find(|candidate| candidate.worker == worker);
+        let (overlap_blocks, cost) =
+            chosen.map_or((0, f64::NAN), |of| (u64::from(of.overlap_blocks), of.cost));
+        Computed {
+            overlap_blocks,
+            cost,
+            formula: found.formula,
+            prefill_factor: found.prefill_factor,
+            candidates: Candidates::Here(found.candidates.into()),
+        }
+    });
+    let count = outcome.as_ref().map_or(0, |computed| computed.candidates.len());
+    part.computed_from = Some(report);
+    let is_known = part.slots.reconstruction.as_ref().is_some_and(|of| of.outcome.is_ok());
+    if is_known && outcome.as_ref().err() == Some(&NotReconstructed::State) {
+        // What was computed while the state of that time was known stands.
+        return;
+    }
+    let path = path.or_else(|| part.slots.reconstruction.as_ref().and_then(|of| of.path));
+    part.slots.reconstruction = Some(Reconstruction { path, outcome });
+    book.count_candidates(id, count);
+}
+
+/// Whether all is reported that is reported at the time of a choice: a log's line of the choice leaves the overlap to the line that
+/// follows.
+fn is_whole(slots: &Slots) -> bool {
+    slots.sequence.is_some() || slots.dispatched.is_some() || slots.routed.is_some()
+}
+
+/// What the costs of a choice depend on, by what is reported of it. `None`: no report contains when it was made.
+pub(super) fn report(
+    slots: &Slots,
+    prompt: &PromptHashes,
+    decision: &Decision,
+    ignores_cache: bool,
+) -> Option<Report> {
+    let logged = slots.choice.map(|choice| choice.time);
+    let time = logged.or(slots.sequence.as_ref().map(|of| of.time)).or(slots.dispatched.map(|of| of.time))?;
+    let sequence = slots.sequence.as_ref();
+    let by_message = || sequence.is_some_and(|of| of.isl_tokens.is_some()).then_some(Formula::A);
+    let names_blocks = sequence.is_some_and(|of| of.full_blocks.is_some());
+    Some(Report {
+        decision: decision.id,
+        worker: decision.worker,
+        at: time.at,
+        is_logged: logged.is_some() || sequence.is_none(),
+        isl_tokens: decision.isl_tokens,
+        block_size_tokens: decision.block_size_tokens,
+        overlap_blocks: decision.overlap_blocks,
+        // As the line has it: a first block in host memory somewhere changes no earlier choice.
+        lower_tier_blocks: slots.choice.and_then(|of| of.lower).map(|of| of.host.saturating_add(of.disk)),
+        logit: decision.logit,
+        // Dynamo 0.8 to 1.1 reports the length in its message, later versions do not.
+        formula: slots.costs.as_ref().map(|costs| costs.formula).or_else(by_message),
+        is_named: ignores_cache || names_blocks || prompt.is_local(),
+    })
+}

@@ -1,0 +1,110 @@
+//! Which workers a record names: the one place that lists where their indices stand.
+
+use super::{Decision, Record};
+use crate::id::WorkerIx;
+
+/// The place of the worker that a record is about; `$mutable` is `mut` or nothing.
+macro_rules! subject {
+    ($record:expr, $($mutable:tt)?) => {
+        match $record {
+            Record::Worker { worker, .. }
+            | Record::Stored { worker, .. }
+            | Record::MultimodalInputs { worker, .. }
+            | Record::Removed { worker, .. }
+            | Record::Cleared { worker, .. }
+            | Record::TierStored { worker, .. }
+            | Record::TierRemoved { worker, .. }
+            | Record::TierCleared { worker, .. }
+            | Record::OtherTier { worker, .. }
+            | Record::TreeDumpBegan { worker }
+            | Record::TreeDumpStored { worker, .. }
+            | Record::TreeDumpRemoved { worker, .. }
+            | Record::SkippedEvent { worker, .. }
+            | Record::Knowledge { worker, .. }
+            | Record::QueryState { worker, .. }
+            | Record::Divergence { worker, .. }
+            | Record::Recovered { worker, .. }
+            | Record::EngineLoad { worker, .. }
+            | Record::RouterLoad { worker, .. }
+            | Record::Sequence { worker, .. }
+            | Record::ModelCard { worker, .. }
+            | Record::Role { worker, .. }
+            | Record::Model { worker, .. }
+            | Record::EventTransport { worker, .. }
+            | Record::Left { worker, .. }
+            | Record::Rejoined { worker }
+            | Record::InFlight { worker, .. }
+            | Record::BlockResidency { worker, .. } => Some(worker),
+            Record::Missed { worker, .. } | Record::LogSignal { worker, .. } => worker.into(),
+            Record::Decision(decision) => Some(&$($mutable)? decision.worker),
+            Record::Source { .. }
+            | Record::SourceState { .. }
+            | Record::Traffic { .. }
+            | Record::Progress { .. }
+            | Record::Request(_)
+            | Record::Scrape(_)
+            | Record::Finding(_)
+            | Record::Checked(_)
+            | Record::Gaps { .. }
+            | Record::Rejected { .. } => None,
+        }
+    };
+}
+
+impl Record<'_> {
+    /// The worker that the record is about, if it is about one.
+    pub fn worker(&self) -> Option<WorkerIx> {
+        subject!(self,).copied()
+    }
+
+    /// Calls `change` with every worker that the record names.
+    pub fn each_worker_mut(&mut self, change: &mut dyn FnMut(&mut WorkerIx)) {
+        match self {
+            Record::Decision(decision) => decision.each_worker_mut(change),
+            Record::Scrape(scrape) => {
+                scrape.workers.iter_mut().for_each(|figures| change(&mut figures.worker));
+            }
+            Record::Finding(finding) => finding.workers.iter_mut().for_each(change),
+            other => subject!(other, mut).into_iter().for_each(change),
+        }
+    }
+}
+
+impl Decision {
+    /// Calls `change` with every worker that the decision names.
+    pub fn each_worker_mut(&mut self, change: &mut dyn FnMut(&mut WorkerIx)) {
+        change(&mut self.worker);
+        self.candidates.iter_mut().for_each(|candidate| change(&mut candidate.worker));
+        if let Some(path) = &mut self.path {
+            change(&mut path.worker);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::id::DecisionId;
+    use crate::record::{BlockHash, DecisionSource, PathEnd};
+
+    #[test]
+    fn every_worker_of_a_decision_is_named() {
+        let mut decision = Decision::new(DecisionId(1), WorkerIx(1), DecisionSource::Log);
+        decision.path = Some(PathEnd { worker: WorkerIx(2), block_hash: BlockHash(3), blocks: 4 });
+        let mut record = Record::Decision(decision);
+        let mut named = Vec::new();
+        record.each_worker_mut(&mut |worker| {
+            named.push(*worker);
+            worker.0 += 10;
+        });
+        assert_eq!((named, record.worker()), (vec![WorkerIx(1), WorkerIx(2)], Some(WorkerIx(11))));
+    }
+
+    #[test]
+    fn a_record_may_be_about_no_worker() {
+        let mut record = Record::Rejoined { worker: WorkerIx(3) };
+        record.each_worker_mut(&mut |worker| worker.0 += 1);
+        assert_eq!(record.worker(), Some(WorkerIx(4)));
+        assert_eq!(Record::Checked(Vec::new()).worker(), None);
+    }
+}
