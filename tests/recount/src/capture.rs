@@ -253,7 +253,11 @@ impl Capture {
             if is_by_worker {
                 self.prefilled.insert(key.0.clone(), worker);
             }
-            self.first_tokens.entry(key).or_insert(at);
+            // Worker and router both report it. The earlier one counts, whichever was received first.
+            let first = self.first_tokens.entry(key).or_insert(at);
+            if at.at_s < first.at_s {
+                *first = at;
+            }
         } else if step["data"] == "Free" {
             self.loads.freed(&key);
             self.ends.entry(key).or_insert(at);

@@ -42,6 +42,7 @@ mod demo;
 mod discovery;
 mod discovery_bounds;
 mod findings;
+mod full_speed;
 mod gate;
 mod harness;
 mod harness_browser;
