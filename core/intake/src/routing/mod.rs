@@ -5,8 +5,8 @@
 //!
 //! # How it works
 //!
-//! [`RequestBook`] is the one home of a request: every report fills a slot of a part of a request, and `resolve` makes one decision
-//! of all slots. This module turns observations into slots ([`lines`] those of logs), and what changed into records. A record
+//! `RequestBook` is the one home of a request: every report fills a slot of a part of a request, and `resolve` makes one decision
+//! of all slots. This module turns observations into slots (`lines` those of logs), and what changed into records. A record
 //! carries the whole and replaces the one before it, so that nothing waits for a log and nothing is merged later.
 //!
 //! A length that is reported in tokens waits for the block size. A query that runs nothing is decided but not dispatched: its
