@@ -36,10 +36,14 @@ fn digits(bytes: &[u8]) -> (Option<u64>, &[u8]) {
         value = value * 100_000_000 + (upper.wrapping_add(lower) >> 32);
         rest = after;
     }
+    // One by one, at most four of a hash. Up to 19 digits cannot overflow either.
     let mut value = Some(value);
     while let Some((digit @ b'0'..=b'9', after)) = rest.split_first() {
         let digit = u64::from(digit - b'0');
-        value = value.and_then(|value| value.checked_mul(10)?.checked_add(digit));
+        value = match value {
+            Some(value) if bytes.len() - rest.len() < 19 => Some(value * 10 + digit),
+            value => value.and_then(|value| value.checked_mul(10)?.checked_add(digit)),
+        };
         rest = after;
     }
     (value, rest)
@@ -246,6 +250,17 @@ impl<'a> Json<'a> {
         Ok(key)
     }
 
+    /// A block exactly as Dynamo writes it; else reads nothing that matters.
+    #[inline]
+    fn plain_block(&mut self) -> Option<(u64, u64)> {
+        let rest = self.rest.strip_prefix(br#"{"block_hash":"#)?;
+        let (block_hash, rest) = plain_u64(rest)?;
+        let rest = rest.strip_prefix(br#","tokens_hash":"#)?;
+        let (tokens_hash, rest) = plain_u64(rest)?;
+        self.rest = rest.strip_prefix(br#","mm_extra_info":null}"#)?;
+        Some((block_hash, tokens_hash))
+    }
+
     /// Reads a value that holds no other.
     fn scalar(&mut self, first: u8) -> Result<(), Fault> {
         match first {
@@ -440,13 +455,34 @@ impl<'a> Wire<'a> for Json<'a> {
     }
 
     #[inline]
-    fn plain_block(&mut self) -> Option<(u64, u64)> {
-        let rest = self.rest.strip_prefix(br#"{"block_hash":"#)?;
-        let (block_hash, rest) = plain_u64(rest)?;
-        let rest = rest.strip_prefix(br#","tokens_hash":"#)?;
-        let (tokens_hash, rest) = plain_u64(rest)?;
-        self.rest = rest.strip_prefix(br#","mm_extra_info":null}"#)?;
-        Some((block_hash, tokens_hash))
+    fn plain_blocks(&mut self, left: &mut Remaining, most: usize, mut each: impl FnMut(u64, u64)) {
+        for _ in 0..most {
+            let mark = self.rest;
+            if left.0 > 0 {
+                let Some(rest) = self.rest.strip_prefix(b",") else { return };
+                self.rest = rest;
+            }
+            let Some((block_hash, tokens_hash)) = self.plain_block() else {
+                self.rest = mark;
+                return;
+            };
+            left.0 = 1;
+            each(block_hash, tokens_hash);
+        }
+    }
+
+    #[inline]
+    fn plain_hashes(&mut self, left: &mut Remaining, most: usize, mut each: impl FnMut(u64)) {
+        for _ in 0..most {
+            let hash = match (self.rest, left.0) {
+                ([b',', rest @ ..], 1) => rest,
+                (rest, 0) => rest,
+                _ => return,
+            };
+            let Some((hash, rest @ [b',' | b']', ..])) = plain_u64(hash) else { return };
+            (self.rest, left.0) = (rest, 1);
+            each(hash);
+        }
     }
 
     #[inline]
