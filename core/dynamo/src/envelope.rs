@@ -96,23 +96,20 @@ pub fn identity(bytes: &[u8]) -> Result<(u64, u64), DecodeError> {
     }
 }
 
-/// Publisher and number exactly as Dynamo writes them: a publisher's id is always of eight bytes. Only a short cut.
+/// Publisher and number exactly as Dynamo writes them. Only a short cut.
 #[inline]
 fn plain_identity(wire: &mut MsgPack<'_>) -> Option<(u64, u64)> {
-    // Every part of it but the number has its place, so that one look at the length is enough.
-    let front = wire.chunk::<32>()?;
-    let (before, front) = front.split_first_chunk::<15>()?;
-    let (publisher_id, after) = front.split_first_chunk::<8>()?;
-    if before != b"\x85\xacpublisher_id\xcf" || after != b"\xa8sequence" {
-        return None;
-    }
-    Some((u64::from_be_bytes(*publisher_id), wire.plain_u64()?))
+    wire.plain(b"\x85\xacpublisher_id")?;
+    let publisher_id = wire.plain_id()?;
+    wire.plain(b"\xa8sequence")?;
+    Some((publisher_id, wire.plain_u64()?))
 }
 
 /// The envelope exactly as Dynamo writes it: no field is looked for. Only a short cut.
 #[inline]
 fn read_plain<'a>(wire: &mut MsgPack<'a>) -> Option<Envelope<'a>> {
     let (publisher_id, sequence) = plain_identity(wire)?;
+    // A time has eight bytes, so that one look at the length is enough for what is around it.
     let middle = wire.chunk::<28>()?;
     let (before, middle) = middle.split_first_chunk::<14>()?;
     let (published_at, after) = middle.split_first_chunk::<8>()?;

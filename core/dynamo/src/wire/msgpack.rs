@@ -121,6 +121,16 @@ impl<'a> MsgPack<'a> {
         Some(value)
     }
 
+    /// The same of an id, which is of eight bytes, mostly.
+    #[inline]
+    pub(crate) fn plain_id(&mut self) -> Option<u64> {
+        let Some(([0xcf, id @ ..], rest)) = self.rest.split_first_chunk::<9>() else {
+            return self.plain_u64();
+        };
+        self.rest = rest;
+        Some(u64::from_be_bytes(*id))
+    }
+
     /// A text of less than 32 bytes, as it is sent.
     #[inline]
     pub(crate) fn plain_word(&mut self) -> Option<&'a [u8]> {
@@ -411,17 +421,15 @@ impl<'a> Wire<'a> for MsgPack<'a> {
 
     #[inline]
     fn plain_event(&mut self) -> Option<PlainEvent> {
-        // What has its place is compared in one piece, so that one look at the length is enough for it.
-        let (front, id) = self.chunk::<20>()?.split_first_chunk::<12>()?;
-        let worker_id = u64::from_be_bytes(*id.first_chunk()?);
-        match *front {
-            [0x82, ref front @ ..] if front == b"\xa9worker_id\xcf" => {}
-            [0x83, ref front @ ..] if front == b"\xa9worker_id\xcf" => {
-                self.plain(b"\xacstorage_tier\xa6device")?;
-            }
-            [0x84, ref front @ ..] if front == b"\xa9worker_id\xcf" => {
-                self.plain(b"\xacstorage_tier\xa6device\xb0residency_domain\xa6worker")?;
-            }
+        let [fields, name @ ..] = self.chunk::<11>()?;
+        if name != b"\xa9worker_id" {
+            return None;
+        }
+        let worker_id = self.plain_id()?;
+        match *fields {
+            0x82 => {}
+            0x83 => self.plain(b"\xacstorage_tier\xa6device")?,
+            0x84 => self.plain(b"\xacstorage_tier\xa6device\xb0residency_domain\xa6worker")?,
             _ => return None,
         }
         self.plain(b"\xa5event\x83\xa8event_id")?;

@@ -29,6 +29,10 @@ pub(super) struct Node {
     pub(super) touched: u32,
 }
 
+/// What is in a slot that was never used.
+const NEVER_USED: Node =
+    Node { tokens: 0, block: 0, parent: NodeId::NONE, child: NO_CHILD, set_and_flags: FREE, touched: 0 };
+
 const UNATTACHED: u32 = 1 << 31;
 const ANCHOR: u32 = 1 << 30;
 /// Requests' held prefixes ended here (see `hits`).
@@ -156,7 +160,7 @@ impl Arena {
         if id == NodeId::NONE {
             id = NodeId(self.len);
             if self.len as usize == self.chunks.len() * CHUNK {
-                self.add_chunk(node);
+                self.add_chunk();
             }
             self.len += 1;
         } else {
@@ -169,8 +173,8 @@ impl Arena {
     }
 
     #[cold]
-    fn add_chunk(&mut self, filler: Node) {
-        self.chunks.push(Box::new(Chunk { nodes: [filler; CHUNK], first_stored: [0; CHUNK] }));
+    fn add_chunk(&mut self) {
+        self.chunks.push(Box::new(Chunk { nodes: [NEVER_USED; CHUNK], first_stored: [0; CHUNK] }));
     }
 
     #[inline]
