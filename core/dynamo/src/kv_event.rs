@@ -88,6 +88,14 @@ pub struct KvEvent {
     pub data: KvData,
 }
 
+impl KvEvent {
+    /// Whether the blocks are in the worker's own device memory, as of nearly all events.
+    #[inline]
+    pub fn is_in_device_memory(&self) -> bool {
+        self.tier == StorageTier::Device && self.domain == ResidencyDomain::Worker
+    }
+}
+
 /// The KV events of one message: a scratch to use again and again.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct KvEvents {
@@ -146,9 +154,10 @@ impl KvEvents {
         self.removed.get(range.start as usize..range.end as usize).unwrap_or_default()
     }
 
+    #[inline]
     fn read<'a, W: Wire<'a>>(&mut self, wire: &mut W) -> Result<(), Faults> {
         let mut faults = Faults::default();
-        self.batch = matches!(wire.kind(), Ok(Kind::Array));
+        self.batch = wire.is_array();
         let read =
             if self.batch { self.events_in_array(wire, &mut faults) } else { self.event_or_nothing(wire) };
         if let Err(fault) = read.and_then(|()| wire.end()) {
@@ -170,17 +179,24 @@ impl KvEvents {
     }
 
     /// Reads an event and keeps it, or keeps nothing of it.
+    #[inline]
     fn event_or_nothing<'a, W: Wire<'a>>(&mut self, wire: &mut W) -> Result<(), Fault> {
         let (blocks, removed) = (self.blocks.len(), self.removed.len());
         let mark = wire.mark();
-        if let Some(event) = self.plain_event(wire) {
-            self.events.push(event);
+        if self.plain_event(wire).is_some() {
             return Ok(());
         }
         // Written otherwise, or faulty: once more, by every rule.
         wire.rewind(mark);
         self.blocks.truncate(blocks);
         self.removed.truncate(removed);
+        self.any_event_or_nothing(wire)
+    }
+
+    /// The same by every rule.
+    #[inline(never)]
+    fn any_event_or_nothing<'a, W: Wire<'a>>(&mut self, wire: &mut W) -> Result<(), Fault> {
+        let (blocks, removed) = (self.blocks.len(), self.removed.len());
         match self.event(wire) {
             Ok(event) => {
                 self.events.push(event);
@@ -194,10 +210,10 @@ impl KvEvents {
         }
     }
 
-    /// A `RouterEvent` that stands exactly as Dynamo writes it: no field is looked for, each is where it must be.
-    /// `None` leaves reader and scratch anywhere.
+    /// Reads and keeps a `RouterEvent` that stands exactly as Dynamo writes it: no field is looked for, each is where it must
+    /// be. `None` leaves reader and scratch anywhere.
     #[inline]
-    fn plain_event<'a, W: Wire<'a>>(&mut self, wire: &mut W) -> Option<KvEvent> {
+    fn plain_event<'a, W: Wire<'a>>(&mut self, wire: &mut W) -> Option<()> {
         let PlainEvent { worker_id, event_id, run, left } = wire.plain_event()?;
         let data = match run {
             PlainRun::Stored { parent, start_position } => {
@@ -213,7 +229,8 @@ impl KvEvents {
         };
         let worker = Worker::new(worker_id, wire.plain_rank()?);
         let (tier, domain) = (StorageTier::Device, ResidencyDomain::Worker);
-        Some(KvEvent { worker, event_id, tier, domain, data })
+        self.events.push(KvEvent { worker, event_id, tier, domain, data });
+        Some(())
     }
 
     /// A `RouterEvent`.
@@ -307,18 +324,21 @@ impl KvEvents {
         let start = self.blocks.len();
         let end = start + self.room();
         self.pictures.clear();
-        while wire.next_element(&mut left)? {
+        loop {
+            // As many as stand as Dynamo writes them, which are all, mostly.
+            let blocks = &mut self.blocks;
+            wire.plain_blocks(&mut left, end - blocks.len(), |block_hash, tokens_hash| {
+                blocks.push(to_block(block_hash, tokens_hash));
+            });
+            if !wire.next_element(&mut left)? {
+                return Ok(start as u32..self.blocks.len() as u32);
+            }
             if self.blocks.len() == end {
                 return Err(self.too_large(wire));
             }
-            let (block_hash, tokens_hash) = match wire.plain_block() {
-                Some(block) => block,
-                None => block(wire, &mut self.pictures)?,
-            };
-            self.blocks
-                .push(Block { block_hash: BlockHash(block_hash), tokens_hash: TokensHash(tokens_hash) });
+            let (block_hash, tokens_hash) = block(wire, &mut self.pictures)?;
+            self.blocks.push(to_block(block_hash, tokens_hash));
         }
-        Ok(start as u32..self.blocks.len() as u32)
     }
 
     fn removed_blocks<'a, W: Wire<'a>>(&mut self, wire: &mut W) -> Result<KvData, Fault> {
@@ -350,14 +370,18 @@ impl KvEvents {
     ) -> Result<Range<u32>, Fault> {
         let start = self.removed.len();
         let end = start + self.room();
-        while wire.next_element(&mut left)? {
+        loop {
+            let removed = &mut self.removed;
+            wire.plain_hashes(&mut left, end - removed.len(), |hash| removed.push(BlockHash(hash)));
+            if !wire.next_element(&mut left)? {
+                return Ok(start as u32..self.removed.len() as u32);
+            }
             if self.removed.len() == end {
                 return Err(self.too_large(wire));
             }
             let hash = wire.hash()?;
             self.removed.push(BlockHash(hash));
         }
-        Ok(start as u32..self.removed.len() as u32)
     }
 
     fn pictures(&self) -> u16 {
@@ -365,6 +389,7 @@ impl KvEvents {
     }
 
     /// How many more blocks and hashes there is room for: the scratch, and with it the indices, stays small.
+    #[inline]
     fn room(&self) -> usize {
         let hashes = self.blocks.len() + self.removed.len();
         match self.is_tree {
@@ -381,6 +406,11 @@ impl KvEvents {
         };
         Fault::new(Reason::TooLarge, problem, wire.at())
     }
+}
+
+#[inline]
+fn to_block(block_hash: u64, tokens_hash: u64) -> Block {
+    Block { block_hash: BlockHash(block_hash), tokens_hash: TokensHash(tokens_hash) }
 }
 
 /// A block in any form: its hash and its tokens' hash. Pictures that it holds parts of are added to those of its run.

@@ -139,6 +139,14 @@ struct RoutingSink<'l, J> {
 }
 
 impl<J: RecordSink> RoutingSink<'_, J> {
+    /// Whether a record is of blocks that a worker which is there stored or removed, as nearly all are: then it is news, and the
+    /// worker did not have to come back for it.
+    #[inline]
+    fn is_of_present(&self, record: &Record<'_>) -> bool {
+        let (Record::Stored { worker, .. } | Record::Removed { worker, .. }) = record else { return false };
+        self.sink.cluster().workers().get(*worker).is_some_and(|state| state.gone.is_none())
+    }
+
     /// What is known now of decisions that waited for it.
     fn settle(&mut self, at_ms: Millis) {
         let records = self.routing.settle(at_ms, self.sink.cluster());
@@ -157,19 +165,22 @@ impl<J: RecordSink> Sink for RoutingSink<'_, J> {
     }
 
     fn record(&mut self, entry: Entry<'_>) {
-        self.kv_event(entry, Published::default());
+        self.kv_event(&entry, Published::default());
     }
 
-    fn kv_event(&mut self, entry: Entry<'_>, by: Published) {
-        if is_known(&entry.record, self.sink.cluster()) {
-            return;
-        }
-        if let Some(worker) = returns(&entry, self.sink.cluster()) {
-            self.sink.append(&Entry { at_ms: entry.at_ms, record: Record::Rejoined { worker } });
+    #[inline]
+    fn kv_event(&mut self, entry: &Entry<'_>, by: Published) {
+        if !self.is_of_present(&entry.record) {
+            if is_known(&entry.record, self.sink.cluster()) {
+                return;
+            }
+            if let Some(worker) = returns(entry, self.sink.cluster()) {
+                self.sink.append(&Entry { at_ms: entry.at_ms, record: Record::Rejoined { worker } });
+            }
         }
         self.block_lifetimes.see(entry.at_ms, &entry.record, self.sink.cluster());
-        self.routing.see(&entry, by, self.sink.cluster());
-        self.sink.append(&entry);
+        self.routing.see(entry, by, self.sink.cluster());
+        self.sink.append(entry);
         self.settle(entry.at_ms);
     }
 

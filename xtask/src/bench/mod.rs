@@ -40,6 +40,10 @@ pub(crate) enum Part {
     Dump,
     /// 10,000 ZeroMQ messages a second from 100 publishers: processor time
     Zmq,
+    /// KV events of 1,000 workers per second of one core, over NATS and over ZeroMQ
+    Scale,
+    /// Memory after 100,000 workers, 256 at a time
+    Rollouts,
     /// Start time, idle processor time, memory of a viewer, and a viewer's gaps while others attack; memory over rollouts; about 8 min
     Attack,
     /// Sizes of what the browser loads
@@ -81,6 +85,8 @@ impl Part {
             Self::Loss => "loss",
             Self::Dump => "dump",
             Self::Zmq => "zmq",
+            Self::Scale => "scale",
+            Self::Rollouts => "rollouts",
             Self::Attack => "attack",
             Self::Sizes => "sizes",
             Self::FirstView => "first-view",
@@ -103,6 +109,8 @@ impl Part {
             Self::Loss => ("radixscope-tests", "loss"),
             Self::Dump => ("radixscope-tests", "dump"),
             Self::Zmq => ("radixscope-tests", "zmq"),
+            Self::Scale => ("radixscope-tests", "scale"),
+            Self::Rollouts => ("radixscope-intake", "rollouts"),
             Self::Tree => ("radixscope-tests", "tree"),
             Self::FirstView => ("radixscope-tests", "first_view"),
             Self::Counterfactual => ("radixscope-tests", "counterfactual"),
@@ -115,13 +123,16 @@ impl Part {
             Self::Killed => ("radixscope-tests", "killed"),
             Self::Sizes => ("radixscope-tests", "sizes"),
         };
-        let is_example = matches!(self, Self::Scenario | Self::Colours | Self::Speed | Self::Recording);
-        Program { package, name, is_example }
+        Program { package, name, is_example: self.is_example() }
     }
 
     /// Whether it needs the page, the server and their tools.
     const fn needs_server(self) -> bool {
-        !matches!(self, Self::Core | Self::Scenario | Self::Colours | Self::Speed | Self::Recording)
+        !self.is_example() && !matches!(self, Self::Core)
+    }
+
+    const fn is_example(self) -> bool {
+        matches!(self, Self::Rollouts | Self::Scenario | Self::Colours | Self::Speed | Self::Recording)
     }
 }
 

@@ -17,25 +17,19 @@ pub(crate) struct Json<'a> {
 /// The digits at the front of `bytes`: their value (`None` beyond 2⁶⁴−1) and what follows them.
 #[inline]
 fn digits(bytes: &[u8]) -> (Option<u64>, &[u8]) {
-    const LOW: u64 = 0x0000_00ff_0000_00ff;
     let (mut value, mut rest) = (0u64, bytes);
-    // Twice eight digits at once cannot overflow.
-    for _ in 0..2 {
-        let Some((eight, after)) = rest.split_first_chunk::<8>() else { break };
-        let eight = u64::from_le_bytes(*eight);
-        let high = eight & 0xf0f0_f0f0_f0f0_f0f0;
-        let carry = (eight.wrapping_add(0x0606_0606_0606_0606) & 0xf0f0_f0f0_f0f0_f0f0) >> 4;
-        if high | carry != 0x3333_3333_3333_3333 {
-            break;
+    // A hash has at most 20 digits.
+    for _ in 0..3 {
+        let Some(eight) = rest.first_chunk() else { break };
+        let (front, count) = digits_of_eight(u64::from_le_bytes(*eight));
+        let longer = value.checked_mul(POWERS[count]).and_then(|value| value.checked_add(front));
+        let (Some(longer), Some(after)) = (longer, rest.get(count..)) else { break };
+        (value, rest) = (longer, after);
+        if count < 8 {
+            return (Some(value), rest);
         }
-        // Neighbours joined: digits to pairs, pairs to the number, the first character being the lowest byte.
-        let eight = eight.wrapping_sub(0x3030_3030_3030_3030);
-        let pairs = eight.wrapping_mul(10).wrapping_add(eight >> 8);
-        let upper = (pairs & LOW).wrapping_mul(0x000f_4240_0000_0064);
-        let lower = ((pairs >> 16) & LOW).wrapping_mul(0x0000_2710_0000_0001);
-        value = value * 100_000_000 + (upper.wrapping_add(lower) >> 32);
-        rest = after;
     }
+    // One by one where fewer than eight characters follow, or too many digits.
     let mut value = Some(value);
     while let Some((digit @ b'0'..=b'9', after)) = rest.split_first() {
         let digit = u64::from(digit - b'0');
@@ -43,6 +37,27 @@ fn digits(bytes: &[u8]) -> (Option<u64>, &[u8]) {
         rest = after;
     }
     (value, rest)
+}
+
+/// 10 to the power of its index.
+const POWERS: [u64; 9] = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000];
+
+/// The digits at the front of eight characters, the first of which is the lowest byte: their value, and how many they are.
+#[inline]
+fn digits_of_eight(eight: u64) -> (u64, usize) {
+    const LOW: u64 = 0x0000_00ff_0000_00ff;
+    let high = eight & 0xf0f0_f0f0_f0f0_f0f0;
+    let carry = (eight.wrapping_add(0x0606_0606_0606_0606) & 0xf0f0_f0f0_f0f0_f0f0) >> 4;
+    // Right up to the first byte that is no digit.
+    let others = (high | carry) ^ 0x3333_3333_3333_3333;
+    let count = others.trailing_zeros() / 8;
+    // What follows the digits goes, and zeros come in front of them.
+    let eight = (eight & 0x0f0f_0f0f_0f0f_0f0f).checked_shl(64 - 8 * count).unwrap_or(0);
+    // Neighbours joined: digits to pairs, pairs to the number.
+    let pairs = eight.wrapping_mul(10).wrapping_add(eight >> 8);
+    let upper = (pairs & LOW).wrapping_mul(0x000f_4240_0000_0064);
+    let lower = ((pairs >> 16) & LOW).wrapping_mul(0x0000_2710_0000_0001);
+    (upper.wrapping_add(lower) >> 32, count as usize)
 }
 
 /// How many bytes come before a quote, a backslash or a control character.
@@ -246,6 +261,17 @@ impl<'a> Json<'a> {
         Ok(key)
     }
 
+    /// A block exactly as Dynamo writes it; else reads nothing that matters.
+    #[inline]
+    fn plain_block(&mut self) -> Option<(u64, u64)> {
+        let rest = self.rest.strip_prefix(br#"{"block_hash":"#)?;
+        let (block_hash, rest) = plain_u64(rest)?;
+        let rest = rest.strip_prefix(br#","tokens_hash":"#)?;
+        let (tokens_hash, rest) = plain_u64(rest)?;
+        self.rest = rest.strip_prefix(br#","mm_extra_info":null}"#)?;
+        Some((block_hash, tokens_hash))
+    }
+
     /// Reads a value that holds no other.
     fn scalar(&mut self, first: u8) -> Result<(), Fault> {
         match first {
@@ -440,13 +466,34 @@ impl<'a> Wire<'a> for Json<'a> {
     }
 
     #[inline]
-    fn plain_block(&mut self) -> Option<(u64, u64)> {
-        let rest = self.rest.strip_prefix(br#"{"block_hash":"#)?;
-        let (block_hash, rest) = plain_u64(rest)?;
-        let rest = rest.strip_prefix(br#","tokens_hash":"#)?;
-        let (tokens_hash, rest) = plain_u64(rest)?;
-        self.rest = rest.strip_prefix(br#","mm_extra_info":null}"#)?;
-        Some((block_hash, tokens_hash))
+    fn plain_blocks(&mut self, left: &mut Remaining, most: usize, mut each: impl FnMut(u64, u64)) {
+        for _ in 0..most {
+            let mark = self.rest;
+            if left.0 > 0 {
+                let Some(rest) = self.rest.strip_prefix(b",") else { return };
+                self.rest = rest;
+            }
+            let Some((block_hash, tokens_hash)) = self.plain_block() else {
+                self.rest = mark;
+                return;
+            };
+            left.0 = 1;
+            each(block_hash, tokens_hash);
+        }
+    }
+
+    #[inline]
+    fn plain_hashes(&mut self, left: &mut Remaining, most: usize, mut each: impl FnMut(u64)) {
+        for _ in 0..most {
+            let hash = match (self.rest, left.0) {
+                ([b',', rest @ ..], 1) => rest,
+                (rest, 0) => rest,
+                _ => return,
+            };
+            let Some((hash, rest @ [b',' | b']', ..])) = plain_u64(hash) else { return };
+            (self.rest, left.0) = (rest, 1);
+            each(hash);
+        }
     }
 
     #[inline]
@@ -474,5 +521,31 @@ impl<'a> Wire<'a> for Json<'a> {
         let (rank, rest) = plain_u64(self.rest.strip_prefix(br#"}},"dp_rank":"#)?)?;
         self.rest = rest.strip_prefix(b"}}")?;
         u32::try_from(rank).ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::digits;
+
+    #[test]
+    fn digits_of_any_length_are_read_up_to_what_follows_them() {
+        for text in
+            ["", "0", "7", "00012", "9999999", "10000000", "18446744073709551615", "18446744073709551616"]
+        {
+            expect(text);
+        }
+        (0..25).for_each(|length| expect(&"9876543210987654321098765"[..length]));
+        (0..25).for_each(|length| expect(&"0".repeat(length)));
+    }
+
+    /// That the digits of `text` are its number, whatever follows them.
+    #[track_caller]
+    fn expect(text: &str) {
+        for after in ["", ",", "}}", "/:;\u{ff}", "x12345678", " 12345678", ".5", "-"] {
+            let number = if text.is_empty() { Some(0) } else { text.parse::<u64>().ok() };
+            let whole = format!("{text}{after}");
+            assert_eq!(digits(whole.as_bytes()), (number, after.as_bytes()), "of {whole:?}");
+        }
     }
 }

@@ -116,6 +116,11 @@ pub(super) trait Wire<'a>: Sized {
     fn rewind(&mut self, mark: &'a [u8]);
     /// What the next value is; reads nothing but white space.
     fn kind(&mut self) -> Result<Kind, Fault>;
+    /// Whether the next value is an array.
+    #[inline]
+    fn is_array(&mut self) -> bool {
+        matches!(self.kind(), Ok(Kind::Array))
+    }
     /// Reads a null, if the next value is one.
     fn nil(&mut self) -> Result<bool, Fault>;
     fn bool(&mut self) -> Result<bool, Fault>;
@@ -133,12 +138,13 @@ pub(super) trait Wire<'a>: Sized {
     fn skip(&mut self) -> Result<(), Fault>;
     /// Checks that nothing follows.
     fn end(&mut self) -> Result<(), Fault>;
-    /// `block_hash` and `tokens_hash` of a block if it stands there exactly as Dynamo writes it; else reads
-    /// nothing. Only a short cut: half of all bytes are blocks.
-    fn plain_block(&mut self) -> Option<(u64, u64)>;
-
+    /// Reads blocks of an array, at most so many, as long as each stands there exactly as Dynamo writes it: `block_hash` and
+    /// `tokens_hash`. Only a short cut, half of all bytes are blocks: what comes next is still to be read, if only the array's end.
+    fn plain_blocks(&mut self, left: &mut Remaining, most: usize, each: impl FnMut(u64, u64));
+    /// The same of hashes.
+    fn plain_hashes(&mut self, left: &mut Remaining, most: usize, each: impl FnMut(u64));
     /// All of a `RouterEvent` before its first block or hash, if it stands exactly as Dynamo writes it and is of the
-    /// worker's device memory; else reads nothing that matters. Only a short cut, as `plain_block`.
+    /// worker's device memory; else reads nothing that matters. Only a short cut, as `plain_blocks`.
     fn plain_event(&mut self) -> Option<PlainEvent>;
     /// What follows the last block or hash of such an event: its dp rank.
     fn plain_rank(&mut self) -> Option<u32>;

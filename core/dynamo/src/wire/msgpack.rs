@@ -14,6 +14,22 @@ pub(crate) struct MsgPack<'a> {
 /// Bytes of a block as Dynamo writes it: three keys, two hashes and no multimodal inputs.
 const PLAIN_BLOCK: usize = 57;
 
+/// A block as Dynamo writes it.
+#[inline]
+fn plain_block(block: &[u8; PLAIN_BLOCK]) -> Option<(u64, u64)> {
+    let (before, block) = block.split_first_chunk::<13>()?;
+    let (block_hash, block) = block.split_first_chunk::<8>()?;
+    let (between, block) = block.split_first_chunk::<13>()?;
+    let (tokens_hash, after) = block.split_first_chunk::<8>()?;
+    if before != b"\x83\xaablock_hash\xcf"
+        || between != b"\xabtokens_hash\xcf"
+        || after != b"\xadmm_extra_info\xc0"
+    {
+        return None;
+    }
+    Some((u64::from_be_bytes(*block_hash), u64::from_be_bytes(*tokens_hash)))
+}
+
 impl<'a> MsgPack<'a> {
     #[cold]
     fn truncated(&self) -> Fault {
@@ -68,6 +84,14 @@ impl<'a> MsgPack<'a> {
         })
     }
 
+    /// The next bytes, or nothing.
+    #[inline]
+    pub(crate) fn chunk<const N: usize>(&mut self) -> Option<&'a [u8; N]> {
+        let (head, rest) = self.rest.split_first_chunk::<N>()?;
+        self.rest = rest;
+        Some(head)
+    }
+
     /// Reads exactly these bytes, or nothing.
     #[inline]
     pub(crate) fn plain<const N: usize>(&mut self, bytes: &[u8; N]) -> Option<()> {
@@ -97,6 +121,16 @@ impl<'a> MsgPack<'a> {
         Some(value)
     }
 
+    /// The same of an id, which is of eight bytes, mostly.
+    #[inline]
+    pub(crate) fn plain_id(&mut self) -> Option<u64> {
+        let Some(([0xcf, id @ ..], rest)) = self.rest.split_first_chunk::<9>() else {
+            return self.plain_u64();
+        };
+        self.rest = rest;
+        Some(u64::from_be_bytes(*id))
+    }
+
     /// A text of less than 32 bytes, as it is sent.
     #[inline]
     pub(crate) fn plain_word(&mut self) -> Option<&'a [u8]> {
@@ -117,6 +151,18 @@ impl<'a> MsgPack<'a> {
         let (blob, rest) = rest.split_at_checked(length)?;
         self.rest = rest;
         Some(blob)
+    }
+
+    /// An array of at most 65,535 elements, each of at least a byte.
+    #[inline]
+    fn plain_array(&mut self) -> Option<Remaining> {
+        let (count, rest) = match *self.rest {
+            [short @ 0x90..=0x9f, ref rest @ ..] => (usize::from(short & 0x0f), rest),
+            [0xdc, a, b, ref rest @ ..] => (usize::from(u16::from_be_bytes([a, b])), rest),
+            _ => return None,
+        };
+        self.rest = rest;
+        (count <= rest.len()).then_some(Remaining(count as u32))
     }
 
     /// A length of things that follow, each of at least `min` bytes.
@@ -165,6 +211,11 @@ impl<'a> Wire<'a> for MsgPack<'a> {
 
     fn rewind(&mut self, mark: &'a [u8]) {
         self.rest = mark;
+    }
+
+    #[inline]
+    fn is_array(&mut self) -> bool {
+        matches!(self.rest.first(), Some(0x90..=0x9f | 0xdc | 0xdd))
     }
 
     fn kind(&mut self) -> Result<Kind, Fault> {
@@ -331,6 +382,7 @@ impl<'a> Wire<'a> for MsgPack<'a> {
         Ok(())
     }
 
+    #[inline]
     fn end(&mut self) -> Result<(), Fault> {
         if self.rest.is_empty() {
             return Ok(());
@@ -339,29 +391,42 @@ impl<'a> Wire<'a> for MsgPack<'a> {
     }
 
     #[inline]
-    fn plain_block(&mut self) -> Option<(u64, u64)> {
-        // Every part of it has its place, so that one look at the length is enough.
-        let (block, rest) = self.rest.split_first_chunk::<PLAIN_BLOCK>()?;
-        let (before, block) = block.split_first_chunk::<13>()?;
-        let (block_hash, block) = block.split_first_chunk::<8>()?;
-        let (between, block) = block.split_first_chunk::<13>()?;
-        let (tokens_hash, after) = block.split_first_chunk::<8>()?;
-        if before != b"\x83\xaablock_hash\xcf"
-            || between != b"\xabtokens_hash\xcf"
-            || after != b"\xadmm_extra_info\xc0"
+    fn plain_blocks(&mut self, left: &mut Remaining, most: usize, mut each: impl FnMut(u64, u64)) {
+        let (mut rest, mut most) = (self.rest, most.min(left.0 as usize) as u32);
+        left.0 -= most;
+        while most > 0
+            && let Some((block, after)) = rest.split_first_chunk::<PLAIN_BLOCK>()
+            && let Some((block_hash, tokens_hash)) = plain_block(block)
         {
-            return None;
+            each(block_hash, tokens_hash);
+            (rest, most) = (after, most - 1);
         }
         self.rest = rest;
-        Some((u64::from_be_bytes(*block_hash), u64::from_be_bytes(*tokens_hash)))
+        left.0 += most;
+    }
+
+    #[inline]
+    fn plain_hashes(&mut self, left: &mut Remaining, most: usize, mut each: impl FnMut(u64)) {
+        let (mut rest, mut most) = (self.rest, most.min(left.0 as usize) as u32);
+        left.0 -= most;
+        while most > 0
+            && let Some(([0xcf, hash @ ..], after)) = rest.split_first_chunk::<9>()
+        {
+            each(u64::from_be_bytes(*hash));
+            (rest, most) = (after, most - 1);
+        }
+        self.rest = rest;
+        left.0 += most;
     }
 
     #[inline]
     fn plain_event(&mut self) -> Option<PlainEvent> {
-        let fields = self.byte().ok()?;
-        self.plain(b"\xa9worker_id")?;
-        let worker_id = self.plain_u64()?;
-        match fields {
+        let [fields, name @ ..] = self.chunk::<11>()?;
+        if name != b"\xa9worker_id" {
+            return None;
+        }
+        let worker_id = self.plain_id()?;
+        match *fields {
             0x82 => {}
             0x83 => self.plain(b"\xacstorage_tier\xa6device")?,
             0x84 => self.plain(b"\xacstorage_tier\xa6device\xb0residency_domain\xa6worker")?,
@@ -369,18 +434,17 @@ impl<'a> Wire<'a> for MsgPack<'a> {
         }
         self.plain(b"\xa5event\x83\xa8event_id")?;
         let event_id = self.plain_u64()?;
-        self.plain(b"\xa4data\x81")?;
-        if self.plain(b"\xa7removed\x81\xacblock_hashes").is_some() {
-            let left = self.array().ok()?;
+        if self.rest.get(6) == Some(&0xa7) {
+            self.plain(b"\xa4data\x81\xa7removed\x81\xacblock_hashes")?;
+            let left = self.plain_array()?;
             return Some(PlainEvent { worker_id, event_id, run: PlainRun::Removed, left });
         }
-        self.plain(b"\xa6stored")?;
-        let has_position = match self.byte().ok()? {
-            0x82 => false,
-            0x83 => true,
+        self.plain(b"\xa4data\x81\xa6stored")?;
+        let has_position = match self.chunk()? {
+            b"\x82\xabparent_hash" => false,
+            b"\x83\xabparent_hash" => true,
             _ => return None,
         };
-        self.plain(b"\xabparent_hash")?;
         let parent = if self.nil().ok()? { None } else { Some(self.plain_u64()?) };
         let mut start_position = None;
         if has_position {
@@ -390,7 +454,7 @@ impl<'a> Wire<'a> for MsgPack<'a> {
             }
         }
         self.plain(b"\xa6blocks")?;
-        let left = self.array().ok()?;
+        let left = self.plain_array()?;
         Some(PlainEvent { worker_id, event_id, run: PlainRun::Stored { parent, start_position }, left })
     }
 

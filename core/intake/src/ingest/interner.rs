@@ -52,6 +52,8 @@ struct InternedWorker {
     /// Ways its KV events come, one bit each.
     transports: u8,
     last_event_id: Option<u64>,
+    /// Number of the message that its last event was in, counted over all sources.
+    last_message: u64,
 }
 
 impl Default for Interner {
@@ -162,6 +164,29 @@ impl Interner {
         (Arc::ptr_eq(known, subject) && *was_slug == is_slug).then_some(worker)
     }
 
+    /// The same for an event that came at `at` by a way that is recorded of the worker too: nothing but its time needs to be noted.
+    #[inline]
+    pub(super) fn known_of_event(
+        &mut self,
+        id: Worker,
+        (subject, is_slug): (&Arc<Subject>, bool),
+        transport: EventTransport,
+        at: Millis,
+        cluster: &Cluster,
+    ) -> Option<WorkerIx> {
+        let worker = self.known(id, cluster)?;
+        let known = self.workers.get_mut(worker)?;
+        let (through, was_slug) = known.recorded_through.as_ref()?;
+        let is_recorded = Arc::ptr_eq(through, subject)
+            && *was_slug == is_slug
+            && known.transports & transport_bit(transport) != 0;
+        if !is_recorded {
+            return None;
+        }
+        known.mentioned = at.max(known.mentioned);
+        Some(worker)
+    }
+
     /// A message through this subject named the worker, and what it shows is recorded. The subject stays shared, so that no other
     /// one has its address.
     pub(super) fn note_recorded_through(&mut self, worker: WorkerIx, subject: &Arc<Subject>, is_slug: bool) {
@@ -202,9 +227,8 @@ impl Interner {
     /// Whether an event of `worker` came this way for the first time.
     pub(super) fn comes_newly_by(&mut self, worker: WorkerIx, transport: EventTransport) -> bool {
         let Some(known) = self.workers.get_mut(worker) else { return false };
-        let bit = 1 << transport as u8;
-        let is_new = known.transports & bit == 0;
-        known.transports |= bit;
+        let is_new = known.transports & transport_bit(transport) == 0;
+        known.transports |= transport_bit(transport);
         is_new
     }
 
@@ -235,11 +259,19 @@ impl Interner {
         ranks.next().filter(|_| ranks.next().is_none())
     }
 
-    /// Events lost before `event_id`, where ids are contiguous. Ids that start again are a worker that did.
-    pub(super) fn event_id(&mut self, worker: WorkerIx, event_id: u64) -> u64 {
-        let last = self.workers.get_mut(worker).and_then(|known| known.last_event_id.replace(event_id));
-        last.and_then(|last| event_id.checked_sub(last)).map_or(0, |step| step.saturating_sub(1))
+    /// Events lost before `event_id` of message number `now`, where ids are contiguous, and the number of the message that the
+    /// worker's last event was in. Ids that start again are a worker that did.
+    #[inline]
+    pub(super) fn event_id(&mut self, worker: WorkerIx, event_id: u64, now: u64) -> (u64, u64) {
+        let Some(known) = self.workers.get_mut(worker) else { return (0, 0) };
+        let last = known.last_event_id.replace(event_id);
+        let lost = last.and_then(|last| event_id.checked_sub(last)).map_or(0, |step| step.saturating_sub(1));
+        (lost, std::mem::replace(&mut known.last_message, now))
     }
+}
+
+const fn transport_bit(transport: EventTransport) -> u8 {
+    1 << transport as u8
 }
 
 /// The ranks of a worker that are known, by slot.

@@ -16,7 +16,6 @@
 mod attaching;
 mod discovered;
 mod discovery;
-mod event_ids;
 mod gaps;
 mod instances;
 mod interner;
@@ -39,7 +38,7 @@ use std::sync::Arc;
 
 use radixscope_dynamo::DecodeError;
 use radixscope_dynamo::active_sequence::{self, ActiveSequence};
-use radixscope_dynamo::envelope::{self, Envelope};
+use radixscope_dynamo::envelope::{self, Body, Envelope};
 use radixscope_dynamo::error::{Faults, Reason};
 use radixscope_dynamo::hit_rate::HitRate;
 use radixscope_dynamo::kv_event::{KvData, KvEvent, KvEvents, ResidencyDomain, StorageTier};
@@ -58,7 +57,6 @@ use radixscope_state::per_worker::PerWorker;
 use crate::attach::{Attach, EventContext};
 use crate::payload::{MAX_LOG_LINE_BYTES, MAX_PAYLOAD_BYTES, Payload, Received};
 use discovered::Discovered;
-use event_ids::EventIds;
 use gaps::Gaps;
 use instances::Instances;
 use interner::{Interner, Presence};
@@ -86,7 +84,6 @@ pub(crate) struct Ingest {
     last_subject: Option<Arc<Subject>>,
     publishers: Publishers,
     gaps: Gaps,
-    event_ids: EventIds,
     /// The last break of each source's connection.
     last_breaks: BTreeMap<SourceIx, Break>,
     /// The same of publishers with a connection of their own that had not spoken yet.
@@ -150,7 +147,10 @@ impl Ingest {
     }
 
     /// Takes what a source received.
-    pub(crate) fn take(&mut self, received: &Received, out: &mut dyn Sink) {
+    ///
+    /// KV events are nearly all of it, so their way to the sink is compiled for each kind of sink, in one piece; everything else
+    /// takes a `dyn Sink`.
+    pub(crate) fn take<S: Sink>(&mut self, received: &Received, out: &mut S) {
         if received.source.at() >= self.tallies.len() {
             return;
         }
@@ -159,13 +159,24 @@ impl Ingest {
         self.tallies[received.source.at()].received += u64::from(is_message);
         self.taken += 1;
         self.taken_ms = received.at_ms;
-        if let Err(faults) = self.open(received, out) {
-            for (error, count) in faults.iter() {
-                self.tallies[received.source.at()].reject(received.payload.topic(), error, count);
+        let understood = match &received.payload {
+            Payload::Nats { subject, message } if subject.topic == Topic::KvEvents => {
+                self.kv_message(received, subject, message, out)
             }
+            _ => self.open(received, out),
+        };
+        if let Err(faults) = understood {
+            self.reject(received, &faults);
         }
         if self.attach.is_due(received.at_ms) {
             self.ask(received.at_ms, out);
+        }
+    }
+
+    #[cold]
+    fn reject(&mut self, received: &Received, faults: &Faults) {
+        for (error, count) in faults.iter() {
+            self.tallies[received.source.at()].reject(received.payload.topic(), error, count);
         }
     }
 
@@ -341,33 +352,10 @@ impl Ingest {
         }
         let body = envelope::open(message)?;
         let (payload, format) = body.payload();
-        let is_stream = subject.transport == Transport::JetStream;
-        let real = if is_stream { self.real_names.of(&subject.namespace).map(Box::from) } else { None };
-        if !is_stream && !self.last_subject.as_ref().is_some_and(|last| Arc::ptr_eq(last, subject)) {
-            self.real_names.learn(&subject.namespace);
-            self.last_subject = Some(Arc::clone(subject));
-        }
-        let context = Context {
-            received,
-            topic: subject.topic,
-            subject: Some(subject),
-            namespace: real.as_deref().unwrap_or(&subject.namespace),
-            component: &subject.component,
-            is_slug: is_stream && real.is_none(),
-            transport: subject.transport,
-            envelope: body.envelope().copied(),
-        };
+        let real = self.real_name(subject);
+        let context = Context::published(received, subject, real.as_deref(), &body);
         // Decode, follow the publisher's count whatever came of it, then take what was understood.
         match subject.topic {
-            Topic::KvEvents => {
-                // The scratch leaves `self` while records borrow from it.
-                let mut kv = self.kv.take().unwrap_or_default();
-                let understood = kv.decode(payload, format);
-                self.follow(&context, kv.events.first().map(|event| event.worker), out);
-                self.kv_events(&context, &kv, out);
-                self.kv = Some(kv);
-                understood
-            }
             Topic::KvHitRate => {
                 let hit_rate = HitRate::decode(payload, format);
                 self.follow(&context, None, out);
@@ -387,7 +375,8 @@ impl Ingest {
                 self.sequences(&context, &steps, out);
                 understood
             }
-            Topic::Discovery
+            Topic::KvEvents
+            | Topic::Discovery
             | Topic::TreeDump
             | Topic::RequestTrace
             | Topic::Log
@@ -397,40 +386,137 @@ impl Ingest {
         }
     }
 
-    fn kv_events(&mut self, context: &Context<'_>, kv: &KvEvents, out: &mut dyn Sink) {
+    /// A message with KV events, in the same order: decode, follow, take.
+    fn kv_message<S: Sink>(
+        &mut self,
+        received: &Received,
+        subject: &Arc<Subject>,
+        message: &[u8],
+        out: &mut S,
+    ) -> Result<(), Faults> {
+        within_bounds(message)?;
+        let body = envelope::open(message)?;
+        let (payload, format) = body.payload();
+        let real = self.real_name(subject);
+        let context = Context::published(received, subject, real.as_deref(), &body);
+        // The scratch leaves `self` while records borrow from it.
+        let mut kv = self.kv.take().unwrap_or_default();
+        let understood = kv.decode(payload, format);
+        self.follow(&context, kv.events.first().map(|event| event.worker), out);
+        self.kv_events(&context, &kv, out);
+        self.kv = Some(kv);
+        understood
+    }
+
+    /// The real name of the namespace of a stream; notes the names of namespaces that are published elsewhere.
+    #[inline]
+    fn real_name(&mut self, subject: &Arc<Subject>) -> Option<Box<str>> {
+        if subject.transport == Transport::JetStream {
+            return self.real_names.of(&subject.namespace).map(Box::from);
+        }
+        if !self.last_subject.as_ref().is_some_and(|last| Arc::ptr_eq(last, subject)) {
+            self.real_names.learn(&subject.namespace);
+            self.last_subject = Some(Arc::clone(subject));
+        }
+        None
+    }
+
+    #[inline]
+    fn kv_events<S: Sink>(&mut self, context: &Context<'_>, kv: &KvEvents, out: &mut S) {
         let line = match context.transport {
             Transport::JetStream => EventTransport::JetStream,
             Transport::Core => EventTransport::Core,
             Transport::Zmq => EventTransport::Zmq,
         };
+        let (source, publisher_id) = (context.received.source, context.publisher_id());
+        let sequence = context.envelope.map(|envelope| envelope.sequence);
         for event in &kv.events {
-            if let Some(worker) = self.worker(context, event.worker, out) {
-                if self.interner.comes_newly_by(worker, line) {
-                    let first_event_id = event.event_id;
-                    out.record(context.entry(Record::EventTransport { worker, line, first_event_id }));
+            let Some(worker) = self.event_worker(context, event, line, out) else { continue };
+            if kv.batch {
+                self.event_id(context, worker, event);
+            }
+            if !self.attach.goes_on(worker, source, publisher_id, sequence, event, kv.batch)
+                && !self.attached(context, worker, event, kv, line, out)
+            {
+                continue;
+            }
+            let (by, at_ms) = (context.published_by(event.worker), context.received.at_ms);
+            // Of what nearly all events are the record is made where it is taken, which spares moving it and looking what of it
+            // is to be dropped.
+            match &event.data {
+                KvData::Stored { parent, blocks, .. } if event.is_in_device_memory() => {
+                    let blocks = Cow::Borrowed(kv.blocks_of(blocks));
+                    let entry = Entry { at_ms, record: Record::Stored { worker, parent: *parent, blocks } };
+                    out.kv_event(&entry, by);
+                    forget_borrowed(entry);
                 }
-                if kv.batch {
-                    self.event_id(context, worker, event);
+                KvData::Removed { hashes } if event.is_in_device_memory() => {
+                    let hashes = Cow::Borrowed(kv.removed_of(hashes));
+                    let entry = Entry { at_ms, record: Record::Removed { worker, hashes } };
+                    out.kv_event(&entry, by);
+                    forget_borrowed(entry);
                 }
-                let (source, publisher_id) = (context.received.source, context.publisher_id());
-                let sequence = context.envelope.map(|envelope| envelope.sequence);
-                if !self.attach.goes_on(worker, source, publisher_id, sequence, event, kv.batch) {
-                    let (id, at_ms) = (event.worker, context.received.at_ms);
-                    let live = EventContext { worker, id, source, at_ms, line, publisher_id, sequence };
-                    if !self.attach.event(&live, event, kv, out) {
-                        out.record(context.entry(attaching::skipped_event(worker, event)));
-                        continue;
-                    }
-                }
-                let by = context.published(event.worker);
-                out.kv_event(context.entry(kv_record(worker, event, kv)), by);
-                if let KvData::Stored { pictures, .. } = event.data
-                    && pictures > 0
-                {
-                    out.record(context.entry(Record::MultimodalInputs { worker, count: pictures.into() }));
-                }
+                _ => out.kv_event(&context.entry(kv_record(worker, event, kv)), by),
+            }
+            if let KvData::Stored { pictures: count @ 1.., .. } = event.data {
+                out.record(context.entry(Record::MultimodalInputs { worker, count: count.into() }));
             }
         }
+    }
+
+    /// Index of the worker of an event, after all was recorded that the event shows of it.
+    #[inline]
+    fn event_worker<S: Sink>(
+        &mut self,
+        context: &Context<'_>,
+        event: &KvEvent,
+        line: EventTransport,
+        out: &mut S,
+    ) -> Option<WorkerIx> {
+        let at = context.received.at_ms;
+        let known = context.subject.and_then(|subject| {
+            self.interner.known_of_event(event.worker, (subject, context.is_slug), line, at, out.cluster())
+        });
+        known.or_else(|| self.new_event_worker(context, event, line, out))
+    }
+
+    #[cold]
+    fn new_event_worker(
+        &mut self,
+        context: &Context<'_>,
+        event: &KvEvent,
+        line: EventTransport,
+        out: &mut dyn Sink,
+    ) -> Option<WorkerIx> {
+        let worker = self.worker(context, event.worker, out)?;
+        if self.interner.comes_newly_by(worker, line) {
+            let first_event_id = event.event_id;
+            out.record(context.entry(Record::EventTransport { worker, line, first_event_id }));
+        }
+        Some(worker)
+    }
+
+    /// Takes in what an event that is not just the next one changes in what is known of its worker. `false`: it is not to be applied,
+    /// which is recorded.
+    #[cold]
+    fn attached(
+        &mut self,
+        context: &Context<'_>,
+        worker: WorkerIx,
+        event: &KvEvent,
+        kv: &KvEvents,
+        line: EventTransport,
+        out: &mut dyn Sink,
+    ) -> bool {
+        let Received { source, at_ms, .. } = *context.received;
+        let sequence = context.envelope.map(|envelope| envelope.sequence);
+        let (id, publisher_id) = (event.worker, context.publisher_id());
+        let live = EventContext { worker, id, source, at_ms, line, publisher_id, sequence };
+        let applies = self.attach.event(&live, event, kv, out);
+        if !applies {
+            out.record(context.entry(attaching::skipped_event(worker, event)));
+        }
+        applies
     }
 
     fn hit_rate(&mut self, context: &Context<'_>, hit_rate: &HitRate, out: &mut dyn Sink) {
@@ -569,9 +655,10 @@ impl Ingest {
     }
 
     /// Follows the envelope's sequence and clock. `about` is the worker the message is about, if it is about one.
+    #[inline]
     fn follow(&mut self, context: &Context<'_>, about: Option<Worker>, out: &mut dyn Sink) {
         let (source, topic) = (context.received.source, context.topic);
-        if let Some(envelope) = &context.envelope {
+        if let Some(envelope) = context.envelope {
             self.tallies[source.at()].lag(context.received.at_ms, envelope.published_at);
             self.note_time(envelope.published_at, context.received.at_ms);
             let stream = Stream { source, topic, publisher_id: envelope.publisher_id };
@@ -583,13 +670,14 @@ impl Ingest {
     }
 
     /// The same for a message that is not just the next one of its publisher.
+    #[cold]
     fn follow_closely(&mut self, context: &Context<'_>, about: Option<Worker>, out: &mut dyn Sink) {
         let (source, topic) = (context.received.source, context.topic);
         if context.transport != Transport::JetStream {
             self.gaps.received(source, topic, context.envelope.is_some());
             self.attach.received_from(source);
         }
-        let Some(envelope) = &context.envelope else { return };
+        let Some(envelope) = context.envelope else { return };
         let stream = Stream { source, topic, publisher_id: envelope.publisher_id };
         let place = self.publishers.received(stream, envelope.sequence, self.taken);
         // Up to 0.9 a worker publishes under its own id, so what is lost is known to be its own. Later the
@@ -671,12 +759,19 @@ impl Ingest {
     }
 
     /// Follows a worker's event ids where they are contiguous (≥ 1.1; a batch proves ≥ 1.4).
+    #[inline]
     fn event_id(&mut self, context: &Context<'_>, worker: WorkerIx, event: &KvEvent) {
-        let lost = self.interner.event_id(worker, event.event_id);
-        let last = self.event_ids.received(worker, self.taken);
-        if lost == 0 {
-            return;
+        let (lost, last) = self.interner.event_id(worker, event.event_id, self.taken);
+        if lost > 0 {
+            self.event_ids_jumped(context, worker, lost, last);
         }
+    }
+
+    /// Events of `worker` are missing; its last one was in message number `last` of all. A lost message shows twice where its
+    /// publisher numbers messages and events: in the envelope's sequence and in the ids of the events that it held. The message is
+    /// counted as lost; its events are reported separately.
+    #[cold]
+    fn event_ids_jumped(&mut self, context: &Context<'_>, worker: WorkerIx, lost: u64, last: u64) {
         let (source, topic) = (context.received.source, context.topic);
         let stream = context.publisher_id().map(|publisher_id| Stream { source, topic, publisher_id });
         let is_counted = stream.is_some_and(|stream| self.publishers.jumped_at(stream) > last);
@@ -703,7 +798,14 @@ fn introduce(
     out.record(Entry { at_ms, record: Record::Worker { worker, id, namespace, component } });
 }
 
+/// Ends an entry that owns nothing.
+#[inline]
+fn forget_borrowed(entry: Entry<'_>) {
+    std::mem::forget(entry);
+}
+
 /// Whether a payload is small enough to be opened.
+#[inline]
 fn within_bounds(payload: &[u8]) -> Result<(), DecodeError> {
     if payload.len() > MAX_PAYLOAD_BYTES {
         let text = format!("{} bytes; at most {MAX_PAYLOAD_BYTES} are read", payload.len());
@@ -726,7 +828,7 @@ struct Context<'a> {
     /// Both are a stream's, which are slugs.
     is_slug: bool,
     transport: Transport,
-    envelope: Option<Envelope<'a>>,
+    envelope: Option<&'a Envelope<'a>>,
 }
 
 impl<'a> Context<'a> {
@@ -745,6 +847,27 @@ impl<'a> Context<'a> {
         }
     }
 
+    /// Of a message on a subject. `real`: what the namespace of a stream is really called, if that is known.
+    #[inline]
+    fn published(
+        received: &'a Received,
+        subject: &'a Arc<Subject>,
+        real: Option<&'a str>,
+        body: &'a Body<'a>,
+    ) -> Self {
+        let transport = subject.transport;
+        Self {
+            received,
+            topic: subject.topic,
+            subject: Some(subject),
+            namespace: real.unwrap_or(&subject.namespace),
+            component: &subject.component,
+            is_slug: transport == Transport::JetStream && real.is_none(),
+            transport,
+            envelope: body.envelope(),
+        }
+    }
+
     /// The same, of this component.
     fn of_component<'c>(&self, namespace: &'c str, component: &'c str) -> Context<'c>
     where
@@ -758,6 +881,7 @@ impl<'a> Context<'a> {
         Entry { at_ms: self.received.at_ms, record }
     }
 
+    #[inline]
     fn publisher_id(&self) -> Option<u64> {
         self.envelope.map(|envelope| envelope.publisher_id)
     }
@@ -767,7 +891,8 @@ impl<'a> Context<'a> {
     }
 
     /// What is known of the publisher of an event of `worker`.
-    fn published(&self, worker: Worker) -> Published {
+    #[inline]
+    fn published_by(&self, worker: Worker) -> Published {
         Published { at_ms: self.published_ms(), is_own_id: self.publisher_id().map(|id| id == worker.id.0) }
     }
 
@@ -796,7 +921,7 @@ fn lower_tier(event: &KvEvent) -> Option<Tier> {
 }
 
 pub(crate) fn kv_record<'k>(worker: WorkerIx, event: &KvEvent, kv: &'k KvEvents) -> Record<'k> {
-    let in_device_memory = event.tier == StorageTier::Device && event.domain == ResidencyDomain::Worker;
+    let in_device_memory = event.is_in_device_memory();
     let tier = lower_tier(event);
     match &event.data {
         KvData::Stored { parent, blocks, .. } if in_device_memory => {

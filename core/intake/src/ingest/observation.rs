@@ -83,7 +83,7 @@ pub(crate) trait Sink {
     /// Takes a record.
     fn record(&mut self, entry: Entry<'_>);
     /// Takes a record of a KV event, with what is known of its publisher.
-    fn kv_event(&mut self, entry: Entry<'_>, by: Published);
+    fn kv_event(&mut self, entry: &Entry<'_>, by: Published);
     /// Takes something observed of a request.
     fn observe(&mut self, observation: RequestObservation<'_>);
 }

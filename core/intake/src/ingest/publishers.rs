@@ -109,9 +109,15 @@ pub(super) struct Lost {
     pub(super) gap: u64,
 }
 
+/// Places in which it is remembered where publishers are.
+const RECENT: usize = 256;
+
 #[derive(Default)]
 pub(super) struct Publishers {
     next: IndexMap<Stream, Tracks, hashbrown::DefaultHashBuilder>,
+    /// Where in `next` publishers were found last, by the low bits of their ids, so that a message costs no hash. Only a hint: who
+    /// stands there is compared.
+    recent: Vec<u32>,
     open: VecDeque<Open>,
     /// Breaks of each source's connection so far; bounded by the number of sources.
     breaks: Vec<u32>,
@@ -139,22 +145,40 @@ struct Tracks {
 }
 
 impl Publishers {
-    /// A message came, which is number `at` of all. `true`: it is the next one of a publisher that has one track, and nothing else
-    /// is awaited, so that there is no more to it. `false`: it is still to be [`Publishers::received`].
+    /// A message came, which is number `at` of all. `true`: it is the next one of its publisher, and nothing else is awaited, so that
+    /// there is no more to it. `false`: it is still to be [`Publishers::received`].
     #[inline]
     pub(super) fn goes_on(&mut self, stream: Stream, sequence: u64, at: u64) -> bool {
         let breaks = self.breaks.get(stream.source.at()).copied().unwrap_or(0);
         if !self.open.is_empty() {
             return false;
         }
-        let Some(tracks) = self.next.get_mut(&stream) else { return false };
+        let Some(tracks) = self.find(stream) else { return false };
         let is_plain = tracks.is_received && !tracks.has_own_break && !tracks.has_left;
-        let goes_on = is_plain && tracks.len == 1 && tracks.breaks == breaks && tracks.next[0] == sequence;
+        let goes_on = is_plain && tracks.breaks == breaks && tracks.goes_on(sequence);
         if goes_on {
-            tracks.next[0] = sequence.saturating_add(1);
             tracks.last = at;
         }
         goes_on
+    }
+
+    /// The tracks of a publisher that is known.
+    #[inline]
+    fn find(&mut self, stream: Stream) -> Option<&mut Tracks> {
+        let place = stream.publisher_id as usize % RECENT;
+        let hint = self.recent.get(place).map_or(0, |&at| at as usize);
+        let at = match self.next.get_index(hint) {
+            Some((known, _)) if *known == stream => hint,
+            _ => self.find_elsewhere(stream, place)?,
+        };
+        self.next.get_index_mut(at).map(|(_, tracks)| tracks)
+    }
+
+    fn find_elsewhere(&mut self, stream: Stream, place: usize) -> Option<usize> {
+        let at = self.next.get_index_of(&stream)?;
+        self.recent.resize(RECENT, 0);
+        self.recent[place] = at as u32;
+        Some(at)
     }
 
     /// A message came, which is number `at` of all.
@@ -315,6 +339,13 @@ impl Tracks {
         self.len = (self.len + 1).min(MAX_TRACKS);
         self.next[..self.len].rotate_right(1);
         self.next[0] = next;
+    }
+
+    /// Whether `sequence` is what comes next on a track, which then expects the one after it.
+    #[inline]
+    fn goes_on(&mut self, sequence: u64) -> bool {
+        let track = self.next[..self.len].iter_mut().find(|next| **next == sequence);
+        track.map(|next| *next = sequence.saturating_add(1)).is_some()
     }
 
     /// Messages from `sequence` up to but not including `next` came, the first of them after a break if `is_after_break`.

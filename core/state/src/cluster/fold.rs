@@ -52,6 +52,16 @@ impl Cluster {
         match &entry.record {
             Record::Stored { worker, parent, blocks } => self.fold_stored(at, *worker, *parent, blocks),
             Record::Removed { worker, hashes } => self.fold_removed(at, *worker, hashes),
+            _ => self.fold_other(seq, entry),
+        }
+    }
+
+    /// A record that is not of blocks stored or removed, as nearly all are. Apart, so that those do not pay for the room that
+    /// all others need on the stack.
+    #[inline(never)]
+    fn fold_other(&mut self, seq: Seq, entry: &Entry<'_>) {
+        let at = entry.at_ms;
+        match &entry.record {
             Record::Source { source, name, kind } => {
                 if source.at() == self.head.sources.len() && source.at() < MAX_SOURCES {
                     self.head.sources.push(SourceState::new(name.to_string(), *kind, at));
@@ -124,10 +134,14 @@ impl Cluster {
         }
     }
 
+    #[inline]
     fn pass_time(&mut self, at: Millis) {
-        if at <= self.head.now_ms {
-            return;
+        if at > self.head.now_ms {
+            self.advance_time(at);
         }
+    }
+
+    fn advance_time(&mut self, at: Millis) {
         let before = touch(self.head.now_ms);
         self.head.now_ms = at;
         if touch(at) > before {

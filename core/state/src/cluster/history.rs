@@ -34,6 +34,12 @@ impl<T: Copy, const MOST: usize> Ring<T, MOST> {
         if step == self.last && !self.values.is_empty() {
             return self.values.back_mut();
         }
+        self.other_entry(step, fill)
+    }
+
+    /// The same of a step that is not the last one.
+    #[inline(never)]
+    fn other_entry(&mut self, step: u64, fill: T) -> Option<&mut T> {
         if self.values.is_empty() || step >= self.last + MOST as u64 {
             self.values.clear();
             self.values.push_back(fill);

@@ -39,6 +39,7 @@ pub struct Rates {
 }
 
 impl Rates {
+    #[inline]
     pub(super) fn add(&mut self, at: Millis, stored: u32, removed: u32) {
         let second = at.0 / RATE_BUCKET_MS;
         let none = Bucket::default();

@@ -239,10 +239,12 @@ impl WorkerState {
         }
     }
 
+    #[inline]
     pub(super) fn received(&mut self, at: Millis) {
         self.last_sign_ms = self.last_sign_ms.max(Some(at));
     }
 
+    #[inline]
     pub(super) fn received_event(&mut self, at: Millis) {
         self.received(at);
         self.last_event_ms = self.last_event_ms.max(Some(at));

@@ -29,6 +29,10 @@ pub(super) struct Node {
     pub(super) touched: u32,
 }
 
+/// What is in a slot that was never used.
+const NEVER_USED: Node =
+    Node { tokens: 0, block: 0, parent: NodeId::NONE, child: NO_CHILD, set_and_flags: FREE, touched: 0 };
+
 const UNATTACHED: u32 = 1 << 31;
 const ANCHOR: u32 = 1 << 30;
 /// Requests' held prefixes ended here (see `hits`).
@@ -56,6 +60,12 @@ impl Node {
 
     pub(super) const fn is_anchor(&self) -> bool {
         self.set_and_flags & ANCHOR != 0
+    }
+
+    /// What the blocks below have of this one in the digest.
+    #[inline]
+    pub(super) const fn as_above(&self) -> u64 {
+        if self.is_anchor() { self.block } else { self.tokens }
     }
 
     pub(super) const fn is_hit(&self) -> bool {
@@ -112,21 +122,23 @@ impl Arena {
     /// first stored and touched at `touched`.
     #[inline]
     pub(super) fn add(&mut self, parent: NodeId, tokens: u64, block: u64, touched: u32) -> NodeId {
-        self.add_owned(parent, tokens, block, touched, SetId::EMPTY)
+        let is_unattached = self[parent].is_unattached();
+        self.add_owned(parent, is_unattached, tokens, block, touched, SetId::EMPTY)
     }
 
-    /// The same with owners.
+    /// The same with owners; `is_unattached`: whether `parent` is.
     #[inline]
     pub(super) fn add_owned(
         &mut self,
         parent: NodeId,
+        is_unattached: bool,
         tokens: u64,
         block: u64,
         touched: u32,
         owners: SetId,
     ) -> NodeId {
-        debug_assert!(owners.0 < SET_MASK);
-        let set_and_flags = (self[parent].set_and_flags & UNATTACHED) | owners.0;
+        debug_assert!(owners.0 < SET_MASK && is_unattached == self[parent].is_unattached());
+        let set_and_flags = if is_unattached { UNATTACHED } else { 0 } | owners.0;
         self.push(Node { tokens, block, parent, child: NO_CHILD, set_and_flags, touched })
     }
 
@@ -148,7 +160,7 @@ impl Arena {
         if id == NodeId::NONE {
             id = NodeId(self.len);
             if self.len as usize == self.chunks.len() * CHUNK {
-                self.chunks.push(Box::new(Chunk { nodes: [node; CHUNK], first_stored: [0; CHUNK] }));
+                self.add_chunk();
             }
             self.len += 1;
         } else {
@@ -160,6 +172,12 @@ impl Arena {
         id
     }
 
+    #[cold]
+    fn add_chunk(&mut self) {
+        self.chunks.push(Box::new(Chunk { nodes: [NEVER_USED; CHUNK], first_stored: [0; CHUNK] }));
+    }
+
+    #[inline]
     pub(super) fn free(&mut self, id: NodeId) {
         let next = self.free;
         let node = &mut self[id];

@@ -24,6 +24,7 @@ enum Kids {
     Family(usize),
 }
 
+#[inline]
 fn kids(child: u32) -> Kids {
     if child == NO_CHILD {
         Kids::None
@@ -35,6 +36,7 @@ fn kids(child: u32) -> Kids {
 }
 
 impl Families {
+    #[inline]
     pub(super) fn find(&self, arena: &Arena, parent: NodeId, tokens: u64) -> Option<NodeId> {
         match kids(arena[parent].child) {
             Kids::None => None,
@@ -72,35 +74,40 @@ impl Families {
     }
 
     /// Takes `child` out of its parent's children; does nothing if it is no longer among them.
+    #[inline]
     pub(super) fn unlink(&mut self, arena: &mut Arena, child: NodeId) {
-        let parent = arena[child].parent;
-        match kids(arena[parent].child) {
+        let above = arena[child].parent;
+        let parent = &mut arena[above];
+        match kids(parent.child) {
             Kids::None => {}
             Kids::One(only) => {
                 if only == child {
-                    arena[parent].child = NO_CHILD;
+                    parent.child = NO_CHILD;
                 }
             }
-            Kids::Family(f) => {
-                let tokens = arena[child].tokens;
-                let family = &mut self.families[f];
-                if family.get(&tokens) != Some(&child) {
-                    return;
-                }
-                // Keeps the order of the others: the picture must not jump. Families are small except at the
-                // root, where a swap is the price of not moving every prompt of the cluster.
-                if family.len() <= 64 {
-                    family.shift_remove(&tokens);
-                } else {
-                    family.swap_remove(&tokens);
-                }
-                if family.len() == 1 {
-                    let (_, only) = family.pop().unwrap_or((0, NodeId::NONE));
-                    arena[parent].child = only.0;
-                    self.families[f] = Family::default();
-                    self.free.push(f as u32);
-                }
-            }
+            Kids::Family(f) => self.unlink_of_family(arena, above, f, child),
+        }
+    }
+
+    #[inline(never)]
+    fn unlink_of_family(&mut self, arena: &mut Arena, parent: NodeId, f: usize, child: NodeId) {
+        let tokens = arena[child].tokens;
+        let family = &mut self.families[f];
+        if family.get(&tokens) != Some(&child) {
+            return;
+        }
+        // Keeps the order of the others: the picture must not jump. Families are small except at the
+        // root, where a swap is the price of not moving every prompt of the cluster.
+        if family.len() <= 64 {
+            family.shift_remove(&tokens);
+        } else {
+            family.swap_remove(&tokens);
+        }
+        if family.len() == 1 {
+            let (_, only) = family.pop().unwrap_or((0, NodeId::NONE));
+            arena[parent].child = only.0;
+            self.families[f] = Family::default();
+            self.free.push(f as u32);
         }
     }
 

@@ -68,6 +68,21 @@ impl BlockIndex {
         }
     }
 
+    /// The same where no node has variants: the node and its bucket.
+    #[inline]
+    pub(super) fn locate_plain(
+        &self,
+        arena: &Arena,
+        key: Key,
+        is_owned: impl Fn(SetId) -> bool,
+    ) -> Option<(NodeId, usize)> {
+        let bucket = self.table.find_bucket_index(key.place, |&n| {
+            let node = &arena[n];
+            node.block == key.hash && is_owned(node.set())
+        })?;
+        self.table.get_bucket(bucket).map(|&node| (node, bucket))
+    }
+
     /// Whether a hash names one node, the same for all workers that have it.
     #[inline]
     pub(super) fn is_plain(&self) -> bool {

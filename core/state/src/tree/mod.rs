@@ -392,8 +392,7 @@ impl Tree {
     /// What the block below `parent` has of it in the digest.
     #[inline]
     fn above(&self, parent: NodeId) -> u64 {
-        let parent = &self.arena[parent];
-        if parent.is_anchor() { parent.block } else { parent.tokens }
+        self.arena[parent].as_above()
     }
 }
 

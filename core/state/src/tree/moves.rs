@@ -12,8 +12,8 @@ pub(super) struct Moves {
     from: SetId,
     /// Whether the worker is in it, so that it leaves it.
     has_worker: bool,
-    /// Owners in it.
-    owners: usize,
+    /// Owners in it, see [`super::owners::OwnerSets::owners`].
+    owners: u32,
     /// The same with the worker toggled; `NONE` until a block moves.
     to: SetId,
     attached: i64,
@@ -25,6 +25,11 @@ const NONE: SetId = SetId(u32::MAX);
 impl Moves {
     pub(super) fn new(worker: Slot) -> Self {
         Self { worker, from: NONE, has_worker: false, owners: 0, to: NONE, attached: 0, unattached: 0 }
+    }
+
+    #[inline]
+    pub(super) fn worker(&self) -> Slot {
+        self.worker
     }
 
     /// Whether these are known to be owners among which the worker is.
@@ -40,35 +45,44 @@ impl Tree {
     pub(super) fn looks_at(&mut self, moves: &mut Moves, set: SetId) -> (bool, bool) {
         if set != moves.from {
             self.settle_moves(moves);
-            let owners = self.sets.get(set);
-            (moves.from, moves.owners) = (set, owners.len());
-            moves.has_worker = owners.contains(moves.worker);
+            (moves.from, moves.owners) = (set, self.sets.owners(set));
+            moves.has_worker = self.sets.get(set).contains(moves.worker);
         }
-        (moves.has_worker, moves.owners > usize::from(moves.has_worker))
+        (moves.has_worker, moves.owners > u32::from(moves.has_worker))
     }
 
-    /// The worker of `moves` becomes an owner of `node`, at whose owners was just looked, or ceases to be one. Gives what both are
-    /// in the digest if the worker calls the block `name`.
+    /// The worker of `moves` becomes an owner of a block, at whose owners was just looked, or ceases to be one. Gives its new set,
+    /// which is counted as used.
     #[inline]
-    pub(super) fn move_owner(&mut self, moves: &mut Moves, node: NodeId, name: u64) -> u64 {
+    pub(super) fn moves_to(&mut self, moves: &mut Moves, is_unattached: bool) -> SetId {
         if moves.to == NONE {
             moves.to = self.sets.toggled(moves.from, moves.worker);
         }
-        let n = &mut self.arena[node];
-        debug_assert!(n.set() == moves.from, "looked at");
-        n.change_set(moves.to);
-        let (tokens, parent) = (n.tokens, n.parent);
-        let count = if n.is_unattached() { &mut moves.unattached } else { &mut moves.attached };
+        let count = if is_unattached { &mut moves.unattached } else { &mut moves.attached };
         *count += 1;
+        moves.to
+    }
+
+    /// The same of `node`. Gives what both are in the digest if the worker calls the block `name`.
+    #[inline]
+    pub(super) fn move_owner(&mut self, moves: &mut Moves, node: NodeId, name: u64) -> u64 {
+        let n = &self.arena[node];
+        debug_assert!(n.set() == moves.from, "looked at");
+        let (tokens, parent, is_unattached) = (n.tokens, n.parent, n.is_unattached());
+        let to = self.moves_to(moves, is_unattached);
+        self.arena[node].change_set(to);
         super::term(moves.worker, tokens, self.above(parent), name)
     }
 
     /// Counts what was moved.
     #[inline]
     pub(super) fn settle_moves(&mut self, moves: &mut Moves) {
-        if moves.to == NONE {
-            return;
+        if moves.to != NONE {
+            self.count_moves(moves);
         }
+    }
+
+    fn count_moves(&mut self, moves: &mut Moves) {
         let (attached, unattached) = (moves.attached, moves.unattached);
         self.sets.move_uses(moves.from, moves.to, (attached + unattached) as u32);
         let sign = if moves.has_worker { -1 } else { 1 };
@@ -80,7 +94,7 @@ impl Tree {
     /// Keeps the totals when so many blocks, which had `owners` owners each, gain `worker`, or lose it if their number is
     /// negative.
     #[inline]
-    pub(super) fn count(&mut self, worker: Slot, owners: usize, attached: i64, unattached: i64) {
+    pub(super) fn count(&mut self, worker: Slot, owners: u32, attached: i64, unattached: i64) {
         let add = |total: &mut u64, by: i64| *total = total.wrapping_add_signed(by);
         let all = attached + unattached;
         self.turnover.count(all);
@@ -89,7 +103,7 @@ impl Tree {
         add(&mut holdings.unattached, unattached);
         add(&mut self.totals.resident, all);
         add(&mut self.totals.unattached, unattached);
-        match owners + usize::from(all > 0) {
+        match owners + u32::from(all > 0) {
             1 => add(&mut self.totals.nodes, attached),
             2 => add(&mut self.totals.shared, attached),
             _ => {}

@@ -147,8 +147,17 @@ const RECENT: usize = 256;
 /// Unused sets are swept when there are this many more of them than used ones: sweeping is linear in the sets.
 const SWEEP_SLACK: usize = 1024;
 
-/// In `uses`: the slot is free.
+/// In [`Counts::uses`]: the slot is free.
 const SWEPT: u32 = u32::MAX;
+
+/// What is counted of a set.
+#[derive(Clone, Copy)]
+struct Counts {
+    /// Nodes that use it.
+    uses: u32,
+    /// Owners in it.
+    owners: u32,
+}
 
 #[derive(Clone, Copy)]
 struct Move {
@@ -163,7 +172,7 @@ const NO_MOVE: Move = Move { from: SetId(u32::MAX), worker: Slot(0), to: SetId(0
 #[derive(Clone)]
 pub(super) struct OwnerSets {
     sets: Vec<OwnerSet>,
-    uses: Vec<u32>,
+    counts: Vec<Counts>,
     ids: HashMap<OwnerSet, SetId, DefaultHashBuilder>,
     free: Vec<SetId>,
     unused: usize,
@@ -177,7 +186,7 @@ impl Default for OwnerSets {
         ids.insert(empty.clone(), SetId::EMPTY);
         Self {
             sets: vec![empty],
-            uses: vec![0],
+            counts: vec![Counts { uses: 0, owners: 0 }],
             ids,
             free: Vec::new(),
             unused: 0,
@@ -190,6 +199,12 @@ impl OwnerSets {
     #[inline]
     pub(super) fn get(&self, id: SetId) -> &OwnerSet {
         &self.sets[id.0 as usize]
+    }
+
+    /// How many owners a set has.
+    #[inline]
+    pub(super) fn owners(&self, id: SetId) -> u32 {
+        self.counts[id.0 as usize].owners
     }
 
     /// So many nodes that used `from` use `to`.
@@ -223,7 +238,7 @@ impl OwnerSets {
         if id == SetId::EMPTY {
             return;
         }
-        let uses = &mut self.uses[id.0 as usize];
+        let uses = &mut self.counts[id.0 as usize].uses;
         self.unused -= usize::from(*uses == 0);
         *uses += nodes;
     }
@@ -233,7 +248,7 @@ impl OwnerSets {
         if id == SetId::EMPTY {
             return;
         }
-        let uses = &mut self.uses[id.0 as usize];
+        let uses = &mut self.counts[id.0 as usize].uses;
         *uses -= nodes;
         if *uses == 0 {
             self.unused += 1;
@@ -248,15 +263,16 @@ impl OwnerSets {
         if let Some(&id) = self.ids.get(&set) {
             return id;
         }
+        let counts = Counts { uses: 0, owners: set.len() as u32 };
         let id = match self.free.pop() {
             Some(id) => {
                 self.sets[id.0 as usize] = set.clone();
-                self.uses[id.0 as usize] = 0;
+                self.counts[id.0 as usize] = counts;
                 id
             }
             None => {
                 self.sets.push(set.clone());
-                self.uses.push(0);
+                self.counts.push(counts);
                 SetId((self.sets.len() - 1) as u32)
             }
         };
@@ -267,10 +283,10 @@ impl OwnerSets {
 
     fn sweep(&mut self) {
         for i in 1..self.sets.len() {
-            if self.uses[i] == 0 {
+            if self.counts[i].uses == 0 {
                 let set = std::mem::take(&mut self.sets[i]);
                 self.ids.remove(&set);
-                self.uses[i] = SWEPT;
+                self.counts[i].uses = SWEPT;
                 self.free.push(SetId(i as u32));
             }
         }
@@ -282,7 +298,8 @@ impl OwnerSets {
         // Each set is there twice: in `sets` and as a key of `ids`.
         let groups: usize = self.sets.iter().map(|set| 2 * size_of_val(&*set.rest)).sum();
         groups
-            + self.sets.capacity() * (size_of::<OwnerSet>() + 4)
+            + self.sets.capacity() * size_of::<OwnerSet>()
+            + self.counts.capacity() * size_of::<Counts>()
             + self.ids.capacity() * (size_of::<(OwnerSet, SetId)>() + 1)
             + self.free.capacity() * 4
             + size_of_val(&*self.recent)

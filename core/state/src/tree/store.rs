@@ -1,5 +1,6 @@
 //! Stores, removals and clearances: how the tree changes.
 
+use super::arena::NO_CHILD;
 use super::moves::Moves;
 use super::owners::SetId;
 use super::{NodeId, Tree};
@@ -59,24 +60,38 @@ impl Tree {
             },
         };
         let (mut moves, mut rest) = (Moves::new(worker), blocks);
+        let mut above_in_digest = self.above(above);
         while let Some((block, after)) = rest.split_first() {
             let (hash, tokens) = (block.block_hash, block.tokens_hash.0);
             let Some(node) = self.families.find(&self.arena, above, tokens) else {
                 self.settle_moves(&mut moves);
                 (above, rest) = self.append(worker, above, rest, touched, &mut outcome);
+                above_in_digest = self.above(above);
                 continue;
             };
             let n = &mut self.arena[node];
             if touched != Self::TIME_UNKNOWN {
                 n.touched = touched;
             }
-            let (owners, is_called_so) = (n.set(), n.block == hash.0);
-            let at_node =
-                if is_called_so { self.acquire_at_node(&mut moves, node, owners, hash.0) } else { None };
-            let acquired = at_node.unwrap_or_else(|| {
-                self.settle_moves(&mut moves);
-                self.acquire(worker, node, hash.0)
-            });
+            let (owners, is_unattached) = (n.set(), n.is_unattached());
+            // Where no other block and no other name can be meant the node alone decides, as for most blocks that are stored again.
+            let is_plain = n.block == hash.0 && self.index.is_plain() && self.twins.is_empty();
+            let looked = if is_plain { self.looks_at(&mut moves, owners) } else { (false, false) };
+            let acquired = match looked {
+                (true, _) => Acquired::Known,
+                (false, true) => {
+                    let to = self.moves_to(&mut moves, is_unattached);
+                    self.arena[node].change_set(to);
+                    let term = super::term(worker, tokens, above_in_digest, hash.0);
+                    self.digest = self.digest.wrapping_add(term);
+                    self.notify(|forest, ground| forest.owners_changed(ground, node));
+                    Acquired::Joined { differs: false }
+                }
+                (false, false) => {
+                    self.settle_moves(&mut moves);
+                    self.acquire(worker, node, hash.0)
+                }
+            };
             match acquired {
                 Acquired::Known => outcome.known += 1,
                 Acquired::New => outcome.new += 1,
@@ -93,7 +108,7 @@ impl Tree {
                 self.settle_moves(&mut moves);
                 self.join(anchor, node);
             }
-            (above, rest) = (node, after);
+            (above, above_in_digest, rest) = (node, tokens, after);
         }
         self.settle_moves(&mut moves);
         if self.arena.live() > self.limit {
@@ -149,42 +164,75 @@ impl Tree {
     pub fn remove_all(&mut self, worker: Slot, hashes: &[BlockHash]) -> usize {
         let (mut moves, mut unknown) = (Moves::new(worker), 0);
         for &BlockHash(hash) in hashes {
-            if !self.twins.is_empty() && self.remove_name(worker, hash) {
-                continue;
-            }
-            let key = self.index.key(hash);
-            let is_owned = |set| moves.are_with_worker(set) || self.sets.get(set).contains(worker);
-            match self.index.locate(&self.arena, worker, key, is_owned) {
-                Some((node, Some(bucket))) if self.index.has_no_variants() && self.twins.is_empty() => {
-                    self.drop_plain(&mut moves, node, hash, bucket);
-                }
-                Some((node, bucket)) => {
-                    self.settle_moves(&mut moves);
-                    self.lose_name(worker, node, bucket);
-                }
-                None => unknown += usize::from(!self.remove_hidden(worker)),
+            let was_held = match self.index.has_no_variants() && self.twins.is_empty() {
+                true => self.remove_plain(&mut moves, hash),
+                false => self.remove_named(&mut moves, hash),
+            };
+            if !was_held {
+                unknown += usize::from(self.totals.hidden == 0 || !self.remove_hidden(worker));
             }
         }
         self.settle_moves(&mut moves);
         unknown
     }
 
-    /// What [`Tree::release`] does where each owner of `node` calls it by one name, the same.
-    #[inline]
-    fn drop_plain(&mut self, moves: &mut Moves, node: NodeId, name: u64, bucket: usize) {
-        let (_, has_others) = self.looks_at(moves, self.arena[node].set());
-        let term = self.move_owner(moves, node, name);
-        self.digest = self.digest.wrapping_sub(term);
-        if !has_others {
-            self.index.leave(&self.arena, node, Some(bucket));
-            if self.arena[node].child == super::arena::NO_CHILD {
-                return self.prune(node);
-            }
+    /// The worker of `moves` dropped the block that it calls `name`, whatever names there are. `false`: it did not hold such a block.
+    #[cold]
+    fn remove_named(&mut self, moves: &mut Moves, name: u64) -> bool {
+        let worker = moves.worker();
+        if self.remove_name(worker, name) {
+            return true;
         }
-        self.notify(|forest, ground| forest.owners_changed(ground, node));
+        // Sets and totals are looked at below.
+        self.settle_moves(moves);
+        let key = self.index.key(name);
+        let found = self.index.locate(&self.arena, worker, key, |set| self.sets.get(set).contains(worker));
+        found.inspect(|&(node, bucket)| self.lose_name(worker, node, bucket)).is_some()
+    }
+
+    /// The same where each owner of a block calls it by one name, the same: what [`Tree::release`] does then.
+    #[inline]
+    fn remove_plain(&mut self, moves: &mut Moves, name: u64) -> bool {
+        let worker = moves.worker();
+        let is_owned = |set| moves.are_with_worker(set) || self.sets.get(set).contains(worker);
+        let Some((node, bucket)) = self.index.locate_plain(&self.arena, self.index.key(name), is_owned)
+        else {
+            return false;
+        };
+        let n = self.arena[node];
+        let (_, has_others) = self.looks_at(moves, n.set());
+        let to = self.moves_to(moves, n.is_unattached());
+        let above = &mut self.arena[n.parent];
+        let term = super::term(worker, n.tokens, above.as_above(), name);
+        self.digest = self.digest.wrapping_sub(term);
+        if has_others || n.child != NO_CHILD {
+            if !has_others {
+                self.index.leave(&self.arena, node, Some(bucket));
+            }
+            self.arena[node].change_set(to);
+            self.notify(|forest, ground| forest.owners_changed(ground, node));
+            return true;
+        }
+        // Nobody holds it and nothing is below it: it goes, and with it what only led to it.
+        let leads_nowhere = above.child == node.0;
+        let is_empty = leads_nowhere && above.set() == SetId::EMPTY;
+        if leads_nowhere {
+            above.child = NO_CHILD;
+        } else {
+            self.families.unlink(&mut self.arena, node);
+        }
+        self.index.leave(&self.arena, node, Some(bucket));
+        self.pass_hits(node, n.parent);
+        self.arena.free(node);
+        self.notify(|forest, ground| forest.removed(ground, node, n.parent));
+        if is_empty {
+            self.prune(n.parent);
+        }
+        true
     }
 
     /// One of the blocks that the limit keeps out of the picture is gone, if there is one.
+    #[cold]
     fn remove_hidden(&mut self, worker: Slot) -> bool {
         let hidden = &mut self.holdings_mut(worker).hidden;
         let was_hidden = *hidden > 0;
@@ -232,6 +280,7 @@ impl Tree {
         outcome: &mut StoreOutcome,
     ) -> (NodeId, &'b [Block]) {
         let own = self.sets.toggled(SetId::EMPTY, worker);
+        let is_unattached = self.arena[above].is_unattached();
         let (mut last, mut above_tokens) = (above, self.above(above));
         let (mut rest, mut held) = (blocks, None);
         while let Some((block, after)) = rest.split_first() {
@@ -239,7 +288,7 @@ impl Tree {
             if !self.twins.is_empty() {
                 self.remove_name(worker, key.hash);
             }
-            let node = self.arena.add_owned(last, tokens, key.hash, touched, own);
+            let node = self.arena.add_owned(last, is_unattached, tokens, key.hash, touched, own);
             if last == above {
                 self.families.link(&mut self.arena, last, node);
             } else {
@@ -259,7 +308,7 @@ impl Tree {
         let appended = &blocks[..blocks.len() - rest.len()];
         outcome.new += appended.len() as u32;
         let count = appended.len() as i64;
-        let (attached, unattached) = if self.is_attached(last) { (count, 0) } else { (0, count) };
+        let (attached, unattached) = if is_unattached { (0, count) } else { (count, 0) };
         self.sets.add_uses(own, count as u32);
         self.count(worker, 0, attached, unattached);
         if let Some(held) = held {
@@ -287,31 +336,6 @@ impl Tree {
         let anchor = self.arena.add_anchor(u64::from(worker.0), missing.0);
         self.anchors.insert((worker, missing), anchor);
         anchor
-    }
-
-    /// What [`Tree::acquire`] does where the node, with these `owners` and called `name`, alone decides, as it does for most blocks
-    /// that are stored again. `None`: other blocks or other names have to be looked at.
-    #[inline]
-    fn acquire_at_node(
-        &mut self,
-        moves: &mut Moves,
-        node: NodeId,
-        owners: SetId,
-        name: u64,
-    ) -> Option<Acquired> {
-        if !self.index.is_plain() || !self.twins.is_empty() {
-            return None;
-        }
-        match self.looks_at(moves, owners) {
-            (true, _) => Some(Acquired::Known),
-            (false, false) => None,
-            (false, true) => {
-                let term = self.move_owner(moves, node, name);
-                self.digest = self.digest.wrapping_add(term);
-                self.notify(|forest, ground| forest.owners_changed(ground, node));
-                Some(Acquired::Joined { differs: false })
-            }
-        }
     }
 
     /// `worker` holds `node` and calls it so.
@@ -446,7 +470,7 @@ impl Tree {
         let mut at = node;
         while at != NodeId::ROOT {
             let n = self.arena[at];
-            if n.is_free() || n.child != super::arena::NO_CHILD || n.set() != SetId::EMPTY {
+            if n.is_free() || n.child != NO_CHILD || n.set() != SetId::EMPTY {
                 return;
             }
             if n.is_anchor() {

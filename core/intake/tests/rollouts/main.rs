@@ -1,75 +1,17 @@
 //! Workers that are rolled out anew, again and again: more of them than there are slots, all right while they are there.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use radixscope_intake::{Intake, NatsSubjects, Payload, Received};
-use radixscope_model::frame::{BatchWriter, Frame};
-use radixscope_model::id::{Millis, PoolIx, Seq, SourceIx, Worker};
-use radixscope_model::record::{Entry, MissedCause, SourceKind};
+mod rollout;
+
+use radixscope_intake::Payload;
+use radixscope_model::id::{PoolIx, Worker};
 use radixscope_state::cluster::{Cluster, SnapshotReader};
-use radixscope_state::sink::RecordSink;
-use serde_json::json;
 
-/// A state, and a second one that hears of it over the wire.
-struct Both {
-    near: Cluster,
-    far: Cluster,
-    batch: BatchWriter,
-}
-
-impl RecordSink for Both {
-    fn cluster(&self) -> &Cluster {
-        &self.near
-    }
-
-    fn append(&mut self, entry: &Entry<'_>) {
-        self.batch.push(entry).unwrap();
-        self.near.append(entry);
-    }
-}
-
-/// What is asked in one rollout.
-struct Rollouts {
-    intake: Intake,
-    both: Both,
-    source: SourceIx,
-    at: u64,
-    /// Chosen worker and candidates of each decision.
-    decided: Vec<(Worker, [Worker; 3])>,
-}
-
-/// Midnight, 2027-01-15.
-const MIDNIGHT_MS: u64 = 1_799_971_200_000;
+use rollout::{MIDNIGHT_MS, RETAINED, Rollouts, Size, heap_bytes_after, is_bounded};
 
 impl Rollouts {
-    fn new(slots: usize) -> Self {
-        let both =
-            Both { near: Cluster::default(), far: Cluster::default(), batch: BatchWriter::new(Seq(1)) };
-        let (mut intake, mut both) = (Intake::with_slots(slots), both);
-        let source = intake.source("nats", SourceKind::Nats, Millis(MIDNIGHT_MS), &mut both).unwrap();
-        Self { intake, both, source, at: MIDNIGHT_MS, decided: Vec::new() }
-    }
-
-    fn take(&mut self, payload: Payload) {
-        let received = Received { source: self.source, at_ms: Millis(self.at), payload };
-        self.intake.take(&received, &mut self.both);
-    }
-
     fn log(&mut self, line: String) {
         self.take(Payload::LogLine { log: "frontend".into(), line: line.into() });
-    }
-
-    /// Two blocks: one that all hold, and one of its own.
-    fn stores(&mut self, worker: Worker) {
-        let own = worker.id.0 * 64 + u64::from(worker.dp_rank) + 1;
-        let blocks = [(1, 1), (own, own)].map(
-            |(block, tokens)| json!({"block_hash": block, "tokens_hash": tokens, "mm_extra_info": null}),
-        );
-        let data = json!({"stored": {"parent_hash": null, "blocks": blocks}});
-        let event = json!({"event_id": 0, "data": data, "dp_rank": worker.dp_rank});
-        let message = json!({"worker_id": worker.id.0, "event": event}).to_string();
-        let subject = "namespace-dynamo-component-backend-kv-events.kv-events";
-        let payload = NatsSubjects::default().publication(subject, None, message.into()).unwrap();
-        self.take(payload);
     }
 
     /// A frontend's log weighs three workers and chooses the last one.
@@ -93,28 +35,6 @@ impl Rollouts {
         );
         self.log(line);
         self.decided.push((workers[2], workers));
-    }
-
-    fn listed(&mut self, ids: impl Iterator<Item = u64>) {
-        let instance = |id| json!({"component": "backend", "endpoint": "generate", "namespace": "dynamo", "instance_id": id});
-        let list = json!({"status": "healthy", "instances": ids.map(instance).collect::<Vec<_>>()});
-        self.take(Payload::Health { frontend: "frontend".into(), answer: list.to_string().into() });
-    }
-
-    fn flush(&mut self) {
-        self.intake.flush(Millis(self.at), &mut self.both);
-        let bytes = self.both.batch.finish(Millis(self.at), None).unwrap();
-        let Frame::Batch(batch) = Frame::decode(&bytes).unwrap() else { panic!("not a batch") };
-        for entry in batch.entries() {
-            let (seq, entry) = entry.unwrap();
-            self.both.far.fold(seq, &entry);
-        }
-        assert_eq!(self.both.near.digest(), self.both.far.digest());
-    }
-
-    fn too_many(&self) -> u64 {
-        let missed = self.both.near.sources().iter().flat_map(|source| &source.missed);
-        missed.filter(|missed| missed.cause == MissedCause::TooManyWorkers).map(|missed| missed.count).sum()
     }
 
     /// The worker is shown as it is: two blocks stored and held, and so many requests.
@@ -159,13 +79,6 @@ impl Rollouts {
         assert_eq!(restored.map(|cluster: Cluster| cluster.digest()), Some(self.both.near.digest()));
         bytes
     }
-}
-
-/// Workers of a rollout.
-#[derive(Clone, Copy)]
-struct Size {
-    processes: u64,
-    ranks: u32,
 }
 
 /// Rolls out `count` times: the workers of the rollout before are listed no more. Gives the sizes of some snapshots.
@@ -243,16 +156,6 @@ fn workers_that_left_are_forgotten_but_for_their_names_in_decisions() {
     assert!(rollouts.named() >= 1_000, "decisions name those that left: {}", rollouts.named());
 }
 
-/// Workers that left and are retained.
-const RETAINED: usize = 128;
-
-/// So many workers at a time, of two rollouts while one follows the other, need no more than this.
-fn is_bounded(rollouts: &Rollouts, live: usize) {
-    let workers = rollouts.both.near.workers();
-    assert_eq!((workers.len(), rollouts.too_many()), (live + RETAINED, 0));
-    assert!(workers.slots() <= 2 * live + RETAINED, "{} slots", workers.slots());
-}
-
 #[test]
 fn rollouts_of_more_workers_than_there_are_slots_keep_the_names_in_every_decision() {
     let mut rollouts = Rollouts::new(usize::MAX);
@@ -262,44 +165,12 @@ fn rollouts_of_more_workers_than_there_are_slots_keep_the_names_in_every_decisio
     is_bounded(&rollouts, 256);
 }
 
-/// Rolls out without decisions until so many workers were there; gives the bytes of heap of both states and the intake.
-fn heap_bytes_after(workers: u64, Size { processes, ranks }: Size) -> i64 {
-    let mut kept = None;
-    let used = allocation_counter::measure(|| {
-        let mut rollouts = Rollouts::new(usize::MAX);
-        for rollout in 0..workers / (processes * u64::from(ranks)) {
-            rollouts.at += 40_000;
-            let ids = 1 + rollout * processes..1 + (rollout + 1) * processes;
-            for id in ids.clone() {
-                (0..ranks).for_each(|rank| rollouts.stores(Worker::new(id, rank)));
-            }
-            rollouts.listed(ids.clone());
-            rollouts.at += 5_000;
-            rollouts.listed(ids);
-            rollouts.flush();
-        }
-        kept = Some(rollouts);
-    });
-    is_bounded(&kept.unwrap(), processes as usize * ranks as usize);
-    used.bytes_current
-}
-
 #[test]
 fn memory_is_bounded_by_the_workers_that_are_there_and_not_by_those_that_were() {
     let size = Size { processes: 8, ranks: 4 };
     let (few, many) = (heap_bytes_after(1_600, size), heap_bytes_after(16_000, size));
     // The ids of 65,536 departed workers are remembered, in a table that doubles; of their states nothing is.
     assert!(many < few + 14_400 * 96, "{few} and {many} bytes");
-}
-
-/// The same for a day: `cargo test --release --test rollouts -- --ignored --nocapture 100_000`.
-#[test]
-#[ignore = "a measurement: minutes without optimisation"]
-fn memory_after_100_000_workers() {
-    for workers in [1_024, 10_240, 100_096] {
-        let bytes = heap_bytes_after(workers, Size { processes: 32, ranks: 8 });
-        println!("{workers} workers, 256 at a time: {:.1} MiB", bytes as f64 / 1_048_576.0);
-    }
 }
 
 #[test]
