@@ -217,7 +217,9 @@ impl KvEvents {
         let PlainEvent { worker_id, event_id, run, left } = wire.plain_event()?;
         let data = match run {
             PlainRun::Stored { parent, start_position } => {
-                let blocks = self.blocks_left(wire, left).ok()?;
+                let start = self.blocks.len() as u32;
+                self.blocks_left(wire, left).ok()?;
+                let blocks = start..self.blocks.len() as u32;
                 KvData::Stored {
                     parent: parent.map(BlockHash),
                     start_position,
@@ -225,7 +227,11 @@ impl KvEvents {
                     pictures: self.pictures(),
                 }
             }
-            PlainRun::Removed => KvData::Removed { hashes: self.hashes_left(wire, left).ok()? },
+            PlainRun::Removed => {
+                let start = self.removed.len() as u32;
+                self.hashes_left(wire, left).ok()?;
+                KvData::Removed { hashes: start..self.removed.len() as u32 }
+            }
         };
         let worker = Worker::new(worker_id, wire.plain_rank()?);
         let (tier, domain) = (StorageTier::Device, ResidencyDomain::Worker);
@@ -311,18 +317,15 @@ impl KvEvents {
     }
 
     fn block_run<'a, W: Wire<'a>>(&mut self, wire: &mut W) -> Result<Range<u32>, Fault> {
-        let left = wire.array()?;
-        self.blocks_left(wire, left)
+        let (start, left) = (self.blocks.len() as u32, wire.array()?);
+        self.blocks_left(wire, left)?;
+        Ok(start..self.blocks.len() as u32)
     }
 
+    /// Adds the blocks of a run. Which those are is not in the result: it would be read back in wider pieces than it is written.
     #[inline]
-    fn blocks_left<'a, W: Wire<'a>>(
-        &mut self,
-        wire: &mut W,
-        mut left: Remaining,
-    ) -> Result<Range<u32>, Fault> {
-        let start = self.blocks.len();
-        let end = start + self.room();
+    fn blocks_left<'a, W: Wire<'a>>(&mut self, wire: &mut W, mut left: Remaining) -> Result<(), Fault> {
+        let end = self.blocks.len() + self.room();
         self.pictures.clear();
         loop {
             // As many as stand as Dynamo writes them, which are all, mostly.
@@ -331,7 +334,7 @@ impl KvEvents {
                 blocks.push(to_block(block_hash, tokens_hash));
             });
             if !wire.next_element(&mut left)? {
-                return Ok(start as u32..self.blocks.len() as u32);
+                return Ok(());
             }
             if self.blocks.len() == end {
                 return Err(self.too_large(wire));
@@ -358,23 +361,20 @@ impl KvEvents {
     }
 
     fn hash_run<'a, W: Wire<'a>>(&mut self, wire: &mut W) -> Result<Range<u32>, Fault> {
-        let left = wire.array()?;
-        self.hashes_left(wire, left)
+        let (start, left) = (self.removed.len() as u32, wire.array()?);
+        self.hashes_left(wire, left)?;
+        Ok(start..self.removed.len() as u32)
     }
 
+    /// The same of hashes.
     #[inline]
-    fn hashes_left<'a, W: Wire<'a>>(
-        &mut self,
-        wire: &mut W,
-        mut left: Remaining,
-    ) -> Result<Range<u32>, Fault> {
-        let start = self.removed.len();
-        let end = start + self.room();
+    fn hashes_left<'a, W: Wire<'a>>(&mut self, wire: &mut W, mut left: Remaining) -> Result<(), Fault> {
+        let end = self.removed.len() + self.room();
         loop {
             let removed = &mut self.removed;
             wire.plain_hashes(&mut left, end - removed.len(), |hash| removed.push(BlockHash(hash)));
             if !wire.next_element(&mut left)? {
-                return Ok(start as u32..self.removed.len() as u32);
+                return Ok(());
             }
             if self.removed.len() == end {
                 return Err(self.too_large(wire));
