@@ -6,6 +6,8 @@ use serde_json::Value;
 
 /// Where the report goes, as an option of a measuring program.
 #[derive(clap::Args, Clone, Debug)]
+// Else the help of every program would begin with the line above.
+#[command(about = None, long_about = None)]
 pub struct ReportFile {
     /// Write the figures as JSON
     #[arg(long = "json", value_name = "FILE", env = "RADIXSCOPE_BENCH_OUT")]

@@ -37,9 +37,10 @@ struct Options {
 }
 
 fn main() {
+    let options = Options::parse();
     let rows = rows(&paths::checkout().join("app/dist"));
     println!("{:#}", json!(rows));
-    Options::parse().report.write(&json!({"rows": rows}));
+    options.report.write(&json!({"rows": rows}));
 }
 
 /// The rows of the page that is built in a folder.
