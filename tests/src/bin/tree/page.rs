@@ -96,6 +96,8 @@ impl<'a> Viewer<'a> {
 
     /// Moves in the tree as a reader does. Gives the inputs too.
     pub(crate) async fn moved(&self, duration: Duration) -> (Measured, u64) {
+        // The driver may come back from opening a page before its document is read.
+        self.until("the tree is in the page", &format!("document.querySelector('{TREE}') && {{}}")).await;
         self.eval(&format!("document.querySelector('{TREE}').focus()")).await;
         self.page.press("Home").await;
         let rectangle = self.page.rectangle(TREE).await;
