@@ -5,6 +5,7 @@ use gloo_timers::future::TimeoutFuture;
 use leptos::html;
 use leptos::prelude::*;
 
+use super::lazy::after_painting;
 use super::resize;
 use crate::draw::chart::Drawing;
 use crate::draw::option::ChartOption;
@@ -91,14 +92,11 @@ fn load_after_figures(
         resize::observe(&element, move || {
             drawing.try_with_value(|d| d.iter().for_each(Drawing::resize)).unwrap_or_default()
         });
-        // Two frames: the first paints the figures.
-        request_animation_frame(move || {
-            request_animation_frame(move || {
-                leptos::task::spawn_local(async move {
-                    while !fetch(&element, drawing, loaded, failed).await {
-                        TimeoutFuture::new(RETRY_MS).await;
-                    }
-                });
+        after_painting(move || {
+            leptos::task::spawn_local(async move {
+                while !fetch(&element, drawing, loaded, failed).await {
+                    TimeoutFuture::new(RETRY_MS).await;
+                }
             });
         });
     });

@@ -23,6 +23,8 @@ pub enum LazyView {
     Panel(Panel),
     /// The kiosk.
     Kiosk,
+    /// The chart of stored and removed blocks: no chart is drawn before the first figures.
+    RatesChart,
 }
 
 impl LazyView {
@@ -30,6 +32,7 @@ impl LazyView {
         match self {
             Self::Panel(panel) => panel.title(),
             Self::Kiosk => "Kiosk",
+            Self::RatesChart => "The chart",
         }
     }
 }
@@ -111,6 +114,9 @@ pub(super) fn Lazy(of: LazyView, store: Store, dark: Memo<bool>) -> impl IntoVie
             .and_then(|chunk| (chunk.view)(store, dark))
             .unwrap_or_else(|| view! { <Failed of store retry=begin/> }),
         Progress::Failed => view! { <Failed of store retry=begin/> },
+        Progress::Loading if of == LazyView::RatesChart => view! {
+            <div class="chart-box" aria-busy="true" data-testid="part-loading"></div>
+        },
         Progress::Loading => view! {
             <section class="panel part" aria-busy="true" data-testid="part-loading">
                 {head(of, store)}
@@ -118,6 +124,12 @@ pub(super) fn Lazy(of: LazyView, store: Store, dark: Memo<bool>) -> impl IntoVie
             </section>
         },
     }
+}
+
+/// Calls `then` when what is in the document now has been painted.
+pub(super) fn after_painting(then: impl FnOnce() + 'static) {
+    // Two frames: the first paints it.
+    request_animation_frame(move || request_animation_frame(then));
 }
 
 /// Id of the view's heading, if that has the focus.
@@ -134,6 +146,16 @@ fn head(of: LazyView, store: Store) -> Option<AnyView> {
 
 #[component]
 fn Failed(of: LazyView, store: Store, retry: impl Fn() + 'static) -> impl IntoView {
+    if of == LazyView::RatesChart {
+        return view! {
+            <div class="chart-box">
+                <p class="empty" role="alert" data-testid="part-failed">
+                    "The chart was not loaded; the browser's console names the file. "
+                    <button class="plain" on:click=move |_| retry() data-testid="part-again">"Try again"</button>
+                </p>
+            </div>
+        };
+    }
     view! {
         <section class="panel part" data-testid="part-failed">
             {head(of, store)}

@@ -50,6 +50,7 @@ pub use latency::LatencyPanel;
 pub use ledger::LedgerPanel;
 use leptos::prelude::*;
 pub use memory::MemoryPanel;
+pub use rates::RatesChartView;
 pub use tree::TreePanel;
 pub use whatif::WhatIfPanel;
 

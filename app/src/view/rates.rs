@@ -6,6 +6,7 @@ use radixscope_insight::block_rates::{MAX_BANDS, OTHERS};
 use radixscope_model::id::WorkerIx;
 
 use super::figure::{Figure, PanelHead};
+use super::lazy::{Lazy, LazyView, after_painting};
 use super::legend::{Hidden, Legend, LegendEntry};
 use super::time_chart::{TimeChart, shown_span};
 use super::time_menu::TimeMenu;
@@ -38,6 +39,35 @@ pub(super) fn RatesPanel(store: Store, dark: Memo<bool>) -> impl IntoView {
         let all = store.listed.get().into_iter().filter(|&worker| picked.get().is_none_or(|of| of == worker));
         store.peek(|shown| series(shown, &all.collect::<Vec<_>>(), store.workers.get()))
     });
+    // The chart's program would delay the state, which comes over the same line.
+    let are_figures_painted = RwSignal::new(false);
+    Effect::new(move |_| {
+        if store.ready() {
+            after_painting(move || {
+                are_figures_painted.try_set(true);
+            });
+        }
+    });
+    view! {
+        <section class="panel rates" aria-labelledby="rates-title" data-testid="rates">
+            <PanelHead store panel=Panel::Rates title=TITLE>
+                <Figure id="stored-rate-all" label=STORED value=mean(0) title=mean_title.clone()/>
+                <Figure id="removed-rate-all" label=REMOVED value=mean(1) title=mean_title/>
+            </PanelHead>
+            <div class="chart-tools"><Legend hidden all=legend/><span class="quiet">{format!("↑ {STORED} ↓ {REMOVED}")}</span><TimeMenu store span/></div>
+            <Show when=move || are_figures_painted.get() fallback=|| view! { <div class="chart-box"></div> }>
+                <Lazy of=LazyView::RatesChart store dark/>
+            </Show>
+        </section>
+    }
+}
+
+/// The panel's chart.
+#[component]
+pub fn RatesChartView(store: Store, dark: Memo<bool>) -> impl IntoView {
+    let span = shown_span(store);
+    let picked = Memo::new(move |_| store.picked());
+    let hidden = Hidden::of(store, HIDDEN_KEY);
     let option = move |palette: &Palette| {
         let (span, picked) = (span.get(), picked.get());
         store.pools.track();
@@ -47,15 +77,8 @@ pub(super) fn RatesPanel(store: Store, dark: Memo<bool>) -> impl IntoView {
         }))
     };
     view! {
-        <section class="panel rates" aria-labelledby="rates-title" data-testid="rates">
-            <PanelHead store panel=Panel::Rates title=TITLE>
-                <Figure id="stored-rate-all" label=STORED value=mean(0) title=mean_title.clone()/>
-                <Figure id="removed-rate-all" label=REMOVED value=mean(1) title=mean_title/>
-            </PanelHead>
-            <div class="chart-tools"><Legend hidden all=legend/><span class="quiet">{format!("↑ {STORED} ↓ {REMOVED}")}</span><TimeMenu store span/></div>
-            <TimeChart store dark id="rates-chart" insets=chart::INSETS span option
-                description="Blocks stored and removed per second and worker. The table of workers has the present rates."/>
-        </section>
+        <TimeChart store dark id="rates-chart" insets=chart::INSETS span option
+            description="Blocks stored and removed per second and worker. The table of workers has the present rates."/>
     }
 }
 

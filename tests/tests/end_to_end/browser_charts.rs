@@ -46,10 +46,11 @@ async fn places<const N: usize>(page: &Page, chart: &str, shares: [f64; N]) -> [
     shares.map(|share| (x + share * width, y + height * 0.3))
 }
 
-/// What the chart's option in ECharts is.
+/// What the chart's option in ECharts is; null as long as it is not drawn.
 async fn option(page: &Page, chart: &str, path: &str) -> Value {
     page.eval(&format!(
-        "echarts.getInstanceByDom(document.querySelector('[data-testid={chart}]')).getOption().{path}"
+        "(chart => chart?.querySelector('canvas') ? echarts.getInstanceByDom(chart).getOption().{path} : null)
+            (document.querySelector('[data-testid={chart}]'))"
     ))
     .await
 }

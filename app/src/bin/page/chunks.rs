@@ -11,7 +11,7 @@ use radixscope_app::url::Panel;
 use radixscope_app::view::lazy::{Chunk, LazyView};
 use radixscope_app::view::{
     ChangesPanel, ComparePanel, CounterfactualPanel, FindingsPanel, Kiosk, LatencyPanel, LedgerPanel,
-    MemoryPanel, TreePanel, WhatIfPanel,
+    MemoryPanel, RatesChartView, TreePanel, WhatIfPanel,
 };
 
 /// Declares [`CHUNKS`]: for each its name, the view that is in it, and how that is made.
@@ -45,5 +45,6 @@ chunks! {
     counterfactual: LazyView::Panel(Panel::Counterfactual), |store, _dark| view! { <CounterfactualPanel store/> };
     compare: LazyView::Panel(Panel::Compare), |store, dark| view! { <ComparePanel store dark/> };
     changes: LazyView::Panel(Panel::Changes), |store, dark| view! { <ChangesPanel store dark/> };
+    rates: LazyView::RatesChart, |store, dark| view! { <RatesChartView store dark/> };
     kiosk: LazyView::Kiosk, |store, dark| view! { <Kiosk store dark/> };
 }
