@@ -1,6 +1,7 @@
-// Runs before the page's own scripts: keeps what cannot be asked for later, and says in the trace where frames begin.
+// Runs before the page's own scripts: keeps what cannot be queried later, and when frames begin and end with a picture. By the
+// page's own clock: a mark in Chromium's trace costs up to a millisecond of what is measured.
 (() => {
-  const seen = { memories: [], socketBytes: 0, frames: [], draws: 0, content: null };
+  const seen = { memories: [], socketBytes: 0, frames: [], frameTimes: [], drawTimes: [], draws: 0, content: null };
   globalThis.__seen = seen;
 
   const keep = (result) => {
@@ -35,7 +36,7 @@
   const drawn = (canvas, picture) => {
     if (!canvas.closest("[data-testid=tree]")) return;
     seen.draws += 1;
-    if (seen.counting) performance.mark("radixscope-draw");
+    if (seen.counting) seen.drawTimes.push(performance.now());
     if (seen.content || coloursOf(picture()) < COLOURS) return;
     const { startedMs, heardMs, socketBytes: bytes } = seen;
     const content = { startedMs, heardMs, putMs: performance.now(), bytes };
@@ -54,13 +55,13 @@
     drawn(this.canvas, () => this.getImageData(0, 0, this.canvas.width, this.canvas.height));
   };
 
-  // A frame each, with its mark in the trace, while `counting`: the loop itself asks for frames.
+  // A frame each while `counting`: the loop itself asks for frames.
   seen.count = () => {
     seen.counting = true;
     let before = 0;
     const frame = (now) => {
       if (!seen.counting) return;
-      performance.mark("radixscope-frame");
+      seen.frameTimes.push(performance.now());
       if (before) seen.frames.push(now - before);
       before = now;
       requestAnimationFrame(frame);
@@ -70,8 +71,8 @@
   seen.stop = () => {
     seen.counting = false;
     performance.clearMarks();
-    const frames = seen.frames;
-    seen.frames = [];
-    return frames;
+    const { frames: intervals, frameTimes: frames, drawTimes: draws } = seen;
+    Object.assign(seen, { frames: [], frameTimes: [], drawTimes: [] });
+    return { intervals, frames, draws };
   };
 })();

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::gestures;
 use crate::stage::Stage;
-use crate::trace::{self, Trace};
+use crate::trace::{self, FrameTimes, Trace};
 
 /// What is looked at.
 pub(crate) const TREE: &str = "[data-testid=tree]";
@@ -162,12 +162,13 @@ impl<'a> Viewer<'a> {
         };
         let ((before, after), trace) = trace::record(&self.devtools, counted).await;
         let draws = number(&self.eval("({draws: __seen.draws})").await, "draws") - draws;
-        let frames = self.eval("__seen.stop()").await;
+        let stopped = self.eval("__seen.stop()").await;
+        let times: FrameTimes = serde_json::from_value(stopped.clone()).expect("times of frames");
         Measured {
-            trace,
+            trace: trace.with_frames(times),
             tasks_ms: after.tasks_ms - before.tasks_ms,
             scripts_ms: after.scripts_ms - before.scripts_ms,
-            frames_ms: serde_json::from_value(frames).expect("numbers"),
+            frames_ms: serde_json::from_value(stopped["intervals"].clone()).expect("numbers"),
             draws,
         }
     }

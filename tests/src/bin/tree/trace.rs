@@ -1,11 +1,8 @@
-//! What the page's main thread did, from Chromium's own trace: its tasks, and the marks that our hooks set.
+//! What the page's main thread did, from Chromium's own trace: its tasks, and between which of them our hooks saw frames begin.
 
 use radixscope_tests::devtools::Devtools;
 use serde_json::{Value, json};
 
-/// Marks of a frame's begin and of a picture put on the tree's canvas.
-const FRAME: &str = "radixscope-frame";
-const DRAW: &str = "radixscope-draw";
 /// Marks of the begin and the end of what is measured.
 const BEGIN: &str = "radixscope-begin";
 const END: &str = "radixscope-end";
@@ -22,6 +19,15 @@ pub(crate) struct Trace {
     draws: Vec<f64>,
     begin: f64,
     end: f64,
+    /// The page's clock at the begin, microseconds.
+    page_begin: f64,
+}
+
+/// When frames began and when the tree was put on its canvas, milliseconds of the page's clock.
+#[derive(Default, serde::Deserialize)]
+pub(crate) struct FrameTimes {
+    pub(crate) frames: Vec<f64>,
+    pub(crate) draws: Vec<f64>,
 }
 
 /// Records while `work` runs.
@@ -32,7 +38,7 @@ pub(crate) async fn record<T>(devtools: &Devtools, work: impl AsyncFnOnce() -> T
     });
     let start = json!({"transferMode": "ReportEvents", "traceConfig": config});
     devtools.call("Tracing.start", start).await.expect("a trace");
-    mark(devtools, BEGIN).await;
+    let page_begin_ms = mark(devtools, BEGIN).await;
     let done = work().await;
     mark(devtools, END).await;
     devtools.call("Tracing.end", json!({})).await.expect("the trace ends");
@@ -40,15 +46,18 @@ pub(crate) async fn record<T>(devtools: &Devtools, work: impl AsyncFnOnce() -> T
     let lost = &events.last().expect("its end")["params"]["dataLossOccurred"];
     assert_eq!(lost, &json!(false), "the trace is whole");
     let pieces = events.iter().filter_map(|event| event["params"]["value"].as_array());
-    (done, Trace::of(pieces.flatten()))
+    (done, Trace::of(pieces.flatten(), page_begin_ms))
 }
 
-async fn mark(devtools: &Devtools, name: &str) {
-    devtools.eval(&format!("void performance.mark({})", json!(name)), 10_000).await.expect("a mark");
+/// Gives when it is by the page's clock, milliseconds.
+async fn mark(devtools: &Devtools, name: &str) -> f64 {
+    let marked = devtools.eval(&format!("performance.mark({}).startTime", json!(name)), 10_000).await;
+    marked.ok().and_then(|at| at.as_f64()).expect("a mark")
 }
 
 impl Trace {
-    pub(crate) fn of<'a>(events: impl Iterator<Item = &'a Value> + Clone) -> Self {
+    /// Of the events of a trace; `page_begin_ms`: the page's clock at the mark of the begin.
+    pub(crate) fn of<'a>(events: impl Iterator<Item = &'a Value> + Clone, page_begin_ms: f64) -> Self {
         let marks = |name: &'static str| {
             events
                 .clone()
@@ -75,13 +84,19 @@ impl Trace {
             end = f64::max(end, at + took);
             is_outer
         });
-        let times = |name| {
-            let mut times: Vec<f64> = marks(name).map(time).collect();
-            times.sort_by(f64::total_cmp);
-            times
-        };
         let end = marks(END).next().map(time).expect("the end is marked");
-        Self { tasks, frames: times(FRAME), draws: times(DRAW), begin: time(begin), end }
+        let (begin, page_begin) = (time(begin), page_begin_ms * 1e3);
+        Self { tasks, frames: Vec::new(), draws: Vec::new(), begin, end, page_begin }
+    }
+
+    /// The same with what the page's hooks saw.
+    pub(crate) fn with_frames(mut self, times: FrameTimes) -> Self {
+        let in_trace = |times: Vec<f64>| {
+            let times = times.into_iter().map(|at_ms| at_ms * 1e3 - self.page_begin + self.begin);
+            times.filter(|at| (self.begin..=self.end).contains(at)).collect()
+        };
+        (self.frames, self.draws) = (in_trace(times.frames), in_trace(times.draws));
+        self
     }
 
     /// Milliseconds of work in each frame in which the tree was put on its canvas, by the clock and by the processor.
@@ -148,18 +163,16 @@ mod tests {
             task(7, 1_000, 5_000),
             task(7, 2_000, 1_000),  // within the one before
             task(8, 1_000, 90_000), // another thread
-            mark(FRAME, 1_500),
-            mark(DRAW, 2_500),
-            mark(FRAME, 20_000), // outside of any task
             task(7, 30_000, 4_000),
-            mark(FRAME, 31_000),
-            mark(DRAW, 31_500),
             // Held up by others most of the time.
             json!({"name": TASK, "ph": "X", "pid": 1, "tid": 7, "ts": 60_000, "dur": 1_000, "tdur": 250}),
-            mark(FRAME, 60_500),
             mark(END, 201_000),
         ];
-        let trace = Trace::of(events.iter());
+        // The page's clock was at 5 s. 20 ms are outside of any task.
+        let at = |all: &[f64]| all.iter().map(|at_us| 4_999.0 + at_us / 1e3).collect();
+        let times =
+            FrameTimes { frames: at(&[1_500.0, 20_000.0, 31_000.0, 60_500.0]), draws: at(&[2_500.0, 31_500.0]) };
+        let trace = Trace::of(events.iter(), 5_000.0).with_frames(times);
         let wall: Vec<f64> = trace.drawn_frames_ms().into_iter().map(|(wall, _)| wall).collect();
         assert_eq!(wall, [5.0, 4.0]);
         let windows: Vec<f64> = trace.windows_ms().into_iter().map(|(wall, _)| wall).collect();
