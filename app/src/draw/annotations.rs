@@ -1,14 +1,14 @@
 //! What is written on the tree: names and lengths in boxes, the axis beside them.
 
+use radixscope_icicle::lanes::Lanes;
+use radixscope_icicle::palette::{Palette, Pattern, blend, ink};
+use radixscope_icicle::raster::{Fills, Labelled, MAX_TICKS};
+use radixscope_icicle::viewport::{Viewport, marks};
 use radixscope_model::id::Slot;
 use radixscope_state::tree::Tree;
 use radixscope_state::tree::forest::Forest;
 
-use super::lanes::Lanes;
-use super::palette::{Palette, Pattern, blend, ink};
-use super::raster::{Fills, Labelled, MAX_TICKS};
 use super::surface::{LABEL_WEIGHT, Surface};
-use super::viewport::{Viewport, marks};
 use crate::format;
 
 /// Width of the axis, CSS pixels.

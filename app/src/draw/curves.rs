@@ -6,9 +6,9 @@ use charming::element::{
     MarkLineVariant, NameLocation, Symbol, Trigger,
 };
 use charming::series::{Line, Scatter};
+use radixscope_icicle::palette::{Palette, Rgb, css};
 
 use super::option::ChartOption;
-use super::palette::{Palette, Rgb, css};
 
 /// A line between measured levels.
 #[derive(Clone, PartialEq)]

@@ -5,9 +5,9 @@ use charming::element::{
     AreaStyle, AxisLabel, AxisLine, AxisPointer, AxisPointerLink, AxisType, ItemStyle, LineStyle, Symbol,
 };
 use charming::series::Line;
+use radixscope_icicle::palette::{Palette, css};
 
 use super::option::ChartOption;
-use super::palette::{Palette, css};
 use super::theme::{Insets, over, over_time, time_axis};
 use radixscope_export::panel::rates::{RatesChart, band_name};
 

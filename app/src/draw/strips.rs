@@ -6,9 +6,9 @@ use charming::element::{
     LineStyleType, MarkArea, MarkAreaData, MarkLine, MarkLineData, MarkLineVariant, Step, Symbol,
 };
 use charming::series::Line;
+use radixscope_icicle::palette::{Palette, css};
 
 use super::option::ChartOption;
-use super::palette::{Palette, css};
 use super::theme::{Insets, over, over_time, time_axis};
 use radixscope_export::finding_ticket;
 use radixscope_export::panel::in_flight::StripsChart;

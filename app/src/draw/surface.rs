@@ -6,12 +6,11 @@ use std::cell::{Cell, RefCell};
 use hashbrown::HashMap;
 use js_sys::{Object, Reflect};
 use leptos::prelude::*;
+use radixscope_icicle::palette::{Rgb, css};
+use radixscope_icicle::raster::Pixels;
+use radixscope_icicle::viewport::Rect;
 use wasm_bindgen::{Clamped, JsCast, JsValue};
 use web_sys::{CanvasRenderingContext2d, HtmlCanvasElement, ImageData};
-
-use super::palette::{Rgb, css};
-use super::raster::Pixels;
-use super::viewport::Rect;
 
 /// Text of labels and axis, CSS pixels.
 const FONT_PX: f64 = 11.0;

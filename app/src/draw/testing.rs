@@ -1,10 +1,6 @@
-//! Small trees and known colours for tests.
+//! Known colours for tests.
 
-use radixscope_model::id::{BlockHash, Slot, TokensHash};
-use radixscope_model::record::Block;
-use radixscope_state::tree::Tree;
-
-use super::palette::Palette;
+use radixscope_icicle::palette::Palette;
 
 /// Colours that can be distinguished.
 pub(super) fn palette() -> Palette {
@@ -15,23 +11,4 @@ pub(super) fn palette() -> Palette {
         other => format!("#{0}{0}{0}0{0}", other.bytes().last().map_or(0, |b| b - b'0').min(9)),
     };
     Palette::read(value, true, 4)
-}
-
-/// `worker` stores a prompt.
-pub(super) fn store(tree: &mut Tree, worker: u16, tokens: impl IntoIterator<Item = u64>) {
-    store_at(tree, worker, tokens, 0);
-}
-
-/// `worker` stores a prompt at a time in the tree's own units.
-pub(super) fn store_at(tree: &mut Tree, worker: u16, tokens: impl IntoIterator<Item = u64>, at: u32) {
-    let block = |t| Block { block_hash: BlockHash(t), tokens_hash: TokensHash(t) };
-    let blocks: Vec<Block> = tokens.into_iter().map(block).collect();
-    tree.store(Slot(worker), None, &blocks, at);
-}
-
-/// The text of a token as a browser gives it.
-pub(super) fn token_text(name: &str) -> String {
-    let sheet = include_str!("../../../style/tokens.css");
-    let line = sheet.lines().find_map(|l| l.trim().strip_prefix(name)?.strip_prefix(':'));
-    line.unwrap_or_else(|| panic!("{name} is no token")).trim().trim_end_matches(';').to_owned()
 }

@@ -3,10 +3,10 @@
 use charming::component::Axis;
 use charming::datatype::CompositeValue;
 use charming::element::{AxisType, Trigger};
+use radixscope_icicle::palette::{Palette, css};
 use radixscope_model::id::Millis;
 
 use super::option::ChartOption;
-use super::palette::{Palette, css};
 use crate::time_range::TimeSpan;
 
 /// The theme: JSON, as `charming` knows none but ECharts' own. What `charming`'s tooltip cannot say is here too.

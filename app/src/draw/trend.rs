@@ -5,9 +5,9 @@ use charming::element::{
     AreaStyle, AxisType, ItemStyle, LineStyle, LineStyleType, NameLocation, Step, Symbol,
 };
 use charming::series::Line;
+use radixscope_icicle::palette::{Rgb, css};
 
 use super::option::ChartOption;
-use super::palette::{Rgb, css};
 use super::theme::{Insets, over, over_time, time_axis};
 use crate::time_range::TimeSpan;
 use radixscope_export::panel::latency::TrendSeries;

@@ -4,12 +4,12 @@
 use gloo_timers::future::TimeoutFuture;
 use leptos::html;
 use leptos::prelude::*;
+use radixscope_icicle::palette::Palette;
 
 use super::lazy::after_painting;
 use super::resize;
 use crate::draw::chart::Drawing;
 use crate::draw::option::ChartOption;
-use crate::draw::palette::Palette;
 use crate::draw::theme::theme;
 use crate::store::Store;
 use crate::theme;

@@ -1,9 +1,9 @@
 //! A worker's short label beside its colour: never the colour alone.
 
 use leptos::prelude::*;
+use radixscope_icicle::palette::{Pattern, label, token};
 use radixscope_model::id::{Slot, WorkerIx};
 
-use crate::draw::palette::{Pattern, label, token};
 use crate::store::Store;
 use crate::view::control::view;
 

@@ -3,13 +3,13 @@
 
 use leptos::prelude::*;
 use radixscope_export::FindingFilter;
+use radixscope_icicle::palette::label;
 use radixscope_model::id::{Millis, Worker};
 use radixscope_model::record::{Finding, Phase, Severity};
 use web_sys::MouseEvent;
 
 use super::figure::severity_mark;
 use super::nav;
-use crate::draw::palette::label;
 use crate::keys;
 use crate::store::{Store, ViewContext, time_of_day};
 use crate::time_range::TimeSpan;

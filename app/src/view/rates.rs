@@ -2,6 +2,7 @@
 
 use leptos::prelude::*;
 use radixscope_export::panel::rates::{self, REMOVED, RatesChart, STORED, TITLE};
+use radixscope_icicle::palette::{Palette, Pattern, label, token};
 use radixscope_insight::block_rates::{MAX_BANDS, OTHERS};
 use radixscope_model::id::WorkerIx;
 
@@ -10,7 +11,6 @@ use super::lazy::{Lazy, LazyView, after_painting};
 use super::legend::{Hidden, Legend, LegendEntry};
 use super::time_chart::{TimeChart, shown_span};
 use super::time_menu::TimeMenu;
-use crate::draw::palette::{Palette, Pattern, label, token};
 use crate::draw::rates as chart;
 use crate::format;
 use crate::store::{Feed, Store, ViewContext};

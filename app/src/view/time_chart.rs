@@ -3,12 +3,12 @@
 
 use leptos::html;
 use leptos::prelude::*;
+use radixscope_icicle::palette::Palette;
 use web_sys::PointerEvent;
 
 use super::charted::Charted;
 use super::marks::Marks;
 use crate::draw::option::ChartOption;
-use crate::draw::palette::Palette;
 use crate::draw::theme::Insets;
 use crate::store::Store;
 use crate::time_range::{TimeRange, TimeSpan};

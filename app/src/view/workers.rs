@@ -115,7 +115,7 @@ fn WorkerRow(store: Store, worker: WorkerIx) -> impl IntoView {
     let pick = move |_| store.pick(worker);
     let id = text(|row| row.figures.id.clone());
     let bar = text(|row| format::width(row.figures.occupancy.share.unwrap_or(0.0)));
-    let colour = move || crate::draw::palette::token(worker.slot(), store.workers.get());
+    let colour = move || radixscope_icicle::palette::token(worker.slot(), store.workers.get());
     view! {
         <tbody class=classes on:click=pick data-testid="worker" data-worker=id>
             <tr>

@@ -1,11 +1,11 @@
 //! Changes in sentences.
 
 use leptos::prelude::{Get, With};
+use radixscope_icicle::palette::label;
 use radixscope_insight::changes::{Blocks, Changes, PoolChange, Presence, Requests, WorkerChange};
 use radixscope_insight::latency::{Quantity, source_text};
 use radixscope_model::id::Millis;
 
-use crate::draw::palette::label;
 use crate::format::{self, UNKNOWN};
 use crate::store::{Store, time_of_day};
 use crate::view_context::PoolLabel;

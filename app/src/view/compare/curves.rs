@@ -1,13 +1,13 @@
 //! The figures by concurrency as a chart, and what it shows as text.
 
 use leptos::prelude::*;
+use radixscope_icicle::palette::{Palette, parse};
 use radixscope_insight::baseline::{Baseline, Direction, Figure, crossover};
 use radixscope_insight::recent_window::RecentFigures;
 
 use super::roles::{Baselines, Role};
 use super::table::{digits, range_text};
 use crate::draw::curves::{self, Curve, Picture};
-use crate::draw::palette::{Palette, parse};
 use crate::store::Store;
 use crate::theme;
 use crate::view::charted::Charted;

@@ -6,12 +6,12 @@
 use std::sync::Arc;
 
 use leptos::prelude::*;
+use radixscope_icicle::heat::STEPS;
 use radixscope_insight::counterfactual::{
     Grid, Outcome, SweepReport, expected_to_text, options_to_set, present_setting,
 };
 
 use super::table::{changed, signed};
-use crate::draw::heat::STEPS;
 use crate::format;
 use crate::keys;
 use crate::view::clipboard::CopyButton;

@@ -4,12 +4,12 @@ use leptos::prelude::*;
 use radixscope_export::panel::latency::{
     self as latency_panel, NO_SAMPLE, QuantityLabels, TREND_NOTE, TrendSeries,
 };
+use radixscope_icicle::palette::Palette;
 use radixscope_insight::latency::{self, Burn, Quantity, TREND_STEP_MS, Times};
 use radixscope_model::id::Millis;
 use radixscope_model::range::{Range, TargetComparison};
 
 use super::goals::{LatencyTarget, TargetField};
-use crate::draw::palette::Palette;
 use crate::draw::trend::{self, Trend};
 use crate::format;
 use crate::store::{Feed, Store};

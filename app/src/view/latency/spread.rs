@@ -2,11 +2,11 @@
 
 use leptos::prelude::*;
 use radixscope_export::panel::in_flight::{self, GAP, StripsChart, TITLE, figure};
+use radixscope_icicle::palette::{Palette, label};
 use radixscope_insight::imbalance::Imbalance;
 use radixscope_insight::in_flight::{Episode, Spike};
 use radixscope_model::id::{Millis, WorkerIx};
 
-use crate::draw::palette::{Palette, label};
 use crate::draw::strips;
 use crate::format;
 use crate::store::{Store, time_of_day};

@@ -6,6 +6,7 @@ use radixscope_model::number_format::duration;
 use radixscope_model::record::{Completeness, Outcome};
 use radixscope_state::cluster::{DecisionEntry, TtftPart, candidates_hint};
 
+use radixscope_icicle::palette::label;
 use radixscope_router::explain::Short;
 
 use super::instead::{Instead, RoundRobinInstead};
@@ -14,7 +15,6 @@ use super::state::Ledger;
 use super::strip::Strip;
 use super::table::GRID_ID;
 use super::waterfall::Waterfall;
-use crate::draw::palette::label;
 use crate::format;
 use crate::store::ViewContext;
 use crate::url::Panel;

@@ -1,13 +1,13 @@
 //! Filters of the ledger, which live in the address, and its exports.
 
 use leptos::prelude::*;
+use radixscope_icicle::palette::label;
 use radixscope_model::id::{Worker, WorkerIx};
 use radixscope_state::cluster::{HIT_SHARE, Kind};
 
 use super::outcome_name;
 use super::save;
 use super::state::Ledger;
-use crate::draw::palette::label;
 use crate::format;
 use crate::store::ViewContext;
 use crate::view::control::view;

@@ -1,10 +1,10 @@
 //! What round-robin would have done with an open decision, and the way to What-if with it loaded.
 
 use leptos::prelude::*;
+use radixscope_icicle::palette::label;
 use radixscope_insight::round_robin::{RoundRobin, not_known};
 use radixscope_state::cluster::DecisionEntry;
 
-use crate::draw::palette::label;
 use crate::store::Store;
 use crate::url::{Address, Panel};
 use crate::view::control::view;

@@ -3,10 +3,10 @@
 
 use std::collections::HashSet;
 
+use radixscope_icicle::palette::label;
 use radixscope_model::id::{PoolIx, WorkerIx};
 use radixscope_state::cluster::{DecisionEntry, Filter};
 
-use crate::draw::palette::label;
 use crate::store::ViewContext;
 
 /// The latest decisions, which may still get their candidates and with them another reason.

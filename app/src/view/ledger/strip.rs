@@ -3,10 +3,10 @@
 //! Elements: the marks are chips that can be pressed, which ECharts does not draw.
 
 use leptos::prelude::*;
+use radixscope_icicle::palette::token;
 use radixscope_model::id::WorkerIx;
 use radixscope_state::cluster::DecisionEntry;
 
-use crate::draw::palette::token;
 use crate::format;
 use crate::store::Store;
 use crate::view::chip::Chip;

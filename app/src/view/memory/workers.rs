@@ -22,7 +22,7 @@ pub(super) fn Workers(store: Store, calculator: Calculator) -> impl IntoView {
             for worker in cluster.worker_list() {
                 let row = look(cluster, worker, None, now);
                 for what in row.into_iter().flat_map(|row| row.missing) {
-                    let label = crate::draw::palette::label(worker);
+                    let label = radixscope_icicle::palette::label(worker);
                     match missing.iter_mut().find(|(known, _)| *known == what) {
                         Some((_, workers)) => workers.push(label),
                         None => missing.push((what, vec![label])),

@@ -1,10 +1,10 @@
 //! What a block in a box is, in short: hashes, place, owners, size, age.
 
+use radixscope_icicle::palette::label;
 use radixscope_model::id::{BlockHash, Millis, TokensHash, WorkerIx};
 use radixscope_state::cluster::touched_ms;
 use radixscope_state::tree::forest::{ChainId, Forest};
 
-use crate::draw::palette::label;
 use crate::format;
 use crate::store::{Store, ViewContext};
 

@@ -1,10 +1,10 @@
 //! Where in the tree we are, and the way up.
 
 use leptos::prelude::*;
+use radixscope_icicle::camera::Goal;
+use radixscope_icicle::crumb::Crumb;
 
 use super::state::TreeView;
-use crate::draw::camera::Goal;
-use crate::draw::crumb::Crumb;
 use crate::format;
 use crate::view::control::view;
 

@@ -3,6 +3,14 @@
 use std::sync::Arc;
 
 use radixscope_export::tree::recency;
+use radixscope_icicle::changes::ByChange;
+use radixscope_icicle::evicted;
+use radixscope_icicle::fading::Fadings;
+use radixscope_icicle::heat::{self, ByHeat, Measure, Scale};
+use radixscope_icicle::lanes::{self, Lanes};
+use radixscope_icicle::palette::{Palette, label};
+use radixscope_icicle::raster::{ByOwner, Drawn, Fills, Pixels, raster};
+use radixscope_icicle::viewport::{Rect, Viewport};
 use radixscope_model::id::{Millis, Slot, WorkerIx};
 use radixscope_state::cluster::touch;
 use radixscope_state::tree::Tree;
@@ -10,15 +18,7 @@ use radixscope_state::tree::forest::{ChainId, Forest};
 
 use super::state::{Choice, Heat, known_requests};
 use crate::draw::annotations;
-use crate::draw::changes::ByChange;
-use crate::draw::evicted;
-use crate::draw::fading::Fadings;
-use crate::draw::heat::{self, ByHeat, Measure, Scale};
-use crate::draw::lanes::{self, Lanes};
-use crate::draw::palette::{Palette, label};
-use crate::draw::raster::{ByOwner, Drawn, Fills, Pixels, raster};
 use crate::draw::surface::Surface;
-use crate::draw::viewport::{Rect, Viewport};
 use crate::store::{Store, ViewContext, now_ms};
 use crate::theme;
 

@@ -2,13 +2,13 @@
 //! colours mean.
 
 use leptos::prelude::*;
+use radixscope_icicle::palette::label;
 use radixscope_insight::changes::BlockChange;
 use radixscope_model::id::WorkerIx;
 
 use super::breadcrumb::Breadcrumb;
 use super::stage;
 use super::state::{Form, TreeView};
-use crate::draw::palette::label;
 use crate::format;
 use crate::store::Store;
 use crate::view::changes::ChangesSignal;

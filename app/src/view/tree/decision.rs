@@ -1,14 +1,14 @@
 //! The open decision beside the tree: as text, with every candidate's depth and cost, and the way to the next one.
 
 use leptos::prelude::*;
+use radixscope_icicle::camera::Goal;
+use radixscope_icicle::crumb::Crumb;
+use radixscope_icicle::palette::label;
 use radixscope_model::id::DecisionId;
 use radixscope_router::explain::Short;
 use radixscope_state::cluster::DecisionEntry;
 
 use super::state::TreeView;
-use crate::draw::camera::Goal;
-use crate::draw::crumb::Crumb;
-use crate::draw::palette::label;
 use crate::format::{self, UNKNOWN};
 use crate::store::ViewContext;
 use crate::url::Panel;

@@ -3,14 +3,14 @@
 //! By hand: it lies on the boxes of the tree, on the tree's own canvas.
 
 use leptos::prelude::*;
+use radixscope_icicle::palette::{Palette, ink, label};
+use radixscope_icicle::viewport::{Rect, Viewport, keep_apart};
 use radixscope_model::id::{DecisionId, WorkerIx};
 use radixscope_state::cluster::{DecisionEntry, PoolState};
 use radixscope_state::tree::NodeId;
 use radixscope_state::tree::forest::Forest;
 
-use crate::draw::palette::{Palette, ink, label};
 use crate::draw::surface::{LABEL_WEIGHT, Surface};
-use crate::draw::viewport::{Rect, Viewport, keep_apart};
 use crate::format;
 use crate::store::{Store, ViewContext};
 use crate::view::control::view;

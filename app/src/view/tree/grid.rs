@@ -7,6 +7,8 @@ use std::ops::Range;
 
 use leptos::attr::custom::custom_attribute;
 use leptos::prelude::*;
+use radixscope_icicle::crumb::Crumb;
+use radixscope_icicle::palette::label;
 use radixscope_model::id::WorkerIx;
 use radixscope_state::cluster::touched_ms;
 use radixscope_state::tree::Tree;
@@ -14,8 +16,6 @@ use radixscope_state::tree::forest::{Forest, Row, RowOrder};
 use web_sys::KeyboardEvent;
 
 use super::state::TreeView;
-use crate::draw::crumb::Crumb;
-use crate::draw::palette::label;
 use crate::format::{self, UNKNOWN};
 use crate::store::ViewContext;
 use crate::view::chip::Chip;

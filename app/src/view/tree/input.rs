@@ -2,6 +2,9 @@
 
 use leptos::html;
 use leptos::prelude::*;
+use radixscope_icicle::camera::{Axes, Goal};
+use radixscope_icicle::crumb::Crumb;
+use radixscope_icicle::viewport::Region;
 use radixscope_state::tree::Tree;
 use radixscope_state::tree::forest::{ChainId, Forest};
 use web_sys::{KeyboardEvent, MouseEvent, PointerEvent, WheelEvent};
@@ -9,9 +12,6 @@ use web_sys::{KeyboardEvent, MouseEvent, PointerEvent, WheelEvent};
 use super::moves::{Move, first_wide, is_held, neighbour};
 use super::state::{Form, Hovered, TreeView};
 use crate::draw::annotations::GUTTER;
-use crate::draw::camera::{Axes, Goal};
-use crate::draw::crumb::Crumb;
-use crate::draw::viewport::Region;
 
 /// A pointer that moves farther than this while it is down drags and does not click, CSS pixels.
 const DRAG_FROM: f64 = 4.0;

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use leptos::html;
 use leptos::prelude::*;
 use radixscope_export::panel::lanes::LaneFigures;
+use radixscope_icicle::lanes::Lanes;
+use radixscope_icicle::palette::{label, token};
 use radixscope_model::id::{Millis, WorkerIx};
 
 use super::state::TreeView;
-use crate::draw::lanes::Lanes;
-use crate::draw::palette::{label, token};
 use crate::draw::strip::area;
 use crate::format;
 use crate::store::ViewContext;

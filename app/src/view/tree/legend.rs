@@ -2,12 +2,12 @@
 
 use leptos::prelude::*;
 use radixscope_export::tree::recency;
+use radixscope_icicle::heat::{clock, hits_end, most_hits};
+use radixscope_icicle::palette::label;
+use radixscope_icicle::raster::MAX_TICKS;
 use radixscope_state::cluster::touch;
 
 use super::state::{HITS_WINDOW_MS, Heat, TreeView};
-use crate::draw::heat::{clock, hits_end, most_hits};
-use crate::draw::palette::label;
-use crate::draw::raster::MAX_TICKS;
 use crate::format;
 use crate::view::chip::{Chip, key_colours};
 use crate::view::control::view;

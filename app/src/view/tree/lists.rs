@@ -1,13 +1,13 @@
 //! Prefixes worth a look, the largest or the most used first. A line moves the camera to its prefix.
 
 use leptos::prelude::*;
+use radixscope_icicle::crumb::Crumb;
 use radixscope_model::id::WorkerIx;
 use radixscope_state::cluster::candidates_hint;
 use radixscope_state::tree::forest::{ChainId, Forest};
 
 use super::side;
 use super::state::TreeView;
-use crate::draw::crumb::Crumb;
 use crate::format;
 use crate::store::{ViewContext, now_ms};
 use crate::view::control::view;

@@ -6,16 +6,16 @@ use std::time::Duration;
 
 use leptos::html;
 use leptos::prelude::*;
+use radixscope_icicle::camera::Goal;
+use radixscope_icicle::palette::Palette;
+use radixscope_icicle::raster::{ByOwner, Pixels, raster};
+use radixscope_icicle::viewport::{Region, Viewport};
 use radixscope_state::tree::Tree;
 use radixscope_state::tree::forest::Forest;
 use web_sys::PointerEvent;
 
 use super::state::TreeView;
-use crate::draw::camera::Goal;
-use crate::draw::palette::Palette;
-use crate::draw::raster::{ByOwner, Pixels, raster};
 use crate::draw::surface::Surface;
-use crate::draw::viewport::{Region, Viewport};
 use crate::store::now_ms;
 use crate::view::control::view;
 

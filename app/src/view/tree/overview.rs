@@ -2,6 +2,7 @@
 //! it in place of tools, lists and details.
 
 use leptos::prelude::*;
+use radixscope_icicle::palette::label;
 use radixscope_state::tree::forest::Order;
 
 use super::block::BlockSummary;
@@ -10,7 +11,6 @@ use super::empty::EmptyTree;
 use super::state::{Form, Hovered, TreeView};
 use super::still::StillNote;
 use super::{BlockFigures, decision_path, input, stage, tip};
-use crate::draw::palette::label;
 use crate::format;
 use crate::store::Store;
 use crate::url::Panel;

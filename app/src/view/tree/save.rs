@@ -2,6 +2,7 @@
 
 use leptos::prelude::*;
 use radixscope_export::tree::svg::{self, Drawing, colours::Theme};
+use radixscope_icicle::viewport::Region;
 use radixscope_model::id::{Seq, WorkerIx};
 use radixscope_state::cluster::touch;
 use radixscope_state::tree::forest::{Forest, Width};
@@ -10,7 +11,6 @@ use web_sys::HtmlCanvasElement;
 
 use super::state::{Choice, Heat, TreeView};
 use crate::draw::photo::{self, Caption};
-use crate::draw::viewport::Region;
 use crate::format;
 use crate::store::ViewContext;
 use crate::theme;

@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use leptos::html;
 use leptos::prelude::*;
+use radixscope_icicle::crumb::Crumb;
+use radixscope_icicle::palette::label;
 use radixscope_model::id::{DecisionId, PoolIx, WorkerIx};
 use radixscope_state::search::{self, Query, SearchHit};
 use radixscope_state::tree::NodeId;
 use web_sys::KeyboardEvent;
 
 use super::state::TreeView;
-use crate::draw::crumb::Crumb;
-use crate::draw::palette::label;
 use crate::format;
 use crate::keys;
 use crate::store::ViewContext;

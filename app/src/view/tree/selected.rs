@@ -1,6 +1,8 @@
 //! The selected block, or the one under the pointer, in all its particulars.
 
 use leptos::prelude::*;
+use radixscope_icicle::crumb::Crumb;
+use radixscope_icicle::palette::label;
 use radixscope_model::id::{BlockHash, Millis, WorkerIx};
 use radixscope_state::cluster::touched_ms;
 use radixscope_state::redundancy::{BlockSize, Redundancy, gib};
@@ -8,8 +10,6 @@ use radixscope_state::tree::forest::{Forest, Prefix};
 
 use super::side;
 use super::state::{Hovered, TreeView, key};
-use crate::draw::crumb::Crumb;
-use crate::draw::palette::label;
 use crate::format::{self, UNKNOWN};
 use crate::store::{Store, ViewContext};
 use crate::view::clipboard::CopyButton;

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use leptos::prelude::*;
+use radixscope_icicle::viewport::Region;
 use radixscope_state::tree::forest::{Forest, Width};
 
 use super::block::BlockSummary;
 use super::state::TreeView;
-use crate::draw::viewport::Region;
 use crate::format;
 use crate::view::control::view;
 

@@ -2,6 +2,12 @@
 
 use leptos::html;
 use leptos::prelude::*;
+use radixscope_icicle::camera::Goal;
+use radixscope_icicle::crumb::Crumb;
+use radixscope_icicle::palette::Palette;
+use radixscope_icicle::raster::{Drawn, Pixels};
+use radixscope_icicle::viewport::{Region, Viewport};
+use radixscope_icicle::visible;
 use radixscope_model::id::WorkerIx;
 use radixscope_state::tree::Tree;
 use radixscope_state::tree::forest::{ChainId, Forest};
@@ -16,13 +22,7 @@ use super::speech::Speech;
 use super::state::{Choice, Form, Hovered, Narrow, TreeView};
 use super::tip::Tip;
 use crate::draw::annotations::GUTTER;
-use crate::draw::camera::Goal;
-use crate::draw::crumb::Crumb;
-use crate::draw::palette::Palette;
-use crate::draw::raster::{Drawn, Pixels};
 use crate::draw::surface::Surface;
-use crate::draw::viewport::{Region, Viewport};
-use crate::draw::visible;
 use crate::store::{ViewContext, now_ms};
 use crate::theme;
 use crate::view::control::view;

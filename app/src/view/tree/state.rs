@@ -4,6 +4,9 @@ use std::time::Duration;
 
 use leptos::prelude::*;
 pub(super) use radixscope_export::tree::svg::Heat;
+use radixscope_icicle::camera::{Camera, Goal};
+use radixscope_icicle::crumb::Crumb;
+use radixscope_icicle::lanes::Lanes;
 use radixscope_model::id::{Millis, PoolIx};
 use radixscope_state::cluster::{TOUCH_MS, touch};
 use radixscope_state::tree::forest::{Arrangement, Run, Width};
@@ -11,9 +14,6 @@ use radixscope_state::tree::forest::{Arrangement, Run, Width};
 use super::block::BlockSummary;
 use super::decision_path::Painted;
 use super::still::Hold;
-use crate::draw::camera::{Camera, Goal};
-use crate::draw::crumb::Crumb;
-use crate::draw::lanes::Lanes;
 use crate::store::{Store, TIER_KEY, ViewContext};
 use crate::view_context::DrawnTree;
 

@@ -1,17 +1,18 @@
 //! What the picture is made of: widths, order, colours, view; and the zoom.
 
 use leptos::prelude::*;
+use radixscope_icicle::camera::Goal;
+use radixscope_icicle::visible;
 use radixscope_model::record::Tier;
 use radixscope_state::tree::forest::{Order, Width};
 
 use super::input::zoom_step;
 use super::state::{Choice, Heat, TreeView, key};
-use crate::draw::camera::Goal;
+use crate::format;
 use crate::store::TIER_KEY;
 use crate::view::control::view;
 use crate::view::figure::Empty;
 use crate::view::hint::HintList;
-use crate::{draw::visible, format};
 
 /// One of several, of which exactly one is chosen.
 #[derive(Clone, Copy)]

@@ -1,13 +1,13 @@
 //! The prompt, in whichever form the reader has it.
 
 use leptos::prelude::*;
+use radixscope_icicle::palette::label;
 use radixscope_model::id::{DecisionId, WorkerIx};
 use radixscope_state::cluster::DecisionEntry;
 
 use super::asking::{Fault, Mode, QueryState};
 use super::fetch;
 use super::field::FaultOf;
-use crate::draw::palette::label;
 use crate::format::{self, UNKNOWN};
 use crate::paste;
 use crate::store::{Store, ViewContext, time_of_day};

@@ -1,13 +1,13 @@
 //! The response as it is shown: computed again for every touch of a field, and at a readable pace as the state changes.
 
 use leptos::prelude::*;
+use radixscope_icicle::palette::label;
 use radixscope_insight::whatif::{self, CandidateRef, Prompt, State, WhatIf, WhatIfResponse};
 use radixscope_model::id::Millis;
 use radixscope_router::explain::Short;
 use radixscope_state::cluster::{Cluster, PoolState};
 
 use super::asking::{Fault, QueryState};
-use crate::draw::palette::label;
 use crate::format;
 use crate::store::{Store, ViewContext, now_ms};
 use crate::view::control::view;

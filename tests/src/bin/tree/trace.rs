@@ -170,8 +170,10 @@ mod tests {
         ];
         // The page's clock was at 5 s. 20 ms are outside of any task.
         let at = |all: &[f64]| all.iter().map(|at_us| 4_999.0 + at_us / 1e3).collect();
-        let times =
-            FrameTimes { frames: at(&[1_500.0, 20_000.0, 31_000.0, 60_500.0]), draws: at(&[2_500.0, 31_500.0]) };
+        let times = FrameTimes {
+            frames: at(&[1_500.0, 20_000.0, 31_000.0, 60_500.0]),
+            draws: at(&[2_500.0, 31_500.0]),
+        };
         let trace = Trace::of(events.iter(), 5_000.0).with_frames(times);
         let wall: Vec<f64> = trace.drawn_frames_ms().into_iter().map(|(wall, _)| wall).collect();
         assert_eq!(wall, [5.0, 4.0]);

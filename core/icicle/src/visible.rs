@@ -3,7 +3,7 @@
 use radixscope_state::tree::Tree;
 use radixscope_state::tree::forest::{ChainId, Forest};
 
-use super::viewport::Region;
+use crate::viewport::Region;
 
 /// Boxes that reach from `x0` to `x1` or beyond, from the top down to `bottom`.
 pub fn over(forest: &Forest, x0: f64, x1: f64, bottom: f64) -> Vec<ChainId> {

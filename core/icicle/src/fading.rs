@@ -7,9 +7,9 @@ use std::collections::VecDeque;
 use radixscope_model::id::Slot;
 use radixscope_state::tree::forest::{Change, ChangeKind, Holder};
 
-use super::lanes::Lanes;
-use super::palette::{Palette, Rgb};
-use super::viewport::{Rect, Viewport};
+use crate::lanes::Lanes;
+use crate::palette::{Palette, Rgb};
+use crate::viewport::{Rect, Viewport};
 
 /// How long what is new takes to be there, ms.
 const APPEARS_MS: f64 = 400.0;
@@ -130,9 +130,9 @@ fn visible(rect: Rect, view: &Viewport) -> Option<Rect> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::palette;
-    use super::super::viewport::Region;
     use super::*;
+    use crate::testing::palette;
+    use crate::viewport::Region;
 
     const VIEW: Viewport = Viewport {
         region: Region { x0: 0.0, x1: 100.0, top: 0.0, bottom: 50.0 },

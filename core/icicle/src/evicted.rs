@@ -3,10 +3,10 @@
 use radixscope_state::tree::Tree;
 use radixscope_state::tree::forest::Seen;
 
-use super::lanes::Lanes;
-use super::palette::{Palette, Pattern, blend};
-use super::raster::{Drawn, Fill, Pixels, body};
-use super::viewport::{Rect, Viewport};
+use crate::lanes::Lanes;
+use crate::palette::{Palette, Pattern, blend};
+use crate::raster::{Drawn, Fill, Pixels, body};
+use crate::viewport::{Rect, Viewport};
 
 /// Where blocks were that are no longer cached, or that a lane's worker does not.
 fn fill(palette: &Palette) -> Fill {
@@ -70,10 +70,10 @@ mod tests {
     use radixscope_model::id::{BlockHash, Slot};
     use radixscope_state::tree::forest::Arrangement;
 
-    use super::super::raster::{ByOwner, raster};
-    use super::super::testing::{palette, store};
-    use super::super::viewport::Region;
     use super::*;
+    use crate::raster::{ByOwner, raster};
+    use crate::testing::{palette, store};
+    use crate::viewport::Region;
 
     const SIZE: (u32, u32) = (100, 100);
 

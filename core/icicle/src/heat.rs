@@ -12,9 +12,9 @@ use radixscope_state::cluster::touched_ms;
 use radixscope_state::tree::Tree;
 use radixscope_state::tree::forest::{Chain, Forest, Holder, Sliver};
 
-use super::palette::{Palette, Rgb, blend, parse};
-use super::raster::{DIMMED, Fill, Fills, MAX_TICKS, lacks, lacks_sliver};
-use crate::format;
+use crate::palette::{Palette, Rgb, blend, parse};
+use crate::raster::{DIMMED, Fill, Fills, MAX_TICKS, lacks, lacks_sliver};
+use radixscope_model::number_format;
 
 /// Steps of the scale that have a token of their own.
 pub const STEPS: usize = 9;
@@ -165,8 +165,10 @@ impl Fills for ByHeat<'_> {
         match self.measure {
             Measure::Recency { .. } => Some(String::new()),
             Measure::Hits { end: None } => Some(String::new()),
-            Measure::Hits { end: Some(_) } => Some(format::plural(chain.sums.hits.into(), "hit", "hits")),
-            Measure::Owners { .. } => Some(format::plural(owners as u64, "worker", "workers")),
+            Measure::Hits { end: Some(_) } => {
+                Some(number_format::plural(chain.sums.hits.into(), "hit", "hits"))
+            }
+            Measure::Owners { .. } => Some(number_format::plural(owners as u64, "worker", "workers")),
         }
     }
 }

@@ -3,9 +3,9 @@
 use radixscope_state::tree::Tree;
 use radixscope_state::tree::forest::Forest;
 
-use super::crumb::Crumb;
-use super::viewport::Region;
-use super::visible;
+use crate::crumb::Crumb;
+use crate::viewport::Region;
+use crate::visible;
 
 /// How long a journey takes.
 const JOURNEY_MS: f64 = 220.0;

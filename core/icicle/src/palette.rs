@@ -125,8 +125,8 @@ pub fn parse(token: &str, dark: bool) -> Option<Rgb> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::token_text;
     use super::*;
+    use crate::testing::token_text;
 
     fn each_theme(check: impl Fn(bool, Palette, usize)) {
         for dark in [false, true] {
@@ -173,7 +173,7 @@ mod tests {
 
     #[test]
     fn colours_are_written_in_the_tokens_alone() {
-        let sheets = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../style");
+        let sheets = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../style");
         for sheet in
             std::fs::read_dir(sheets).expect("style sheets").map(|entry| entry.expect("a file").path())
         {

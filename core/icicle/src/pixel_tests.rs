@@ -5,15 +5,15 @@ use radixscope_state::cluster::touched_ms;
 use radixscope_state::tree::Tree;
 use radixscope_state::tree::forest::{Arrangement, Order, Width};
 
-use super::heat::{ByHeat, Measure, Scale};
+use crate::heat::{ByHeat, Measure, Scale};
 use radixscope_export::tree::recency::NEWEST_MS;
 
 /// Where the scale of last use ends here.
 const OLDEST_MS: u64 = 60 * 60 * 1_000;
-use super::palette::{Palette, Pattern, blend, contrast, ink, parse};
-use super::raster::{ByOwner, DIMMED, Drawn, Fills, Pixels, raster};
-use super::testing::{palette, store, store_at, token_text};
-use super::viewport::{Region, Viewport};
+use crate::palette::{Palette, Pattern, blend, contrast, ink, parse};
+use crate::raster::{ByOwner, DIMMED, Drawn, Fills, Pixels, raster};
+use crate::testing::{palette, store, store_at, token_text};
+use crate::viewport::{Region, Viewport};
 
 /// The whole tree, arranged, on so many pixels.
 fn draw(tree: &mut Tree, arrangement: Arrangement, size: (u32, u32), fills: &dyn Fills) -> (Pixels, Drawn) {

@@ -6,8 +6,8 @@ use radixscope_model::id::Slot;
 use radixscope_state::tree::Tree;
 use radixscope_state::tree::forest::{Chain, Sliver};
 
-use super::palette::{Palette, Pattern, blend, shared_body};
-use super::raster::{DIMMED, Fill, Fills};
+use crate::palette::{Palette, Pattern, blend, shared_body};
+use crate::raster::{DIMMED, Fill, Fills};
 
 /// Fills by change.
 pub struct ByChange<'a> {
@@ -67,11 +67,11 @@ mod tests {
     use radixscope_state::cluster::Cluster;
     use radixscope_state::tree::forest::{Arrangement, Order};
 
-    use super::super::palette::contrast;
-    use super::super::raster::{Pixels, raster};
-    use super::super::testing::token_text;
-    use super::super::viewport::{Region, Viewport};
     use super::*;
+    use crate::palette::contrast;
+    use crate::raster::{Pixels, raster};
+    use crate::testing::token_text;
+    use crate::viewport::{Region, Viewport};
 
     fn fold(cluster: &mut Cluster, record: Record<'_>) {
         let seq = Seq(cluster.seq().0 + 1);

@@ -4,7 +4,7 @@ use radixscope_model::id::{BlockHash, TokensHash};
 use radixscope_state::tree::forest::{ChainId, Forest};
 use radixscope_state::tree::{NodeId, Tree};
 
-use crate::format;
+use radixscope_model::number_format;
 
 /// A block: the hashes it has, and where it is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -31,7 +31,7 @@ impl Crumb {
 
     /// For the path.
     pub fn to_text(self) -> String {
-        format!("block {}", format::count(u64::from(self.position)))
+        format!("block {}", number_format::count(u64::from(self.position)))
     }
 
     /// The node it names now; `None` once it is cached nowhere.

@@ -13,12 +13,12 @@ use radixscope_model::id::Slot;
 use radixscope_state::tree::forest::{Forest, Holder, Seen, Sliver};
 use radixscope_state::tree::{OwnerSet, Tree};
 
-use super::palette::{Palette, Pattern, blend};
-use super::raster::{
+use crate::palette::{Palette, Pattern, blend};
+use crate::raster::{
     DIMMED, Drawn, Fill, Fills, Labelled, Pixels, Stripe, Stripes, body, can_be_pointed_at, has_label, lacks,
     lacks_sliver, span,
 };
-use super::viewport::{Rect, Viewport};
+use crate::viewport::{Rect, Viewport};
 
 /// Least and greatest height of a lane, CSS pixels.
 const HEIGHTS: (f64, f64) = (56.0, 200.0);
@@ -269,9 +269,9 @@ impl<'a> LanesPainter<'a> {
 mod tests {
     use radixscope_state::tree::forest::Arrangement;
 
-    use super::super::testing::{palette, store};
-    use super::super::viewport::Region;
     use super::*;
+    use crate::testing::{palette, store};
+    use crate::viewport::Region;
 
     const W: [Slot; 3] = [Slot(0), Slot(1), Slot(2)];
 

@@ -9,8 +9,8 @@ use radixscope_model::id::Slot;
 use radixscope_state::tree::forest::{Chain, ChainId, Holder, Run, Seen, Sliver};
 use radixscope_state::tree::{OwnerSet, Tree};
 
-use super::palette::{Palette, Pattern, Rgb, blend, shared_body};
-use super::viewport::{Rect, Viewport};
+use crate::palette::{Palette, Pattern, Rgb, blend, shared_body};
+use crate::viewport::{Rect, Viewport};
 
 /// More owners than this are not drawn as ticks one by one; the label counts them.
 pub const MAX_TICKS: usize = 16;
@@ -35,7 +35,7 @@ pub struct Pixels {
     height: usize,
     data: Vec<[u8; 4]>,
     /// Room for slivers, reused from picture to picture.
-    pub(super) slivers: Vec<Sliver>,
+    pub(crate) slivers: Vec<Sliver>,
     /// What waits to be painted, by bands of rows: in the order of the tree each box would be in other pages of memory
     /// than the one before.
     bands: Vec<Vec<PaintJob>>,
@@ -63,7 +63,7 @@ impl Pixels {
         [r, g, b]
     }
 
-    pub(super) fn reset(&mut self, width: u32, height: u32, ground: Rgb) {
+    pub(crate) fn reset(&mut self, width: u32, height: u32, ground: Rgb) {
         (self.width, self.height) = (width as usize, height as usize);
         self.data.clear();
         self.data.resize(self.width * self.height, opaque(ground));
@@ -71,12 +71,12 @@ impl Pixels {
     }
 
     /// Will fill a rectangle, see [`Pixels::paint`].
-    pub(super) fn fill(&mut self, x: (usize, usize), y: (usize, usize), colour: Rgb) {
+    pub(crate) fn fill(&mut self, x: (usize, usize), y: (usize, usize), colour: Rgb) {
         self.paint(x, y, Fill::plain(colour));
     }
 
     /// In the row `at`: the columns of which `depths` says more than `depth`.
-    pub(super) fn fill_deeper(&mut self, at: usize, depths: &[u32], depth: u32, colour: Rgb) {
+    pub(crate) fn fill_deeper(&mut self, at: usize, depths: &[u32], depth: u32, colour: Rgb) {
         let Some(row) = self.data.get_mut(at * self.width..(at + 1) * self.width) else { return };
         for (pixel, &deep) in row.iter_mut().zip(depths) {
             *pixel = if deep > depth { opaque(colour) } else { *pixel };
@@ -84,7 +84,7 @@ impl Pixels {
     }
 
     /// Will fill a rectangle with the next [`Pixels::flush`], over earlier rectangles.
-    pub(super) fn paint(&mut self, x: (usize, usize), y: (usize, usize), fill: Fill) {
+    pub(crate) fn paint(&mut self, x: (usize, usize), y: (usize, usize), fill: Fill) {
         let short = |at: usize, limit: usize| at.min(limit).min(usize::from(u16::MAX)) as u16;
         let (top, bottom) = (y.0, y.1.min(self.height));
         let x = (short(x.0, self.width), short(x.1, self.width));
@@ -97,7 +97,7 @@ impl Pixels {
     }
 
     /// Paints what waits. `scale`: device pixels per CSS pixel.
-    pub(super) fn flush(&mut self, scale: usize) {
+    pub(crate) fn flush(&mut self, scale: usize) {
         let mut bands = std::mem::take(&mut self.bands);
         for (at, band) in bands.iter_mut().enumerate() {
             let rows = (at * BAND, (at + 1) * BAND);
@@ -366,17 +366,17 @@ impl Painter<'_> {
 
 /// A stretch of a column in one colour.
 #[derive(Clone, Copy)]
-pub(super) struct Stripe {
-    pub(super) column: usize,
-    pub(super) top: usize,
-    pub(super) bottom: usize,
-    pub(super) colour: Rgb,
+pub(crate) struct Stripe {
+    pub(crate) column: usize,
+    pub(crate) top: usize,
+    pub(crate) bottom: usize,
+    pub(crate) colour: Rgb,
 }
 
 /// Stripes that stand together are painted together, row by row: down a single column every pixel is in another line of
 /// the processor's cache, which takes ten times as long.
 #[derive(Default)]
-pub(super) struct Stripes {
+pub(crate) struct Stripes {
     waiting: Vec<Stripe>,
 }
 
@@ -389,7 +389,7 @@ impl Stripes {
     const LOW: usize = 8;
 
     /// Paints a stripe over those before it, now or later.
-    pub(super) fn push(&mut self, stripe: Stripe, pixels: &mut Pixels) {
+    pub(crate) fn push(&mut self, stripe: Stripe, pixels: &mut Pixels) {
         let is_apart = |last: &Stripe| {
             let is_beside = last.top < stripe.bottom && stripe.top < last.bottom;
             !is_beside || last.column.abs_diff(stripe.column) > Self::NEAR
@@ -401,7 +401,7 @@ impl Stripes {
     }
 
     /// Paints what waits.
-    pub(super) fn flush(&mut self, pixels: &mut Pixels) {
+    pub(crate) fn flush(&mut self, pixels: &mut Pixels) {
         let top = self.waiting.iter().map(|stripe| stripe.top).min().unwrap_or(0);
         let bottom = self.waiting.iter().map(|stripe| stripe.bottom).max().unwrap_or(0);
         // What is low or alone is painted with the others of its rows.
@@ -422,7 +422,7 @@ impl Stripes {
 }
 
 /// Columns and rows that a box covers of so many, without the gap to its neighbours.
-pub(super) fn body(rect: Rect, size: (usize, usize), gap: usize) -> ((usize, usize), (usize, usize)) {
+pub(crate) fn body(rect: Rect, size: (usize, usize), gap: usize) -> ((usize, usize), (usize, usize)) {
     let (mut x, mut y) = (span(rect.left, rect.right, size.0), span(rect.top, rect.bottom, size.1));
     if rect.right - rect.left >= GAP_FROM * gap as f64 && x.1 < size.0 {
         x.1 -= gap.min(x.1 - x.0);
@@ -434,19 +434,19 @@ pub(super) fn body(rect: Rect, size: (usize, usize), gap: usize) -> ((usize, usi
 }
 
 /// Whether somebody could mean this with a pointer.
-pub(super) fn can_be_pointed_at(view: &Viewport, run: &Run) -> bool {
+pub(crate) fn can_be_pointed_at(view: &Viewport, run: &Run) -> bool {
     let rect = view.rect(run.x0, run.x1 - run.x0, run.top, run.bottom);
     (rect.right - rect.left).max(rect.bottom - rect.top) >= POINTED_FROM * view.scale
 }
 
 /// Whether the visible part of a box has room for text.
-pub(super) fn has_label(visible: Rect, scale: f64) -> bool {
+pub(crate) fn has_label(visible: Rect, scale: f64) -> bool {
     visible.right - visible.left >= LABEL_FROM.0 * scale
         && visible.bottom - visible.top >= LABEL_FROM.1 * scale
 }
 
 /// Whole pixels from `from` to `to`, at least one, within `0 … limit`.
-pub(super) fn span(from: f64, to: f64, limit: usize) -> (usize, usize) {
+pub(crate) fn span(from: f64, to: f64, limit: usize) -> (usize, usize) {
     let first = (from.round().max(0.0) as usize).min(limit.saturating_sub(1));
     let behind = (to.round().max(0.0) as usize).clamp(first + 1, limit.max(first + 1));
     (first, behind)
@@ -456,9 +456,9 @@ pub(super) fn span(from: f64, to: f64, limit: usize) -> (usize, usize) {
 mod tests {
     use radixscope_state::tree::forest::Arrangement;
 
-    use super::super::testing::{palette, store};
-    use super::super::viewport::Region;
     use super::*;
+    use crate::testing::{palette, store};
+    use crate::viewport::Region;
 
     fn draw(tree: &mut Tree, width: u32, height: u32, picked: Option<u16>) -> (Pixels, Drawn) {
         tree.grow_forest(Arrangement::default());
