@@ -322,7 +322,7 @@ mod tests {
     /// In the fixed order: 100 blocks from 1000 on, 300 from 2000 on of which 2100 … has a second branch of 100 blocks.
     fn tree() -> Tree {
         let mut tree = Tree::default();
-        tree.grow_forest(Arrangement { order: Order::Stable, ..Arrangement::default() });
+        tree.build_forest(Arrangement { order: Order::Stable, ..Arrangement::default() });
         tree.store(Slot(0), None, &blocks(1000..1100), 0);
         tree.store(Slot(0), None, &blocks(2000..2300), 0);
         tree.store(Slot(0), Some(BlockHash(2099)), &blocks(3000..3100), 0);

@@ -103,7 +103,7 @@ mod tests {
         for from in [100, 200, 300] {
             fold(&mut cluster, stored(0, from..from + 30));
         }
-        let a = cluster.frozen();
+        let a = cluster.copy_without_forests();
         fold(&mut cluster, removed(0, 200..230));
         fold(&mut cluster, removed(0, 300..330));
         fold(&mut cluster, stored(1, 300..330));
@@ -115,7 +115,7 @@ mod tests {
     fn each_change_has_its_colour_and_pattern() {
         let mut changes = tree();
         let arrangement = Arrangement { order: Order::Stable, ..Arrangement::default() };
-        changes.tree_mut().grow_forest(arrangement);
+        changes.tree_mut().build_forest(arrangement);
         let tree = changes.tree();
         let region = Region::all(tree.forest().expect("grown"));
         let view = Viewport { region, width: 120, height: 30, scale: 1.0 };
@@ -151,7 +151,7 @@ mod tests {
     #[test]
     fn what_changed_is_seen_where_there_is_no_room_for_it() {
         let mut changes = tree();
-        changes.tree_mut().grow_forest(Arrangement::default());
+        changes.tree_mut().build_forest(Arrangement::default());
         let tree = changes.tree();
         let palette = Palette::read(token_text, true, 2);
         let fills = ByChange { palette: &palette };

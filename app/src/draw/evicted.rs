@@ -81,7 +81,7 @@ mod tests {
         let mut tree = Tree::default();
         store(&mut tree, 0, 1..=50);
         store(&mut tree, 1, 1..=50);
-        tree.grow_forest(Arrangement::default());
+        tree.build_forest(Arrangement::default());
         tree
     }
 

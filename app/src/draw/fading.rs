@@ -96,7 +96,7 @@ impl Fadings {
             let left = 1.0 - (now_ms - born_ms) / lasts_ms(change.kind);
             let opacity = left.clamp(0.0, 1.0);
             match change.kind {
-                ChangeKind::Gone => lay(Veil { rect, colour: colour(palette, change.holder), opacity }),
+                ChangeKind::Removed => lay(Veil { rect, colour: colour(palette, change.holder), opacity }),
                 ChangeKind::Appeared => {
                     lay(Veil { rect, colour: palette.ground, opacity });
                     let bottom = rect.bottom.min(rect.top + EDGE * view.scale);
@@ -110,7 +110,7 @@ impl Fadings {
 const fn lasts_ms(kind: ChangeKind) -> f64 {
     match kind {
         ChangeKind::Appeared => APPEARS_MS,
-        ChangeKind::Gone => VANISHES_MS,
+        ChangeKind::Removed => VANISHES_MS,
     }
 }
 
@@ -154,7 +154,7 @@ mod tests {
     #[test]
     fn what_is_new_comes_out_of_the_ground_and_what_is_gone_keeps_its_colour_for_a_while() {
         let mut fadings = Fadings::default();
-        let changes = [change(ChangeKind::Appeared, 0.0, 10.0), change(ChangeKind::Gone, 50.0, 10.0)];
+        let changes = [change(ChangeKind::Appeared, 0.0, 10.0), change(ChangeKind::Removed, 50.0, 10.0)];
         fadings.add(1, &changes, 1000.0);
         let now = veils(&fadings, None, 1200.0);
         let p = palette();
@@ -166,7 +166,11 @@ mod tests {
     #[test]
     fn everything_ends() {
         let mut fadings = Fadings::default();
-        fadings.add(1, &[change(ChangeKind::Appeared, 0.0, 10.0), change(ChangeKind::Gone, 0.0, 10.0)], 0.0);
+        fadings.add(
+            1,
+            &[change(ChangeKind::Appeared, 0.0, 10.0), change(ChangeKind::Removed, 0.0, 10.0)],
+            0.0,
+        );
         assert!(fadings.go_on(APPEARS_MS));
         assert_eq!(veils(&fadings, None, APPEARS_MS).len(), 1);
         assert!(!fadings.go_on(VANISHES_MS));
@@ -176,7 +180,7 @@ mod tests {
     #[test]
     fn a_settling_is_taken_once_and_not_at_all_after_a_stop() {
         let mut fadings = Fadings::default();
-        let changes = [change(ChangeKind::Gone, 0.0, 10.0)];
+        let changes = [change(ChangeKind::Removed, 0.0, 10.0)];
         fadings.add(1, &changes, 0.0);
         fadings.add(1, &changes, 10.0);
         assert_eq!(veils(&fadings, None, 10.0).len(), 1);
@@ -188,7 +192,7 @@ mod tests {
     #[test]
     fn a_storm_costs_no_more_than_its_bound() {
         let mut fadings = Fadings::default();
-        let changes = [change(ChangeKind::Gone, 0.0, 10.0); 200];
+        let changes = [change(ChangeKind::Removed, 0.0, 10.0); 200];
         (1..=10).for_each(|revision| fadings.add(revision, &changes, f64::from(revision as u32)));
         let now = veils(&fadings, None, 10.0);
         assert_eq!(now.len(), MOST);
@@ -199,7 +203,7 @@ mod tests {
     fn what_is_hardly_seen_or_outside_is_not_shown() {
         let mut fadings = Fadings::default();
         let changes =
-            [(0.0, 1.4), (100.0, 10.0), (-20.0, 15.0)].map(|(x0, w)| change(ChangeKind::Gone, x0, w));
+            [(0.0, 1.4), (100.0, 10.0), (-20.0, 15.0)].map(|(x0, w)| change(ChangeKind::Removed, x0, w));
         fadings.add(1, &changes, 0.0);
         assert!(veils(&fadings, None, 0.0).is_empty());
     }
@@ -207,7 +211,7 @@ mod tests {
     #[test]
     fn in_lanes_it_fades_in_the_lane_of_its_worker() {
         let mut fadings = Fadings::default();
-        fadings.add(1, &[change(ChangeKind::Gone, 0.0, 10.0)], 0.0);
+        fadings.add(1, &[change(ChangeKind::Removed, 0.0, 10.0)], 0.0);
         let lanes = Lanes { workers: (0..2).map(Slot).collect(), height: 25.0, scrolled: 0.0 };
         let veil = veils(&fadings, Some(&lanes), 0.0)[0];
         assert!(veil.rect.top > 25.0 && veil.rect.bottom < 50.0, "{veil:?}");

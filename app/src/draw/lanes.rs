@@ -282,7 +282,7 @@ mod tests {
         store(&mut tree, 0, 101..=130);
         store(&mut tree, 1, 101..=130);
         store(&mut tree, 2, 201..=210);
-        tree.grow_forest(Arrangement::default());
+        tree.build_forest(Arrangement::default());
         tree
     }
 
@@ -397,7 +397,7 @@ mod tests {
         store(&mut tree, 0, 1..=5000);
         store(&mut tree, 1, [9001, 9002]);
         store(&mut tree, 70, [9001, 9002]);
-        tree.grow_forest(Arrangement::default());
+        tree.build_forest(Arrangement::default());
         let lanes = Lanes { workers: (0..71).map(Slot).collect(), height: 5003.0, scrolled: 5003.0 };
         let (pixels, p) = (draw(&tree, lanes.clone(), 5000, None).0, palette());
         assert_eq!(pixels.at(99, 1), blend(p.ground, p.worker(W[1]), SHARED_OPACITY));

@@ -461,7 +461,7 @@ mod tests {
     use super::*;
 
     fn draw(tree: &mut Tree, width: u32, height: u32, picked: Option<u16>) -> (Pixels, Drawn) {
-        tree.grow_forest(Arrangement::default());
+        tree.build_forest(Arrangement::default());
         let region = Region::all(tree.forest().expect("grown"));
         let view = Viewport { region, width, height, scale: 1.0 };
         let (mut pixels, palette) = (Pixels::default(), palette());

@@ -282,7 +282,7 @@ impl Store {
         let pools = self.pools.get();
         self.live.update_value(|live| {
             if let Some(changes) = live.compared.tree_mut() {
-                changes.tree_mut().grow_forest(arrangement);
+                changes.tree_mut().build_forest(arrangement);
                 changes.tree_mut().update_forest();
                 return;
             }

@@ -268,7 +268,8 @@ impl Store {
                 let MomentState { cluster, now_ms, digest } = &mut live.present;
                 cluster.drop_forest();
                 let now_ms = (*now_ms).max(cluster.now_ms());
-                live.past = Some(MomentState { cluster: cluster.frozen(), now_ms, digest: *digest });
+                live.past =
+                    Some(MomentState { cluster: cluster.copy_without_forests(), now_ms, digest: *digest });
                 live.still.end();
             }
         });

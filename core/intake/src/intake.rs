@@ -144,7 +144,7 @@ impl<J: RecordSink> RoutingSink<'_, J> {
     #[inline]
     fn is_of_present(&self, record: &Record<'_>) -> bool {
         let (Record::Stored { worker, .. } | Record::Removed { worker, .. }) = record else { return false };
-        self.sink.cluster().workers().get(*worker).is_some_and(|state| state.gone.is_none())
+        self.sink.cluster().workers().get(*worker).is_some_and(|state| state.departure.is_none())
     }
 
     /// What is known now of decisions that waited for it.

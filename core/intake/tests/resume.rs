@@ -111,8 +111,8 @@ fn who_is_on_no_list_and_silent_has_left_meanwhile() {
     let (mut server, mut cluster) = resumed(CORE);
     server.discovered(START_MS + 6_000, STAYS, &mut cluster);
     server.intake.flush(Millis(START_MS + 34_000), &mut cluster);
-    assert!(cluster.workers().iter().all(|worker| worker.gone.is_none()), "lists may still be read");
+    assert!(cluster.workers().iter().all(|worker| worker.departure.is_none()), "lists may still be read");
     server.intake.flush(Millis(START_MS + 36_000), &mut cluster);
-    let gone = |ix| cluster.worker(WorkerIx(ix)).unwrap().gone.map(|gone| gone.why);
+    let gone = |ix| cluster.worker(WorkerIx(ix)).unwrap().departure.map(|gone| gone.why);
     assert_eq!((gone(0), gone(1)), (None, Some(DepartureCause::Discovery)));
 }

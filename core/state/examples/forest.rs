@@ -257,16 +257,16 @@ fn share(dice: &mut Dice) -> f64 {
 
 /// What the tree costs without and with a forest. Gives a tree with one.
 fn folding(scene: &Scene) -> Tree {
-    let (mut bare, mut planted, mut grown) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut bare, mut builds, mut folds) = (Vec::new(), Vec::new(), Vec::new());
     let mut last = Tree::default();
     for _ in 0..3 {
         let mut tree = Tree::default();
         bare.push(timed(|| fold(scene, &mut tree)).0);
-        planted.push(timed(|| tree.grow_forest(Arrangement::default())).0);
+        builds.push(timed(|| tree.build_forest(Arrangement::default())).0);
         last = tree;
         let mut tree = Tree::default();
-        tree.grow_forest(Arrangement::default());
-        grown.push(timed(|| fold(scene, &mut tree)).0);
+        tree.build_forest(Arrangement::default());
+        folds.push(timed(|| fold(scene, &mut tree)).0);
     }
     if let Some(forest) = last.forest() {
         let sums = forest.sums();
@@ -274,11 +274,11 @@ fn folding(scene: &Scene) -> Tree {
         row("heap_bytes", forest.heap_bytes() as f64 / 1e6, "MB");
     }
     let best = |times: &[f64]| times.iter().copied().fold(f64::MAX, f64::min);
-    let hooks = (best(&grown) - best(&bare)) * 1e6 / f64::from(last.allocated());
+    let hooks = (best(&folds) - best(&bare)) * 1e6 / f64::from(last.allocated());
     times("fold", bare);
-    times("fold with a forest", grown);
+    times("fold with a forest", folds);
     row("hooks", hooks, "ns a block");
-    times("grow_forest on a full tree", planted);
+    times("build_forest on a full tree", builds);
     last
 }
 
@@ -317,7 +317,8 @@ fn bench(mut scene: Scene) {
             events(&mut tree, &mut scene, &mut dice, n, at);
             timed(|| tree.update_forest()).0
         });
-        let what = format!("settle after {n} events{}", if with_changes { ", with changes" } else { "" });
+        let what =
+            format!("update_forest after {n} events{}", if with_changes { ", with changes" } else { "" });
         times(&what, rounds.collect());
     }
     tree.keep_forest_changes(false);
@@ -328,13 +329,13 @@ fn bench(mut scene: Scene) {
         hits(&mut tree, &scene, &mut dice, 10, at);
         timed(|| tree.update_forest()).0
     });
-    times("settle after 10 hits, 65,536 kept", rounds.collect());
+    times("update_forest after 10 hits, 65,536 kept", rounds.collect());
     let orders = [Order::Stable, Order::LeftHeavy].into_iter().cycle().take(4);
     let rounds = orders.map(|order| {
-        tree.grow_forest(Arrangement { order, ..Arrangement::default() });
+        tree.build_forest(Arrangement { order, ..Arrangement::default() });
         timed(|| tree.update_forest()).0
     });
-    times("settle after another order", rounds.collect());
+    times("update_forest after another order", rounds.collect());
     row("heap_bytes at the end", tree.forest().map_or(0.0, |f| f.heap_bytes() as f64 / 1e6), "MB");
 }
 

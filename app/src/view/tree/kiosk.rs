@@ -35,8 +35,9 @@ pub(in crate::view) fn KioskTree(store: Store, dark: Memo<bool>) -> impl IntoVie
             Some(format!("{}, pool {} of {}", all[at].beside(all), at + 1, all.len()))
         })
     });
-    let here =
-        move |worker: &WorkerIx| store.peek(|shown| shown.worker(*worker).is_some_and(|w| w.gone.is_none()));
+    let here = move |worker: &WorkerIx| {
+        store.peek(|shown| shown.worker(*worker).is_some_and(|w| w.departure.is_none()))
+    };
     let named = Memo::new(move |_| store.drawn.get().into_iter().filter(here).collect::<Vec<_>>());
     let more = move || named.with(|all| all.len().checked_sub(NAMED).filter(|more| *more > 0));
     view! {

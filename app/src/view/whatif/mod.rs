@@ -76,8 +76,10 @@ fn Moment(
             frozen_seq.set(None);
             return;
         }
-        let copy =
-            OfflineReplay { cluster: store.peek(|shown| shown.cluster.frozen()), at_ms: store.now_ms() };
+        let copy = OfflineReplay {
+            cluster: store.peek(|shown| shown.cluster.copy_without_forests()),
+            at_ms: store.now_ms(),
+        };
         frozen_seq.set(Some(copy.cluster.seq().0));
         frozen.set_value(Some(copy));
     };

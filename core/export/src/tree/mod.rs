@@ -91,7 +91,7 @@ impl TreeSnapshot {
             at_ms,
             pool,
             pool_name: cluster.pool(pool).map(PoolState::name).unwrap_or_default(),
-            tree: cluster.tree(pool).frozen(),
+            tree: cluster.tree(pool).copy_without_forest(),
             workers: (0..cluster.workers().slots() as u16)
                 .map(|slot| {
                     let worker = cluster.workers().in_slot(Slot(slot))?;

@@ -339,7 +339,7 @@ fn worker_change(
     };
     let stored = counted(|cluster, ix| cluster.worker(ix).map_or(0, |worker| worker.stored_total));
     let removed = counted(|cluster, ix| cluster.worker(ix).map_or(0, |worker| worker.removed_total));
-    let there = |worker: Option<&WorkerState>| worker.is_some_and(|w| w.gone.is_none());
+    let there = |worker: Option<&WorkerState>| worker.is_some_and(|w| w.departure.is_none());
     let came_back_between = || after.and_then(|worker| worker.returned_ms).is_some_and(|at| at > a.at);
     let presence = match (there(before), there(after)) {
         (true, false) if is_across => Some(Presence::OnlyInA),

@@ -61,7 +61,7 @@ impl Stage {
     }
 
     fn mark(&self) -> (Cluster, Millis) {
-        (self.cluster.frozen(), Millis(NOW + self.at))
+        (self.cluster.copy_without_forests(), Millis(NOW + self.at))
     }
 }
 

@@ -127,7 +127,7 @@ impl WhatIf {
         let mut others = 0;
         let mut without_events = 0;
         for (ix, worker) in cluster.workers().indexed() {
-            if worker.gone.is_some() {
+            if worker.departure.is_some() {
                 continue;
             }
             let own = cluster.pool(worker.pool);

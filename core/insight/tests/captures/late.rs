@@ -13,7 +13,7 @@ fn is_true(player: &Player, workers: usize) {
     for (&worker, truth) in player.truth() {
         let Some(ix) = player.cluster.worker_ix(worker) else { continue };
         let state = player.cluster.worker(ix).unwrap();
-        if state.gone.is_some() {
+        if state.departure.is_some() {
             continue;
         }
         compared += 1;
@@ -125,7 +125,7 @@ fn workers_that_are_killed_and_started_again_are_complete_from_their_first_event
     assert!(player.found.remove("worker_gone") && player.found.remove("worker_stopped"), "two were killed");
     is_true(&player, 3);
     assert_eq!(player.cluster.workers().len(), 5, "two were started anew");
-    assert_eq!(player.cluster.workers().iter().filter(|w| w.gone.is_some()).count(), 2);
+    assert_eq!(player.cluster.workers().iter().filter(|w| w.departure.is_some()).count(), 2);
 }
 
 #[test]

@@ -132,7 +132,7 @@ fn a_worker_that_was_killed_is_gone_within_seconds_and_its_blocks_with_it() {
     assert_eq!(cluster.blocks(dead), Some(0));
     assert!(cluster.workers().indices().all(|w| (w == dead) == (cluster.blocks(w) == Some(0))));
     let without_log = play("0.9.1-worker-restart", &[]);
-    assert!(without_log.cluster.workers().iter().all(|worker| worker.gone.is_none()), "not reported");
+    assert!(without_log.cluster.workers().iter().all(|worker| worker.departure.is_none()), "not reported");
 }
 
 #[test]

@@ -63,7 +63,7 @@ impl Attach {
     ) -> bool {
         self.now = self.now.max(live.at_ms);
         // Events of a worker that left are late; if it is back, this event shows it to the state.
-        if out.cluster().worker(live.worker).is_some_and(|state| state.gone.is_some()) {
+        if out.cluster().worker(live.worker).is_some_and(|state| state.departure.is_some()) {
             return true;
         }
         let (ix, gaps) = (live.worker, self.gaps);

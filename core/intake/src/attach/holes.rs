@@ -160,7 +160,7 @@ impl Attach {
 
     /// Publishers of KV events whose workers left.
     pub(crate) fn departed_publishers(&self, cluster: &Cluster) -> Vec<u64> {
-        let is_there = |worker| cluster.workers().get(worker).is_some_and(|state| state.gone.is_none());
+        let is_there = |worker| cluster.workers().get(worker).is_some_and(|state| state.departure.is_none());
         let departed = self.workers.iter().filter(|(worker, _)| !is_there(*worker));
         departed.filter_map(|(_, watched)| watched.publisher_id).collect()
     }

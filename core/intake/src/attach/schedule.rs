@@ -97,7 +97,7 @@ impl Attach {
     fn is_there(&mut self, ix: WorkerIx, out: &dyn Sink) -> bool {
         let Some(state) = out.cluster().workers().get(ix) else { return false };
         let watched = self.workers.of(ix);
-        let has_left = state.gone.is_some();
+        let has_left = state.departure.is_some();
         let is_known = watched.known.0 != TreeKnowledge::Unknown;
         let was_away = is_known && state.knowledge.state == TreeKnowledge::Unknown;
         if was_away || (has_left && (is_known || watched.source.is_some() || watched.query.is_some())) {

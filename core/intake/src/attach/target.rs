@@ -109,7 +109,7 @@ impl Target {
         if target.holdings(slot).is_empty() {
             return;
         }
-        for top in std::iter::once(NodeId::ROOT).chain(target.anchors()) {
+        for top in std::iter::once(NodeId::ROOT).chain(target.orphan_parents()) {
             for step in target.walk(top) {
                 let Step::Enter { node, .. } = step else { continue };
                 if !target.owners(node).contains(slot) {

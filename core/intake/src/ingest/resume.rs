@@ -16,7 +16,7 @@ const NOT_OF_THIS_RUN: &str = "not among the sources since Radixscope was starte
 
 /// Workers that did not leave.
 pub(crate) fn present(cluster: &Cluster) -> impl Iterator<Item = (WorkerIx, &WorkerState)> {
-    cluster.workers().indexed().filter(|(_, state)| state.gone.is_none())
+    cluster.workers().indexed().filter(|(_, state)| state.departure.is_none())
 }
 
 impl Ingest {

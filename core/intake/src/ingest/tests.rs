@@ -408,7 +408,7 @@ fn left(message: &str) -> Observer {
 
 impl Observer {
     fn is_gone(&self) -> bool {
-        self.cluster.workers()[0].gone.is_some()
+        self.cluster.workers()[0].departure.is_some()
     }
 
     fn blocks(&self) -> Option<u64> {
@@ -421,7 +421,7 @@ fn a_worker_that_a_router_removed_is_gone_with_its_blocks() {
     for message in [REMOVED, INSTANCE] {
         let observer = left(message);
         assert_eq!((observer.is_gone(), observer.blocks()), (true, Some(0)), "{message}");
-        assert_eq!(observer.cluster.workers()[0].gone.map(|gone| gone.why), Some(DepartureCause::Log));
+        assert_eq!(observer.cluster.workers()[0].departure.map(|gone| gone.why), Some(DepartureCause::Log));
     }
 }
 
@@ -439,7 +439,7 @@ fn what_a_worker_says_right_after_it_left_is_late_and_later_it_is_back() {
     observer.now += 1_500;
     observer.nats_json(JETSTREAM, stored(WORKER, 1, None, &[3]));
     assert_eq!((observer.is_gone(), observer.blocks()), (true, Some(0)), "late");
-    assert_eq!(observer.cluster.workers()[0].events_after_gone, 1);
+    assert_eq!(observer.cluster.workers()[0].events_after_departure, 1);
     assert_eq!(observer.cluster.workers()[0].unknown_removed_total, 0);
     observer.now += 1_500;
     observer.nats_json(JETSTREAM, stored(WORKER, 2, None, &[4]));
@@ -519,12 +519,15 @@ fn a_worker_that_leaves_every_list_is_gone_with_all_its_ranks_and_returns_with_t
     }
     observer.health(listed(&[WORKER]));
     observer.health(listed(&[]));
-    assert!(observer.cluster.workers().iter().all(|worker| worker.gone.is_none()), "once may be a mistake");
+    assert!(
+        observer.cluster.workers().iter().all(|worker| worker.departure.is_none()),
+        "once may be a mistake"
+    );
     observer.health(listed(&[]));
-    assert!(observer.cluster.workers().iter().all(|worker| worker.gone.is_some()));
+    assert!(observer.cluster.workers().iter().all(|worker| worker.departure.is_some()));
     assert_eq!(observer.cluster.totals().resident, 0);
     observer.health(listed(&[WORKER]));
-    assert!(observer.cluster.workers().iter().all(|worker| worker.gone.is_none()));
+    assert!(observer.cluster.workers().iter().all(|worker| worker.departure.is_none()));
 }
 
 #[test]
@@ -828,7 +831,7 @@ fn a_worker_leaves_when_discovery_says_so_and_returns_with_its_entry() {
             "instance_id": WORKER, "card_json": {"runtime_config": {"data_parallel_size": 2}}}))
     };
     let gone = |observer: &Observer| -> Vec<_> {
-        observer.cluster.workers().iter().map(|worker| worker.gone.map(|gone| gone.why)).collect()
+        observer.cluster.workers().iter().map(|worker| worker.departure.map(|gone| gone.why)).collect()
     };
     discovered(&mut observer, "endpoint", endpoint());
     discovered(&mut observer, "card", card());
@@ -855,7 +858,7 @@ fn a_frontends_list_does_not_contradict_discovery() {
         let instances = if there { vec![instance] } else { vec![] };
         json!({"status": "healthy", "instances": instances})
     };
-    let is_gone = |observer: &Observer| observer.cluster.workers()[0].gone.is_some();
+    let is_gone = |observer: &Observer| observer.cluster.workers()[0].departure.is_some();
     discovered(&mut observer, "endpoint", endpoint());
     observer.health(list(true));
     for _ in 0..3 {

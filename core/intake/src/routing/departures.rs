@@ -140,7 +140,7 @@ impl Departures {
     pub(super) fn is_gone(&self, worker: WorkerIx, cluster: &Cluster) -> bool {
         let change = self.latest.get(&worker).filter(|change| change.is_new);
         change.map_or_else(
-            || cluster.worker(worker).is_some_and(|worker| worker.gone.is_some()),
+            || cluster.worker(worker).is_some_and(|worker| worker.departure.is_some()),
             |change| change.left,
         )
     }
@@ -173,7 +173,7 @@ impl Departures {
         for (&worker, change) in self.latest.iter_mut().filter(|(_, change)| change.is_new) {
             change.is_new = false;
             let Some(state) = cluster.worker(worker) else { continue };
-            if now.since(change.written_ms) > FRESH_MS || state.gone.is_some() == change.left {
+            if now.since(change.written_ms) > FRESH_MS || state.departure.is_some() == change.left {
                 continue;
             }
             records.push(match change.left {
@@ -199,13 +199,13 @@ pub(crate) fn returns(entry: &Entry<'_>, cluster: &Cluster) -> Option<WorkerIx> 
         | Record::Sequence { worker, by_worker: true, .. } => worker,
         _ => return None,
     };
-    let gone = cluster.worker(worker)?.gone?;
+    let gone = cluster.worker(worker)?.departure?;
     (entry.at_ms.since(gone.at_ms) > LATE_MS).then_some(worker)
 }
 
 /// Whether a record says only what is known: that a worker left that has left, or that one is back that is there.
 pub(crate) fn is_known(record: &Record<'_>, cluster: &Cluster) -> bool {
-    let has_left = |worker| cluster.worker(worker).is_some_and(|state| state.gone.is_some());
+    let has_left = |worker| cluster.worker(worker).is_some_and(|state| state.departure.is_some());
     match record {
         Record::Left { worker, .. } => has_left(*worker),
         Record::Rejoined { worker } => !has_left(*worker),

@@ -63,7 +63,7 @@ impl Cluster {
     /// Workers of a pool that are there.
     fn present(&self, pool: PoolIx) -> impl Iterator<Item = (WorkerIx, &WorkerState)> {
         let workers = self.workers_in(pool).filter_map(|ix| Some((ix, self.worker(ix)?)));
-        workers.filter(|(_, state)| state.gone.is_none())
+        workers.filter(|(_, state)| state.departure.is_none())
     }
 
     fn peers(&self, pool: PoolIx) -> PoolExpectation {
@@ -85,7 +85,7 @@ impl Cluster {
     /// of its pool was there before us, or though it was asked.
     pub fn is_incomplete(&self, worker: WorkerIx) -> bool {
         self.worker(worker).is_some_and(|state| {
-            let may_be = !state.knowledge.is_complete() && state.gone.is_none();
+            let may_be = !state.knowledge.is_complete() && state.departure.is_none();
             may_be && self.peers(state.pool).lacks_blocks(state)
         })
     }

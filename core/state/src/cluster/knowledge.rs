@@ -233,6 +233,7 @@ impl Cluster {
 
     /// The workers of a pool that are there.
     fn present_in(&self, pool: PoolIx) -> impl Iterator<Item = WorkerIx> + '_ {
-        self.workers_in(pool).filter(|&worker| self.worker(worker).is_some_and(|state| state.gone.is_none()))
+        self.workers_in(pool)
+            .filter(|&worker| self.worker(worker).is_some_and(|state| state.departure.is_none()))
     }
 }

@@ -133,7 +133,7 @@ impl Workers {
     }
 
     fn departures(&self) -> impl Iterator<Item = (Millis, WorkerIx)> {
-        self.indexed().filter_map(|(worker, state)| Some((state.gone?.at_ms, worker)))
+        self.indexed().filter_map(|(worker, state)| Some((state.departure?.at_ms, worker)))
     }
 
     pub(super) fn admission(&self, worker: WorkerIx) -> Admission {
@@ -157,7 +157,7 @@ impl Workers {
 
     /// A worker left.
     pub(super) fn leave(&mut self, worker: WorkerIx, at: Millis, why: DepartureCause) {
-        if let Some(state) = self.get_mut(worker).filter(|state| state.gone.is_none()) {
+        if let Some(state) = self.get_mut(worker).filter(|state| state.departure.is_none()) {
             state.left(at, why);
             self.left += 1;
         }
@@ -165,7 +165,7 @@ impl Workers {
 
     /// A worker that left is there again.
     pub(super) fn rejoin(&mut self, worker: WorkerIx, at: Millis) {
-        if let Some(state) = self.get_mut(worker).filter(|state| state.gone.is_some()) {
+        if let Some(state) = self.get_mut(worker).filter(|state| state.departure.is_some()) {
             state.returned(at);
             self.left -= 1;
         }
@@ -198,7 +198,7 @@ impl Workers {
 
     fn count(&mut self) {
         self.retained = self.iter().count();
-        self.left = self.iter().filter(|state| state.gone.is_some()).count();
+        self.left = self.iter().filter(|state| state.departure.is_some()).count();
     }
 }
 

@@ -223,7 +223,7 @@ impl BlockIndex {
     }
 
     /// Gives `node` the name that one of its `owners` uses where none uses `Node::block` any more.
-    pub(super) fn settle(&mut self, arena: &mut Arena, node: NodeId, owners: &OwnerSet) {
+    pub(super) fn replace_primary(&mut self, arena: &mut Arena, node: NodeId, owners: &OwnerSet) {
         if self.uses_primary(node, owners.len()) {
             return;
         }

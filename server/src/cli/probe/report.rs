@@ -97,7 +97,7 @@ impl Pool {
         let pool = |ix| {
             let there: Vec<_> = cluster
                 .workers_in(ix)
-                .filter(|worker| cluster.worker(*worker).is_some_and(|worker| worker.gone.is_none()))
+                .filter(|worker| cluster.worker(*worker).is_some_and(|worker| worker.departure.is_none()))
                 .collect();
             let capacities: Vec<u64> =
                 there.iter().filter_map(|w| Some(cluster.capacity(*w)?.value)).collect();

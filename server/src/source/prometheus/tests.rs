@@ -338,7 +338,7 @@ async fn a_process_that_comes_back_is_scraped_again_and_counts_as_restarted() {
     scene.counts(Counter::RequestsOk, 7.0).await;
     let restarts = scene.hub.read(|view| view.cluster.processes()[0].restarts).await.unwrap();
     assert_eq!(restarts, 1);
-    assert!(scene.hub.read(|view| view.cluster.workers()[0].gone.is_none()).await.unwrap());
+    assert!(scene.hub.read(|view| view.cluster.workers()[0].departure.is_none()).await.unwrap());
 }
 
 #[test]

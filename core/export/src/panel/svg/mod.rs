@@ -235,7 +235,7 @@ fn notes(shown: &ViewContext<'_>, kind: Kind) -> Vec<String> {
 
 /// The workers shown that are still there, in order of first sight; the one requested also after it left.
 fn present_workers(shown: &ViewContext<'_>, request: &PanelRequest) -> Vec<WorkerIx> {
-    let is_there = |cluster: &Cluster, worker| cluster.worker(worker).is_some_and(|w| w.gone.is_none());
+    let is_there = |cluster: &Cluster, worker| cluster.worker(worker).is_some_and(|w| w.departure.is_none());
     let is_meant = |worker: &WorkerIx| match request.worker {
         Some(only) => only == *worker,
         None => is_there(shown.cluster, *worker),

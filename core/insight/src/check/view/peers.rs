@@ -19,8 +19,8 @@ impl View<'_> {
         let workers = self.cluster.workers();
         let is_recent = |at: Millis| self.now.since(at) < SETTLE_MS;
         let was_lost = |(ix, state): &(WorkerIx, &WorkerState)| {
-            let gone = state.gone.filter(|gone| is_recent(gone.at_ms));
-            gone.is_some_and(|gone| !is_stopped(self, *ix, &gone))
+            let departure = state.departure.filter(|departure| is_recent(departure.at_ms));
+            departure.is_some_and(|departure| !is_stopped(self, *ix, &departure))
         };
         let settling: Vec<PoolIx> = workers.indexed().filter(was_lost).map(|(_, state)| state.pool).collect();
         let Some(first) = workers.iter().map(|w| w.first_ms).min() else { return Vec::new() };

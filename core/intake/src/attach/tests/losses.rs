@@ -43,7 +43,7 @@ fn leaves(attached: &mut Attached) -> u64 {
     attached.pass(0);
     disconnect(attached);
     attached.pass(1_000).pass(1_000).pass(1_000);
-    assert!(attached.cluster.workers()[0].gone.is_some());
+    assert!(attached.cluster.workers()[0].departure.is_some());
     let source = &attached.cluster.sources()[0];
     assert!(source.missed_total() > 0);
     source.missed.iter().map(|missed| missed.lost()).sum()

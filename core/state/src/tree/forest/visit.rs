@@ -1,6 +1,6 @@
 //! Going through what a window shows, and nothing else.
 
-use super::family::Family;
+use super::siblings::Siblings;
 use super::{ChainId, Forest, Holder, Sums};
 
 /// What is looked at, and how finely.
@@ -14,7 +14,7 @@ pub struct Window {
     pub top: f64,
     /// Position behind the last.
     pub bottom: f64,
-    /// Columns of pixels from `x0` to `x1`. A box narrower than one of them is not gone through any further.
+    /// Columns of pixels from `x0` to `x1`. A box narrower than one of them is not visited any further.
     pub columns: u32,
 }
 
@@ -83,7 +83,7 @@ pub enum Seen {
     },
     /// Boxes that share a column.
     Sliver(Sliver),
-    /// The same boxes once more, after their slivers: all neighbours of a family that are too narrow.
+    /// The same boxes once more, after their slivers: all neighbouring siblings that are too narrow.
     Run(Run),
 }
 
@@ -97,7 +97,7 @@ impl Forest {
         if least <= 0.0 || least.is_nan() {
             return;
         }
-        // The chain above a family, and the family's left edge.
+        // The chain above some siblings, and their left edge.
         let mut todo = vec![(None, 0.0)];
         while let Some((parent, left)) = todo.pop() {
             let top = parent.map_or(0, |id| self.chain(id).end());
@@ -107,14 +107,14 @@ impl Forest {
             let begin = todo.len();
             let narrow = Narrow { window, least, parent, top, sliver: None, run: None };
             let mut visit = Visit { forest: self, narrow, see: &mut see, todo: &mut todo };
-            visit.family(self.family(parent), left);
+            visit.groups(self.siblings(parent), left);
             visit.narrow.end(visit.see);
             todo[begin..].reverse();
         }
     }
 }
 
-/// On the way through a family.
+/// On the way through siblings.
 struct Visit<'a, S> {
     forest: &'a Forest,
     narrow: Narrow<'a>,
@@ -123,10 +123,10 @@ struct Visit<'a, S> {
 }
 
 impl<S: FnMut(Seen)> Visit<'_, S> {
-    fn family(&mut self, family: &Family, left: f64) {
-        let groups = family.groups();
+    fn groups(&mut self, siblings: &Siblings, left: f64) {
+        let groups = siblings.groups();
         if groups.is_empty() {
-            self.siblings(&family.ids, left);
+            self.siblings(&siblings.ids, left);
             return;
         }
         let (window, least) = (self.narrow.window, self.narrow.least);
@@ -142,11 +142,11 @@ impl<S: FnMut(Seen)> Visit<'_, S> {
             let are_narrow = f64::from(group.widest) < least && group.narrowest > 0;
             // Each has a unit at least, so the last one begins no farther right.
             if is_inside && are_narrow && self.narrow.column(x0) == self.narrow.column(x1 - 1.0) {
-                if let Some(&first) = family.members(group).first() {
+                if let Some(&first) = siblings.members(group).first() {
                     self.narrow.take(first, x0, x1, &group.sums, self.see);
                 }
             } else {
-                self.siblings(family.members(group), x0);
+                self.siblings(siblings.members(group), x0);
             }
         }
     }
@@ -171,7 +171,7 @@ impl<S: FnMut(Seen)> Visit<'_, S> {
             self.narrow.end(self.see);
             if f64::from(chain.sums.bottom) > window.top {
                 (self.see)(Seen::Chain { id, x0 });
-                if !chain.family.ids.is_empty() {
+                if !chain.siblings.ids.is_empty() {
                     self.todo.push((Some(id), x0));
                 }
             }
@@ -184,7 +184,7 @@ struct Narrow<'a> {
     window: &'a Window,
     least: f64,
     parent: Option<ChainId>,
-    /// Position of the family.
+    /// Position of the siblings.
     top: u32,
     sliver: Option<Sliver>,
     run: Option<Run>,

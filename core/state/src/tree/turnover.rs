@@ -33,10 +33,10 @@ impl Turnover {
 }
 
 impl Tree {
-    /// A copy with its forest, as of the last settling. It takes as much memory as the tree.
+    /// A copy with its forest, as of the last update. It takes as much memory as the tree.
     #[must_use]
     pub fn copy_with_forest(&self) -> Self {
-        Self { forest: self.forest.clone(), ..self.frozen() }
+        Self { forest: self.forest.clone(), ..self.copy_without_forest() }
     }
 
     /// Blocks stored and evicted so far.
@@ -131,7 +131,7 @@ mod tests {
         let mut tree = Tree::default();
         store(&mut tree, 0, 1..=8);
         store(&mut tree, 1, 1..=4);
-        tree.grow_forest(Arrangement::default());
+        tree.build_forest(Arrangement::default());
         tree
     }
 
