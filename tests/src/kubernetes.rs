@@ -71,7 +71,7 @@ impl Kubernetes {
     /// One that answers everybody in the clear, as `kubectl proxy`.
     pub async fn start() -> Self {
         let (this, listener) = Self::bind().await;
-        let router = Router::new().fallback(answer).with_state(Arc::clone(&this.api));
+        let router = Router::new().fallback(response).with_state(Arc::clone(&this.api));
         tokio::spawn(async move { axum::serve(listener, router).await });
         this
     }
@@ -90,7 +90,7 @@ impl Kubernetes {
         .and_then(|builder| builder.with_no_client_auth().with_single_cert(vec![chain], key))
         .expect("its own certificate");
         let listener = Tls { listener, acceptor: TlsAcceptor::from(Arc::new(config)) };
-        let router = Router::new().fallback(answer).with_state(Arc::clone(&this.api));
+        let router = Router::new().fallback(response).with_state(Arc::clone(&this.api));
         tokio::spawn(async move { axum::serve(listener, router).await });
         this
     }
@@ -292,7 +292,7 @@ fn map_of(key: &str) -> (&'static str, &str) {
     (map, path)
 }
 
-async fn answer(
+async fn response(
     Shared(api): Shared<Arc<Api>>,
     Query(query): Query<BTreeMap<String, String>>,
     method: axum::http::Method,

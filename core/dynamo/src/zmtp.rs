@@ -105,7 +105,7 @@ pub fn ping(ttl: u16) -> Vec<u8> {
     command("PING", &ttl.to_be_bytes())
 }
 
-/// The answer to a PING with this context.
+/// The response to a PING with this context.
 pub fn pong(context: &[u8]) -> Vec<u8> {
     command("PONG", context)
 }

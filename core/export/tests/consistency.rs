@@ -59,7 +59,7 @@ fn on_one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ").replace('|', "\\|")
 }
 
-/// Every finding in the API's answer, in its ticket and in the ticket of all.
+/// Every finding in the API's response, in its ticket and in the ticket of all.
 fn compare_findings(cluster: &Cluster, now: Millis, what: &str) {
     let api = serde_json::to_value(Findings::of(cluster, FindingFilter::default(), now)).unwrap();
     let listed = api["findings"].as_array().unwrap();

@@ -35,7 +35,7 @@ impl Server {
         let event = json!({"event_id": event_id, "data": data, "dp_rank": 0});
         let message = json!({"worker_id": worker, "event": event}).to_string();
         let payload = NatsSubjects::default().publication(self.subject, None, message.into()).unwrap();
-        self.intake.take(&Received { source: self.nats, at_ms: Millis(at), payload }, cluster);
+        self.intake.handle(&Received { source: self.nats, at_ms: Millis(at), payload }, cluster);
     }
 
     fn discovered(&mut self, at: u64, worker: u64, cluster: &mut Cluster) {
@@ -43,7 +43,7 @@ impl Server {
             "instance_id": worker});
         let key = format!("v1/instances/dynamo/backend/generate/{worker:x}").into();
         let payload = Payload::Discovery { key, value: Some(entry.to_string().into()), lease: None };
-        self.intake.take(&Received { source: self.discovery, at_ms: Millis(at), payload }, cluster);
+        self.intake.handle(&Received { source: self.discovery, at_ms: Millis(at), payload }, cluster);
     }
 }
 

@@ -11,7 +11,7 @@ fn worker(device: u32, decode_blocks: u64) -> WorkerInput {
 }
 
 #[test]
-fn a_tie_has_no_margin_and_several_choices() {
+fn a_tie_has_no_cost_gap_and_several_choices() {
     let mut scores = Scores::default();
     let options = RouterSettings::new(Formula::E);
     score(&options, &Request::new(160, 16), &[worker(2, 10), worker(0, 8), worker(0, 30)], &mut scores);
@@ -23,7 +23,7 @@ fn a_tie_has_no_margin_and_several_choices() {
 }
 
 #[test]
-fn one_candidate_or_none_has_no_margin() {
+fn one_candidate_or_none_has_no_cost_gap() {
     let mut scores = Scores::default();
     let options = RouterSettings::new(Formula::A);
     score(&options, &Request::new(160, 16), &[worker(2, 10)], &mut scores);

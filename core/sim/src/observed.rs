@@ -220,7 +220,7 @@ impl ServingContext for Observed<'_, '_> {
         let job = self.driver.users.job(user);
         match self.role() {
             // The first token comes of the prompt's KV.
-            Role::Prefill => Job { osl_tokens: 1, max_answer_tokens: 1, ..job },
+            Role::Prefill => Job { osl_tokens: 1, max_output_tokens: 1, ..job },
             Role::Decode => Job { is_prefilled: true, ..job },
             Role::Aggregated => job,
         }

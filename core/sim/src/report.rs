@@ -31,7 +31,7 @@ pub struct RequestRecord {
     pub prefill_worker: Option<u16>,
     /// Prompt tokens.
     pub isl_tokens: u32,
-    /// Answer tokens.
+    /// Output tokens.
     pub osl_tokens: u32,
     /// Prompt tokens found in the engine's cache.
     pub cached_tokens: u32,
@@ -109,7 +109,7 @@ pub struct Summary {
     pub requests: usize,
     /// Requests finished per second.
     pub requests_per_s: f64,
-    /// Answer tokens of finished requests per second.
+    /// Output tokens of finished requests per second.
     pub output_tokens_per_s: f64,
     /// Cached prompt tokens ÷ prompt tokens, 0 to 1; 0 if nothing finished.
     pub hit_rate: f64,

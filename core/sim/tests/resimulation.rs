@@ -261,8 +261,8 @@ fn the_assumptions_carry_the_numbers_of_the_settings() {
         ..ResimulationSettings::default()
     };
     let report = settings.assumptions();
-    for words in ["open loop", "14.7 ms", "777 blocks of 32", "333 tokens", "first 20 %", "temperature 0."] {
-        assert!(report.iter().any(|sentence| sentence.contains(words)), "{words} in {report:#?}");
+    for text in ["open loop", "14.7 ms", "777 blocks of 32", "333 tokens", "first 20 %", "temperature 0."] {
+        assert!(report.iter().any(|sentence| sentence.contains(text)), "{text} in {report:#?}");
     }
     assert!(report.iter().all(|sentence| sentence.ends_with('.')));
 }

@@ -96,9 +96,9 @@ mod tests {
     #[test]
     fn nothing_to_listen_to_is_an_error_that_names_the_options() {
         let Err(Failure::Usage(error)) = feeds_of(&[]) else { panic!("an error of usage") };
-        let words = error.to_string();
+        let text = error.to_string();
         for option in ["--discovery", "--nats", "--zmq-broker", "--prometheus", "--logs"] {
-            assert!(words.contains(option), "{words}");
+            assert!(text.contains(option), "{text}");
         }
         assert!(feeds_of(&["--prometheus", "http://a:8000/metrics"]).is_ok());
     }

@@ -307,9 +307,9 @@ mod tests {
             ("rates.svg", "refresh=5%C3%A4", "from 1s to 1d"),
             ("rates.svg", "worker=x", "ID/RANK"),
         ];
-        for (name, query, words) in cases {
+        for (name, query, text) in cases {
             let error = request(name, query).err().unwrap_or_else(|| panic!("{name}?{query} is taken"));
-            assert!(error.message().contains(words), "{query}: {}", error.message());
+            assert!(error.message().contains(text), "{query}: {}", error.message());
         }
     }
 

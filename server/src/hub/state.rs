@@ -317,7 +317,7 @@ mod tests {
     }
 
     impl Viewer {
-        fn take(&mut self, frame: &[u8]) {
+        fn apply(&mut self, frame: &[u8]) {
             match Frame::decode(frame).unwrap() {
                 Frame::Snapshot { bytes, .. } => {
                     if let Some(cluster) = self.reader.part(bytes.0).unwrap() {
@@ -338,9 +338,9 @@ mod tests {
         }
 
         fn follow(&mut self, joined: &mut Joined) {
-            joined.backlog.drain(..).for_each(|frame| self.take(&frame));
+            joined.backlog.drain(..).for_each(|frame| self.apply(&frame));
             while let Ok(batch) = joined.live.try_recv() {
-                self.take(&batch.frame);
+                self.apply(&batch.frame);
             }
         }
     }

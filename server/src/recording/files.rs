@@ -98,8 +98,8 @@ impl Files {
         let before = meta_in(&kept);
         if let Some(before) = before.as_ref().filter(|before| before.redacted != meta.redacted) {
             let what = if before.redacted { "redacted" } else { "not redacted" };
-            let words = format!("the recordings there are {what} (--redact); choose another folder");
-            return Err(Error::new(ErrorKind::InvalidInput, words));
+            let message = format!("the recordings there are {what} (--redact); choose another folder");
+            return Err(Error::new(ErrorKind::InvalidInput, message));
         }
         let recording = before.map_or(meta.recording, |before| before.recording);
         let mut meta = Meta { recording, ..meta };
@@ -288,9 +288,9 @@ impl Files {
     /// Handles the result of a write. A failed file is left as it is; its synced part is readable.
     fn check(&mut self, done: Result<(), RecordingError>) {
         let Err(error) = done else { return };
-        let words = format!("{error}; retrying every {} s", RETRY_AFTER.as_secs());
+        let message = format!("{error}; retrying every {} s", RETRY_AFTER.as_secs());
         tracing::warn!(%error, "writing the recording failed");
-        self.shared.set_error(Some(words));
+        self.shared.set_error(Some(message));
         self.shared.gaps.fetch_add(1, Ordering::Relaxed);
         self.failed = Some(Instant::now());
         if let Some(current) = self.current.take() {

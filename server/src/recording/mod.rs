@@ -223,7 +223,7 @@ impl Recorder {
     /// Writes the decisions, findings and timeline row of this second.
     pub(crate) fn second(&mut self, at_ms: Millis, cluster: &Cluster, row: Option<SecondRow>) {
         let mut over = Vec::new();
-        self.ended.take(at_ms, cluster, |decided| {
+        self.ended.drain_finished(at_ms, cluster, |decided| {
             over.extend(decision_row(cluster, decided).and_then(|row| serde_json::to_vec(&row).ok()));
         });
         over.into_iter().for_each(|json| self.json(Channel::Decisions, at_ms, json));

@@ -70,7 +70,7 @@ impl Stage {
     }
 
     /// Waits until everything handed over is written and synced.
-    fn settled(&self, is_so: impl Fn(&RecordingStatus) -> bool) {
+    fn wait_until(&self, is_so: impl Fn(&RecordingStatus) -> bool) {
         let until = Instant::now() + Duration::from_secs(60);
         while !is_so(&self.status()) {
             assert!(Instant::now() < until, "{:?}", self.status());
@@ -118,7 +118,7 @@ fn a_folder_never_holds_more_than_it_may() {
     let mut stage = Stage::new(folder(folder_of.path()));
     for _ in 0..60 {
         (0..8).for_each(|_| stage.step(100_000));
-        stage.settled(|_| stage.recorder.as_ref().unwrap().queued_bytes() == 0);
+        stage.wait_until(|_| stage.recorder.as_ref().unwrap().queued_bytes() == 0);
         let on_disk: u64 = fs::read_dir(folder_of.path())
             .unwrap()
             .map(|entry| entry.unwrap().metadata().map_or(0, |of| of.len()))
@@ -138,7 +138,7 @@ fn a_folder_that_is_lost_is_said_and_tried_again() {
     let path = folder_of.path().join("recordings");
     let mut stage = Stage::new(folder(&path));
     stage.step(10);
-    stage.settled(|status| status.bytes > 0);
+    stage.wait_until(|status| status.bytes > 0);
     fs::remove_dir_all(&path).unwrap();
     // A file where the folder was: it cannot be made again.
     fs::write(&path, b"").unwrap();
@@ -181,7 +181,7 @@ async fn a_replay_shows_the_end_and_goes_back_to_every_keyframe() {
     let mut stage = Stage::new(folder(folder_of.path()));
     for _ in 0..20 {
         (0..4).for_each(|_| stage.step(100_000));
-        stage.settled(|_| stage.recorder.as_ref().unwrap().queued_bytes() == 0);
+        stage.wait_until(|_| stage.recorder.as_ref().unwrap().queued_bytes() == 0);
     }
     stage.end();
     let mut series = open(&[folder_of.path().to_owned()]).unwrap();

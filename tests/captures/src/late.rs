@@ -1,4 +1,4 @@
-//! Recordings of deployments that ran already: queries for the blocks of workers with their answers, changes of discovery,
+//! Recordings of deployments that ran already: queries for the blocks of workers with their responses, changes of discovery,
 //! and what workers held at the end.
 
 use std::collections::BTreeMap;
@@ -31,7 +31,7 @@ pub struct RecordedQuery {
 }
 
 impl RecordedQuery {
-    /// What is in the parts of the answer that are items.
+    /// What is in the parts of the response that are items.
     pub fn items(&self) -> impl Iterator<Item = Bytes> {
         self.parts.iter().filter(|(what, _)| what == "data").map(|(_, part)| {
             let header = u64::from_be_bytes(part[..8].try_into().expect("eight bytes"));
@@ -40,7 +40,7 @@ impl RecordedQuery {
     }
 
     /// Everything that the worker sent after it had called back.
-    pub fn answer(&self) -> Vec<u8> {
+    pub fn response(&self) -> Vec<u8> {
         let parts = self.parts.iter().filter(|(what, _)| what != "handshake" && what != "ack");
         parts.flat_map(|(_, part)| part.iter().copied()).collect()
     }

@@ -57,7 +57,7 @@ pub struct Message {
     pub payload: Bytes,
 }
 
-/// An answer to a scrape.
+/// A response to a scrape.
 #[derive(Clone, Deserialize, Debug)]
 pub struct Scrape {
     /// When, in Unix seconds.

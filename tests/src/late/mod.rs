@@ -104,7 +104,7 @@ impl Deployment {
             None => (f64::NEG_INFINITY, None),
         };
         let answering = workers.clone();
-        let worker = FakeWorker::start(move |call| answering.answer(call)).await;
+        let worker = FakeWorker::start(move |call| answering.response(call)).await;
         let is_nats = recording.folder().join("nats.jsonl.gz").is_file();
         let nats = match is_nats {
             true => {
@@ -307,9 +307,9 @@ impl Deployment {
         })
         .await;
         assert_eq!(self.asked(), [], "no worker is queried without a request");
-        let answer = server.post("/api/v1/tree-dumps", "{}", &[]).await.json();
-        let asked = answer["workers"].as_array().expect("a list");
-        assert!(asked.len() == workers && asked.iter().all(|one| one["asked"] == true), "{answer}");
+        let response = server.post("/api/v1/tree-dumps", "{}", &[]).await.json();
+        let asked = response["workers"].as_array().expect("a list");
+        assert!(asked.len() == workers && asked.iter().all(|one| one["asked"] == true), "{response}");
     }
 
     async fn until_asked(&self, workers: usize) {

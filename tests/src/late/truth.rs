@@ -109,7 +109,7 @@ pub async fn found(server: &Radixscope) -> BTreeSet<String> {
             wait::expect(at_ms(cluster) >= over_ms, || "not yet".to_owned())
         })
         .await;
-    let answer = server.json("/api/v1/findings?state=all").await;
-    let findings = answer["findings"].as_array().expect("findings").iter();
+    let response = server.json("/api/v1/findings?state=all").await;
+    let findings = response["findings"].as_array().expect("findings").iter();
     findings.map(|finding| finding["code"].as_str().expect("a code").to_owned()).collect()
 }

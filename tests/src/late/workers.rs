@@ -90,7 +90,7 @@ impl Workers {
         self.state().asked.clone()
     }
 
-    pub(super) fn answer(&self, call: &Call) -> Script {
+    pub(super) fn response(&self, call: &Call) -> Script {
         let query: Value = match call.is_msgpack() {
             true => rmp_serde::from_slice(&call.body).expect("MessagePack"),
             false => call.query(),
@@ -111,7 +111,7 @@ impl Workers {
 }
 
 impl State {
-    /// The answer that was given next, when it was given.
+    /// The response that was given next, when it was given.
     fn dump(&mut self, worker: u64, call: &Call) -> Script {
         if self.is_whole {
             return self.kept(worker, call.is_msgpack());
@@ -126,7 +126,7 @@ impl State {
         assert_eq!(call.is_msgpack(), !next.is_json, "as its entry says");
         let held = Arc::new(Semaphore::new(0));
         self.held.push((next.answered_s, Arc::clone(&held)));
-        Script::answer(next.answer()).held(&held)
+        Script::response(next.response()).held(&held)
     }
 
     /// What a worker answers that was asked before its first event, and keeps that answer: all events since.
@@ -144,21 +144,21 @@ impl State {
         let newest = published.iter().map(|(number, _)| *number).max().unwrap_or(0);
         let events: Vec<&Value> =
             published.iter().filter(|(number, _)| *number >= start).map(|(_, event)| event).collect();
-        let answer = match events.is_empty() {
+        let response = match events.is_empty() {
             true => {
                 json!({"TooNew": {"requested_start": start, "requested_end": newest, "newest_available": newest}})
             }
             false => json!({"Events": {"events": events, "last_event_id": newest}}),
         };
-        item(&answer, is_msgpack)
+        item(&response, is_msgpack)
     }
 }
 
-fn item(answer: &Value, is_msgpack: bool) -> Script {
-    let item = json!({"data": answer, "complete_final": false});
+fn item(response: &Value, is_msgpack: bool) -> Script {
+    let item = json!({"data": response, "complete_final": false});
     let item = match is_msgpack {
         true => rmp_serde::to_vec_named(&item).expect("plain data"),
         false => item.to_string().into_bytes(),
     };
-    Script::answer(whole(&item, is_msgpack))
+    Script::response(whole(&item, is_msgpack))
 }

@@ -255,8 +255,8 @@ async fn every_count_is_that_of_plain_sets() {
             .await;
         until_shown(page, "A and B", &forth).await;
         let announced = page.text("changes-sentence").await.unwrap_or_default().replace(',', "");
-        let words = format!("{} blocks stored {} evicted {} moved", all.stored, all.evicted, all.moved_in);
-        assert!(announced.contains(&words), "{announced}: {words}");
+        let expected = format!("{} blocks stored {} evicted {} moved", all.stored, all.evicted, all.moved_in);
+        assert!(announced.contains(&expected), "{announced}: {expected}");
         for name in ["flag-A", "flag-B"] {
             assert!(page.text(name).await.is_some(), "{name}");
         }
@@ -390,14 +390,14 @@ async fn a_moment_that_cannot_be_compared_is_answered_in_words() {
     let server = Radixscope::start(["demo", "--warm-up", "5", "--speed", "0.000001"]).await;
     server.until_source_is("live").await;
     with_page(async |page| {
-        for (query, id, words) in [
+        for (query, id, expected) in [
             ("a=1000", "changes-fault", "is no longer retained: the first retained moment is"),
             ("a=soon", "changes-empty", "Mark a moment"),
         ] {
             page.open(&server.url(&format!("/?view=changes&{query}"))).await;
             page.until("it is shown", async |page| {
                 let announced = page.text(id).await.unwrap_or_default();
-                wait::expect(announced.contains(words), || announced)
+                wait::expect(announced.contains(expected), || announced)
             })
             .await;
         }

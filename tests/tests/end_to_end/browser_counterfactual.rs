@@ -29,9 +29,9 @@ async fn idle(page: &Page) {
 }
 
 async fn ask(server: &Radixscope, body: Value) -> Value {
-    let answer = server.post("/api/v1/counterfactual", &body.to_string(), &[]).await;
-    assert_eq!(answer.status, 200, "{}", answer.text());
-    answer.json()
+    let response = server.post("/api/v1/counterfactual", &body.to_string(), &[]).await;
+    assert_eq!(response.status, 200, "{}", response.text());
+    response.json()
 }
 
 /// Types into a field as a framework hears it.

@@ -40,10 +40,10 @@ async fn until_live(page: &Page, what: &str) {
     page.until_true(&format!("{what} is live"), "document.body?.dataset.connection === 'live'").await;
 }
 
-async fn until_it_says(page: &Page, words: &str) {
-    page.until(words, async |page| {
-        let expected = page.eval("document.body?.innerText").await;
-        wait::expect(expected.as_str().is_some_and(|text| text.contains(words)), || expected.to_string())
+async fn until_it_says(page: &Page, expected: &str) {
+    page.until(expected, async |page| {
+        let shown = page.eval("document.body?.innerText").await;
+        wait::expect(shown.as_str().is_some_and(|text| text.contains(expected)), || shown.to_string())
     })
     .await;
 }

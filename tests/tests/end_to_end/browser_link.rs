@@ -224,13 +224,13 @@ async fn a_server_of_another_version_asks_for_a_reload() {
     with_page(async |page| {
         for (version, site) in &sites {
             page.open(&site.url()).await;
-            let words = page
+            let text = page
                 .until("it says so", async |page| {
                     page.text("incompatible").await.ok_or_else(|| "nothing".to_owned())
                 })
                 .await;
             let theirs = format!("speaks protocol version {version},");
-            assert!(words.contains(&theirs) && words.contains("Load the page again"), "{words}");
+            assert!(text.contains(&theirs) && text.contains("Load the page again"), "{text}");
         }
         page.screenshot("other-version").await;
     })

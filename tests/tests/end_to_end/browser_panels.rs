@@ -173,7 +173,7 @@ async fn asked(page: &Page, requests: &[Vec<u8>]) -> Vec<WorkerResponse> {
     page.until("every request is answered", async |page| {
         let answers: Vec<Vec<u8>> = serde_json::from_value(page.eval("answers").await).expect("bytes");
         let answers: Vec<WorkerResponse> =
-            answers.iter().map(|bytes| postcard::from_bytes(bytes).expect("an answer")).collect();
+            answers.iter().map(|bytes| postcard::from_bytes(bytes).expect("a response")).collect();
         let ended = answers
             .iter()
             .filter(|a| matches!(a, WorkerResponse::Done { .. } | WorkerResponse::Failed { .. }))

@@ -39,10 +39,10 @@ async fn time_of(stage: &Stage, nodes: u64) -> u64 {
 
 /// The state at a moment: what the server keeps, folded here. `None`: that moment is not kept.
 async fn state_at(server: &Radixscope, at: u64) -> Cluster {
-    let answer = server.get(&format!("/history/segment?at_ms={at}")).await;
-    assert_eq!(answer.status, 200, "{:?}", answer.body);
+    let response = server.get(&format!("/history/segment?at_ms={at}")).await;
+    assert_eq!(response.status, 200, "{:?}", response.body);
     let (mut rest, mut reader, mut cluster) =
-        (&answer.body[..], SnapshotReader::default(), Cluster::default());
+        (&response.body[..], SnapshotReader::default(), Cluster::default());
     while let Some((length, after)) = rest.split_first_chunk::<4>() {
         let (frame, after) = after.split_at(u32::from_le_bytes(*length) as usize);
         rest = after;
@@ -134,8 +134,8 @@ async fn keys_lead_back_and_to_live_and_nothing_is_lost_meanwhile() {
         until_nodes(page, 160).await;
         page.press(" ").await;
         let paused = agrees_on_the_past(page, &stage.server).await;
-        let words = page.text("connection").await.unwrap_or_default();
-        assert!(words.starts_with("Paused at ") && words.contains(", "), "{words}");
+        let shown_text = page.text("connection").await.unwrap_or_default();
+        assert!(shown_text.starts_with("Paused at ") && shown_text.contains(", "), "{shown_text}");
         remove(&mut stage, 1_050..1_100, 110).await;
         until_nodes(page, 160).await;
         page.until("back by keys to before the second prompt", async |page| {

@@ -54,10 +54,10 @@ async fn note(page: &Page) -> String {
     page.text("tree-still").await.unwrap_or_default().replace('\n', " ")
 }
 
-async fn until_note(page: &Page, words: &str) {
-    page.until(words, async |page| {
+async fn until_note(page: &Page, expected: &str) {
+    page.until(expected, async |page| {
         let now = note(page).await;
-        wait::expect(now == words, || now)
+        wait::expect(now == expected, || now)
     })
     .await;
 }

@@ -23,10 +23,10 @@ async fn paused() -> Radixscope {
 }
 
 async fn ask(server: &Radixscope, body: Value) -> Value {
-    let answer = server.post(PATH, &body.to_string(), &[]).await;
-    assert_eq!(answer.status, 200, "{body}: {}", answer.text());
-    assert_eq!(answer.header("cache-control"), "no-store");
-    answer.json()
+    let response = server.post(PATH, &body.to_string(), &[]).await;
+    assert_eq!(response.status, 200, "{body}: {}", response.text());
+    assert_eq!(response.header("cache-control"), "no-store");
+    response.json()
 }
 
 /// Decisions that go elsewhere at weight `weight` and temperature 0 for certain, counted from the decisions' terms.
@@ -108,10 +108,10 @@ async fn a_sweep_recommends_what_it_tried_or_says_why_not() {
 #[tokio::test]
 async fn the_model_gives_what_core_gives_for_the_arrivals_that_are_served() {
     let server = paused().await;
-    let answer = server.get("/api/v1/arrivals?last=160").await;
-    assert_eq!((answer.status, answer.header("content-type")), (200, "application/octet-stream"));
-    assert_eq!(answer.header("cache-control"), "no-store");
-    let arrivals: Arrivals = postcard::from_bytes(&answer.body).unwrap();
+    let response = server.get("/api/v1/arrivals?last=160").await;
+    assert_eq!((response.status, response.header("content-type")), (200, "application/octet-stream"));
+    assert_eq!(response.header("cache-control"), "no-store");
+    let arrivals: Arrivals = postcard::from_bytes(&response.body).unwrap();
     assert_eq!(arrivals.iter().len(), 160);
     let body = json!({"mode": "resimulated", "last": 80, "settings": {"router_mode": "round-robin"}});
     let result = ask(&server, body).await;
@@ -153,9 +153,9 @@ async fn the_arrivals_of_a_moment_are_the_latest_before_it() {
     let server = paused().await;
     let ask = async |query: &str| server.get(&format!("/api/v1/arrivals?{query}")).await;
     let arrivals = async |query: &str| -> Arrivals {
-        let answer = ask(query).await;
-        assert_eq!(answer.status, 200, "{query}: {}", answer.text());
-        postcard::from_bytes(&answer.body).unwrap()
+        let response = ask(query).await;
+        assert_eq!(response.status, 200, "{query}: {}", response.text());
+        postcard::from_bytes(&response.body).unwrap()
     };
     let all = arrivals("last=10000").await;
     let kept: Vec<_> = all.iter().map(|arrival| (arrival.decision, arrival.at_ms)).collect();
@@ -176,9 +176,9 @@ async fn the_arrivals_of_a_moment_are_the_latest_before_it() {
         }
     }
     let begin = kept[0].1.0;
-    let answer = ask(&format!("at_ms={}", begin - 1)).await;
-    assert_eq!((answer.status, &answer.json()["error"]["code"]), (404, &"not_found".into()));
-    assert!(answer.text().contains(&format!("retained ones begin at {begin}")), "{}", answer.text());
+    let response = ask(&format!("at_ms={}", begin - 1)).await;
+    assert_eq!((response.status, &response.json()["error"]["code"]), (404, &"not_found".into()));
+    assert!(response.text().contains(&format!("retained ones begin at {begin}")), "{}", response.text());
     assert_eq!(ask("at_ms=yesterday").await.status, 400);
 }
 
@@ -200,13 +200,13 @@ async fn what_cannot_be_meant_is_refused_in_words() {
         (&large, 413, "too_large"),
     ];
     for (body, status, code) in cases {
-        let answer = server.post(PATH, body, &[]).await;
+        let response = server.post(PATH, body, &[]).await;
         let start: String = body.chars().take(60).collect();
-        assert_eq!(answer.status, status, "{start}: {}", answer.text());
-        assert_eq!(answer.json()["error"]["code"], code, "{start}");
+        assert_eq!(response.status, status, "{start}: {}", response.text());
+        assert_eq!(response.json()["error"]["code"], code, "{start}");
     }
-    let answer = server.post(PATH, r#"{"mode":"frozen"}"#, &[("origin", "http://elsewhere.example")]).await;
-    assert_eq!((answer.status, &answer.json()["error"]["code"]), (403, &"foreign_origin".into()));
+    let response = server.post(PATH, r#"{"mode":"frozen"}"#, &[("origin", "http://elsewhere.example")]).await;
+    assert_eq!((response.status, &response.json()["error"]["code"]), (403, &"foreign_origin".into()));
     assert_eq!(server.get(PATH).await.status, 405);
     assert_eq!(server.get("/api/v1/arrivals?last=0").await.status, 400);
     assert_eq!(server.get("/api/v1/arrivals?lst=1").await.status, 400);
@@ -218,9 +218,9 @@ async fn without_decisions_it_names_the_missing_setting() {
     let result = ask(&server, json!({"mode": "frozen"})).await;
     assert_eq!(result["headline"], "None of 0 decisions can be judged.");
     assert!(result["decisions"]["hint"].as_str().unwrap().contains("--router-replica-sync"));
-    let answer = server.post(PATH, r#"{"mode":"resimulated"}"#, &[]).await;
-    assert_eq!(answer.status, 422);
-    assert!(answer.text().contains("DYN_REQUEST_TRACE"), "{}", answer.text());
+    let response = server.post(PATH, r#"{"mode":"resimulated"}"#, &[]).await;
+    assert_eq!(response.status, 422);
+    assert!(response.text().contains("DYN_REQUEST_TRACE"), "{}", response.text());
 }
 
 #[tokio::test]
@@ -230,11 +230,11 @@ async fn more_runs_than_places_are_sent_away_and_told_when_to_come_back() {
     let run = || server.post(PATH, body, &[]);
     let (a, b, c, d, e, f) = tokio::join!(run(), run(), run(), run(), run(), run());
     let answers = [a, b, c, d, e, f];
-    let refused: Vec<_> = answers.iter().filter(|answer| answer.status == 503).collect();
-    assert!(!refused.is_empty() && answers.iter().any(|answer| answer.status == 200));
-    for answer in refused {
+    let refused: Vec<_> = answers.iter().filter(|response| response.status == 503).collect();
+    assert!(!refused.is_empty() && answers.iter().any(|response| response.status == 200));
+    for response in refused {
         assert_eq!(
-            (answer.header("retry-after"), &answer.json()["error"]["code"]),
+            (response.header("retry-after"), &response.json()["error"]["code"]),
             ("2", &"too_many_runs".into())
         );
     }
@@ -255,8 +255,8 @@ async fn a_client_that_goes_away_gives_its_place_back() {
         stream.shutdown().await.unwrap();
     }
     wait::until("a place is free", async || {
-        let answer = server.post(PATH, body, &[]).await;
-        wait::expect(answer.status == 200, || answer.text().to_owned())
+        let response = server.post(PATH, body, &[]).await;
+        wait::expect(response.status == 200, || response.text().to_owned())
     })
     .await;
 }

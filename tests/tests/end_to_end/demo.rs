@@ -31,7 +31,7 @@ async fn warmed_up(seed: &str) -> Value {
     outcome(&cluster, &server.json("/api/v1/decisions?limit=1").await)
 }
 
-/// The answer when nothing changes any more; the depth in it may be a second older than the rest.
+/// The response when nothing changes any more; the depth in it may be a second older than the rest.
 async fn settled(server: &Radixscope) -> Value {
     let mut same_since = (Value::Null, Instant::now());
     wait::until("nothing changes any more", async || {

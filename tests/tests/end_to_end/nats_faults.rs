@@ -22,9 +22,9 @@ async fn hears(nats: &Nats, server: &Radixscope, name: &'static str) -> Value {
 
 async fn until_refused(server: &Radixscope) -> String {
     server.until_source_is("refused").await;
-    let answer = server.get("/readyz").await;
-    assert_eq!(answer.status, 503);
-    let detail = answer.json()["sources"][0]["detail"].as_str().unwrap().to_owned();
+    let response = server.get("/readyz").await;
+    assert_eq!(response.status, 503);
+    let detail = response.json()["sources"][0]["detail"].as_str().unwrap().to_owned();
     assert!(detail.len() > 20, "in words: {detail}");
     detail
 }
@@ -36,8 +36,8 @@ async fn absent_at_the_start_and_there_later() {
     let server = Radixscope::serve(&nats.url()).await;
     let cluster = server.until_source_is("connecting").await;
     assert!(!cluster["sources"][0]["detail"].as_str().unwrap().is_empty());
-    let answer = server.get("/readyz").await;
-    assert_eq!(answer.status, 503, "{}", answer.text());
+    let response = server.get("/readyz").await;
+    assert_eq!(response.status, 503, "{}", response.text());
     assert_eq!(server.get("/healthz").await.status, 200, "not ready, but alive");
     nats.start_again().await;
     hears(&nats, &server, "0.9.1-log-jsonl-info").await;
@@ -227,9 +227,9 @@ async fn a_user_who_may_see_one_namespace_only_is_not_ready_unless_that_is_all_i
     let detail = cluster["sources"][0]["detail"].as_str().unwrap();
     assert!(detail.contains("\"namespace.*.kv_metrics\"") && detail.contains("--namespace"), "{detail}");
     assert!(!detail.contains("\"*.kv-events\""), "that one is allowed: {detail}");
-    let answer = server.get("/readyz").await;
-    assert_eq!(answer.status, 503);
-    assert!(answer.json()["message"].as_str().unwrap().contains("\"namespace.*.kv_metrics\""));
+    let response = server.get("/readyz").await;
+    assert_eq!(response.status, 503);
+    assert!(response.json()["message"].as_str().unwrap().contains("\"namespace.*.kv_metrics\""));
     let narrow = Radixscope::serve_with(&nats.url(), &["--namespace", "dynamo"]).await;
     hears(&nats, &narrow, "1.6.1-log-jsonl-debug").await;
 }

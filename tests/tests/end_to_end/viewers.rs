@@ -140,9 +140,9 @@ async fn more_viewers_than_allowed_are_turned_away_in_words() {
     let server = Radixscope::start(["demo", "--warm-up", "0", "--max-viewers", "2"]).await;
     let (_one, two) = (server.viewer().await, server.viewer().await);
     let error = tokio_tungstenite::connect_async(server.socket_url()).await.unwrap_err();
-    let tokio_tungstenite::tungstenite::Error::Http(answer) = error else { panic!("{error}") };
-    assert_eq!(answer.status(), 503);
-    let body = String::from_utf8(answer.body().clone().unwrap_or_default()).unwrap();
+    let tokio_tungstenite::tungstenite::Error::Http(response) = error else { panic!("{error}") };
+    assert_eq!(response.status(), 503);
+    let body = String::from_utf8(response.body().clone().unwrap_or_default()).unwrap();
     assert!(body.contains("--max-viewers"), "{body}");
     drop(two);
     wait::until("the free seat is given away", async || {

@@ -87,8 +87,8 @@ impl Run {
             .env("RX", binary);
         self.topology.describe(&self.version, &mut command);
         step.run(command)?;
-        let answer = recording.join("rx/end.decisions.json");
-        if fs::metadata(&answer).map_or(0, |of| of.len()) == 0 {
+        let response = recording.join("rx/end.decisions.json");
+        if fs::metadata(&response).map_or(0, |of| of.len()) == 0 {
             let output = step.workspace.shown(&recording.join("radixscope.log.gz"));
             bail!("Radixscope did not answer; its output: {output}");
         }

@@ -2,7 +2,7 @@
 
 use leptos::prelude::*;
 use radixscope_insight::whatif::{
-    Adjustment, Blocks, Busy, CandidateRef, Changes, Hashes, Prompt, Question, deployed, settings_of,
+    Adjustment, Blocks, Busy, CandidateRef, Changes, Hashes, Prompt, WhatIfRequest, deployed, settings_of,
 };
 use radixscope_model::id::{BlockHash, DecisionId, PoolIx, Worker};
 use radixscope_router::hash::Seed;
@@ -222,7 +222,7 @@ impl QueryState {
     }
 
     /// The question. Tracked.
-    pub(super) fn question(self, cluster: &ViewContext<'_>) -> Result<Question, Fault> {
+    pub(super) fn question(self, cluster: &ViewContext<'_>) -> Result<WhatIfRequest, Fault> {
         let typed = self.block_size.get();
         let block_size_tokens = match typed.trim() {
             "" => None,
@@ -297,7 +297,7 @@ impl QueryState {
             Mode::Example => Prompt::Example,
         };
         let (options, changes) = (self.options.get(), self.changes.get());
-        Ok(Question { prompt, pool, actual, options, block_size_tokens, router: None, changes })
+        Ok(WhatIfRequest { prompt, pool, actual, options, block_size_tokens, router: None, changes })
     }
 }
 

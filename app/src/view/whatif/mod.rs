@@ -14,7 +14,7 @@ use leptos::prelude::*;
 use radixscope_model::id::{BlockHash, DecisionId, Millis, Worker};
 
 use self::asking::{Fault, QueryState};
-use self::response::{AnswerView, OfflineReplay};
+use self::response::{OfflineReplay, ResponseView};
 use crate::format;
 use crate::store::{Store, now_ms, time_of_day};
 use crate::url::Panel;
@@ -46,7 +46,7 @@ pub fn WhatIfPanel(store: Store) -> impl IntoView {
                 <Moment store frozen frozen_seq/>
             </PanelHead>
             <div class="whatif-halves">
-                <div class="whatif-question scroll" role="form" aria-label="Question">
+                <div class="whatif-question scroll" role="form" aria-label="WhatIfRequest">
                     <div class="row buttons">
                         <button type="button" class="plain" on:click=move |_| asking.use_example() data-testid="whatif-example">"Worked example"</button>
                         <help::Explained/>
@@ -56,7 +56,7 @@ pub fn WhatIfPanel(store: Store) -> impl IntoView {
                     <fleet::Fleet store asking fault/>
                 </div>
                 <div class="whatif-right scroll">
-                    <AnswerView store result took_us/>
+                    <ResponseView store result took_us/>
                 </div>
             </div>
         </section>

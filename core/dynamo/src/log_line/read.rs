@@ -34,9 +34,9 @@ impl<'a> Message<'a> {
         self.fields.unwrap_or_else(|| Fields::of_text(behind))
     }
 
-    /// What follows `words`, if these are all words of the message and only fields follow.
-    fn after(&self, words: &str) -> Option<&'a str> {
-        let rest = self.text.strip_prefix(words)?;
+    /// What follows `phrase`, if these are all words of the message and only fields follow.
+    fn after(&self, phrase: &str) -> Option<&'a str> {
+        let rest = self.text.strip_prefix(phrase)?;
         let first = rest.strip_prefix(' ').unwrap_or_default().split(' ').next().unwrap_or_default();
         (rest.trim().is_empty() || first.contains('=')).then_some(rest)
     }
@@ -79,12 +79,12 @@ pub(super) fn event(message: Message<'_>) -> Result<Option<LogEvent<'_>>, Fault>
     if let Some(rest) = text.strip_prefix("[ROUTING_INPUT] request local hashes") {
         return routing_input(message.fields(rest)).field("routing input").map(Some);
     }
-    for (words, ending) in [
+    for (phrase, ending) in [
         ("route request completed", Ending::Completed),
         ("route request cancelled", Ending::Cancelled),
         ("route request failed", Ending::Failed),
     ] {
-        if let Some(rest) = message.after(words) {
+        if let Some(rest) = message.after(phrase) {
             return route_done(message, rest, ending).field("route");
         }
     }
@@ -104,8 +104,8 @@ pub(super) fn event(message: Message<'_>) -> Result<Option<LogEvent<'_>>, Fault>
         return Ok(Some(LogEvent::Stopping));
     }
     // In text its first word passes for a target.
-    let words = text.strip_prefix("DISCOVERY: ").unwrap_or(text);
-    if let Some(rest) = words.strip_prefix("Generate endpoint instance removed, removing worker ") {
+    let phrase = text.strip_prefix("DISCOVERY: ").unwrap_or(text);
+    if let Some(rest) = phrase.strip_prefix("Generate endpoint instance removed, removing worker ") {
         let id = Scan::new(rest).u64().field("worker")?;
         return Ok(Some(LogEvent::InstanceRemoved(WorkerId(id))));
     }
@@ -219,8 +219,8 @@ fn decode_terms(scan: &mut Scan<'_>) -> Result<Terms, Fault> {
 /// In words up to 1.2, with fields from 1.3 on; the latter are also written by other modes of routing, and by the
 /// KV-aware one a second time, as `direct`, when it gives the request to the worker that it chose.
 fn selected<'a>(message: Message<'a>, rest: &'a str, pinned: bool) -> Result<Option<LogEvent<'a>>, Fault> {
-    if let Some(words) = rest.strip_prefix(": ") {
-        return selected_to_text(message, words, pinned).map(|selected| Some(LogEvent::Selected(selected)));
+    if let Some(phrase) = rest.strip_prefix(": ") {
+        return selected_to_text(message, phrase, pinned).map(|selected| Some(LogEvent::Selected(selected)));
     }
     if !rest.is_empty() && !rest.starts_with(' ') {
         return Ok(None);
@@ -267,8 +267,8 @@ fn dispatched(mut fields: Fields<'_>) -> Result<Option<Dispatched<'_>>, Fault> {
     Ok(Some(Dispatched { ids, worker, overlap_blocks, phase: fields.role(Key::Phase) }))
 }
 
-fn selected_to_text<'a>(message: Message<'a>, words: &'a str, pinned: bool) -> Result<Selected<'a>, Fault> {
-    let mut scan = Scan::new(words);
+fn selected_to_text<'a>(message: Message<'a>, phrase: &'a str, pinned: bool) -> Result<Selected<'a>, Fault> {
+    let mut scan = Scan::new(phrase);
     let worker_type = match scan.choose(&["worker_type="])? {
         Some(_) => {
             Some(scan.until(", ").ok_or(scan.fault(Reason::Truncated, "the worker's type has no end"))?)

@@ -21,14 +21,14 @@ const PLAIN: [(&str, LogSignal); 6] = [
 /// Reads a message; `None` if it is none of these.
 pub(super) fn sign(message: Message<'_>) -> Result<Option<LogEvent<'_>>, Fault> {
     let text = message.text;
-    if let Some((_, sign)) = PLAIN.iter().find(|(words, _)| text.starts_with(words)) {
+    if let Some((_, sign)) = PLAIN.iter().find(|(phrase, _)| text.starts_with(phrase)) {
         return Ok(Some(LogEvent::Signal { sign: *sign, worker: None }));
     }
-    for (words, sign) in [
+    for (phrase, sign) in [
         ("Failed to find parent block; skipping store operation", LogSignal::ParentUnknown),
         ("Failed to find block to remove; skipping remove operation", LogSignal::BlockUnknown),
     ] {
-        if let Some(behind) = text.strip_prefix(words) {
+        if let Some(behind) = text.strip_prefix(phrase) {
             let fields = message.fields(behind);
             let named = fields.get(Key::WorkerId).is_some();
             let worker = named.then(|| fields.worker()).transpose().field("worker")?;

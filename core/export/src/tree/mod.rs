@@ -46,7 +46,7 @@ use sums::Sums;
 /// How long requests' hits are kept, in milliseconds.
 pub const MAX_HITS_WINDOW_MS: u64 = HIT_WINDOW as u64 * radixscope_state::cluster::TOUCH_MS;
 
-/// Why there is no answer.
+/// Why there is no response.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum NotFound {
     /// The block that was asked for.

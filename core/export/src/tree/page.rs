@@ -61,7 +61,7 @@ impl Sort {
 /// What is asked for.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Page {
-    /// The block that the answer begins with; `None`: the top.
+    /// The block that the response begins with; `None`: the top.
     pub root: Option<BlockHash>,
     /// Only what leads to blocks that one of these holds; `None`: that anyone holds.
     pub workers: Option<Vec<WorkerIx>>,

@@ -52,9 +52,9 @@ fn picture(cluster: &Cluster) -> TreeSnapshot {
     TreeSnapshot::of(cluster, PoolIx(0), cluster.now_ms())
 }
 
-/// What a reader of the answer sees.
-fn read(answer: impl Serialize) -> Value {
-    serde_json::from_str(&serde_json::to_string(&answer).expect("plain data")).expect("JSON")
+/// What a reader of the response sees.
+fn read(response: impl Serialize) -> Value {
+    serde_json::from_str(&serde_json::to_string(&response).expect("plain data")).expect("JSON")
 }
 
 fn no_page(cluster: &Cluster, page: &Page) -> NotFound {
@@ -169,7 +169,7 @@ fn a_worker_filter_keeps_only_what_leads_to_its_blocks() {
 }
 
 #[test]
-fn a_root_begins_the_answer_and_keeps_its_position() {
+fn a_root_begins_the_response_and_keeps_its_position() {
     let tree = ask(&forked(), &Page { root: Some(BlockHash(300)), ..Page::default() });
     let first = &tree["rows"][0];
     assert_eq!([&tree["root"], &first["len"], &first["position"]], [&json!("300"), &json!(2), &json!(2)]);

@@ -68,8 +68,8 @@ fn the_shape_is_not_asked_for_where_bytes_per_token_are_given() {
 fn the_reference_says_how_many_of_its_full_batch_fit() {
     let capacity = REFERENCE.capacity().unwrap();
     let sentences = fit_sentences(&REFERENCE, &capacity);
-    let words = "25 of 64 sequences of 13,530 tokens (p95) fit at once; a full batch takes 27,072 of 10,738 blocks a worker.";
-    assert_eq!((sentences[0].fits, sentences[0].text.as_str()), (None, words));
+    let text = "25 of 64 sequences of 13,530 tokens (p95) fit at once; a full batch takes 27,072 of 10,738 blocks a worker.";
+    assert_eq!((sentences[0].fits, sentences[0].text.as_str()), (None, text));
     assert!(sentences.iter().all(|sentence| sentence.fits != Some(false)), "{sentences:?}");
     let long = Inputs { p95_tokens: Some(400_000), ..REFERENCE };
     assert_eq!(fit_sentences(&long, &long.capacity().unwrap())[0].fits, Some(false), "not one fits");

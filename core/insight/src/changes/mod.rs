@@ -86,7 +86,7 @@ pub enum Presence {
     /// A process that answered at A does not answer at B.
     FellSilent,
     /// A process that did not answer at A does at B.
-    AnswersAgain,
+    RespondsAgain,
     /// Of two recordings, it was there only in that of A.
     OnlyInA,
     /// The same of B.
@@ -373,7 +373,7 @@ fn processes(a: State<'_>, b: State<'_>) -> Vec<(String, Presence)> {
             None => Some(Presence::Came),
             Some(before) => match (answers(a, before.last_ms), answers(b, after.last_ms)) {
                 (true, false) => Some(Presence::FellSilent),
-                (false, true) if after.restarts == before.restarts => Some(Presence::AnswersAgain),
+                (false, true) if after.restarts == before.restarts => Some(Presence::RespondsAgain),
                 _ => {
                     let times = after.restarts.saturating_sub(before.restarts);
                     (times > 0).then_some(Presence::Restarted(times))

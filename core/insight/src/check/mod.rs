@@ -159,7 +159,7 @@ impl Checks {
         for running in &mut self.rules {
             running.forget_departed(cluster);
             let evaluate = advice::complete((running.rule.evaluate)(&view), &view);
-            records.extend(running.take(evaluate, now).map(Record::Finding));
+            records.extend(running.apply(evaluate, now).map(Record::Finding));
         }
         let statuses: Vec<_> = self.rules.iter().map(Running::status).collect();
         if statuses != self.last {
@@ -189,7 +189,7 @@ impl Running {
         }
     }
 
-    fn take(&mut self, evaluate: RuleOutcome, now: Millis) -> Option<Finding> {
+    fn apply(&mut self, evaluate: RuleOutcome, now: Millis) -> Option<Finding> {
         self.missing = Cow::Borrowed("");
         self.explained_by = "";
         let pending = self.pending.take();

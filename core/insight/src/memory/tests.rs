@@ -231,14 +231,14 @@ fn lifetimes_are_held_against_the_gap_to_the_next_use() {
         came_back_p50_ms: (came_back > 0).then_some(4_000),
         reuse_p50_ms: reuse,
     };
-    let words = |ages| {
+    let text = |ages| {
         let mut fixture = Fixture::new();
         fixture.fold(Record::BlockResidency { worker: W, lifetimes: ages });
         fixture.memory().lifetime_text().unwrap()
     };
-    assert!(words(ages(0, Some(30_000))).contains("shorter than the gap"));
-    assert!(words(ages(0, Some(3_000))).contains("longer than the gap"));
-    let back = words(ages(10, None));
+    assert!(text(ages(0, Some(30_000))).contains("shorter than the gap"));
+    assert!(text(ages(0, Some(3_000))).contains("longer than the gap"));
+    let back = text(ages(10, None));
     assert!(back.contains("4.0 s after they were evicted") && back.contains("one block in 32"), "{back}");
 }
 

@@ -2,7 +2,7 @@
 //! decisions whose end was not received. Each number has its source and assumptions.
 
 use super::State;
-use super::question::Question;
+use super::request::WhatIfRequest;
 use radixscope_model::id::{Millis, WorkerIx};
 use radixscope_router::{Formula, Load};
 use radixscope_state::cluster::Cluster;
@@ -160,7 +160,7 @@ impl Loads {
     pub(super) fn note(
         &self,
         state: State<'_>,
-        question: &Question,
+        question: &WhatIfRequest,
         full_blocks: u64,
         notes: &mut Vec<String>,
     ) {

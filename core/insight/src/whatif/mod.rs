@@ -6,8 +6,8 @@
 
 mod load;
 mod prompt;
-mod question;
 mod recorded;
+mod request;
 mod response;
 
 #[cfg(test)]
@@ -26,8 +26,8 @@ use radixscope_state::tree::OverlapRule;
 pub use load::LoadFrom;
 use load::Loads;
 pub use prompt::{Blocks, Hashes};
-pub use question::{
-    Adjustment, Busy, CandidateRef, Changes, MAX_ADDED, MAX_PROMPT_BLOCKS, Prompt, Question, Refused,
+pub use request::{
+    Adjustment, Busy, CandidateRef, Changes, MAX_ADDED, MAX_PROMPT_BLOCKS, Prompt, Refused, WhatIfRequest,
 };
 pub use response::{RankedCandidate, Versus, WhatIfResponse};
 
@@ -71,7 +71,11 @@ impl WhatIf {
     ///
     /// # Errors
     /// Why it has no response, and which part of the question is at fault.
-    pub fn ask(&mut self, state: State<'_>, question: &Question) -> Result<WhatIfResponse<'_>, Refused> {
+    pub fn score(
+        &mut self,
+        state: State<'_>,
+        question: &WhatIfRequest,
+    ) -> Result<WhatIfResponse<'_>, Refused> {
         question.check()?;
         self.rows.clear();
         self.inputs.clear();
@@ -115,13 +119,13 @@ impl WhatIf {
     }
 
     /// Weighs the workers as they are now.
-    fn live(&mut self, state: State<'_>, question: &Question) -> Result<Request, Refused> {
+    fn live(&mut self, state: State<'_>, question: &WhatIfRequest) -> Result<Request, Refused> {
         let cluster = state.cluster;
         let options = &question.options;
         let pool = pool(cluster, question);
         let found = self.resolve(cluster, pool, question)?;
         cluster.tree(pool).overlap(overlap_rule(options), self.local.iter().copied(), &mut self.overlaps);
-        self.tiers.look(cluster, pool, &self.local);
+        self.tiers.follow(cluster, pool, &self.local);
         let like = cluster.pool(pool);
         self.loads.gather(state, question.router);
         let mut others = 0;
@@ -202,7 +206,7 @@ impl WhatIf {
     }
 
     /// The question's changes to the cluster.
-    fn change(&mut self, question: &Question, request: &Request) {
+    fn change(&mut self, question: &WhatIfRequest, request: &Request) {
         let Changes { left_out, added, busy } = &question.changes;
         if !left_out.is_empty() {
             let mut retained = self.rows.iter().map(|row| !left_out.contains(&row.who));
@@ -236,7 +240,7 @@ pub fn overlap_rule(options: &RouterSettings) -> OverlapRule {
 
 /// The pool that is chosen from: the one that holds the block that the prompt goes on from, the one requested, that of the
 /// decision compared with, else that of the latest one.
-pub fn pool(cluster: &Cluster, question: &Question) -> PoolIx {
+pub fn pool(cluster: &Cluster, question: &WhatIfRequest) -> PoolIx {
     let decisions = cluster.decisions();
     let held = match question.prompt {
         Prompt::After { worker, .. } => cluster.pool_of(worker),

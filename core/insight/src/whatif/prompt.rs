@@ -1,7 +1,7 @@
 //! From a prompt in any of its forms to blocks, length and block size.
 
 use super::WhatIf;
-use super::question::{MAX_PROMPT_BLOCKS, Prompt, Question, Refused};
+use super::request::{MAX_PROMPT_BLOCKS, Prompt, Refused, WhatIfRequest};
 use radixscope_model::id::PoolIx;
 use radixscope_router::Request;
 use radixscope_router::hash::{Blocking, Seed, block_hashes};
@@ -63,7 +63,7 @@ impl WhatIf {
         &mut self,
         cluster: &Cluster,
         pool: PoolIx,
-        question: &Question,
+        question: &WhatIfRequest,
     ) -> Result<ResolvedPrompt, Refused> {
         self.local.clear();
         self.chain.clear();

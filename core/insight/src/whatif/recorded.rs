@@ -2,7 +2,7 @@
 
 use super::load::LoadFrom;
 use super::prompt::same_size;
-use super::question::{CandidateRef, Question, Refused};
+use super::request::{CandidateRef, Refused, WhatIfRequest};
 use super::{State, WhatIf};
 use crate::counterfactual::RecordedDecision;
 use radixscope_model::id::DecisionId;
@@ -16,7 +16,7 @@ impl WhatIf {
         &mut self,
         state: State<'_>,
         id: DecisionId,
-        question: &Question,
+        question: &WhatIfRequest,
     ) -> Result<Request, Refused> {
         let decided = state.cluster.decisions().get(id).ok_or(Refused::NoDecision(id))?;
         let decision = &decided.decision;

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::load::LoadFrom;
-use super::question::{CandidateRef, Question};
+use super::request::{CandidateRef, WhatIfRequest};
 use super::{CandidateMeta, WhatIf};
 use radixscope_model::id::{DecisionId, Millis, Seq};
 use radixscope_model::record::Candidate;
@@ -140,7 +140,7 @@ impl Versus {
 }
 
 impl WhatIf {
-    pub(super) fn versus(&self, cluster: &Cluster, question: &Question) -> Option<Versus> {
+    pub(super) fn versus(&self, cluster: &Cluster, question: &WhatIfRequest) -> Option<Versus> {
         let decided = cluster.decisions().get(question.actual?)?;
         let actual = CandidateRef::Worker(decided.decision.worker);
         let ranking = &self.ranking;

@@ -32,7 +32,7 @@ fn play(name: &str, logs: &[&str], delays: Delays) -> Cluster {
         }
         last = at_ms;
         let source = if matches!(payload, Payload::LogLine { .. }) { log } else { nats };
-        intake.take(&Received { source, at_ms, payload }, &mut cluster);
+        intake.handle(&Received { source, at_ms, payload }, &mut cluster);
     }
     for tick in 1..=20 {
         intake.flush(Millis(last.0 + tick * TICK_MS), &mut cluster);

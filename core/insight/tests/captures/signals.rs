@@ -71,7 +71,7 @@ fn play(name: &str, logs: &[&str]) -> Played {
         }
         now = at_ms;
         let source = if matches!(payload, Payload::LogLine { .. }) { log } else { nats };
-        intake.take(&Received { source, at_ms, payload }, &mut played);
+        intake.handle(&Received { source, at_ms, payload }, &mut played);
     }
     intake.flush(Millis(now.0 + 1_000), &mut played);
     assert_eq!(played.cluster.rejected_total(), 0, "{name}: {:?}", played.cluster.sources());
@@ -80,8 +80,8 @@ fn play(name: &str, logs: &[&str]) -> Played {
 }
 
 /// Lines of these logs that have these words.
-fn count(name: &str, logs: &[&str], words: &str) -> u64 {
-    let of = |log: &&str| Recording::fixture(name).log(log).filter(|line| line.contains(words)).count();
+fn count(name: &str, logs: &[&str], text: &str) -> u64 {
+    let of = |log: &&str| Recording::fixture(name).log(log).filter(|line| line.contains(text)).count();
     logs.iter().map(of).sum::<usize>() as u64
 }
 
@@ -90,14 +90,14 @@ fn signs_in_logs_add_up_to_the_lines_that_say_them() {
     for name in ["0.9.1-mismatch", "1.6.1-mismatch", "0.9.1-healthy", "1.6.1-healthy", "0.9.1-localindexer"] {
         let played = play(name, ALL_LOGS);
         let findings = |sign| played.cluster.sign(|known| *known == sign).map_or(0, |state| state.count);
-        for (sign, words) in [
+        for (sign, text) in [
             (LogSignal::RouterStarted, "KV Routing initialized"),
             (LogSignal::UsesJetStream, "using JetStream subscription"),
             (LogSignal::ParentUnknown, "skipping store operation"),
             (LogSignal::BlockUnknown, "skipping remove operation"),
             (LogSignal::PublisherSize { publisher: 16, engine: 32 }, "Block not published."),
         ] {
-            assert_eq!(findings(sign), count(name, ALL_LOGS, words), "{name}: {sign:?}");
+            assert_eq!(findings(sign), count(name, ALL_LOGS, text), "{name}: {sign:?}");
         }
         assert_eq!(
             findings(LogSignal::PublisherSize { publisher: 16, engine: 32 }) > 0,

@@ -15,8 +15,8 @@ use crate::watch::{
 /// Decisions whose costs are known, and those of them in which another candidate would have been cheaper.
 fn weighed(watched: &Watched) -> (usize, usize) {
     let decisions = watched.cluster.decisions().newest_first();
-    let margins: Vec<f64> = decisions.filter_map(|decided| decided.cost_gap_blocks().ok()).collect();
-    (margins.len(), margins.iter().filter(|&&margin| margin < 0.0).count())
+    let cost_gaps: Vec<f64> = decisions.filter_map(|decided| decided.cost_gap_blocks().ok()).collect();
+    (cost_gaps.len(), cost_gaps.iter().filter(|&&cost_gap| cost_gap < 0.0).count())
 }
 
 const NATS_AND_CARDS: Sources = Sources { cards: true, ..NATS };

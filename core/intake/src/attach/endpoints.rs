@@ -85,7 +85,7 @@ impl Endpoints {
     }
 
     /// Updates the table; returns whether it changed.
-    pub(super) fn settle(&mut self) -> bool {
+    pub(super) fn refresh(&mut self) -> bool {
         if !std::mem::take(&mut self.is_changed) {
             return false;
         }

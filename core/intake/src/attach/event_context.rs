@@ -53,7 +53,7 @@ impl Attach {
         goes_on
     }
 
-    /// An event is on its way that is not just the next one. `false`: an answer holds it already, so that it is not to be applied.
+    /// An event is on its way that is not just the next one. `false`: a response holds it already, so that it is not to be applied.
     pub(crate) fn event(
         &mut self,
         live: &EventContext,
@@ -113,9 +113,9 @@ impl Attach {
             if let Some(query) = query {
                 self.cancel(query.id);
             }
-            self.failed(ix, want, "its events came faster than its answer");
+            self.failed(ix, want, "its events came faster than its response");
         }
-        self.tell(ix, live.at_ms, out);
+        self.record_knowledge(ix, live.at_ms, out);
         applies
     }
 
@@ -180,7 +180,7 @@ fn first(watched: &mut AttachState, live: &EventContext, event: &KvEvent, kv: &K
         }
         return true;
     };
-    // It was asked before: its answer's number tells whether this event follows it.
+    // It was asked before: its response's number tells whether this event follows it.
     watched.joining = Some(joining);
     watched.is_received_now();
     next(watched, event)

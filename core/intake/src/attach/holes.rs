@@ -1,9 +1,9 @@
 //! Breaks of connections and losses of messages: of whom not everything is known any more, and what shows that nothing was
 //! lost after all.
 //!
-//! A worker is complete only as long as its events go on without a hole from an answer on, or from its first event. A
+//! A worker is complete only as long as its events go on without a hole from a response on, or from its first event. A
 //! connection that is lost is doubt: the next event, or the next message of its publisher, may show that nothing was
-//! published meanwhile. Once something is missing for certain, nothing but an answer that was asked for later makes it whole.
+//! published meanwhile. Once something is missing for certain, nothing but a response that was asked for later makes it whole.
 
 use radixscope_model::id::{Millis, SourceIx, WorkerIx};
 use radixscope_model::record::{KnowledgeWhy, MissedCause, Topic, TreeKnowledge};
@@ -138,7 +138,7 @@ impl Attach {
                 continue;
             }
             watched.lose(Loss { source, topic: Topic::KvEvents, cause, count });
-            // An answer that was asked for later holds it.
+            // A response that was asked for later holds it.
             if watched.is_contiguous || watched.source.is_none() || gap <= watched.covered {
                 continue;
             }

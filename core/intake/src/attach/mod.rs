@@ -1,4 +1,4 @@
-//! Attaching to workers that run already: how much is known of each worker's blocks, whom to ask for them, and how an answer
+//! Attaching to workers that run already: how much is known of each worker's blocks, whom to ask for them, and how a response
 //! and the events that go on arriving become one tree.
 //!
 //! Pure: its inputs are events on their way to the state, responses and discovery; its outputs are commands. Does no I/O.
@@ -7,21 +7,21 @@
 //!
 //! A worker whose first event is its first of all is complete. Any other is asked for its blocks over the request plane, once it
 //! is certain that every later event will be received: after the first event of it, or after its source is subscribed.
-//! While the answer is awaited events are applied as they come, and kept. The answer is then replayed into trees of its own,
-//! the kept events after it, and what differs from the tree is recorded (`target`): the answer holds *at least* the
+//! While the response is awaited events are applied as they come, and kept. The response is then replayed into trees of its own,
+//! the kept events after it, and what differs from the tree is recorded (`target`): the response holds *at least* the
 //! events up to the number that it names, and replaying any run of events that begins no later than its end gives what the
 //! worker holds. Until events behind that end have surely passed the state counts no unknown removals.
 //!
 //! Lost events are asked for by number and replayed over the tree; what is older than the worker keeps (1,024 events) is
-//! answered with all blocks. An answer counts only if it is of the publisher whose events are received. A comparison now
-//! and then finds what sequence numbers cannot show; a difference counts if the next answer has it too.
+//! answered with all blocks. A response counts only if it is of the publisher whose events are received. A comparison now
+//! and then finds what sequence numbers cannot show; a difference counts if the next response has it too.
 
-mod answer;
+mod discovery;
 mod endpoints;
 mod event_context;
 mod holes;
-mod places;
 mod queue;
+mod response;
 mod schedule;
 mod target;
 mod watched;
@@ -59,7 +59,7 @@ pub enum TreeDumps {
     Off,
 }
 
-/// Time between two comparisons of a worker's blocks with its answer, unless set otherwise.
+/// Time between two comparisons of a worker's blocks with its response, unless set otherwise.
 const VERIFY_MS: u64 = 30 * 60_000;
 
 /// See the module.
@@ -183,7 +183,7 @@ impl Attach {
 
     /// Queries a worker. `false`: its endpoint is unknown, or queries are off.
     pub(crate) fn request_dump(&mut self, ix: WorkerIx, worker: Worker) -> bool {
-        self.endpoints.settle();
+        self.endpoints.refresh();
         let watched = self.workers.of(ix);
         watched.id = Some(worker);
         if self.mode == TreeDumps::Off || self.endpoints.of(worker, watched.publisher_id).is_none() {
@@ -239,7 +239,7 @@ impl Attach {
     }
 
     /// Records how much is known of a worker, if that changed.
-    fn tell(&mut self, ix: WorkerIx, at_ms: Millis, out: &mut dyn Sink) {
+    fn record_knowledge(&mut self, ix: WorkerIx, at_ms: Millis, out: &mut dyn Sink) {
         let Some(watched) = self.workers.get(ix) else { return };
         let (knowledge, why) = watched.known;
         let state = out.cluster().worker(ix).map(|state| (state.knowledge.state, state.knowledge.why));

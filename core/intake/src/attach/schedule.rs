@@ -20,7 +20,7 @@ const FEW: usize = 8;
 const SPREAD_MS: u64 = 3_000;
 /// After this time a query counts as not answered, whatever became of it.
 const GIVE_UP_MS: u64 = 5 * 60_000;
-/// Events are kept so long before a query whose answer has no number: a worker's index is behind what it published by less.
+/// Events are kept so long before a query whose response has no number: a worker's index is behind what it published by less.
 pub(super) const KEPT_BEFORE_MS: u64 = 500;
 
 impl Attach {
@@ -42,8 +42,8 @@ impl Attach {
         self.wave = if waiting == 0 { 0 } else { self.wave.max(waiting) };
         let spacing_ms = if self.wave > FEW { SPREAD_MS / self.wave as u64 } else { 0 };
         for &ix in &workers {
-            self.ask(ix, spacing_ms);
-            self.tell(ix, self.now, out);
+            self.send_query(ix, spacing_ms);
+            self.record_knowledge(ix, self.now, out);
             self.record_query_state(ix, out);
         }
     }
@@ -69,7 +69,7 @@ impl Attach {
         let index: HashMap<Worker, WorkerIx> =
             cluster.workers().indexed().map(|(ix, state)| (state.id, ix)).collect();
         let index = |worker: Worker| index.get(&worker).copied();
-        self.endpoints.settle();
+        self.endpoints.refresh();
         let named: Vec<(u64, Worker)> = self.publishers.iter().map(|(&id, &worker)| (id, worker)).collect();
         for worker in self.endpoints.workers() {
             if let Some(ix) = index(worker) {
@@ -148,8 +148,8 @@ impl Attach {
             .is_some_and(|w| w.query.is_none() && matches!(w.want, WantedQuery::Dump | WantedQuery::Verify))
     }
 
-    /// Asks a worker, if it is to be asked and may be now.
-    fn ask(&mut self, ix: WorkerIx, spacing_ms: u64) {
+    /// Queries a worker, if it is to be queried and may be now.
+    fn send_query(&mut self, ix: WorkerIx, spacing_ms: u64) {
         let now = self.now;
         let Some(watched) = self.workers.get(ix) else { return };
         let Some(worker) = watched.id else { return };
@@ -210,7 +210,7 @@ impl Attach {
         watched.query = Some(query);
     }
 
-    /// Whether a worker's events were kept long enough for it to be asked; else they are from now on. An answer without a
+    /// Whether a worker's events were kept long enough for it to be asked; else they are from now on. A response without a
     /// number may be older than what was received when it was asked for.
     fn are_kept(&mut self, ix: WorkerIx) -> bool {
         let now = self.now;
@@ -238,7 +238,7 @@ impl Attach {
     fn record_query_state(&mut self, ix: WorkerIx, out: &mut dyn Sink) {
         let Some(watched) = self.workers.get(ix) else { return };
         let state = self.asking(watched);
-        let detail = if matches!(state, QueryState::Failed { .. }) { watched.words.as_str() } else { "" };
+        let detail = if matches!(state, QueryState::Failed { .. }) { watched.detail.as_str() } else { "" };
         if watched.recorded.0 == state && watched.recorded.1 == detail {
             return;
         }

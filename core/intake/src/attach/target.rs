@@ -1,7 +1,7 @@
-//! What a worker holds by its own answer, and how that differs from the tree that is kept of it.
+//! What a worker holds by its own response, and how that differs from the tree that is kept of it.
 //!
 //! A response is replayed into separate trees, with the events received meanwhile, and only differences are recorded: what is
-//! equal keeps its times, and an answer that agrees changes nothing.
+//! equal keeps its times, and a response that agrees changes nothing.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -12,12 +12,12 @@ use radixscope_state::tree::{NodeId, Step, Tree};
 
 /// Most blocks or hashes of one record: 16 KiB.
 const MAX_RUN: usize = 1_024;
-/// Nodes of a replayed answer: more than is read of one.
+/// Nodes of a replayed response: more than is read of one.
 const LIMIT: u32 = 1 << 24;
 /// Any time will do: it is not looked at.
 const SOME_TIME: u32 = 1;
 
-/// What a worker holds by its answer.
+/// What a worker holds by its response.
 pub(super) struct Target {
     slot: Slot,
     device: Tree,
@@ -33,7 +33,7 @@ struct Run {
     leading: usize,
 }
 
-/// How trees differ from an answer.
+/// How trees differ from a response.
 #[derive(Default)]
 pub(super) struct Difference {
     surplus: Vec<(Option<Tier>, BlockHash)>,
@@ -145,7 +145,7 @@ fn is_same(kept: &Tree, target: &Tree, slot: Slot, node: NodeId, name: BlockHash
             above.is_some() && kept.parent(own) == above
         }
         Some(_) => kept.is_attached(own),
-        // The answer does not know what is above; the tree may.
+        // The response does not know what is above; the tree may.
         None => true,
     }
 }

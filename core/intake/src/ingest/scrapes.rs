@@ -59,7 +59,7 @@ impl Scrapes {
         known.instance = scrape.instance;
         known.uptime = uptime(&scrape);
         scrape.histograms.retain(|h| h.counts.len() == h.bounds.len() + 1);
-        scrape.histograms.iter_mut().for_each(|histogram| known.grow(histogram));
+        scrape.histograms.iter_mut().for_each(|histogram| known.accumulate(histogram));
         let counters = &mut scrape.counters;
         counters.iter_mut().for_each(|(counter, value)| *value = known.count(*counter, *value));
         // Dynamo shows some counters only once they have counted, and a part may not have been understood: what was
@@ -94,7 +94,7 @@ impl ProcessHistory {
             count.before += std::mem::take(&mut count.last);
         }
         for histogram in &mut self.histograms {
-            histogram.settle();
+            histogram.begin_anew();
         }
     }
 
@@ -110,7 +110,7 @@ impl ProcessHistory {
         count.sum()
     }
 
-    fn grow(&mut self, histogram: &mut Histogram) {
+    fn accumulate(&mut self, histogram: &mut Histogram) {
         let known = self.histograms.iter().position(|known| known.last.kind == histogram.kind);
         let at = match known {
             Some(at) if self.histograms[at].last.bounds == histogram.bounds => at,
@@ -123,7 +123,7 @@ impl ProcessHistory {
                 self.histograms.len() - 1
             }
         };
-        self.histograms[at].grow(histogram);
+        self.histograms[at].accumulate(histogram);
     }
 }
 
@@ -133,8 +133,8 @@ impl HistogramHistory {
         Self { last: none.clone(), before: none }
     }
 
-    /// What was counted so far is of a process that is no more.
-    fn settle(&mut self) {
+    /// What was counted so far is of an earlier process.
+    fn begin_anew(&mut self) {
         self.before = self.sum();
         self.last.counts.fill(0);
         self.last.sum = 0.0;
@@ -150,7 +150,7 @@ impl HistogramHistory {
         sum
     }
 
-    fn grow(&mut self, histogram: &mut Histogram) {
+    fn accumulate(&mut self, histogram: &mut Histogram) {
         self.last = histogram.clone();
         *histogram = self.sum();
     }

@@ -45,10 +45,10 @@ impl Observer {
     }
 
     /// Takes a payload and flushes.
-    fn take(&mut self, payload: Payload) -> &mut Self {
+    fn handle(&mut self, payload: Payload) -> &mut Self {
         let Self { intake, cluster, source, now, .. } = self;
         let at_ms = Millis(*now);
-        intake.take(&Received { source: *source, at_ms, payload }, cluster);
+        intake.handle(&Received { source: *source, at_ms, payload }, cluster);
         intake.flush(at_ms, cluster);
         self
     }
@@ -60,7 +60,7 @@ impl Observer {
     fn nats_replying(&mut self, subject: &str, reply: Option<&str>, message: &[u8]) -> &mut Self {
         let message = Bytes::copy_from_slice(message);
         match self.subjects.publication(subject, reply, message) {
-            Some(payload) => self.take(payload),
+            Some(payload) => self.handle(payload),
             None => self,
         }
     }
@@ -70,15 +70,15 @@ impl Observer {
     }
 
     fn log(&mut self, log: &str, line: Vec<u8>) -> &mut Self {
-        self.take(Payload::LogLine { log: log.into(), line: line.into() })
+        self.handle(Payload::LogLine { log: log.into(), line: line.into() })
     }
 
     fn scrape(&mut self, process: &str, text: &[u8]) -> &mut Self {
-        self.take(Payload::Scrape { process: process.into(), text: Bytes::copy_from_slice(text) })
+        self.handle(Payload::Scrape { process: process.into(), text: Bytes::copy_from_slice(text) })
     }
 
-    fn health(&mut self, answer: serde_json::Value) -> &mut Self {
-        self.take(Payload::Health { frontend: "fe".into(), answer: answer.to_string().into() })
+    fn health(&mut self, response: serde_json::Value) -> &mut Self {
+        self.handle(Payload::Health { frontend: "fe".into(), response: response.to_string().into() })
     }
 
     fn source(&self) -> &radixscope_state::cluster::SourceState {
@@ -273,7 +273,7 @@ fn more_workers_than_are_kept_apart_are_counted_as_missed() {
     for id in 0..radixscope_state::cluster::MAX_WORKERS as u64 + 3 {
         let message = stored(id, 0, None, &[1]).to_string().into();
         let payload = subjects.publication(JETSTREAM, None, message).expect("no copy");
-        intake.take(&Received { source, at_ms, payload }, cluster);
+        intake.handle(&Received { source, at_ms, payload }, cluster);
     }
     intake.flush(at_ms, cluster);
     assert_eq!(observer.cluster.workers().len(), radixscope_state::cluster::MAX_WORKERS);
@@ -321,7 +321,7 @@ fn a_model_card_has_the_capacity_of_every_rank() {
     let card = json!({"type": "Model", "namespace": "dynamo", "component": "backend", "endpoint": "generate",
         "instance_id": WORKER, "card_json": {"display_name": "m", "kv_cache_block_size": 16,
         "runtime_config": {"total_kv_blocks": 1600, "data_parallel_size": 2}}});
-    observer.take(Payload::Discovery {
+    observer.handle(Payload::Discovery {
         key: "v1/mdc/dynamo/backend/generate/1".into(),
         value: Some(card.to_string().into()),
         lease: None,
@@ -347,7 +347,7 @@ fn a_sign_in_a_log_is_summed_with_the_worker_that_it_names() {
     let Observer { intake, cluster, source, .. } = &mut observer;
     for clock in ["07:59:58.000000", "07:59:59.000000", "07:59:59.500000"] {
         let payload = Payload::LogLine { log: "a".into(), line: line(clock, PARENT).into() };
-        intake.take(&Received { source: *source, at_ms, payload }, cluster);
+        intake.handle(&Received { source: *source, at_ms, payload }, cluster);
     }
     assert!(cluster.signs().is_empty(), "reported at the flush");
     intake.flush(at_ms, cluster);
@@ -464,7 +464,7 @@ fn of_a_log_that_is_read_at_once_the_last_word_about_a_worker_counts() {
     let Observer { intake, cluster, source, .. } = &mut observer;
     for (clock, message) in [("07:59:30.000000", REMOVED), ("07:59:40.000000", ADDED)] {
         let payload = Payload::LogLine { log: "a".into(), line: line(clock, message).into() };
-        intake.take(&Received { source: *source, at_ms, payload }, cluster);
+        intake.handle(&Received { source: *source, at_ms, payload }, cluster);
     }
     intake.flush(at_ms, cluster);
     assert_eq!((observer.is_gone(), observer.blocks()), (false, Some(2)), "it never seemed gone");
@@ -773,7 +773,7 @@ fn stores_do_not_grow_with_workers_that_left() {
         observer.now += 1_000;
         for (key, value) in entries_of(id) {
             let value = Some(value.to_string().into());
-            observer.take(Payload::Discovery { key: key.into(), value, lease: Some(id) });
+            observer.handle(Payload::Discovery { key: key.into(), value, lease: Some(id) });
         }
         let batch = json!([stored(id, 1, None, &[id])]);
         observer.nats(ENDPOINT, &enveloped(id, 0, &batch));
@@ -782,7 +782,7 @@ fn stores_do_not_grow_with_workers_that_left() {
         }
         if let Some(left) = id.checked_sub(PRESENT).filter(|left| *left > 0) {
             for (key, _) in entries_of(left) {
-                observer.take(Payload::Discovery { key: key.into(), value: None, lease: Some(left) });
+                observer.handle(Payload::Discovery { key: key.into(), value: None, lease: Some(left) });
             }
         }
     }
@@ -802,7 +802,7 @@ fn discovered(observer: &mut Observer, kind: &str, value: Option<serde_json::Val
         _ => "v1/event_sources/namespace/dynamo/component/backend/endpoint/generate/topic/kv-events/7".into(),
     };
     let value = value.map(|value| value.to_string().into());
-    observer.take(Payload::Discovery { key: key.into(), value, lease: Some(WORKER) });
+    observer.handle(Payload::Discovery { key: key.into(), value, lease: Some(WORKER) });
 }
 
 fn endpoint() -> Option<serde_json::Value> {

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use super::book::{Candidates, Computed, PromptHashes, Reconstruction, RequestBook, Slots, contradiction};
 use super::reconstruct::{AFTER_MS, Found, Report};
 use radixscope_model::id::{DecisionId, Millis};
-use radixscope_model::moment::Moment;
+use radixscope_model::micros::Micros;
 use radixscope_model::record::{Decision, NotReconstructed, PathEnd};
 use radixscope_router::Formula;
 
@@ -25,11 +25,11 @@ const AGAIN_MS: u64 = 100;
 struct Open {
     since_ms: Millis,
     /// When the router decided.
-    at: Moment,
+    at: Micros,
     /// Whether all is reported that is reported at the time of a choice.
     is_whole: bool,
     /// Attempted when the publishers' clocks have come so far.
-    due: Moment,
+    due: Micros,
     attempts: u32,
     /// There is an outcome, but what it rests on may not have been received yet.
     is_early: bool,
@@ -39,7 +39,7 @@ struct Open {
 }
 
 impl Open {
-    fn new(since_ms: Millis, at: Moment, is_whole: bool) -> Self {
+    fn new(since_ms: Millis, at: Micros, is_whole: bool) -> Self {
         let due = at.plus_ms(AFTER_MS);
         Self { since_ms, at, is_whole, due, attempts: 0, is_early: false, last_ms: None }
     }
@@ -50,9 +50,9 @@ impl Open {
 pub(super) struct Costs {
     open: BTreeMap<DecisionId, Open>,
     /// Latest time that a publisher reported.
-    clock: Moment,
+    clock: Micros,
     /// Clock and time of the last look at all of them.
-    looked: (Moment, Millis),
+    looked: (Micros, Millis),
 }
 
 /// What an attempt gives.
@@ -61,7 +61,7 @@ pub(super) type Attempt = (Option<PathEnd>, Result<Found, NotReconstructed>);
 impl Costs {
     /// A publisher reported its time.
     #[inline]
-    pub(super) fn pass(&mut self, clock: Moment) {
+    pub(super) fn pass(&mut self, clock: Micros) {
         self.clock = self.clock.max(clock);
     }
 
@@ -100,7 +100,7 @@ impl Costs {
             }
             None => {}
         }
-        self.looked = (Moment::default(), Millis(0));
+        self.looked = (Micros::default(), Millis(0));
     }
 
     /// Other workers could have been chosen than it seemed: all that still have their prompts are computed once more.
@@ -109,11 +109,11 @@ impl Costs {
             let Some(report) = &part.computed_from else { continue };
             self.open.insert(part.id, Open::new(part.prompt_ms(), report.at, true));
         }
-        self.looked = (Moment::default(), Millis(0));
+        self.looked = (Micros::default(), Millis(0));
     }
 
     /// Tries every choice that is due at `now`. `attempt` computes its costs, for the reports that it gives too.
-    pub(super) fn settle(
+    pub(super) fn resolve_due(
         &mut self,
         now: Millis,
         book: &mut RequestBook,
@@ -150,7 +150,7 @@ impl Costs {
             }
             // Events of a slower publisher may still come.
             open.attempts += 1;
-            open.due = if open.attempts == 1 { clock.plus_ms(AGAIN_MS) } else { Moment(u64::MAX) };
+            open.due = if open.attempts == 1 { clock.plus_ms(AGAIN_MS) } else { Micros(u64::MAX) };
             true
         });
     }

@@ -57,7 +57,7 @@ use crate::ingest::{FRESH_MS, Published, RequestObservation, RequestSignal};
 use radixscope_dynamo::active_sequence::{ActiveSequence, AddRequest, RouterId, SequenceChange};
 use radixscope_dynamo::trace::RequestTrace;
 use radixscope_model::id::{DecisionId, Millis, PoolIx, WorkerIx};
-use radixscope_model::moment::Moment;
+use radixscope_model::micros::Micros;
 use radixscope_model::record::{Decision, DecisionSource, Entry, Progress, Record, Role, RoleEvidence};
 use radixscope_router::{Formula, RouterSettings};
 use radixscope_state::cluster::{Cluster, DecisionEntry};
@@ -138,13 +138,13 @@ impl Routing {
         self.active.pass_received(observed.at_ms);
         let mut records = self.handle(observed, cluster);
         self.release_unidentified(observed.at_ms, cluster, &mut records);
-        self.settle_costs(observed.at_ms, cluster);
+        self.resolve_costs(observed.at_ms, cluster);
         records.append(&mut self.publish(observed.at_ms, cluster));
         records
     }
 
     /// A record passes on its way to `cluster`, with what its message reported of its publisher.
-    pub(crate) fn see(&mut self, entry: &Entry<'_>, by: Published, cluster: &Cluster) {
+    pub(crate) fn observe_record(&mut self, entry: &Entry<'_>, by: Published, cluster: &Cluster) {
         self.pass_time(by.at_ms, entry.at_ms);
         self.own_ids = by.is_own_id.unwrap_or(self.own_ids);
         // A worker that a log named first is in a pool without a name, until a message names it.
@@ -153,19 +153,19 @@ impl Routing {
         let published_ms = by.at_ms.filter(|at| is_plausible(*at, entry.at_ms));
         let at_ms = published_ms.unwrap_or(Millis(entry.at_ms.0.saturating_sub(self.delay_ms)));
         self.changes.pass_received(entry.at_ms);
-        self.changes.see(Moment::of(at_ms), &entry.record, cluster);
+        self.changes.observe(Micros::of(at_ms), &entry.record, cluster);
     }
 
     /// Gives what became known of decisions by the records that passed until `at_ms`.
-    pub(crate) fn settle(&mut self, at_ms: Millis, cluster: &Cluster) -> Vec<Record<'static>> {
+    pub(crate) fn resolve_due(&mut self, at_ms: Millis, cluster: &Cluster) -> Vec<Record<'static>> {
         if !self.costs.is_open() && !self.has_moved {
             return Vec::new();
         }
-        self.settle_costs(at_ms, cluster);
+        self.resolve_costs(at_ms, cluster);
         self.publish(at_ms, cluster)
     }
 
-    fn settle_costs(&mut self, at_ms: Millis, cluster: &Cluster) {
+    fn resolve_costs(&mut self, at_ms: Millis, cluster: &Cluster) {
         if std::mem::take(&mut self.has_moved) {
             self.book.move_parts(|worker| cluster.pool_of(worker));
             self.costs.reopen(&self.book);
@@ -174,7 +174,7 @@ impl Routing {
         let formula = if self.own_ids { Formula::B } else { Formula::E };
         let Self { book, costs, reconstructor, active, changes, departures, counted, lines, .. } = self;
         let ground = Ground { cluster, changes, active, counted };
-        costs.settle(at_ms, book, |book, id, is_final| {
+        costs.resolve_due(at_ms, book, |book, id, is_final| {
             let part = book.part(id)?;
             let prompt = part.prompt.as_ref()?;
             let context = context(book, part, lines, cluster);
@@ -262,7 +262,7 @@ impl Routing {
     fn pass_time(&mut self, published: Option<Millis>, received: Millis) {
         if let Some(published) = published.filter(|published| is_plausible(*published, received)) {
             self.delay_ms = received.since(published);
-            self.costs.pass(Moment::of(published));
+            self.costs.pass(Micros::of(published));
         }
     }
 
@@ -320,11 +320,11 @@ impl Routing {
         let mut records = Vec::new();
         self.release_unidentified(at_ms, cluster, &mut records);
         self.resolve_anew(cluster);
-        self.settle_costs(at_ms, cluster);
+        self.resolve_costs(at_ms, cluster);
         records.append(&mut self.publish(at_ms, cluster));
         records.append(&mut self.departures.flush(now_ms, cluster));
         self.in_flight.flush(at_ms, |worker| self.departures.is_gone(worker, cluster), &mut records);
-        let ends = self.book.expire(at_ms, Moment::of(now_ms), |id| self.costs.waits(id));
+        let ends = self.book.expire(at_ms, Micros::of(now_ms), |id| self.costs.waits(id));
         let counted = ends.into_iter().filter(|end| !end.is_query);
         records.extend(counted.map(|end| Record::Request(end.ended)));
         records
@@ -527,7 +527,7 @@ impl Routing {
             (trace.request_received_ms.map(Millis), trace.event_time_ms.map(Millis));
         let at_ms = received_ms.or(ended_ms).unwrap_or(received_at);
         let overlap_blocks = isl_blocks.zip(share).map(|(isl, share)| (isl as f64 * share).round() as u64);
-        let time = ReportTime { at: Moment::of(at_ms), is_received: received_ms.or(ended_ms).is_none() };
+        let time = ReportTime { at: Micros::of(at_ms), is_received: received_ms.or(ended_ms).is_none() };
         let key = CorrelationKey {
             source: DecisionSource::RequestTrace,
             time,
@@ -571,7 +571,7 @@ impl Routing {
                 (responding, Trace { received_ms: None, overlap_blocks: None, progress, ..whole }),
             ],
         };
-        let ended = Moment::of(ended_ms.unwrap_or(received_at));
+        let ended = Micros::of(ended_ms.unwrap_or(received_at));
         for (id, slot) in slots {
             if let Some(part) = self.book.change(id) {
                 part.slots.trace.get_or_insert(slot);
@@ -594,7 +594,7 @@ impl Routing {
 
 /// When something was observed: by its publisher's clock if reported.
 fn time_of(observed: &RequestObservation<'_>) -> ReportTime {
-    let at = Moment::of(observed.published_ms.unwrap_or(observed.at_ms));
+    let at = Micros::of(observed.published_ms.unwrap_or(observed.at_ms));
     ReportTime { at, is_received: observed.published_ms.is_none() }
 }
 

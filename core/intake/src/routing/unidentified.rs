@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use super::book::FOLLOWS_MS;
 use radixscope_model::id::{Millis, SourceIx, WorkerIx};
-use radixscope_model::moment::Moment;
+use radixscope_model::micros::Micros;
 
 /// A log of a source.
 pub(super) type Log<'a> = (SourceIx, &'a str);
@@ -23,7 +23,7 @@ struct Held<T> {
     log: Box<str>,
     worker: WorkerIx,
     /// When it was written and when it was read.
-    at: Moment,
+    at: Micros,
     read_ms: Millis,
     choice: T,
 }
@@ -45,7 +45,7 @@ impl<T> Unidentified<T> {
         &mut self,
         log: Log<'_>,
         worker: WorkerIx,
-        (at, read_ms): (Moment, Millis),
+        (at, read_ms): (Micros, Millis),
         choice: T,
     ) -> Option<(WorkerIx, T)> {
         let is_full = self.held.len() == MAX_HELD;
@@ -60,7 +60,7 @@ impl<T> Unidentified<T> {
         &mut self,
         log: Log<'_>,
         worker: WorkerIx,
-        at: Moment,
+        at: Micros,
         fits: impl Fn(&T) -> bool,
     ) -> Option<T> {
         let earliest = at.minus_ms(FOLLOWS_MS);
@@ -95,8 +95,8 @@ mod tests {
     const LOG: Log<'static> = (SourceIx(1), "frontend");
     const W: WorkerIx = WorkerIx(1);
 
-    fn at(ms: u64) -> (Moment, Millis) {
-        (Moment::of(Millis(ms)), Millis(ms))
+    fn at(ms: u64) -> (Micros, Millis) {
+        (Micros::of(Millis(ms)), Millis(ms))
     }
 
     #[test]

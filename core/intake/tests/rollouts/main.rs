@@ -11,7 +11,7 @@ use rollout::{MIDNIGHT_MS, RETAINED, Rollouts, Size, heap_bytes_after, is_bounde
 
 impl Rollouts {
     fn log(&mut self, line: String) {
-        self.take(Payload::LogLine { log: "frontend".into(), line: line.into() });
+        self.handle(Payload::LogLine { log: "frontend".into(), line: line.into() });
     }
 
     /// A frontend's log weighs three workers and chooses the last one.

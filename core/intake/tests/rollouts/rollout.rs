@@ -49,9 +49,9 @@ impl Rollouts {
         Self { intake, both, source, at: MIDNIGHT_MS, decided: Vec::new() }
     }
 
-    pub(crate) fn take(&mut self, payload: Payload) {
+    pub(crate) fn handle(&mut self, payload: Payload) {
         let received = Received { source: self.source, at_ms: Millis(self.at), payload };
-        self.intake.take(&received, &mut self.both);
+        self.intake.handle(&received, &mut self.both);
     }
 
     /// Two blocks: one that all hold, and one of its own.
@@ -65,13 +65,13 @@ impl Rollouts {
         let message = json!({"worker_id": worker.id.0, "event": event}).to_string();
         let subject = "namespace-dynamo-component-backend-kv-events.kv-events";
         let payload = NatsSubjects::default().publication(subject, None, message.into()).unwrap();
-        self.take(payload);
+        self.handle(payload);
     }
 
     pub(crate) fn listed(&mut self, ids: impl Iterator<Item = u64>) {
         let instance = |id| json!({"component": "backend", "endpoint": "generate", "namespace": "dynamo", "instance_id": id});
         let list = json!({"status": "healthy", "instances": ids.map(instance).collect::<Vec<_>>()});
-        self.take(Payload::Health { frontend: "frontend".into(), answer: list.to_string().into() });
+        self.handle(Payload::Health { frontend: "frontend".into(), response: list.to_string().into() });
     }
 
     pub(crate) fn flush(&mut self) {

@@ -31,9 +31,9 @@ fn a_disaggregated_request_is_told_of_in_the_recorded_order() {
     assert!(requests.len() > 60, "{}", requests.len());
     assert_eq!(requests.len() as u64, simulation.report().finished_total);
     for steps in requests.values() {
-        let words: Vec<String> = steps.iter().map(|reported| reported.in_text()).collect();
+        let text: Vec<String> = steps.iter().map(|reported| reported.in_text()).collect();
         assert_eq!(
-            words,
+            text,
             [
                 "prefill AddRequest R",
                 "backend AddRequest R",
@@ -102,9 +102,9 @@ fn every_prompt_goes_to_both_models() {
     let mut prompts: [Vec<&Vec<u64>>; 2] = Default::default();
     for (request, steps) in ended(&seen) {
         let component = &steps[0].component;
-        let words: Vec<String> = steps.iter().map(|reported| reported.in_text()).collect();
+        let text: Vec<String> = steps.iter().map(|reported| reported.in_text()).collect();
         let order = ["AddRequest R", "MarkPrefillCompleted W", "MarkPrefillCompleted R", "Free R"];
-        assert_eq!(words, order.map(|step| format!("{component} {step}")), "{request}");
+        assert_eq!(text, order.map(|step| format!("{component} {step}")), "{request}");
         let added = steps[0].added().expect("added");
         assert_eq!(added.track_prefill_tokens, Some(true));
         prompts[usize::from(component == "backend2")].push(added.token_sequence.as_ref().expect("a chain"));

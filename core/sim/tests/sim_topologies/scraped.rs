@@ -10,7 +10,7 @@ use radixscope_sim::{Channel, Topology};
 use crate::OF_1_6;
 use crate::seen::{Folded, Message, run, small};
 
-/// The last answer of each process.
+/// The last response of each process.
 fn last(messages: &[Message]) -> BTreeMap<&str, &str> {
     let scraped = messages.iter().filter(|m| m.channel == Channel::Metrics);
     scraped.map(|m| (&*m.name, std::str::from_utf8(&m.payload).expect("text"))).collect()

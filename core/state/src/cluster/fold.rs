@@ -322,7 +322,7 @@ impl Cluster {
             Record::Knowledge { knowledge, why, .. } => {
                 w.knowledge.know(*knowledge, *why, w.unknown_removed_total, at);
             }
-            Record::QueryState { state, detail, .. } => w.knowledge.ask(*state, detail, at),
+            Record::QueryState { state, detail, .. } => w.knowledge.set_query_state(*state, detail, at),
             Record::Divergence { drift, .. } => w.knowledge.diverged(*drift, at),
             Record::OtherTier { stored, removed, .. } => {
                 w.received(at);

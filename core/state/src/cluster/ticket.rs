@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_decision_reads_as_a_table_with_its_margin() {
+    fn a_decision_reads_as_a_table_with_its_cost_gap() {
         let mut example = decided(Some(100), None, &[(20, 90.0), (75, 30.0), (10, 99.0)]);
         let decision = &mut example.decision;
         decision.request_id = Some("r-1".to_owned());

@@ -419,12 +419,12 @@ impl Tree {
         self.index.drop_variant(node, worker);
         if self.arena[node].block != hash {
             self.index.set_variant(node, worker, hash);
-            self.settle_name(node);
+            self.update_primary_name(node);
         }
         self.digest = self.digest.wrapping_add(self.term(worker, node, hash));
     }
 
-    fn settle_name(&mut self, node: NodeId) {
+    fn update_primary_name(&mut self, node: NodeId) {
         let owners = self.sets.get(self.arena[node].set());
         self.index.replace_primary(&mut self.arena, node, owners);
     }
@@ -448,7 +448,7 @@ impl Tree {
             self.index.leave(&self.arena, node, bucket);
             self.prune(node);
         } else {
-            self.settle_name(node);
+            self.update_primary_name(node);
         }
         if !self.arena[node].is_free() {
             self.notify(|forest, nodes| forest.owners_changed(nodes, node));

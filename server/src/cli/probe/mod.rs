@@ -82,7 +82,7 @@ async fn registered(from: &Sources) -> Result<Registered, Failure> {
         registered.add_entries(&entries);
     }
     let answers = answers.map_err(|error| Failure::Usage(error.into()))?;
-    answers.iter().for_each(|(frontend, answer)| registered.add_health(frontend, answer));
+    answers.iter().for_each(|(frontend, response)| registered.add_health(frontend, response));
     registered.try_queries(&Gate::new(from)).await;
     Ok(registered)
 }

@@ -204,12 +204,12 @@ impl fmt::Display for Report {
         }
         writeln!(f, "\nAvailable data")?;
         for Topic { name, is_received, how, setting } in &self.topics {
-            let answer = match is_received {
+            let response = match is_received {
                 Some(true) => "yes",
                 Some(false) => "no",
                 None => "?",
             };
-            writeln!(f, "  {answer:<3}  {name:<26}  {how}")?;
+            writeln!(f, "  {response:<3}  {name:<26}  {how}")?;
             if let Some(setting) = setting {
                 writeln!(f, "{:35}{setting}", "")?;
             }

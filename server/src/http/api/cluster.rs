@@ -25,7 +25,7 @@ use crate::http::error::ApiError;
 use crate::hub::{Hub, RefusedCount, View};
 use crate::recording::RecordingStatus;
 
-/// The answer.
+/// The response.
 #[derive(Serialize)]
 pub(super) struct ClusterResponse {
     /// The last record folded.

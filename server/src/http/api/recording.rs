@@ -82,7 +82,7 @@ pub(super) async fn report(
     let assets = Arc::clone(&app.assets);
     // The permit is held until the report is built, even if the client disconnects.
     let made = tokio::task::spawn_blocking(move || (Report::around(&assets, &name, &view), download)).await;
-    let failed = |words: String| ApiError::new(code::INTERNAL, words);
+    let failed = |text: String| ApiError::new(code::INTERNAL, text);
     let (report, download) = made.map_err(|error| failed(error.to_string()))?;
     let report = report.map_err(|error| failed(error.to_string()))?;
     let name = named(&download.meta, "html");
@@ -134,8 +134,8 @@ async fn download(app: &App, peer: Option<Extension<Peer>>, params: &Params) -> 
         let begin = history.and_then(|history| history.from_ms);
         let begin = begin
             .map_or_else(|| "no history is retained".to_owned(), |at| format!("the history begins at {at}"));
-        let words = format!("nothing of that time is retained; {begin} (--history, --history-mib, --record)");
-        return Err(ApiError::new(code::NOT_FOUND, words));
+        let text = format!("nothing of that time is retained; {begin} (--history, --history-mib, --record)");
+        return Err(ApiError::new(code::NOT_FOUND, text));
     }
     Ok(Download { span: DownloadRange { from, to }, meta, of, reader, compute_permit })
 }

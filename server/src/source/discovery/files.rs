@@ -68,8 +68,8 @@ impl Files {
                     format!(" {count} expired entries: not renewed for 10 s, so their processes are gone.")
                 }
             };
-            let words = format!("{}: {}.{old}", self.folder.display(), to.count());
-            to.say(LinkState::Live, words).await?;
+            let detail = format!("{}: {}.{old}", self.folder.display(), to.count());
+            to.say(LinkState::Live, detail).await?;
             tokio::time::sleep(LOOK_EVERY).await;
         }
     }
@@ -283,7 +283,7 @@ mod tests {
         let mut all = Vec::new();
         let mut files = Files::new(folder.path().to_owned(), None);
         match files.list(&mut Follower::new(To::List(&mut all), None)).await {
-            Err(Stop::Failed(failed)) => assert!(failed.words.contains("DYN_FILE_KV"), "{}", failed.words),
+            Err(Stop::Failed(failed)) => assert!(failed.detail.contains("DYN_FILE_KV"), "{}", failed.detail),
             _ => panic!("there is nothing to read"),
         }
     }

@@ -109,7 +109,7 @@ impl StreamFollower {
                 LiveAction::Nothing
             }
             Phase::Settling { may_arrive_live, since } => {
-                let is_known = may_arrive_live.take(Content::of(&live.message));
+                let is_known = may_arrive_live.remove(Content::of(&live.message));
                 if may_arrive_live.is_empty() || now.duration_since(*since) > LATE_FOR {
                     self.phase = Phase::Direct;
                 }
@@ -140,7 +140,7 @@ impl StreamFollower {
             return HistoryEnd::ReadOn;
         }
         let new =
-            buffered.into_iter().filter(|live| !may_arrive_live.take(Content::of(&live.message))).collect();
+            buffered.into_iter().filter(|live| !may_arrive_live.remove(Content::of(&live.message))).collect();
         self.phase = Phase::Settling { may_arrive_live, since: now };
         HistoryEnd::Pass(new)
     }

@@ -240,7 +240,7 @@ impl Reader {
         while let Some((seq, message)) = messages.next().await {
             // A missing message expired or was deleted; messages that expired unread are counted from the range.
             if let Some(message) = message? {
-                self.take(reading, message).await?;
+                self.handle(reading, message).await?;
             }
             reading.position.reached = reading.position.reached.max(seq);
             self.progress.read.fetch_add(1, Ordering::Relaxed);
@@ -248,13 +248,13 @@ impl Reader {
         Ok(())
     }
 
-    async fn take(&self, reading: &mut Reading, message: StoredMessage) -> Result<(), Stop> {
+    async fn handle(&self, reading: &mut Reading, message: StoredMessage) -> Result<(), Stop> {
         let StoredMessage { subject, at_ms, payload } = message;
         let content = Content::of(&payload);
         if reading.live_since.is_none_or(|since| at_ms >= since) {
             reading.may_arrive_live.push(content);
         }
-        if reading.known.take(content) {
+        if reading.known.remove(content) {
             return Ok(());
         }
         if let Some(payload) = reading.subjects.publication(&subject, None, payload) {

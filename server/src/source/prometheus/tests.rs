@@ -259,7 +259,7 @@ async fn a_frontend_is_scraped_and_its_workers_are_known() {
 }
 
 #[tokio::test]
-async fn a_compressed_answer_is_the_same_answer() {
+async fn a_compressed_response_is_the_same_response() {
     let scene = Scene::start(Mode::Zipped, None).await;
     scene.counts(Counter::RequestsOk, 7.0).await;
 }
@@ -283,18 +283,18 @@ fn a_frontend_that_is_not_ready_is_asked_less_and_less() {
 #[tokio::test]
 async fn a_token_is_asked_for_and_used() {
     let without = Scene::start(Mode::Locked, None).await;
-    let words = without.reaches(LinkState::Refused, "401").await;
-    assert!(words.contains("Set a token with --prometheus-token"), "{words}");
+    let detail = without.reaches(LinkState::Refused, "401").await;
+    assert!(detail.contains("Set a token with --prometheus-token"), "{detail}");
     let wrong = Scene::start(Mode::Locked, Some("hidden!")).await;
-    let words = wrong.reaches(LinkState::Refused, "rejects the token").await;
-    assert!(!words.contains("hidden!"), "{words}");
+    let detail = wrong.reaches(LinkState::Refused, "rejects the token").await;
+    assert!(!detail.contains("hidden!"), "{detail}");
     let right = Scene::start(Mode::Locked, Some("let me in")).await;
     right.counts(Counter::RequestsOk, 1.0).await;
 }
 
 #[tokio::test]
 async fn failures_are_described_with_what_to_do() {
-    for (mode, state, words) in [
+    for (mode, state, detail) in [
         (Mode::NotFound, LinkState::Refused, "does not exist (404)"),
         (Mode::Moved, LinkState::Refused, "redirects to \"/elsewhere\""),
         (Mode::Slow, LinkState::Connecting, "did not respond within 0.05 s"),
@@ -304,7 +304,7 @@ async fn failures_are_described_with_what_to_do() {
         (Mode::Page, LinkState::Refused, "does not return Prometheus metrics"),
     ] {
         let scene = Scene::start(mode, None).await;
-        let sources = scene.reaches(state, words).await;
+        let sources = scene.reaches(state, detail).await;
         assert!(sources.contains("Retrying in"), "{sources}");
         assert_eq!(scene.hub.read(|view| view.cluster.sources()[0].received).await.unwrap(), 0, "{mode:?}");
     }

@@ -150,14 +150,14 @@ impl Subscriptions {
                 Some((id, status)) = self.reports.recv() => self.links.set_status(id, status),
                 command = next_command(&mut commands) => self.handle_command(command),
             }
-            let (state, mut words) = self.links.to_text();
+            let (state, mut detail) = self.links.to_text();
             if let Some(refused) = self.source.gate.refusals().sentence(Crossing::ZmqConnection.as_str()) {
-                words.push_str(&format!(" Connections: {refused}"));
+                detail.push_str(&format!(" Connections: {refused}"));
             }
-            let words = (state, words);
+            let new = (state, detail);
             self.say.send_if_modified(|last| {
-                let is_new = *last != words;
-                *last = words;
+                let is_new = *last != new;
+                *last = new;
                 is_new
             });
         }
@@ -217,8 +217,8 @@ impl Subscriptions {
                 let shared = self.discovered.get_or_insert_with(|| Brokers::new(source, to.clone()));
                 tokio::spawn(Arc::clone(shared).listen(address, Evidence::Discovery, report))
             }
-            Err(words) => tokio::spawn(async move {
-                report.set_status(LinkStatus::Broken { words, is_refused: true }).await
+            Err(detail) => tokio::spawn(async move {
+                report.set_status(LinkStatus::Broken { detail, is_refused: true }).await
             }),
         };
         self.brokers.insert(endpoint, (id, task.abort_handle()));
@@ -248,8 +248,8 @@ impl Subscriptions {
                 let publisher = Publisher { endpoint: address, publisher_id, subject, to, gate, timeouts };
                 tokio::spawn(publisher.listen(report))
             }
-            Err(words) => tokio::spawn(async move {
-                report.set_status(LinkStatus::Broken { words, is_refused: true }).await
+            Err(detail) => tokio::spawn(async move {
+                report.set_status(LinkStatus::Broken { detail, is_refused: true }).await
             }),
         };
         self.publishers.insert(endpoint, Subscription { id, channel, task: task.abort_handle() });

@@ -38,9 +38,9 @@ impl Attempts {
     }
 
     /// The connection ended: reports it and waits before the next attempt.
-    pub(super) async fn failed(&mut self, report: &Report, Failed { state, words }: Failed) {
-        tracing::debug!(words, "ZeroMQ connection failed");
-        report.set_status(LinkStatus::Broken { words, is_refused: state == LinkState::Refused }).await;
+    pub(super) async fn failed(&mut self, report: &Report, Failed { state, detail }: Failed) {
+        tracing::debug!(detail, "ZeroMQ connection failed");
+        report.set_status(LinkStatus::Broken { detail, is_refused: state == LinkState::Refused }).await;
         self.failed = if self.began.elapsed() >= STABLE_AFTER { 0 } else { self.failed.saturating_add(1) };
         sleep(wait_after(self.failed)).await;
         self.began = Instant::now();

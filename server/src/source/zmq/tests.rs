@@ -92,11 +92,11 @@ impl Running {
         }
     }
 
-    /// Waits until the source's description contains all of `words`.
-    async fn reaches(&mut self, words: &[&str]) -> LinkState {
+    /// Waits until the source's description contains all of `detail`.
+    async fn reaches(&mut self, detail: &[&str]) -> LinkState {
         loop {
             let (state, sent) = self.handed.state().await;
-            if words.iter().all(|word| sent.contains(word)) {
+            if detail.iter().all(|word| sent.contains(word)) {
                 return state;
             }
         }
@@ -339,9 +339,9 @@ async fn messages_that_are_not_dynamos_are_bad_input_and_the_next_is_read() {
     publisher.publish(&["kv-events"]);
     assert_eq!(running.rejected().await.0, Reason::Malformed);
     publisher.publish(&frames(KV_EVENTS, 1, 7, &envelope(1, 8)));
-    let (reason, words) = running.rejected().await;
+    let (reason, detail) = running.rejected().await;
     assert_eq!(reason, Reason::Malformed);
-    assert!(words.contains("name message 7"), "{words}");
+    assert!(detail.contains("name message 7"), "{detail}");
     publish(&publisher, KV_EVENTS, 1, 9);
     assert_eq!(running.message().await, (9, false));
     publisher.wait_for_connections(1);
@@ -405,7 +405,7 @@ async fn hostile_peers_are_disconnected_and_do_not_affect_others() {
     let huge = [&GREETING[..], READY, b"\x02", &(1u64 << 44).to_be_bytes()].concat();
     let many = [&GREETING[..], READY, &b"\x01\x00".repeat(100)].concat();
     let early = [&GREETING[..], b"\x00\x01x"].concat();
-    for (bytes, words) in [
+    for (bytes, detail) in [
         (
             &b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"[..],
             "not a ZeroMQ socket",
@@ -425,10 +425,10 @@ async fn hostile_peers_are_disconnected_and_do_not_affect_others() {
         let publisher = Publisher::bind(1);
         let mut running = Running::impatient();
         running.listen(hostile.clone(), 1, KV_EVENTS).await;
-        assert_eq!(running.reaches(&[hostile.as_str(), words]).await, LinkState::Refused, "{words}");
+        assert_eq!(running.reaches(&[hostile.as_str(), detail]).await, LinkState::Refused, "{detail}");
         running.listen(publisher.endpoint(), 2, KV_EVENTS).await;
         publisher.wait_for_subscribers(KV_EVENTS, 1);
-        assert_eq!(running.reaches(&["1 of 2 publishers connected", words]).await, LinkState::Live);
+        assert_eq!(running.reaches(&["1 of 2 publishers connected", detail]).await, LinkState::Live);
         publish(&publisher, KV_EVENTS, 2, 0);
         loop {
             match running.handed.payload().await {

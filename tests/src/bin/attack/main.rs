@@ -88,8 +88,8 @@ struct Options {
 fn row(what: &str, value: f64, unit: &str, budget: Option<(&str, f64)>) -> Value {
     println!("{what}: {value:.2} {unit}");
     let mut row = json!({"what": what, "value": value, "unit": unit});
-    if let Some((words, most)) = budget {
-        row["budget"] = words.into();
+    if let Some((text, most)) = budget {
+        row["budget"] = text.into();
         row["within"] = (value <= most).into();
     }
     row
@@ -161,8 +161,8 @@ async fn attacks(each: Duration) -> Vec<Value> {
         let mut slowest = Duration::ZERO;
         while Instant::now() < until {
             let since = Instant::now();
-            let answer = wait::within("it answers", server.try_get("/healthz")).await;
-            assert_eq!(answer.expect("an answer").status, 200);
+            let response = wait::within("it answers", server.try_get("/healthz")).await;
+            assert_eq!(response.expect("a response").status, 200);
             slowest = slowest.max(since.elapsed());
             tokio::time::sleep(Duration::from_millis(200)).await;
         }

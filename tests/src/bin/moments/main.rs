@@ -66,8 +66,8 @@ async fn main() {
 fn row(what: &str, value: f64, unit: &str, budget: Option<(String, bool)>) -> Value {
     println!("{what}: {value:.2} {unit}");
     let mut row = json!({"what": what, "value": value, "unit": unit});
-    if let Some((words, is_within)) = budget {
-        row["budget"] = words.into();
+    if let Some((text, is_within)) = budget {
+        row["budget"] = text.into();
         row["within"] = is_within.into();
     }
     row

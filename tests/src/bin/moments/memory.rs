@@ -54,7 +54,7 @@ pub(crate) async fn measure() -> Vec<Value> {
     received(&servers, published).await;
     let kept = number(&with.json("/history").await["kept"], "bytes") as f64;
     let rss = servers.map(|server| server.process().rss_bytes() as f64);
-    let what = |words: &str| format!("history of 15 min at 1,000 events/s, 100,000 blocks: {words}");
+    let what = |label: &str| format!("history of 15 min at 1,000 events/s, 100,000 blocks: {label}");
     let more = rss[0] - rss[1];
     vec![
         row(&what("server's memory with it"), rss[0] / MIB, "MiB", None),

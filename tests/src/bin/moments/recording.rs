@@ -54,7 +54,7 @@ impl Hour {
 
     /// What it is.
     pub(crate) fn rows(&self) -> Vec<Value> {
-        let what = |words: &str| format!("recording of {} blocks: {words}", self.blocks);
+        let what = |label: &str| format!("recording of {} blocks: {label}", self.blocks);
         let mut rows = vec![
             row(&what("size"), self.bytes as f64 / 1e6, "MB", None),
             row(&what("per event"), self.bytes as f64 / self.events as f64, "bytes", None),

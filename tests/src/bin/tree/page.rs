@@ -218,8 +218,8 @@ impl<'a> Viewer<'a> {
     }
 
     async fn metrics(&self) -> Metrics {
-        let answer = self.devtools.call("Performance.getMetrics", json!({})).await.expect("counters");
-        let all = answer["metrics"].as_array().expect("a list of counters");
+        let response = self.devtools.call("Performance.getMetrics", json!({})).await.expect("counters");
+        let all = response["metrics"].as_array().expect("a list of counters");
         let metric = |name: &str| {
             let found = all.iter().find(|metric| metric["name"] == name);
             found.and_then(|metric| metric["value"].as_f64()).unwrap_or_else(|| panic!("no {name}"))
@@ -240,8 +240,8 @@ struct Metrics {
 
 /// Times that a viewer fell behind and was given a new snapshot.
 async fn resyncs(server: &Radixscope) -> u64 {
-    let answer = server.get("/metrics").await;
-    let line = answer.text().lines().find_map(|line| line.strip_prefix("radixscope_viewer_resyncs_total "));
+    let response = server.get("/metrics").await;
+    let line = response.text().lines().find_map(|line| line.strip_prefix("radixscope_viewer_resyncs_total "));
     line.and_then(|count| count.trim().parse().ok()).expect("the server counts resynchronisations")
 }
 

@@ -94,8 +94,8 @@ impl Body for Lanes {
             paper.raw("</g>\n");
         }
         if has_more {
-            let words = format!("{} not shown: the picture is too low", more(self.lanes.len() - seen.len()));
-            paper.text(area.x, area.bottom() - 2.0, paper.quiet(), &words);
+            let text = format!("{} not shown: the picture is too low", more(self.lanes.len() - seen.len()));
+            paper.text(area.x, area.bottom() - 2.0, paper.quiet(), &text);
         }
     }
 }

@@ -197,14 +197,14 @@ impl Panel {
 }
 
 /// Words that say why there is no panel, as a picture of the requested size: all that an image can show.
-pub fn refusal(is_dark: bool, (width_px, height_px): (u32, u32), words: &str) -> String {
+pub fn refusal(is_dark: bool, (width_px, height_px): (u32, u32), message: &str) -> String {
     let size = |px: u32| f64::from(px.clamp(*SIZE_PX.start(), *SIZE_PX.end()));
     let theme = if is_dark { &Theme::DARK } else { &Theme::LIGHT };
     let head = PanelHeading { title: "No panel".to_owned(), ..PanelHeading::default() };
     let mut paper = ChartArea::new(theme, 0, size(width_px), size(height_px));
     let area = paper.head(&head, "");
-    TextBody { head: String::new(), text: words.to_owned() }.draw(&mut paper, area);
-    paper.finish(&head, words)
+    TextBody { head: String::new(), text: message.to_owned() }.draw(&mut paper, area);
+    paper.finish(&head, message)
 }
 
 fn as_of(at: Millis) -> String {

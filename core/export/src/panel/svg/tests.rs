@@ -107,11 +107,11 @@ fn every_panel_has_title_time_and_its_figures() {
         (Kind::Findings, "Nothing was checked yet"),
         (Kind::Spread, "--logs"),
     ];
-    for (kind, words) in expected {
+    for (kind, text) in expected {
         for is_dark in [false, true] {
             let svg = state.panel(kind, |asked| asked.is_dark = is_dark);
             let drawn_text = texts(&svg);
-            assert!(drawn_text.contains(words), "{kind:?}: {words:?} is not in {drawn_text}");
+            assert!(drawn_text.contains(text), "{kind:?}: {text:?} is not in {drawn_text}");
             assert!(drawn_text.contains("as of 08:00:00 UTC"), "{kind:?}: {drawn_text}");
             let ground = css(if is_dark { Theme::DARK } else { Theme::LIGHT }.ground);
             assert!(svg.contains(&ground), "{kind:?}");
@@ -205,11 +205,11 @@ fn lines(svg: &str) -> Vec<(f64, [f64; 2], String)> {
     let texts = document.descendants().filter(|node| node.has_tag_name("text"));
     let line = |node: roxmltree::Node<'_, '_>| {
         let number = |name: &str| node.attribute(name).map(|text| text.parse::<f64>().expect("a number"));
-        let (x, y, words) = (number("x")?, number("y")?, node.text()?);
+        let (x, y, content) = (number("x")?, number("y")?, node.text()?);
         let size = number("font-size").unwrap_or(11.0) / 11.0;
-        let width = crate::tree::svg::text::width_px(words) * size;
+        let width = crate::tree::svg::text::width_px(content) * size;
         let from = if node.attribute("text-anchor") == Some("end") { x - width } else { x };
-        Some((y, [from, from + width], words.to_owned()))
+        Some((y, [from, from + width], content.to_owned()))
     };
     texts.filter_map(line).collect()
 }
@@ -231,13 +231,13 @@ fn no_text_lies_over_another_or_beyond_the_edge_however_narrow() {
         for width in [240, 300, 420, 640, 1_200] {
             let svg = state.panel(kind, |asked| (asked.width_px, asked.height_px) = (width, 400));
             let lines = lines(&svg);
-            for (at, (y, [from, until], words)) in lines.iter().enumerate() {
-                assert!(*from >= 0.0 && *until <= f64::from(width), "{kind:?} {width}: {words}");
+            for (at, (y, [from, until], text)) in lines.iter().enumerate() {
+                assert!(*from >= 0.0 && *until <= f64::from(width), "{kind:?} {width}: {text}");
                 for (other_y, [other_from, other_until], other) in &lines[..at] {
                     let overlap = until.min(*other_until) - from.max(*other_from);
                     assert!(
                         (y - other_y).abs() > 8.0 || overlap <= 0.0,
-                        "{kind:?} {width}: {words} | {other}"
+                        "{kind:?} {width}: {text} | {other}"
                     );
                 }
             }

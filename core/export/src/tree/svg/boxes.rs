@@ -313,28 +313,28 @@ impl Painter<'_> {
 
     /// `×128`, who holds it, and a tick per owner where several do.
     fn label(&mut self, rect: &Rect, chain: &Chain, owners: usize, holder: Holder, colour: Rgb) {
-        let mut words = match holder {
+        let mut text = match holder {
             Holder::One(slot) => label(self.drawing.worker(slot)),
             Holder::Several if owners > MAX_TICKS => format!("{owners} workers"),
             _ => String::new(),
         };
         let length = if chain.len > 1 { format!("×{}", count(chain.len.into())) } else { String::new() };
-        let both = format!("{words} {length}");
+        let both = format!("{text} {length}");
         let room = rect.width - 6.0;
         if width_px(&both) <= room {
-            words = both;
+            text = both;
         } else if width_px(&length) <= room && !length.is_empty() {
-            words = length;
+            text = length;
         }
-        let is_readable = rect.height >= LABELLED_PX && width_px(&words) <= room;
-        if is_readable && !words.trim().is_empty() {
+        let is_readable = rect.height >= LABELLED_PX && width_px(&text) <= room;
+        if is_readable && !text.trim().is_empty() {
             let _ = write!(
                 self.boxes.labels,
                 "<text x=\"{}\" y=\"{}\" fill=\"{}\">{}</text>",
                 Px(rect.x + 3.0),
                 Px(rect.y + 10.0),
                 css(ink(colour)),
-                words.trim(),
+                text.trim(),
             );
         }
         self.ticks(rect, chain, owners);

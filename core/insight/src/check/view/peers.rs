@@ -22,14 +22,15 @@ impl View<'_> {
             let departure = state.departure.filter(|departure| is_recent(departure.at_ms));
             departure.is_some_and(|departure| !is_stopped(self, *ix, &departure))
         };
-        let settling: Vec<PoolIx> = workers.indexed().filter(was_lost).map(|(_, state)| state.pool).collect();
+        let recovering: Vec<PoolIx> =
+            workers.indexed().filter(was_lost).map(|(_, state)| state.pool).collect();
         let Some(first) = workers.iter().map(|w| w.first_ms).min() else { return Vec::new() };
         // Of one that looks dead the last load stands still.
         let silent: &[WorkerIx] = self.active("worker_gone").map_or(&[], |finding| &finding.workers);
         let mut pools: Vec<Vec<WorkerIx>> = Vec::new();
         for ix in self.present().filter(|ix| !silent.contains(ix)) {
             let Some(worker) = workers.get(ix) else { continue };
-            if settling.contains(&worker.pool) {
+            if recovering.contains(&worker.pool) {
                 continue;
             }
             if worker.first_ms.since(first) > TOGETHER_MS && is_recent(worker.first_ms) {

@@ -3,7 +3,7 @@
 use super::slots::{Candidates, Completed, PromptHashes};
 use super::{Part, RequestBook, RequestIx};
 use radixscope_model::id::{DecisionId, Millis};
-use radixscope_model::moment::Moment;
+use radixscope_model::micros::Micros;
 use radixscope_state::cluster::MAX_CANDIDATES;
 
 /// Requests remembered: more than a router runs at a time, so that a trace at the end finds its request. Some 60 MiB.
@@ -74,7 +74,7 @@ impl RequestBook {
     pub(in crate::routing) fn expire(
         &mut self,
         now: Millis,
-        present: Moment,
+        present: Micros,
         is_needed: impl Fn(DecisionId) -> bool,
     ) -> Vec<Completed> {
         let mut ends = Vec::new();

@@ -48,7 +48,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use hashbrown::HashMap;
 
 use radixscope_model::id::{DecisionId, Millis, PoolIx, WorkerIx};
-use radixscope_model::moment::Moment;
+use radixscope_model::micros::Micros;
 use radixscope_model::record::{Decision, DecisionSource, Progress};
 
 use ids::MAX_PARTS;
@@ -70,7 +70,7 @@ type RequestIx = u64;
 #[derive(Default)]
 pub(super) struct Effects {
     /// Choices that the log's line of another time is about now.
-    pub(super) moved: Vec<(DecisionId, Moment)>,
+    pub(super) moved: Vec<(DecisionId, Micros)>,
     /// Parts whose steps or end were reported before them.
     pub(super) caught_up: Vec<DecisionId>,
 }
@@ -85,7 +85,7 @@ pub(super) struct RequestBook {
     parts: HashMap<DecisionId, RequestIx>,
     by_request: HashMap<Box<str>, RequestIx>,
     by_http: HashMap<Box<str>, RequestIx>,
-    by_choice: HashMap<WorkerIx, BTreeSet<(Moment, DecisionId)>>,
+    by_choice: HashMap<WorkerIx, BTreeSet<(Micros, DecisionId)>>,
     due: BTreeSet<(Millis, RequestIx)>,
     /// Parts whose decision may differ from what the state has.
     changed: BTreeSet<DecisionId>,
@@ -225,7 +225,7 @@ impl RequestBook {
             prompt: None,
             computed_from: None,
             prompt_ms: Millis(0),
-            begun: Moment::default(),
+            begun: Micros::default(),
             marks: Vec::new(),
             is_query: false,
             paired: None,
@@ -251,7 +251,7 @@ impl RequestBook {
     }
 
     /// Removes a part from the choices of a worker, under the time at which they have it.
-    fn unindex(&mut self, id: DecisionId, (worker, begun): (WorkerIx, Moment)) {
+    fn unindex(&mut self, id: DecisionId, (worker, begun): (WorkerIx, Micros)) {
         if let Some(of_worker) = self.by_choice.get_mut(&worker) {
             of_worker.remove(&(begun, id));
             if of_worker.is_empty() {

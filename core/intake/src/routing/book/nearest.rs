@@ -5,7 +5,7 @@ use super::join::{CorrelationKey, Mark};
 use super::slots::{ReportTime, Slots};
 use super::{Part, RequestBook};
 use radixscope_model::id::{DecisionId, Millis, PoolIx, WorkerIx};
-use radixscope_model::moment::Moment;
+use radixscope_model::micros::Micros;
 use radixscope_model::record::DecisionSource;
 
 /// Most by which the times of two reports of one choice differ. Both are the frontend's clock: what lies between is
@@ -53,7 +53,7 @@ impl RequestBook {
         request_id: &str,
         received_ms: Millis,
     ) -> Option<DecisionId> {
-        let (from, to) = (Moment::of(from), Moment::of(to).plus_ms(1).before());
+        let (from, to) = (Micros::of(from), Micros::of(to).plus_ms(1).before());
         let fits =
             |part: &Part| !part.has_id() && part.marks.iter().any(|mark| (from..=to).contains(&mark.time.at));
         let near = self.near(worker, from, to);
@@ -70,7 +70,7 @@ impl RequestBook {
     }
 
     /// Choices of a worker that began within a time, or so near to it that a report of theirs may lie in it.
-    fn near(&self, worker: WorkerIx, from: Moment, to: Moment) -> Vec<DecisionId> {
+    fn near(&self, worker: WorkerIx, from: Micros, to: Micros) -> Vec<DecisionId> {
         let Some(of_worker) = self.by_choice.get(&worker) else { return Vec::new() };
         let (from, to) = (from.minus_ms(WINDOW_MS), to.plus_ms(WINDOW_MS));
         of_worker.range((from, DecisionId(0))..=(to, DecisionId(u64::MAX))).map(|(_, id)| *id).collect()
@@ -112,7 +112,7 @@ impl RequestBook {
             if let Some(part) = self.part_mut(found).filter(|part| part.mark(key.source).is_none()) {
                 part.marks.push(key.mark());
             }
-            self.settle_displaced(displaced);
+            self.rejoin_displaced(displaced);
         }
         Some(found)
     }
@@ -121,7 +121,7 @@ impl RequestBook {
     fn nearest(&self, key: &CorrelationKey<'_>) -> Option<(DecisionId, bool)> {
         let has_id = key.has_id();
         let is_later_line = key.is_later_line();
-        let mut best: Option<((u8, u64, Moment, DecisionId), DecisionId)> = None;
+        let mut best: Option<((u8, u64, Micros, DecisionId), DecisionId)> = None;
         let mut count = 0;
         for id in self.near(key.worker, key.time.at, key.time.at) {
             let Some(part) = self.part(id) else { continue };
@@ -198,7 +198,7 @@ impl RequestBook {
     }
 
     /// Joins reports anew that gave way to nearer ones.
-    fn settle_displaced(&mut self, mut displaced: Option<Displaced>) {
+    fn rejoin_displaced(&mut self, mut displaced: Option<Displaced>) {
         for _ in 0..MAX_MOVES {
             let Some(moved) = displaced.take() else { return };
             let key = moved.key();

@@ -3,7 +3,7 @@
 use super::slots::HitRate;
 use super::{Part, RequestBook};
 use radixscope_model::id::{DecisionId, PoolIx};
-use radixscope_model::moment::Moment;
+use radixscope_model::micros::Micros;
 
 /// Longest time from the choice of the prefill worker to that of the decode worker, by the router's clock: measured, some
 /// 5 ms where the prefill router does not wait for the prefill.
@@ -65,7 +65,7 @@ impl RequestBook {
             let at = part.slots.hit_rate?.time.at;
             Some((at, part.id, is_decode(part.pool)?))
         });
-        let mut chosen: Vec<(Moment, DecisionId, bool)> = chosen.collect();
+        let mut chosen: Vec<(Micros, DecisionId, bool)> = chosen.collect();
         chosen.sort_unstable();
         for (_, id, is_decode) in chosen {
             self.pair(id, is_decode);

@@ -4,7 +4,7 @@ use super::join::Mark;
 use super::slots::{Completed, PromptHashes, Slots, Steps};
 use crate::routing::reconstruct::Report;
 use radixscope_model::id::{DecisionId, Millis, PoolIx, WorkerIx};
-use radixscope_model::moment::Moment;
+use radixscope_model::micros::Micros;
 use radixscope_model::record::{DecisionSource, Role};
 
 /// A request in one pool: a decision.
@@ -24,7 +24,7 @@ pub(in crate::routing) struct Part {
     /// When the prompt was received.
     pub(super) prompt_ms: Millis,
     /// Under which time its worker's choices have it.
-    pub(super) begun: Moment,
+    pub(super) begun: Micros,
     pub(super) marks: Vec<Mark>,
     pub(super) is_query: bool,
     /// The other choice for its request, if only their times show it.

@@ -164,9 +164,9 @@ pub(super) async fn arrivals(State(app): State<App>, uri: Uri) -> Result<Respons
         }
         let begin = kept.iter().next().map(|arrival| arrival.at_ms);
         if let Some(begin) = begin.filter(|&begin| begin > at) {
-            let words =
+            let text =
                 format!("prompts before {at} are no longer retained; the retained ones begin at {begin}");
-            return Err(ApiError::new(code::NOT_FOUND, words));
+            return Err(ApiError::new(code::NOT_FOUND, text));
         }
         let until = kept.latest_of(MAX_ARRIVALS, |arrival| arrival.at_ms <= at);
         Ok(arrivals_in(view.cluster, &until, pool, last))

@@ -86,7 +86,7 @@ impl RangeRequest {
 
 /// What is around the entries of a page.
 #[derive(Deserialize)]
-pub(super) struct RangeAnswer {
+pub(super) struct RangeResponse {
     #[serde(default)]
     pub(super) header: Header,
     #[serde(default)]
@@ -229,7 +229,7 @@ pub(super) struct Token {
     pub(super) token: String,
 }
 
-/// Why a question got no answer, in etcd's words.
+/// Why a question got no response, in etcd's words.
 #[derive(Deserialize, Default)]
 pub(super) struct Refusal {
     #[serde(default)]

@@ -100,8 +100,9 @@ impl Registry {
     /// The same of an object that is larger than one may be, of which only the front is there.
     pub(super) fn put_too_large(&mut self, kind: Kind, front: &[u8], bytes: u64) {
         let name = name_in_front(front).unwrap_or_default();
-        let words = format!("discovery: an object of {}, more than {}", size(bytes), bound(MAX_OBJECT_BYTES));
-        self.put_read(kind, name, Err(DecodeError::new(Reason::TooLarge, words)));
+        let detail =
+            format!("discovery: an object of {}, more than {}", size(bytes), bound(MAX_OBJECT_BYTES));
+        self.put_read(kind, name, Err(DecodeError::new(Reason::TooLarge, detail)));
     }
 
     fn put_read(&mut self, kind: Kind, name: String, read: Result<(), DecodeError>) {
@@ -320,7 +321,7 @@ impl Registry {
     /// What it is that is registered and does not count, in words; "" if there is nothing. As of the last changes.
     pub(super) fn remarks(&self) -> String {
         let mut waiting = self.workers.iter().filter(|(_, worker)| !worker.counts).map(|(name, _)| name);
-        let mut words = match (waiting.next(), waiting.count()) {
+        let mut detail = match (waiting.next(), waiting.count()) {
             (None, _) => String::new(),
             (Some(name), 0) => format!(" 1 more process is registered ({name}); its pod is not ready."),
             (Some(name), others) => format!(
@@ -331,9 +332,9 @@ impl Registry {
         if let Some(((_, name), Unreadable { error, .. })) = self.unreadable.first_key_value() {
             let count = self.unreadable.len();
             let more = if count == MAX_UNREADABLE { " or more" } else { "" };
-            words.push_str(&format!(" Invalid objects: {count}{more}, the first is {name:?} ({error})."));
+            detail.push_str(&format!(" Invalid objects: {count}{more}, the first is {name:?} ({error})."));
         }
-        words
+        detail
     }
 }
 
@@ -343,8 +344,8 @@ fn names<T>(of: &BTreeMap<String, T>, which: impl Fn(&T) -> bool) -> Vec<String>
 
 fn within(bytes: usize, room: usize) -> Result<(), DecodeError> {
     if bytes > room {
-        let words = format!("discovery: objects of more than {} together", bound(MAX_HELD_BYTES));
-        return Err(DecodeError::new(Reason::TooLarge, words));
+        let detail = format!("discovery: objects of more than {} together", bound(MAX_HELD_BYTES));
+        return Err(DecodeError::new(Reason::TooLarge, detail));
     }
     Ok(())
 }

@@ -208,7 +208,7 @@ fn fold_messages(messages: &[Message]) -> (Cluster, Duration) {
     let start = Instant::now();
     for (m, payload) in messages.iter().zip(payloads) {
         let Some(payload) = subjects.publication(&m.subject, m.reply.as_deref(), payload) else { continue };
-        intake.take(&Received { source, at_ms: Millis(m.at_ms()), payload }, &mut cluster);
+        intake.handle(&Received { source, at_ms: Millis(m.at_ms()), payload }, &mut cluster);
     }
     let took = start.elapsed();
     (cluster, took)
@@ -253,7 +253,7 @@ fn entries(messages: &[Message]) -> Vec<Vec<u8>> {
     };
     for m in messages {
         let Some(payload) = subjects.publication(&m.subject, None, m.payload.clone()) else { continue };
-        intake.take(&Received { source, at_ms: Millis(m.at_ms()), payload }, &mut kept);
+        intake.handle(&Received { source, at_ms: Millis(m.at_ms()), payload }, &mut kept);
     }
     kept.entries
 }

@@ -14,7 +14,7 @@ pub const MAX_PROMPT_BLOCKS: u64 = 1 << 20;
 
 /// A question.
 #[derive(Clone, PartialEq, Debug, Default)]
-pub struct Question {
+pub struct WhatIfRequest {
     /// What is routed.
     pub prompt: Prompt,
     /// The pool whose workers are weighed. `None`: that of the prompt or of the decision compared with, else of the latest
@@ -214,7 +214,7 @@ impl Refused {
     }
 }
 
-impl Question {
+impl WhatIfRequest {
     pub(super) fn check(&self) -> Result<(), Refused> {
         self.options.validate()?;
         if let Some(size) = self.block_size_tokens.filter(|size| !(1..=1 << 16).contains(size)) {
