@@ -22,7 +22,7 @@ impl ByChange<'_> {
             None => Fill::plain(evicted_parent),
             Some(BlockChange::Elsewhere) => Fill::plain(blend(ground, shared, DIMMED)),
             // As quiet as the body of a box of several workers: what changed stands out.
-            Some(BlockChange::Kept) => Fill::plain(shared_body(ground, shared)),
+            Some(BlockChange::Retained) => Fill::plain(shared_body(ground, shared)),
             Some(BlockChange::Stored) => Fill::of(stored, ground, Pattern::Bars),
             Some(BlockChange::Evicted) => Fill::of(evicted, ground, Pattern::Stripes),
             Some(BlockChange::Moved) => Fill::of(moved, ground, Pattern::Dots),
@@ -117,7 +117,7 @@ mod tests {
         let arrangement = Arrangement { order: Order::Stable, ..Arrangement::default() };
         changes.tree_mut().build_forest(arrangement);
         let tree = changes.tree();
-        let region = Region::all(tree.forest().expect("grown"));
+        let region = Region::all(tree.forest().expect("built"));
         let view = Viewport { region, width: 120, height: 30, scale: 1.0 };
         for dark in [false, true] {
             let palette = Palette::read(token_text, dark, 2);
@@ -167,8 +167,8 @@ mod tests {
         assert_eq!(fills.of_sliver(&sliver(0b00011)).colour, palette.stored);
         assert_eq!(fills.of_sliver(&sliver(0b00101)).colour, palette.evicted);
         assert_eq!(fills.of_sliver(&sliver(0b00111)).colour, palette.quiet, "several kinds");
-        assert_eq!(fills.of_sliver(&sliver(0b00001)), fills.fill(Some(BlockChange::Kept)));
-        let forest = tree.forest().expect("grown");
+        assert_eq!(fills.of_sliver(&sliver(0b00001)), fills.fill(Some(BlockChange::Retained)));
+        let forest = tree.forest().expect("built");
         let text: Vec<_> =
             forest.children(None).iter().map(|&id| fills.word(tree, forest.chain(id))).collect();
         assert!(text.contains(&Some("evicted".to_owned())) && text.contains(&Some("moved".to_owned())));

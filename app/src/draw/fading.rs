@@ -1,4 +1,4 @@
-//! What has just come into the tree lights up, what has just gone fades away. Knows no canvas and no clock.
+//! What has just come into the tree lights up, what was just removed fades away. Knows no canvas and no clock.
 //!
 //! It lies above the picture, which shows the present alone: whatever happens here, nothing of it stays.
 
@@ -13,7 +13,7 @@ use super::viewport::{Rect, Viewport};
 
 /// How long what is new takes to be there, ms.
 const APPEARS_MS: f64 = 400.0;
-/// How long what is gone takes to vanish, ms.
+/// How long removed blocks take to vanish, ms.
 const VANISHES_MS: f64 = 600.0;
 /// Changes shown at a time, so that a storm of them costs no more than a breeze; of more, the oldest end at once.
 const MOST: usize = 512;
@@ -42,12 +42,12 @@ pub struct Veil {
 #[derive(Default)]
 pub struct Fadings {
     alive: VecDeque<Fading>,
-    /// The settling whose changes were taken last.
+    /// The forest update whose changes were taken last.
     revision: u64,
 }
 
 impl Fadings {
-    /// Takes the changes of the settling with this revision, once.
+    /// Takes the changes of the forest update with this revision, once.
     pub fn add(&mut self, revision: u64, changes: &[Change], now_ms: f64) {
         if std::mem::replace(&mut self.revision, revision) == revision {
             return;
@@ -60,7 +60,7 @@ impl Fadings {
         }
     }
 
-    /// Nothing fades any more, and the changes of this settling do not begin to.
+    /// Nothing fades any more, and the changes of this update do not begin to.
     pub fn stop(&mut self, revision: u64) {
         self.revision = revision;
         self.alive.clear();
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_settling_is_taken_once_and_not_at_all_after_a_stop() {
+    fn an_update_is_taken_once_and_not_at_all_after_a_stop() {
         let mut fadings = Fadings::default();
         let changes = [change(ChangeKind::Removed, 0.0, 10.0)];
         fadings.add(1, &changes, 0.0);

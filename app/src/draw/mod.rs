@@ -7,7 +7,7 @@
 //! seconds and hits end at a power of two, so that neither time passing nor one more request repaints anything; hits
 //! of which nothing was received have no colour. *Lanes* draw the same window once a worker with one visit of the
 //! forest, below a faint outline of the whole tree; only lanes that are seen cost. A sliver is known to be of one
-//! worker, or by a bit of one of the first 64. *Fading* takes what each settling brought and took, 512 changes at a
+//! worker, or by a bit of one of the first 64. *Fading* takes what each forest update added and removed, 512 changes at a
 //! time, and lays it over the picture for half a second: the picture itself never waits for it.
 //!
 //! Charts are options of `charming`'s types (`option`), drawn by ECharts (`rates`, `trend`, `curves`, `strips`; `chart` alone knows

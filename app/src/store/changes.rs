@@ -91,7 +91,7 @@ impl Live {
         let changes = Changes::between(a, b, is_across);
         // While somebody points at the tree it stays as it is.
         let of = Some((pools.drawn(), marks, picked));
-        if self.compared.of != of || !self.still.is_held() {
+        if self.compared.of != of || !self.paused_tree.is_paused() {
             let mut tree = ChangeTree::of(a.cluster, b.cluster, &pool, pools.tier, picked);
             self.compared.version += 1;
             tree.version = self.compared.version;

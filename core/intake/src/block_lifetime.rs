@@ -42,8 +42,8 @@ pub struct BlockLifetimes {
 
 #[derive(Clone, Copy)]
 enum BlockLife {
-    /// Held since then.
-    Held(Millis),
+    /// Resident since then.
+    Resident(Millis),
     /// Not held since then, but before.
     Removed(Millis),
 }
@@ -120,12 +120,12 @@ impl BlockLifetimes {
         match self.followed.entry((worker, hash)) {
             Entry::Occupied(mut known) => {
                 if let BlockLife::Removed(since) = *known.get() {
-                    known.insert(BlockLife::Held(at));
+                    known.insert(BlockLife::Resident(at));
                     self.workers.of(worker).away.push(at, at.since(since));
                 }
             }
             Entry::Vacant(new) => {
-                new.insert(BlockLife::Held(at));
+                new.insert(BlockLife::Resident(at));
                 if self.followed.len() > MAX_FOLLOWED {
                     self.forget_one();
                 }
@@ -135,7 +135,7 @@ impl BlockLifetimes {
 
     fn removed(&mut self, at: Millis, worker: WorkerIx, hash: BlockHash) {
         if let Some(life) = self.followed.get_mut(&(worker, hash))
-            && let BlockLife::Held(since) = *life
+            && let BlockLife::Resident(since) = *life
         {
             *life = BlockLife::Removed(at);
             self.workers.of(worker).lived.push(at, at.since(since));

@@ -94,7 +94,7 @@ fn folder(path: &Path) -> RecordTo {
 
 fn recordings(path: &Path) -> Vec<Recording<fs::File>> {
     let files = files::recordings_in(path).unwrap();
-    files.iter().map(|kept| Recording::open(fs::File::open(&kept.path).unwrap()).unwrap()).collect()
+    files.iter().map(|retained| Recording::open(fs::File::open(&retained.path).unwrap()).unwrap()).collect()
 }
 
 #[test]
@@ -200,6 +200,9 @@ async fn a_replay_shows_the_end_and_goes_back_to_every_keyframe() {
     assert_eq!(joined.from, stage.cluster.seq());
     let small = Replayed::read(&mut series, 4 << 20).unwrap();
     let (_end, stopped) = tokio::sync::watch::channel(false);
-    let kept = Hub::replay(small, stopped).read(|view| view.history().unwrap()).await.unwrap();
-    assert!(kept.bytes <= 4 << 20 && kept.from_ms > Some(segments[0].from_ms), "of a longer one the end");
+    let retained = Hub::replay(small, stopped).read(|view| view.history().unwrap()).await.unwrap();
+    assert!(
+        retained.bytes <= 4 << 20 && retained.from_ms > Some(segments[0].from_ms),
+        "of a longer one the end"
+    );
 }

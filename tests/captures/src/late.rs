@@ -64,7 +64,7 @@ pub type TrueBlock = (u64, Option<u64>, u64);
 
 /// What a worker held in truth.
 #[derive(Clone, Debug)]
-pub struct Held {
+pub struct HeldBlocks {
     /// Number of its last event.
     pub last_event_id: u64,
     /// All its blocks, in order.
@@ -124,7 +124,7 @@ impl Recording {
     }
 
     /// What workers held at the end, by every event of the whole run, by their ids; none: it was not received from its beginning.
-    pub fn truth(&self) -> BTreeMap<u64, Held> {
+    pub fn truth(&self) -> BTreeMap<u64, HeldBlocks> {
         #[derive(Deserialize)]
         struct Truth {
             r#final: BTreeMap<String, Final>,
@@ -143,7 +143,7 @@ impl Recording {
                 };
                 let mut blocks: Vec<TrueBlock> = of.block.iter().map(block).collect();
                 blocks.sort_unstable();
-                (number(&worker), Held { last_event_id: of.last_event_id, blocks })
+                (number(&worker), HeldBlocks { last_event_id: of.last_event_id, blocks })
             })
             .collect()
     }

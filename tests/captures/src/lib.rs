@@ -25,7 +25,7 @@ use serde::de::DeserializeOwned;
 
 #[cfg(feature = "simulated")]
 pub use advice::{contradictions, is_incomplete};
-pub use late::{DiscoveryChange, Held, RecordedQuery, TrueBlock};
+pub use late::{DiscoveryChange, HeldBlocks, RecordedQuery, TrueBlock};
 #[cfg(feature = "simulated")]
 pub use simulated::{Played, Simulated, play};
 pub use zmq::ZmqMessage;

@@ -11,13 +11,13 @@ use crate::wait;
 /// Keeps from now on what the page complains of. Errors before it was there are not among them.
 pub(super) const LISTEN: &str = "(() => {
     if (window.complaints) return;
-    const kept = window.complaints = [];
+    const retained = window.complaints = [];
     for (const level of ['error', 'warn']) {
         const write = console[level];
-        console[level] = (...said) => { kept.push(said.map(String).join(' ')); write.apply(console, said); };
+        console[level] = (...said) => { retained.push(said.map(String).join(' ')); write.apply(console, said); };
     }
-    addEventListener('error', (event) => kept.push(String(event.message || event.target?.src || 'error')), true);
-    addEventListener('unhandledrejection', (event) => kept.push(String(event.reason)));
+    addEventListener('error', (event) => retained.push(String(event.message || event.target?.src || 'error')), true);
+    addEventListener('unhandledrejection', (event) => retained.push(String(event.reason)));
 })()";
 
 /// What was complained of since the last look.

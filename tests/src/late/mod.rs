@@ -9,7 +9,7 @@ mod workers;
 use std::collections::BTreeMap;
 
 use radixscope_captures::publisher::Publisher;
-use radixscope_captures::{DiscoveryChange, Held, Recording, ZmqMessage};
+use radixscope_captures::{DiscoveryChange, HeldBlocks, Recording, ZmqMessage};
 use serde_json::{Value, json};
 
 use crate::capture::Message;
@@ -66,7 +66,7 @@ pub struct Deployment {
     tape: Vec<(f64, TapeItem)>,
     /// Recorded time from which on answers were given, and by how many workers.
     answers_from: Option<(f64, usize)>,
-    truth: BTreeMap<u64, Held>,
+    truth: BTreeMap<u64, HeldBlocks>,
     nats: Option<(Nats, async_nats::Client)>,
     registry: Registry,
     /// Publishers, with what they say, by where they were when it was recorded.
@@ -225,7 +225,7 @@ impl Deployment {
     }
 
     /// What each worker held at the end, and that everything that led to it was said.
-    pub fn truth(&self) -> &BTreeMap<u64, Held> {
+    pub fn truth(&self) -> &BTreeMap<u64, HeldBlocks> {
         for (worker, last) in self.workers.last_events() {
             assert_eq!(self.truth[&worker].last_event_id, last, "the last event of {worker}");
         }

@@ -114,7 +114,7 @@ impl State {
     /// The response that was given next, when it was given.
     fn dump(&mut self, worker: u64, call: &Call) -> Script {
         if self.is_whole {
-            return self.kept(worker, call.is_msgpack());
+            return self.retained(worker, call.is_msgpack());
         }
         let mut dumps = self.dumps.get(&worker).into_iter().flatten();
         let Some(next) = dumps.find(|query| query.asked_s >= self.now_s) else {
@@ -130,7 +130,7 @@ impl State {
     }
 
     /// What a worker answers that was asked before its first event, and keeps that answer: all events since.
-    fn kept(&self, worker: u64, is_msgpack: bool) -> Script {
+    fn retained(&self, worker: u64, is_msgpack: bool) -> Script {
         let published = self.published.get(&worker).map_or(&[][..], Vec::as_slice);
         let events: Vec<&Value> = published.iter().map(|(_, event)| event).collect();
         let last = published.last().map_or(0, |(number, _)| *number);

@@ -69,8 +69,8 @@ impl Recording {
     pub async fn prepare(name: &'static str, speed: f64) -> Self {
         let capture = Capture::load(name);
         let nats = Nats::start().await;
-        let kept: Vec<_> = capture.messages.iter().filter(|m| m.stream().is_some()).cloned().collect();
-        create_streams(&nats.jetstream().await, &kept).await;
+        let retained: Vec<_> = capture.messages.iter().filter(|m| m.stream().is_some()).cloned().collect();
+        create_streams(&nats.jetstream().await, &retained).await;
         let folder = tempfile::tempdir().expect("a writable folder");
         let logs = logs::load(name, folder.path());
         let scraped = Scraped::load(name).await;

@@ -239,8 +239,8 @@ async fn pause_keeps_what_is_shown_and_going_on_leaves_no_gap() {
             wait::expect(now != ahead, || format!("{now:?}"))
         })
         .await;
-        let kept = rows(page).await;
-        assert!(kept[..2].contains(&first), "scrolled down, the lines stay: {first} in {kept:?}");
+        let retained = rows(page).await;
+        assert!(retained[..2].contains(&first), "scrolled down, the lines stay: {first} in {retained:?}");
         page.click("ledger-to-top").await;
         page.until_true("it is at the top again", "!document.querySelector('[data-testid=ledger-to-top]')")
             .await;

@@ -30,8 +30,8 @@ async fn ask(server: &Radixscope, body: Value) -> Value {
 }
 
 /// Decisions that go elsewhere at weight `weight` and temperature 0 for certain, counted from the decisions' terms.
-fn flips(decisions: &[Value], weight: f64) -> u64 {
-    let flips = decisions.iter().filter(|decision| {
+fn changed_choices(decisions: &[Value], weight: f64) -> u64 {
+    let changed = decisions.iter().filter(|decision| {
         let costs: Vec<(bool, f64)> = decision["candidates"]
             .as_array()
             .unwrap()
@@ -44,11 +44,11 @@ fn flips(decisions: &[Value], weight: f64) -> u64 {
         let least = costs.iter().map(|(_, cost)| *cost).fold(f64::INFINITY, f64::min);
         !costs.iter().any(|(selected, cost)| *selected && *cost == least)
     });
-    flips.count() as u64
+    changed.count() as u64
 }
 
 #[tokio::test]
-async fn its_flips_are_those_that_anyone_counts_from_the_decisions() {
+async fn its_changed_choices_are_those_that_anyone_counts_from_the_decisions() {
     let server = paused().await;
     let decisions = server.json("/api/v1/decisions?limit=150").await;
     let decisions = decisions["decisions"].as_array().unwrap();
@@ -62,7 +62,7 @@ async fn its_flips_are_those_that_anyone_counts_from_the_decisions() {
         let tried = &result["tried"];
         assert_eq!((number(&result["decisions"], "considered"), number(tried, "decisions")), (150, 150));
         // Ties at temperature 0 go to the smaller tree, which can only add to what the costs alone tell.
-        let counted = flips(decisions, weight);
+        let counted = changed_choices(decisions, weight);
         let certain = number(tried, "flips_certain");
         assert!(
             (counted..=counted + number(tried, "ties")).contains(&certain),
@@ -71,7 +71,11 @@ async fn its_flips_are_those_that_anyone_counts_from_the_decisions() {
         let listed = result["flips"].as_array().unwrap();
         assert!(listed.len() as u64 >= certain, "{weight}");
         let ids: Vec<&Value> = decisions.iter().map(|decision| &decision["id"]).collect();
-        assert!(listed.iter().all(|flip| ids.contains(&&flip["decision"]) && flip["decision"].is_string()));
+        assert!(
+            listed
+                .iter()
+                .all(|changed| ids.contains(&&changed["decision"]) && changed["decision"].is_string())
+        );
     }
     let present = ask(&server, json!({"mode": "frozen", "last": 150})).await;
     assert_eq!(present["tried"]["flips_certain"], 0, "the recorded setting changes nothing");
@@ -158,13 +162,13 @@ async fn the_arrivals_of_a_moment_are_the_latest_before_it() {
         postcard::from_bytes(&response.body).unwrap()
     };
     let all = arrivals("last=10000").await;
-    let kept: Vec<_> = all.iter().map(|arrival| (arrival.decision, arrival.at_ms)).collect();
-    assert!(kept.len() > 100, "{} requests", kept.len());
-    let moment = kept[kept.len() / 2].1;
-    let end = Millis(kept.iter().map(|(_, at_ms)| at_ms.0).max().unwrap() + 1_000);
+    let retained: Vec<_> = all.iter().map(|arrival| (arrival.decision, arrival.at_ms)).collect();
+    assert!(retained.len() > 100, "{} requests", retained.len());
+    let moment = retained[retained.len() / 2].1;
+    let end = Millis(retained.iter().map(|(_, at_ms)| at_ms.0).max().unwrap() + 1_000);
     for (last, at) in [(7, moment), (10_000, moment), (10_000, end)] {
         let then = arrivals(&format!("last={last}&at_ms={at}")).await;
-        let before: Vec<_> = kept.iter().filter(|(_, at_ms)| *at_ms <= at).copied().collect();
+        let before: Vec<_> = retained.iter().filter(|(_, at_ms)| *at_ms <= at).copied().collect();
         let got: Vec<_> = then.iter().map(|arrival| (arrival.decision, arrival.at_ms)).collect();
         assert_eq!(got, before[before.len().saturating_sub(last)..], "last {last} at {at}");
         // Each with its own prompt, block by block.
@@ -175,7 +179,7 @@ async fn the_arrivals_of_a_moment_are_the_latest_before_it() {
             assert!(!prompt.is_empty() && prompt == whole, "{:?}", arrival.decision);
         }
     }
-    let begin = kept[0].1.0;
+    let begin = retained[0].1.0;
     let response = ask(&format!("at_ms={}", begin - 1)).await;
     assert_eq!((response.status, &response.json()["error"]["code"]), (404, &"not_found".into()));
     assert!(response.text().contains(&format!("retained ones begin at {begin}")), "{}", response.text());

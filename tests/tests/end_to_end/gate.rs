@@ -281,8 +281,8 @@ fn grants(file: &str) -> Vec<(usize, String)> {
 
 /// The file without one of its lines.
 fn without(file: &str, left_out: usize) -> String {
-    let kept = file.lines().enumerate().filter(|(at, _)| *at != left_out).map(|(_, line)| line);
-    kept.collect::<Vec<_>>().join("\n")
+    let retained = file.lines().enumerate().filter(|(at, _)| *at != left_out).map(|(_, line)| line);
+    retained.collect::<Vec<_>>().join("\n")
 }
 
 const STREAM: &str = "namespace-dynamo-component-backend-kv-events";

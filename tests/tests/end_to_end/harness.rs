@@ -52,15 +52,15 @@ fn captures_with_a_stream_are_those_of_the_jetstream_line() {
 async fn what_a_router_pulls_comes_by_again_where_somebody_listens_to_everything() {
     let nats = Nats::start().await;
     let jetstream = nats.jetstream().await;
-    let (kept, _) = Capture::load("0.9.1-log-jsonl-info").split_by_stream();
-    let kept = &kept[..50];
-    let streams = replay::create_streams(&jetstream, kept).await;
-    replay::publish_kept(&jetstream, kept).await;
+    let (retained, _) = Capture::load("0.9.1-log-jsonl-info").split_by_stream();
+    let retained = &retained[..50];
+    let streams = replay::create_streams(&jetstream, retained).await;
+    replay::publish_kept(&jetstream, retained).await;
     let client = nats.client().await;
     let mut everything = client.subscribe(">").await.unwrap();
     client.flush().await.unwrap();
-    replay::pull_like_a_router(&jetstream, &streams[0], "4242", kept.len()).await;
-    for sent in kept {
+    replay::pull_like_a_router(&jetstream, &streams[0], "4242", retained.len()).await;
+    for sent in retained {
         let copy = wait::within("a copy comes by", async {
             loop {
                 let message = everything.next().await.unwrap();

@@ -47,12 +47,12 @@ async fn absent_at_the_start_and_there_later() {
 async fn what_a_stream_kept_while_we_were_away_is_not_lost() {
     let mut nats = Nats::start().await;
     let capture = Capture::load("0.9.1-healthy-vllm");
-    let (kept, rest) = capture.split_by_stream();
+    let (retained, rest) = capture.split_by_stream();
     let jetstream = nats.jetstream().await;
-    let streams = replay::create_streams(&jetstream, &kept).await;
+    let streams = replay::create_streams(&jetstream, &retained).await;
     let server = Radixscope::serve(&nats.url()).await;
     server.until_ready().await;
-    let thirds: Vec<_> = kept.chunks(kept.len().div_ceil(3)).collect();
+    let thirds: Vec<_> = retained.chunks(retained.len().div_ceil(3)).collect();
     replay::publish_kept(&jetstream, thirds[0]).await;
     server
         .until_cluster("the first third is in", |cluster| {

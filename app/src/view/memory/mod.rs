@@ -155,7 +155,7 @@ fn Legend() -> impl IntoView {
     let parts = [
         MemorySegment::Used,
         MemorySegment::Retained,
-        MemorySegment::Held,
+        MemorySegment::UsedOrCached,
         MemorySegment::Free,
         MemorySegment::Rest,
     ];
@@ -171,7 +171,7 @@ const fn class(part: MemorySegment) -> &'static str {
     match part {
         MemorySegment::Used => "used",
         MemorySegment::Retained => "retained",
-        MemorySegment::Held => "held-part",
+        MemorySegment::UsedOrCached => "held-part",
         MemorySegment::Free => "free",
         MemorySegment::Rest => "rest",
     }

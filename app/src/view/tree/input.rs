@@ -120,7 +120,7 @@ impl Input {
 
     pub(super) fn moved(self, event: &PointerEvent) {
         let at = self.place(event);
-        self.tree.hold_by_pointer(true);
+        self.tree.pause_by_pointer(true);
         let mut hands = self.hands.get_value();
         let before = hands.clone();
         let Some(mine) = hands.down.iter_mut().find(|(id, _)| *id == event.pointer_id()) else {
@@ -164,7 +164,7 @@ impl Input {
 
     pub(super) fn left(self) {
         self.tree.pointer.set(None);
-        self.tree.hold_by_pointer(false);
+        self.tree.pause_by_pointer(false);
         self.tree.redraw_soon();
     }
 
@@ -201,7 +201,7 @@ impl Input {
     pub(super) fn focused(self) {
         let is_keyed =
             self.frame.get_untracked().is_some_and(|frame| frame.matches(":focus-visible") == Ok(true));
-        self.tree.hold_by_focus(is_keyed);
+        self.tree.pause_by_focus(is_keyed);
     }
 
     /// Zooms to the whole box that was clicked twice.
@@ -256,8 +256,8 @@ impl Input {
     fn make(self, to: Move) -> bool {
         let is_done = make(self.tree, to);
         match to {
-            Move::Out => self.tree.let_go(),
-            _ => self.tree.hold_by_focus(true),
+            Move::Out => self.tree.resume(),
+            _ => self.tree.pause_by_focus(true),
         }
         is_done
     }

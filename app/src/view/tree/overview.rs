@@ -7,8 +7,8 @@ use radixscope_state::tree::forest::Order;
 use super::block::BlockSummary;
 use super::breadcrumb::Breadcrumb;
 use super::empty::EmptyTree;
+use super::paused::PausedNote;
 use super::state::{Form, Hovered, TreeView};
-use super::still::StillNote;
 use super::{BlockFigures, decision_path, input, stage, tip};
 use crate::draw::palette::label;
 use crate::format;
@@ -39,7 +39,7 @@ pub(in crate::view) fn OverviewTree(store: Store, dark: Memo<bool>) -> impl Into
                 <BlockFigures store totals/>
                 <TrustedFigure store id="shared" label="shared" value=shared title="Distinct blocks cached on two workers or more"/>
             </PanelHead>
-            <Breadcrumb tree><StillNote tree/><Tools tree/></Breadcrumb>
+            <Breadcrumb tree><PausedNote tree/><Tools tree/></Breadcrumb>
             <decision_path::Note store painted=tree.painted/>
             <div class="icicle-box">
                 <stage::Canvas tree/>

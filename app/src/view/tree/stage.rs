@@ -102,7 +102,7 @@ pub(super) fn Canvas(tree: TreeView) -> impl IntoView {
         untrack(|| draw(tree, stage, minimap, &frame));
     });
     let input = Input::new(tree, frame);
-    on_cleanup(move || tree.let_go());
+    on_cleanup(move || tree.resume());
     let pointed =
         move |part: fn(&BlockSummary) -> String| move || tree.pointed.with(|block| block.as_ref().map(part));
     let workers = move || {
@@ -119,7 +119,7 @@ pub(super) fn Canvas(tree: TreeView) -> impl IntoView {
             data-path-end=tree.painted.end
             data-focus-hash=move || tree.selected.with(|s| s.map(|s| s.hash.to_string()))
             on:wheel=move |event| input.wheel(&event)
-            on:focus=move |_| input.focused() on:blur=move |_| tree.hold_by_focus(false)
+            on:focus=move |_| input.focused() on:blur=move |_| tree.pause_by_focus(false)
             on:pointerdown=move |event| input.down(&event) on:pointermove=move |event| input.moved(&event)
             on:pointerup=move |event| input.up(&event) on:pointercancel=move |event| input.up(&event)
             on:pointerleave=move |_| input.left()

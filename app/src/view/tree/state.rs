@@ -10,7 +10,7 @@ use radixscope_state::tree::forest::{Arrangement, Run, Width};
 
 use super::block::BlockSummary;
 use super::decision_path::Painted;
-use super::still::Hold;
+use super::paused::TreePause;
 use crate::draw::camera::{Camera, Goal};
 use crate::draw::crumb::Crumb;
 use crate::draw::lanes::Lanes;
@@ -126,7 +126,7 @@ pub(super) struct TreeView {
     /// What was under it, and where it was then.
     pub seen: StoredValue<Option<PointerSample>>,
     /// Why the tree holds still.
-    pub hold: Hold,
+    pub pause: TreePause,
     /// Pointer over the picture, CSS pixels from its upper left corner, the axis included.
     pub pointer: RwSignal<Option<(f64, f64)>>,
     /// Boxes from the top to the one that spans the window, or that is looked at.
@@ -183,7 +183,7 @@ impl TreeView {
             hovered: RwSignal::new(None),
             pointed: RwSignal::new(None),
             seen: StoredValue::new(None),
-            hold: Hold::new(),
+            pause: TreePause::new(),
             pointer: RwSignal::new(None),
             path: RwSignal::new(Vec::new()),
             showing: RwSignal::new(String::new()),
@@ -220,7 +220,7 @@ impl TreeView {
             self.store.address.update(|address| address.set_other(TIER_KEY, None));
         }
         self.begin((pool, None));
-        // It may have come after the tree began to hold still.
+        // It may have come after the tree was paused.
         self.store.renew_tree();
         self.go_to(crumb);
     }

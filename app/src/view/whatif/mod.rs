@@ -46,7 +46,7 @@ pub fn WhatIfPanel(store: Store) -> impl IntoView {
                 <Moment store frozen frozen_seq/>
             </PanelHead>
             <div class="whatif-halves">
-                <div class="whatif-question scroll" role="form" aria-label="WhatIfRequest">
+                <div class="whatif-question scroll" role="form" aria-label="Question">
                     <div class="row buttons">
                         <button type="button" class="plain" on:click=move |_| asking.use_example() data-testid="whatif-example">"Worked example"</button>
                         <help::Explained/>

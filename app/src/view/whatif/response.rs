@@ -219,9 +219,9 @@ pub(super) fn ResponseView(
                     <p class="headline" role="status" aria-live="polite" data-testid="whatif-winner">{headline}</p>
                     <p class="quiet"><span data-testid="whatif-margin">{cost_gap}</span>" · "{prompt}</p>
                 </div>
-                {move || versus.get().map(|(sentence, flips)| view! {
-                    <p class="versus" class:flips=flips data-testid="whatif-versus">
-                        <b>{if flips { "Change worker" } else { "Same worker" }}</b>" "{sentence}
+                {move || versus.get().map(|(sentence, changes_worker)| view! {
+                    <p class="versus" class:flips=changes_worker data-testid="whatif-versus">
+                        <b>{if changes_worker { "Change worker" } else { "Same worker" }}</b>" "{sentence}
                     </p>
                 })}
                 <CostRows store rows/>

@@ -53,13 +53,13 @@ pub struct Blocks {
 
 impl Blocks {
     /// At both.
-    pub const fn kept(&self) -> u64 {
+    pub const fn retained(&self) -> u64 {
         self.before.saturating_sub(self.evicted)
     }
 
     /// At B.
     pub const fn after(&self) -> u64 {
-        self.kept() + self.stored
+        self.retained() + self.stored
     }
 
     fn add(&mut self, more: &Self) {
@@ -248,19 +248,19 @@ fn tree_of(cluster: &Cluster, pool: Option<PoolIx>, tier: Option<Tier>) -> &Tree
 fn blocks(members: &[Member], earlier: &Tree, later: &Tree) -> (Blocks, Vec<Blocks>) {
     let mut of = vec![Blocks::default(); members.len()];
     let known = MemberIndex::of(members);
-    let mut kept = vec![0; members.len()];
+    let mut retained = vec![0; members.len()];
     earlier.each_held(|worker, name| {
         let Some(member) = known.before(worker) else { return };
         of[member].before += 1;
         let held = members[member].at[1].and_then(|later_ix| later.find(later_ix.slot(), name));
-        kept[member] += u64::from(held.is_some());
+        retained[member] += u64::from(held.is_some());
     });
     for (at, member) in members.iter().enumerate() {
         let holds =
             |tree: &Tree, ix: Option<WorkerIx>| ix.map(|ix| tree.holdings(ix.slot())).unwrap_or_default();
         let (before, after) = (holds(earlier, member.at[0]), holds(later, member.at[1]));
-        of[at].evicted = of[at].before - kept[at];
-        of[at].stored = (after.resident + after.further).saturating_sub(kept[at]);
+        of[at].evicted = of[at].before - retained[at];
+        of[at].stored = (after.resident + after.further).saturating_sub(retained[at]);
         of[at].hidden = before.hidden + after.hidden;
     }
     let moved = moves(&known, earlier, later, &mut of);

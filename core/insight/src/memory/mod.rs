@@ -94,7 +94,7 @@ pub enum MemorySegment {
     /// Cached, evictable.
     Retained,
     /// Running or kept: the engine's own figure is missing or does not fit the mirror's.
-    Held,
+    UsedOrCached,
     /// Neither used nor held.
     Free,
     /// Cached or free: unknown without KV events.
@@ -107,7 +107,7 @@ impl MemorySegment {
         match self {
             Self::Used => "used by running requests",
             Self::Retained => "cached, evictable",
-            Self::Held => "used or cached",
+            Self::UsedOrCached => "used or cached",
             Self::Free => "free",
             Self::Rest => "cached or free",
         }
@@ -213,7 +213,7 @@ impl Memory {
                 _,
                 Some(mirror),
             ) => {
-                vec![(MemorySegment::Held, mirror.blocks)]
+                vec![(MemorySegment::UsedOrCached, mirror.blocks)]
             }
             _ => Vec::new(),
         };

@@ -141,7 +141,7 @@ fn a_mirror_without_an_engine_does_not_part_used_from_kept() {
     let mut fixture = Fixture::new();
     fixture.card(100).store(0..60);
     let memory = fixture.memory();
-    assert_eq!(memory.parts(), [(MemorySegment::Held, 60), (MemorySegment::Free, 40)]);
+    assert_eq!(memory.parts(), [(MemorySegment::UsedOrCached, 60), (MemorySegment::Free, 40)]);
     assert_eq!((memory.belief(), memory.retained_blocks()), (EstimateStatus::NoEngine, None));
 }
 

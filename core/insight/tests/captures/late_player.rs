@@ -22,12 +22,12 @@ use radixscope_state::sink::RecordSink as _;
 use crate::replay::{millis, publications};
 
 /// A block with the one before it and its tokens.
-pub(crate) type Held = (BlockHash, Option<BlockHash>, TokensHash);
+pub(crate) type HeldBlock = (BlockHash, Option<BlockHash>, TokensHash);
 
 /// What a worker held at the end.
 pub(crate) struct Final {
     pub(crate) last_event_id: u64,
-    pub(crate) blocks: Vec<Held>,
+    pub(crate) blocks: Vec<HeldBlock>,
 }
 
 enum Observed {
@@ -147,10 +147,10 @@ impl Player {
     }
 
     /// What the state says that a worker holds, in order.
-    pub(crate) fn held(&self, worker: Worker) -> Vec<Held> {
+    pub(crate) fn held(&self, worker: Worker) -> Vec<HeldBlock> {
         let ix = self.cluster.worker_ix(worker).expect("a worker");
         let held = self.cluster.tree_of(ix).held_by(ix.slot()).into_iter();
-        let mut held: Vec<Held> =
+        let mut held: Vec<HeldBlock> =
             held.map(|(parent, block, _)| (block.block_hash, parent, block.tokens_hash)).collect();
         held.sort_unstable();
         held
@@ -310,7 +310,7 @@ impl Player {
 }
 
 fn truth(recording: &Recording) -> BTreeMap<Worker, Final> {
-    let of = |held: radixscope_captures::Held| {
+    let of = |held: radixscope_captures::HeldBlocks| {
         let blocks = held.blocks.into_iter();
         let blocks = blocks
             .map(|(hash, parent, tokens)| (BlockHash(hash), parent.map(BlockHash), TokensHash(tokens)))

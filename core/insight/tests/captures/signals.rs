@@ -33,7 +33,7 @@ impl RecordSink for Played {
 
     fn append(&mut self, entry: &Entry<'_>) {
         self.cluster.append(entry);
-        let kept = match entry.record {
+        let retained = match entry.record {
             Record::EventTransport { worker, line, first_event_id } => {
                 Record::EventTransport { worker, line, first_event_id }
             }
@@ -55,7 +55,7 @@ impl RecordSink for Played {
             }
             _ => return,
         };
-        self.records.push((entry.at_ms, kept));
+        self.records.push((entry.at_ms, retained));
     }
 }
 

@@ -96,8 +96,8 @@ impl Attach {
             cleared(watched);
             watched.covered = gaps;
         }
-        let is_kept = watched.query.is_some() || watched.kept_since.is_some();
-        let has_room = !is_kept || watched.queue.push(event, kv);
+        let was_queueing = watched.query.is_some() || watched.kept_since.is_some();
+        let has_room = !was_queueing || watched.queue.push(event, kv);
         watched.last_event_id = match kv.batch {
             true => watched.last_event_id.max(Some(event.event_id)),
             false => Some(event.event_id),

@@ -124,7 +124,7 @@ impl Attach {
             return self.failed(ix, query.want, "its response is older than events that it published before");
         }
         let watched = self.workers.of(ix);
-        if last_event_id.is_none() && !query.is_kept {
+        if last_event_id.is_none() && !query.was_queueing {
             watched.is_unnumbered = true;
             watched.want = query.want;
             return;

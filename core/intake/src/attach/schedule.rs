@@ -177,8 +177,8 @@ impl Attach {
             self.due = Some(self.due.map_or(at, |due| due.min(at)));
             return;
         }
-        let is_kept = watched.is_unnumbered || is_in_the_loop(&endpoint);
-        if is_kept && !self.are_kept(ix) {
+        let was_queueing = watched.is_unnumbered || is_in_the_loop(&endpoint);
+        if was_queueing && !self.are_kept(ix) {
             return;
         }
         if is_all {
@@ -206,7 +206,7 @@ impl Attach {
         watched.kept_since = None;
         let received_id = watched.last_event_id;
         let is_overtaken = false;
-        let query = Query { id, want, endpoint, since_ms: now, received_id, is_overtaken, gap, is_kept };
+        let query = Query { id, want, endpoint, since_ms: now, received_id, is_overtaken, gap, was_queueing };
         watched.query = Some(query);
     }
 

@@ -95,13 +95,13 @@ impl Target {
         difference
     }
 
-    fn compare(&self, tier: Option<Tier>, kept: &Tree, target: &Tree, to: &mut Difference) {
+    fn compare(&self, tier: Option<Tier>, current: &Tree, target: &Tree, to: &mut Difference) {
         let slot = self.slot;
-        if kept.holdings(slot).resident > 0 {
-            let gone = kept.names_of(slot).into_iter().filter(|&name| target.find(slot, name).is_none());
+        if current.holdings(slot).resident > 0 {
+            let gone = current.names_of(slot).into_iter().filter(|&name| target.find(slot, name).is_none());
             for name in gone {
-                let is_detached =
-                    to.is_verified && kept.find(slot, name).is_some_and(|node| is_detached(kept, slot, node));
+                let is_detached = to.is_verified
+                    && current.find(slot, name).is_some_and(|node| is_detached(current, slot, node));
                 let list = if is_detached { &mut to.detached } else { &mut to.surplus };
                 list.push((tier, name));
             }
@@ -117,7 +117,7 @@ impl Target {
                 }
                 let first = target.block_hash_by(node, slot);
                 for name in std::iter::once(first).chain(target.further_names_by(node, slot)) {
-                    if !is_same(kept, target, slot, node, name) {
+                    if !is_same(current, target, slot, node, name) {
                         to.missing(tier, target, slot, node, name);
                     }
                 }
@@ -133,18 +133,18 @@ fn is_detached(tree: &Tree, slot: Slot, node: NodeId) -> bool {
 }
 
 /// Whether the tree that is kept holds the block `name` at the same place.
-fn is_same(kept: &Tree, target: &Tree, slot: Slot, node: NodeId, name: BlockHash) -> bool {
-    let Some(own) = kept.find(slot, name) else { return false };
-    if kept.tokens_hash(own) != target.tokens_hash(node) {
+fn is_same(current: &Tree, target: &Tree, slot: Slot, node: NodeId, name: BlockHash) -> bool {
+    let Some(own) = current.find(slot, name) else { return false };
+    if current.tokens_hash(own) != target.tokens_hash(node) {
         return false;
     }
     match target.parent(node) {
-        Some(NodeId::ROOT) => kept.parent(own) == Some(NodeId::ROOT),
+        Some(NodeId::ROOT) => current.parent(own) == Some(NodeId::ROOT),
         Some(above) if target.owners(above).contains(slot) => {
-            let above = kept.find(slot, target.block_hash_by(above, slot));
-            above.is_some() && kept.parent(own) == above
+            let above = current.find(slot, target.block_hash_by(above, slot));
+            above.is_some() && current.parent(own) == above
         }
-        Some(_) => kept.is_attached(own),
+        Some(_) => current.is_attached(own),
         // The response does not know what is above; the tree may.
         None => true,
     }

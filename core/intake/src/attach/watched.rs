@@ -99,7 +99,7 @@ pub(super) struct Query {
     /// The latest gap when it was asked.
     pub(super) gap: u64,
     /// Events were kept for a while before it was asked.
-    pub(super) is_kept: bool,
+    pub(super) was_queueing: bool,
 }
 
 /// Messages of a publisher that did not come yet.

@@ -458,7 +458,7 @@ impl Ingest {
                 }
                 _ => out.kv_event(&context.entry(kv_record(worker, event, kv)), by),
             }
-            if let KvData::Stored { pictures: count @ 1.., .. } = event.data {
+            if let KvData::Stored { multimodal_inputs: count @ 1.., .. } = event.data {
                 out.record(context.entry(Record::MultimodalInputs { worker, count: count.into() }));
             }
         }

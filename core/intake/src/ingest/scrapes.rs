@@ -66,12 +66,12 @@ impl Scrapes {
         // counted before is not forgotten.
         let missing =
             |&&(counter, _): &&(Counter, Count)| counters.iter().all(|(known, _)| *known != counter);
-        let kept: Vec<_> =
+        let retained: Vec<_> =
             known.counters.iter().filter(missing).map(|&(counter, count)| (counter, count.sum())).collect();
-        counters.extend(kept);
+        counters.extend(retained);
         let missing = |h: &&HistogramHistory| scrape.histograms.iter().all(|known| known.kind != h.last.kind);
-        let kept: Vec<_> = known.histograms.iter().filter(missing).map(HistogramHistory::sum).collect();
-        scrape.histograms.extend(kept);
+        let retained: Vec<_> = known.histograms.iter().filter(missing).map(HistogramHistory::sum).collect();
+        scrape.histograms.extend(retained);
         known.was_partial = !scrape.is_whole;
         scrape.restarts = known.restarts;
         Some(scrape)

@@ -212,7 +212,7 @@ impl Changes {
     }
 
     fn forget_old(&mut self) {
-        let kept = self.latest.minus_ms(KEPT_MS);
+        let retained = self.latest.minus_ms(KEPT_MS);
         // How many were received so long ago by our clock too. Where that is not known, publishers' clocks alone count.
         let is_old = |at: Millis| self.received_ms.since(at) > KEPT_MS;
         let old = match self.marks.front() {
@@ -227,7 +227,7 @@ impl Changes {
         };
         let first = self.count - self.ring.len() as u64;
         let mut old = old.saturating_sub(first);
-        while old > 0 && self.ring.front().is_some_and(|change| change.latest < kept) {
+        while old > 0 && self.ring.front().is_some_and(|change| change.latest < retained) {
             self.forget_oldest();
             old -= 1;
         }

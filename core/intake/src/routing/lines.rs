@@ -206,7 +206,7 @@ impl Routing {
                 let open = self.lines.take_open(log, selected.ids.key());
                 if is_named_later(selected) {
                     let choice = ReadChoice { time, open, selected: Selected::to_owned(selected) };
-                    let released = self.unidentified.hold(log, worker, (time.at, time.read_ms), choice);
+                    let released = self.unidentified.push(log, worker, (time.at, time.read_ms), choice);
                     let released = released.map(|(worker, choice)| self.selected(choice, worker, cluster));
                     return released.and_then(|(_, sign)| sign).into_iter().collect();
                 }

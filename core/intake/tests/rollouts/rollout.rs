@@ -110,7 +110,7 @@ pub(crate) fn is_bounded(rollouts: &Rollouts, live: usize) {
 
 /// Rolls out without decisions until so many workers were there; gives the bytes of heap of both states and the intake.
 pub(crate) fn heap_bytes_after(workers: u64, Size { processes, ranks }: Size) -> i64 {
-    let mut kept = None;
+    let mut retained = None;
     let used = allocation_counter::measure(|| {
         let mut rollouts = Rollouts::new(usize::MAX);
         for rollout in 0..workers / (processes * u64::from(ranks)) {
@@ -124,8 +124,8 @@ pub(crate) fn heap_bytes_after(workers: u64, Size { processes, ranks }: Size) ->
             rollouts.listed(ids);
             rollouts.flush();
         }
-        kept = Some(rollouts);
+        retained = Some(rollouts);
     });
-    is_bounded(&kept.unwrap(), processes as usize * ranks as usize);
+    is_bounded(&retained.unwrap(), processes as usize * ranks as usize);
     used.bytes_current
 }

@@ -507,11 +507,11 @@ impl ActiveSequences {
         blocks: Arc<[u64]>,
     ) {
         self.latest = self.latest.max(at);
-        let (latest, kept) = (self.latest, self.latest.minus_ms(KEPT_MS));
+        let (latest, retained) = (self.latest, self.latest.minus_ms(KEPT_MS));
         let received_ms = self.received_ms;
         // Where our clock is not passed on, publishers' clocks alone count.
         let is_long_ago = |at: Millis| received_ms == Millis(0) || received_ms.since(at) > KEPT_MS;
-        let is_old = |passed: &PastStep| passed.latest < kept && is_long_ago(passed.received_ms);
+        let is_old = |passed: &PastStep| passed.latest < retained && is_long_ago(passed.received_ms);
         while self.passed.len() >= MAX_PASSED || self.passed.front().is_some_and(is_old) {
             let Some(passed) = self.passed.pop_front() else { break };
             self.known_since = self.known_since.max(passed.at);
@@ -533,7 +533,7 @@ impl ActiveSequences {
         if step == LoadStep::Freed
             && let Some(of) = self.workers.get_mut(worker)
         {
-            while of.unsure.front().is_some_and(|unsure| unsure.freed.is_some_and(|freed| freed < kept)) {
+            while of.unsure.front().is_some_and(|unsure| unsure.freed.is_some_and(|freed| freed < retained)) {
                 of.unsure.pop_front();
             }
         }

@@ -226,7 +226,7 @@ mod tests {
         assert_eq!(holders(4), (vec![0], vec![]));
         assert_eq!(holders(9), (vec![], vec![0]));
         union.tree.build_forest(Arrangement::default());
-        let forest = union.tree.forest().expect("grown");
+        let forest = union.tree.forest().expect("built");
         assert_eq!((forest.sums().blocks, forest.width()), (6, 6));
     }
 

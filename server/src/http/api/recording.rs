@@ -112,16 +112,16 @@ async fn download(app: &App, peer: Option<Extension<Peer>>, params: &Params) -> 
     let reader = app.readers.slot(peer.map(|Extension(peer)| peer.slot)).await.ok_or_else(busy)?;
     let compute_permit =
         reader.compute_permit().await.map_err(|error| ApiError::new(code::INTERNAL, error.to_string()))?;
-    let kept = app.hub.read(move |view| {
+    let retained = app.hub.read(move |view| {
         let sources = view.cluster.sources().iter();
         let sources: Vec<_> = sources.map(|source| (source.name.clone(), source.kind)).collect();
-        let (segments, rows) = view.kept_between(from, to);
+        let (segments, rows) = view.retained_between(from, to);
         let began = segments.first().map_or(from, |segment| segment.from_ms);
         let files = view.recording().filter(|_| segments.is_empty() || began > from);
         let meta = meta(view.epoch, view.epoch, began, &sources);
         (meta, (segments, rows, view.cluster.seq()), view.history(), files)
     });
-    let (meta, (segments, rows, last), history, files) = kept.await?;
+    let (meta, (segments, rows, last), history, files) = retained.await?;
     let memory = Memory { hub: app.hub.clone(), segments, rows, last };
     let (meta, of) = match files.map(|files| opened(files, meta.clone(), from, to)) {
         Some(opened) => match opened.await {

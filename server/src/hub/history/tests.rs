@@ -100,9 +100,9 @@ fn segments_follow_each_other_without_a_gap() {
         assert_eq!(pair[0].to_ms, pair[1].from_ms);
         assert!(pair[0].first_seq < pair[1].first_seq);
     }
-    let kept = history(&state).kept();
-    assert_eq!(kept.bytes, segments.iter().map(|segment| segment.bytes).sum::<usize>());
-    assert_eq!(kept.from_ms, Some(segments[0].from_ms));
+    let retained = history(&state).retention();
+    assert_eq!(retained.bytes, segments.iter().map(|segment| segment.bytes).sum::<usize>());
+    assert_eq!(retained.from_ms, Some(segments[0].from_ms));
 }
 
 #[test]
@@ -122,9 +122,9 @@ fn whole_segments_are_forgotten_beyond_the_bytes() {
     let mut state = state(QUARTER, 60_000);
     let moments = busy(&mut state, 200);
     let history = history(&state);
-    let kept = history.kept();
-    assert!(kept.bytes <= 60_000 && history.segments().len() > 1, "{kept:?}");
-    let from = kept.from_ms.unwrap();
+    let retained = history.retention();
+    assert!(retained.bytes <= 60_000 && history.segments().len() > 1, "{retained:?}");
+    let from = retained.from_ms.unwrap();
     for (at, digest) in moments {
         assert_eq!(digest_at(history, at), (at >= from).then_some(digest), "at {at}");
     }
@@ -136,7 +136,7 @@ fn whole_segments_are_forgotten_beyond_the_age() {
     let moments = busy(&mut state, 200);
     let history = history(&state);
     let last = moments.last().unwrap().0;
-    let from = history.kept().from_ms.unwrap();
+    let from = history.retention().from_ms.unwrap();
     assert!(last.since(from) >= 3_000 && last.since(from) < 3_000 + 2 * 1_600, "{}", last.since(from));
     assert_eq!(digest_at(history, moments[0].0), None);
     assert_eq!(digest_at(history, last), Some(moments.last().unwrap().1));
@@ -146,8 +146,8 @@ fn whole_segments_are_forgotten_beyond_the_age() {
 fn a_state_that_is_larger_than_the_bound_is_not_kept() {
     let mut state = state(QUARTER, 10);
     busy(&mut state, 40);
-    let kept = history(&state).kept();
-    assert_eq!((kept.from_ms, kept.bytes), (None, 0));
+    let retained = history(&state).retention();
+    assert_eq!((retained.from_ms, retained.bytes), (None, 0));
     assert!(history(&state).rows_after(Millis(0)).is_empty());
 }
 

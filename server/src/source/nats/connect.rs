@@ -177,7 +177,7 @@ impl Target {
                 "The host name in {shown} cannot be resolved: {error}. Check --nats (RADIXSCOPE_NATS)."
             )),
             ConnectErrorKind::TimedOut => Failed::connecting(format!(
-                "NATS at {shown} does not response within {} s. Check the address, and whether a firewall or network \
+                "NATS at {shown} does not respond within {} s. Check the address, and whether a firewall or network \
                  policy is in the way.",
                 CONNECT_WITHIN.as_secs()
             )),

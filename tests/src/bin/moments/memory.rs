@@ -52,7 +52,7 @@ pub(crate) async fn measure() -> Vec<Value> {
     }
     client.flush().await.expect("NATS takes what it is sent");
     received(&servers, published).await;
-    let kept = number(&with.json("/history").await["kept"], "bytes") as f64;
+    let retained = number(&with.json("/history").await["kept"], "bytes") as f64;
     let rss = servers.map(|server| server.process().rss_bytes() as f64);
     let what = |label: &str| format!("history of 15 min at 1,000 events/s, 100,000 blocks: {label}");
     let more = rss[0] - rss[1];
@@ -60,7 +60,7 @@ pub(crate) async fn measure() -> Vec<Value> {
         row(&what("server's memory with it"), rss[0] / MIB, "MiB", None),
         row(&what("the same with --history 0"), rss[1] / MIB, "MiB", None),
         at_most(&what("difference"), more / MIB, "MiB", BUDGET_MIB),
-        row(&what("bytes that it holds, by itself"), kept / MIB, "MiB", None),
+        row(&what("bytes that it holds, by itself"), retained / MIB, "MiB", None),
         row(&what("memory per event"), more / EVENTS as f64, "bytes", None),
         row(&what("the same, an hour"), more * 4.0 / MIB, "MiB", None),
     ]

@@ -224,8 +224,8 @@ fn workers(drawing: &Drawing<'_>, y: f64, svg: &mut String) {
     let mut entry = |fill: &str, text: &str, is_last: bool| {
         let width = 22.0 + width_px(text);
         // Room for saying how many more there are is kept.
-        let kept = if is_last { 0.0 } else { MORE_PX };
-        let fits = x + width + kept <= room;
+        let retained = if is_last { 0.0 } else { MORE_PX };
+        let fits = x + width + retained <= room;
         if fits {
             let _ = write!(
                 svg,

@@ -1,6 +1,6 @@
 //! One pass over the columns for one setting.
 
-use super::super::sample::{Judged, Sample};
+use super::super::sample::{EvaluatedDecision, Sample};
 use super::noise::{PARTS, Part, part_of};
 use super::outcome::{ChangedDecision, LoadImbalance, MAX_LISTED_CHANGES, Outcome, WorkerShare};
 use radixscope_model::percentile;
@@ -199,7 +199,7 @@ impl Sample {
 
     /// Costs of a decision's candidates at another factor and credit. With the recorded credit nothing is added to the
     /// recorded blocks, so that the same setting gives the same bits.
-    fn costs(&self, judged: &Judged, factor: f64, credit: f64, out: &mut [f64]) {
+    fn costs(&self, judged: &EvaluatedDecision, factor: f64, credit: f64, out: &mut [f64]) {
         let all = judged.candidates();
         let more = self.settings_of(judged).device_credit() - credit;
         let columns = self.overlap_blocks[all.clone()]

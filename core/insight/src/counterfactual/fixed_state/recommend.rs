@@ -229,7 +229,7 @@ impl<'a> Tried<'a> {
             count(self.outcome.decisions),
         );
         let method = format!(
-            "{rule} {} Judged on the state that each decision saw: caches and loads that would change with the choices \
+            "{rule} {} Evaluated on the state that each decision saw: caches and loads that would change with the choices \
              are not followed.",
             method()
         );

@@ -229,14 +229,14 @@ proptest! {
                 }
             }
         }
-        let (kept, since, now) = (shapes(&tree), forest.hits_since(), forest.now);
+        let (retained, since, now) = (shapes(&tree), forest.hits_since(), forest.now);
         tree.drop_forest();
         tree.build_forest(arrangement);
         // The time that was given may have been that of blocks that were removed.
         tree.expire_hits(now);
         tree.update_forest();
         prop_assert_eq!(since, tree.forest().expect("built").hits_since());
-        prop_assert_eq!(kept, shapes(&tree));
+        prop_assert_eq!(retained, shapes(&tree));
     }
 
     #[test]

@@ -46,7 +46,8 @@ pub(super) struct FixedStateResponse {
     settings: Option<RouterSettings>,
     actual: OutcomeRow,
     tried: OutcomeRow,
-    flips: Vec<ChangedChoice>,
+    #[serde(rename = "flips")]
+    changed_choices: Vec<ChangedChoice>,
     limits: [&'static str; 4],
 }
 
@@ -140,7 +141,7 @@ impl CounterfactualResponse {
             settings: report.settings,
             actual: OutcomeRow::of(&report.actual, workers),
             tried: OutcomeRow::of(&report.tried, workers),
-            flips: report
+            changed_choices: report
                 .tried
                 .changed
                 .iter()

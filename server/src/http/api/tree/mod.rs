@@ -144,7 +144,7 @@ async fn workers(hub: &Hub, filter: Option<WorkerFilter>) -> Result<Option<Vec<W
 
 fn after(params: &Params) -> Result<Option<Cursor>, ApiError> {
     let Some(text) = params.get("after") else { return Ok(None) };
-    let expected = "the value of next in the previous answer";
+    let expected = "the value of next in the previous response";
     text.parse().map(Some).map_err(|_| ApiError::bad_parameter("after", text, expected))
 }
 

@@ -182,7 +182,7 @@ impl Client {
         let Self { api, .. } = self;
         match why {
             NoResponse::Silent => Failed::connecting(format!(
-                "Kubernetes' API at {api} does not response within {} s. Check whether a network policy lets Radixscope reach it: \
+                "Kubernetes' API at {api} does not respond within {} s. Check whether a network policy lets Radixscope reach it: \
                  {COMPONENT} does.",
                 WITHIN.as_secs()
             )),

@@ -18,7 +18,7 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use serde::Serialize;
 
-use crate::throughput::{Duel, duel, quantile};
+use crate::throughput::{Comparison, compare, quantile};
 
 const WORKERS: u16 = 1_000;
 const PROMPT_BLOCKS: usize = 10_000;
@@ -39,7 +39,8 @@ pub(crate) struct Scoring {
     pub(crate) prompt_blocks: usize,
     pub(crate) ours_ms: f64,
     pub(crate) theirs_ms: f64,
-    pub(crate) duel: Duel,
+    #[serde(rename = "duel")]
+    pub(crate) comparison: Comparison,
 }
 
 /// The decisions of a session under another setting.
@@ -108,15 +109,15 @@ fn measure_one(lengths: usize, what: &'static str) -> anyhow::Result<Scoring> {
         their_choice = selection.select(&selector);
         start.elapsed()
     };
-    let duel = duel("decisions", 1, &mut our_turn, &mut their_turn);
+    let comparison = compare("decisions", 1, &mut our_turn, &mut their_turn);
     anyhow::ensure!(our_choice.is_some() && our_choice == their_choice, "the choices differ");
     Ok(Scoring {
         what,
         workers: WORKERS,
         prompt_blocks: PROMPT_BLOCKS,
-        ours_ms: 1e3 / duel.ours_per_s,
-        theirs_ms: 1e3 / duel.theirs_per_s,
-        duel,
+        ours_ms: 1e3 / comparison.ours_per_s,
+        theirs_ms: 1e3 / comparison.theirs_per_s,
+        comparison,
     })
 }
 
