@@ -12,7 +12,7 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 
-use crate::{dist, process::Running, steps::Step, workspace::Workspace};
+use crate::{dist, process::RunningProcess, steps::Step, workspace::Workspace};
 
 /// The first second that an entry of a zip archive can have, 1980-01-01: the same content makes the same wheel.
 const FIRST_ZIP_TIME: &str = "315532800";
@@ -78,7 +78,7 @@ fn starts(workspace: &Workspace, program: &Path) -> Result<()> {
     let mut command = workspace.command(program);
     command.args(["demo", "--warm-up", "0", "--listen", &address.to_string()]);
     command.stdout(Stdio::null()).stderr(Stdio::null());
-    let mut server = Running::start(&mut command)?;
+    let mut server = RunningProcess::start(&mut command)?;
     let since = Instant::now();
     loop {
         let error = match get(address, "/healthz") {

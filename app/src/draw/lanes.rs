@@ -10,7 +10,7 @@ use radixscope_export::panel::lanes::{
     EDGE_PX, SHARED_OPACITY, SILHOUETTE_OPACITY, holds_sliver, silhouette,
 };
 use radixscope_model::id::Slot;
-use radixscope_state::tree::forest::{Forest, Holder, Seen, Sliver};
+use radixscope_state::tree::forest::{Forest, Holder, Sliver, VisibleBox};
 use radixscope_state::tree::{OwnerSet, Tree};
 
 use super::palette::{Palette, Pattern, blend};
@@ -126,7 +126,7 @@ pub fn raster(
     let mut slivers = std::mem::take(&mut pixels.slivers);
     slivers.clear();
     forest.visit(&inner.window(), |seen| match seen {
-        Seen::Chain { id, x0 } => {
+        VisibleBox::Chain { id, x0 } => {
             let chain = forest.chain(id);
             let rect = inner.rect(x0, f64::from(chain.width()), chain.position, chain.end());
             if rect.bottom <= 0.0 {
@@ -144,8 +144,8 @@ pub fn raster(
                 }
             }
         }
-        Seen::Sliver(sliver) => slivers.push(sliver),
-        Seen::Run(run) => drawn.runs.extend(can_be_pointed_at(&inner, &run).then_some(run)),
+        VisibleBox::Sliver(sliver) => slivers.push(sliver),
+        VisibleBox::NarrowBoxes(run) => drawn.runs.extend(can_be_pointed_at(&inner, &run).then_some(run)),
     });
     pixels.flush(scale);
     bands.iter().for_each(|band| painter.draw_slivers(band, &slivers, picked, pixels));

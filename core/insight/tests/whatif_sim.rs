@@ -1,7 +1,7 @@
 //! The simulated router's decisions asked again: at its own settings every one comes out as it was taken.
 
 use radixscope_captures::Simulated;
-use radixscope_insight::whatif::{CandidateRef, Prompt, State, WhatIf, WhatIfRequest, deployed};
+use radixscope_insight::whatif::{CandidateRef, Prompt, WhatIf, WhatIfRequest, WhatIfState, deployed};
 use radixscope_intake::{Intake, Received};
 use radixscope_model::id::Millis;
 use radixscope_model::id::PoolIx;
@@ -26,7 +26,7 @@ fn at_the_routers_own_settings_every_decision_comes_out_as_it_was_taken() {
         intake.handle(&received, &mut cluster);
     });
     let state =
-        State { cluster: &cluster, active: Some(intake.routing().active()), now_ms: cluster.now_ms() };
+        WhatIfState { cluster: &cluster, active: Some(intake.routing().active()), now_ms: cluster.now_ms() };
     assert_eq!(deployed(&cluster, PoolIx(0)), Some(RouterSettings::default()));
     let mut engine = WhatIf::default();
     let mut asked = 0;

@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn figures_reach_a_minute_back_and_are_told_every_few_seconds_when_they_change() {
+    fn figures_reach_a_minute_back_and_are_reported_every_few_seconds_when_they_change() {
         let mut seen = Seen::default();
         seen.stored(0, [16, 32]);
         seen.removed(1_000, [16]);

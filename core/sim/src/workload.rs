@@ -13,7 +13,7 @@ use super::log::uuid;
 use super::metrics::{Metrics, SCRAPE_EVERY_US};
 use super::observed::Observed;
 use super::processes::Processes;
-use super::report::{IN_FLIGHT_EVERY_MS, InFlightSample, Report};
+use super::report::{IN_FLIGHT_EVERY_MS, InFlightSample, SimulationReport};
 use super::serving::Serving;
 use super::start_up;
 use super::stream;
@@ -95,7 +95,7 @@ pub(super) struct Driver {
     pub(super) metrics: Option<Metrics>,
     /// Requests that a frontend has and has not routed yet.
     arriving: u32,
-    pub(super) report: Report,
+    pub(super) report: SimulationReport,
     /// By user.
     pub(super) requests: Vec<Request>,
     /// Requests that failed in one pool and are to end in the others.
@@ -112,7 +112,7 @@ impl Driver {
             users: Users::new(&config),
             metrics: config.metrics.then(|| Metrics::new(&pools)),
             arriving: 0,
-            report: Report::new(config.topology.pools() * config.workers),
+            report: SimulationReport::new(config.topology.pools() * config.workers),
             requests: vec![Request::default(); config.concurrency as usize],
             broken: Vec::new(),
             jitter: stream(config.seed, 0x6a69_7474_6572),
@@ -138,7 +138,7 @@ impl Driver {
         driver
     }
 
-    pub(super) fn report(&self) -> &Report {
+    pub(super) fn report(&self) -> &SimulationReport {
         &self.report
     }
 

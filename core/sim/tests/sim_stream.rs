@@ -189,7 +189,7 @@ fn the_same_seed_gives_the_same_bytes_and_another_seed_others() {
 }
 
 #[test]
-fn the_stream_does_not_depend_on_how_often_it_is_asked_for() {
+fn the_stream_does_not_depend_on_how_often_it_is_requested() {
     let (_, whole) = run(small(), 30);
     let mut simulation = Simulation::new(small(), START).expect("valid");
     let mut pieces = Vec::new();

@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use radixscope_model::id::{BlockHash, Slot, TokensHash};
 use radixscope_model::record::Block;
-use radixscope_state::tree::forest::{Arrangement, Forest, Order, Seen, Window};
+use radixscope_state::tree::forest::{Arrangement, Forest, Order, VisibleBox, Window};
 use radixscope_state::tree::{MAX_HITS, NodeId, Tree};
 
 const WORKERS: u64 = 8;
@@ -233,7 +233,7 @@ fn visit(forest: &Forest, x0: f64, x1: f64, top: f64, bottom: f64) -> usize {
     let mut seen = 0;
     forest.visit(&Window { x0, x1, top, bottom, columns: COLUMNS }, |what| {
         seen += 1;
-        if let Seen::Chain { id, .. } = what {
+        if let VisibleBox::Chain { id, .. } = what {
             black_box(forest.chain(id).len);
         }
     });

@@ -171,7 +171,7 @@ fn blocks_are_found_by_a_part_of_any_hash() {
 }
 
 #[test]
-fn where_was_looked_is_said_with_numbers() {
+fn the_result_says_where_it_searched_with_numbers() {
     assert_eq!(
         looked_through(&cluster()),
         "Looked through distinct blocks: 3, blocks that wait for a parent: 1, workers: 2, decisions: 3 retained of 3 received."

@@ -46,7 +46,7 @@ use crate::shutdown::{Shutdown, over};
 use crate::time::{now, random};
 use commands::Commands;
 use inbox::{Inbox, Input, Queued};
-use state::State;
+use state::HubState;
 use view::{DepthCache, PictureCache};
 
 /// How often viewers get a batch.
@@ -78,7 +78,7 @@ pub struct HubConfig {
 }
 
 /// A run of the server.
-pub(crate) struct Run {
+pub(crate) struct ServerRun {
     /// Its id.
     pub(crate) epoch: u64,
     /// `None`: no recording.
@@ -154,7 +154,7 @@ impl Hub {
             config,
             checks,
             sources,
-            Run { epoch: random(), recorder: None, resumed: None, refusals: Arc::default() },
+            ServerRun { epoch: random(), recorder: None, resumed: None, refusals: Arc::default() },
             shutdown,
         )
     }
@@ -164,7 +164,7 @@ impl Hub {
         config: HubConfig,
         checks: Checks,
         sources: &[(String, SourceKind)],
-        Run { epoch, recorder, resumed, refusals }: Run,
+        ServerRun { epoch, recorder, resumed, refusals }: ServerRun,
         shutdown: Shutdown,
     ) -> Started {
         let mut intake = Intake::default();
@@ -172,8 +172,8 @@ impl Hub {
         intake.set_verify_every(config.verify_every_ms);
         let away = resumed.as_ref().map(|resumed| Break { since_ms: resumed.at_ms, until_ms: now() });
         let state = match resumed {
-            Some(resumed) => State::resumed(resumed, epoch),
-            None => State::new(config.max_nodes, config.log_bytes, config.history, epoch),
+            Some(resumed) => HubState::resumed(resumed, epoch),
+            None => HubState::new(config.max_nodes, config.log_bytes, config.history, epoch),
         };
         let mut task = HubTask {
             intake,
@@ -258,7 +258,7 @@ struct HubTask {
     intake: Intake,
     /// The checks run only here.
     checks: Checks,
-    state: State,
+    state: HubState,
     inbox: Inbox,
     handles: Vec<SourceHandle>,
     /// Channels for intake's commands.

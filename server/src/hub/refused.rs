@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn refusals_are_counted_by_kind_with_the_last_in_words() {
+    fn refusals_are_counted_by_kind_with_the_last_as_text() {
         let refusals = Refusals::default();
         assert_eq!(refusals.sentence("tree_query"), None);
         refusals.count("tree_query", "loopback_address", "one");

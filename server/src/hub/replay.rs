@@ -18,7 +18,7 @@ use super::history::{History, HistoryLimits};
 use super::inbox::Inbox;
 use super::log::Published;
 use super::snapshot::Snapshot;
-use super::state::State;
+use super::state::HubState;
 use super::view::{DepthCache, PictureCache, Stats};
 use super::{Hub, HubTask, MAX_QUERIES, QueueLimits};
 use crate::shutdown::Shutdown;
@@ -103,7 +103,7 @@ impl Hub {
         let task = HubTask {
             intake: Intake::default(),
             checks: Checks::default(),
-            state: State::replayed(cluster, history, epoch, at_ms),
+            state: HubState::replayed(cluster, history, epoch, at_ms),
             inbox: Inbox::new(QueueLimits { messages: 1, bytes: 1 }),
             handles: Vec::new(),
             commands: Commands::default(),

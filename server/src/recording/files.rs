@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use radixscope_model::id::Millis;
 use radixscope_recording::{Meta, Recording, RecordingError, Writer};
 
-use super::{Item, Key, RecordTo, Redactor, Shared};
+use super::{Item, RecordTo, RedactionKey, Redactor, Shared};
 use crate::time::now;
 
 /// How often a chunk is ended and synced to disk.
@@ -106,8 +106,8 @@ impl Files {
         let mut redactor = None;
         if meta.redacted {
             let key = match &to {
-                RecordTo::File(_) => Key::random()?,
-                RecordTo::Folder { path, .. } => Key::of_folder(path)?,
+                RecordTo::File(_) => RedactionKey::random()?,
+                RecordTo::Folder { path, .. } => RedactionKey::of_folder(path)?,
             };
             let redactor = redactor.insert(Redactor::new(key));
             meta.sources = redactor.sources(&meta.sources);

@@ -31,7 +31,7 @@ use crate::hub::spacing::Spacing;
 pub(crate) use decisions::FinishedDecisions;
 use files::Files;
 pub(crate) use opened::{Newest, newest, open};
-pub(crate) use redact::{Key, Redacted, Redactor};
+pub(crate) use redact::{Redacted, RedactionKey, Redactor};
 pub(crate) use source::run as report_status;
 
 /// Maximum queued items: several minutes of ten batches per second.

@@ -30,9 +30,9 @@ const REMOVED: &str = "…";
 
 /// The key of a recording's pseudonyms.
 #[derive(Clone)]
-pub(crate) struct Key([u8; KEY_BYTES]);
+pub(crate) struct RedactionKey([u8; KEY_BYTES]);
 
-impl Key {
+impl RedactionKey {
     /// A random key.
     pub(crate) fn random() -> std::io::Result<Self> {
         let mut key = [0; KEY_BYTES];
@@ -67,7 +67,7 @@ impl Key {
 
 /// Assigned pseudonyms.
 struct Names {
-    key: Key,
+    key: RedactionKey,
     /// Single words in texts: ids in both notations, and namespaces.
     pseudonyms: HashMap<String, String>,
     /// Phrases in texts, longest first.
@@ -149,7 +149,7 @@ pub(crate) struct Redactor {
 }
 
 impl Redactor {
-    pub(crate) fn new(key: Key) -> Self {
+    pub(crate) fn new(key: RedactionKey) -> Self {
         Self { names: Names { key, pseudonyms: HashMap::new(), phrases: Vec::new() }, cluster: None }
     }
 

@@ -133,7 +133,7 @@ fn a_folder_never_holds_more_than_it_may() {
 }
 
 #[test]
-fn a_folder_that_is_lost_is_said_and_tried_again() {
+fn a_folder_that_is_lost_is_reported_and_tried_again() {
     let folder_of = tempfile::tempdir().unwrap();
     let path = folder_of.path().join("recordings");
     let mut stage = Stage::new(folder(&path));

@@ -43,7 +43,7 @@ fn a_seed_grows_the_same_tree_and_another_one_another() {
 }
 
 #[test]
-fn it_has_exactly_the_blocks_asked_for_on_workers_that_were_told_all_parents() {
+fn it_has_exactly_the_requested_blocks_on_workers_that_have_all_parents() {
     let (grown, events) = grown(1);
     let held = held(&events);
     assert_eq!(held.len(), usize::from(WORKERS));

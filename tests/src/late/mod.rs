@@ -1,6 +1,6 @@
 //! A recorded deployment that was already running, replayed through real sockets to a server that attaches to it: its messages
 //! by a real NATS server or by ZeroMQ publishers, what it registered by a folder, by a real etcd or by a frontend, and its
-//! workers' answers by a worker that is asked over TCP. Everything goes as fast as the server takes it.
+//! workers' responses by a worker that is asked over TCP. Everything goes as fast as the server takes it.
 
 mod registry;
 pub mod truth;

@@ -31,7 +31,7 @@ async fn open(server: &Radixscope, host: &str, origins: &[&str]) -> u16 {
 }
 
 #[tokio::test]
-async fn a_name_that_is_not_ours_gets_nothing_whatever_is_asked() {
+async fn a_name_that_is_not_ours_gets_nothing_whatever_is_requested() {
     let server = demo(&["--allow-host", "radixscope.example.org,*.tools.example"]).await;
     let port = server.port();
     for host in [
@@ -77,7 +77,7 @@ async fn a_name_that_is_not_ours_gets_nothing_whatever_is_asked() {
 }
 
 #[tokio::test]
-async fn a_request_without_one_name_is_refused_in_words() {
+async fn a_request_without_one_name_is_refused_with_a_reason() {
     let server = demo(&[]).await;
     let ours = format!("Host: 127.0.0.1:{}", server.port());
     let wrong: [&[String]; 6] = [
@@ -106,7 +106,7 @@ async fn preflight(server: &Radixscope, path: &str, headers: &[String]) -> RawRe
 }
 
 #[tokio::test]
-async fn pages_of_allowed_origins_and_of_none_are_told_what_they_may_send() {
+async fn pages_of_allowed_origins_and_of_none_learn_what_they_may_send() {
     let server =
         demo(&["--allow-origin", "https://portal.example.org,null", "--access-token", "secret"]).await;
     let (path, wish) = ("/api/v1/score", "Access-Control-Request-Method: POST".to_owned());

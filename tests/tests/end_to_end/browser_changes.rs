@@ -391,7 +391,7 @@ async fn two_files_are_compared_as_two_moments_are() {
 }
 
 #[tokio::test]
-async fn a_moment_that_cannot_be_compared_is_answered_in_words() {
+async fn a_time_that_cannot_be_compared_is_refused_with_a_reason() {
     let server = Radixscope::start(["demo", "--warm-up", "5", "--speed", "0.000001"]).await;
     server.until_source_is("live").await;
     with_page(async |page| {

@@ -219,7 +219,7 @@ async fn the_map_marks_the_present_setting_and_is_walked_with_the_keyboard() {
 }
 
 #[tokio::test]
-async fn a_flip_leads_to_its_decision_and_the_results_are_there_on_return() {
+async fn a_changed_choice_leads_to_its_decision_and_the_results_are_there_on_return() {
     let server = paused().await;
     with_page(async |page| {
         open(page, &server, VIEW).await;

@@ -115,7 +115,7 @@ async fn every_worker_has_a_strip_and_the_gap_fits_them() {
 }
 
 #[tokio::test]
-async fn what_nobody_tells_is_absent_with_what_would_tell_it() {
+async fn what_no_source_reports_names_what_would_report_it() {
     let server = standing().await;
     with_page(async |page| {
         for (theme, width, height) in [("dark", 1280, 720), ("light", 1920, 1080)] {

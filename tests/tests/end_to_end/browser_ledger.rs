@@ -339,7 +339,7 @@ async fn what_is_saved_is_what_is_shown_and_equals_the_api() {
 }
 
 #[tokio::test]
-async fn where_only_the_chosen_one_is_known_the_settings_that_would_tell_more_are_named() {
+async fn where_only_the_chosen_worker_is_known_the_settings_that_would_report_more_are_named() {
     let nats = Nats::start().await;
     let server = Radixscope::serve(&nats.url()).await;
     server.until_ready().await;

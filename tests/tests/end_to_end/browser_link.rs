@@ -166,7 +166,7 @@ async fn a_silent_server_makes_the_picture_stale_and_nothing_worse() {
 }
 
 #[tokio::test]
-async fn trouble_of_the_source_is_told_on_the_page() {
+async fn trouble_of_the_source_is_reported_on_the_page() {
     let mut nats = Nats::start().await;
     let server = Radixscope::serve(&nats.url()).await;
     server.until_ready().await;

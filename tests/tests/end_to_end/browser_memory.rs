@@ -180,7 +180,7 @@ async fn the_calculator_starts_from_the_blocks_that_run_and_suggests_nothing_wit
 }
 
 #[tokio::test]
-async fn what_the_deployment_tells_is_taken_and_the_rest_is_named() {
+async fn what_the_deployment_reports_is_taken_and_the_rest_is_named() {
     let server = paused(&[]).await;
     with_page(async |page| {
         open(page, &server, VIEW).await;

@@ -94,7 +94,7 @@ async fn the_figures_are_the_apis_and_lead_to_the_panels_that_explain_them() {
 }
 
 #[tokio::test]
-async fn what_is_not_reported_names_the_option_that_would_tell() {
+async fn what_is_not_reported_names_the_option_that_would_report_it() {
     let (_nats, server, cluster) = replayed("0.9.1-no-events", &[]).await;
     with_page(async |page| {
         page.open_at(&server, "/", &cluster).await;

@@ -195,7 +195,7 @@ async fn the_mouse_scrubs_and_a_second_tab_shows_the_same_moment() {
 }
 
 #[tokio::test]
-async fn a_moment_asked_for_by_address_outlives_one_that_comes_to_stand_meanwhile() {
+async fn a_moment_requested_by_address_outlives_one_that_comes_to_stand_meanwhile() {
     let mut stage = Stage::start().await;
     let few = store(&mut stage, 1_000..1_100, 100).await;
     let many = store(&mut stage, 2_000..2_060, 160).await;
@@ -278,7 +278,7 @@ async fn the_selected_workers_blocks_are_stepped_to() {
 }
 
 #[tokio::test]
-async fn a_moment_that_is_not_kept_is_answered_in_words() {
+async fn a_time_that_is_not_retained_is_refused_with_a_reason() {
     let mut stage = Stage::start().await;
     store(&mut stage, 1_000..1_100, 100).await;
     with_page(async |page| {

@@ -118,7 +118,7 @@ async fn what_is_under_a_resting_pointer_stays_and_comes_up_to_date_when_it_leav
 }
 
 #[tokio::test]
-async fn a_click_selects_what_was_said_and_evicted_blocks_stay_in_their_place() {
+async fn a_click_selects_what_was_described_and_evicted_blocks_stay_in_their_place() {
     let mut stage = start().await;
     with_page(async |page| {
         open(page, &stage.server, "/?view=tree").await;

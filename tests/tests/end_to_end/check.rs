@@ -49,7 +49,7 @@ fn nothing_that_listens_ends_with_3_and_names_the_address() {
 }
 
 #[tokio::test]
-async fn a_broker_on_which_nothing_is_said_ends_with_3() {
+async fn a_silent_broker_ends_with_3() {
     let nats = Nats::start().await;
     let output = check(["--nats", &nats.url(), "--for", "1s"].map(OsString::from).to_vec()).await;
     let printed = text(&output.stdout);
@@ -70,7 +70,7 @@ fn options_that_cannot_be_meant_do_not_look_like_findings() {
 }
 
 #[tokio::test]
-async fn a_check_that_is_asked_to_end_says_what_it_knows() {
+async fn a_check_that_is_stopped_reports_what_it_knows() {
     let nats = Nats::start().await;
     let mut command = Radixscope::command();
     command.args(["check", "--nats", &nats.url(), "--for", "1h", "--log", "info"]);

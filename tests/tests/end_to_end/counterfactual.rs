@@ -187,7 +187,7 @@ async fn the_arrivals_of_a_moment_are_the_latest_before_it() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_meant_is_refused_in_words() {
+async fn invalid_requests_are_refused_with_a_reason() {
     let server = paused().await;
     let large = format!(r#"{{"mode":"frozen","worker":"{}"}}"#, "9".repeat(70_000));
     let deep = "[".repeat(50_000);
@@ -228,7 +228,7 @@ async fn without_decisions_it_names_the_missing_setting() {
 }
 
 #[tokio::test]
-async fn more_runs_than_places_are_sent_away_and_told_when_to_come_back() {
+async fn more_runs_than_slots_are_refused_with_a_time_to_retry() {
     let server = paused().await;
     let body = r#"{"mode":"resimulated","last":10000,"settings":{"router_mode":"round-robin"}}"#;
     let run = || server.post(PATH, body, &[]);

@@ -80,7 +80,7 @@ async fn it_adds_up_while_it_runs() {
 }
 
 #[tokio::test]
-async fn what_it_publishes_over_nats_is_heard_by_another_server() {
+async fn what_it_publishes_over_nats_is_received_by_another_server() {
     let nats = Nats::start().await;
     let server = Radixscope::serve(&nats.url()).await;
     server.until_ready().await;

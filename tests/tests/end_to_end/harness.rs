@@ -77,7 +77,7 @@ async fn what_a_router_pulls_comes_by_again_where_somebody_listens_to_everything
 }
 
 #[tokio::test]
-async fn a_grown_tree_is_heard_to_the_last_block_and_goes_on() {
+async fn a_synthetic_tree_is_received_to_the_last_block_and_goes_on() {
     let nats = Nats::start().await;
     let server = Radixscope::serve(&nats.url()).await;
     server.until_ready().await;

@@ -157,7 +157,7 @@ fn blocks_of_worker(rows: &Value, worker: &str) -> u64 {
 }
 
 #[tokio::test]
-async fn the_tree_holds_exactly_the_blocks_that_the_workers_are_said_to_hold() {
+async fn the_tree_holds_exactly_the_blocks_that_the_workers_are_reported_to_hold() {
     let server = demo(&["--speed", "0.000001"]).await;
     let cluster = server.cluster().await;
     let tree = server.json("/api/v1/tree?limit=100000&depth=120").await;
@@ -229,7 +229,7 @@ fn directive<'p>(policy: &'p str, name: &str) -> &'p str {
 }
 
 #[tokio::test]
-async fn the_page_lets_nothing_run_but_its_own_scripts_and_may_be_framed_as_told() {
+async fn the_page_lets_nothing_run_but_its_own_scripts_and_may_be_framed_as_stated() {
     let grafana = "'self' https://grafana.example.org";
     for (flags, ancestors) in [(&[][..], "'self'"), (&["--frame-ancestors", grafana][..], grafana)] {
         let server = demo(flags).await;
@@ -308,7 +308,7 @@ async fn files_with_a_hash_in_their_name_are_kept_for_ever_and_sent_compressed()
 }
 
 #[tokio::test]
-async fn files_without_a_hash_in_their_name_are_asked_for_again_and_sent_once() {
+async fn files_without_a_hash_in_their_name_are_requested_again_and_sent_once() {
     let server = demo(&[]).await;
     let http = Http::default();
     for file in [

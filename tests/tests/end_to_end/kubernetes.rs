@@ -108,7 +108,7 @@ async fn broken_watches_and_expired_versions_let_nobody_go() {
 }
 
 #[tokio::test]
-async fn what_may_not_be_read_is_said_in_words() {
+async fn what_may_not_be_read_is_reported() {
     let api = Kubernetes::start().await;
     start_pod(&api, FIRST);
     let forbidden = |resource: &str| {
@@ -198,7 +198,7 @@ async fn more_pods_than_a_page_are_all_read() {
 }
 
 #[tokio::test]
-async fn hostile_resources_are_counted_and_said() {
+async fn hostile_resources_are_counted_and_reported() {
     let api = Kubernetes::start().await;
     start_pod(&api, FIRST);
     let server = serve(&api).await;

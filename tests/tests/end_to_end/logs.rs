@@ -101,7 +101,7 @@ async fn a_file_is_waited_for_read_followed_and_found_again_when_it_is_rotated()
 }
 
 #[tokio::test]
-async fn what_cannot_be_followed_is_said_and_tried_again() {
+async fn what_cannot_be_followed_is_reported_and_tried_again() {
     let (folder, name) = (Folder::new(), "log/frontend.log");
     create_dir(folder.log()).expect("a folder in the log's place");
     let server = folder.server().await;

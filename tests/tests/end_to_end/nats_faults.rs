@@ -116,7 +116,7 @@ async fn what_core_nats_lost_while_we_were_away_is_counted() {
 }
 
 #[tokio::test]
-async fn a_wrong_password_is_refused_in_words_and_recovers_when_put_right() {
+async fn a_wrong_password_is_refused_with_a_reason_and_recovers_when_put_right() {
     let access = Access::Password("dynamo", "right");
     let mut nats = Nats::with(Options { access, ..Options::default() }).await;
     let login = ["--nats-user", "dynamo", "--nats-password", "wr0ng-secret"];
@@ -251,7 +251,7 @@ async fn without_jetstream_core_messages_are_all_there_is_and_that_is_fine() {
 }
 
 #[tokio::test]
-async fn a_namespace_narrows_what_is_heard() {
+async fn a_namespace_narrows_what_is_received() {
     let nats = Nats::start().await;
     let server = Radixscope::serve_with(&nats.url(), &["--namespace", "other"]).await;
     server.until_ready().await;

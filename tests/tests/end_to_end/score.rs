@@ -136,7 +136,7 @@ async fn options_and_changes_to_the_cluster_change_the_response() {
 }
 
 #[tokio::test]
-async fn a_body_that_cannot_be_meant_is_refused_with_its_field_in_words() {
+async fn an_invalid_body_is_refused_with_its_field() {
     let server = demo().await;
     for (body, says) in [
         ("", "is not valid"),

@@ -220,7 +220,7 @@ async fn a_token_that_can_be_guessed_is_warned_of_in_the_log_and_on_the_page() {
 }
 
 #[tokio::test]
-async fn whoever_listens_beyond_this_machine_is_warned_unless_readers_are_asked_for_something() {
+async fn listening_beyond_this_machine_warns_unless_readers_must_log_in() {
     for (flags, is_warned) in [
         (&["--listen", "0.0.0.0:0"][..], true),
         (&["--listen", "0.0.0.0:0", "--access-token", TOKEN], false),

@@ -65,7 +65,7 @@ async fn the_tree_is_read_page_by_page_in_every_order() {
 }
 
 #[tokio::test]
-async fn totals_of_the_tree_agree_wherever_they_are_told() {
+async fn totals_of_the_tree_agree_wherever_they_are_reported() {
     let server = still().await;
     let cluster = server.cluster().await;
     let tree = server.json("/api/v1/tree?limit=100000&kv_bytes_per_token=1000").await;
@@ -93,7 +93,7 @@ async fn totals_of_the_tree_agree_wherever_they_are_told() {
 }
 
 #[tokio::test]
-async fn a_block_is_found_by_either_hash_and_tells_what_the_tree_tells() {
+async fn a_block_is_found_by_either_hash_and_agrees_with_the_tree() {
     let server = still().await;
     let tree = server.json("/api/v1/tree?limit=100000").await;
     let elements = rows(&tree);
@@ -187,7 +187,7 @@ fn is_error(response: &HttpResponse, status: u16, code: &str, says: &str) {
 }
 
 #[tokio::test]
-async fn bad_questions_are_answered_in_words() {
+async fn bad_requests_are_refused_with_a_reason() {
     let server = still().await;
     let first = server.json("/api/v1/tree?limit=2&sort=blocks").await;
     let next = text(&first, "next");

@@ -130,7 +130,7 @@ async fn a_worker_that_cannot_call_back_is_named_with_what_to_open() {
 }
 
 #[tokio::test]
-async fn a_refusal_is_told_and_tried_again() {
+async fn a_refusal_is_reported_and_tried_again() {
     let mut deployment =
         Deployment::start(|_| Script::refusal("Server overloaded: worker at capacity")).await;
     let server = deployment.attach(&[]).await;
@@ -222,7 +222,7 @@ async fn a_response_of_a_process_that_is_gone_is_left_alone() {
 }
 
 #[tokio::test]
-async fn lost_events_are_asked_for_by_number() {
+async fn lost_events_are_requested_by_number() {
     let mut deployment = Deployment::start(|call| match asked(call).0 {
         None => response(call, &five()),
         Some(start) => {
@@ -322,7 +322,7 @@ async fn who_knows_no_rank_asks_again_with_the_right_one() {
 }
 
 #[tokio::test]
-async fn on_request_nobody_is_asked_before() {
+async fn on_request_no_worker_is_queried_before() {
     let mut deployment = Deployment::start(|call| response(call, &six())).await;
     let server = deployment.attach(&["--tree-dumps", "on-request"]).await;
     deployment.publish(&[stored(LAST + 1, Some(5), [6])]).await;
@@ -351,7 +351,7 @@ async fn on_request_nobody_is_asked_before() {
 }
 
 #[tokio::test]
-async fn with_tree_dumps_off_nobody_is_asked() {
+async fn with_tree_dumps_off_no_worker_is_queried() {
     let mut deployment = Deployment::start(|call| response(call, &five())).await;
     let server = deployment.attach(&["--tree-dumps", "off"]).await;
     deployment.publish(&[stored(LAST + 1, Some(5), [6])]).await;

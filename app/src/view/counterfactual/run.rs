@@ -17,7 +17,7 @@ use web_sys::AbortController;
 use super::fetch;
 use crate::store::{RoundRobinRun, Store, now_ms};
 use crate::worker::client::Client;
-use crate::worker::{Job, Outcome, WorkerResponse};
+use crate::worker::{Job, JobOutcome, WorkerResponse};
 
 /// A result and what belongs to it.
 #[derive(Clone)]
@@ -178,7 +178,7 @@ impl Runner {
         let what = "Replaying each decision on the state it saw";
         let job = Job::OfflineReplay { sample, settings: request.settings };
         self.job(turn, job, what, (1, steps), move |outcome| {
-            let Outcome::OfflineReplay(report, worker_ms) = outcome else { return };
+            let JobOutcome::OfflineReplay(report, worker_ms) = outcome else { return };
             let total_ms = now_ms() - started;
             self.replay.set(Some(Done {
                 report: Arc::new(*report),
@@ -231,7 +231,7 @@ impl Runner {
         let job = Job::Resimulate { arrivals, facts, span: request.span, settings: request.settings };
         let what = "Simulating the arrivals, twice";
         self.job(turn, job, what, (3, 3), move |outcome| {
-            let Outcome::Model(report, worker_ms) = outcome else { return };
+            let JobOutcome::Model(report, worker_ms) = outcome else { return };
             let total_ms = now_ms() - started;
             self.keep_round_robin(&report, at_ms);
             self.model.set(Some(Done {
@@ -283,7 +283,7 @@ impl Runner {
         let held = self.recommended();
         let job = Job::Sweep { sample, weights, temperatures, held };
         self.job(turn, job, &what, (1, 1), move |outcome| {
-            let Outcome::Sweep(report, worker_ms) = outcome else { return };
+            let JobOutcome::Sweep(report, worker_ms) = outcome else { return };
             let total_ms = now_ms() - started;
             self.sweep.set(Some(Done {
                 report: Arc::new(*report),
@@ -302,7 +302,7 @@ impl Runner {
         job: Job,
         what: &str,
         (step, steps): (u32, u32),
-        done: impl Fn(Outcome) + 'static,
+        done: impl Fn(JobOutcome) + 'static,
     ) {
         let now = RunProgress { what: what.to_owned(), step, steps, part: None };
         self.step.set(Some(now.clone()));

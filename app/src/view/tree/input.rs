@@ -7,7 +7,7 @@ use radixscope_state::tree::forest::{ChainId, Forest};
 use web_sys::{KeyboardEvent, MouseEvent, PointerEvent, WheelEvent};
 
 use super::moves::{Move, first_wide, is_held, neighbour};
-use super::state::{Form, Hovered, TreeView};
+use super::state::{Hovered, TreePlacement, TreeView};
 use crate::draw::annotations::GUTTER;
 use crate::draw::camera::{Axes, Goal};
 use crate::draw::crumb::Crumb;
@@ -78,7 +78,7 @@ impl Input {
     }
 
     pub(super) fn wheel(self, event: &WheelEvent) {
-        if self.tree.form == Form::Overview {
+        if self.tree.form == TreePlacement::Overview {
             // It scrolls the page.
             return;
         }
@@ -106,7 +106,7 @@ impl Input {
     }
 
     pub(super) fn down(self, event: &PointerEvent) {
-        if event.button() != 0 || self.tree.form == Form::Overview {
+        if event.button() != 0 || self.tree.form == TreePlacement::Overview {
             return;
         }
         let at = self.place(event);
@@ -178,10 +178,10 @@ impl Input {
         let at = self.share(place);
         let status_text =
             self.tree.seen.get_value().filter(|(then, _)| *then == place).and_then(|(_, what)| what);
-        if let Some(Hovered::Run(_)) = status_text {
+        if let Some(Hovered::NarrowBoxes(_)) = status_text {
             return self.tree.steer(|camera| camera.zoom(INTO_RUN, at, Axes::Both, true));
         }
-        if self.tree.form == Form::Overview {
+        if self.tree.form == TreePlacement::Overview {
             return self.zoom_or_leave(at);
         }
         let hit = self.tree.store.with_tree(|tree, forest| {
@@ -206,7 +206,7 @@ impl Input {
 
     /// Zooms to the whole box that was clicked twice.
     pub(super) fn double_click(self, event: &MouseEvent) {
-        if self.tree.form == Form::Overview {
+        if self.tree.form == TreePlacement::Overview {
             return;
         }
         let at = self.share(self.place(event));

@@ -6,7 +6,7 @@ use radixscope_model::id::WorkerIx;
 
 use super::empty::EmptyTree;
 use super::stage;
-use super::state::{Form, TreeView};
+use super::state::{TreePlacement, TreeView};
 use crate::format;
 use crate::store::Store;
 use crate::view::chip::{Chip, key_colours};
@@ -18,7 +18,7 @@ const NAMED: usize = 8;
 /// The picture and what its colours mean.
 #[component]
 pub(in crate::view) fn KioskTree(store: Store, dark: Memo<bool>) -> impl IntoView {
-    let tree = TreeView::new(Form::Overview, store, dark);
+    let tree = TreeView::new(TreePlacement::Overview, store, dark);
     let totals = Memo::new(move |_| store.on_beat(|shown| shown.tree().totals()));
     let empty = Memo::new(move |_| totals.get().nodes == 0);
     let blocks = Memo::new(move |_| match totals.get().nodes {

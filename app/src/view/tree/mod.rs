@@ -53,12 +53,12 @@ pub(super) use changes::ChangedTree;
 use empty::EmptyTree;
 pub(super) use kiosk::KioskTree;
 pub(super) use overview::OverviewTree;
-use state::{Form, TreeView};
+use state::{TreePlacement, TreeView};
 
 /// The panel.
 #[component]
 pub fn TreePanel(store: Store, dark: Memo<bool>) -> impl IntoView {
-    let tree = TreeView::new(Form::Page, store, dark);
+    let tree = TreeView::new(TreePlacement::Page, store, dark);
     decision::follow(tree);
     selected::begin_at(tree);
     let totals = Memo::new(move |_| store.on_beat(|c| c.tree().totals()));

@@ -123,7 +123,7 @@ pub(super) fn Details(tree: TreeView, size: Memo<BlockSize>) -> impl IntoView {
     let shown = Memo::new(move |_| {
         let under = || match tree.hovered.get() {
             Some(Hovered::Block(crumb)) => Some(crumb),
-            Some(Hovered::Run(_)) | None => None,
+            Some(Hovered::NarrowBoxes(_)) | None => None,
         };
         let Some(crumb) = tree.selected.get().or_else(under) else { return Subject::Nothing };
         store.on_beat(|_| ());

@@ -13,7 +13,7 @@ mod settings;
 use leptos::prelude::*;
 use radixscope_model::id::{BlockHash, DecisionId, Millis, Worker};
 
-use self::asking::{Fault, QueryState};
+use self::asking::{InputFault, QueryState};
 use self::response::{OfflineReplay, ResponseView};
 use crate::format;
 use crate::store::{Store, now_ms, time_of_day};
@@ -39,7 +39,8 @@ pub fn WhatIfPanel(store: Store) -> impl IntoView {
         })
     });
     let result = response::keep_current(store, asking, frozen, frozen_seq, tick, took_us);
-    let fault: Memo<Option<Fault>> = Memo::new(move |_| result.with(|result| result.as_ref().err().cloned()));
+    let fault: Memo<Option<InputFault>> =
+        Memo::new(move |_| result.with(|result| result.as_ref().err().cloned()));
     view! {
         <section class="panel whatif" aria-labelledby="whatif-title" data-testid="whatif">
             <PanelHead store panel=Panel::WhatIf title="What-if">

@@ -1,12 +1,12 @@
 //! The response as it is shown: computed again for every touch of a field, and at a readable pace as the state changes.
 
 use leptos::prelude::*;
-use radixscope_insight::whatif::{self, CandidateRef, Prompt, State, WhatIf, WhatIfResponse};
+use radixscope_insight::whatif::{self, CandidateRef, Prompt, WhatIf, WhatIfResponse, WhatIfState};
 use radixscope_model::id::Millis;
 use radixscope_router::explain::Short;
 use radixscope_state::cluster::{Cluster, PoolState};
 
-use super::asking::{Fault, QueryState};
+use super::asking::{InputFault, QueryState};
 use crate::draw::palette::label;
 use crate::format;
 use crate::store::{Store, ViewContext, now_ms};
@@ -36,7 +36,7 @@ pub(super) struct Response {
 }
 
 /// The response, or what is wrong with the request.
-pub(super) type ResponseResult = Result<Response, Fault>;
+pub(super) type ResponseResult = Result<Response, InputFault>;
 
 /// Asks whenever the question changes, and with `tick` as the state does. The last time it took is written to `took_us`.
 pub(super) fn keep_current(
@@ -53,8 +53,8 @@ pub(super) fn keep_current(
         let is_frozen = frozen_seq.get().is_some();
         let ask = |cluster: &ViewContext<'_>, now: Millis| -> ResponseResult {
             let question = asking.question(cluster)?;
-            let state = State { cluster: cluster.cluster, active: None, now_ms: now };
-            let result = engine.try_update_value(|engine| match engine.ask(state, &question) {
+            let state = WhatIfState { cluster: cluster.cluster, active: None, now_ms: now };
+            let result = engine.try_update_value(|engine| match engine.score(state, &question) {
                 Ok(scored) => {
                     let mut response = shown(cluster, &scored);
                     if cluster.pool_list().len() > 1 && !matches!(question.prompt, Prompt::Example) {
@@ -64,9 +64,9 @@ pub(super) fn keep_current(
                     }
                     Ok(response)
                 }
-                Err(refused) => Err(Fault::new(refused.field(), sentence(&refused.to_string()))),
+                Err(refused) => Err(InputFault::new(refused.field(), sentence(&refused.to_string()))),
             });
-            result.unwrap_or_else(|| Err(Fault::new("prompt", "The panel is closed")))
+            result.unwrap_or_else(|| Err(InputFault::new("prompt", "The panel is closed")))
         };
         let result = if is_frozen {
             let pools = store.pools.get();

@@ -43,7 +43,7 @@ fn events(recording: &str) -> Vec<LogEvent<'static>> {
 }
 
 #[test]
-fn cards_tell_the_role_where_they_can() {
+fn cards_give_the_role_where_they_can() {
     let cards: Vec<ModelCard> = CARDS
         .lines()
         .map(|card| ModelCard::decode(card.as_bytes()).expect("a real card decodes").expect("a card"))
@@ -243,7 +243,7 @@ fn event(line: &str) -> Option<LogEvent<'static>> {
 }
 
 #[test]
-fn choices_of_modes_that_look_at_no_cache_are_told_apart() {
+fn choices_of_modes_that_look_at_no_cache_are_distinguished() {
     let log = log("1.6.1-mode-round-robin");
     let chosen: Vec<_> = log
         .iter()

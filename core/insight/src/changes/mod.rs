@@ -25,7 +25,7 @@ const SILENT_AFTER_MS: u64 = 30_000;
 
 /// A state and its time.
 #[derive(Clone, Copy)]
-pub struct State<'a> {
+pub struct ComparedState<'a> {
     /// Everything known then.
     pub cluster: &'a Cluster,
     /// When.
@@ -147,7 +147,7 @@ pub struct Changes {
 impl Changes {
     /// From A to B, whichever is earlier. With `is_across` they are of two recordings, whose times and totals say nothing of
     /// each other.
-    pub fn between(a: State<'_>, b: State<'_>, is_across: bool) -> Self {
+    pub fn between(a: ComparedState<'_>, b: ComparedState<'_>, is_across: bool) -> Self {
         let names = pool_names(a.cluster, b.cluster);
         let pools = names.into_iter().map(|name| pool_change(name, a, b, is_across));
         // Names of processes are those of one deployment.
@@ -201,7 +201,7 @@ fn members(a: (&Cluster, Option<PoolIx>), b: (&Cluster, Option<PoolIx>)) -> Vec<
     members
 }
 
-fn pool_change(name: String, a: State<'_>, b: State<'_>, is_across: bool) -> PoolChange {
+fn pool_change(name: String, a: ComparedState<'_>, b: ComparedState<'_>, is_across: bool) -> PoolChange {
     let pools = [a.cluster, b.cluster].map(|cluster| cluster.pool_by_name(&name));
     let members = members((a.cluster, pools[0]), (b.cluster, pools[1]));
     let (in_all, of_workers) =
@@ -221,7 +221,7 @@ fn pool_change(name: String, a: State<'_>, b: State<'_>, is_across: bool) -> Poo
             }
         }
     }
-    let total = |state: State<'_>, pool: Option<PoolIx>| {
+    let total = |state: ComparedState<'_>, pool: Option<PoolIx>| {
         pool.map_or(0, |pool| state.cluster.decisions().totals_in(pool).count)
     };
     let decisions = rise(a, b, total(a, pools[0]), total(b, pools[1]));
@@ -230,7 +230,7 @@ fn pool_change(name: String, a: State<'_>, b: State<'_>, is_across: bool) -> Poo
 }
 
 /// What a total rose by between two states, of which B may be the earlier one; `None`: they do not compare.
-fn rise(a: State<'_>, b: State<'_>, at_a: u64, at_b: u64) -> Option<u64> {
+fn rise(a: ComparedState<'_>, b: ComparedState<'_>, at_a: u64, at_b: u64) -> Option<u64> {
     let (earlier, later) = if a.at <= b.at { (at_a, at_b) } else { (at_b, at_a) };
     later.checked_sub(earlier).filter(|_| a.epoch == b.epoch)
 }
@@ -323,8 +323,8 @@ impl MemberIndex {
 fn worker_change(
     member: Member,
     blocks: Blocks,
-    a: State<'_>,
-    b: State<'_>,
+    a: ComparedState<'_>,
+    b: ComparedState<'_>,
     is_across: bool,
 ) -> WorkerChange {
     // Known under another pool before it counts as the same worker in all that is no block.
@@ -364,8 +364,8 @@ fn worker_change(
     }
 }
 
-fn processes(a: State<'_>, b: State<'_>) -> Vec<(String, Presence)> {
-    let answers = |state: State<'_>, last: Millis| state.at.since(last) <= SILENT_AFTER_MS;
+fn processes(a: ComparedState<'_>, b: ComparedState<'_>) -> Vec<(String, Presence)> {
+    let answers = |state: ComparedState<'_>, last: Millis| state.at.since(last) <= SILENT_AFTER_MS;
     let mut found = Vec::new();
     for after in b.cluster.processes() {
         let before = a.cluster.processes().iter().find(|before| before.name == after.name);

@@ -70,7 +70,7 @@ fn block(t: u64) -> Block {
 }
 
 fn between(a: &(Cluster, Millis), b: &(Cluster, Millis)) -> Changes {
-    let [a, b] = [a, b].map(|of| State { cluster: &of.0, at: of.1, epoch: 1 });
+    let [a, b] = [a, b].map(|of| ComparedState { cluster: &of.0, at: of.1, epoch: 1 });
     Changes::between(a, b, false)
 }
 
@@ -85,8 +85,8 @@ fn who_is_in_one_recording_only_neither_came_nor_left() {
     b.store(same, None, 3..=9);
     b.store(new, None, 1..=1);
     let (a, b) = (a.mark(), b.mark());
-    let one = State { cluster: &a.0, at: a.1, epoch: 1 };
-    let changes = Changes::between(one, State { cluster: &b.0, at: b.1, epoch: 2 }, true);
+    let one = ComparedState { cluster: &a.0, at: a.1, epoch: 1 };
+    let changes = Changes::between(one, ComparedState { cluster: &b.0, at: b.1, epoch: 2 }, true);
     assert!(changes.is_across);
     let of = |id| {
         let worker = changes.pools[0].workers.iter().find(|worker| worker.id == Worker::new(id, 0));
@@ -221,8 +221,10 @@ fn totals_of_two_runs_of_the_server_are_not_compared() {
     let a = stage.mark();
     stage.decide(one, 10, 5, 10);
     let b = stage.mark();
-    let (first, second) =
-        (State { cluster: &a.0, at: a.1, epoch: 1 }, State { cluster: &b.0, at: b.1, epoch: 2 });
+    let (first, second) = (
+        ComparedState { cluster: &a.0, at: a.1, epoch: 1 },
+        ComparedState { cluster: &b.0, at: b.1, epoch: 2 },
+    );
     let changes = Changes::between(first, second, false);
     let worker = &changes.pools[0].workers[0];
     assert_eq!((worker.decisions, worker.events, changes.pools[0].decisions), (None, None, None));

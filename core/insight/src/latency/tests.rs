@@ -210,7 +210,7 @@ fn requests_one_by_one_are_exact_and_come_first() {
 }
 
 #[test]
-fn histograms_come_first_where_logs_tell_of_few() {
+fn histograms_come_first_where_logs_report_few() {
     let mut cluster = cluster();
     fold(&mut cluster, NOW, scrape("a", [0, 0, 0, 0], Vec::new()));
     decided(&mut cluster, 1, NOW, 50, Outcome::Success);

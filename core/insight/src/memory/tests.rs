@@ -109,7 +109,7 @@ fn what_the_engine_does_not_use_of_the_mirrors_blocks_is_kept_for_reuse() {
 }
 
 #[test]
-fn what_is_not_told_is_unknown_and_says_what_would_tell() {
+fn what_is_not_reported_is_unknown_and_names_what_would_report_it() {
     let fixture = Fixture::new();
     let memory = fixture.memory();
     assert_eq!(memory.parts(), []);
@@ -202,7 +202,7 @@ fn the_later_word_of_the_engine_counts() {
 }
 
 #[test]
-fn metrics_of_a_process_whose_worker_is_not_known_are_nobodys() {
+fn metrics_of_a_process_without_a_known_worker_belong_to_none() {
     let mut fixture = Fixture::new();
     fixture.scrape(None, rank(Some(9), None, Some(100)), None);
     fixture.scrape(Some(8), rank(Some(9), None, Some(100)), None);

@@ -124,7 +124,7 @@ fn pools_are_named_by_component_and_by_namespace_where_that_differs() {
 }
 
 #[test]
-fn a_worker_is_told_apart_by_what_differs() {
+fn a_worker_is_distinguished_by_what_differs() {
     assert_eq!(beside(two_models().all()), ["tiny-llama", "tiny-two"]);
     let disaggregated = disaggregated();
     assert_eq!(titles(disaggregated.all()), ["prefill · tiny-llama", "backend · decode · tiny-llama"]);

@@ -17,7 +17,7 @@ use crate::completeness;
 use radixscope_model::id::{Millis, PoolIx, TokensHash};
 use radixscope_model::record::Decision;
 use radixscope_router::{
-    Formula, Load, Overlap, Request, RouterSettings, Scores, TieBreak, WorkerInput, example, score,
+    Formula, Load, Overlap, RoutedRequest, RouterSettings, Scores, TieBreak, WorkerInput, example, score,
 };
 use radixscope_state::cluster::{Cluster, DecisionEntry, TierPaths};
 use radixscope_state::requests::{ActiveSequences, tree_size_blocks};
@@ -27,13 +27,14 @@ pub use load::LoadFrom;
 use load::Loads;
 pub use prompt::{Blocks, Hashes};
 pub use request::{
-    Adjustment, Busy, CandidateRef, Changes, MAX_ADDED, MAX_PROMPT_BLOCKS, Prompt, Refused, WhatIfRequest,
+    Adjustment, Busy, CandidateRef, MAX_ADDED, MAX_PROMPT_BLOCKS, Prompt, Refused, WhatIfRequest,
+    WorkerChanges,
 };
 pub use response::{RankedCandidate, Versus, WhatIfResponse};
 
 /// The state that a question is about.
 #[derive(Clone, Copy)]
-pub struct State<'a> {
+pub struct WhatIfState<'a> {
     /// Everything received.
     pub cluster: &'a Cluster,
     /// What is known of requests beyond it: the server has it, a page does not.
@@ -73,7 +74,7 @@ impl WhatIf {
     /// Why it has no response, and which part of the question is at fault.
     pub fn score(
         &mut self,
-        state: State<'_>,
+        state: WhatIfState<'_>,
         question: &WhatIfRequest,
     ) -> Result<WhatIfResponse<'_>, Refused> {
         question.check()?;
@@ -119,7 +120,7 @@ impl WhatIf {
     }
 
     /// Weighs the workers as they are now.
-    fn live(&mut self, state: State<'_>, question: &WhatIfRequest) -> Result<Request, Refused> {
+    fn live(&mut self, state: WhatIfState<'_>, question: &WhatIfRequest) -> Result<RoutedRequest, Refused> {
         let cluster = state.cluster;
         let options = &question.options;
         let pool = pool(cluster, question);
@@ -206,8 +207,8 @@ impl WhatIf {
     }
 
     /// The question's changes to the cluster.
-    fn change(&mut self, question: &WhatIfRequest, request: &Request) {
-        let Changes { left_out, added, busy } = &question.changes;
+    fn change(&mut self, question: &WhatIfRequest, request: &RoutedRequest) {
+        let WorkerChanges { left_out, added, busy } = &question.changes;
         if !left_out.is_empty() {
             let mut retained = self.rows.iter().map(|row| !left_out.contains(&row.who));
             self.inputs.retain(|_| retained.next().unwrap_or(true));

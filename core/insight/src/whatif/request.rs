@@ -29,7 +29,7 @@ pub struct WhatIfRequest {
     /// The router whose estimate of loads counts. `None`: the one that reported last.
     pub router: Option<u64>,
     /// How the cluster differs.
-    pub changes: Changes,
+    pub changes: WorkerChanges,
 }
 
 /// What is routed.
@@ -71,7 +71,7 @@ pub enum CandidateRef {
 
 /// How the cluster differs from the live one.
 #[derive(Clone, PartialEq, Debug, Default)]
-pub struct Changes {
+pub struct WorkerChanges {
     /// Workers that cannot be chosen.
     pub left_out: Vec<CandidateRef>,
     /// Workers added, idle and with an empty cache. At most [`MAX_ADDED`].

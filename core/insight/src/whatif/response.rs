@@ -8,7 +8,7 @@ use super::{CandidateMeta, WhatIf};
 use radixscope_model::id::{DecisionId, Millis, Seq};
 use radixscope_model::record::Candidate;
 use radixscope_router::explain::Short;
-use radixscope_router::{Load, Request, RouterSettings, Scores, Terms, WorkerInput};
+use radixscope_router::{Load, RoutedRequest, RouterSettings, Scores, Terms, WorkerInput};
 use radixscope_state::cluster::Cluster;
 
 /// A response; valid until the next question.
@@ -19,7 +19,7 @@ pub struct WhatIfResponse<'a> {
     /// When it was computed, by the state's clock.
     pub at_ms: Millis,
     /// What was routed.
-    pub request: Request,
+    pub request: RoutedRequest,
     /// What the router ran with.
     pub options: RouterSettings,
     /// What changed from the decision compared with, if there is one.

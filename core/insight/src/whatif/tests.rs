@@ -59,8 +59,8 @@ impl Scene {
         });
     }
 
-    fn state(&self) -> State<'_> {
-        State { cluster: &self.cluster, active: None, now_ms: Millis(self.at) }
+    fn state(&self) -> WhatIfState<'_> {
+        WhatIfState { cluster: &self.cluster, active: None, now_ms: Millis(self.at) }
     }
 
     fn costs(&self, question: &WhatIfRequest) -> Vec<(CandidateRef, f64)> {
@@ -111,7 +111,7 @@ fn what_a_worker_holds_and_has_to_do_is_its_cost() {
     assert_eq!(scene.costs(&question), [(w(1), 14.625), (w(0), (32.0 + 10.0) / 16.0 + 47.0)]);
     let busy =
         Busy { decode_blocks: Adjustment::Set(0), prefill_tokens: Adjustment::Add(-99), ..Busy::default() };
-    let changes = Changes { busy: vec![(w(0), busy)], ..Changes::default() };
+    let changes = WorkerChanges { busy: vec![(w(0), busy)], ..WorkerChanges::default() };
     assert_eq!(scene.costs(&WhatIfRequest { changes, ..question })[0], (w(0), 7.625));
 }
 
@@ -161,7 +161,7 @@ fn holes_count_for_the_versions_that_count_so() {
 }
 
 #[test]
-fn unknown_loads_are_said_and_never_silently_nothing() {
+fn unknown_loads_are_reported_and_never_silently_nothing() {
     let mut scene = Scene::new(2);
     scene.hold(0, 1..=2);
     let notes = scene.notes(&local(1..=2, None));
@@ -199,7 +199,7 @@ fn decide(scene: &mut Scene, id: u64, worker: u16) {
 }
 
 #[test]
-fn decisions_whose_end_is_not_heard_load_their_worker_where_ends_are_heard() {
+fn decisions_whose_end_is_not_received_load_their_worker_where_ends_are_received() {
     let mut scene = Scene::new(2);
     for id in 1..=4 {
         decide(&mut scene, id, u16::from(id != 4));
@@ -277,11 +277,11 @@ fn another_weight_a_missing_worker_and_a_busier_one_change_the_choice_and_say_so
         say(&other),
         "The router chose W3. Here W4 costs least: W3 is number 2 of 4, 1.763 blocks above it."
     );
-    let changes = Changes { left_out: vec![w(2)], ..Changes::default() };
+    let changes = WorkerChanges { left_out: vec![w(2)], ..WorkerChanges::default() };
     let without = WhatIfRequest { changes, ..question.clone() };
     assert_eq!(say(&without), "The router chose W3. It cannot be chosen here, and W4 costs least.");
     let busy = Busy { decode_blocks: Adjustment::Add(1), ..Busy::default() };
-    let changes = Changes { busy: vec![(w(2), busy)], ..Changes::default() };
+    let changes = WorkerChanges { busy: vec![(w(2), busy)], ..WorkerChanges::default() };
     let busier = WhatIfRequest { changes, ..question };
     assert!(say(&busier).contains("W4 costs least"));
 }
@@ -297,7 +297,7 @@ fn what_cannot_be_answered_says_which_part_is_at_fault() {
     let rechunked = WhatIfRequest { block_size_tokens: Some(32), ..local([1], None) };
     assert!(scene.refused(&rechunked).contains("needs its token ids"));
     assert!(scene.refused(&local([1, 2], Some(31))).contains("has no 2 full blocks of 16"));
-    let out = Changes { left_out: vec![w(0)], ..Changes::default() };
+    let out = WorkerChanges { left_out: vec![w(0)], ..WorkerChanges::default() };
     assert!(scene.refused(&WhatIfRequest { changes: out, ..local([1], None) }).contains("no worker"));
     let long = WhatIfRequest { prompt: Prompt::Length { isl_tokens: u64::MAX }, ..WhatIfRequest::default() };
     assert!(scene.refused(&long).contains("at most"));
@@ -354,12 +354,12 @@ proptest! {
         }
         let question = WhatIfRequest { options, ..local(1..=40, None) };
         let before = scene.costs(&question);
-        let changes = Changes { added: 1, ..Changes::default() };
+        let changes = WorkerChanges { added: 1, ..WorkerChanges::default() };
         let more = scene.costs(&WhatIfRequest { changes, ..question.clone() });
         prop_assert_eq!(more.len(), before.len() + 1);
         let others: Vec<_> = more.into_iter().filter(|(who, _)| *who != CandidateRef::Added(0)).collect();
         prop_assert_eq!(&others, &before);
-        let changes = Changes { left_out: vec![before[0].0], ..Changes::default() };
+        let changes = WorkerChanges { left_out: vec![before[0].0], ..WorkerChanges::default() };
         let without = scene.costs(&WhatIfRequest { changes, ..question });
         prop_assert_eq!(&without[..], &before[1..]);
     }

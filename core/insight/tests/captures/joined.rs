@@ -254,7 +254,7 @@ fn assert_whole(recording: &Recording, how: Played) -> Table {
 }
 
 #[test]
-fn all_that_a_log_tells_of_its_requests_is_joined_and_nothing_else_is_shown() {
+fn all_that_a_log_reports_of_its_requests_is_joined_and_nothing_else_is_shown() {
     let (mut requests, mut rates) = (0, 0);
     for recording in recordings(&fixtures()) {
         let table = assert_whole(&recording, LOG);

@@ -65,7 +65,7 @@ fn events_lost_on_the_way_are_got_back() {
 }
 
 #[test]
-fn workers_of_0_9_are_asked_on_request_only() {
+fn workers_of_0_9_are_queried_on_request_only() {
     let mut player = Player::new("0.9.1-localindexer-late", "late", Some(1.0));
     player.play(|_, _, _| {});
     assert!(player.queries.is_empty());
@@ -151,7 +151,7 @@ fn a_worker_that_lists_fewer_blocks_than_it_holds_is_believed() {
 }
 
 #[test]
-fn after_restarts_only_those_who_are_there_are_asked() {
+fn after_restarts_only_those_who_are_there_are_queried() {
     let mut player = Player::new("1.6.1-zmq-etcd-restarts", "end", Some(1.0));
     player.play(|_, _, _| {});
     is_true(&player, 3);

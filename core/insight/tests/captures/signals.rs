@@ -110,7 +110,7 @@ fn signs_in_logs_add_up_to_the_lines_that_say_them() {
 }
 
 #[test]
-fn a_worker_that_was_killed_is_gone_within_seconds_and_its_blocks_with_it() {
+fn a_killed_worker_leaves_within_seconds_with_its_blocks() {
     let played = play("0.9.1-worker-restart", &["frontend"]);
     let cluster = &played.cluster;
     let dead = cluster.worker_ix(Worker::new(7_668_682_361_245_869_064, 0)).expect("known");
@@ -136,7 +136,7 @@ fn a_worker_that_was_killed_is_gone_within_seconds_and_its_blocks_with_it() {
 }
 
 #[test]
-fn every_worker_tells_once_how_its_events_come() {
+fn every_worker_reports_once_how_its_events_come() {
     for (name, line, first) in [
         ("0.9.1-healthy", EventTransport::JetStream, 0),
         ("0.9.1-localindexer", EventTransport::Core, 0),
@@ -209,7 +209,7 @@ fn requests_in_flight_are_as_many_as_clients_had() {
 }
 
 #[test]
-fn where_no_source_tells_of_ends_the_number_of_requests_is_unknown() {
+fn where_no_source_reports_ends_the_number_of_requests_is_unknown() {
     let played = play("0.9.1-healthy", &["frontend"]);
     assert!(played.cluster.workers().iter().all(|worker| worker.in_flight.now().is_none()));
 }
@@ -263,7 +263,7 @@ fn engines_that_hash_alike_name_every_shared_block_alike() {
 }
 
 #[test]
-fn messages_alone_and_with_the_log_tell_the_same_numbers_in_flight() {
+fn messages_alone_and_with_the_log_report_the_same_numbers_in_flight() {
     let most = |logs| {
         let played = play("../routing/1.6.1-replica-sync-trace", logs);
         let mut most: BTreeMap<Worker, u32> = BTreeMap::new();

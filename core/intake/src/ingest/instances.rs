@@ -73,7 +73,7 @@ struct Frontend {
 
 /// The changes in a list.
 #[derive(Default, PartialEq, Eq, Debug)]
-pub(super) struct Changes<'h> {
+pub(super) struct InstanceChanges<'h> {
     /// On this frontend's list for the first time.
     pub(super) new: Vec<&'h Instance>,
     /// On no list any more.
@@ -89,7 +89,7 @@ impl Instances {
         list: List<'_>,
         at: Millis,
         health: &'h Health,
-    ) -> Option<Changes<'h>> {
+    ) -> Option<InstanceChanges<'h>> {
         let List { frontend, kind, run } = list;
         let ix = match self.frontends.iter().position(|known| known.name == frontend) {
             Some(ix) => ix,
@@ -112,7 +112,7 @@ impl Instances {
             known.run = run;
             known.workers.clear();
         }
-        let mut changes = Changes::default();
+        let mut changes = InstanceChanges::default();
         let known = &mut self.frontends[ix];
         known.at_ms = at;
         let mut missing = BTreeSet::new();

@@ -410,7 +410,7 @@ mod tests {
     }
 
     #[test]
-    fn two_publishers_under_one_id_are_told_apart() {
+    fn two_publishers_under_one_id_are_distinguished() {
         assert_eq!(lost(&[0, 0, 1, 1, 2, 3, 2, 4, 3]), 0);
         assert_eq!(lost(&[100, 0, 101, 1, 102, 4, 103]), 2);
     }

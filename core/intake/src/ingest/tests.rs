@@ -181,7 +181,7 @@ fn a_gap_in_a_workers_own_envelopes_is_counted_for_that_worker() {
 }
 
 #[test]
-fn event_ids_tell_loss_only_where_they_are_contiguous() {
+fn event_ids_show_loss_only_where_they_are_contiguous() {
     let mut observer = Observer::new();
     // A relay of 0.9: ids with holes and repeats, one event a message.
     for id in [3, 3, 9] {
@@ -417,7 +417,7 @@ impl Observer {
 }
 
 #[test]
-fn a_worker_that_a_router_removed_is_gone_with_its_blocks() {
+fn a_worker_that_a_router_removed_leaves_with_its_blocks() {
     for message in [REMOVED, INSTANCE] {
         let observer = left(message);
         assert_eq!((observer.is_gone(), observer.blocks()), (true, Some(0)), "{message}");
@@ -510,7 +510,7 @@ fn a_frontends_list_introduces_unseen_workers() {
 }
 
 #[test]
-fn a_worker_that_leaves_every_list_is_gone_with_all_its_ranks_and_returns_with_them() {
+fn a_worker_that_is_on_no_list_leaves_with_all_its_ranks_and_rejoins_with_them() {
     let mut observer = Observer::new();
     for rank in [0, 1] {
         let mut event = stored(WORKER, 0, None, &[1]);

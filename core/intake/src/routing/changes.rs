@@ -54,7 +54,7 @@ enum Need {
 
 /// The latest changes, oldest first.
 #[derive(Default)]
-pub(super) struct Changes {
+pub(super) struct TreeChanges {
     ring: VecDeque<Change>,
     need: Need,
     /// Latest time of any change.
@@ -70,7 +70,7 @@ pub(super) struct Changes {
     workers: PerWorker<Micros>,
 }
 
-impl Changes {
+impl TreeChanges {
     /// A prompt was reported: from now on the past is needed.
     pub(super) fn need(&mut self) {
         self.begin(Need::Known);

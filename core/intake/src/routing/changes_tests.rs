@@ -10,12 +10,12 @@ use radixscope_state::tree::OverlapRule;
 /// Two workers, and a prompt whose blocks have the tokens 1, 2, 3 ….
 struct Scenario {
     cluster: Cluster,
-    changes: Changes,
+    changes: TreeChanges,
 }
 
 impl Scenario {
     fn new() -> Self {
-        let mut scene = Self { cluster: Cluster::default(), changes: Changes::default() };
+        let mut scene = Self { cluster: Cluster::default(), changes: TreeChanges::default() };
         scene.pass(0, Record::Source { source: SourceIx(0), name: "n".into(), kind: SourceKind::Nats });
         for w in 0..2 {
             let (id, name) = (Worker::new(100, w), || "dynamo".into());
@@ -141,7 +141,7 @@ fn what_was_dropped_at_once_is_not_known_before() {
 }
 
 #[test]
-fn nothing_is_kept_until_a_prompt_is_told_and_the_past_begins_there() {
+fn nothing_is_kept_until_a_prompt_is_reported_and_the_past_begins_there() {
     let mut scene = Scenario::new();
     scene.stored(10, 0, 1, 3);
     assert!(scene.changes.ring.is_empty());
@@ -152,7 +152,7 @@ fn nothing_is_kept_until_a_prompt_is_told_and_the_past_begins_there() {
 }
 
 #[test]
-fn a_log_that_tells_no_prompt_costs_nothing_after_its_first_choice() {
+fn a_log_that_reports_no_prompt_costs_nothing_after_its_first_choice() {
     let mut scene = Scenario::new();
     scene.changes.expect();
     scene.stored(10, 0, 1, 3);

@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 
 use super::book::{Candidates, Computed, PromptHashes, Reconstruction, RequestBook, Slots, contradiction};
-use super::reconstruct::{AFTER_MS, Found, Report};
+use super::reconstruct::{AFTER_MS, Found, RouterReport};
 use radixscope_model::id::{DecisionId, Millis};
 use radixscope_model::micros::Micros;
 use radixscope_model::record::{Decision, NotReconstructed, PathEnd};
@@ -77,13 +77,19 @@ impl Costs {
     }
 
     /// A part changed; `decision` is what is known of it.
-    pub(super) fn changed(&mut self, book: &RequestBook, decision: &Decision, report: Report, now: Millis) {
+    pub(super) fn changed(
+        &mut self,
+        book: &RequestBook,
+        decision: &Decision,
+        report: RouterReport,
+        now: Millis,
+    ) {
         let id = decision.id;
         let Some(part) = book.part(id).filter(|part| part.prompt.is_some()) else { return };
         let is_whole = is_whole(&part.slots);
         let outcome = part.slots.reconstruction.as_ref().map(|of| &of.outcome);
         // What is reported of the chosen worker is what was computed of it anyway.
-        let is_confirmed = |known: &Report| {
+        let is_confirmed = |known: &RouterReport| {
             known.differs_only_in_reports(&report)
                 && matches!(outcome, Some(Ok(computed)) if contradiction(computed, decision).is_none())
         };
@@ -117,7 +123,7 @@ impl Costs {
         &mut self,
         now: Millis,
         book: &mut RequestBook,
-        mut attempt: impl FnMut(&RequestBook, DecisionId, bool) -> Option<(Report, Attempt)>,
+        mut attempt: impl FnMut(&RequestBook, DecisionId, bool) -> Option<(RouterReport, Attempt)>,
     ) {
         if self.looked == (self.clock, now) {
             return;
@@ -160,7 +166,7 @@ impl Costs {
 fn record(
     book: &mut RequestBook,
     id: DecisionId,
-    report: Report,
+    report: RouterReport,
     path: Option<PathEnd>,
     outcome: Result<Found, NotReconstructed>,
 ) {
@@ -202,13 +208,13 @@ pub(super) fn report(
     prompt: &PromptHashes,
     decision: &Decision,
     ignores_cache: bool,
-) -> Option<Report> {
+) -> Option<RouterReport> {
     let logged = slots.choice.map(|choice| choice.time);
     let time = logged.or(slots.sequence.as_ref().map(|of| of.time)).or(slots.dispatched.map(|of| of.time))?;
     let sequence = slots.sequence.as_ref();
     let by_message = || sequence.is_some_and(|of| of.isl_tokens.is_some()).then_some(Formula::A);
     let names_blocks = sequence.is_some_and(|of| of.full_blocks.is_some());
-    Some(Report {
+    Some(RouterReport {
         decision: decision.id,
         worker: decision.worker,
         at: time.at,

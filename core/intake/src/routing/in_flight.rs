@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_told_when_they_change_with_the_most_at_once_in_between() {
+    fn numbers_are_reported_when_they_change_with_the_most_at_once_in_between() {
         let mut counts = RequestObservation::default();
         counts.begin(0, 1, W);
         counts.begin(0, 2, W);

@@ -65,10 +65,10 @@ use radixscope_state::per_worker::PerWorker;
 use radixscope_state::requests::{ActiveSequences, Arrivals, Prompt};
 
 use book::{
-    CorrelationKey, HeldBlocks, HitRate, Length, Part, PartContext, PromptHashes, ReportTime, RequestBook,
-    Sequence, Steps, Trace,
+    CorrelationKey, HeldBlocks, HitRate, Length, PartContext, PromptHashes, ReportTime, RequestBook,
+    RequestPart, Sequence, Steps, Trace,
 };
-use changes::Changes;
+use changes::TreeChanges;
 use costs::Costs;
 use departures::Departures;
 pub(crate) use departures::{is_known, returns};
@@ -94,7 +94,7 @@ pub struct Routing {
     departures: Departures,
     in_flight: InFlight,
     reconstructor: Reconstructor,
-    changes: Changes,
+    changes: TreeChanges,
     /// Workers that a router reported to count load for.
     counted: PerWorker<bool>,
     /// Whether workers publish under their own ids, as they do up to Dynamo 1.2.
@@ -461,19 +461,19 @@ impl Routing {
     /// Where prefill and decode are apart, the message about decode names the prompt's blocks for the choice of the prefill worker
     /// too.
     fn share_prompt(&mut self, id: DecisionId, received_ms: Millis, cluster: &Cluster) {
-        let chain_of = |part: &Part| match &part.prompt {
+        let chain_of = |part: &RequestPart| match &part.prompt {
             Some(PromptHashes::Chain(chain)) if part.slots.sequence.is_some() => Some(chain.clone()),
             _ => None,
         };
         let is_without =
-            |part: &Part| part.slots.sequence.as_ref().is_some_and(|of| of.full_blocks.is_none());
+            |part: &RequestPart| part.slots.sequence.as_ref().is_some_and(|of| of.full_blocks.is_none());
         let (Some(one), Some(other)) = (self.book.part(id), self.book.other(id)) else { return };
         let shared = match (chain_of(one), chain_of(other)) {
             (Some(chain), None) if is_without(other) => (other, chain),
             (None, Some(chain)) if is_without(one) => (one, chain),
             _ => return,
         };
-        let (part, chain): (&Part, Arc<[u64]>) = shared;
+        let (part, chain): (&RequestPart, Arc<[u64]>) = shared;
         let (prefill, worker) = (part.id, part.worker);
         let tokens = part.slots.sequence.as_ref().and_then(|of| of.prefill_tokens);
         let held = self.held(tokens, &chain, worker, cluster);
@@ -601,7 +601,7 @@ fn time_of(observed: &RequestObservation<'_>) -> ReportTime {
 /// What the decision of a part depends on beside its own reports.
 fn context<'a>(
     book: &'a RequestBook,
-    part: &'a Part,
+    part: &'a RequestPart,
     lines: &Lines,
     cluster: &'a Cluster,
 ) -> PartContext<'a> {
@@ -627,8 +627,8 @@ fn context<'a>(
 
 /// The part of a request that its response comes from: where prefill and decode are apart, the choice among decode
 /// workers; else the first one.
-fn responding(parts: &[Part], cluster: &Cluster) -> Option<DecisionId> {
-    let role = |part: &&Part| cluster.role(part.pool).map(|(role, _)| role);
+fn responding(parts: &[RequestPart], cluster: &Cluster) -> Option<DecisionId> {
+    let role = |part: &&RequestPart| cluster.role(part.pool).map(|(role, _)| role);
     let decode = parts.iter().find(|part| role(part) == Some(Role::Decode));
     let other = || parts.iter().find(|part| role(part) != Some(Role::Prefill));
     decode.or_else(other).or(parts.first()).map(|part| part.id)

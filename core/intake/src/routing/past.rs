@@ -6,7 +6,7 @@
 
 use hashbrown::{HashMap, HashSet};
 
-use super::changes::{Change, Changes};
+use super::changes::{Change, TreeChanges};
 use super::paths::path_end;
 use radixscope_model::id::{BlockHash, PoolIx, Slot, TokensHash};
 use radixscope_model::micros::Micros;
@@ -49,7 +49,7 @@ impl Past {
         &mut self,
         cluster: &Cluster,
         pool: PoolIx,
-        changes: &Changes,
+        changes: &TreeChanges,
         prompt: Prompt<'_>,
         since: Micros,
     ) {

@@ -6,12 +6,12 @@
 //! with the router's words, and in which its choice was the cheapest, is taken. Nothing else is fitted to them: where no
 //! such state is known, or an input is not, nothing is computed.
 
-use super::changes::Changes;
+use super::changes::TreeChanges;
 use super::past::Past;
 use radixscope_model::id::{DecisionId, TokensHash, WorkerIx};
 use radixscope_model::micros::Micros;
 use radixscope_model::record::{Candidate, NotReconstructed, PathEnd, same_cost};
-use radixscope_router::cost::{self, Common, Load, Overlap, Request, WorkerInput};
+use radixscope_router::cost::{self, Common, Load, Overlap, RoutedRequest, WorkerInput};
 use radixscope_router::{Formula, RouterSettings};
 use radixscope_state::cluster::{Cluster, TierBlocks, TierPaths, is_peer};
 use radixscope_state::per_worker::PerWorker;
@@ -34,7 +34,7 @@ const MAX_AGREEING: usize = 8;
 
 /// All that is reported of a choice, as far as its costs depend on it.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub(super) struct Report {
+pub(super) struct RouterReport {
     pub(super) decision: DecisionId,
     pub(super) worker: WorkerIx,
     /// When the router decided, by its clock.
@@ -56,7 +56,7 @@ pub(super) struct Report {
     pub(super) is_named: bool,
 }
 
-impl Report {
+impl RouterReport {
     /// Whether only what the router reported of the chosen worker is different.
     pub(super) fn differs_only_in_reports(&self, other: &Self) -> bool {
         let Self { overlap_blocks, logit, .. } = *other;
@@ -67,7 +67,7 @@ impl Report {
 /// A choice to be weighed again.
 #[derive(Clone, Copy)]
 pub(super) struct WeighedChoice<'a> {
-    pub(super) report: &'a Report,
+    pub(super) report: &'a RouterReport,
     pub(super) prompt: Prompt<'a>,
     /// What the router runs with.
     pub(super) settings: RouterSettings,
@@ -77,7 +77,7 @@ pub(super) struct WeighedChoice<'a> {
 #[derive(Clone, Copy)]
 pub(super) struct Ground<'a> {
     pub(super) cluster: &'a Cluster,
-    pub(super) changes: &'a Changes,
+    pub(super) changes: &'a TreeChanges,
     pub(super) active: &'a ActiveSequences,
     /// Workers that a router reported to count load for.
     pub(super) counted: &'a PerWorker<bool>,
@@ -164,7 +164,7 @@ impl Reconstructor {
         let (Some(isl_tokens), Some(block_size)) = lengths else {
             return Err(NotReconstructed::BlockSize);
         };
-        let request = Request::new(isl_tokens, block_size);
+        let request = RoutedRequest::new(isl_tokens, block_size);
         let Ground { cluster, changes, active, .. } = ground;
         let like = cluster.workers().get(choice.report.worker).ok_or(NotReconstructed::State)?;
         self.workers.clear();
@@ -215,7 +215,7 @@ impl Reconstructor {
         &mut self,
         ground: Ground<'_>,
         choice: &WeighedChoice<'_>,
-        request: &Request,
+        request: &RoutedRequest,
         are_listed: bool,
     ) -> Result<Found, NotReconstructed> {
         let Ground { cluster, active, .. } = ground;
@@ -348,7 +348,7 @@ fn nearest(times: &mut Vec<Micros>, at: Micros, changes: impl Iterator<Item = Mi
 
 fn weighed(
     choice: &WeighedChoice<'_>,
-    request: &Request,
+    request: &RoutedRequest,
     workers: &[WorkerIx],
     inputs: &[WorkerInput],
 ) -> Vec<Candidate> {

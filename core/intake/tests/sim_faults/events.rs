@@ -93,7 +93,7 @@ fn stores_that_an_engine_keeps_to_itself_leave_their_children_without_a_parent()
 }
 
 #[test]
-fn removals_of_blocks_never_stored_are_told_by_the_router() {
+fn removals_of_blocks_never_stored_are_reported_by_the_router() {
     let (seen, healthy) = (with(Fault::UnknownRemovals, 60), run(small(None), 60));
     let unknown = seen.sum(|w| w.unknown_removed_total);
     assert!(unknown > 50);

@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_nobody_recorded_are_nobody_elses() {
+    fn unrecorded_blocks_are_shared_with_no_other_prompt() {
         let arrivals = vec![arrival(12, None, &[]), arrival(12, None, &[])];
         let mut prompts = Prompts::new(arrivals, &settings());
         assert!(prompts.begin(0) && prompts.begin(1));

@@ -128,7 +128,7 @@ fn a_killed_decode_worker_takes_its_requests_with_it() {
 }
 
 #[test]
-fn the_other_model_is_hit_where_that_is_asked_for() {
+fn the_other_model_is_hit_where_that_is_requested() {
     let fault_pool = Some("backend2".to_owned());
     let config = Config { fault_pool, ..faulty(Topology::TwoModels, Fault::NoEvents) };
     let (simulation, messages) = run(config, 60);

@@ -24,7 +24,7 @@ fn ended(seen: &Folded) -> HashMap<&str, Vec<&Reported>> {
 }
 
 #[test]
-fn a_disaggregated_request_is_told_of_in_the_recorded_order() {
+fn a_disaggregated_request_is_reported_in_the_recorded_order() {
     let (simulation, messages) = run(small(Topology::Disaggregated), 120);
     let seen = Folded::of(&messages);
     let requests = ended(&seen);
@@ -122,7 +122,7 @@ fn every_prompt_goes_to_both_models() {
 }
 
 #[test]
-fn without_replica_sync_only_those_who_answer_tell_of_first_tokens() {
+fn without_replica_sync_only_responding_routers_report_first_tokens() {
     for (topology, component) in [(Topology::Disaggregated, "backend"), (Topology::Tiers, "backend")] {
         let config = Config { replica_sync: false, ..small(topology) };
         let (_, messages) = run(config, 60);
@@ -150,7 +150,7 @@ fn a_prompt_is_computed_where_it_is_prefilled_and_decoded_elsewhere() {
 }
 
 #[test]
-fn round_robin_is_logged_and_published_by_nobody() {
+fn round_robin_is_neither_logged_nor_published() {
     for topology in crate::OF_1_6 {
         let router = RouterSettings::round_robin();
         let (simulation, messages) = run(Config { router, ..small(topology) }, 60);

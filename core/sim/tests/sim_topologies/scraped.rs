@@ -48,7 +48,7 @@ fn every_process_answers_and_is_understood() {
 }
 
 #[test]
-fn a_frontend_tells_of_each_pool_by_role_and_phase() {
+fn a_frontend_reports_each_pool_by_role_and_phase() {
     let (simulation, messages) = run(small(Topology::Disaggregated), 60);
     let (seen, last) = (Folded::of(&messages), last(&messages));
     let text = last["frontend"];
@@ -90,7 +90,7 @@ fn a_frontend_tells_of_each_pool_by_role_and_phase() {
 }
 
 #[test]
-fn a_frontend_of_two_models_tells_of_each() {
+fn a_frontend_of_two_models_reports_each() {
     let (_, messages) = run(small(Topology::TwoModels), 60);
     let last = last(&messages);
     let (scraped, _) = prometheus::decode(last["frontend"].as_bytes());

@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn the_example_everybody_knows_is_told_from_the_cheapest_on() {
+    fn the_example_everybody_knows_is_listed_from_the_cheapest_on() {
         let parts = example().cost_parts();
         let sums: Vec<String> = parts.iter().map(CostParts::sum).collect();
         assert_eq!(
@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tie_a_draw_and_an_unknown_field_of_candidates_are_told_as_such() {
+    fn a_tie_a_draw_and_unknown_candidates_are_explained_as_such() {
         let tie = decided(Some(9), None, &[(0, 9.0), (0, 9.0)]);
         assert!(tie.why(name).starts_with("W2 was chosen among 2 that tie at 9 blocks: it has none of 9"));
         let drawn = decided(Some(9), None, &[(0, 7.0), (0, 9.0)]);

@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn frontends_that_contradict_each_other_tell_nothing() {
+    fn frontends_that_contradict_each_other_report_nothing() {
         let mut cluster = cluster();
         scrape(&mut cluster, "a", ProcessRole::Frontend, 16, 900);
         scrape(&mut cluster, "b", ProcessRole::Frontend, 32, 900);

@@ -259,7 +259,7 @@ fn history_that_arrives_late_goes_where_it_belongs() {
 }
 
 #[test]
-fn a_worker_is_quiet_after_ten_seconds_and_never_heard_if_only_routers_speak_of_it() {
+fn a_worker_is_quiet_after_ten_seconds_and_never_seen_if_only_routers_speak_of_it() {
     let mut fold = Fold::new();
     fold.store(0, None, &[1]);
     fold.fold(Record::RouterLoad {

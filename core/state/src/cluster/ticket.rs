@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_unknown_is_said_and_names_stay_in_their_cell() {
+    fn unknown_values_are_named_and_names_stay_in_their_cell() {
         let ticket = decided(None, Some(3), &[]).ticket("now", |_| ("a|b\n| c".to_owned(), None));
         for wanted in [
             "Routing decision of now\n\n- Prompt: length unknown\n- Router: formula and settings unknown\n",

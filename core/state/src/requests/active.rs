@@ -626,7 +626,7 @@ mod tests {
     }
 
     #[test]
-    fn hearing_of_a_request_twice_loads_its_worker_once() {
+    fn receiving_a_request_twice_loads_its_worker_once() {
         let mut active = ActiveSequences::default();
         active.add(at(0), id(1), W, &[1], 5);
         active.add(at(1), id(1), WorkerIx(0), &[1], 5);
@@ -671,7 +671,7 @@ mod tests {
     }
 
     #[test]
-    fn steps_told_before_their_request_count_from_its_beginning() {
+    fn steps_reported_before_their_request_count_from_its_beginning() {
         let mut active = ActiveSequences::default();
         active.prefill_completed(at(30), id(1));
         active.free(at(40), id(1));
@@ -759,7 +759,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_of_which_nobody_reports_a_step_makes_its_worker_s_load_unknown() {
+    fn a_request_without_reported_steps_makes_its_worker_s_load_unknown() {
         let mut active = ActiveSequences::default();
         active.add_logged(at(10), id(1), W, &[1], 16);
         assert!(!past(&active, 9, &[]).is_uncertain && past(&active, 10, &[]).is_uncertain);

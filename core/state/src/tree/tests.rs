@@ -234,7 +234,7 @@ fn engines_with_different_seeds_share_paths_and_keep_their_own_names() {
 }
 
 #[test]
-fn a_name_that_nobody_uses_any_more_is_forgotten() {
+fn a_name_that_no_worker_uses_is_forgotten() {
     let mut tree = tree(&[(A, &[101])]);
     tree.store(B, None, &renamed(&[101], 50), 0);
     tree.remove(A, BlockHash(101));

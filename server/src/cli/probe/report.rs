@@ -15,7 +15,7 @@ use crate::config::{DiscoveryAt, Sources, without_query};
 
 /// The result of a probe.
 #[derive(Serialize, Debug)]
-pub(super) struct Report {
+pub(super) struct ProbeReport {
     endpoints: Vec<ProbedSource>,
     /// Dynamo's version, as far as it is known.
     dynamo: Option<&'static str>,
@@ -49,7 +49,7 @@ struct Pool {
     capacity_blocks: Option<(u64, u64)>,
 }
 
-impl Report {
+impl ProbeReport {
     pub(super) fn of(
         from: &Sources,
         endpoints: Endpoints,
@@ -172,7 +172,7 @@ fn command(from: &Sources, registered: &Registered, cluster: &Cluster) -> Option
     (!args.is_empty()).then(|| format!("radixscope serve {}", args.join(" ")))
 }
 
-impl fmt::Display for Report {
+impl fmt::Display for ProbeReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "Sources")?;
         if self.endpoints.is_empty() {

@@ -26,7 +26,7 @@ use crate::http::App;
 use crate::http::error::{ApiError, code};
 use crate::http::listen::Peer;
 use crate::http::origin::AllowedPage;
-use crate::http::report::{Report, View};
+use crate::http::report::{IncidentReport, View};
 use crate::recording::{RecordingStatus, meta, open};
 use memory::Memory;
 pub(in crate::http) use readers::Readers;
@@ -81,7 +81,8 @@ pub(super) async fn report(
     let name = named(&download.meta, "mcap");
     let assets = Arc::clone(&app.assets);
     // The permit is held until the report is built, even if the client disconnects.
-    let made = tokio::task::spawn_blocking(move || (Report::around(&assets, &name, &view), download)).await;
+    let made =
+        tokio::task::spawn_blocking(move || (IncidentReport::around(&assets, &name, &view), download)).await;
     let failed = |text: String| ApiError::new(code::INTERNAL, text);
     let (report, download) = made.map_err(|error| failed(error.to_string()))?;
     let report = report.map_err(|error| failed(error.to_string()))?;

@@ -82,10 +82,10 @@ fn members<'a>(
     row.members.iter().filter_map(|ix| Some((*ix, cluster.worker(*ix)?)))
 }
 
-type Value = fn(&Cluster, WorkerIx, &WorkerState) -> Option<u64>;
+type SeriesValue = fn(&Cluster, WorkerIx, &WorkerState) -> Option<u64>;
 
 /// A sample per row: the sum over its present workers with a known value.
-fn known(cluster: &Cluster, rows: &[WorkerSeries], value: Value) -> Vec<(Labels, f64)> {
+fn known(cluster: &Cluster, rows: &[WorkerSeries], value: SeriesValue) -> Vec<(Labels, f64)> {
     let of = |row: &WorkerSeries| {
         let present = members(cluster, row).filter(|(_, worker)| worker.departure.is_none());
         let known: Vec<u64> = present.filter_map(|(ix, worker)| value(cluster, ix, worker)).collect();
@@ -135,7 +135,8 @@ impl Families {
     }
 
     fn of_blocks(&mut self, cluster: &Cluster, rows: &[WorkerSeries]) {
-        let mut gauges = |name, help, value: Value| self.gauges(name, help, known(cluster, rows, value));
+        let mut gauges =
+            |name, help, value: SeriesValue| self.gauges(name, help, known(cluster, rows, value));
         gauges("worker_blocks", "Cached blocks of the worker; absent while unknown", |cluster, ix, _| {
             cluster.blocks(ix)
         });
@@ -164,7 +165,8 @@ impl Families {
         });
         let help = "1 while every block of the worker is known, 0 while some or all are not";
         self.gauges("worker_tree_complete", help, complete);
-        let mut gauges = |name, help, value: Value| self.gauges(name, help, known(cluster, rows, value));
+        let mut gauges =
+            |name, help, value: SeriesValue| self.gauges(name, help, known(cluster, rows, value));
         let help = "Blocks of the worker that are known; absent while nothing of it is";
         gauges("worker_tree_known_blocks", help, |cluster, ix, worker| {
             let is_known = worker.knowledge.state != TreeKnowledge::Unknown;
@@ -175,7 +177,7 @@ impl Families {
         gauges("worker_tree_used_blocks", help, |cluster, ix, _| Some(cluster.known_of_used(ix).1?.value));
         let help =
             "Blocks by which two responses of the worker differed from the tree; absent while they do not";
-        let divergence: Value =
+        let divergence: SeriesValue =
             |_, _, worker| worker.knowledge.drift.map(|drift| drift.missing_blocks + drift.surplus_blocks);
         gauges("worker_tree_divergence_blocks", help, divergence);
         gauges("worker_tree_drift_blocks", "Former name of worker_tree_divergence_blocks", divergence);

@@ -14,7 +14,7 @@ use radixscope_model::number_format::count;
 use radixscope_model::record::LinkState;
 
 use super::budget::{MAX_ENTRIES, MAX_VALUE_BYTES};
-use super::entries::{Found, Value, wants};
+use super::entries::{EntryValue, Found, wants};
 use super::{Follower, Stop};
 use crate::hub::HubEnded;
 use crate::source::Failed;
@@ -166,7 +166,7 @@ fn poll(folder: &Path, namespace: Option<&str>, mut before: BTreeMap<PathBuf, Kn
             }
             _ => match read(&path, file.len) {
                 Some(value) => {
-                    bytes += key.len() + if let Value::Read(value) = &value { value.len() } else { 0 };
+                    bytes += key.len() + if let EntryValue::Read(value) = &value { value.len() } else { 0 };
                     poll.found.push(Found { key, value, lease: None });
                     poll.known.insert(path, file);
                 }
@@ -194,13 +194,13 @@ fn known(path: &Path) -> Option<Known> {
 }
 
 /// The content of a file; a file above the size limit is not opened.
-fn read(path: &Path, len: u64) -> Option<Value> {
+fn read(path: &Path, len: u64) -> Option<EntryValue> {
     if len > MAX_VALUE_BYTES as u64 {
-        return Some(Value::TooLarge { bytes: len });
+        return Some(EntryValue::TooLarge { bytes: len });
     }
     let mut value = Vec::new();
     fs::File::open(path).ok()?.take(MAX_VALUE_BYTES as u64 + 1).read_to_end(&mut value).ok()?;
-    Some(Value::of(value.len(), || Bytes::from(value)))
+    Some(EntryValue::of(value.len(), || Bytes::from(value)))
 }
 
 /// The key in a file's name.

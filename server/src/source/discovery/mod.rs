@@ -30,7 +30,7 @@ const FIRST_WAIT: Duration = Duration::from_millis(500);
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
 
 /// Discovery as the command line describes it.
-pub struct Source {
+pub struct DiscoverySource {
     name: String,
     store: Store,
     /// Only this Dynamo namespace.
@@ -43,7 +43,7 @@ enum Store {
     Kubernetes(Box<kubernetes::Kubernetes>),
 }
 
-impl Source {
+impl DiscoverySource {
     /// `None`: no discovery is given. `namespace`: the one to read; all otherwise.
     ///
     /// # Errors

@@ -37,12 +37,12 @@ const RETRY_EVERY: Duration = Duration::from_secs(1);
 const REPORT_EVERY: Duration = Duration::from_secs(10);
 
 /// A log to read.
-pub struct Source {
+pub struct LogSource {
     log: LogFile,
     name: String,
 }
 
-impl Source {
+impl LogSource {
     /// A source as the command line describes it.
     pub fn new(log: LogFile) -> Self {
         let name = format!("log/{}", log.name);

@@ -1,5 +1,5 @@
 //! Reads a stream's messages by sequence number, from the last position to its end, and delivers them in order. Runs
-//! concurrently with the live subscription. It always ends with an [`Outcome`], so that the next connection continues from
+//! concurrently with the live subscription. It always ends with an [`HistoryOutcome`], so that the next connection continues from
 //! there.
 
 use std::sync::Arc;
@@ -47,7 +47,7 @@ pub(super) struct StreamPosition {
 
 /// The result of reading history.
 #[derive(Debug)]
-pub(super) struct Outcome {
+pub(super) struct HistoryOutcome {
     pub(super) stream: String,
     pub(super) position: StreamPosition,
     /// Messages that were read and may still arrive live.
@@ -108,7 +108,7 @@ impl From<HubEnded> for Stop {
 
 impl Reader {
     /// Reads from `position`, or from the start of the stream.
-    pub(super) async fn run(self, position: Option<StreamPosition>) -> Outcome {
+    pub(super) async fn run(self, position: Option<StreamPosition>) -> HistoryOutcome {
         let mut reading = Reading {
             subjects: NatsSubjects::default(),
             position: position.unwrap_or_default(),
@@ -132,7 +132,7 @@ impl Reader {
             },
         };
         let Reading { position, may_arrive_live, .. } = reading;
-        Outcome { stream: self.stream, position, may_arrive_live: may_arrive_live.multiset(), end }
+        HistoryOutcome { stream: self.stream, position, may_arrive_live: may_arrive_live.multiset(), end }
     }
 
     async fn read(&self, reading: &mut Reading) -> Result<(), Stop> {

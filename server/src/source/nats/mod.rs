@@ -48,7 +48,7 @@ const FIRST_WAIT: Duration = Duration::from_millis(250);
 const LONGEST_WAIT: Duration = Duration::from_secs(8);
 
 /// A NATS server to listen to.
-pub struct Source {
+pub struct NatsSource {
     options: Nats,
     target: Target,
     gate: Arc<Gate>,
@@ -94,7 +94,7 @@ impl StatusSender {
     }
 }
 
-impl Source {
+impl NatsSource {
     /// A source as the command line describes it.
     ///
     /// # Errors

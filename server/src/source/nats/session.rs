@@ -27,7 +27,7 @@ use radixscope_model::record::{LinkState, MissedCause, Topic};
 use super::connect::Signals;
 use super::denied::{DeniedSubjects, missing_right};
 use super::follower::{HistoryEnd, Live, LiveAction, StreamFollower};
-use super::history::{End, Outcome, Progress, Reader};
+use super::history::{End, HistoryOutcome, Progress, Reader};
 use super::jetstream::{self, JetStreamError};
 use super::status::{self, History, MAX_COMPLAINTS};
 use super::{SessionState, StatusSender};
@@ -58,7 +58,7 @@ enum Done {
     /// The list of streams.
     Streams(Result<Vec<String>, JetStreamError>),
     /// A stream was read.
-    Read(Outcome),
+    Read(HistoryOutcome),
 }
 
 pub(super) struct Session<'s> {
@@ -394,8 +394,8 @@ impl<'s> Session<'s> {
     }
 
     /// A stream's history was read.
-    fn read(&mut self, outcome: Outcome) {
-        let Outcome { stream, position, may_arrive_live, end } = outcome;
+    fn read(&mut self, outcome: HistoryOutcome) {
+        let HistoryOutcome { stream, position, may_arrive_live, end } = outcome;
         let Some(follower) = self.state.streams.get_mut(&stream) else { return };
         match end {
             End::CaughtUp => match follower.caught_up(position, may_arrive_live, Instant::now()) {

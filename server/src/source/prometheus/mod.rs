@@ -34,7 +34,7 @@ const LONGEST_LIST_WAIT: Duration = Duration::from_secs(60);
 const NO_LISTS: u8 = 2;
 
 /// A process to scrape.
-pub struct Source {
+pub struct PrometheusSource {
     process: MetricsUrl,
     name: String,
     interval: Duration,
@@ -42,7 +42,7 @@ pub struct Source {
     client: Client,
 }
 
-impl Source {
+impl PrometheusSource {
     /// Sources as the command line describes them.
     ///
     /// # Errors

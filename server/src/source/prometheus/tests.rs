@@ -179,7 +179,7 @@ impl Scene {
             tree_dumps: radixscope_intake::TreeDumps::Off,
             verify_every_ms: None,
         };
-        let source = Source::all(options).unwrap().pop().unwrap();
+        let source = PrometheusSource::all(options).unwrap().pop().unwrap();
         let named = [(source.name().to_owned(), SourceKind::Prometheus)];
         let Started { hub, sources, .. } = Hub::start(config, Checks::default(), &named, stopped.clone());
         tokio::spawn(source.run(sources.into_iter().next().unwrap(), stopped));
@@ -265,7 +265,7 @@ async fn a_compressed_response_is_the_same_response() {
 }
 
 #[tokio::test]
-async fn only_a_frontend_is_asked_for_its_list_wherever_else_it_gives_one() {
+async fn only_a_frontend_is_queried_for_its_list_whatever_else_serves_one() {
     for (mode, requests) in [(Mode::Worker, 0), (Mode::Lists, 1), (Mode::Unready, 1)] {
         let scene = Scene::start(mode, None).await;
         scene.reaches(LinkState::Live, "Scraping").await;
@@ -275,13 +275,13 @@ async fn only_a_frontend_is_asked_for_its_list_wherever_else_it_gives_one() {
 }
 
 #[test]
-fn a_frontend_that_is_not_ready_is_asked_less_and_less() {
+fn a_frontend_that_is_not_ready_is_queried_less_and_less() {
     let waits: Vec<u64> = (0..6).map(|unready| list_wait(unready).as_secs()).collect();
     assert_eq!(waits, [10, 20, 40, 60, 60, 60]);
 }
 
 #[tokio::test]
-async fn a_token_is_asked_for_and_used() {
+async fn a_token_is_requested_and_used() {
     let without = Scene::start(Mode::Locked, None).await;
     let detail = without.reaches(LinkState::Refused, "401").await;
     assert!(detail.contains("Set a token with --prometheus-token"), "{detail}");

@@ -50,14 +50,14 @@ const MAX_WAITING: usize = 65_536;
 const STATUS_EVERY: Duration = Duration::from_secs(10);
 
 /// The source.
-pub struct Source {
+pub struct TreeSource {
     client: Arc<QueryClient>,
 }
 
 /// The result of a query, and the bytes read.
 type QueryResult = (Result<TreeResponse, QueryFailed>, usize);
 
-impl Source {
+impl TreeSource {
     /// A source as the command line describes it.
     ///
     /// # Errors

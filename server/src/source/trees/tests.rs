@@ -161,7 +161,7 @@ async fn a_query_names_the_worker_the_start_and_where_to_call() {
 }
 
 #[tokio::test]
-async fn a_worker_that_does_not_understand_the_codec_is_asked_in_the_other() {
+async fn a_worker_that_does_not_understand_the_codec_is_queried_in_the_other() {
     let worker = FakeWorker::start(|call: &Call| match call.is_msgpack() {
         true => Script::silence(),
         false => Script::response(whole_json(&tree(2))),
@@ -190,7 +190,7 @@ async fn silence_after_the_acknowledgement_is_named_within_five_seconds_with_wha
 }
 
 #[tokio::test]
-async fn a_callback_that_nobody_reaches_is_told_to_workers_and_in_words() {
+async fn a_callback_that_nobody_reaches_is_reported_to_workers_and_as_text() {
     let port = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().port();
     let address: CallbackAddress = format!("192.0.2.1:{port}").parse().unwrap();
     let client = client_with(Some(address));
@@ -230,7 +230,7 @@ async fn a_port_that_others_have_is_named() {
 }
 
 #[tokio::test]
-async fn refusals_are_told_in_the_workers_words() {
+async fn refusals_are_reported_in_the_workers_words() {
     let failed = failure(Script::refusal("Server unavailable: unknown endpoint x")).await;
     assert_eq!(failed.why, QueryFault::Refused);
     assert!(failed.detail.contains("Server unavailable: unknown endpoint x"), "{}", failed.detail);
@@ -239,7 +239,7 @@ async fn refusals_are_told_in_the_workers_words() {
 }
 
 #[tokio::test]
-async fn a_handler_that_fails_before_its_first_item_is_told() {
+async fn a_handler_that_fails_before_its_first_item_is_reported() {
     let failed = failure(Script::response(prologue(Some("no indexer")))).await;
     assert_eq!((failed.why, failed.detail.contains("no indexer")), (QueryFault::Refused, true));
     let quic = "response plane mismatch: frontend requested tcp, worker configured quic";
@@ -248,7 +248,7 @@ async fn a_handler_that_fails_before_its_first_item_is_told() {
 }
 
 #[tokio::test]
-async fn tls_is_told_from_its_first_bytes() {
+async fn tls_is_detected_by_its_first_bytes() {
     let alert = Acknowledge::With(vec![0x15, 3, 3, 0, 2, 2, 40]);
     let failed = failure(Script::silence().acknowledged(alert)).await;
     assert_eq!((failed.why, failed.detail.contains("TLS")), (QueryFault::Unsupported, true));
@@ -537,7 +537,7 @@ impl Running {
     fn start() -> Self {
         let (stop, stopped) = watch::channel(false);
         let (handle, inbox) = LoneInbox::new(QueueLimits { messages: 64, bytes: 1 << 20 });
-        let source = Source { client: Arc::new(client()) };
+        let source = TreeSource { client: Arc::new(client()) };
         Self { inbox, stop, task: tokio::spawn(source.run(handle, stopped)) }
     }
 

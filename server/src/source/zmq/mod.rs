@@ -51,7 +51,7 @@ const MAX_REPORTS: usize = 1_024;
 const STATUS_EVERY: Duration = Duration::from_secs(1);
 
 /// The ZeroMQ event plane.
-pub struct Source {
+pub struct ZmqSource {
     /// XPUB sockets of brokers. Empty: publishers are connected directly.
     brokers: Vec<ZmqEndpoint>,
     /// Dynamo namespace to listen to; `None`: all.
@@ -62,19 +62,19 @@ pub struct Source {
 
 /// Sends the status of one connection.
 #[derive(Clone)]
-struct Report {
+struct LinkReport {
     id: u64,
     to: mpsc::Sender<(u64, LinkStatus)>,
 }
 
-impl Report {
+impl LinkReport {
     async fn set_status(&self, status: LinkStatus) {
         // Fails only during shutdown.
         let _ = self.to.send((self.id, status)).await;
     }
 }
 
-impl Source {
+impl ZmqSource {
     /// A source for these brokers, or without brokers for the publishers in commands.
     pub fn new(brokers: Vec<ZmqEndpoint>, namespace: Option<String>, gate: &Arc<Gate>) -> Self {
         Self { brokers, namespace, gate: Arc::clone(gate), timeouts: Timeouts::DEFAULT }
@@ -110,7 +110,7 @@ impl Source {
 
 /// All connections. They end with the runtime.
 struct Subscriptions {
-    source: Source,
+    source: ZmqSource,
     to: SourceHandle,
     say: watch::Sender<(LinkState, String)>,
     links: Links,
@@ -132,7 +132,7 @@ struct Subscription {
 }
 
 impl Subscriptions {
-    fn new(source: Source, to: SourceHandle, say: watch::Sender<(LinkState, String)>) -> Self {
+    fn new(source: ZmqSource, to: SourceHandle, say: watch::Sender<(LinkState, String)>) -> Self {
         let links = Links::new(if source.brokers.is_empty() { "publishers" } else { "brokers" });
         let (report, reports) = mpsc::channel(MAX_REPORTS);
         let (publishers, brokers) = (HashMap::new(), HashMap::new());
@@ -268,10 +268,10 @@ impl Subscriptions {
         is_read && self.source.namespace.as_deref().is_none_or(|namespace| subject.is_in(namespace))
     }
 
-    fn link(&mut self, to: String) -> Report {
+    fn link(&mut self, to: String) -> LinkReport {
         self.next_id += 1;
         self.links.add(self.next_id, to);
-        Report { id: self.next_id, to: self.report.clone() }
+        LinkReport { id: self.next_id, to: self.report.clone() }
     }
 }
 

@@ -33,11 +33,11 @@ struct Running {
 }
 
 impl Running {
-    fn start(source: Source) -> Self {
+    fn start(source: ZmqSource) -> Self {
         Self::with(source, QueueLimits { messages: 100_000, bytes: 64 << 20 })
     }
 
-    fn with(source: Source, limits: QueueLimits) -> Self {
+    fn with(source: ZmqSource, limits: QueueLimits) -> Self {
         let (to, handed) = LoneInbox::new(limits);
         let (stop, stopped) = watch::channel(false);
         tokio::spawn(source.run(to, stopped));
@@ -46,16 +46,19 @@ impl Running {
 
     /// To publishers that commands name.
     fn direct() -> Self {
-        Self::start(Source::new(Vec::new(), None, &Gate::of_this_machine()))
+        Self::start(ZmqSource::new(Vec::new(), None, &Gate::of_this_machine()))
     }
 
     fn impatient() -> Self {
-        Self::start(Source { timeouts: SHORT, ..Source::new(Vec::new(), None, &Gate::of_this_machine()) })
+        Self::start(ZmqSource {
+            timeouts: SHORT,
+            ..ZmqSource::new(Vec::new(), None, &Gate::of_this_machine())
+        })
     }
 
     fn brokers(brokers: &[&Publisher]) -> Self {
         let endpoints = brokers.iter().map(|broker| broker.endpoint().parse().unwrap()).collect();
-        Self::start(Source::new(endpoints, None, &Gate::of_this_machine()))
+        Self::start(ZmqSource::new(endpoints, None, &Gate::of_this_machine()))
     }
 
     async fn listen(&self, endpoint: String, publisher_id: u64, topic: &str) {
@@ -348,7 +351,7 @@ async fn messages_that_are_not_dynamos_are_bad_input_and_the_next_is_read() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_silent_publisher_is_asked_and_one_that_is_dead_is_left() {
+async fn a_silent_publisher_is_queried_and_one_that_is_dead_is_left() {
     let publisher = Publisher::bind(1);
     let mut running = Running::impatient();
     running.listen(publisher.endpoint(), 1, KV_EVENTS).await;
@@ -364,9 +367,9 @@ async fn a_silent_publisher_is_asked_and_one_that_is_dead_is_left() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_finds_no_room_is_counted_and_told_with_the_next_message() {
+async fn what_finds_no_room_is_counted_and_reported_with_the_next_message() {
     let publisher = Publisher::bind(1);
-    let source = Source::new(Vec::new(), None, &Gate::of_this_machine());
+    let source = ZmqSource::new(Vec::new(), None, &Gate::of_this_machine());
     let mut running = Running::with(source, QueueLimits { messages: 20, bytes: 1 << 20 });
     running.listen(publisher.endpoint(), 1, KV_EVENTS).await;
     publisher.wait_for_subscribers(KV_EVENTS, 1);
@@ -467,7 +470,7 @@ async fn a_peer_that_is_never_ready_is_left_after_a_while() {
 async fn other_namespaces_topics_and_transports_are_not_listened_to() {
     let publisher = Publisher::bind(1);
     let mut running =
-        Running::start(Source::new(Vec::new(), Some("other".to_owned()), &Gate::of_this_machine()));
+        Running::start(ZmqSource::new(Vec::new(), Some("other".to_owned()), &Gate::of_this_machine()));
     running.listen(publisher.endpoint(), 1, KV_EVENTS).await;
     running.reaches(&["Waiting for discovery"]).await;
     let mut running = Running::direct();

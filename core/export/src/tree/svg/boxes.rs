@@ -13,7 +13,7 @@ use radixscope_model::id::{Slot, WorkerIx};
 use radixscope_model::number_format::{count, plural};
 use radixscope_state::cluster::TOUCH_MS;
 use radixscope_state::tree::Tree;
-use radixscope_state::tree::forest::{Chain, Forest, Holder, Run, Seen, Sliver, Window};
+use radixscope_state::tree::forest::{Chain, Forest, Holder, NarrowBoxes, Sliver, VisibleBox, Window};
 
 /// More owners than this are shown as a number.
 const MAX_TICKS: usize = 16;
@@ -50,9 +50,9 @@ impl Boxes {
         let window = window(forest, drawing, plot);
         let mut most_hits = 0;
         forest.visit(&window, |seen| match seen {
-            Seen::Chain { id, .. } => most_hits = most_hits.max(forest.chain(id).sums.hits),
-            Seen::Sliver(sliver) => most_hits = most_hits.max(sliver.hits),
-            Seen::Run(_) => {}
+            VisibleBox::Chain { id, .. } => most_hits = most_hits.max(forest.chain(id).sums.hits),
+            VisibleBox::Sliver(sliver) => most_hits = most_hits.max(sliver.hits),
+            VisibleBox::NarrowBoxes(_) => {}
         });
         let boxes = Self {
             svg: String::new(),
@@ -66,9 +66,9 @@ impl Boxes {
         };
         let mut painter = Painter { tree, forest, drawing, plot, window, boxes, slivers: String::new() };
         forest.visit(&window, |seen| match seen {
-            Seen::Chain { id, x0 } => painter.chain(forest.chain(id), x0),
-            Seen::Sliver(sliver) => painter.sliver(&sliver),
-            Seen::Run(run) => painter.run(&run),
+            VisibleBox::Chain { id, x0 } => painter.chain(forest.chain(id), x0),
+            VisibleBox::Sliver(sliver) => painter.sliver(&sliver),
+            VisibleBox::NarrowBoxes(run) => painter.run(&run),
         });
         painter.boxes
     }
@@ -104,9 +104,9 @@ fn window(forest: &Forest, drawing: &Drawing<'_>, plot: &Plot) -> Window {
     loop {
         let mut boxes = 0;
         forest.visit(&window, |seen| match seen {
-            Seen::Chain { id, .. } => boxes += usize::from(!is_covered(forest, plot, forest.chain(id))),
-            Seen::Sliver(_) => boxes += 1,
-            Seen::Run(_) => {}
+            VisibleBox::Chain { id, .. } => boxes += usize::from(!is_covered(forest, plot, forest.chain(id))),
+            VisibleBox::Sliver(_) => boxes += 1,
+            VisibleBox::NarrowBoxes(_) => {}
         });
         if boxes <= MAX_BOXES || window.columns / 2 < MIN_COLUMNS {
             return window;
@@ -249,7 +249,7 @@ impl Painter<'_> {
         self.slivers = text;
     }
 
-    fn run(&mut self, run: &Run) {
+    fn run(&mut self, run: &NarrowBoxes) {
         let slivers = std::mem::take(&mut self.slivers);
         if slivers.is_empty() {
             return;

@@ -67,7 +67,7 @@ fn workers_stand_out_from_the_panel_and_from_shared_blocks() {
 }
 
 #[test]
-fn changes_are_told_apart_in_every_vision_and_from_what_is_kept() {
+fn changes_are_distinguished_in_every_vision_and_from_what_is_kept() {
     for (dark, theme) in [(false, Theme::LIGHT), (true, Theme::DARK)] {
         let changes = ["--tree-stored", "--tree-evicted", "--tree-moved"].map(|name| token(name, dark));
         let retained = shared_body(theme.ground, theme.shared);

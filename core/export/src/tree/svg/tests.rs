@@ -213,7 +213,7 @@ fn an_empty_tree_says_what_would_fill_it() {
 }
 
 #[test]
-fn what_is_too_narrow_is_drawn_together_and_told() {
+fn boxes_too_narrow_are_drawn_together_and_counted() {
     let mut tree = Tree::default();
     for i in 0..30_000 {
         tree.store(w((i % 20) as u16), None, &blocks([i + 1]), 0);

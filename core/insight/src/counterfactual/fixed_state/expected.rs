@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::super::sample::{EvaluatedDecision, Sample};
 use super::noise::{Interval, gain, part_of, percentile_of};
-use super::outcome::Outcome;
+use super::outcome::FixedStateOutcome;
 use radixscope_router::RouterSettings;
 
 /// With fewer measured requests the pace is unknown.
@@ -31,8 +31,8 @@ impl Sample {
     pub fn expected(
         &self,
         settings: &RouterSettings,
-        outcome: &Outcome,
-        actual: &Outcome,
+        outcome: &FixedStateOutcome,
+        actual: &FixedStateOutcome,
     ) -> Option<Expected> {
         let hit_rate_gain = gain(&outcome.parts, &actual.parts)?;
         let none = Expected { hit_rate_gain, ttft_p50_ms: None, ttft_p95_ms: None, measured_ttft_ms: None };

@@ -39,7 +39,7 @@ fn the_endpoint_of_another_publisher_is_not_asked() {
 }
 
 #[test]
-fn many_workers_are_asked_one_after_the_other() {
+fn many_workers_are_queried_one_after_the_other() {
     let mut attached = Attached::new();
     let workers = 30;
     for n in 0..workers {
@@ -70,7 +70,7 @@ fn many_workers_are_asked_one_after_the_other() {
 }
 
 #[test]
-fn where_it_cannot_list_its_blocks_it_is_asked_again_and_again() {
+fn where_it_cannot_list_its_blocks_it_is_queried_again_and_again() {
     let mut attached = Attached::new();
     attached.receive(&[stored(90, None, &[9])]);
     for (n, wait) in [200, 400, 800, 1_600, 3_200, 6_400, 12_800, 25_600, 300_000].into_iter().enumerate() {
@@ -105,7 +105,7 @@ fn a_failed_query_has_its_reason() {
 }
 
 #[test]
-fn a_number_where_blocks_were_asked_for_is_a_failure_and_no_loop() {
+fn a_number_where_blocks_were_requested_is_a_failure_and_no_loop() {
     let mut attached = Attached::new();
     attached.receive(&[stored(90, None, &[9])]);
     for response in [
@@ -123,7 +123,7 @@ fn a_number_where_blocks_were_asked_for_is_a_failure_and_no_loop() {
 }
 
 #[test]
-fn who_left_while_it_was_asked_holds_nothing() {
+fn a_worker_that_left_while_it_was_queried_holds_nothing() {
     let mut attached = Attached::new();
     attached.receive(&[stored(90, None, &[9])]);
     let query = attached.queries[0].id;
@@ -157,7 +157,7 @@ fn no_worker_is_queried_if_queries_are_off() {
 }
 
 #[test]
-fn where_nothing_tells_whom_to_ask_that_is_said() {
+fn a_missing_query_endpoint_is_reported() {
     let mut attached = Attached::with_endpoints(&[]);
     attached.receive(&[stored(90, None, &[9])]).pass(1_000);
     assert_eq!(attached.knowledge().asking, QueryState::NoEndpoint);

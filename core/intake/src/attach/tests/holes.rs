@@ -288,7 +288,7 @@ fn what_was_answered_before_a_break_was_noticed_is_not_all() {
 }
 
 #[test]
-fn what_a_worker_of_which_nothing_was_heard_read_before_the_connection_was_there_again_is_not_all() {
+fn a_response_from_before_the_reconnection_is_not_complete() {
     let mut attached = Attached::of_0_9();
     attached.list_worker(&["worker_kv_indexer_query"]);
     attached.subscribe();
@@ -321,7 +321,7 @@ fn a_loss_that_is_certain_only_after_a_response_that_holds_it_is_none() {
 }
 
 #[test]
-fn a_worker_that_was_asked_before_it_spoke_is_asked_again_after_a_break() {
+fn a_worker_that_was_queried_before_it_spoke_is_queried_again_after_a_break() {
     let mut attached = Attached::new();
     attached.list_worker(&["worker_kv_query_source_abc"]);
     attached.subscribe();
@@ -360,7 +360,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
 
     #[test]
-    fn complete_is_said_of_what_is(is_old: bool, steps in prop::collection::vec(step(), 1..60)) {
+    fn only_complete_workers_are_reported_complete(is_old: bool, steps in prop::collection::vec(step(), 1..60)) {
         let mut world = World::new(is_old);
         steps.into_iter().for_each(|step| world.step(step));
         world.recover();

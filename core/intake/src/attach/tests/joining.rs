@@ -5,7 +5,7 @@ use KnowledgeWhy::{Cleared, Dump, FromFirstEvent, JoinedLate};
 use TreeKnowledge::{Complete, Partial};
 
 #[test]
-fn a_worker_that_has_run_is_asked_after_its_first_event() {
+fn a_worker_that_has_run_is_queried_after_its_first_event() {
     let mut attached = Attached::new();
     assert_eq!(attached.queries, [], "nothing shows yet that its events will be received");
     attached.receive(&[stored(90, Some(2), &[3])]);
@@ -69,7 +69,7 @@ fn after_the_overlap_what_is_unknown_counts_again() {
 }
 
 #[test]
-fn who_begins_anew_while_it_is_asked_is_another() {
+fn a_worker_that_restarts_while_it_is_queried_is_another() {
     let mut attached = Attached::new();
     attached.receive(&[stored(90, None, &[9])]);
     let query = attached.queries[0].id;
@@ -101,7 +101,7 @@ fn a_response_of_another_process_than_the_one_that_speaks_does_not_count() {
 }
 
 #[test]
-fn a_response_older_than_what_was_received_before_it_was_asked_for_is_asked_for_again() {
+fn a_response_older_than_what_was_received_before_it_was_requested_is_requested_again() {
     let mut attached = Attached::new();
     attached.receive(&[stored(90, None, &[9])]);
     attached.respond(dump(Some(89), &[stored(0, None, &[1])]));
@@ -113,7 +113,7 @@ fn a_response_older_than_what_was_received_before_it_was_asked_for_is_asked_for_
 }
 
 #[test]
-fn a_dump_whose_blocks_lead_to_each_other_hangs_nobody() {
+fn a_dump_with_a_cycle_does_not_hang() {
     let mut attached = Attached::new();
     attached.receive(&[stored(90, None, &[9])]);
     let cycle = [
@@ -129,7 +129,7 @@ fn a_dump_whose_blocks_lead_to_each_other_hangs_nobody() {
 }
 
 #[test]
-fn more_events_than_are_kept_have_it_asked_again() {
+fn more_events_than_fit_the_queue_have_it_queried_again() {
     let mut attached = Attached::new();
     attached.receive(&[stored(90, None, &[9])]);
     let query = attached.queries[0].id;

@@ -5,7 +5,7 @@ use KnowledgeWhy::{ConnectionBroke, Dump, EventsLost, FromFirstEvent};
 use TreeKnowledge::{Complete, Partial};
 
 #[test]
-fn lost_events_are_asked_for_by_number_and_got_back() {
+fn lost_events_are_requested_by_number_and_got_back() {
     let mut attached = Attached::new();
     attached.receive(&[stored(1, None, &[1]), stored(2, Some(1), &[2])]);
     attached.sequence += 1;
@@ -92,7 +92,7 @@ fn what_was_not_got_back_is_lost_though_the_worker_left_before_that_was_certain(
 }
 
 #[test]
-fn lost_events_that_nobody_gives_back_are_lost_and_then_everything_is_asked_for() {
+fn lost_events_that_no_worker_has_are_lost_and_then_everything_is_requested() {
     let mut attached = Attached::new();
     attached.receive(&[stored(1, None, &[1]), stored(4, None, &[4])]);
     attached.respond(TreeResponse::TreeDumpFailed { message: String::new() });
@@ -107,7 +107,7 @@ fn lost_events_that_nobody_gives_back_are_lost_and_then_everything_is_asked_for(
 }
 
 #[test]
-fn a_worker_that_does_not_know_what_it_said_is_asked_for_everything() {
+fn a_worker_that_does_not_know_its_events_is_queried_for_everything() {
     let mut attached = Attached::new();
     attached.receive(&[stored(1, None, &[1]), stored(4, None, &[4])]);
     attached.respond(TreeResponse::TooNew { newest_available: 1 });
@@ -116,7 +116,7 @@ fn a_worker_that_does_not_know_what_it_said_is_asked_for_everything() {
 }
 
 #[test]
-fn events_lost_while_the_response_is_awaited_are_asked_for_after_it() {
+fn events_lost_while_the_response_is_awaited_are_requested_after_it() {
     let mut attached = Attached::new();
     attached.receive(&[stored(90, None, &[9]), stored(93, None, &[12])]);
     attached.respond(dump(Some(90), &[stored(0, None, &[9])]));
@@ -127,7 +127,7 @@ fn events_lost_while_the_response_is_awaited_are_asked_for_after_it() {
 }
 
 #[test]
-fn after_a_break_the_worker_is_asked_what_it_said() {
+fn after_a_break_the_worker_is_queried_for_its_events() {
     let mut attached = Attached::new();
     attached.receive(&[stored(1, None, &[1])]);
     attached.break_connection();
@@ -176,7 +176,7 @@ fn a_comparison_that_agrees_changes_nothing() {
 }
 
 #[test]
-fn a_difference_that_the_next_response_has_too_is_drift() {
+fn a_difference_that_the_next_response_has_too_is_divergence() {
     let mut attached = Attached::new();
     attached.receive(&[stored(1, None, &[1, 2]), stored(2, None, &[5])]);
     attached.intake.set_verify_every(Some(60_000));
@@ -196,7 +196,7 @@ fn a_difference_that_the_next_response_has_too_is_drift() {
 }
 
 #[test]
-fn an_idle_worker_that_spoke_unheard_is_asked_for_that() {
+fn an_idle_worker_whose_events_were_missed_is_queried_for_them() {
     let mut attached = Attached::new();
     attached.receive(&[stored(1, None, &[1])]);
     let tree = attached.cluster.tree_of(WorkerIx(0));

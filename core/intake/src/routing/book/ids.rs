@@ -1,7 +1,7 @@
 //! Requests by their ids: the router's, and those of the HTTP spans around them. Lines with both make them one.
 
 use super::bounds::MAX_REQUESTS;
-use super::{Request, RequestBook, RequestIx};
+use super::{JoinedRequest, RequestBook, RequestIx};
 use radixscope_model::id::{DecisionId, Millis};
 
 /// Pools that one request is routed in: prefill and decode, with one to spare; and ids of HTTP spans of it.
@@ -69,7 +69,7 @@ impl RequestBook {
         }
         let ix = self.next;
         self.next += 1;
-        let request = Request {
+        let request = JoinedRequest {
             request_id: None,
             http_ids: Vec::new(),
             parts: Vec::new(),

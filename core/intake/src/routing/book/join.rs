@@ -2,7 +2,7 @@
 //! not know which report counts more.
 
 use super::slots::ReportTime;
-use super::{Part, RequestBook, RequestIx};
+use super::{RequestBook, RequestIx, RequestPart};
 use radixscope_model::id::{DecisionId, Millis, PoolIx, WorkerIx};
 use radixscope_model::record::{DecisionSource, Role};
 
@@ -149,7 +149,7 @@ impl RequestBook {
         role: Option<Role>,
     ) -> Option<DecisionId> {
         let parts = &self.requests.get(&ix)?.parts;
-        let is_apart = |part: &Part| role.is_some() && part.role.is_some() && part.role != role;
+        let is_apart = |part: &RequestPart| role.is_some() && part.role.is_some() && part.role != role;
         let on_worker = parts.iter().find(|part| part.worker == worker);
         on_worker
             .or_else(|| parts.iter().find(|part| part.pool == pool && !is_apart(part)))

@@ -3,7 +3,7 @@
 
 use super::join::{CorrelationKey, Mark};
 use super::slots::{ReportTime, Slots};
-use super::{Part, RequestBook};
+use super::{RequestBook, RequestPart};
 use radixscope_model::id::{DecisionId, Millis, PoolIx, WorkerIx};
 use radixscope_model::micros::Micros;
 use radixscope_model::record::DecisionSource;
@@ -54,8 +54,9 @@ impl RequestBook {
         received_ms: Millis,
     ) -> Option<DecisionId> {
         let (from, to) = (Micros::of(from), Micros::of(to).plus_ms(1).before());
-        let fits =
-            |part: &Part| !part.has_id() && part.marks.iter().any(|mark| (from..=to).contains(&mark.time.at));
+        let fits = |part: &RequestPart| {
+            !part.has_id() && part.marks.iter().any(|mark| (from..=to).contains(&mark.time.at))
+        };
         let near = self.near(worker, from, to);
         let mut fitting = near.into_iter().filter(|&id| self.part(id).is_some_and(fits));
         let (only, None) = (fitting.next()?, fitting.next()) else { return None };
@@ -86,7 +87,7 @@ impl RequestBook {
     }
 
     /// How near a report is to what other sources reported of a choice; `None`: it cannot be about it.
-    fn nearness(&self, part: &Part, key: &CorrelationKey<'_>) -> Option<u64> {
+    fn nearness(&self, part: &RequestPart, key: &CorrelationKey<'_>) -> Option<u64> {
         let others = || part.marks.iter().filter(|mark| mark.source != key.source);
         let agree = |a: Option<u64>, b: Option<u64>| a.is_none() || b.is_none() || a == b;
         let agrees = others().all(|mark| {

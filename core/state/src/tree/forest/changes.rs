@@ -55,7 +55,7 @@ fn keep_largest(all: &mut Vec<Found>) {
 }
 
 #[derive(Clone, Default)]
-pub(super) struct Changes {
+pub(super) struct ForestChanges {
     is_enabled: bool,
     /// The next update lists nothing: it arranges anew.
     is_skipped: bool,
@@ -83,7 +83,7 @@ struct Note {
 
 const NO_NOTE: Note = Note { edge: NONE, removed: NONE };
 
-impl Changes {
+impl ForestChanges {
     pub(super) fn keep(&mut self, keep: bool) {
         if self.is_enabled != keep {
             *self = Self { is_enabled: keep, ..Self::default() };

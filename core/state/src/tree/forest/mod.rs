@@ -48,7 +48,7 @@ use super::owners::{OwnerSet, SetId};
 use super::{NodeId, Tree};
 use radixscope_model::id::Slot;
 
-use changes::Changes;
+use changes::ForestChanges;
 use siblings::{Marks, Siblings};
 
 pub(in crate::tree) use apply::TreeNodes;
@@ -56,7 +56,7 @@ pub use block::Prefix;
 pub use changes::{Change, ChangeKind, MAX_CHANGES};
 pub use region::Region;
 pub use rows::{Row, RowOrder};
-pub use visit::{Run, Seen, Sliver, Window};
+pub use visit::{NarrowBoxes, Sliver, VisibleBox, Window};
 
 /// In which order siblings stand, left to right.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -245,7 +245,7 @@ pub struct Forest {
     requests: u32,
     /// The latest time that the tree was given.
     now: u32,
-    changes: Changes,
+    changes: ForestChanges,
     revision: u64,
 }
 
@@ -268,7 +268,7 @@ impl Forest {
             hits_since: 0,
             requests: 0,
             now: 0,
-            changes: Changes::default(),
+            changes: ForestChanges::default(),
             revision: 0,
         }
     }

@@ -134,7 +134,7 @@ fn layout(forest: &Forest) -> Vec<(ChainId, f64)> {
 }
 
 /// What [`Forest::visit`] is to meet, in any order: each box looked at on its own.
-fn visited(forest: &Forest, window: &Window) -> Vec<Seen> {
+fn visited(forest: &Forest, window: &Window) -> Vec<VisibleBox> {
     let least = window.units_per_column();
     let mut seen = Vec::new();
     let mut todo = vec![(None, 0.0)];
@@ -154,7 +154,7 @@ fn visited(forest: &Forest, window: &Window) -> Vec<Seen> {
             }
             runs.push(Vec::new());
             if f64::from(chain.sums.bottom) > window.top {
-                seen.push(Seen::Chain { id, x0 });
+                seen.push(VisibleBox::Chain { id, x0 });
                 todo.push((Some(id), x0));
             }
         }
@@ -169,15 +169,24 @@ fn visited(forest: &Forest, window: &Window) -> Vec<Seen> {
                 let Sums { bottom, holder, workers, touched, hits, .. } = sum(some);
                 let column = column(some[0].1);
                 if f64::from(bottom) > window.top {
-                    seen.push(Seen::Sliver(Sliver { column, top, bottom, holder, workers, touched, hits }));
+                    seen.push(VisibleBox::Sliver(Sliver {
+                        column,
+                        top,
+                        bottom,
+                        holder,
+                        workers,
+                        touched,
+                        hits,
+                    }));
                 }
             }
             let Sums { bottom, holder, workers, hits, chains, blocks, .. } = sum(run);
             let ((first, x0), last) = (run[0], run[run.len() - 1]);
             let x1 = last.1 + f64::from(forest.chain(last.0).width());
             if f64::from(bottom) > window.top {
-                let run = Run { x0, x1, top, bottom, parent, first, chains, blocks, hits, holder, workers };
-                seen.push(Seen::Run(run));
+                let run =
+                    NarrowBoxes { x0, x1, top, bottom, parent, first, chains, blocks, hits, holder, workers };
+                seen.push(VisibleBox::NarrowBoxes(run));
             }
         }
     }

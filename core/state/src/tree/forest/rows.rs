@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn the_latest_come_first_if_asked_for() {
+    fn the_latest_come_first_if_requested() {
         let rows = rows_of(&tree(), RowOrder::Recency, 100, true);
         assert_eq!(rows.iter().map(|row| row.0).collect::<Vec<_>>(), [8, 1, 6, 3]);
     }

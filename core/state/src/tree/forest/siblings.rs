@@ -43,9 +43,9 @@ impl Marks {
 }
 
 /// Where a sibling stands among the others: compared first by units, then by tokens hash, which no two share.
-type Key = (u32, u64);
+type SiblingKey = (u32, u64);
 
-fn key(chain: &Chain, order: Order) -> Key {
+fn key(chain: &Chain, order: Order) -> SiblingKey {
     let units = match order {
         Order::LeftHeavy => u32::MAX - chain.width,
         Order::Stable => u32::from(chain.width == 0),
@@ -57,7 +57,7 @@ fn key(chain: &Chain, order: Order) -> Key {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Group {
     /// What stands at this key or behind it, and before the next group's, belongs here.
-    key: Key,
+    key: SiblingKey,
     /// Index of the first one among the siblings.
     pub(super) from: u32,
     pub(super) len: u32,
@@ -96,7 +96,7 @@ impl SiblingContext<'_> {
         chain.parent == self.parent && !chain.is_dead()
     }
 
-    fn key(&self, id: ChainId) -> Key {
+    fn key(&self, id: ChainId) -> SiblingKey {
         key(&self.chains[id.at()], self.order)
     }
 
@@ -155,7 +155,8 @@ impl Siblings {
         self.ids.retain(|&id| context.has(id));
         let is_large = self.ids.len() > SMALL;
         if is_large || !self.ids.is_sorted_by_key(|&id| context.key(id)) {
-            let mut all: Vec<(Key, ChainId)> = self.ids.iter().map(|&id| (context.key(id), id)).collect();
+            let mut all: Vec<(SiblingKey, ChainId)> =
+                self.ids.iter().map(|&id| (context.key(id), id)).collect();
             // A sort that profits from what is in order already.
             all.sort();
             if is_large {
@@ -176,7 +177,7 @@ impl Siblings {
     fn refresh(&mut self, context: &mut SiblingContext<'_>, sums: &mut Sums) -> u32 {
         let Some(groups) = self.groups.take() else { return 0 };
         let groups = groups.0;
-        let mut moved: Vec<(Key, ChainId)> = Vec::new();
+        let mut moved: Vec<(SiblingKey, ChainId)> = Vec::new();
         let mut note = |context: &SiblingContext<'_>, id: ChainId| {
             if context.has(id) {
                 moved.push((context.key(id), id));
@@ -230,7 +231,12 @@ impl Siblings {
     }
 
     /// Appends siblings in order, as groups.
-    fn group(&mut self, context: &mut SiblingContext<'_>, all: &[(Key, ChainId)], groups: &mut Vec<Group>) {
+    fn group(
+        &mut self,
+        context: &mut SiblingContext<'_>,
+        all: &[(SiblingKey, ChainId)],
+        groups: &mut Vec<Group>,
+    ) {
         // Room for some more in each; none where they fit into one.
         let size = if all.len() <= GROUP { GROUP } else { GROUP * 3 / 4 };
         for some in all.chunks(size) {

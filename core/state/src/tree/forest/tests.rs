@@ -92,12 +92,12 @@ fn what_is_narrower_than_a_column_is_gathered() {
     let runs: Vec<_> = seen
         .iter()
         .filter_map(|what| match what {
-            Seen::Run(run) => Some((run.chains, run.blocks, run.holder, run.top, run.bottom)),
+            VisibleBox::NarrowBoxes(run) => Some((run.chains, run.blocks, run.holder, run.top, run.bottom)),
             _ => None,
         })
         .collect();
     assert_eq!(runs, [(1, 1, Holder::One(w(2)), 0, 1), (2, 5, Holder::Several, 2, 5)]);
-    let slivers = seen.iter().filter(|what| matches!(what, Seen::Sliver(_))).count();
+    let slivers = seen.iter().filter(|what| matches!(what, VisibleBox::Sliver(_))).count();
     assert_eq!((slivers, seen.len()), (2, 5));
 }
 

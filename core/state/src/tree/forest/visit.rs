@@ -46,7 +46,7 @@ pub struct Sliver {
 
 /// Neighbours that are all too narrow, from the first to the last of them.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Run {
+pub struct NarrowBoxes {
     /// Left edge in units.
     pub x0: f64,
     /// Right edge in units.
@@ -73,7 +73,7 @@ pub struct Run {
 
 /// What a visit meets: parents before children, siblings from left to right.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub enum Seen {
+pub enum VisibleBox {
     /// A box at least a column wide.
     Chain {
         /// Which.
@@ -84,7 +84,7 @@ pub enum Seen {
     /// Boxes that share a column.
     Sliver(Sliver),
     /// The same boxes once more, after their slivers: all neighbouring siblings that are too narrow.
-    Run(Run),
+    NarrowBoxes(NarrowBoxes),
 }
 
 impl Forest {
@@ -92,7 +92,7 @@ impl Forest {
     ///
     /// Boxes too narrow count towards their column and run even where they end above the window, so that both look the
     /// same while the window moves down; a column or run that ends above it as a whole is left out.
-    pub fn visit(&self, window: &Window, mut see: impl FnMut(Seen)) {
+    pub fn visit(&self, window: &Window, mut see: impl FnMut(VisibleBox)) {
         let least = window.units_per_column();
         if least <= 0.0 || least.is_nan() {
             return;
@@ -122,7 +122,7 @@ struct Visit<'a, S> {
     todo: &'a mut Vec<(Option<ChainId>, f64)>,
 }
 
-impl<S: FnMut(Seen)> Visit<'_, S> {
+impl<S: FnMut(VisibleBox)> Visit<'_, S> {
     fn groups(&mut self, siblings: &Siblings, left: f64) {
         let groups = siblings.groups();
         if groups.is_empty() {
@@ -170,7 +170,7 @@ impl<S: FnMut(Seen)> Visit<'_, S> {
             }
             self.narrow.end(self.see);
             if f64::from(chain.sums.bottom) > window.top {
-                (self.see)(Seen::Chain { id, x0 });
+                (self.see)(VisibleBox::Chain { id, x0 });
                 if !chain.siblings.ids.is_empty() {
                     self.todo.push((Some(id), x0));
                 }
@@ -187,7 +187,7 @@ struct Narrow<'a> {
     /// Position of the siblings.
     top: u32,
     sliver: Option<Sliver>,
-    run: Option<Run>,
+    run: Option<NarrowBoxes>,
 }
 
 impl Narrow<'_> {
@@ -198,7 +198,7 @@ impl Narrow<'_> {
 
     /// Takes in what stands from `x0` to `x1`: one, or several of the same column with `first` as the leftmost.
     #[inline]
-    fn take(&mut self, first: ChainId, x0: f64, x1: f64, sums: &Sums, see: &mut impl FnMut(Seen)) {
+    fn take(&mut self, first: ChainId, x0: f64, x1: f64, sums: &Sums, see: &mut impl FnMut(VisibleBox)) {
         let (column, top) = (self.column(x0), self.top);
         let &Sums { bottom, holder, workers, touched, hits, chains, blocks, .. } = sums;
         match &mut self.sliver {
@@ -226,26 +226,37 @@ impl Narrow<'_> {
             }
             none => {
                 let parent = self.parent;
-                *none =
-                    Some(Run { x0, x1, top, bottom, parent, first, chains, blocks, hits, holder, workers });
+                *none = Some(NarrowBoxes {
+                    x0,
+                    x1,
+                    top,
+                    bottom,
+                    parent,
+                    first,
+                    chains,
+                    blocks,
+                    hits,
+                    holder,
+                    workers,
+                });
             }
         }
     }
 
-    fn end_sliver(&mut self, see: &mut impl FnMut(Seen)) {
+    fn end_sliver(&mut self, see: &mut impl FnMut(VisibleBox)) {
         if let Some(sliver) = self.sliver.take()
             && f64::from(sliver.bottom) > self.window.top
         {
-            see(Seen::Sliver(sliver));
+            see(VisibleBox::Sliver(sliver));
         }
     }
 
-    fn end(&mut self, see: &mut impl FnMut(Seen)) {
+    fn end(&mut self, see: &mut impl FnMut(VisibleBox)) {
         self.end_sliver(see);
         if let Some(run) = self.run.take()
             && f64::from(run.bottom) > self.window.top
         {
-            see(Seen::Run(run));
+            see(VisibleBox::NarrowBoxes(run));
         }
     }
 }

@@ -27,7 +27,7 @@ use crate::http::App;
 use crate::http::error::{ApiError, code};
 use crate::http::origin::AllowedPage;
 use crate::shutdown::over;
-use request::{Body, CounterfactualRequest, Work};
+use request::{CounterfactualBody, CounterfactualRequest, Work};
 use response::{CounterfactualResponse, Workers};
 
 /// Maximum concurrent runs: the hub needs a core.
@@ -57,7 +57,7 @@ struct Input {
 pub(super) async fn counterfactual(
     _: AllowedPage,
     State(app): State<App>,
-    Posted(body): Posted<Body, MAX_BODY_BYTES>,
+    Posted(body): Posted<CounterfactualBody, MAX_BODY_BYTES>,
 ) -> Result<Response, ApiError> {
     let request = CounterfactualRequest::of(body)?;
     let permit = Arc::clone(&app.runs).try_acquire_owned().map_err(|_| busy())?;

@@ -19,7 +19,7 @@ use crate::config::{Discovery, InvalidOption, KubernetesAt};
 use crate::hub::HubEnded;
 use crate::source::Failed;
 use client::{Client, Resource, SLICES, WATCH_S, WORKERS};
-use registry::{Kind, Registry};
+use registry::{Registry, ResourceKind};
 
 /// How long changes are gathered: a rollout changes a resource and a slice for every step of every pod.
 const GATHER: Duration = Duration::from_millis(50);
@@ -59,8 +59,8 @@ impl Kubernetes {
     /// The versions to watch from.
     async fn read_all(&mut self, to: &mut Follower<'_>) -> Result<[String; 2], Stop> {
         to.cut.clear();
-        let workers = self.read(Kind::Worker, to).await?;
-        Ok([workers, self.read(Kind::Slice, to).await?])
+        let workers = self.read(ResourceKind::Worker, to).await?;
+        Ok([workers, self.read(ResourceKind::Slice, to).await?])
     }
 
     /// Reports what is there, and what changes, until the connection fails.
@@ -82,7 +82,7 @@ impl Kubernetes {
     }
 
     /// Reads all objects of a kind; the version to watch from.
-    async fn read(&mut self, kind: Kind, to: &mut Follower<'_>) -> Result<String, Stop> {
+    async fn read(&mut self, kind: ResourceKind, to: &mut Follower<'_>) -> Result<String, Stop> {
         let mut pass = Pass::begin();
         let (mut next, mut version, mut lists) = (String::new(), None, 1);
         self.registry.begin_pass();
@@ -121,7 +121,7 @@ impl Kubernetes {
     /// Reads the objects of a page; what is around them. `None`: it is longer than is read.
     async fn read_page(
         &mut self,
-        kind: Kind,
+        kind: ResourceKind,
         parts: &mut Parts,
         to: &mut Follower<'_>,
     ) -> Result<Option<Piece>, Stop> {
@@ -148,8 +148,8 @@ impl Kubernetes {
         to: &mut Follower<'_>,
     ) -> Result<Ended, HubEnded> {
         let begun = async {
-            let workers = Watch::begin(&self.client, Kind::Worker, workers).await?;
-            Ok((workers, Watch::begin(&self.client, Kind::Slice, slices).await?))
+            let workers = Watch::begin(&self.client, ResourceKind::Worker, workers).await?;
+            Ok((workers, Watch::begin(&self.client, ResourceKind::Slice, slices).await?))
         };
         let (mut workers, mut slices) = match begun.await {
             Ok(begun) => begun,
@@ -208,7 +208,7 @@ impl Kubernetes {
     }
 
     /// Takes a line of a watch with an object that is larger than one may be. The watch goes on after the one before.
-    fn skip_too_large(&mut self, kind: Kind, line: &Piece) {
+    fn skip_too_large(&mut self, kind: ResourceKind, line: &Piece) {
         match change(&line.json) {
             Ok(WatchEvent::End(object)) => self.registry.end_too_large(kind, object, line.bytes),
             Ok(WatchEvent::Put(object)) => self.registry.put_too_large(kind, object, line.bytes),
@@ -250,10 +250,10 @@ impl Kubernetes {
     }
 }
 
-fn resource(kind: Kind) -> Resource {
+fn resource(kind: ResourceKind) -> Resource {
     match kind {
-        Kind::Worker => WORKERS,
-        Kind::Slice => SLICES,
+        ResourceKind::Worker => WORKERS,
+        ResourceKind::Slice => SLICES,
     }
 }
 
@@ -266,14 +266,14 @@ enum Ended {
 
 /// A watch of one kind of objects. The API server ends it after a while; then it goes on from where it was.
 struct Watch {
-    kind: Kind,
+    kind: ResourceKind,
     version: String,
     since: Instant,
     lines: Parts,
 }
 
 impl Watch {
-    async fn begin(client: &Client, kind: Kind, version: String) -> Result<Self, Ended> {
+    async fn begin(client: &Client, kind: ResourceKind, version: String) -> Result<Self, Ended> {
         let lines = client.watch(resource(kind), &version).await?;
         Ok(Self { kind, version, since: Instant::now(), lines })
     }

@@ -20,7 +20,7 @@ const SCORING_MS: f64 = 2.0;
 const SCORING_RATIO: f64 = 1.0;
 
 #[derive(Serialize)]
-pub(crate) struct Report {
+pub(crate) struct BenchReport {
     machine: Machine,
     /// Version of the crate compared with.
     rival: &'static str,
@@ -52,7 +52,7 @@ impl Machine {
     }
 }
 
-impl Report {
+impl BenchReport {
     pub(crate) fn new() -> Self {
         Self {
             machine: Machine::here(),

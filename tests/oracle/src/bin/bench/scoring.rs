@@ -12,7 +12,7 @@ use radixscope_model::id::{DecisionId, Millis, TokensHash, WorkerIx};
 use radixscope_model::record::Candidate;
 use radixscope_oracle::selector::{Selection, Taints};
 use radixscope_oracle::{Change, Event, ours, theirs};
-use radixscope_router::{Formula, Load, Request, RouterSettings, Scores, TieBreak, WorkerInput, score};
+use radixscope_router::{Formula, Load, RoutedRequest, RouterSettings, Scores, TieBreak, WorkerInput, score};
 use radixscope_state::tree::{OverlapRule, Tree};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
@@ -73,7 +73,8 @@ fn measure_one(lengths: usize, what: &'static str) -> anyhow::Result<Scoring> {
         their_tree.apply_event(theirs::router_event(event, id)).context("a store without parent")?;
     }
     let options = RouterSettings::new(Formula::E);
-    let request = Request::new(PROMPT_BLOCKS as u64 * u64::from(BLOCK_SIZE_TOKENS) + 5, BLOCK_SIZE_TOKENS);
+    let request =
+        RoutedRequest::new(PROMPT_BLOCKS as u64 * u64::from(BLOCK_SIZE_TOKENS) + 5, BLOCK_SIZE_TOKENS);
     let mut inputs: Vec<WorkerInput> = (0..WORKERS)
         .map(|_| WorkerInput {
             load: Some(Load {

@@ -134,7 +134,7 @@ fn a_departure_counts_as_it_was_first_found_out() {
 }
 
 #[test]
-fn requests_to_a_worker_that_left_long_ago_are_told() {
+fn requests_to_a_worker_that_left_long_ago_are_reported() {
     let stage = ghost();
     assert_eq!(stage.grave(), ["ghost_worker"]);
     assert_eq!(stage.found("ghost_worker").workers, [WorkerIx(0)]);
