@@ -189,7 +189,7 @@ impl Kubernetes {
     pub fn cut(&self) {
         let mut state = self.state();
         state.cuts += 1;
-        self.tell(state);
+        self.notify(state);
     }
 
     /// Keeps no version but the latest.
@@ -198,7 +198,7 @@ impl Kubernetes {
         // As if something else had changed: the versions that are known now are too old.
         state.version += 1;
         state.oldest = state.version;
-        self.tell(state);
+        self.notify(state);
     }
 
     /// Refuses requests whose address has this in it, from now on and with this body.
@@ -206,7 +206,7 @@ impl Kubernetes {
         let mut state = self.state();
         state.refusal = Some((part, status, body.to_owned()));
         state.cuts += 1;
-        self.tell(state);
+        self.notify(state);
     }
 
     /// Refuses no more.
@@ -251,10 +251,10 @@ impl Kubernetes {
             None => ("DELETED", state.objects.remove(&key).expect("it was there")),
         };
         state.log.push((version, path, kind, object));
-        self.tell(state);
+        self.notify(state);
     }
 
-    fn tell(&self, state: MutexGuard<'_, State>) {
+    fn notify(&self, state: MutexGuard<'_, State>) {
         drop(state);
         self.api.changed.send_modify(|changes| *changes += 1);
     }

@@ -52,7 +52,7 @@ pub async fn create_streams(jetstream: &jetstream::Context, messages: &[Message]
 }
 
 /// Publishes messages into their stream, in order, and waits until all of them are kept.
-pub async fn publish_kept(jetstream: &jetstream::Context, messages: &[Message]) {
+pub async fn publish_retained(jetstream: &jetstream::Context, messages: &[Message]) {
     for some in messages.chunks(AT_ONCE) {
         let mut retained = Vec::with_capacity(some.len());
         for message in some {

@@ -193,7 +193,7 @@ impl Deployment {
                 if requests {
                     self.request(server, count).await;
                 }
-                self.until_asked(count).await;
+                self.until_queried(count).await;
             }
             self.workers.pass(at);
             match published {
@@ -220,8 +220,8 @@ impl Deployment {
     }
 
     /// What workers were asked so far, by their ids: from which of their events on.
-    pub fn asked(&self) -> Vec<(u64, Option<u64>)> {
-        self.workers.asked()
+    pub fn queried(&self) -> Vec<(u64, Option<u64>)> {
+        self.workers.queried()
     }
 
     /// What each worker held at the end, and that everything that led to it was said.
@@ -306,15 +306,15 @@ impl Deployment {
             wait::expect(known == workers, || format!("{known} of {workers}"))
         })
         .await;
-        assert_eq!(self.asked(), [], "no worker is queried without a request");
+        assert_eq!(self.queried(), [], "no worker is queried without a request");
         let response = server.post("/api/v1/tree-dumps", "{}", &[]).await.json();
         let asked = response["workers"].as_array().expect("a list");
         assert!(asked.len() == workers && asked.iter().all(|one| one["asked"] == true), "{response}");
     }
 
-    async fn until_asked(&self, workers: usize) {
+    async fn until_queried(&self, workers: usize) {
         wait::until("every worker is asked", async || {
-            let asked = self.asked().len();
+            let asked = self.queried().len();
             wait::expect(asked >= workers, || format!("{asked} of {workers}"))
         })
         .await;

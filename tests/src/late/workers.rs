@@ -22,7 +22,7 @@ struct State {
     published: BTreeMap<u64, Vec<(u64, Value)>>,
     /// Answers that wait for their recorded time.
     held: Vec<(f64, Arc<Semaphore>)>,
-    asked: Vec<(u64, Option<u64>)>,
+    queried: Vec<(u64, Option<u64>)>,
 }
 
 impl Workers {
@@ -38,7 +38,7 @@ impl Workers {
             dumps,
             published: BTreeMap::new(),
             held: Vec::new(),
-            asked: Vec::new(),
+            queried: Vec::new(),
         })))
     }
 
@@ -86,8 +86,8 @@ impl Workers {
         state.published.iter().map(|(worker, published)| (*worker, last(published))).collect()
     }
 
-    pub(super) fn asked(&self) -> Vec<(u64, Option<u64>)> {
-        self.state().asked.clone()
+    pub(super) fn queried(&self) -> Vec<(u64, Option<u64>)> {
+        self.state().queried.clone()
     }
 
     pub(super) fn response(&self, call: &Call) -> Script {
@@ -98,7 +98,7 @@ impl Workers {
         let worker = query["worker_id"].as_u64().expect("an id");
         let start = query["start_event_id"].as_u64();
         let mut state = self.state();
-        state.asked.push((worker, start));
+        state.queried.push((worker, start));
         match start {
             Some(start) => state.events(worker, start, call.is_msgpack()),
             None => state.dump(worker, call),

@@ -23,7 +23,7 @@ async fn a_killed_server_is_noticed_and_a_restarted_one_taken_up_again() {
     let (retained, _) = capture.split_by_stream();
     let jetstream = nats.jetstream().await;
     replay::create_streams(&jetstream, &retained).await;
-    replay::publish_kept(&jetstream, &retained).await;
+    replay::publish_retained(&jetstream, &retained).await;
     let mut server = Radixscope::serve(&nats.url()).await;
     server.until_ready().await;
     server.until_quiet(retained.len() as u64).await;
@@ -125,7 +125,7 @@ async fn without_its_source_the_figures_of_the_source_are_of_its_last_message() 
     let (retained, _) = capture.split_by_stream();
     let jetstream = nats.jetstream().await;
     replay::create_streams(&jetstream, &retained).await;
-    replay::publish_kept(&jetstream, &retained).await;
+    replay::publish_retained(&jetstream, &retained).await;
     let server = Radixscope::serve(&nats.url()).await;
     server.until_ready().await;
     server.until_quiet(retained.len() as u64).await;

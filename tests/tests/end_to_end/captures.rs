@@ -70,9 +70,9 @@ async fn from_history(capture: &Capture, before: &[Message], after: &[Message], 
     let nats = Nats::start().await;
     let jetstream = nats.jetstream().await;
     let streams = replay::create_streams(&jetstream, before).await;
-    replay::publish_kept(&jetstream, before).await;
+    replay::publish_retained(&jetstream, before).await;
     let server = Radixscope::serve(&nats.url()).await;
-    replay::publish_kept(&jetstream, after).await;
+    replay::publish_retained(&jetstream, after).await;
     server.until_ready().await;
     // A router reads the stream too: what is delivered to it must not count again, and its consumer must stay the
     // only one.

@@ -3,9 +3,9 @@
 use futures_util::StreamExt;
 use radixscope_tests::capture::{self, Capture};
 use radixscope_tests::figures::{by_id, number, sum};
-use radixscope_tests::grown::{Change, Grown, SUBJECT, Wire, worker_id};
 use radixscope_tests::nats::{Access, Nats, Options};
 use radixscope_tests::radixscope::Radixscope;
+use radixscope_tests::synthetic_tree::{Change, SUBJECT, SyntheticTree, Wire, worker_id};
 use radixscope_tests::{replay, wait};
 
 #[tokio::test]
@@ -55,7 +55,7 @@ async fn what_a_router_pulls_comes_by_again_where_somebody_listens_to_everything
     let (retained, _) = Capture::load("0.9.1-log-jsonl-info").split_by_stream();
     let retained = &retained[..50];
     let streams = replay::create_streams(&jetstream, retained).await;
-    replay::publish_kept(&jetstream, retained).await;
+    replay::publish_retained(&jetstream, retained).await;
     let client = nats.client().await;
     let mut everything = client.subscribe(">").await.unwrap();
     client.flush().await.unwrap();
@@ -82,10 +82,10 @@ async fn a_synthetic_tree_is_received_to_the_last_block_and_goes_on() {
     let server = Radixscope::serve(&nats.url()).await;
     server.until_ready().await;
     let client = nats.client().await;
-    let (mut grown, mut wire) = (Grown::new(20_000, 3, 1), Wire::new(3));
+    let (mut tree, mut wire) = (SyntheticTree::new(20_000, 3, 1), Wire::new(3));
     let (mut stored, mut removed, mut messages) = (0, 0, 0);
-    let events: Vec<_> = grown.by_ref().collect();
-    let live: Vec<_> = std::iter::repeat_with(|| grown.live()).take(2_000).collect();
+    let events: Vec<_> = tree.by_ref().collect();
+    let live: Vec<_> = std::iter::repeat_with(|| tree.live()).take(2_000).collect();
     for event in events.into_iter().chain(live) {
         match &event.change {
             Change::Stored { blocks, .. } => stored += blocks.len() as u64,

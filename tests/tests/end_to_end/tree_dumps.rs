@@ -26,7 +26,7 @@ fn six() -> Value {
 }
 
 /// What a call asks: from which event on, and which rank.
-fn asked(call: &Call) -> (Option<u64>, u64) {
+fn query_of(call: &Call) -> (Option<u64>, u64) {
     let query: Value = match call.is_msgpack() {
         true => rmp_serde::from_slice(&call.body).expect("MessagePack"),
         false => call.query(),
@@ -76,7 +76,7 @@ async fn a_late_start_is_complete_after_the_first_event() {
     deployment.publish(&[stored(LAST + 1, Some(5), [6])]).await;
     until_complete(&server, 6).await;
     let calls = deployment.worker.calls();
-    assert_eq!(asked(&calls[0]), (None, 0));
+    assert_eq!(query_of(&calls[0]), (None, 0));
     assert!(calls[0].path.ends_with(&format!("worker_kv_query_source_{PUBLISHER:x}")), "{}", calls[0].path);
 }
 
@@ -223,7 +223,7 @@ async fn a_response_of_a_process_that_is_gone_is_left_alone() {
 
 #[tokio::test]
 async fn lost_events_are_requested_by_number() {
-    let mut deployment = Deployment::start(|call| match asked(call).0 {
+    let mut deployment = Deployment::start(|call| match query_of(call).0 {
         None => response(call, &five()),
         Some(start) => {
             assert_eq!(start, LAST + 2);
@@ -290,7 +290,7 @@ async fn hostile_responses_change_nothing() {
 
 #[tokio::test]
 async fn who_knows_no_rank_asks_again_with_the_right_one() {
-    let mut deployment = Deployment::start(|call| match asked(call).1 {
+    let mut deployment = Deployment::start(|call| match query_of(call).1 {
         0 => {
             let text = "WorkerKvQueryEngine::generate dp_rank mismatch: request.dp_rank=0 this.dp_rank=1";
             response(call, &json!({"Error": text}))

@@ -10,8 +10,8 @@ mod recording;
 use std::path::PathBuf;
 
 use clap::Parser as _;
-use radixscope_tests::grown::blocks_of;
 use radixscope_tests::report::ReportFile;
+use radixscope_tests::synthetic_tree::blocks_of;
 use serde_json::{Value, json};
 
 /// An hour.

@@ -1,9 +1,9 @@
 //! What fifteen minutes of history cost a server in memory: the same events to one that keeps them and one that does not.
 
 use radixscope_tests::figures::{number, sum};
-use radixscope_tests::grown::{Grown, SUBJECT, Wire};
 use radixscope_tests::nats::Nats;
 use radixscope_tests::radixscope::Radixscope;
+use radixscope_tests::synthetic_tree::{SUBJECT, SyntheticTree, Wire};
 use radixscope_tests::wait;
 use serde_json::Value;
 
@@ -30,7 +30,7 @@ pub(crate) async fn measure() -> Vec<Value> {
         server.until_ready().await;
     }
     let client = nats.client().await;
-    let (mut grown, mut wire) = (Grown::new(BLOCKS, WORKERS, SEED), Wire::new(WORKERS));
+    let (mut tree, mut wire) = (SyntheticTree::new(BLOCKS, WORKERS, SEED), Wire::new(WORKERS));
     let mut published = 0;
     let mut publish = async |message: Vec<u8>| {
         client.publish(SUBJECT, message.into()).await.expect("NATS takes what it is sent");
@@ -40,8 +40,8 @@ pub(crate) async fn measure() -> Vec<Value> {
             received(&servers, published - AHEAD / 2).await;
         }
     };
-    let grown_events: Vec<_> = grown.by_ref().collect();
-    let live = (0..EVENTS).map(|_| grown.live());
+    let grown_events: Vec<_> = tree.by_ref().collect();
+    let live = (0..EVENTS).map(|_| tree.live());
     for event in grown_events.into_iter().chain(live) {
         if let Some(message) = wire.take(event) {
             publish(message).await;

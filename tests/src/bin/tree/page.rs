@@ -117,7 +117,7 @@ impl<'a> Viewer<'a> {
             self.measured(false, async || tokio::time::sleep(Duration::from_secs(seconds)).await).await
         };
         let (published_events, measured) = tokio::join!(publishing, looking);
-        stage.until_heard(0).await;
+        stage.until_received(0).await;
         let (seq, resyncs_before, received_before) = before;
         let received_count = stage.received().await - received_before;
         let behind = resyncs(&stage.server).await - resyncs_before;

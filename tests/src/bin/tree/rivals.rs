@@ -4,8 +4,8 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use radixscope_tests::browser::Page;
 use radixscope_tests::devtools::Devtools;
-use radixscope_tests::grown::Drawn;
 use radixscope_tests::paths;
+use radixscope_tests::synthetic_tree::Drawn;
 use serde_json::{Value, json};
 
 /// How long a rival may take for all its times of one kind, in milliseconds.

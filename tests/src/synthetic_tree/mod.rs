@@ -85,8 +85,8 @@ struct Conversation {
     is_agent: bool,
 }
 
-/// The tree. Iterating grows it to its size and ends there; [`Grown::live`] goes on, at that size.
-pub struct Grown {
+/// The tree. Iterating grows it to its size and ends there; [`SyntheticTree::live`] goes on, at that size.
+pub struct SyntheticTree {
     random: Random,
     workers: u16,
     /// Distinct blocks that it grows to.
@@ -99,7 +99,7 @@ pub struct Grown {
     pending: VecDeque<Event>,
 }
 
-impl Grown {
+impl SyntheticTree {
     /// `size_blocks` distinct blocks over `workers`, of which there are 32 at most.
     pub fn new(size_blocks: u64, workers: u16, seed: u64) -> Self {
         assert!((1..=32).contains(&workers), "owners are the bits of a u32");
@@ -234,7 +234,7 @@ impl Grown {
     }
 }
 
-impl Iterator for Grown {
+impl Iterator for SyntheticTree {
     type Item = Event;
 
     fn next(&mut self) -> Option<Event> {
