@@ -276,13 +276,13 @@ mod tests {
         let cluster = Cluster::default();
         let selection = Selection::of(DecisionRange::ALL);
         let sample = Sample::of(&cluster, selection);
-        let frozen = responses(&encoded(Job::OfflineReplay {
+        let report = responses(&encoded(Job::OfflineReplay {
             sample: sample.clone(),
             settings: RouterOverrides::round_robin(),
         }));
         let outcome =
             JobOutcome::OfflineReplay(Box::new(sample.evaluate(RouterOverrides::round_robin())), 0.0);
-        assert_eq!(frozen, [WorkerResponse::Done { id: 7, outcome }]);
+        assert_eq!(report, [WorkerResponse::Done { id: 7, outcome }]);
         let sweep = responses(&encoded(Job::Sweep {
             sample,
             weights: vec![1.0],

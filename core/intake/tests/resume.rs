@@ -113,6 +113,6 @@ fn who_is_on_no_list_and_silent_has_left_meanwhile() {
     server.intake.flush(Millis(START_MS + 34_000), &mut cluster);
     assert!(cluster.workers().iter().all(|worker| worker.departure.is_none()), "lists may still be read");
     server.intake.flush(Millis(START_MS + 36_000), &mut cluster);
-    let gone = |ix| cluster.worker(WorkerIx(ix)).unwrap().departure.map(|gone| gone.why);
-    assert_eq!((gone(0), gone(1)), (None, Some(DepartureCause::Discovery)));
+    let departed = |ix| cluster.worker(WorkerIx(ix)).unwrap().departure.map(|departure| departure.why);
+    assert_eq!((departed(0), departed(1)), (None, Some(DepartureCause::Discovery)));
 }

@@ -60,9 +60,9 @@ pub(super) enum Event {
     /// Frontends and workers are scraped.
     Scrape,
     /// The fault begins.
-    Strikes,
-    /// What began with the fault settles.
-    Settles,
+    FaultBegins,
+    /// What began with the fault ends.
+    FaultEnds,
 }
 
 /// What is known of a user's request beyond the pool that it is in.
@@ -133,7 +133,7 @@ impl Driver {
             driver.agenda.after(SCRAPE_EVERY_US, Event::Scrape);
         }
         if let Some(strikes_us) = driver.pools.iter().find_map(|of| of.faults.strikes_us()) {
-            driver.agenda.after(strikes_us, Event::Strikes);
+            driver.agenda.after(strikes_us, Event::FaultBegins);
         }
         driver
     }
@@ -218,18 +218,18 @@ impl Driver {
             }
             Event::Sample => self.sample(pools),
             Event::Scrape => self.scrape(pools, out),
-            Event::Strikes => {
-                let mut settles_us = None;
+            Event::FaultBegins => {
+                let mut ends_us = None;
                 for (pool, serving) in pools.iter_mut().enumerate() {
                     if self.pools[pool].faults.strikes_us().is_some() {
-                        settles_us = fault_events::strike(&mut self.at(pool, out), serving);
+                        ends_us = fault_events::strike(&mut self.at(pool, out), serving);
                     }
                 }
-                settles_us.into_iter().for_each(|us| self.agenda.after(us, Event::Settles));
+                ends_us.into_iter().for_each(|us| self.agenda.after(us, Event::FaultEnds));
             }
-            Event::Settles => {
+            Event::FaultEnds => {
                 for (pool, serving) in pools.iter_mut().enumerate() {
-                    fault_events::settle(&mut self.at(pool, out), serving);
+                    fault_events::end(&mut self.at(pool, out), serving);
                 }
             }
         }

@@ -1,6 +1,6 @@
 //! How long the icicle takes, natively: `cargo run --release -p radixscope-state --example forest [NAME …]`.
 //!
-//! A tree of each kind is folded, planted, changed and looked at. Of each time there are the best and the median of
+//! A tree of each kind is folded, its forest built, changed and looked at. Of each time there are the best and the median of
 //! some rounds: the best is what the machine can do, the median what else it did meanwhile. A browser takes 1.5 to 2
 //! times as long.
 

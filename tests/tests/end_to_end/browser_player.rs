@@ -165,7 +165,7 @@ async fn a_dropped_recording_is_shown_in_the_place_of_the_server() {
         page.open(&recorded.server.url("/")).await;
         shows_the_server(page).await;
         page.drop_file(&recorded.path, "#panels").await;
-        says(page, "notice-file", "Shown is the recording incident.mcap").await;
+        says(page, "notice-file", "Showing the recording incident.mcap").await;
         shows_every_moment(page, &recorded).await;
         // What only a server knows is not asked of the one that is not shown.
         page.requests().await;

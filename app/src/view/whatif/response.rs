@@ -42,15 +42,15 @@ pub(super) type ResponseResult = Result<Response, InputFault>;
 pub(super) fn keep_current(
     store: Store,
     asking: QueryState,
-    frozen: StoredValue<Option<OfflineReplay>, LocalStorage>,
-    frozen_seq: RwSignal<Option<u64>>,
+    offline: StoredValue<Option<OfflineReplay>, LocalStorage>,
+    offline_seq: RwSignal<Option<u64>>,
     tick: Memo<(bool, u64)>,
     took_us: RwSignal<u64>,
 ) -> Memo<ResponseResult> {
     let engine = StoredValue::new_local(WhatIf::default());
     Memo::new(move |_| {
         let start = now_ms();
-        let is_frozen = frozen_seq.get().is_some();
+        let is_offline = offline_seq.get().is_some();
         let ask = |cluster: &ViewContext<'_>, now: Millis| -> ResponseResult {
             let question = asking.question(cluster)?;
             let state = WhatIfState { cluster: cluster.cluster, active: None, now_ms: now };
@@ -68,10 +68,10 @@ pub(super) fn keep_current(
             });
             result.unwrap_or_else(|| Err(InputFault::new("prompt", "The panel is closed")))
         };
-        let result = if is_frozen {
+        let result = if is_offline {
             let pools = store.pools.get();
-            frozen.with_value(|frozen| {
-                frozen.as_ref().map(|frozen| ask(&ViewContext::new(&frozen.cluster, pools), frozen.at_ms))
+            offline.with_value(|offline| {
+                offline.as_ref().map(|offline| ask(&ViewContext::new(&offline.cluster, pools), offline.at_ms))
             })
         } else {
             None

@@ -289,8 +289,8 @@ fn apply(stage: &mut Stage, held: &mut HeldPaths, step: &Step) {
             held.extend((1..=prompt.len()).map(|len| (*worker, prompt[..len].to_vec())));
         }
         Step::Remove(worker, prompt, n) => {
-            let gone = (1..=prompt.len()).rev().take(*n).map(|len| prompt[..len].to_vec());
-            for path in gone {
+            let removed = (1..=prompt.len()).rev().take(*n).map(|len| prompt[..len].to_vec());
+            for path in removed {
                 stage.remove(WorkerIx((*worker).into()), [named(&path)]);
                 held.remove(&(*worker, path));
             }

@@ -114,7 +114,7 @@ fn a_killed_worker_leaves_within_seconds_with_its_blocks() {
     let played = play("0.9.1-worker-restart", &["frontend"]);
     let cluster = &played.cluster;
     let dead = cluster.worker_ix(Worker::new(7_668_682_361_245_869_064, 0)).expect("known");
-    let gone: Vec<_> = played
+    let departed: Vec<_> = played
         .records
         .iter()
         .filter_map(|(at, record)| match record {
@@ -123,7 +123,7 @@ fn a_killed_worker_leaves_within_seconds_with_its_blocks() {
             _ => None,
         })
         .collect();
-    let [(at, worker, why)] = gone[..] else { panic!("{gone:?}") };
+    let [(at, worker, why)] = departed[..] else { panic!("{departed:?}") };
     assert_eq!((worker, why), (dead, DepartureCause::Log));
     let state = cluster.worker(dead).unwrap();
     let last_sign = state.last_sign_ms.expect("it spoke");

@@ -68,10 +68,11 @@ fn workers_that_are_stopped_are_noted_and_the_killed_one_is_a_warning() {
 #[test]
 fn a_departure_counts_as_it_was_found_out_first() {
     let watched = play("1.6.1-scale", ALL_AND_CARDS, 10);
-    let gone: Vec<_> = watched.cluster.workers().iter().filter_map(|worker| worker.last_departure).collect();
-    assert_eq!(gone.len(), 4);
+    let departed: Vec<_> =
+        watched.cluster.workers().iter().filter_map(|worker| worker.last_departure).collect();
+    assert_eq!(departed.len(), 4);
     // The router's gauges miss them ten seconds later.
-    assert!(gone.iter().all(|gone| gone.why == DepartureCause::Log), "{gone:?}");
+    assert!(departed.iter().all(|departure| departure.why == DepartureCause::Log), "{departed:?}");
     let late: u64 = watched.cluster.workers().iter().map(|worker| worker.events_after_departure).sum();
     assert!(late > 0, "two of them finish what they have, and that stays known");
 }

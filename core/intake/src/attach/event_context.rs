@@ -171,7 +171,7 @@ fn first(watched: &mut AttachState, live: &EventContext, event: &KvEvent, kv: &K
         .last_event_id
         .map(|last| super::watched::Joining { since_ms: live.at_ms, from: Some(last.saturating_add(1)) }))
     else {
-        // It may be asked already.
+        // It may be queried already.
         if watched.known.0 == TreeKnowledge::Unknown {
             watched.known = (TreeKnowledge::Partial, KnowledgeWhy::JoinedLate);
         }
@@ -180,7 +180,7 @@ fn first(watched: &mut AttachState, live: &EventContext, event: &KvEvent, kv: &K
         }
         return true;
     };
-    // It was asked before: its response's number tells whether this event follows it.
+    // It was queried before: its response's number tells whether this event follows it.
     watched.joining = Some(joining);
     watched.is_received_now();
     next(watched, event)

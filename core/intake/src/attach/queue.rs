@@ -1,4 +1,4 @@
-//! Events of a worker that arrive while it is asked: kept to be applied once more after its response. Knows nothing of queries.
+//! Events of a worker that arrive while it is queried: kept to be applied once more after its response. Knows nothing of queries.
 
 use std::ops::Range;
 

@@ -12,7 +12,7 @@ use super::watched::{Joining, Query, WantedQuery};
 use super::{Attach, queue::Queue};
 use crate::ingest::{Sink, kv_record};
 
-/// Time after a response that differs until the worker is asked again.
+/// Time after a response that differs until the worker is queried again.
 const AGAIN_MS: u64 = 5_000;
 /// Waits after failures in a row: the first, how often it doubles, and what comes then.
 const FIRST_WAIT_MS: u64 = 200;
@@ -120,7 +120,7 @@ impl Attach {
         out: &mut dyn Sink,
     ) {
         if last_event_id.is_some() && last_event_id < query.received_id {
-            // What came before it was asked was not kept, and would be taken away.
+            // What came before it was queried was not kept, and would be taken away.
             return self.failed(ix, query.want, "its response is older than events that it published before");
         }
         let watched = self.workers.of(ix);
@@ -239,7 +239,7 @@ impl Attach {
         self.applied(ix, query, queue, last, why);
     }
 
-    /// What was asked for has not happened: nothing was missed, or the worker is another process by now.
+    /// What was requested has not happened: nothing was missed, or the worker is another process by now.
     fn too_new(&mut self, ix: WorkerIx, query: &Query, newest: u64) {
         let watched = self.workers.of(ix);
         match query.want {
@@ -250,7 +250,7 @@ impl Attach {
             {
                 watched.failures = 0;
                 watched.is_requested &= query.is_overtaken;
-                // What was lost since is asked for next.
+                // What was lost since is requested next.
                 if !query.is_overtaken && !watched.is_broken {
                     watched.restore();
                 }
@@ -289,7 +289,7 @@ impl Attach {
         if watched.is_broken {
             watched.doubt(KnowledgeWhy::ConnectionBroke);
         }
-        // What was lost while it was asked is beyond the response, or in it.
+        // What was lost while it was queried is beyond the response, or in it.
         let gap = last.filter(|_| watched.is_contiguous || watched.source.is_none()).and_then(|last| {
             let mut next = last.saturating_add(1);
             let later = queue.from(Some(next));
@@ -305,7 +305,7 @@ impl Attach {
             watched.has_gap = true;
             watched.doubt(KnowledgeWhy::EventsLost);
         } else if query.is_overtaken && watched.is_contiguous {
-            // Up to its last event nothing is missing; what came after that while it was asked may be lost.
+            // Up to its last event nothing is missing; what came after that while it was queried may be lost.
             watched.doubt(KnowledgeWhy::ConnectionBroke);
             watched.want = watched.next_event().map_or(WantedQuery::Dump, WantedQuery::Events);
         } else if query.is_overtaken {

@@ -15,7 +15,7 @@ use radixscope_state::cluster::Cluster;
 
 /// Queries that run at a time.
 const MAX_RUNNING: usize = 8;
-/// Above so many that are to be asked they are spread over this time.
+/// Above so many that are to be queried they are spread over this time.
 const FEW: usize = 8;
 const SPREAD_MS: u64 = 3_000;
 /// After this time a query counts as not answered, whatever became of it.
@@ -210,8 +210,8 @@ impl Attach {
         watched.query = Some(query);
     }
 
-    /// Whether a worker's events were kept long enough for it to be asked; else they are from now on. A response without a
-    /// number may be older than what was received when it was asked for.
+    /// Whether a worker's events were kept long enough for it to be queried; else they are from now on. A response without a
+    /// number may be older than what was received when it was requested.
     fn are_kept(&mut self, ix: WorkerIx) -> bool {
         let now = self.now;
         let watched = self.workers.of(ix);

@@ -98,8 +98,9 @@ impl Target {
     fn compare(&self, tier: Option<Tier>, current: &Tree, target: &Tree, to: &mut Difference) {
         let slot = self.slot;
         if current.holdings(slot).resident > 0 {
-            let gone = current.names_of(slot).into_iter().filter(|&name| target.find(slot, name).is_none());
-            for name in gone {
+            let removed =
+                current.names_of(slot).into_iter().filter(|&name| target.find(slot, name).is_none());
+            for name in removed {
                 let is_detached = to.is_verified
                     && current.find(slot, name).is_some_and(|node| is_detached(current, slot, node));
                 let list = if is_detached { &mut to.detached } else { &mut to.surplus };

@@ -104,7 +104,7 @@ impl Attached {
         attached
     }
 
-    /// Of 0.9, which is asked on request only.
+    /// Of 0.9, which is queried on request only.
     fn of_0_9() -> Self {
         let mut attached = Self::with_endpoints(&[(WORKER, "worker_kv_indexer_query")]);
         attached.is_old = true;

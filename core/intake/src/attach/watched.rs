@@ -1,4 +1,4 @@
-//! What is known of one worker (a process's rank) whose events are followed: how far, what is missing, what is asked.
+//! What is known of one worker (a process's rank) whose events are followed: how far, what is missing, what is queried.
 
 use std::collections::HashSet;
 
@@ -40,21 +40,21 @@ pub(super) struct AttachState {
     pub(super) has_gap: bool,
     /// Messages that are missing and may still come late: the event before the first of them, and the latest such gap.
     pub(super) gap: Option<Gap>,
-    /// Gaps up to this one were there when what was answered last was asked for.
+    /// Gaps up to this one were there when what was answered last was requested.
     pub(super) covered: u64,
     /// Its events come from a stream that is read again after a break.
     pub(super) is_stream: bool,
-    /// Its answers have no number, so that events are kept for a while before it is asked.
+    /// Its responses have no number, so that events are kept for a while before it is queried.
     pub(super) is_unnumbered: bool,
     /// Since when they are kept.
     pub(super) kept_since: Option<Millis>,
-    /// Somebody requested it, so that it is asked whatever is set.
+    /// Somebody requested it, so that it is queried whatever is set.
     pub(super) is_requested: bool,
     pub(super) query: Option<Query>,
     pub(super) queue: Queue,
     pub(super) joining: Option<Joining>,
     pub(super) failures: u32,
-    /// When it may be asked again.
+    /// When it may be queried again.
     pub(super) next_ms: Option<Millis>,
     /// When its blocks are compared again.
     pub(super) verify_ms: Option<Millis>,
@@ -73,7 +73,7 @@ pub(super) struct AttachState {
     pub(super) detail: String,
 }
 
-/// What a worker is to be asked.
+/// What a worker is to be queried for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) enum WantedQuery {
     #[default]
@@ -92,13 +92,13 @@ pub(super) struct Query {
     pub(super) want: WantedQuery,
     pub(super) endpoint: QueryEndpoint,
     pub(super) since_ms: Millis,
-    /// Number of the last event that was received before it was asked; `None`: they are not numbered, or none was.
+    /// Number of the last event that was received before it was queried; `None`: they are not numbered, or none was.
     pub(super) received_id: Option<u64>,
-    /// Events were lost, or may have been, after it was asked.
+    /// Events were lost, or may have been, after it was queried.
     pub(super) is_overtaken: bool,
-    /// The latest gap when it was asked.
+    /// The latest gap when it was queried.
     pub(super) gap: u64,
-    /// Events were kept for a while before it was asked.
+    /// Events were kept for a while before it was queried.
     pub(super) was_queueing: bool,
 }
 
@@ -191,7 +191,7 @@ impl AttachState {
         self.doubt(why);
     }
 
-    /// Its events are received. If it was asked before anything showed that, and nothing was lost since, its response holds.
+    /// Its events are received. If it was queried before anything showed that, and nothing was lost since, its response holds.
     pub(super) fn is_received_now(&mut self) {
         let is_awaited = self.known == (TreeKnowledge::Partial, KnowledgeWhy::NoEvents);
         if is_awaited && self.want == WantedQuery::Nothing && self.query.is_none() {

@@ -113,7 +113,7 @@ impl Ingest {
             }
         }
         // Where discovery is read it decides: a frontend's list follows it.
-        for id in changes.gone.into_iter().filter(|id| self.discovered.is_there(*id) != Some(true)) {
+        for id in changes.departed.into_iter().filter(|id| self.discovered.is_there(*id) != Some(true)) {
             for (_, worker) in ranks_of(id, out.cluster()) {
                 out.record(context.entry(Record::Left { worker, why }));
             }

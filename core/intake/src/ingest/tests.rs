@@ -407,7 +407,7 @@ fn left(message: &str) -> Observer {
 }
 
 impl Observer {
-    fn is_gone(&self) -> bool {
+    fn has_left(&self) -> bool {
         self.cluster.workers()[0].departure.is_some()
     }
 
@@ -420,8 +420,11 @@ impl Observer {
 fn a_worker_that_a_router_removed_leaves_with_its_blocks() {
     for message in [REMOVED, INSTANCE] {
         let observer = left(message);
-        assert_eq!((observer.is_gone(), observer.blocks()), (true, Some(0)), "{message}");
-        assert_eq!(observer.cluster.workers()[0].departure.map(|gone| gone.why), Some(DepartureCause::Log));
+        assert_eq!((observer.has_left(), observer.blocks()), (true, Some(0)), "{message}");
+        assert_eq!(
+            observer.cluster.workers()[0].departure.map(|departure| departure.why),
+            Some(DepartureCause::Log)
+        );
     }
 }
 
@@ -430,7 +433,7 @@ fn a_removal_of_another_day_is_none_of_today() {
     let mut observer = Observer::new();
     observer.nats(CORE, &enveloped(WORKER, 0, &stored(WORKER, 0, None, &[1, 2])));
     observer.log("a", line("07:00:00.000000", REMOVED));
-    assert_eq!((observer.is_gone(), observer.blocks()), (false, Some(2)));
+    assert_eq!((observer.has_left(), observer.blocks()), (false, Some(2)));
 }
 
 #[test]
@@ -438,22 +441,22 @@ fn what_a_worker_says_right_after_it_left_is_late_and_later_it_is_back() {
     let mut observer = left(REMOVED);
     observer.now += 1_500;
     observer.nats_json(JETSTREAM, stored(WORKER, 1, None, &[3]));
-    assert_eq!((observer.is_gone(), observer.blocks()), (true, Some(0)), "late");
+    assert_eq!((observer.has_left(), observer.blocks()), (true, Some(0)), "late");
     assert_eq!(observer.cluster.workers()[0].events_after_departure, 1);
     assert_eq!(observer.cluster.workers()[0].unknown_removed_total, 0);
     observer.now += 1_500;
     observer.nats_json(JETSTREAM, stored(WORKER, 2, None, &[4]));
-    assert_eq!((observer.is_gone(), observer.blocks()), (false, Some(1)), "back");
+    assert_eq!((observer.has_left(), observer.blocks()), (false, Some(1)), "back");
 }
 
 #[test]
 fn a_worker_that_a_router_adds_again_is_back_and_an_older_line_changes_nothing() {
     let mut observer = left(REMOVED);
     observer.log("b", line("07:59:50.000000", ADDED));
-    assert!(observer.is_gone(), "added before it was removed");
+    assert!(observer.has_left(), "added before it was removed");
     observer.now += 1_000;
     observer.log("b", line("08:00:01.000000", ADDED));
-    assert!(!observer.is_gone());
+    assert!(!observer.has_left());
 }
 
 #[test]
@@ -467,7 +470,7 @@ fn of_a_log_that_is_read_at_once_the_last_word_about_a_worker_counts() {
         intake.handle(&Received { source: *source, at_ms, payload }, cluster);
     }
     intake.flush(at_ms, cluster);
-    assert_eq!((observer.is_gone(), observer.blocks()), (false, Some(2)), "it never seemed gone");
+    assert_eq!((observer.has_left(), observer.blocks()), (false, Some(2)), "it never seemed gone");
 }
 
 /// A frontend's list of workers that take requests.
@@ -830,23 +833,28 @@ fn a_worker_leaves_when_discovery_says_so_and_returns_with_its_entry() {
         Some(json!({"type": "Model", "namespace": "dynamo", "component": "backend", "endpoint": "generate",
             "instance_id": WORKER, "card_json": {"runtime_config": {"data_parallel_size": 2}}}))
     };
-    let gone = |observer: &Observer| -> Vec<_> {
-        observer.cluster.workers().iter().map(|worker| worker.departure.map(|gone| gone.why)).collect()
+    let departed = |observer: &Observer| -> Vec<_> {
+        observer
+            .cluster
+            .workers()
+            .iter()
+            .map(|worker| worker.departure.map(|departure| departure.why))
+            .collect()
     };
     discovered(&mut observer, "endpoint", endpoint());
     discovered(&mut observer, "card", card());
     observer.nats(ENDPOINT, &enveloped(WORKER, 0, &stored(WORKER, 1, None, &[2])));
-    assert_eq!(gone(&observer), [None, None]);
+    assert_eq!(departed(&observer), [None, None]);
     discovered(&mut observer, "endpoint", None);
-    assert_eq!(gone(&observer), [Some(DepartureCause::Discovery); 2], "all its ranks");
+    assert_eq!(departed(&observer), [Some(DepartureCause::Discovery); 2], "all its ranks");
     // It still finishes what it has begun, and the rest of its entries ends after that.
     observer.now += 10_000;
     observer.nats(ENDPOINT, &enveloped(WORKER, 1, &stored(WORKER, 2, None, &[3])));
-    assert_eq!(gone(&observer)[0], None);
+    assert_eq!(departed(&observer)[0], None);
     discovered(&mut observer, "card", None);
-    assert_eq!(gone(&observer), [Some(DepartureCause::Discovery); 2]);
+    assert_eq!(departed(&observer), [Some(DepartureCause::Discovery); 2]);
     discovered(&mut observer, "endpoint", endpoint());
-    assert_eq!(gone(&observer), [None, None]);
+    assert_eq!(departed(&observer), [None, None]);
 }
 
 #[test]
@@ -858,19 +866,19 @@ fn a_frontends_list_does_not_contradict_discovery() {
         let instances = if there { vec![instance] } else { vec![] };
         json!({"status": "healthy", "instances": instances})
     };
-    let is_gone = |observer: &Observer| observer.cluster.workers()[0].departure.is_some();
+    let has_left = |observer: &Observer| observer.cluster.workers()[0].departure.is_some();
     discovered(&mut observer, "endpoint", endpoint());
     observer.health(list(true));
     for _ in 0..3 {
         observer.health(list(false));
     }
-    assert!(!is_gone(&observer), "discovery has it");
+    assert!(!has_left(&observer), "discovery has it");
     let source = json!({"type": "EventSource", "topic": "kv-events", "publisher_id": 7,
         "metadata": {"worker": {"worker_id": WORKER, "dp_rank": 0}}});
     discovered(&mut observer, "source", Some(source));
     discovered(&mut observer, "endpoint", None);
     observer.health(list(true));
-    assert!(is_gone(&observer), "discovery ended it");
+    assert!(has_left(&observer), "discovery ended it");
 }
 
 fn broke_of(observer: &mut Observer, publisher_id: u64) {

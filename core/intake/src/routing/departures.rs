@@ -137,7 +137,7 @@ impl Departures {
     }
 
     /// Whether the worker left, by the latest line about it.
-    pub(super) fn is_gone(&self, worker: WorkerIx, cluster: &Cluster) -> bool {
+    pub(super) fn has_left(&self, worker: WorkerIx, cluster: &Cluster) -> bool {
         let change = self.latest.get(&worker).filter(|change| change.is_new);
         change.map_or_else(
             || cluster.worker(worker).is_some_and(|worker| worker.departure.is_some()),
@@ -147,17 +147,17 @@ impl Departures {
 
     /// Whether the worker had left at a time, by what routers wrote until then. A log that is read late contains what happened
     /// since, too.
-    pub(super) fn was_gone(&self, worker: WorkerIx, at: Millis, cluster: &Cluster) -> bool {
+    pub(super) fn had_left(&self, worker: WorkerIx, at: Millis, cluster: &Cluster) -> bool {
         let history = self.history.get(&worker).map_or(&[][..], Vec::as_slice);
         let known = Millis(at.0 + WRITTEN_WITHIN_MS);
         let later = history.partition_point(|(written_ms, _)| *written_ms <= known);
         match (later.checked_sub(1).and_then(|last| history.get(last)), history.get(later)) {
             // It may have shown since that it is there.
-            (Some((_, true)), _) => self.is_gone(worker, cluster),
+            (Some((_, true)), _) => self.has_left(worker, cluster),
             (Some((_, false)), _) | (None, Some((_, true))) => false,
             // It was added later. Nothing else shows that it was there before.
             (None, Some((_, false))) => cluster.worker(worker).is_some_and(|worker| worker.first_ms > at),
-            (None, None) => self.is_gone(worker, cluster),
+            (None, None) => self.has_left(worker, cluster),
         }
     }
 
@@ -199,8 +199,8 @@ pub(crate) fn returns(entry: &Entry<'_>, cluster: &Cluster) -> Option<WorkerIx> 
         | Record::Sequence { worker, by_worker: true, .. } => worker,
         _ => return None,
     };
-    let gone = cluster.worker(worker)?.departure?;
-    (entry.at_ms.since(gone.at_ms) > LATE_MS).then_some(worker)
+    let departure = cluster.worker(worker)?.departure?;
+    (entry.at_ms.since(departure.at_ms) > LATE_MS).then_some(worker)
 }
 
 /// Whether a record says only what is known: that a worker left that has left, or that one is back that is there.

@@ -185,7 +185,7 @@ impl Routing {
             let choice = WeighedChoice { report: &report, prompt: prompt.prompt(), settings };
             let decided_ms = report.at.millis();
             let outcome = reconstructor.weigh(ground, &choice, |worker| {
-                departures.was_gone(worker, decided_ms, cluster) || departures.is_out(worker, decided_ms)
+                departures.had_left(worker, decided_ms, cluster) || departures.is_out(worker, decided_ms)
             });
             let path = match &outcome {
                 Ok(found) => found.path,
@@ -323,7 +323,7 @@ impl Routing {
         self.resolve_costs(at_ms, cluster);
         records.append(&mut self.publish(at_ms, cluster));
         records.append(&mut self.departures.flush(now_ms, cluster));
-        self.in_flight.flush(at_ms, |worker| self.departures.is_gone(worker, cluster), &mut records);
+        self.in_flight.flush(at_ms, |worker| self.departures.has_left(worker, cluster), &mut records);
         let ends = self.book.expire(at_ms, Micros::of(now_ms), |id| self.costs.waits(id));
         let counted = ends.into_iter().filter(|end| !end.is_query);
         records.extend(counted.map(|end| Record::Request(end.ended)));

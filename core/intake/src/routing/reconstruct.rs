@@ -158,7 +158,7 @@ impl Reconstructor {
         &mut self,
         ground: Ground<'_>,
         choice: &WeighedChoice<'_>,
-        gone: impl Fn(WorkerIx) -> bool,
+        departed: impl Fn(WorkerIx) -> bool,
     ) -> Result<Found, NotReconstructed> {
         let lengths = (choice.report.isl_tokens, choice.report.block_size_tokens);
         let (Some(isl_tokens), Some(block_size)) = lengths else {
@@ -170,7 +170,7 @@ impl Reconstructor {
         self.workers.clear();
         let peers = cluster.workers().indexed().filter(|(_, worker)| is_peer(cluster, worker, like));
         let peers = peers.take(MAX_CANDIDATES).map(|(ix, _)| ix);
-        self.workers.extend(peers.filter(|&worker| worker == choice.report.worker || !gone(worker)));
+        self.workers.extend(peers.filter(|&worker| worker == choice.report.worker || !departed(worker)));
         if !ground.knows(choice.report.at, &self.workers) {
             return Err(NotReconstructed::State);
         }

@@ -104,12 +104,12 @@ fn a_killed_prefill_worker_is_missed_where_it_worked() {
         !matching.is_empty() && matching.iter().all(|line| line.contains("phase=Prefill")),
         "{matching:?}"
     );
-    let gone: Vec<_> = messages
+    let departed: Vec<_> = messages
         .iter()
         .filter(|m| m.channel == Channel::Metrics && m.name == "frontend")
         .map(|m| String::from_utf8_lossy(&m.payload).matches("router_worker_registered{").count())
         .collect();
-    assert_eq!((gone.first(), gone.last()), (Some(&6), Some(&5)));
+    assert_eq!((departed.first(), departed.last()), (Some(&6), Some(&5)));
 }
 
 #[test]

@@ -1,5 +1,5 @@
 //! Which workers lack blocks in our tree, and how much of what workers hold is in it: the one place that decides it, for
-//! figures, rules and marks alike. Knows nothing of how workers are asked.
+//! figures, rules and marks alike. Knows nothing of how workers are queried.
 
 use super::{Cluster, WorkerState};
 use radixscope_model::id::{Millis, PoolIx, WorkerIx};
@@ -82,7 +82,7 @@ impl Cluster {
     }
 
     /// Whether blocks of a worker that is there are known to be missing: it is known in part, or nothing of it is, though somebody
-    /// of its pool was there before us, or though it was asked.
+    /// of its pool was there before us, or though it was queried.
     pub fn is_incomplete(&self, worker: WorkerIx) -> bool {
         self.worker(worker).is_some_and(|state| {
             let may_be = !state.knowledge.is_complete() && state.departure.is_none();

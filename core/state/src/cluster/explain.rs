@@ -35,7 +35,7 @@ pub struct CostParts {
 }
 
 impl CostParts {
-    /// The sum in text: `30 = 1.0 × 25 prefill + 5 decode`.
+    /// The sum as text: `30 = 1.0 × 25 prefill + 5 decode`.
     pub fn sum(&self) -> String {
         let terms = Terms {
             formula: self.formula,
@@ -147,7 +147,7 @@ impl DecisionEntry {
         text
     }
 
-    /// How its costs are known, in a few text.
+    /// How its costs are known, in a few words.
     pub fn known_text(&self) -> String {
         let mut text = self.known_by_text();
         if self.partial {
@@ -194,7 +194,7 @@ impl DecisionEntry {
         }
     }
 
-    /// By how much the chosen worker won, in a few text that follow its name.
+    /// By how much the chosen worker won, in a few words that follow its name.
     pub fn cost_gap_text(&self, name: impl Fn(WorkerIx) -> String) -> String {
         let (cost_gap, next) = match (self.cost_gap_blocks(), self.next_best()) {
             (Ok(cost_gap), Ok(next)) => (cost_gap, name(next.worker)),

@@ -1,4 +1,4 @@
-//! How much is known of what workers hold. Knows nothing of how they are asked.
+//! How much is known of what workers hold. Knows nothing of how they are queried.
 
 use serde::{Deserialize, Serialize};
 
@@ -27,7 +27,7 @@ pub struct KnowledgeState {
     pub asking_since_ms: Millis,
     /// Queries to it.
     pub queries: QueryTotals,
-    /// How its last responses differed from the tree; `None`: they did not, or it was not asked twice.
+    /// How its last responses differed from the tree; `None`: they did not, or it was not queried twice.
     pub drift: Option<Divergence>,
     /// When that was found.
     pub drift_ms: Option<Millis>,

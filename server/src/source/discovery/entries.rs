@@ -186,16 +186,16 @@ impl Entries {
     /// The list is complete: what it did not have is gone. The keys of those that were followed.
     pub(super) fn end_pass(&mut self) -> Vec<String> {
         let pass = self.pass;
-        let gone = self.followed.iter().filter(|(_, followed)| followed.pass != pass);
-        let gone: Vec<String> = gone.map(|(key, _)| key.clone()).collect();
-        for key in &gone {
+        let removed = self.followed.iter().filter(|(_, followed)| followed.pass != pass);
+        let removed: Vec<String> = removed.map(|(key, _)| key.clone()).collect();
+        for key in &removed {
             self.end(key);
         }
         self.skipped.retain(|_, skip| skip.pass == pass);
         if self.first.as_ref().is_some_and(|(sum, _)| !self.skipped.contains_key(sum)) {
             self.first = None;
         }
-        gone
+        removed
     }
 
     /// Whether entries for which there was no room may be put again; `true` once.

@@ -95,7 +95,7 @@ impl Files {
             for found in poll.found {
                 to.put(found).await?;
             }
-            for key in poll.gone {
+            for key in poll.removed {
                 to.end(&key).await?;
             }
             if poll.has_all {
@@ -130,7 +130,7 @@ struct Poll {
     /// New and changed entries.
     found: Vec<Found>,
     /// Keys of removed or expired files, including entries that were never put.
-    gone: Vec<String>,
+    removed: Vec<String>,
     old: usize,
     /// Whether all changes were read.
     has_all: bool,
@@ -170,7 +170,7 @@ fn poll(folder: &Path, namespace: Option<&str>, mut before: BTreeMap<PathBuf, Kn
                     poll.found.push(Found { key, value, lease: None });
                     poll.known.insert(path, file);
                 }
-                None => poll.gone.push(key),
+                None => poll.removed.push(key),
             },
         }
     }
@@ -178,7 +178,7 @@ fn poll(folder: &Path, namespace: Option<&str>, mut before: BTreeMap<PathBuf, Kn
         // If the folder was not read completely, known files are checked one by one.
         match known(&path).filter(|file| !poll.cut.is_empty() && !is_old(*file)) {
             Some(_) => drop(poll.known.insert(path, was)),
-            None => poll.gone.extend(key(folder, &path)),
+            None => poll.removed.extend(key(folder, &path)),
         }
     }
     Ok(poll)

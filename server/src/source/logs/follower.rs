@@ -23,7 +23,7 @@ pub(super) const CHUNK_BYTES: usize = 64 * 1024;
 pub(super) const HEAD_BYTES: u64 = 64;
 
 /// Maximum delay of notifications, except on an overloaded system.
-const SETTLED: Duration = Duration::from_millis(50);
+const CONFIRMED_AFTER: Duration = Duration::from_millis(50);
 
 /// Minimum time between polls, so that a busy log is read in chunks and not byte by byte.
 const PAUSE: Duration = Duration::from_millis(2);
@@ -123,8 +123,11 @@ impl Follower {
 
     /// Waits for a notification, at most for `most`.
     pub(super) async fn wait(&mut self, most: Duration) {
-        let most =
-            if self.open.as_ref().is_none_or(|open| open.is_confirmed) { most } else { most.min(SETTLED) };
+        let most = if self.open.as_ref().is_none_or(|open| open.is_confirmed) {
+            most
+        } else {
+            most.min(CONFIRMED_AFTER)
+        };
         let Some(watch) = &mut self.watch else { return tokio::time::sleep(most).await };
         match watch.retarget(&self.path, self.is_overdue).await {
             Ok(false) => {}
@@ -192,7 +195,7 @@ impl Follower {
     /// Confirms the path before the file is read to its end, which may take long.
     async fn check_path_early(&mut self) {
         let Some(open) = self.open.as_ref().filter(|open| !open.is_confirmed) else { return };
-        if open.since.elapsed() >= SETTLED
+        if open.since.elapsed() >= CONFIRMED_AFTER
             && let Ok(now) = tokio::fs::metadata(&self.path).await
             && identity(&now) == open.identity
         {
@@ -203,7 +206,7 @@ impl Follower {
     /// The open file is the one at the path. Files that appeared there before it and were not found are lost.
     fn confirm_path(&mut self) {
         let (Some(open), Some(watch)) = (&mut self.open, &self.watch) else { return };
-        if open.since.elapsed() < SETTLED {
+        if open.since.elapsed() < CONFIRMED_AFTER {
             return;
         }
         open.is_confirmed = true;

@@ -1,5 +1,5 @@
 //! Reads a stream's messages by sequence number, from the last position to its end, and delivers them in order. Runs
-//! concurrently with the live subscription. It always ends with an [`HistoryOutcome`], so that the next connection continues from
+//! concurrently with the live subscription. It always ends with a [`HistoryOutcome`], so that the next connection continues from
 //! there.
 
 use std::sync::Arc;

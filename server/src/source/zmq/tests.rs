@@ -301,7 +301,7 @@ async fn a_broker_that_discovery_names_is_listened_to_until_it_is_withdrawn() {
     assert_eq!(running.message().await, (0, false));
     running.handed.command(Command::LeaveBroker { endpoint }).await;
     assert_eq!(running.unsubscribed().await, None, "nothing comes that way any more");
-    broker.wait_for_nobody();
+    broker.wait_for_no_subscriber();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -327,7 +327,7 @@ async fn whoever_is_withdrawn_is_left_and_whoever_takes_a_port_over_is_another()
     publish(&publisher, "kv_metrics", 2, 0);
     assert_eq!(running.message().await, (0, false));
     running.handed.command(unlisten(2)).await;
-    publisher.wait_for_nobody();
+    publisher.wait_for_no_subscriber();
     running.listen(publisher.endpoint(), 3, KV_EVENTS).await;
     assert_eq!(running.subscribed().await, Some(3));
     publisher.wait_for_connections(3);

@@ -1,4 +1,4 @@
-//! A NATS server, a `radixscope serve` that listens to it, and workers whose caches hold a grown tree.
+//! A NATS server, a `radixscope serve` that listens to it, and workers whose caches hold a synthetic tree.
 
 use std::time::{Duration, Instant};
 

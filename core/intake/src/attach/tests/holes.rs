@@ -147,8 +147,9 @@ impl World {
     }
 
     fn read(&mut self, behind: u64) {
-        let settled = self.events.iter().filter(|(_, at)| at + LAG_MS <= self.attached.now).count() as u64;
-        let index = self.published().saturating_sub(behind).max(settled).max(self.at_mend);
+        let final_events =
+            self.events.iter().filter(|(_, at)| at + LAG_MS <= self.attached.now).count() as u64;
+        let index = self.published().saturating_sub(behind).max(final_events).max(self.at_mend);
         let Some((query, response @ None)) = &self.open else { return };
         let query = self.attached.queries.iter().find(|asked| asked.id == *query).expect("asked");
         let _ = response;

@@ -232,11 +232,11 @@ impl Kubernetes {
         if to.entries.take_room() {
             self.registry.hand_over_all();
         }
-        let (put, gone) = self.registry.changes();
+        let (put, removed) = self.registry.changes();
         for found in put {
             to.put(found).await?;
         }
-        for key in gone {
+        for key in removed {
             to.end(&key).await?;
         }
         Ok(())

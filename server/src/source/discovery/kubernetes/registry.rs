@@ -258,11 +258,11 @@ impl Registry {
     /// The list of all objects of a kind is complete: there are no others.
     pub(super) fn end_pass(&mut self, kind: ResourceKind) {
         let pass = self.pass;
-        let gone: Vec<String> = match kind {
+        let removed: Vec<String> = match kind {
             ResourceKind::Worker => names(&self.workers, |worker| worker.pass != pass),
             ResourceKind::Slice => names(&self.slices, |slice| slice.pass != pass),
         };
-        gone.into_iter().for_each(|name| self.remove(kind, name));
+        removed.into_iter().for_each(|name| self.remove(kind, name));
         self.unreadable.retain(|(of, _), unreadable| *of != kind || unreadable.pass == pass);
     }
 
@@ -276,7 +276,7 @@ impl Registry {
         let mut put = Vec::new();
         self.collect(&mut put);
         let withdrawn = std::mem::take(&mut self.withdrawn);
-        let (gone, shared): (Vec<String>, Vec<String>) = withdrawn.into_iter().partition(|key| {
+        let (removed, shared): (Vec<String>, Vec<String>) = withdrawn.into_iter().partition(|key| {
             let sum = xxh3_64(key.as_bytes());
             let is_gone = self.holders.get(&sum).is_none_or(|holders| *holders == 0);
             if is_gone {
@@ -289,7 +289,7 @@ impl Registry {
             self.hand_over_all();
             self.collect(&mut put);
         }
-        (put, gone)
+        (put, removed)
     }
 
     fn collect(&mut self, put: &mut Vec<Found>) {
@@ -395,9 +395,9 @@ mod tests {
 
     impl Followed {
         fn keys(&mut self) -> Vec<&str> {
-            let (put, gone) = self.registry.changes();
+            let (put, removed) = self.registry.changes();
             self.keys.extend(put.into_iter().map(|found| found.key));
-            gone.iter().for_each(|key| assert!(self.keys.remove(key), "{key} was never put"));
+            removed.iter().for_each(|key| assert!(self.keys.remove(key), "{key} was never put"));
             self.keys.iter().map(|key| &**key).collect()
         }
     }
@@ -499,11 +499,11 @@ mod tests {
         }
         assert_eq!(registry.keys().len(), 10_000);
         registry.put(ResourceKind::Worker, &worker("w7", "c", "p", endpoints(7, 1)));
-        let (put, gone) = registry.changes();
-        assert_eq!((put.len(), gone.len()), (10, 0));
+        let (put, removed) = registry.changes();
+        assert_eq!((put.len(), removed.len()), (10, 0));
         registry.put(ResourceKind::Slice, &slice("s", &pods[3..]));
-        let (put, gone) = registry.changes();
-        assert_eq!((put.len(), gone.len()), (0, 30));
+        let (put, removed) = registry.changes();
+        assert_eq!((put.len(), removed.len()), (0, 30));
         assert!(registry.changes() == (vec![], vec![]));
     }
 
@@ -516,8 +516,8 @@ mod tests {
         }
         assert_eq!(registry.keys(), [ENTRY]);
         registry.end(ResourceKind::Worker, &worker("b", "c", "p", json!(null)));
-        let (put, gone) = registry.changes();
-        assert_eq!((put.len(), gone.len()), (1, 0));
+        let (put, removed) = registry.changes();
+        assert_eq!((put.len(), removed.len()), (1, 0));
         assert!(matches!(&put[0].value, super::EntryValue::Read(value) if value.ends_with(b"\"a\"}")));
         registry.end(ResourceKind::Worker, &worker("a", "c", "p", json!(null)));
         assert_eq!(registry.keys(), NONE);
